@@ -1,0 +1,35 @@
+# lit's settings. lit is written in Python and so is this file, the only one.
+import os
+import lit.formats
+
+config.name = "Reprise"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "unit", "bench"]
+config.test_source_root = os.path.join(config.reprise_source_dir, "test")
+config.test_exec_root = os.path.join(config.reprise_binary_dir, "test")
+
+# Our tools first, then FileCheck, not, count and split-file of this LLVM.
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(config.reprise_binary_dir, "bin"), config.llvm_tools_dir,
+     config.environment["PATH"]])
+config.environment["FILECHECK_OPTS"] = \
+    "-enable-var-scope --allow-unused-prefixes=false"
+
+# Every test is a test of parser and printer too: what reprise-opt reads goes
+# out as text and as bytecode and must come back equal, before any pass runs.
+# REPRISE_VERIFY_ROUNDTRIP=0 leaves that out.
+opt = "reprise-opt"
+if os.environ.get("REPRISE_VERIFY_ROUNDTRIP", "1") != "0":
+    opt += " --verify-roundtrip"
+config.substitutions += [
+    (r"(?<![\w/.-])reprise-opt(?![\w/.-])", opt),
+    ("%examples", os.path.join(config.reprise_source_dir,
+                               "python-free-frontend", "examples")),
+    ("%utils", os.path.join(config.reprise_source_dir, "utils")),
+]
+
+# `REQUIRES: train` marks the tests that train a model: seconds, not
+# milliseconds. `lit --param quick=1` leaves them out.
+if not lit_config.params.get("quick"):
+    config.available_features.add("train")
