@@ -1,0 +1,3 @@
+#include "reprise/Kernels/Passes.h"
+int  apply();
+

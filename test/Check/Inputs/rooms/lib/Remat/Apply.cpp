@@ -1,0 +1,8 @@
+#include "reprise/Remat/Passes.h"
+#include "reprise/Dialect/NN/NNOps.h.inc"
+#include "mlir/IR/Builders.h"
+#include "reprise/Solver/Problem.h"
+#include "reprise/Kernels/Passes.h"
+#include "../Kernels/Form.h"
+#include "reprise/Atic/Passes.h"
+#include "python-free-frontend/Frontend.h"

@@ -1,0 +1,2 @@
+#include "reprise/Dialect/NN/NN.h"
+#include "reprise/Dialect/RT/RT.h"
