@@ -1,0 +1,195 @@
+//===- Model.h - What a compiled model tells its runtime --------*- C -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The contract between the compiler, which writes these tables as constant
+// data into the training binary, and the runtime, which executes them. Plain C
+// with fixed-width fields, so that both sides lay it out alike. Every change
+// raises REPRISE_ABI_VERSION.
+//
+// One step is: `numMicroBatches` times the `micro` schedule (forward, backward,
+// gradients added up), then once the `update` schedule (norm, clipping,
+// optimizer). Every buffer is a byte range of one arena whose size is known
+// here; nothing is allocated later.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_ABI_MODEL_H
+#define REPRISE_ABI_MODEL_H
+
+#include <stdint.h>
+
+#define REPRISE_ABI_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// A compiled kernel. Runs tasks `begin` up to `end`; the tasks of one launch
+/// are independent and write disjoint bytes, so any partition over threads
+/// gives the same bits.
+///
+/// \param buffers  addresses of the launch's buffers, inputs then outputs.
+/// \param ids      the launch's op ids (streams of randomness), see Launch.
+typedef void (*RepriseKernelFn)(void *const *buffers, const int64_t *ids,
+                                int64_t begin, int64_t end);
+
+/// A product micro-kernel: for a packed A panel of `rows` rows ([k][rows]) and
+/// a packed B panel of `cols` columns ([k][cols]) computes
+/// `tile[r * cols + c] = sum over p = 0 .. k-1, in order, of fma(A[p][r],
+/// B[p][c], tile)` starting from zero.
+typedef void (*RepriseMicroKernelFn)(const float *a, const float *b, float *tile,
+                                     int64_t k);
+
+typedef struct RepriseMicroKernel {
+  RepriseMicroKernelFn fn;
+  int32_t rows, cols;     /* tile shape */
+  uint32_t isa;           /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512) */
+  uint32_t reserved;
+} RepriseMicroKernel;
+
+/// A byte range of the arena.
+typedef struct RepriseBuffer {
+  int64_t offset, bytes;
+} RepriseBuffer;
+
+enum { REPRISE_LAUNCH_KERNEL = 0, REPRISE_LAUNCH_GEMM = 1 };
+
+/// One entry of a schedule.
+typedef struct RepriseLaunch {
+  int32_t kind;               /* REPRISE_LAUNCH_* */
+  int32_t callee;             /* index into `kernels` or `gemms` */
+  int32_t firstBuffer, numBuffers; /* slice of `buffers` */
+  int32_t firstId, numIds;    /* slice of `ids` */
+  int64_t tasks;              /* kernels only: number of independent tasks */
+  int64_t flops;              /* of this launch; for the report */
+  const char *name;           /* e.g. "layer3.mlp.u@replay" */
+} RepriseLaunch;
+
+typedef struct RepriseKernel {
+  RepriseKernelFn fn;
+  const char *name;
+} RepriseKernel;
+
+/// C[i,j] (+)= alpha * sum_p A[i,p] * B[p,j] (+ bias[j]), for every index of two
+/// batch dimensions. A is stored [m,k] with row stride lda, or [k,m] when
+/// transposeA; B is [k,n], or [n,k] when transposeB; C is [m,n]. Strides count
+/// elements (f32). Buffers of the launch, in order: A, B, then bias if `bias`,
+/// then C, then the workspace. The order of summation is a property of (m,n,k)
+/// alone: for each block of REPRISE_GEMM_KC values of p a chain of fma from
+/// zero, times alpha; these are added in order to the old C when `accumulate`,
+/// otherwise to the first of them; then bias is added. Each step rounds. (The
+/// old C comes first because C itself holds the sum from block to block.)
+typedef struct RepriseGemm {
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+  int64_t batch[2], strideA[2], strideB[2], strideC[2];
+  float alpha;
+  int32_t transposeA, transposeB, bias, accumulate;
+  int32_t reserved;
+} RepriseGemm;
+
+#define REPRISE_GEMM_KC 256
+#define REPRISE_GEMM_NC 2048
+#define REPRISE_GEMM_MC 768
+/* Panels are padded to these multiples of rows and columns; every micro-kernel's
+   tile shape divides them. */
+#define REPRISE_GEMM_ROW_ALIGN 24
+#define REPRISE_GEMM_COL_ALIGN 32
+/* At most this many entries of a batch are worked on at once. */
+#define REPRISE_GEMM_SLOTS 64
+
+/// Bytes of workspace a product needs: packed panels of A and of B, for one
+/// entry of the batch, or for up to REPRISE_GEMM_SLOTS entries side by side.
+static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
+  int64_t k = g->k < REPRISE_GEMM_KC ? g->k : REPRISE_GEMM_KC;
+  int64_t m = g->m < REPRISE_GEMM_MC ? g->m : REPRISE_GEMM_MC;
+  int64_t n = g->n < REPRISE_GEMM_NC ? g->n : REPRISE_GEMM_NC;
+  int64_t slots = g->batch[0] * g->batch[1];
+  m = (m + REPRISE_GEMM_ROW_ALIGN - 1) / REPRISE_GEMM_ROW_ALIGN *
+      REPRISE_GEMM_ROW_ALIGN;
+  n = (n + REPRISE_GEMM_COL_ALIGN - 1) / REPRISE_GEMM_COL_ALIGN *
+      REPRISE_GEMM_COL_ALIGN;
+  if (slots > REPRISE_GEMM_SLOTS)
+    slots = REPRISE_GEMM_SLOTS;
+  return slots * 4 * k * (m + n);
+}
+
+enum { REPRISE_INIT_ZEROS = 0, REPRISE_INIT_ONES = 1, REPRISE_INIT_NORMAL = 2 };
+enum {
+  REPRISE_STATE_PARAMETER = 0,
+  REPRISE_STATE_GRADIENT = 1,
+  REPRISE_STATE_MOMENT1 = 2,
+  REPRISE_STATE_MOMENT2 = 3
+};
+
+/// A tensor that lives from step to step.
+typedef struct RepriseState {
+  const char *name;           /* logical name of the parameter it belongs to */
+  int32_t kind;               /* REPRISE_STATE_* */
+  int32_t init;               /* REPRISE_INIT_* */
+  float initStd;              /* of REPRISE_INIT_NORMAL */
+  int32_t rank;
+  int64_t shape[4];           /* row-major f32 */
+  RepriseBuffer buffer;
+} RepriseState;
+
+/// A line of the plan that is shown at start. The bytes of all categories add
+/// up to the arena.
+typedef struct RepriseCategory {
+  const char *name;
+  int64_t bytes;
+} RepriseCategory;
+
+enum { REPRISE_LR_CONSTANT = 0, REPRISE_LR_LINEAR = 1, REPRISE_LR_COSINE = 2 };
+
+typedef struct RepriseModel {
+  uint32_t abiVersion;
+  int32_t numMicroBatches;
+  const char *name;           /* e.g. "gpt2 12x768" */
+  const char *plan;           /* e.g. "none" or "selective core_attn,mlp" */
+  int64_t microBatchSize, seqLength, vocabSize;
+
+  int64_t arenaBytes;
+  int32_t numCategories, numStates, numKernels, numGemms, numMicroKernels;
+  int32_t numMicro, numUpdate; /* launches in the two schedules */
+  const RepriseCategory *categories;
+  const RepriseState *states;
+  const RepriseKernel *kernels;
+  const RepriseGemm *gemms;
+  const RepriseMicroKernel *microKernels;
+  const RepriseLaunch *micro, *update;
+  const RepriseBuffer *buffers;
+  const int64_t *ids;
+
+  /* Inputs the runtime writes. tokens and targets: i32 [microBatchSize,
+     seqLength], before each micro-batch. rng: i32 x 4 (seed low, seed high,
+     step from 0, micro-batch), likewise. lr, biasCorrection1 (1 - beta1^t) and
+     biasCorrection2 (t = step from 1): f32, once a step before `update`. */
+  RepriseBuffer tokens, targets, rng, lr, biasCorrection1, biasCorrection2;
+  /* Outputs it reads: f32 scalars. loss is the mean over the micro-batches, and
+     is, like every gradient, set back to zero by the runtime (loss) or by the
+     update schedule (gradients) before the next step. */
+  RepriseBuffer loss, gradNorm;
+
+  /* Schedule of the learning rate and other defaults of the description. */
+  double learningRate, minLearningRate, beta1, beta2;
+  int64_t warmupIters, trainIters, seed;
+  int32_t lrDecayStyle;       /* REPRISE_LR_* */
+  int32_t reserved;
+
+  double modelFlops;          /* of one step, all micro-batches, no replay */
+  double replayFlops;
+} RepriseModel;
+
+/// The runtime's entry point; the compiled object's `main` calls it.
+int repriseMain(int argc, char **argv, const RepriseModel *model);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* REPRISE_ABI_MODEL_H */

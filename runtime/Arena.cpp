@@ -1,0 +1,100 @@
+//===- Arena.cpp - The one allocation of a training run -------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Arena.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+static constexpr int64_t kAlignment = 256;
+static constexpr unsigned char kPattern = 0xFF;
+
+bool Arena::map(int64_t planBytes, Error &error) {
+  size_t page = size_t(sysconf(_SC_PAGESIZE));
+  size_t usable = (size_t(planBytes) + kAlignment + page - 1) / page * page;
+  size_t total = usable + 2 * page;
+  void *memory =
+      mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char *first = static_cast<char *>(memory) + page;
+  if (memory == MAP_FAILED ||
+      mprotect(first, usable, PROT_READ | PROT_WRITE) != 0) {
+    int code = errno;
+    if (memory != MAP_FAILED)
+      munmap(memory, total);
+    return error.set("the plan needs %" PRId64 " bytes of memory, which this "
+                     "machine does not give: %s",
+                     planBytes, strerror(code));
+  }
+  madvise(first, usable, MADV_HUGEPAGE); // Only faster; may be refused.
+  mapping = memory;
+  mappingBytes = total;
+  bytes = planBytes;
+  uintptr_t end = reinterpret_cast<uintptr_t>(first + usable);
+  base = reinterpret_cast<char *>((end - uintptr_t(bytes)) &
+                                  ~uintptr_t(kAlignment - 1));
+  return true;
+}
+
+Arena::~Arena() {
+  if (mapping)
+    munmap(mapping, mappingBytes);
+}
+
+bool MemoryCheck::start(const RepriseModel &model, Arena &checked,
+                        Error &error) {
+  int count = model.numStates;
+  gaps = static_cast<RepriseBuffer *>(
+      calloc(size_t(count) + 1, sizeof(RepriseBuffer)));
+  if (!gaps)
+    return error.set("no memory left to note %d states", count);
+  arena = &checked;
+  for (int i = 0; i < count; ++i)
+    gaps[i] = model.states[i].buffer;
+  std::sort(gaps, gaps + count,
+            [](const RepriseBuffer &a, const RepriseBuffer &b) {
+              return a.offset < b.offset;
+            });
+  int64_t end = 0;
+  for (int i = 0; i < count; ++i) {
+    RepriseBuffer state = gaps[i];
+    if (state.offset > end)
+      gaps[numGaps++] = {end, state.offset - end};
+    end = state.offset + state.bytes;
+  }
+  if (end < arena->size())
+    gaps[numGaps++] = {end, arena->size() - end};
+  return true;
+}
+
+MemoryCheck::~MemoryCheck() { free(gaps); }
+
+void MemoryCheck::fillGaps() const {
+  for (int i = 0; i < numGaps; ++i)
+    memset(arena->at<char>(gaps[i]), kPattern, size_t(gaps[i].bytes));
+}
+
+int64_t MemoryCheck::writtenBytes() const {
+  int64_t end = arena->size();
+  for (int i = numGaps - 1; i >= 0; --i) {
+    if (gaps[i].offset + gaps[i].bytes < end)
+      return end; // A state lies between this gap and `end`.
+    while (end > gaps[i].offset &&
+           *arena->at<unsigned char>(end - 1) == kPattern)
+      --end;
+    if (end > gaps[i].offset)
+      return end;
+  }
+  return end;
+}

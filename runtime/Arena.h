@@ -1,0 +1,86 @@
+//===- Arena.h - The one allocation of a training run -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_ARENA_H
+#define REPRISE_RUNTIME_ARENA_H
+
+#include "Error.h"
+
+#include "reprise/ABI/Model.h"
+
+#include <cstddef>
+
+namespace reprise::runtime {
+
+/// The memory of the plan, between two pages that nobody may touch. Its end is
+/// as close to the second one as an alignment of 256 bytes permits, so that an
+/// access behind the plan ends the program at once.
+class Arena {
+public:
+  Arena() = default;
+  Arena(const Arena &) = delete;
+  Arena &operator=(const Arena &) = delete;
+  ~Arena();
+
+  /// Maps `bytes` bytes of zeros.
+  bool map(int64_t bytes, Error &error);
+
+  int64_t size() const { return bytes; }
+
+  template <typename T>
+  T *at(int64_t offset) const {
+    return reinterpret_cast<T *>(base + offset);
+  }
+  template <typename T>
+  T *at(const RepriseBuffer &buffer) const {
+    return at<T>(buffer.offset);
+  }
+
+  /// Notes that somebody works on this buffer.
+  void touch(const RepriseBuffer &buffer) {
+    int64_t end = buffer.offset + buffer.bytes;
+    if (end > touched)
+      touched = end;
+  }
+
+  /// The end of the furthest buffer that was touched.
+  int64_t highWaterBytes() const { return touched; }
+
+private:
+  char *base = nullptr;
+  int64_t bytes = 0;
+  int64_t touched = 0;
+  void *mapping = nullptr;
+  size_t mappingBytes = 0;
+};
+
+/// Shows what was really written: whatever is no state is filled with a pattern
+/// (as f32: NaN) before each step, which also exposes reads of values that
+/// nobody wrote in this step.
+class MemoryCheck {
+public:
+  /// Finds the gaps between the states, which must not overlap. False if there
+  /// is no room to note them.
+  bool start(const RepriseModel &model, Arena &arena, Error &error);
+  ~MemoryCheck();
+
+  void fillGaps() const;
+
+  /// The end of the furthest byte that is not the pattern, or of the last
+  /// state.
+  int64_t writtenBytes() const;
+
+private:
+  Arena *arena = nullptr;
+  RepriseBuffer *gaps = nullptr; ///< In order of their offsets.
+  int numGaps = 0;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_ARENA_H

@@ -1,0 +1,26 @@
+//===- Cpu.h - What this processor can do -----------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_CPU_H
+#define REPRISE_RUNTIME_CPU_H
+
+#include "reprise/ABI/Model.h"
+
+namespace reprise::runtime {
+
+/// The x86-64 level of this processor as far as Reprise cares: 2 (too old), 3
+/// (AVX2, FMA, BMI2) or 4 (AVX-512 F, BW, CD, DQ, VL), and only as far as the
+/// operating system saves the registers.
+int cpuLevel();
+
+/// The training program proper; runs on level 3 and up. Returns the exit code.
+int trainingMain(int argc, char **argv, const RepriseModel &model);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_CPU_H

@@ -1,0 +1,184 @@
+//===- Dump.cpp - The last step as safetensors ----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The format is that of the safetensors README: the length of a JSON header,
+// the header padded with spaces to 8 bytes, then the tensors without gaps,
+// sorted by type (descending in the format's own order: F32 before I32), then
+// by name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dump.h"
+
+#include "Init.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+
+using namespace reprise::runtime;
+
+namespace {
+
+/// One entry of the file. All types have four bytes.
+struct Tensor {
+  const char *prefix, *name;
+  bool isInt;
+  int rank;
+  int64_t shape[4];
+  const void *data;
+
+  size_t bytes() const {
+    size_t bytes = 4;
+    for (int i = 0; i < rank; ++i)
+      bytes *= size_t(shape[i]);
+    return bytes;
+  }
+  bool operator<(const Tensor &other) const {
+    if (isInt != other.isInt)
+      return other.isInt;
+    if (int order = strcmp(prefix, other.prefix))
+      return order < 0;
+    return strcmp(name, other.name) < 0;
+  }
+};
+
+} // namespace
+
+static constexpr int kNumOtherTensors = 8; // All that are no states.
+
+static const char *prefixOf(int kind) {
+  switch (kind) {
+  case REPRISE_STATE_PARAMETER:
+    return "parameter/";
+  case REPRISE_STATE_GRADIENT:
+    return "gradient/";
+  case REPRISE_STATE_MOMENT1:
+    return "moment1/";
+  default:
+    return "moment2/";
+  }
+}
+
+static size_t inputElements(const RepriseModel &model) {
+  return size_t(model.microBatchSize * model.seqLength);
+}
+
+bool Dump::start(Error &error) {
+  size_t bytes =
+      size_t(model.numStates) * sizeof(char *) +
+      size_t(model.numMicroBatches) * 4 * (2 * inputElements(model) + 4);
+  for (int i = 0; i < model.numStates; ++i)
+    bytes += size_t(elementCount(model.states[i])) * 4;
+  memory = static_cast<char *>(malloc(bytes));
+  if (!memory)
+    return error.set("--dump needs another %zu bytes of memory, which this "
+                     "machine does not give",
+                     bytes);
+  states = reinterpret_cast<char **>(memory);
+  char *next = memory + size_t(model.numStates) * sizeof(char *);
+  for (int i = 0; i < model.numStates; ++i) {
+    states[i] = next;
+    next += elementCount(model.states[i]) * 4;
+  }
+  tokens = reinterpret_cast<int32_t *>(next);
+  targets = tokens + size_t(model.numMicroBatches) * inputElements(model);
+  rng = targets + size_t(model.numMicroBatches) * inputElements(model);
+  return true;
+}
+
+Dump::~Dump() { free(memory); }
+
+void Dump::keepInputs(int64_t microBatch, const Arena &arena) {
+  size_t count = inputElements(model), at = size_t(microBatch) * count;
+  memcpy(tokens + at, arena.at<int32_t>(model.tokens), 4 * count);
+  memcpy(targets + at, arena.at<int32_t>(model.targets), 4 * count);
+  memcpy(rng + 4 * microBatch, arena.at<int32_t>(model.rng), 16);
+}
+
+void Dump::keepStates(const Arena &arena) {
+  for (int i = 0; i < model.numStates; ++i)
+    memcpy(states[i], arena.at<char>(model.states[i].buffer),
+           size_t(elementCount(model.states[i])) * 4);
+  loss = *arena.at<float>(model.loss);
+  lr = *arena.at<float>(model.lr);
+  correction1 = *arena.at<float>(model.biasCorrection1);
+  correction2 = *arena.at<float>(model.biasCorrection2);
+}
+
+static void writeHeader(FILE *file, const Tensor *tensors, int count) {
+  fprintf(file, "{\"__metadata__\":{\"format\":\"pt\"}");
+  size_t offset = 0;
+  for (const Tensor *t = tensors; t != tensors + count; ++t) {
+    fprintf(file, ",\"%s%s\":{\"dtype\":\"%s\",\"shape\":[", t->prefix, t->name,
+            t->isInt ? "I32" : "F32");
+    for (int i = 0; i < t->rank; ++i)
+      fprintf(file, "%s%" PRId64, i ? "," : "", t->shape[i]);
+    fprintf(file, "],\"data_offsets\":[%zu,%zu]}", offset, offset + t->bytes());
+    offset += t->bytes();
+  }
+  fputc('}', file);
+}
+
+/// Writes the whole file; false if that fails, with `errno` set.
+static bool writeFile(const char *path, const Tensor *tensors, int count) {
+  FILE *file = fopen(path, "wb");
+  if (!file)
+    return false;
+  // The header's length goes first, but is known last.
+  uint64_t length = 0;
+  fwrite(&length, sizeof(length), 1, file);
+  writeHeader(file, tensors, count);
+  while (ftell(file) % 8)
+    fputc(' ', file);
+  length = uint64_t(ftell(file)) - sizeof(length);
+  for (int i = 0; i < count; ++i)
+    fwrite(tensors[i].data, 1, tensors[i].bytes(), file);
+  fseek(file, 0, SEEK_SET);
+  fwrite(&length, sizeof(length), 1, file);
+  bool good = !ferror(file);
+  return fclose(file) == 0 && good;
+}
+
+bool Dump::write(const char *path, float gradNorm, Error &error) {
+  int count = model.numStates + kNumOtherTensors;
+  auto *tensors = static_cast<Tensor *>(calloc(size_t(count), sizeof(Tensor)));
+  size_t pathBytes = strlen(path) + sizeof(".partial");
+  char *partial = static_cast<char *>(malloc(pathBytes));
+  bool good = tensors && partial;
+  if (good) {
+    Tensor *next = tensors;
+    for (int i = 0; i < model.numStates; ++i, ++next) {
+      const RepriseState &state = model.states[i];
+      *next = {prefixOf(state.kind), state.name, false,
+               state.rank,           {},         states[i]};
+      memcpy(next->shape, state.shape, sizeof(next->shape));
+    }
+    int64_t micro = model.numMicroBatches;
+    int64_t rows = model.microBatchSize, length = model.seqLength;
+    const Tensor others[kNumOtherTensors] = {
+        {"loss", "", false, 1, {1}, &loss},
+        {"lr", "", false, 1, {1}, &lr},
+        {"bias_correction1", "", false, 1, {1}, &correction1},
+        {"bias_correction2", "", false, 1, {1}, &correction2},
+        {"grad_norm", "", false, 1, {1}, &gradNorm},
+        {"tokens", "", true, 3, {micro, rows, length}, tokens},
+        {"targets", "", true, 3, {micro, rows, length}, targets},
+        {"rng", "", true, 2, {micro, 4}, rng}};
+    std::copy(others, others + kNumOtherTensors, next);
+    std::sort(tensors, tensors + count);
+    snprintf(partial, pathBytes, "%s.partial", path);
+    good = writeFile(partial, tensors, count) && rename(partial, path) == 0;
+  }
+  int code = errno;
+  free(tensors);
+  free(partial);
+  return good || error.set("cannot write '%s': %s", path, strerror(code));
+}

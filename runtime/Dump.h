@@ -1,0 +1,50 @@
+//===- Dump.h - The last step as safetensors --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_DUMP_H
+#define REPRISE_RUNTIME_DUMP_H
+
+#include "Arena.h"
+
+namespace reprise::runtime {
+
+/// What one step started from and what came out, for comparison with another
+/// implementation. Unlike all else it allocates while the run goes on.
+class Dump {
+public:
+  explicit Dump(const RepriseModel &model) : model(model) {}
+  Dump(const Dump &) = delete;
+  Dump &operator=(const Dump &) = delete;
+  ~Dump();
+
+  /// Allocates the room for copies.
+  bool start(Error &error);
+
+  /// Keeps a micro-batch's inputs, as they lie in the arena.
+  void keepInputs(int64_t microBatch, const Arena &arena);
+
+  /// Keeps states, loss and this step's scalars; call before the update.
+  void keepStates(const Arena &arena);
+
+  /// Writes `path`, by way of a temporary name. Tensors: parameter/NAME,
+  /// gradient/NAME, moment1/NAME, moment2/NAME (as before the update), loss,
+  /// lr, bias_correction1, bias_correction2, grad_norm, tokens and targets
+  /// [micro-batches, rows, length], rng [micro-batches, 4].
+  bool write(const char *path, float gradNorm, Error &error);
+
+private:
+  const RepriseModel &model;
+  char *memory = nullptr;
+  char **states = nullptr; ///< The copy of each state.
+  int32_t *tokens = nullptr, *targets = nullptr, *rng = nullptr;
+  float loss = 0, lr = 0, correction1 = 0, correction2 = 0;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_DUMP_H

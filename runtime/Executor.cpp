@@ -1,0 +1,173 @@
+//===- Executor.cpp - Runs the schedules of a model -----------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Executor.h"
+
+#include "Gemm.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdlib>
+#include <ctime>
+
+using namespace reprise::runtime;
+
+/// Launches below both limits are over before a second thread is awake.
+static constexpr int64_t kSerialBytes = 32 << 10;
+static constexpr int64_t kSerialFlops = 100'000;
+
+/// Chunks per thread: few enough to cost nothing, enough to even out threads
+/// that are held up.
+static constexpr int64_t kChunksPerThread = 8;
+
+double reprise::runtime::now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+static int buffersOfGemm(const RepriseGemm &gemm) { return gemm.bias ? 5 : 4; }
+
+static bool checkRange(const char *what, const RepriseBuffer &buffer,
+                       int64_t arenaBytes, Error &error) {
+  if (buffer.offset >= 0 && buffer.bytes >= 0 &&
+      buffer.offset <= arenaBytes - buffer.bytes)
+    return true;
+  return error.set("damaged model: %s needs a place in the arena of %" PRId64
+                   " bytes, but got %" PRId64 " bytes at %" PRId64,
+                   what, arenaBytes, buffer.bytes, buffer.offset);
+}
+
+static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
+                        Error &error) {
+  bool isGemm = launch.kind == REPRISE_LAUNCH_GEMM;
+  int callees = isGemm ? model.numGemms : model.numKernels;
+  if ((!isGemm && launch.kind != REPRISE_LAUNCH_KERNEL) || launch.callee < 0 ||
+      launch.callee >= callees || launch.firstBuffer < 0 ||
+      launch.numBuffers < 0)
+    return error.set("damaged model: launch %s names kind %d, callee %d of %d",
+                     launch.name, launch.kind, launch.callee, callees);
+  for (int i = 0; i < launch.numBuffers; ++i)
+    if (!checkRange(launch.name, model.buffers[launch.firstBuffer + i],
+                    model.arenaBytes, error))
+      return false;
+  if (!isGemm)
+    return true;
+  const RepriseGemm &gemm = model.gemms[launch.callee];
+  if (launch.numBuffers != buffersOfGemm(gemm))
+    return error.set("damaged model: product %s needs %d buffers, but got %d",
+                     launch.name, buffersOfGemm(gemm), launch.numBuffers);
+  int64_t needed = repriseGemmWorkspaceBytes(&gemm);
+  int64_t given =
+      model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
+  if (given < needed)
+    return error.set("damaged model: product %s needs a workspace of %" PRId64
+                     " bytes, but got %" PRId64,
+                     launch.name, needed, given);
+  return true;
+}
+
+static bool checkModel(const RepriseModel &model, Error &error) {
+  const RepriseBuffer *scalars[] = {
+      &model.tokens, &model.targets,         &model.rng,
+      &model.lr,     &model.biasCorrection1, &model.biasCorrection2,
+      &model.loss,   &model.gradNorm};
+  for (const RepriseBuffer *buffer : scalars)
+    if (!checkRange("an input or output", *buffer, model.arenaBytes, error))
+      return false;
+  for (int i = 0; i < model.numStates; ++i)
+    if (!checkRange(model.states[i].name, model.states[i].buffer,
+                    model.arenaBytes, error))
+      return false;
+  for (int i = 0; i < model.numMicro; ++i)
+    if (!checkLaunch(model, model.micro[i], error))
+      return false;
+  for (int i = 0; i < model.numUpdate; ++i)
+    if (!checkLaunch(model, model.update[i], error))
+      return false;
+  return true;
+}
+
+bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
+  if (!checkModel(model, error))
+    return false;
+  chosen =
+      chooseMicroKernel(model.microKernels, model.numMicroKernels, cpuLevel);
+  if (model.numGemms > 0 && !chosen)
+    return error.set("none of the %d micro-kernels of this program runs on "
+                     "this processor (x86-64-v%d)",
+                     model.numMicroKernels, cpuLevel);
+  int numBuffers = 0;
+  auto count = [&](const RepriseLaunch *launches, int numLaunches) {
+    for (int i = 0; i < numLaunches; ++i)
+      numBuffers = std::max(numBuffers,
+                            launches[i].firstBuffer + launches[i].numBuffers);
+  };
+  count(model.micro, model.numMicro);
+  count(model.update, model.numUpdate);
+
+  size_t launches = size_t(model.numMicro) + size_t(model.numUpdate);
+  addresses =
+      static_cast<void **>(calloc(size_t(numBuffers) + 1, sizeof(void *)));
+  seconds = profile
+                ? static_cast<double *>(calloc(launches + 1, sizeof(double)))
+                : nullptr;
+  if (!addresses || (profile && !seconds))
+    return error.set("no memory left for the tables of %zu launches", launches);
+  for (int i = 0; i < numBuffers; ++i)
+    addresses[i] = arena.at<void>(model.buffers[i]);
+  return true;
+}
+
+Executor::~Executor() {
+  free(addresses);
+  free(seconds);
+}
+
+void Executor::runAll(const RepriseLaunch *launches, int count, double *times) {
+  if (!times) {
+    for (int i = 0; i < count; ++i)
+      runLaunch(launches[i]);
+    return;
+  }
+  double last = now();
+  for (int i = 0; i < count; ++i) {
+    runLaunch(launches[i]);
+    double end = now();
+    times[i] += end - last;
+    last = end;
+  }
+}
+
+void Executor::runLaunch(const RepriseLaunch &launch) {
+  int64_t bytes = 0;
+  for (int i = 0; i < launch.numBuffers; ++i) {
+    const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + i];
+    arena.touch(buffer);
+    bytes += buffer.bytes;
+  }
+  void **buffers = addresses + launch.firstBuffer;
+  if (launch.kind == REPRISE_LAUNCH_GEMM) {
+    const RepriseGemm &shape = model.gemms[launch.callee];
+    void **rest = buffers + (shape.bias ? 3 : 2);
+    gemm(shape,
+         {static_cast<float *>(buffers[0]), static_cast<float *>(buffers[1]),
+          shape.bias ? static_cast<float *>(buffers[2]) : nullptr,
+          static_cast<float *>(rest[0]), static_cast<float *>(rest[1])},
+         *chosen, pool);
+    return;
+  }
+  RepriseKernelFn fn = model.kernels[launch.callee].fn;
+  const int64_t *ids = model.ids + launch.firstId;
+  int64_t chunk = launch.tasks / (kChunksPerThread * pool.size());
+  if (bytes < kSerialBytes && launch.flops < kSerialFlops)
+    chunk = launch.tasks;
+  pool.parallelFor(
+      launch.tasks, std::max<int64_t>(chunk, 1),
+      [&](int, int64_t begin, int64_t end) { fn(buffers, ids, begin, end); });
+}

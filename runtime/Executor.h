@@ -1,0 +1,64 @@
+//===- Executor.h - Runs the schedules of a model ---------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_EXECUTOR_H
+#define REPRISE_RUNTIME_EXECUTOR_H
+
+#include "Arena.h"
+#include "ThreadPool.h"
+
+namespace reprise::runtime {
+
+/// Executes launches in order on the arena's buffers, one at a time, each with
+/// all threads.
+class Executor {
+public:
+  Executor(const RepriseModel &model, Arena &arena, ThreadPool &pool)
+      : model(model), arena(arena), pool(pool) {}
+  Executor(const Executor &) = delete;
+  Executor &operator=(const Executor &) = delete;
+  ~Executor();
+
+  /// Checks the tables (every index and byte range), chooses the micro-kernel
+  /// for a processor of this level and allocates what execution needs.
+  bool prepare(int cpuLevel, bool profile, Error &error);
+
+  /// Forward and backward of one micro-batch.
+  void runMicro() { runAll(model.micro, model.numMicro, seconds); }
+
+  /// Once a step, after all micro-batches.
+  void runUpdate() {
+    runAll(model.update, model.numUpdate,
+           seconds ? seconds + model.numMicro : nullptr);
+  }
+
+  /// Null if the model has no products.
+  const RepriseMicroKernel *microKernel() const { return chosen; }
+
+  /// The seconds spent in each launch, first `micro`, then `update`; null
+  /// unless profiling.
+  const double *profile() const { return seconds; }
+
+private:
+  void runAll(const RepriseLaunch *launches, int count, double *times);
+  void runLaunch(const RepriseLaunch &launch);
+
+  const RepriseModel &model;
+  Arena &arena;
+  ThreadPool &pool;
+  const RepriseMicroKernel *chosen = nullptr;
+  void **addresses = nullptr; ///< Of every entry of `model.buffers`.
+  double *seconds = nullptr;
+};
+
+/// Seconds of a clock that only goes forward.
+double now();
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_EXECUTOR_H

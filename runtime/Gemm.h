@@ -1,0 +1,44 @@
+//===- Gemm.h - Matrix products ---------------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_GEMM_H
+#define REPRISE_RUNTIME_GEMM_H
+
+#include "ThreadPool.h"
+
+#include "reprise/ABI/Model.h"
+
+namespace reprise::runtime {
+
+/// The addresses of one product. `workspace` holds
+/// repriseGemmWorkspaceBytes(shape) bytes; `bias` is null without one.
+struct GemmOperands {
+  const float *a, *b, *bias;
+  float *c;
+  float *workspace;
+};
+
+/// Among the micro-kernels that a processor of this level can run, the first of
+/// the highest level; null when there is none.
+const RepriseMicroKernel *chooseMicroKernel(const RepriseMicroKernel *kernels,
+                                            int count, int cpuLevel);
+
+/// Computes a product, or a batch of them, as declared at RepriseGemm. Any
+/// m, n, k >= 1. The bits of the result depend on the operands and on (m, n, k)
+/// only: not on the micro-kernel, the threads or the batch.
+///
+/// The blocking is that of Goto and van de Geijn, "Anatomy of high-performance
+/// matrix multiplication", ACM TOMS 34(3), 2008, with the two loops around the
+/// micro-kernel exchanged: a panel of B stays in the first-level cache while
+/// the panels of A pass from the second.
+void gemm(const RepriseGemm &shape, const GemmOperands &operands,
+          const RepriseMicroKernel &kernel, ThreadPool &pool);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_GEMM_H

@@ -1,0 +1,29 @@
+//===- Init.h - The first values of the states ------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_INIT_H
+#define REPRISE_RUNTIME_INIT_H
+
+#include "Arena.h"
+#include "ThreadPool.h"
+
+namespace reprise::runtime {
+
+/// The number of elements of a state.
+int64_t elementCount(const RepriseState &state);
+
+/// Fills every state as its `init` says. Normal values are a function of seed,
+/// the state's index and the element alone: element pair (2i, 2i+1) is the pair
+/// that Box and Muller's transform makes, in f64, of the Philox words of these
+/// two elements in step REPRISE_INIT_STEP.
+void initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
+                      ThreadPool &pool);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_INIT_H

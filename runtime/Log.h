@@ -1,0 +1,59 @@
+//===- Log.h - What a training run shows ------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_LOG_H
+#define REPRISE_RUNTIME_LOG_H
+
+#include "Data.h"
+#include "Options.h"
+
+#include "reprise/ABI/Model.h"
+
+namespace reprise::runtime {
+
+/// One step; `step` counts from 0 here and from 1 in what is shown.
+struct StepReport {
+  int64_t step;
+  float loss, gradNorm, learningRate;
+  double seconds;
+  int64_t highWaterBytes;
+};
+
+/// Writes a run's story to standard output, as text or as JSON lines, and a
+/// progress bar to standard error if that is a terminal.
+class Log {
+public:
+  Log(const RepriseModel &model, const Options &options);
+
+  /// What is about to happen. `kernel` may be null.
+  void plan(const TextData &data, const RepriseMicroKernel *kernel);
+  void step(const StepReport &report);
+  void interrupted(int64_t stepsDone);
+  /// Seconds per launch, first of `micro`, then of `update`, over all steps;
+  /// launches that differ only in numbers in their names are one line.
+  void profile(const double *seconds, int64_t stepsDone);
+  /// `writtenBytes` is negative when memory was not checked.
+  void end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
+           int64_t writtenBytes);
+
+  /// Takes the progress bar off the screen.
+  void clearProgress();
+
+private:
+  void showProgress(int64_t stepsDone, double secondsPerStep);
+
+  const RepriseModel &model;
+  const Options &options;
+  int64_t tokensPerStep;
+  bool hasBar;
+  double shownSeconds = 0; ///< Of all steps so far.
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_LOG_H

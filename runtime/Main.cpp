@@ -1,0 +1,213 @@
+//===- Main.cpp - The training program ------------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Cpu.h"
+#include "Data.h"
+#include "Dump.h"
+#include "Executor.h"
+#include "Init.h"
+#include "Log.h"
+#include "Options.h"
+#include "Schedule.h"
+
+#include <cinttypes>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+
+using namespace reprise::runtime;
+
+static volatile sig_atomic_t interruptRequested = 0;
+
+/// Asks for the end of the run after this step. A second signal of the kind
+/// ends the program at once.
+static void catchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interruptRequested = 1; };
+  action.sa_flags = int(SA_RESETHAND) | SA_RESTART;
+  interruptRequested = 0;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+namespace {
+
+/// One run, from the first message to the last.
+class Trainer {
+public:
+  Trainer(const RepriseModel &model, const Options &options)
+      : model(model), options(options), executor(model, arena, pool),
+        log(model, options), dump(model) {}
+
+  bool run(Error &error);
+
+private:
+  bool prepare(Error &error);
+  bool runStep(int64_t step, Error &error);
+  void writeInputs(int64_t step, int64_t microBatch);
+  void writeScalar(const RepriseBuffer &buffer, double value) {
+    arena.touch(buffer);
+    *arena.at<float>(buffer) = float(value);
+  }
+  bool finish(int64_t stepsDone, double seconds, Error &error);
+
+  const RepriseModel &model;
+  const Options &options;
+  TextData data;
+  Arena arena;
+  ThreadPool pool;
+  Executor executor;
+  Log log;
+  Dump dump;
+  MemoryCheck check;
+};
+
+} // namespace
+
+bool Trainer::prepare(Error &error) {
+  BatchShape batch = {model.numMicroBatches, model.microBatchSize,
+                      model.seqLength};
+  if (!data.open(options.data, batch, model.vocabSize, error) ||
+      !arena.map(model.arenaBytes, error) ||
+      !executor.prepare(cpuLevel(), options.profile, error) ||
+      !pool.start(int(options.threads), error))
+    return false;
+  data.setOrder(options.shuffled, options.seed);
+  if (options.dump && !dump.start(error))
+    return false;
+  if (options.checkMemory && !check.start(model, arena, error))
+    return false;
+  log.plan(data, executor.microKernel());
+  initializeStates(model, options.seed, arena, pool);
+  return true;
+}
+
+void Trainer::writeInputs(int64_t step, int64_t microBatch) {
+  arena.touch(model.tokens);
+  arena.touch(model.targets);
+  arena.touch(model.rng);
+  data.fill(step, microBatch, arena.at<int32_t>(model.tokens),
+            arena.at<int32_t>(model.targets));
+  uint32_t *rng = arena.at<uint32_t>(model.rng);
+  rng[0] = uint32_t(options.seed);
+  rng[1] = uint32_t(options.seed >> 32);
+  rng[2] = uint32_t(step);
+  rng[3] = uint32_t(microBatch);
+}
+
+bool Trainer::runStep(int64_t step, Error &error) {
+  bool dumped = options.dump && step + 1 == options.steps;
+  if (options.checkMemory)
+    check.fillGaps();
+  double start = now();
+  writeScalar(model.loss, 0.0);
+  for (int64_t micro = 0; micro < model.numMicroBatches; ++micro) {
+    writeInputs(step, micro);
+    if (dumped)
+      dump.keepInputs(micro, arena);
+    executor.runMicro();
+  }
+  StepReport report = {};
+  report.step = step;
+  report.loss = *arena.at<float>(model.loss);
+  report.learningRate = float(learningRate(model, step));
+  if (!std::isfinite(report.loss))
+    return error.set("the loss of step %" PRId64 " is %g; parameters are as "
+                     "step %" PRId64 " left them. A lower learning rate (now "
+                     "%g), a longer warmup or clip_grad may help",
+                     step + 1, double(report.loss), step,
+                     double(report.learningRate));
+  writeScalar(model.lr, report.learningRate);
+  writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
+  writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
+  if (dumped)
+    dump.keepStates(arena);
+  executor.runUpdate();
+  report.gradNorm = *arena.at<float>(model.gradNorm);
+  report.seconds = now() - start;
+  report.highWaterBytes = arena.highWaterBytes();
+  if (!std::isfinite(report.gradNorm))
+    return error.set("the gradient norm of step %" PRId64 " is %g, while the "
+                     "loss is %g",
+                     step + 1, double(report.gradNorm), double(report.loss));
+  log.step(report);
+  return !dumped || dump.write(options.dump, report.gradNorm, error);
+}
+
+bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
+  int64_t highWater = arena.highWaterBytes();
+  int64_t written = options.checkMemory ? check.writtenBytes() : -1;
+  if (options.profile)
+    log.profile(executor.profile(), stepsDone);
+  log.end(stepsDone, seconds, highWater, written);
+  if (options.checkMemory &&
+      (written > highWater || highWater != model.arenaBytes))
+    return error.set("--check-memory needs the plan of %" PRId64 " bytes to be "
+                     "the high-water mark and no byte written above it, but "
+                     "got a mark of %" PRId64
+                     " and bytes written up to %" PRId64,
+                     model.arenaBytes, highWater, written);
+  return true;
+}
+
+bool Trainer::run(Error &error) {
+  if (!prepare(error))
+    return false;
+  catchInterrupts();
+  double start = now();
+  int64_t step = 0;
+  while (step < options.steps && !interruptRequested) {
+    if (!runStep(step, error)) {
+      log.clearProgress();
+      return false;
+    }
+    ++step;
+  }
+  log.clearProgress();
+  if (step < options.steps)
+    log.interrupted(step);
+  return finish(step, now() - start, error);
+}
+
+/// The last part of the program's own name.
+static const char *programName(const char *path) {
+  const char *slash = path ? strrchr(path, '/') : nullptr;
+  return slash ? slash + 1 : path ? path : "train";
+}
+
+int reprise::runtime::trainingMain(int argc, char **argv,
+                                   const RepriseModel &model) {
+  const char *program = programName(argc > 0 ? argv[0] : nullptr);
+  Error error;
+  auto fail = [&](int status) {
+    fflush(stdout);
+    fprintf(stderr, "%s: error: %s\n", program, error.text);
+    return status;
+  };
+  if (model.abiVersion != REPRISE_ABI_VERSION) {
+    error.set("the model was compiled for version %u of the interface, but "
+              "this runtime has version %u; compile it again",
+              model.abiVersion, REPRISE_ABI_VERSION);
+    return fail(1);
+  }
+  Options options;
+  if (!parseOptions(argc, argv, model, options, error))
+    return fail(2);
+  if (options.help) {
+    printHelp(program, model);
+    return 0;
+  }
+  if (options.version) {
+    printf("Reprise training program: %s, recompute: %s, interface version "
+           "%u\n",
+           model.name, model.plan, REPRISE_ABI_VERSION);
+    return 0;
+  }
+  Trainer trainer(model, options);
+  return trainer.run(error) ? 0 : fail(1);
+}

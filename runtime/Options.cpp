@@ -1,0 +1,238 @@
+//===- Options.cpp - The command line of a training binary ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include "ThreadPool.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <sched.h>
+
+using namespace reprise::runtime;
+
+namespace {
+
+enum class Kind { Path, Number, Choice, Flag };
+
+/// One option: how it is shown, and where its value goes.
+struct OptionInfo {
+  const char *name;
+  Kind kind;
+  const char *value; ///< What the help calls the value; a choice is "a|b".
+  const char *help;
+  int64_t lowest, highest; ///< Of numbers.
+};
+
+} // namespace
+
+static constexpr OptionInfo kOptions[] = {
+    {"data", Kind::Path, "FILE",
+     "the text to train on; its bytes are the tokens", 0, 0},
+    {"steps", Kind::Number, "N", "train for N steps", 1, INT64_C(1) << 40},
+    {"data-order", Kind::Choice, "shuffled|sequential",
+     "the order of the samples; shuffled: anew in each epoch", 0, 0},
+    {"log-format", Kind::Choice, "text|json",
+     "json: one object a line, see below", 0, 0},
+    {"threads", Kind::Number, "N", "use N threads; results do not depend on it",
+     1, ThreadPool::kMaxThreads},
+    {"seed", Kind::Number, "N",
+     "draw parameters, order and dropout from seed N", 0, INT64_MAX},
+    {"profile", Kind::Flag, "",
+     "at the end, show the time spent in each launch", 0, 0},
+    {"check-memory", Kind::Flag, "",
+     "fill unused memory with NaN before each step and prove the plan", 0, 0},
+    {"dump", Kind::Path, "FILE",
+     "write the last step's states and inputs as safetensors", 0, 0},
+    {"version", Kind::Flag, "", "show what this program was compiled from", 0,
+     0},
+    {"help", Kind::Flag, "", "show this", 0, 0},
+};
+
+/// The Levenshtein distance of two names; long ones are cut.
+static int editDistance(const char *a, const char *b) {
+  constexpr int kLongest = 32;
+  int m = std::min<int>(int(strlen(a)), kLongest);
+  int n = std::min<int>(int(strlen(b)), kLongest);
+  int row[kLongest + 1];
+  for (int j = 0; j <= n; ++j)
+    row[j] = j;
+  for (int i = 1; i <= m; ++i) {
+    int diagonal = row[0];
+    row[0] = i;
+    for (int j = 1; j <= n; ++j) {
+      int replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[n];
+}
+
+/// The option that `name` most resembles; null if it resembles none.
+static const OptionInfo *nearest(const char *name) {
+  const OptionInfo *best = nullptr;
+  int least = std::max<int>(2, int(strlen(name)) / 3) + 1;
+  for (const OptionInfo &info : kOptions) {
+    int distance = editDistance(name, info.name);
+    if (distance < least) {
+      least = distance;
+      best = &info;
+    }
+  }
+  return best;
+}
+
+static bool parseNumber(const OptionInfo &info, const char *text,
+                        int64_t &number, Error &error) {
+  char *end = nullptr;
+  errno = 0;
+  number = strtoll(text, &end, 10);
+  bool whole = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+  if (whole && number >= info.lowest && number <= info.highest)
+    return true;
+  if (whole && number > info.highest)
+    return error.set("--%s needs a whole number of at most %" PRId64
+                     ", but got '%s'",
+                     info.name, info.highest, text);
+  return error.set("--%s needs a whole number of at least %" PRId64
+                   ", but got '%s'",
+                   info.name, info.lowest, text);
+}
+
+/// Whether `text` is the second of the two choices.
+static bool parseChoice(const OptionInfo &info, const char *text, bool &second,
+                        Error &error) {
+  const char *bar = strchr(info.value, '|');
+  size_t length = size_t(bar - info.value);
+  second = strcmp(text, bar + 1) == 0;
+  if (second || (strlen(text) == length && !strncmp(text, info.value, length)))
+    return true;
+  return error.set("--%s needs '%.*s' or '%s', but got '%s'", info.name,
+                   int(length), info.value, bar + 1, text);
+}
+
+static bool apply(const OptionInfo &info, const char *value, Options &options,
+                  Error &error) {
+  auto is = [&](const char *name) { return !strcmp(info.name, name); };
+  int64_t number = 0;
+  bool second = false;
+  switch (info.kind) {
+  case Kind::Path:
+    if (!*value)
+      return error.set("--%s needs a file name, but got ''", info.name);
+    (is("data") ? options.data : options.dump) = value;
+    return true;
+  case Kind::Number:
+    if (!parseNumber(info, value, number, error))
+      return false;
+    if (is("steps"))
+      options.steps = number;
+    else if (is("threads"))
+      options.threads = number;
+    else
+      options.seed = uint64_t(number);
+    return true;
+  case Kind::Choice:
+    if (!parseChoice(info, value, second, error))
+      return false;
+    if (is("log-format"))
+      options.json = second;
+    else
+      options.shuffled = !second;
+    return true;
+  case Kind::Flag:
+    (is("profile")        ? options.profile
+     : is("check-memory") ? options.checkMemory
+     : is("version")      ? options.version
+                          : options.help) = true;
+    return true;
+  }
+  return true;
+}
+
+/// The processors this program may use.
+static int64_t availableProcessors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+    return 1;
+  return std::clamp<int64_t>(CPU_COUNT(&allowed), 1, ThreadPool::kMaxThreads);
+}
+
+bool reprise::runtime::parseOptions(int argc, char **argv,
+                                    const RepriseModel &model, Options &options,
+                                    Error &error) {
+  options.steps = model.trainIters;
+  options.seed = uint64_t(model.seed);
+  options.threads = availableProcessors();
+  for (int i = 1; i < argc; ++i) {
+    const char *arg = argv[i];
+    if (strncmp(arg, "--", 2) != 0 || !arg[2])
+      return error.set("needs options such as --data FILE, but got '%s'", arg);
+    const char *equals = strchr(arg, '=');
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s",
+             equals ? int(equals - arg - 2) : int(strlen(arg) - 2), arg + 2);
+    std::replace(name, name + strlen(name), '_', '-');
+    const OptionInfo *info = std::find_if(
+        std::begin(kOptions), std::end(kOptions),
+        [&](const OptionInfo &o) { return !strcmp(o.name, name); });
+    if (info == std::end(kOptions)) {
+      const OptionInfo *similar = nearest(name);
+      if (!similar)
+        return error.set("unknown option --%s; --help lists all", name);
+      return error.set("unknown option --%s; did you mean --%s?", name,
+                       similar->name);
+    }
+    const char *value = equals ? equals + 1 : "";
+    if (info->kind == Kind::Flag && equals)
+      return error.set("--%s takes no value, but got '%s'", name, value);
+    if (info->kind != Kind::Flag && !equals) {
+      if (++i == argc)
+        return error.set("--%s needs a value: %s", name, info->value);
+      value = argv[i];
+    }
+    if (!apply(*info, value, options, error))
+      return false;
+  }
+  if (!options.data && !options.help && !options.version)
+    return error.set("--data FILE is missing: the text to train on");
+  return true;
+}
+
+void reprise::runtime::printHelp(const char *program,
+                                 const RepriseModel &model) {
+  printf("Trains %s (recompute plan: %s).\n\n"
+         "Usage: %s --data FILE [options]\n\nOptions:\n",
+         model.name, model.plan, program);
+  for (const OptionInfo &info : kOptions) {
+    char left[48];
+    snprintf(left, sizeof(left), "--%s %s", info.name, info.value);
+    printf("  %-32s %s", left, info.help);
+    if (!strcmp(info.name, "steps"))
+      printf(" (default: %" PRId64 ")", model.trainIters);
+    if (!strcmp(info.name, "threads"))
+      printf(" (default: %" PRId64 ")", availableProcessors());
+    if (!strcmp(info.name, "seed"))
+      printf(" (default: %" PRId64 ")", model.seed);
+    printf("\n");
+  }
+  printf("\n"
+         "With --log-format json, standard output has one object a line. Each "
+         "step has the\nkeys step (from 1), loss, grad_norm, lr, ms, "
+         "tokens_per_s, high_water_bytes and\nplanned_bytes; floats have all "
+         "their digits. Other lines have the key \"event\":\nplan, "
+         "interrupted, profile and end.\n"
+         "\n"
+         "Ctrl-C finishes the step and ends with status 0. Status 1: training "
+         "failed;\n2: a wrong option.\n");
+}

@@ -1,0 +1,41 @@
+//===- Options.h - The command line of a training binary --------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_OPTIONS_H
+#define REPRISE_RUNTIME_OPTIONS_H
+
+#include "Error.h"
+
+#include "reprise/ABI/Model.h"
+
+namespace reprise::runtime {
+
+struct Options {
+  const char *data = nullptr;
+  const char *dump = nullptr;
+  int64_t steps = 0;
+  int64_t threads = 0;
+  uint64_t seed = 0;
+  bool json = false;
+  bool shuffled = true;
+  bool checkMemory = false;
+  bool profile = false;
+  bool help = false;
+  bool version = false;
+};
+
+/// Reads `--name value` and `--name=value`; defaults come from the model and
+/// the machine.
+bool parseOptions(int argc, char **argv, const RepriseModel &model,
+                  Options &options, Error &error);
+
+void printHelp(const char *program, const RepriseModel &model);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_OPTIONS_H

@@ -1,0 +1,143 @@
+//===- ThreadPool.cpp - Fork and join over independent tasks --------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ThreadPool.h"
+
+#include <climits>
+#include <cstring>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+/// Some 20 to 50 microseconds: longer than from one launch to the next, shorter
+/// than anybody minds who shares the machine.
+static constexpr int kSpins = 500;
+
+static constexpr uint64_t kOpen = uint64_t(1) << 31;
+static constexpr uint64_t kInside = kOpen - 1;
+
+/// Sleeps while `word` is `value`; may return early.
+static void futexWait(std::atomic<uint32_t> &word, uint32_t value) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+static void futexWake(std::atomic<uint32_t> &word, int count) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+bool ThreadPool::start(int threads, Error &error) {
+  cpu_set_t allowed;
+  bool crowded = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
+                 threads > CPU_COUNT(&allowed);
+  spins = crowded ? 0 : kSpins;
+  for (int i = 1; i < threads; ++i) {
+    int code = pthread_create(&workers[i], nullptr, workerEntry, this);
+    if (code != 0) {
+      stop();
+      return error.set("cannot start thread %d of %d: %s", i + 1, threads,
+                       strerror(code));
+    }
+    numThreads = i + 1;
+  }
+  return true;
+}
+
+void ThreadPool::stop() {
+  stopping = true;
+  ++generation;
+  futexWake(generation, INT_MAX);
+  for (int i = 1; i < numThreads; ++i)
+    pthread_join(workers[i], nullptr);
+  numThreads = 1;
+  stopping = false;
+}
+
+void *ThreadPool::workerEntry(void *pool) {
+  static_cast<ThreadPool *>(pool)->work();
+  return nullptr;
+}
+
+uint32_t ThreadPool::awaitGeneration(uint32_t seen) {
+  uint32_t now;
+  for (int i = 0; i < spins; ++i) {
+    if ((now = generation.load(std::memory_order_acquire)) != seen)
+      return now;
+    __builtin_ia32_pause();
+  }
+  // `run` raises the generation first and looks for sleepers then; here it is
+  // the other way round, so one of the two sees the other.
+  ++sleepers;
+  while ((now = generation.load()) == seen)
+    futexWait(generation, seen);
+  --sleepers;
+  return now;
+}
+
+void ThreadPool::work() {
+  uint32_t seen = 0;
+  for (;;) {
+    seen = awaitGeneration(seen);
+    if (stopping)
+      return;
+    uint64_t state = gate.load();
+    while ((state & kOpen) && uint32_t(state >> 32) == seen) {
+      if (!gate.compare_exchange_weak(state, state + 1))
+        continue;
+      int slot = nextSlot.fetch_add(1);
+      if (slot < job.limit)
+        runChunks(slot);
+      state = gate.fetch_sub(1) - 1;
+      if (!(state & kOpen) && !(state & kInside)) {
+        finished = seen;
+        if (callerSleeps)
+          futexWake(finished, 1);
+      }
+      break;
+    }
+  }
+}
+
+void ThreadPool::runChunks(int slot) {
+  for (;;) {
+    int64_t begin = nextTask.fetch_add(job.chunk, std::memory_order_relaxed);
+    if (begin >= job.tasks)
+      return;
+    int64_t end = begin + job.chunk;
+    job.fn(job.context, slot, begin, end < job.tasks ? end : job.tasks);
+  }
+}
+
+void ThreadPool::run(const Job &newJob) {
+  job = newJob;
+  nextTask.store(0, std::memory_order_relaxed);
+  nextSlot.store(1, std::memory_order_relaxed); // Slot 0 is the caller's.
+  uint32_t number = generation.load(std::memory_order_relaxed) + 1;
+  gate = uint64_t(number) << 32 | kOpen;
+  generation = number;
+  if (sleepers.load() > 0) {
+    int64_t helpers = (job.tasks + job.chunk - 1) / job.chunk - 1;
+    futexWake(generation, helpers < numThreads ? int(helpers) : numThreads);
+  }
+
+  runChunks(0);
+
+  if (!(gate.fetch_and(~kOpen) & kInside))
+    return;
+  for (int i = 0; i < spins; ++i) {
+    if (finished.load(std::memory_order_acquire) == number)
+      return;
+    __builtin_ia32_pause();
+  }
+  callerSleeps = true;
+  for (uint32_t last; (last = finished.load()) != number;)
+    futexWait(finished, last);
+  callerSleeps = false;
+}

@@ -1,0 +1,98 @@
+//===- ThreadPool.h - Fork and join over independent tasks ------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_THREADPOOL_H
+#define REPRISE_RUNTIME_THREADPOOL_H
+
+#include "Error.h"
+
+#include <atomic>
+#include <cstdint>
+#include <pthread.h>
+#include <type_traits>
+
+namespace reprise::runtime {
+
+/// A fixed set of threads that share out the tasks of one job at a time; the
+/// calling thread works along. Threads take chunks of tasks as they come free,
+/// so a thread that the operating system holds back delays nobody by more than
+/// the chunk it has. Idle threads spin for some microseconds, then sleep.
+class ThreadPool {
+public:
+  static constexpr int kMaxThreads = 512;
+
+  ThreadPool() = default;
+  ThreadPool(const ThreadPool &) = delete;
+  ThreadPool &operator=(const ThreadPool &) = delete;
+  ~ThreadPool() { stop(); }
+
+  /// Starts `threads` - 1 threads, 1 <= threads <= kMaxThreads.
+  bool start(int threads, Error &error);
+
+  /// Ends and joins all threads; the calling thread alone remains.
+  void stop();
+
+  int size() const { return numThreads; }
+
+  /// Calls `fn(slot, begin, end)` until [0, tasks) is covered, `chunk` tasks at
+  /// a time, and returns when all calls have. Calls that run at the same time
+  /// have different slots; slots are below `limit`, which also bounds the
+  /// number of threads used. `fn` must not start jobs of its own.
+  template <typename Fn>
+  void parallelFor(int64_t tasks, int64_t chunk, Fn &&fn,
+                   int limit = kMaxThreads) {
+    if (tasks <= 0)
+      return;
+    if (numThreads == 1 || tasks <= chunk || limit == 1) {
+      fn(0, int64_t(0), tasks);
+      return;
+    }
+    using Callable = std::remove_reference_t<Fn>;
+    run({[](void *context, int slot, int64_t begin, int64_t end) {
+           (*static_cast<Callable *>(context))(slot, begin, end);
+         },
+         &fn, tasks, chunk, limit});
+  }
+
+private:
+  struct Job {
+    void (*fn)(void *context, int slot, int64_t begin, int64_t end);
+    void *context;
+    int64_t tasks, chunk;
+    int limit;
+  };
+
+  void run(const Job &newJob);
+  void runChunks(int slot);
+  void work();
+  uint32_t awaitGeneration(uint32_t seen);
+  static void *workerEntry(void *pool);
+
+  int numThreads = 1;
+  int spins = 0;
+  Job job = {};
+  pthread_t workers[kMaxThreads];
+
+  /// The number of the current job; what idle threads watch.
+  alignas(64) std::atomic<uint32_t> generation{0};
+  std::atomic<uint32_t> sleepers{0};
+  std::atomic<bool> stopping{false};
+  /// Generation (high half), whether the job still takes threads (kOpen), and
+  /// how many are in it. A thread that comes too late finds the gate closed,
+  /// and the caller waits only for those that are inside.
+  alignas(64) std::atomic<uint64_t> gate{0};
+  alignas(64) std::atomic<int64_t> nextTask{0};
+  std::atomic<int> nextSlot{0};
+  /// The last generation whose threads have all left after closing.
+  alignas(64) std::atomic<uint32_t> finished{0};
+  std::atomic<bool> callerSleeps{false};
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_THREADPOOL_H
