@@ -1,0 +1,69 @@
+//===- Passes.td - Passes that build the step --------------*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_AUTODIFF_PASSES
+#define REPRISE_AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def Differentiate : Pass<"reprise-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Append the backward pass to the forward pass";
+  let description = [{
+    Turns `@forward`, which returns the loss of one micro-batch, into `@step`:
+    the forward ops, `nn.backward`, the vector-Jacobian product of each op in
+    reverse order, and for each parameter that is not frozen an
+    `nn.accumulate` onto a new argument with `nn.gradient`. Gradients exist
+    exactly where a trainable parameter needs them. `@step` returns the loss, summed
+    over the micro-batches with weight `1 / nn.micro_batches`, and the gradients.
+    Backward ops carry the location and scope of the op they belong to.
+
+    Contributions to one value are added in the order in which backward reaches
+    its uses, from the last to the first.
+
+    Needs: one block; ops on the way from a trainable parameter to the loss are
+    `Differentiable`. A parameter that does not reach the loss is an error.
+
+    ```mlir
+    func.func @forward(%x: tensor<2x8xf32>, %w: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<f32>
+        attributes {nn.micro_batches = 1 : i64} {
+      %y = nn.add %x, %w : tensor<2x8xf32>
+      %loss = nn.mean %y : (tensor<2x8xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // ==> @step(…, %gw: tensor<2x8xf32> {nn.gradient = "w"}, %sum: tensor<f32> {nn.input = "loss_sum"})
+    //   …
+    //   nn.backward
+    //   %seed = nn.constant 1.0 : tensor<f32>
+    //   %dy = nn.broadcast %seed by 6.25e-02 : (tensor<f32>) -> tensor<2x8xf32>
+    //   %gw1 = nn.accumulate %gw, %dy : tensor<2x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
+def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Append clipping and AdamW to the step";
+  let description = [{
+    Appends to `@step`: `nn.update`, the norm of all gradients, clipping, and
+    `nn.adamw` for each parameter with a gradient; the moments, the learning rate and
+    the bias corrections become arguments. Hyper-parameters come from the
+    module's `nn.train`: `adam_beta1`, `adam_beta2`, `adam_eps`, `weight_decay`
+    and `clip_grad` (0: no clipping). Weight decay applies to parameters with `decay`.
+
+    ```mlir
+    // %gw1 of nn.differentiate's example ==>
+    //   nn.update
+    //   %norm = nn.global_norm %gw1 : (tensor<2x8xf32>) -> tensor<f32>
+    //   %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
+    //   %w1, %m1, %v1 = nn.adamw %w, %gw1, %m, %v, %scale, %lr, %c1, %c2 beta1 … : …
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
+#endif // REPRISE_AUTODIFF_PASSES

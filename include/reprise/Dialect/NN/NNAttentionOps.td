@@ -1,0 +1,190 @@
+//===- NNAttentionOps.td - Attention, fused and unfused ----*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_NN_NNATTENTIONOPS
+#define REPRISE_DIALECT_NN_NNATTENTIONOPS
+
+include "reprise/Dialect/NN/NNBase.td"
+
+//===----------------------------------------------------------------------===//
+// Fused
+//===----------------------------------------------------------------------===//
+
+def NN_AttentionOp : NN_PureOp<"attention", [
+    NN_Vjp, AllTypesMatch<["query", "key", "value", "out"]> /* C1 */]> {
+  let summary = "Causal scaled dot-product attention with dropout, fused";
+  let description = [{
+    For batch `b`, head `h` and position `i`, over the positions `j <= i`:
+
+    ```
+    s[j]     = scale * dot(query[b,i,h,:], key[b,j,h,:])
+    lse[b,h,i] = ln(sum_j exp(s[j]))
+    out[b,i,h,:] = sum_j dropout(exp(s[j] - lse)) * value[b,j,h,:]
+    ```
+
+    Dropout is that of `nn.dropout` with element index `((b*H + h)*T + i)*T + j`.
+    Nothing of size `T*T` is stored.
+
+    * (C1) `key`, `value` and `out` have the type of `query`.
+    * (C2) `query` is `[B, T, H*D]`, `lse` `[B, H, T]`, with `heads` for `H`.
+    * (C3) `heads` is at least 1 and divides the width.
+    * (C4) `rate`, `stream` and the `B*H*T*T` elements are as in `nn.dropout`.
+
+    Example:
+
+    ```mlir
+    %ctx, %lse = nn.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 1.0e-01 stream 2
+      : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+    ```
+
+    Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.1.
+  }];
+  let arguments = (ins NN_Tensor:$query, NN_Tensor:$key, NN_Tensor:$value, NN_Rng:$rng,
+                       I64Attr:$heads, F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+  let results = (outs NN_Tensor:$out, NN_F32Tensor:$lse);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $rng `heads` $heads `scale` $scale `rate` $rate
+    `stream` $stream attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
+    AllTypesMatch<["query", "key", "value", "out", "dout", "dquery", "dkey",
+                   "dvalue"]> /* C1 */]> {
+  let summary = "Gradient of nn.attention";
+  let description = [{
+    With `p[i,j] = exp(s[i,j] - lse[i])`, mask factor `m[i,j]` (0 or
+    `1/(1-rate)`) and `delta[i] = dot(dout[i,:], out[i,:])`:
+
+    ```
+    dp[i,j] = m[i,j] * dot(dout[i,:], value[j,:])
+    ds[i,j] = p[i,j] * (dp[i,j] - delta[i])
+    dquery[i,:] = scale * sum_j ds[i,j] * key[j,:]
+    dkey[j,:]   = scale * sum_i ds[i,j] * query[i,:]
+    dvalue[j,:] = sum_i m[i,j] * p[i,j] * dout[i,:]
+    ```
+
+    * (C1) All tensors but `lse` have the type of `query`.
+    * (C2) `query` is `[B, T, H*D]`, `lse` `[B, H, T]`, with `heads` for `H`.
+    * (C3) `heads` is at least 1 and divides the width.
+    * (C4) `rate`, `stream` and the `B*H*T*T` elements are as in `nn.dropout`.
+
+    Example:
+
+    ```mlir
+    %dq, %dk, %dv = nn.attention_backward %q, %k, %v, %ctx, %lse, %dctx, %rng heads 3 scale 3.5355338e-01 rate 1.0e-01 stream 2
+      : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>)
+        -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>)
+    ```
+
+    Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.2.
+  }];
+  let arguments = (ins NN_Tensor:$query, NN_Tensor:$key, NN_Tensor:$value, NN_Tensor:$out,
+                       NN_F32Tensor:$lse, NN_Tensor:$dout, NN_Rng:$rng, I64Attr:$heads,
+                       F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+  let results = (outs NN_Tensor:$dquery, NN_Tensor:$dkey, NN_Tensor:$dvalue);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $out `,` $lse `,` $dout `,` $rng `heads` $heads
+    `scale` $scale `rate` $rate `stream` $stream attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Unfused
+//===----------------------------------------------------------------------===//
+
+def NN_ScoresOp : NN_ProductOp<"scores", [
+    NN_Vjp, AllTypesMatch<["lhs", "rhs"]>, AllElementTypesMatch<["lhs", "out"]> /* C1 */]> {
+  let summary = "Inner products of rows, head by head";
+  let description = [{
+    `out[b,h,i,j] = scale * dot(lhs[b,i,h,:], rhs[b,j,h,:])`, for every `i` and `j`.
+
+    * (C1) `rhs` has the type of `lhs`, `out` its element type.
+    * (C2) `lhs` is `[B, T, H*D]`, `out` `[B, H, T, T]`, with `heads` for `H`.
+    * (C3) `heads` is at least 1 and divides the width.
+
+    Example:
+
+    ```mlir
+    %s = nn.scores %q, %k heads 3 scale 3.5355338e-01 : (tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x3x8x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$lhs, NN_Tensor:$rhs, I64Attr:$heads, F32Attr:$scale);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `heads` $heads `scale` $scale attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_ContextOp : NN_ProductOp<"context", [
+    NN_Vjp, AllTypesMatch<["rows", "out"]>, AllElementTypesMatch<["probs", "rows"]> /* C1 */]> {
+  let summary = "Sums of rows weighted by probabilities, head by head";
+  let description = [{
+    `out[b,i,h,:] = scale * sum over j of P[b,h,i,j] * rows[b,j,h,:]`, where `P` is
+    `probs`, or with `transposed` its transpose in the last two dimensions.
+
+    * (C1) `out` has the type of `rows`, `probs` its element type.
+    * (C2) `rows` is `[B, T, H*D]`, `probs` `[B, H, T, T]`, with `heads` for `H`.
+    * (C3) `heads` is at least 1 and divides the width.
+
+    Example:
+
+    ```mlir
+    %ctx = nn.context %p, %v heads 3 scale 1.0 : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+    %dv = nn.context %p, %dctx heads 3 scale 1.0 transposed : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$probs, NN_Tensor:$rows, I64Attr:$heads, F32Attr:$scale,
+                       UnitAttr:$transposed);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = [{
+    $probs `,` $rows `heads` $heads `scale` $scale (`transposed` $transposed^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_SoftmaxOp : NN_PureOp<"softmax", [NN_Vjp, SameOperandsAndResultType]> {
+  let summary = "Causal softmax over the last dimension";
+  let description = [{
+    Over the positions `j <= i`:
+    `out[b,h,i,j] = exp(input[b,h,i,j] - max) / sum_j exp(input[b,h,i,j] - max)`,
+    and 0 for `j > i`.
+
+    * (C1) `input` is `[B, H, T, T]`.
+
+    Example:
+
+    ```mlir
+    %p = nn.softmax %s : tensor<2x3x8x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
+def NN_SoftmaxBackwardOp
+    : NN_PureOp<"softmax_backward", [SameOperandsAndResultType]> {
+  let summary = "Gradient of nn.softmax";
+  let description = [{
+    For every row: `dinput = probs * (dout - sum(dout * probs))`.
+
+    * (C1) `probs` is `[B, H, T, T]`.
+
+    Example:
+
+    ```mlir
+    %ds = nn.softmax_backward %p, %dp : tensor<2x3x8x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$probs, NN_Tensor:$dout);
+  let results = (outs NN_Tensor:$dinput);
+  let assemblyFormat = "$probs `,` $dout attr-dict `:` type($probs)";
+}
+
+#endif // REPRISE_DIALECT_NN_NNATTENTIONOPS

@@ -1,0 +1,165 @@
+//===- NNBase.td - The nn dialect, its attributes and types --*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_NN_NNBASE
+#define REPRISE_DIALECT_NN_NNBASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "reprise/Interfaces/CostModel.td"
+include "reprise/Interfaces/Differentiable.td"
+
+def NN_Dialect : Dialect {
+  let name = "nn";
+  let cppNamespace = "::reprise::nn";
+  let summary = "One operation for each thing in a transformer that a person would name";
+  let description = [{
+    Tensors have static shapes and at least one element; an op computes what its
+    formula says, rounds its results to their element type, and has no side
+    effect. Constraints are numbered op by op, (C1), (C2), ..., and named so in
+    verifiers and tests. The letters in the formulas: `B` micro-batch, `T` sequence length, `C` hidden width, `H` heads,
+    `D` head width, `F` feed-forward width, `V` vocabulary. Activations are
+    `[B, T, C]`; what attention reads is `[B, T, H*D]`, head `h` in the columns
+    from `h*D` on; attention scores are `[B, H, T, T]`.
+
+    A step is one function, `@step`, in three parts. Everything above
+    `nn.backward` is the forward pass, everything from there to `nn.update` the
+    backward pass; both run once for each of the `nn.micro_batches` of a step.
+    What follows `nn.update` runs once a step. Each argument of `@step` has a
+    role, given by one attribute:
+
+    | argument attribute | meaning |
+    |---|---|
+    | `nn.input = "tokens"`, `"targets"` | ids, `tensor<BxTxi32>` |
+    | `nn.input = "rng"` | seed (low, high), step, micro-batch: `tensor<4xi32>` |
+    | `nn.input = "lr"`, `"bias_correction1"`, `"bias_correction2"` | `tensor<f32>`, this step's learning rate and `1 - beta^t` |
+    | `nn.input = "loss_sum"` | `tensor<f32>`, the loss of the micro-batches so far, zero at first |
+    | `nn.parameter = #nn.parameter<…>` | a parameter |
+    | `nn.gradient = "name"` | the sum of the gradients so far of the parameter of that name, zero at first |
+    | `nn.moment1 = "name"`, `nn.moment2 = "name"` | optimizer state |
+
+    A result with one of the last four attributes, or with
+    `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
+    or what is shown. Function attributes: `nn.micro_batches`. Module attributes:
+    `nn.model` (a name to show) and `nn.train` (the hyper-parameters).
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+class NN_TensorOf<list<Type> elements>
+    : ConfinedType<StaticShapeTensorOf<elements>, [
+        CPred<"!::llvm::is_contained(::llvm::cast<::mlir::ShapedType>($_self).getShape(), 0)">],
+        "non-empty " # StaticShapeTensorOf<elements>.summary>;
+
+def NN_Tensor : NN_TensorOf<[F32, BF16]>;
+def NN_F32Tensor : NN_TensorOf<[F32]>;
+def NN_Ids : NN_TensorOf<[I32]>;
+def NN_Scalar : 0DTensorOf<[F32]>;
+
+/// Where randomness starts from: see the dialect's description.
+def NN_Rng : ConfinedType<StaticShapeTensorOf<[I32]>, [
+    CPred<"::llvm::cast<::mlir::ShapedType>($_self).getShape() == ::llvm::ArrayRef<int64_t>(4)">],
+    "tensor<4xi32> of seed (low, high), step and micro-batch">;
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+class NN_Attr<string name, string attrMnemonic> : AttrDef<NN_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
+  let summary = "Where in the model an op belongs: what a policy finds it by";
+  let description = [{
+    `layer` counts from 0 and is left out for what belongs to no layer. `module`
+    is one of `embedding`, `layernorm`, `attention` (projections), `core_attn`,
+    `mlp`, `residual`, `head`, `loss`. `value` is the name of the op's first result in the
+    model: `x0, n1, q, k, v, s, p, pd, ctx, a, x1, n2, u, g, y, x2, logits, …`.
+
+    Example: `#nn.scope<layer = 3, module = "mlp", value = "u">`
+  }];
+  let parameters = (ins DefaultValuedParameter<"int64_t", "-1">:$layer,
+                        StringRefParameter<>:$module,
+                        OptionalParameter<"::llvm::StringRef">:$value);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def NN_Init : I32EnumAttr<"Init", "How a parameter starts", [
+    I32EnumAttrCase<"Zeros", 0, "zeros">, I32EnumAttrCase<"Ones", 1, "ones">,
+    I32EnumAttrCase<"Normal", 2, "normal">]> {
+  let cppNamespace = "::reprise::nn";
+  let genSpecializedAttr = 0;
+}
+
+def NN_ParameterAttr : NN_Attr<"Parameter", "parameter"> {
+  let summary = "A parameter: its name, how it starts, how it is trained";
+  let description = [{
+    `init` is `zeros`, `ones` or `normal` with standard deviation `std`.
+    `decay`: weight decay applies. `frozen`: it has no gradient.
+
+    Example: `#nn.parameter<name = "h.0.mlp.c_fc.weight", init = normal, std = 2.0e-02 : f32, decay = true>`
+  }];
+  let parameters = (ins StringRefParameter<>:$name,
+                        EnumParameter<NN_Init>:$init,
+                        OptionalParameter<"::mlir::FloatAttr">:$std,
+                        DefaultValuedParameter<"bool", "false">:$decay,
+                        DefaultValuedParameter<"bool", "false">:$frozen);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def NN_WeightLayout : I32EnumAttr<"WeightLayout", "How a weight is stored", [
+    I32EnumAttrCase<"InOut", 0, "in_out">, I32EnumAttrCase<"OutIn", 1, "out_in">]> {
+  let cppNamespace = "::reprise::nn";
+}
+
+def NN_GeluForm : I32EnumAttr<"GeluForm", "Which GELU", [
+    I32EnumAttrCase<"Tanh", 0, "tanh">, I32EnumAttrCase<"Erf", 1, "erf">]> {
+  let cppNamespace = "::reprise::nn";
+}
+
+//===----------------------------------------------------------------------===//
+// Base classes
+//===----------------------------------------------------------------------===//
+
+/// Result element i depends on element i of the operands alone (and on scalars):
+/// such ops can be fused into one loop, and can work in place.
+def NN_Pointwise : NativeOpTrait<"Pointwise"> {
+  let cppNamespace = "::reprise::nn";
+}
+
+class NN_Op<string mnemonic, list<Trait> traits = []>
+    : Op<NN_Dialect, mnemonic, traits>;
+
+class NN_PureOp<string mnemonic, list<Trait> traits = []>
+    : NN_Op<mnemonic, !listconcat(traits, [
+        Pure, DeclareOpInterfaceMethods<CostModel, ["getFlops"]>])> {
+  let hasVerifier = 1;
+}
+
+/// A matrix product.
+class NN_ProductOp<string mnemonic, list<Trait> traits = []>
+    : NN_Op<mnemonic, !listconcat(traits, [
+        Pure, DeclareOpInterfaceMethods<CostModel, ["getFlops", "isProduct"]>])> {
+  let hasVerifier = 1;
+}
+
+def NN_Vjp : DeclareOpInterfaceMethods<Differentiable>;
+
+#endif // REPRISE_DIALECT_NN_NNBASE

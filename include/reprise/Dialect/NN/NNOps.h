@@ -1,0 +1,60 @@
+//===- NNOps.h - Ops and attributes of the nn dialect -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_NN_NNOPS_H
+#define REPRISE_DIALECT_NN_NNOPS_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "reprise/Dialect/NN/NNDialect.h"
+#include "reprise/Interfaces/CostModel.h"
+#include "reprise/Interfaces/Differentiable.h"
+
+#include "reprise/Dialect/NN/NNEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "reprise/Dialect/NN/NNAttributes.h.inc"
+
+namespace reprise::nn {
+/// Element i of the results depends on element i of the operands alone.
+template <typename ConcreteOp>
+class Pointwise : public mlir::OpTrait::TraitBase<ConcreteOp, Pointwise> {};
+
+//===----------------------------------------------------------------------===//
+// Names of attributes that say what an argument or result of @step is
+//===----------------------------------------------------------------------===//
+
+inline constexpr llvm::StringLiteral kInputAttr = "nn.input";
+inline constexpr llvm::StringLiteral kParameterAttr = "nn.parameter";
+inline constexpr llvm::StringLiteral kGradientAttr = "nn.gradient";
+inline constexpr llvm::StringLiteral kMoment1Attr = "nn.moment1";
+inline constexpr llvm::StringLiteral kMoment2Attr = "nn.moment2";
+inline constexpr llvm::StringLiteral kOutputAttr = "nn.output";
+inline constexpr llvm::StringLiteral kScopeAttr = "nn.scope";
+inline constexpr llvm::StringLiteral kMicroBatchesAttr = "nn.micro_batches";
+inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
+inline constexpr llvm::StringLiteral kTrainAttr = "nn.train";
+
+/// The function of a step, before and after differentiation.
+inline constexpr llvm::StringLiteral kForwardFunction = "forward";
+inline constexpr llvm::StringLiteral kStepFunction = "step";
+
+/// The scope of `op`, or null.
+ScopeAttr getScope(mlir::Operation *op);
+
+/// "layer3.mlp.u", "loss.losses"; empty without a scope.
+std::string getScopeName(ScopeAttr scope);
+} // namespace reprise::nn
+
+#define GET_OP_CLASSES
+#include "reprise/Dialect/NN/NNOps.h.inc"
+
+#endif // REPRISE_DIALECT_NN_NNOPS_H

@@ -1,0 +1,247 @@
+//===- NNTrainingOps.td - Loss, phases of a step, optimizer --*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_NN_NNTRAININGOPS
+#define REPRISE_DIALECT_NN_NNTRAININGOPS
+
+include "reprise/Dialect/NN/NNBase.td"
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [
+    NN_Vjp, AllTypesMatch<["losses", "lse"]> /* C1 */]> {
+  let summary = "Cross-entropy of each row's logits with its target";
+  let description = [{
+    `lse[b,t] = ln(sum over v of exp(logits[b,t,v]))`,
+    `losses[b,t] = lse[b,t] - logits[b,t,targets[b,t]]`. Targets must be below `V`.
+
+    * (C1) `losses` has the type of `lse`.
+    * (C2) `logits` is `[B, T, V]`, `targets` and `losses` `[B, T]`.
+
+    Example:
+
+    ```mlir
+    %losses, %lse = nn.cross_entropy %logits, %targets
+      : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets);
+  let results = (outs NN_F32Tensor:$losses, NN_F32Tensor:$lse);
+  let assemblyFormat = "$logits `,` $targets attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_CrossEntropyBackwardOp : NN_PureOp<"cross_entropy_backward", [
+    AllTypesMatch<["logits", "dlogits"]>, AllTypesMatch<["lse", "dlosses"]> /* C1 */]> {
+  let summary = "Gradient of nn.cross_entropy";
+  let description = [{
+    `dlogits[b,t,v] = (exp(logits[b,t,v] - lse[b,t]) - (v = targets[b,t])) * dlosses[b,t]`.
+
+    * (C1) `dlogits` has the type of `logits`, `dlosses` that of `lse`.
+    * (C2) `logits` is `[B, T, V]`, `targets` and `lse` `[B, T]`.
+
+    Example:
+
+    ```mlir
+    %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
+      : (tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets, NN_F32Tensor:$lse,
+                       NN_F32Tensor:$dlosses);
+  let results = (outs NN_Tensor:$dlogits);
+  let assemblyFormat = [{
+    $logits `,` $targets `,` $lse `,` $dlosses attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_MeanOp : NN_PureOp<"mean", [NN_Vjp]> {
+  let summary = "Mean of all elements";
+  let description = [{
+    Example:
+
+    ```mlir
+    %loss = nn.mean %losses : (tensor<2x8xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$input);
+  let results = (outs NN_Scalar:$out);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 0;
+}
+
+def NN_BroadcastOp : NN_PureOp<"broadcast"> {
+  let summary = "A scalar times a constant, in every element";
+  let description = [{
+    Example:
+
+    ```mlir
+    %dlosses = nn.broadcast %dloss by 6.25e-02 : (tensor<f32>) -> tensor<2x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_Scalar:$input, F32Attr:$factor);
+  let results = (outs NN_F32Tensor:$out);
+  let assemblyFormat = "$input `by` $factor attr-dict `:` functional-type(operands, results)";
+  let hasCanonicalizeMethod = 1;
+  let hasVerifier = 0;
+}
+
+def NN_ConstantOp : NN_PureOp<"constant"> {
+  let summary = "The same number in every element";
+  let description = [{
+    Example:
+
+    ```mlir
+    %one = nn.constant 1.0 : tensor<f32>
+    ```
+  }];
+  let arguments = (ins F32Attr:$value);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = "$value attr-dict `:` type($out)";
+  let hasVerifier = 0;
+}
+
+//===----------------------------------------------------------------------===//
+// The phases of a step
+//===----------------------------------------------------------------------===//
+
+def NN_BackwardOp : NN_Op<"backward"> {
+  let summary = "Everything below runs in the backward phase";
+  let description = [{
+    Example:
+
+    ```mlir
+    nn.backward
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def NN_UpdateOp : NN_Op<"update"> {
+  let summary = "Everything below runs once a step";
+  let description = [{
+    What is above runs for each micro-batch; values that cross the marker are
+    those of the last one.
+
+    Example:
+
+    ```mlir
+    nn.update
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients and the optimizer
+//===----------------------------------------------------------------------===//
+
+def NN_AccumulateOp
+    : NN_PureOp<"accumulate", [NN_Pointwise, SameOperandsAndResultType]> {
+  let summary = "Adds the contribution of a micro-batch to a running sum";
+  let description = [{
+    `out = sum + term`. The `sum` of the next micro-batch is this `out`: where `sum` is an
+    argument of `@step`, the result replaces it in place. The kernel that makes
+    `term` may add into the sum directly; then the terms of its own sums are added
+    one by one, in their order, instead of their total.
+
+    Example:
+
+    ```mlir
+    %acc = nn.accumulate %sum, %dw : tensor<24x96xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$sum, NN_F32Tensor:$term);
+  let results = (outs NN_F32Tensor:$out);
+  let assemblyFormat = "$sum `,` $term attr-dict `:` type($sum)";
+  let hasVerifier = 0;
+}
+
+def NN_GlobalNormOp : NN_PureOp<"global_norm"> {
+  let summary = "Euclidean norm of all gradients together";
+  let description = [{
+    * (C1) There is at least one gradient.
+
+    Example:
+
+    ```mlir
+    %norm = nn.global_norm %g0, %g1 : (tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<NN_F32Tensor>:$gradients);
+  let results = (outs NN_Scalar:$norm);
+  let assemblyFormat = "$gradients attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_ClipScaleOp : NN_PureOp<"clip_scale", [AllTypesMatch<["norm", "scale"]>]> {
+  let summary = "What to multiply gradients by, so that their norm is bounded";
+  let description = [{
+    `min(1, max_norm / (norm + 1e-6))`.
+
+    * (C1) `max_norm` is above 0.
+
+    Example:
+
+    ```mlir
+    %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
+    ```
+
+    Source: Pascanu et al., arXiv:1211.5063, section 3.2.
+  }];
+  let arguments = (ins NN_Scalar:$norm, F32Attr:$max_norm);
+  let results = (outs NN_Scalar:$scale);
+  let assemblyFormat = "$norm `max` $max_norm attr-dict `:` type($norm)";
+}
+
+def NN_AdamWOp : NN_PureOp<"adamw", [
+    AllTypesMatch<["scale", "lr", "bias_correction1", "bias_correction2"]>,
+    AllTypesMatch<["parameter", "gradient", "moment1", "moment2", "new_parameter",
+                   "new_moment1", "new_moment2"]>]> {
+  let summary = "Adam with decoupled weight decay";
+  let description = [{
+    With `g = gradient * scale`:
+
+    ```
+    new_moment1   = beta1 * moment1 + (1 - beta1) * g
+    new_moment2   = beta2 * moment2 + (1 - beta2) * g * g
+    new_parameter = parameter - lr * weight_decay * parameter
+                  - lr * (new_moment1 / c1) / (sqrt(new_moment2 / c2) + eps)
+    ```
+
+    where `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t` in step `t`, from 1. Works in
+    place, and leaves the gradient's accumulator at zero for the next step.
+
+    * (C1) `gradient`, moments and results have the type of `parameter`.
+    * (C2) `beta1` and `beta2` are in [0, 1).
+    * (C3) `eps` is above 0 and finite, `weight_decay` at least 0 and finite.
+
+    Example:
+
+    ```mlir
+    %p1, %m1, %v1 = nn.adamw %p, %g, %m, %v, %scale, %lr, %c1, %c2
+      beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<24x96xf32>, tensor<f32>
+    ```
+
+    Source: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2.
+  }];
+  let arguments = (ins NN_F32Tensor:$parameter, NN_F32Tensor:$gradient,
+                       NN_F32Tensor:$moment1, NN_F32Tensor:$moment2, NN_Scalar:$scale,
+                       NN_Scalar:$lr, NN_Scalar:$bias_correction1,
+                       NN_Scalar:$bias_correction2, F32Attr:$beta1, F32Attr:$beta2,
+                       F32Attr:$eps, F32Attr:$weight_decay);
+  let results = (outs NN_F32Tensor:$new_parameter, NN_F32Tensor:$new_moment1,
+                      NN_F32Tensor:$new_moment2);
+  let assemblyFormat = [{
+    $parameter `,` $gradient `,` $moment1 `,` $moment2 `,` $scale `,` $lr `,`
+    $bias_correction1 `,` $bias_correction2 `beta1` $beta1 `beta2` $beta2 `eps` $eps
+    `weight_decay` $weight_decay attr-dict `:` type($parameter) `,` type($scale)
+  }];
+}
+
+#endif // REPRISE_DIALECT_NN_NNTRAININGOPS

@@ -1,0 +1,37 @@
+//===- RTOps.h - The rt dialect ---------------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_RT_RTOPS_H
+#define REPRISE_DIALECT_RT_RTOPS_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "reprise/Dialect/RT/RTDialect.h.inc"
+
+#define GET_OP_CLASSES
+#include "reprise/Dialect/RT/RTOps.h.inc"
+
+namespace reprise::rt {
+/// On a function: it is a kernel.
+inline constexpr llvm::StringLiteral kKernelAttr = "rt.kernel";
+/// On an argument of a kernel: it shares its buffer with the result of that number.
+inline constexpr llvm::StringLiteral kInPlaceAttr = "rt.in_place";
+/// On an argument of a kernel: it may share its buffer with that result, if dead.
+inline constexpr llvm::StringLiteral kMayAliasAttr = "rt.may_alias";
+/// On a launch or product: what a profile calls it.
+inline constexpr llvm::StringLiteral kNameAttr = "rt.name";
+/// On an emitted kernel: the number of independent tasks of a launch.
+inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
+} // namespace reprise::rt
+
+#endif // REPRISE_DIALECT_RT_RTOPS_H

@@ -1,0 +1,274 @@
+//===- RTOps.td - What the machine does --------------------*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_RT_RTOPS
+#define REPRISE_DIALECT_RT_RTOPS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def RT_Dialect : Dialect {
+  let name = "rt";
+  let cppNamespace = "::reprise::rt";
+  let summary = "Launches and products on planned buffers: what the machine does";
+  let description = [{
+    Straight-line order is the schedule. The ops exist in two forms: on tensors,
+    with results, before memory is planned; and on views of one arena (memref),
+    with destination operands and no results, after.
+
+    A kernel is a private function with the attribute `rt.kernel`; its arguments
+    are the buffers it reads, its results those it writes. Ops in it that draw
+    random numbers name their stream by position: stream `i` of a kernel is
+    `ids[i]` of the launch, so that equal layers share a kernel. Argument
+    attribute `rt.in_place = R : i64` of a kernel: the buffer of this argument is
+    that of result `R` (it must be dead after the launch). An op of `@step` may carry
+    `rt.name`, what the person who reads a profile calls it.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+def RT_Buffer : AnyTypeOf<[AnyStaticShapeTensor, AnyStaticShapeMemRef]>;
+
+class RT_Op<string mnemonic, list<Trait> traits = []> : Op<RT_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+def RT_BufferOp : RT_Op<"buffer", [Pure]> {
+  let summary = "A view of the arena";
+  let description = [{
+    `bytes(memref) ` bytes of the arena from `offset` on.
+
+    Example:
+
+    ```mlir
+    %b = rt.buffer at 37748736 : memref<2x8x96xf32>
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$offset);
+  let results = (outs AnyStaticShapeMemRef:$out);
+  let assemblyFormat = "`at` $offset attr-dict `:` type($out)";
+}
+
+def RT_LaunchOp : RT_Op<"launch", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Runs a kernel";
+  let description = [{
+    `ids` are the random streams of the kernel's ops. `flops` is the work of the launch.
+
+    Example:
+
+    ```mlir
+    func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+      %y = nn.gelu %x tanh : tensor<16xf32>
+      return %y : tensor<16xf32>
+    }
+    func.func @tensors(%x: tensor<16xf32>) -> tensor<16xf32> {
+      %y = rt.launch @gelu(%x) : (tensor<16xf32>) -> tensor<16xf32>
+      return %y : tensor<16xf32>
+    }
+    func.func @buffers() {
+      %b0 = rt.buffer at 0 : memref<16xf32>
+      %b1 = rt.buffer at 64 : memref<16xf32>
+      rt.launch @gelu(%b0) to (%b1) : (memref<16xf32>, memref<16xf32>) -> ()
+      return
+    }
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<RT_Buffer>:$inputs,
+                       Variadic<RT_Buffer>:$outputs,
+                       OptionalAttr<DenseI64ArrayAttr>:$ids,
+                       DefaultValuedAttr<I64Attr, "0">:$flops);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$results);
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` (`to` `(` $outputs^ `)`)? (`ids` $ids^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def RT_GemmOp : RT_Op<"gemm", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "A matrix product, or a batch of them";
+  let description = [{
+    `C[i,j] = alpha * sum over p of A[i,p] * B[p,j] (+ bias[j]) (+ C0[i,j])`, for
+    every index of two batch dimensions, on buffers seen as flat arrays. `A` is
+    stored `[m, k]` with row stride `lda`, or `[k, m]` with `transpose_a`; `B` is `[k, n]`,
+    or `[n, k]` with `transpose_b`; `C` is `[m, n]`. Strides count elements. With
+    `addend` the product is added to `C0`, in place: buffer form has `C0` as output.
+    `workspace` is given in buffer form.
+
+    The order of summation depends on `m, n, k` alone: see `RepriseGemm` in
+    `reprise/ABI/Model.h`.
+
+    Example:
+
+    ```mlir
+    %c = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+      : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$a, RT_Buffer:$b, Optional<RT_Buffer>:$bias,
+                       Optional<AnyStaticShapeTensor>:$addend,
+                       Optional<AnyStaticShapeMemRef>:$output,
+                       Optional<AnyStaticShapeMemRef>:$workspace,
+                       I64Attr:$m, I64Attr:$n, I64Attr:$k,
+                       I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc,
+                       OptionalAttr<DenseI64ArrayAttr>:$batch,
+                       OptionalAttr<DenseI64ArrayAttr>:$stride_a,
+                       OptionalAttr<DenseI64ArrayAttr>:$stride_b,
+                       OptionalAttr<DenseI64ArrayAttr>:$stride_c,
+                       DefaultValuedAttr<F32Attr, "1.0">:$alpha,
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate);
+  let results = (outs Optional<AnyStaticShapeTensor>:$result);
+  let assemblyFormat = [{
+    $a `,` $b oilist(`bias` `(` $bias `)` | `addend` `(` $addend `)` | `to` `(` $output `)`
+      | `workspace` `(` $workspace `)` | `transpose_a` $transpose_a | `transpose_b` $transpose_b | `accumulate` $accumulate)
+    `m` $m `n` $n `k` $k `lda` $lda `ldb` $ldb `ldc` $ldc
+    (`batch` $batch^ `strides` $stride_a `,` $stride_b `,` $stride_c)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Floating-point operations of all products of the batch.
+    int64_t getFlops();
+    /// Products in the batch.
+    int64_t getBatchCount();
+    /// Bytes of packed panels the product needs beside its operands.
+    int64_t getWorkspaceBytes();
+  }];
+}
+
+def RT_UpdateOp : RT_Op<"update"> {
+  let summary = "Everything below runs once a step";
+  let description = [{
+    What is above runs for each micro-batch.
+
+    Example:
+
+    ```mlir
+    rt.update
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+//===----------------------------------------------------------------------===//
+// What kernels do that is no loop nest of linalg
+//===----------------------------------------------------------------------===//
+
+class RT_KernelOp<string mnemonic> : RT_Op<mnemonic, [Pure]>;
+
+def RT_AttentionOp : RT_KernelOp<"attention"> {
+  let summary = "Fused causal attention, forward";
+  let description = [{
+    As `nn.attention`; `stream` is the position of the random stream among the
+    launch's ids.
+
+    Example:
+
+    ```mlir
+    %ctx, %lse = rt.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 1.0e-01 stream 0
+      : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$query, RT_Buffer:$key, RT_Buffer:$value, RT_Buffer:$rng,
+                       I64Attr:$heads, F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+  let results = (outs RT_Buffer:$out, RT_Buffer:$lse);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $rng `heads` $heads `scale` $scale `rate` $rate
+    `stream` $stream attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
+  let summary = "Fused causal attention, backward";
+  let description = [{
+    As `nn.attention_backward`.
+
+    Example:
+
+    ```mlir
+    %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %ctx, %lse, %dctx, %rng heads 3 scale 3.5355338e-01 rate 1.0e-01 stream 0
+      : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>)
+        -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>)
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$query, RT_Buffer:$key, RT_Buffer:$value, RT_Buffer:$out,
+                       RT_Buffer:$lse, RT_Buffer:$dout, RT_Buffer:$rng, I64Attr:$heads,
+                       F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+  let results = (outs RT_Buffer:$dquery, RT_Buffer:$dkey, RT_Buffer:$dvalue);
+  let assemblyFormat = [{
+    $query `,` $key `,` $value `,` $out `,` $lse `,` $dout `,` $rng `heads` $heads
+    `scale` $scale `rate` $rate `stream` $stream attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
+  let summary = "Adds rows to the rows of a table that ids name, in order";
+  let description = [{
+    `out = sum`, then for every row `r` in order `out[ids[r],:] += rows[r,:]`.
+    In place: `out` has the buffer of `sum`.
+
+    Example:
+
+    ```mlir
+    %t1 = rt.scatter_add %t0, %ids, %rows : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$sum, RT_Buffer:$ids, RT_Buffer:$rows);
+  let results = (outs RT_Buffer:$out);
+  let assemblyFormat = "$sum `,` $ids `,` $rows attr-dict `:` functional-type(operands, results)";
+}
+
+def RT_BlockSumsOp : RT_KernelOp<"block_sums"> {
+  let summary = "Sums of the blocks of a few arrays";
+  let description = [{
+    Every operand is cut into blocks of 16384 elements, the last one shorter; `out`
+    has an element for each block of all operands, in order: the sum of its elements, or with
+    `square` of their squares, as 16 lane-strided partial sums and the fixed tree.
+
+    Example:
+
+    ```mlir
+    %s = rt.block_sums %g0, %g1 square : (tensor<24x960xf32>, tensor<96xf32>) -> tensor<3xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<RT_Buffer>:$inputs, UnitAttr:$square);
+  let results = (outs RT_Buffer:$out);
+  let assemblyFormat = [{
+    $inputs (`square` $square^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t kBlock = 16384;
+  }];
+}
+
+def RT_StreamOp : RT_KernelOp<"stream"> {
+  let summary = "The id of a random stream";
+  let description = [{
+    `ids[index]` of the launch, as the second word of the counter.
+
+    Example:
+
+    ```mlir
+    %id = rt.stream 0
+    ```
+  }];
+  let arguments = (ins I64Attr:$index);
+  let results = (outs I32:$out);
+  let assemblyFormat = "$index attr-dict";
+}
+
+#endif // REPRISE_DIALECT_RT_RTOPS

@@ -1,0 +1,77 @@
+//===- RematOps.td - Decisions on what is kept, and what keeps them --*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_REMAT_REMATOPS
+#define REPRISE_DIALECT_REMAT_REMATOPS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Remat_Dialect : Dialect {
+  let name = "remat";
+  let cppNamespace = "::reprise::remat";
+  let summary = "Rematerialization decisions, and what keeps them";
+  let description = [{
+    A decision is the attribute `remat.decision` on the op of the forward pass
+    that defines the values it is about; an op without one is saved. Deciding and
+    applying are separate: deciders write attributes and move nothing, one pass
+    applies them. A replayed op carries `remat.replay = SEGMENT`.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+}
+
+def Remat_SaveAttr : AttrDef<Remat_Dialect, "Save"> {
+  let mnemonic = "save";
+  let summary = "The op's results are kept for backward";
+  let description = [{
+    `reason` says which rule decided, for a person to read.
+
+    Example: `#remat.save<reason = "outside every segment">`
+  }];
+  let parameters = (ins OptionalParameter<"::llvm::StringRef">:$reason);
+  let assemblyFormat = "(`<` struct(params)^ `>`)?";
+}
+
+def Remat_RecomputeAttr : AttrDef<Remat_Dialect, "Recompute"> {
+  let mnemonic = "recompute";
+  let summary = "The op's results are dropped, and computed again in backward";
+  let description = [{
+    Ops of one `segment` are replayed together; `label` is the option's word that
+    decided (`full`, `core_attn`, `mlp`, `layernorm`, …).
+
+    Example: `#remat.recompute<segment = 3, label = "mlp">`
+  }];
+  let parameters = (ins "int64_t":$segment, StringRefParameter<>:$label);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Remat_FenceOp : Op<Remat_Dialect, "fence", [
+    Pure, AllTypesMatch<["value", "out"]>]> {
+  let summary = "A saved value, not to be read before another is there";
+  let description = [{
+    Returns `value`. What is computed from the result cannot be taken for what
+    was computed from `value`, by CSE or anything else, nor be moved before the
+    values in `after`: a replay begins with fences on what it reads.
+
+    Example:
+
+    ```mlir
+    %n2r = remat.fence %n2 after %dx2 : tensor<2x8x24xf32>, tensor<2x8x24xf32>
+    ```
+  }];
+  let arguments = (ins AnyType:$value, Variadic<AnyType>:$after);
+  let results = (outs AnyType:$out);
+  let assemblyFormat = [{
+    $value (`after` $after^)? attr-dict `:` type($value) (`,` type($after)^)?
+  }];
+}
+
+#endif // REPRISE_DIALECT_REMAT_REMATOPS

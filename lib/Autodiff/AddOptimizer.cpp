@@ -1,0 +1,157 @@
+//===- AddOptimizer.cpp - Append clipping and AdamW -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Autodiff/Passes.h"
+#include "reprise/Dialect/NN/NNOps.h"
+
+namespace reprise::autodiff {
+#define GEN_PASS_DEF_ADDOPTIMIZER
+#include "reprise/Autodiff/Passes.h.inc"
+} // namespace reprise::autodiff
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+
+namespace {
+/// A parameter, its gradient, and where the gradient is returned.
+struct Trained {
+  ParameterAttr parameter;
+  Value value, gradient;
+};
+
+struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<func::FuncOp>(kStepFunction);
+    if (!step) {
+      getOperation().emitError("needs a function @step to optimize");
+      return signalPassFailure();
+    }
+    if (failed(append(step)))
+      return signalPassFailure();
+  }
+
+  LogicalResult append(func::FuncOp step);
+  FailureOr<float> getNumber(StringRef key);
+  FailureOr<SmallVector<Trained>> findTrained(func::FuncOp step);
+};
+} // namespace
+
+FailureOr<float> AddOptimizer::getNumber(StringRef key) {
+  auto train = getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr);
+  auto number = train ? train.getAs<FloatAttr>(key) : FloatAttr();
+  if (!number)
+    return getOperation().emitError("needs a number '")
+           << key << "' in the module's 'nn.train'";
+  return float(number.getValueAsDouble());
+}
+
+FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
+  auto exit = cast<func::ReturnOp>(step.getBody().front().getTerminator());
+  llvm::StringMap<Value> gradients;
+  for (auto [index, value] : llvm::enumerate(exit.getOperands()))
+    if (auto name = step.getResultAttrOfType<StringAttr>(index, kGradientAttr))
+      gradients[name.getValue()] = value;
+  SmallVector<Trained> trained;
+  for (BlockArgument argument : step.getArguments()) {
+    auto parameter = step.getArgAttrOfType<ParameterAttr>(
+        argument.getArgNumber(), kParameterAttr);
+    if (!parameter || parameter.getFrozen())
+      continue;
+    Value gradient = gradients.lookup(parameter.getName());
+    if (!gradient)
+      return step.emitError("needs a gradient of the parameter '")
+             << parameter.getName() << "' among the results of @step";
+    trained.push_back({parameter, argument, gradient});
+  }
+  if (trained.empty())
+    return step.emitError("needs a trainable parameter, but all are frozen");
+  return trained;
+}
+
+LogicalResult AddOptimizer::append(func::FuncOp step) {
+  FailureOr<SmallVector<Trained>> trained = findTrained(step);
+  FailureOr<float> beta1 = getNumber("adam_beta1");
+  FailureOr<float> beta2 = getNumber("adam_beta2");
+  FailureOr<float> eps = getNumber("adam_eps");
+  FailureOr<float> weightDecay = getNumber("weight_decay");
+  FailureOr<float> clip = getNumber("clip_grad");
+  if (failed(trained) || failed(beta1) || failed(beta2) || failed(eps) ||
+      failed(weightDecay) || failed(clip))
+    return failure();
+
+  OpBuilder builder(step.getContext());
+  Location loc = step.getLoc();
+  Block &block = step.getBody().front();
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  SmallVector<Value> results(exit.getOperands());
+  SmallVector<DictionaryAttr> resultAttributes;
+  step.getAllResultAttrs(resultAttributes);
+  // The signature is fitted at the end, at once: signatures are uniqued, and
+  // there are thousands of arguments.
+  SmallVector<DictionaryAttr> argumentAttributes;
+  step.getAllArgAttrs(argumentAttributes);
+  auto addArgument = [&](Type type, StringRef role, StringRef name) -> Value {
+    argumentAttributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(role, builder.getStringAttr(name))));
+    return block.addArgument(type, loc);
+  };
+  auto addResult = [&](Value value, StringRef role, StringRef name) {
+    results.push_back(value);
+    resultAttributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(role, builder.getStringAttr(name))));
+  };
+
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  Value lr = addArgument(scalar, kInputAttr, "lr");
+  Value correction1 = addArgument(scalar, kInputAttr, "bias_correction1");
+  Value correction2 = addArgument(scalar, kInputAttr, "bias_correction2");
+
+  builder.setInsertionPoint(exit);
+  UpdateOp::create(builder, loc);
+  auto setScope = [&](Value value, StringRef name) {
+    value.getDefiningOp()->setAttr(
+        kScopeAttr,
+        ScopeAttr::get(builder.getContext(), -1, "optimizer", name));
+    return value;
+  };
+  SmallVector<Value> gradients;
+  for (Trained &one : *trained)
+    gradients.push_back(one.gradient);
+  Value norm = setScope(
+      GlobalNormOp::create(builder, loc, scalar, gradients), "grad_norm");
+  addResult(norm, kOutputAttr, "grad_norm");
+  Value scale =
+      *clip > 0 ? Value(ClipScaleOp::create(builder, loc, norm,
+                                            builder.getF32FloatAttr(*clip)))
+                : Value(ConstantOp::create(builder, loc, scalar,
+                                           builder.getF32FloatAttr(1.0f)));
+  setScope(scale, "clip_scale");
+  for (Trained &one : *trained) {
+    StringRef name = one.parameter.getName();
+    Value moment1 = addArgument(one.value.getType(), kMoment1Attr, name);
+    Value moment2 = addArgument(one.value.getType(), kMoment2Attr, name);
+    auto adamw = AdamWOp::create(
+        builder, loc, one.value, one.gradient, moment1, moment2, scale, lr,
+        correction1, correction2, builder.getF32FloatAttr(*beta1),
+        builder.getF32FloatAttr(*beta2), builder.getF32FloatAttr(*eps),
+        builder.getF32FloatAttr(one.parameter.getDecay() ? *weightDecay : 0.0f));
+    setScope(adamw.getNewParameter(), name);
+    addResult(adamw.getNewParameter(), kParameterAttr, name);
+    addResult(adamw.getNewMoment1(), kMoment1Attr, name);
+    addResult(adamw.getNewMoment2(), kMoment2Attr, name);
+  }
+  exit->setOperands(results);
+  step.setType(builder.getFunctionType(block.getArgumentTypes(),
+                                       ValueRange(results).getTypes()));
+  step.setAllArgAttrs(argumentAttributes);
+  step.setAllResultAttrs(resultAttributes);
+  return success();
+}

@@ -1,0 +1,211 @@
+//===- Differentiate.cpp - Append the backward pass -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Autodiff/Passes.h"
+#include "reprise/Dialect/NN/NNOps.h"
+
+namespace reprise::autodiff {
+#define GEN_PASS_DEF_DIFFERENTIATE
+#include "reprise/Autodiff/Passes.h.inc"
+} // namespace reprise::autodiff
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+
+namespace {
+/// The backward pass of one function of one block.
+class Differentiator {
+public:
+  Differentiator(func::FuncOp function)
+      : function(function), block(function.getBody().front()),
+        builder(function.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  /// Marks what depends on a trainable parameter: these values get cotangents.
+  void findActive();
+  LogicalResult differentiate(Operation *op);
+  void addCotangent(Operation *cause, Value value, Value cotangent);
+  /// Appends an argument to the block; run() fits the signature in the end, at
+  /// once, since signatures are uniqued and there are thousands of arguments.
+  Value addArgument(Type type, StringRef role, StringRef name);
+
+  func::FuncOp function;
+  Block &block;
+  OpBuilder builder;
+  DenseSet<Value> active;
+  DenseMap<Value, Value> cotangents;
+  SmallVector<DictionaryAttr> argumentAttributes;
+};
+
+struct Differentiate
+    : public autodiff::impl::DifferentiateBase<Differentiate> {
+  void runOnOperation() override {
+    auto function =
+        getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    if (!function) {
+      getOperation().emitError("needs a function @forward to differentiate");
+      return signalPassFailure();
+    }
+    if (failed(Differentiator(function).run()))
+      return signalPassFailure();
+  }
+};
+} // namespace
+
+static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
+  return function.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
+}
+
+void Differentiator::findActive() {
+  for (BlockArgument argument : block.getArguments()) {
+    ParameterAttr parameter = getParameter(function, argument.getArgNumber());
+    if (parameter && !parameter.getFrozen())
+      active.insert(argument);
+  }
+  for (Operation &op : block)
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value operand) { return active.contains(operand); }))
+      active.insert(op.result_begin(), op.result_end());
+}
+
+Value Differentiator::addArgument(Type type, StringRef role, StringRef name) {
+  argumentAttributes.push_back(builder.getDictionaryAttr(
+      builder.getNamedAttr(role, builder.getStringAttr(name))));
+  return block.addArgument(type, function.getLoc());
+}
+
+void Differentiator::addCotangent(Operation *cause, Value value,
+                                  Value cotangent) {
+  Value &sum = cotangents[value];
+  if (!sum) {
+    sum = cotangent;
+    return;
+  }
+  auto add = AddOp::create(builder, cause->getLoc(), sum, cotangent);
+  if (ScopeAttr scope = getScope(cause))
+    add->setAttr(kScopeAttr, scope);
+  sum = add;
+}
+
+LogicalResult Differentiator::differentiate(Operation *op) {
+  SmallVector<Value> resultCotangents;
+  for (Value result : op->getResults())
+    resultCotangents.push_back(cotangents.lookup(result));
+  if (llvm::none_of(resultCotangents, [](Value value) { return bool(value); }))
+    return success();
+
+  SmallVector<bool> needed;
+  for (Value operand : op->getOperands())
+    needed.push_back(active.contains(operand));
+  if (!llvm::is_contained(needed, true))
+    return success();
+  auto differentiable = dyn_cast<Differentiable>(op);
+  if (!differentiable)
+    return op->emitOpError("needs a derivative, since the loss depends through "
+                           "it on a trainable parameter, but has none");
+
+  Operation *last = &block.back();
+  SmallVector<Value> gradients(op->getNumOperands());
+  if (failed(differentiable.buildVjp(builder, resultCotangents, needed,
+                                     gradients)))
+    return failure();
+  if (ScopeAttr scope = getScope(op))
+    for (Operation *built = last->getNextNode(); built;
+         built = built->getNextNode())
+      built->setAttr(kScopeAttr, scope);
+  for (auto [operand, gradient] : llvm::zip(op->getOperands(), gradients))
+    if (gradient)
+      addCotangent(op, operand, gradient);
+  return success();
+}
+
+LogicalResult Differentiator::run() {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("needs one block to differentiate, but got ")
+           << function.getBody().getBlocks().size();
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  if (exit.getNumOperands() != 1 || exit.getOperand(0).getType() != scalar)
+    return exit.emitOpError("needs to return the loss alone, a tensor<f32>");
+  Value loss = exit.getOperand(0);
+  int64_t microBatches = 1;
+  if (auto attr = function->getAttrOfType<IntegerAttr>(kMicroBatchesAttr))
+    microBatches = attr.getInt();
+  findActive();
+
+  // What to walk is fixed before the first backward op joins it.
+  SmallVector<Operation *> forward;
+  for (Operation &op : block.without_terminator())
+    forward.push_back(&op);
+  Location loc = exit.getLoc();
+  exit->erase();
+  builder.setInsertionPointToEnd(&block);
+
+  function.getAllArgAttrs(argumentAttributes);
+
+  // Each micro-batch counts alike in the step's loss.
+  auto weight = builder.getF32FloatAttr(1.0f / float(microBatches));
+  Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
+  Value scaled = ScaleOp::create(builder, loc, loss, weight);
+  Value total = AccumulateOp::create(builder, loc, lossSum, scaled);
+  auto lossScope = ScopeAttr::get(builder.getContext(), -1, "loss", "total");
+  scaled.getDefiningOp()->setAttr(kScopeAttr, lossScope);
+  total.getDefiningOp()->setAttr(kScopeAttr, lossScope);
+
+  BackwardOp::create(builder, loc);
+  auto seed = ConstantOp::create(builder, loc, scalar, weight);
+  seed->setAttr(kScopeAttr, lossScope);
+  cotangents[loss] = seed;
+  for (Operation *op : llvm::reverse(forward))
+    if (failed(differentiate(op)))
+      return failure();
+
+  SmallVector<Value> results = {total};
+  SmallVector<DictionaryAttr> resultAttributes = {DictionaryAttr::get(
+      builder.getContext(),
+      builder.getNamedAttr(kOutputAttr, builder.getStringAttr("loss")))};
+  unsigned numArguments = function.getNumArguments();
+  for (unsigned index = 0; index < numArguments; ++index) {
+    ParameterAttr parameter = getParameter(function, index);
+    if (!parameter || parameter.getFrozen())
+      continue;
+    Value argument = block.getArgument(index);
+    Value cotangent = cotangents.lookup(argument);
+    if (!cotangent)
+      return function.emitError("needs the loss to depend on the parameter '")
+             << parameter.getName() << "', but it does not; freeze it";
+    // Right behind the last contribution, so that no gradient outlives it.
+    OpBuilder::InsertionGuard guard(builder);
+    if (Operation *last = cotangent.getDefiningOp())
+      builder.setInsertionPointAfter(last);
+    Value sum =
+        addArgument(argument.getType(), kGradientAttr, parameter.getName());
+    auto accumulate =
+        AccumulateOp::create(builder, cotangent.getLoc(), sum, cotangent);
+    if (Operation *last = cotangent.getDefiningOp())
+      if (ScopeAttr scope = getScope(last))
+        accumulate->setAttr(kScopeAttr, scope);
+    results.push_back(accumulate);
+    resultAttributes.push_back(DictionaryAttr::get(
+        builder.getContext(),
+        builder.getNamedAttr(kGradientAttr,
+                             builder.getStringAttr(parameter.getName()))));
+  }
+  func::ReturnOp::create(builder, loc, results);
+  function.setName(kStepFunction);
+  function.setType(builder.getFunctionType(block.getArgumentTypes(),
+                                           ValueRange(results).getTypes()));
+  function.setAllArgAttrs(argumentAttributes);
+  function.setAllResultAttrs(resultAttributes);
+  return success();
+}

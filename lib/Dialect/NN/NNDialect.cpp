@@ -1,0 +1,164 @@
+//===- NNDialect.cpp - Registration and attributes of the nn dialect --*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+
+#include "reprise/Dialect/NN/NNDialect.cpp.inc"
+#include "reprise/Dialect/NN/NNEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "reprise/Dialect/NN/NNAttributes.cpp.inc"
+
+void NNDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "reprise/Dialect/NN/NNAttributes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "reprise/Dialect/NN/NNOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      StringRef name, Init init, FloatAttr std, bool decay,
+                      bool frozen) {
+  if (name.empty())
+    return emitError() << "needs a parameter name, but got an empty one";
+  if ((init == Init::Normal) != bool(std))
+    return emitError() << "needs 'std' with init normal and only there, but got "
+                       << (std ? "one" : "none") << " with init "
+                       << stringifyInit(init);
+  if (std && !(std.getValueAsDouble() >= 0))
+    return emitError() << "needs a standard deviation of at least 0, but got "
+                       << std.getValueAsDouble();
+  return success();
+}
+
+ScopeAttr nn::getScope(Operation *op) {
+  return op->getAttrOfType<ScopeAttr>(kScopeAttr);
+}
+
+std::string nn::getScopeName(ScopeAttr scope) {
+  if (!scope)
+    return "";
+  std::string name;
+  if (scope.getLayer() >= 0)
+    name = "layer" + std::to_string(scope.getLayer()) + ".";
+  name += scope.getModule();
+  if (!scope.getValue().empty())
+    name += "." + scope.getValue().str();
+  return name;
+}
+
+//===----------------------------------------------------------------------===//
+// Discardable attributes
+//===----------------------------------------------------------------------===//
+
+LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
+                                                  NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if (name == kScopeAttr) {
+    if (!isa<ScopeAttr>(value))
+      return op->emitOpError("needs #nn.scope for 'nn.scope', but got ")
+             << value;
+    return success();
+  }
+  if (name == kMicroBatchesAttr) {
+    auto count = dyn_cast<IntegerAttr>(value);
+    if (!count || count.getInt() < 1)
+      return op->emitOpError("needs a count of at least 1 for "
+                             "'nn.micro_batches', but got ")
+             << value;
+    return success();
+  }
+  if (name == kModelAttr && isa<StringAttr>(value))
+    return success();
+  if (name == kTrainAttr && isa<DictionaryAttr>(value))
+    return success();
+  return op->emitOpError("has no use for the attribute '")
+         << name << "' with value " << value;
+}
+
+/// What `nn.input` may name, each with the element type and rank it needs.
+static LogicalResult verifyInput(Operation *op, StringRef role, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  bool ids = role == "tokens" || role == "targets";
+  bool scalar = role == "lr" || role == "bias_correction1" ||
+                role == "bias_correction2" || role == "loss_sum";
+  if (!ids && !scalar && role != "rng")
+    return op->emitOpError("needs 'nn.input' to be tokens, targets, rng, lr, "
+                           "bias_correction1, bias_correction2 or loss_sum, "
+                           "but got '")
+           << role << "'";
+  if (!tensor) // The memory plan turns tensors into views of the arena.
+    return success();
+  if (ids && (tensor.getRank() != 2 || !tensor.getElementType().isInteger(32)))
+    return op->emitOpError("needs ids [B, T] of i32 for '")
+           << role << "', but got " << type;
+  if (scalar && (tensor.getRank() != 0 || !tensor.getElementType().isF32()))
+    return op->emitOpError("needs tensor<f32> for '")
+           << role << "', but got " << type;
+  if (role == "rng" && (tensor.getRank() != 1 || tensor.getDimSize(0) != 4 ||
+                        !tensor.getElementType().isInteger(32)))
+    return op->emitOpError("needs tensor<4xi32> for 'rng', but got ") << type;
+  return success();
+}
+
+static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
+                                Type type, bool isArgument) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if (name == kParameterAttr && isArgument && isa<ParameterAttr>(value))
+    return success();
+  auto word = dyn_cast<StringAttr>(value);
+  if (word && name == kInputAttr && isArgument)
+    return verifyInput(op, word.getValue(), type);
+  if (word && (name == kGradientAttr || name == kMoment1Attr ||
+               name == kMoment2Attr || (name == kParameterAttr && !isArgument)))
+    return success();
+  if (word && name == kOutputAttr && !isArgument) {
+    if (word == "loss" || word == "grad_norm")
+      return success();
+    return op->emitOpError("needs 'nn.output' to be loss or grad_norm, but got '")
+           << word.getValue() << "'";
+  }
+  return op->emitOpError("has ")
+         << (isArgument ? "an argument" : "a result")
+         << " with no use for the attribute '" << name << "' with value "
+         << value;
+}
+
+LogicalResult
+NNDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
+                                    unsigned argIndex, NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  Type type = function ? function.getArgumentTypes()[argIndex] : Type();
+  return verifyRole(op, attribute, type, /*isArgument=*/true);
+}
+
+LogicalResult NNDialect::verifyRegionResultAttribute(Operation *op,
+                                                     unsigned regionIndex,
+                                                     unsigned resultIndex,
+                                                     NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  Type type = function ? function.getResultTypes()[resultIndex] : Type();
+  return verifyRole(op, attribute, type, /*isArgument=*/false);
+}

@@ -1,0 +1,41 @@
+//===- Registration.cpp - All dialects and passes ---------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Pipelines/Registration.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Transforms/Passes.h"
+#include "reprise/Autodiff/Passes.h"
+#include "reprise/Dialect/NN/NNDialect.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+
+using namespace mlir;
+
+void reprise::registerDialects(DialectRegistry &registry) {
+  registry.insert<nn::NNDialect, remat::RematDialect, rt::RTDialect,
+                  arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
+                  linalg::LinalgDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
+                  vector::VectorDialect>();
+}
+
+void reprise::registerPasses() {
+  registerCSEPass();
+  registerCanonicalizerPass();
+  registerSymbolDCEPass();
+  autodiff::registerAutodiffPasses();
+}

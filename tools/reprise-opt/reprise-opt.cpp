@@ -1,0 +1,19 @@
+//===- reprise-opt.cpp - Runs passes on text --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "reprise/Pipelines/Registration.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  reprise::registerDialects(registry);
+  reprise::registerPasses();
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Reprise pass driver\n", registry));
+}
