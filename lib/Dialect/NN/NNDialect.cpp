@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -19,6 +20,8 @@ using namespace reprise::nn;
 #include "reprise/Dialect/NN/NNEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "reprise/Dialect/NN/NNAttributes.cpp.inc"
+#define GET_OP_CLASSES
+#include "reprise/Dialect/NN/NNOps.cpp.inc"
 
 void NNDialect::initialize() {
   addAttributes<
@@ -34,6 +37,21 @@ void NNDialect::initialize() {
 //===----------------------------------------------------------------------===//
 // Attributes
 //===----------------------------------------------------------------------===//
+
+LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t layer, StringRef module,
+                                StringRef value) {
+  if (layer < -1)
+    return emitError() << "needs a layer of at least 0, but got " << layer;
+  static constexpr StringLiteral kModules[] = {
+      "embedding", "layernorm", "attention", "core_attn",
+      "mlp",       "residual",  "head",      "loss"};
+  if (!llvm::is_contained(kModules, module))
+    return emitError() << "needs a module of embedding, layernorm, attention, "
+                          "core_attn, mlp, residual, head or loss, but got '"
+                       << module << "'";
+  return success();
+}
 
 LogicalResult
 ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,

@@ -25,10 +25,13 @@ def NN_Dialect : Dialect {
     Tensors have static shapes and at least one element; an op computes what its
     formula says, rounds its results to their element type, and has no side
     effect. Constraints are numbered op by op, (C1), (C2), ..., and named so in
-    verifiers and tests. The letters in the formulas: `B` micro-batch, `T` sequence length, `C` hidden width, `H` heads,
-    `D` head width, `F` feed-forward width, `V` vocabulary. Activations are
-    `[B, T, C]`; what attention reads is `[B, T, H*D]`, head `h` in the columns
-    from `h*D` on; attention scores are `[B, H, T, T]`.
+    verifiers and tests.
+
+    The letters in the formulas: `B` micro-batch, `T` sequence length, `C` hidden
+    width, `H` heads, `D` head width, `F` feed-forward width, `V` vocabulary, `P`
+    positions, `[...]` one dimension or more. Activations are `[B, T, C]`; what
+    attention reads is `[B, T, H*D]`, head `h` in the columns from `h*D` on;
+    attention scores are `[B, H, T, T]`.
 
     A step is one function, `@step`, in three parts. Everything above
     `nn.backward` is the forward pass, everything from there to `nn.update` the
@@ -96,8 +99,9 @@ def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "-1">:$layer,
                         StringRefParameter<>:$module,
-                        OptionalParameter<"::llvm::StringRef">:$value);
+                        StringRefParameter<"", [{""}]>:$value);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def NN_Init : I32EnumAttr<"Init", "How a parameter starts", [

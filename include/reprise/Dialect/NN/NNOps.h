@@ -18,6 +18,11 @@
 #include "reprise/Interfaces/CostModel.h"
 #include "reprise/Interfaces/Differentiable.h"
 
+namespace mlir {
+class PatternRewriter;
+class RewritePatternSet;
+} // namespace mlir
+
 #include "reprise/Dialect/NN/NNEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES

@@ -202,7 +202,7 @@ def NN_ClipScaleOp : NN_PureOp<"clip_scale", [AllTypesMatch<["norm", "scale"]>]>
 def NN_AdamWOp : NN_PureOp<"adamw", [
     AllTypesMatch<["scale", "lr", "bias_correction1", "bias_correction2"]>,
     AllTypesMatch<["parameter", "gradient", "moment1", "moment2", "new_parameter",
-                   "new_moment1", "new_moment2"]>]> {
+                   "new_moment1", "new_moment2"]> /* C1 */]> {
   let summary = "Adam with decoupled weight decay";
   let description = [{
     With `g = gradient * scale`:

@@ -1,0 +1,89 @@
+//===- Verify.cpp - Shapes by the letters of the descriptions ---*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace reprise::nn;
+
+/// "BTC" as "[B, T, C]", ".C" as "[..., C]".
+static std::string spell(StringRef letters) {
+  return "[" +
+         llvm::join(llvm::map_range(letters,
+                                    [](char letter) {
+                                      return letter == '.'
+                                                 ? std::string("...")
+                                                 : std::string(1, letter);
+                                    }),
+                    ", ") +
+         "]";
+}
+
+static std::string spell(ArrayRef<int64_t> sizes) {
+  return "[" +
+         llvm::join(
+             llvm::map_range(sizes,
+                             [](int64_t size) { return std::to_string(size); }),
+             ", ") +
+         "]";
+}
+
+LogicalResult Dims::match(ArrayRef<Shaped> shapes) {
+  for (const Shaped &shape : shapes)
+    if (failed(matchOne(shape)))
+      return failure();
+  return success();
+}
+
+LogicalResult Dims::matchOne(const Shaped &shape) {
+  auto type = cast<RankedTensorType>(shape.value.getType());
+  ArrayRef<int64_t> sizes = type.getShape();
+  StringRef letters = shape.letters;
+  bool dot = letters.consume_front(".");
+  auto fail = [&] {
+    return op->emitOpError("needs '")
+           << shape.name << "' to be " << spell(shape.letters);
+  };
+  if (dot ? sizes.size() <= letters.size() : sizes.size() != letters.size())
+    return fail() << ", but got " << type;
+
+  if (dot) {
+    ArrayRef<int64_t> front = sizes.drop_back(letters.size());
+    if (leadingOrigin.empty()) {
+      leading = front;
+      leadingOrigin = shape.name;
+    } else if (front != leading) {
+      return fail() << " with ... = " << spell(leading) << " from '"
+                    << leadingOrigin << "', but got " << spell(front) << " in "
+                    << type;
+    }
+    sizes = sizes.take_back(letters.size());
+  }
+  for (auto [letter, size] : llvm::zip_equal(letters, sizes)) {
+    Binding &binding = bound(letter);
+    if (binding.size < 0)
+      binding = {size, shape.name};
+    else if (binding.size != size)
+      return fail() << " with " << letter << " = " << binding.size << " from '"
+                    << binding.origin << "', but got " << size << " in "
+                    << type;
+  }
+  return success();
+}
+
+LogicalResult Dims::bindHeads(int64_t heads) {
+  const Binding &width = bound('W');
+  if (heads < 1 || width.size % heads != 0)
+    return op->emitOpError(
+               "needs a head count that divides the width, but got ")
+           << heads << " heads and the width " << width.size << " of '"
+           << width.origin << "'";
+  bound('H') = {heads, "heads"};
+  return success();
+}

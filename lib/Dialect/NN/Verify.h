@@ -1,0 +1,94 @@
+//===- Verify.h - Shapes by the letters of the descriptions -----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the verifiers and cost functions of nn ops share; of no use elsewhere.
+//
+// A shape is written as in the descriptions, one letter for each dimension:
+// `{"out", getOut(), "BTC"}` says that `out` is [B, T, C]. A letter is bound
+// where it occurs first and has to agree from then on. `W` stands for the width
+// `H*D`. A dot in front stands for one dimension or more, `[...]`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_DIALECT_NN_VERIFY_H
+#define REPRISE_LIB_DIALECT_NN_VERIFY_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <array>
+
+namespace reprise::nn {
+
+/// An operand or result, its name in ODS, and the letters of its dimensions.
+struct Shaped {
+  llvm::StringRef name;
+  mlir::Value value;
+  llvm::StringRef letters;
+};
+
+/// The letters of one op and what they are bound to.
+class Dims {
+public:
+  explicit Dims(mlir::Operation *op) : op(op) {}
+
+  /// Matches the shapes one by one, or emits an error with the first letter
+  /// that does not fit.
+  llvm::LogicalResult match(llvm::ArrayRef<Shaped> shapes);
+
+  /// Binds `H` to the attribute `heads`, which has to divide the width `W`,
+  /// bound before.
+  llvm::LogicalResult bindHeads(int64_t heads);
+
+  int64_t operator[](char letter) const { return bound(letter).size; }
+
+private:
+  struct Binding {
+    int64_t size = -1;
+    llvm::StringRef origin; ///< the operand, result or attribute that bound it
+  };
+  Binding &bound(char letter) { return bindings[letter - 'A']; }
+  const Binding &bound(char letter) const { return bindings[letter - 'A']; }
+  llvm::LogicalResult matchOne(const Shaped &shape);
+
+  mlir::Operation *op;
+  std::array<Binding, 26> bindings;
+  llvm::ArrayRef<int64_t> leading; ///< what the dot is bound to
+  llvm::StringRef leadingOrigin;
+};
+
+/// Checks the attributes of a dropout over `elements` elements.
+llvm::LogicalResult verifyDropout(mlir::Operation *op, mlir::FloatAttr rate,
+                                  int64_t stream, int64_t elements);
+
+/// The product of `factors`, or the largest int64_t if that is smaller. The
+/// factors are not negative.
+inline int64_t multiply(llvm::ArrayRef<int64_t> factors) {
+  uint64_t product = 1;
+  for (int64_t factor : factors)
+    product = llvm::SaturatingMultiply<uint64_t>(product, factor);
+  return std::min<uint64_t>(product, std::numeric_limits<int64_t>::max());
+}
+
+inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType()).getShape();
+}
+
+/// The number of elements of `value`, and of its rows: all but the last
+/// dimension.
+inline int64_t countElements(mlir::Value value) {
+  return multiply(getShape(value));
+}
+inline int64_t countRows(mlir::Value value) {
+  return multiply(getShape(value).drop_back());
+}
+
+} // namespace reprise::nn
+
+#endif // REPRISE_LIB_DIALECT_NN_VERIFY_H
