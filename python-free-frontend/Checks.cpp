@@ -1,0 +1,231 @@
+//===- Checks.cpp - What concerns more than one key -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Keys.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace reprise::frontend;
+
+namespace {
+class Checker {
+public:
+  Checker(Description &description, const Origins &origins,
+          Diagnostics &diagnostics)
+      : model(description.model), train(description.train),
+        recompute(description.recompute), origins(origins),
+        diagnostics(diagnostics) {}
+
+  void checkModel();
+  void checkTrain();
+  void checkSizes();
+  void checkRecompute();
+
+private:
+  bool isGiven(StringRef key) const { return origins.count(key); }
+  void error(StringRef key, const Twine &message) {
+    diagnostics.error(*findKey(key), origins.lookup(key), message);
+  }
+  void warning(StringRef key, const Twine &message) {
+    diagnostics.warning(*findKey(key), origins.lookup(key), message);
+  }
+  /// The first of the keys that was given: defaults cannot be wrong alone.
+  StringRef firstGiven(ArrayRef<StringRef> keys) const {
+    for (StringRef key : keys)
+      if (isGiven(key))
+        return key;
+    return keys.front();
+  }
+  void checkModules();
+
+  const Model &model;
+  const Train &train;
+  Recompute &recompute;
+  const Origins &origins;
+  Diagnostics &diagnostics;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Sections model and train
+//===----------------------------------------------------------------------===//
+
+void Checker::checkModel() {
+  if (model.width % model.numHeads != 0)
+    error(firstGiven({"n_head", "n_embd"}),
+          "needs heads of equal width, but got n_head " +
+              Twine(model.numHeads) + ", which does not divide n_embd " +
+              Twine(model.width));
+}
+
+void Checker::checkTrain() {
+  if (train.seqLength > model.numPositions)
+    error(firstGiven({"seq_length", "n_positions"}),
+          "needs seq_length to be at most n_positions, but got seq_length " +
+              Twine(train.seqLength) + " and n_positions " +
+              Twine(model.numPositions));
+  int64_t global = train.globalBatchSize.value_or(train.microBatchSize);
+  if (global % train.microBatchSize != 0)
+    error(firstGiven({"global_batch_size", "micro_batch_size"}),
+          "needs to be a multiple of micro_batch_size " +
+              Twine(train.microBatchSize) + ", but got " + Twine(global));
+  if (train.minLr > train.lr)
+    error(firstGiven({"min_lr", "lr"}), "needs min_lr to be at most lr");
+  if (train.lrWarmupIters > train.trainIters)
+    error(firstGiven({"lr_warmup_iters", "train_iters"}),
+          "needs lr_warmup_iters to be at most train_iters, but got "
+          "lr_warmup_iters " +
+              Twine(train.lrWarmupIters) + " and train_iters " +
+              Twine(train.trainIters));
+  if (train.precision == "bf16")
+    error("precision", "bf16 is not available for the target cpu; use fp32");
+}
+
+void Checker::checkSizes() {
+  // A tensor of 2^40 elements has 4 TiB. Far below the end of 64 bits, so that
+  // sums of sizes need no care anywhere else.
+  constexpr int64_t most = int64_t(1) << 40;
+  struct Tensor {
+    StringRef what, key;
+    SmallVector<int64_t, 4> shape;
+  };
+  int64_t batch = train.microBatchSize, length = train.seqLength;
+  int64_t width = model.width, inner = model.getInnerWidth();
+  SmallVector<Tensor> tensors = {
+      {"the token embedding", "vocab_size", {model.vocabSize, width}},
+      {"the table of positions", "n_positions", {model.numPositions, width}},
+      {"a weight of attention", "n_embd", {width, width}},
+      {"a weight of the MLP", "n_inner", {width, inner}},
+      {"the hidden state", "micro_batch_size", {batch, length, width}},
+      {"the MLP's hidden state", "micro_batch_size", {batch, length, inner}},
+      {"the logits", "vocab_size", {batch, length, model.vocabSize}}};
+  if (train.attention == "unfused")
+    tensors.push_back({"the attention scores",
+                       "seq_length",
+                       {batch, model.numHeads, length, length}});
+  for (const Tensor &tensor : tensors) {
+    int64_t elements = 1;
+    bool tooMany = false;
+    for (int64_t size : tensor.shape) {
+      tooMany |= elements > most / size;
+      elements = tooMany ? elements : elements * size;
+    }
+    if (!tooMany)
+      continue;
+    std::string shape;
+    raw_string_ostream os(shape);
+    interleave(tensor.shape, os, "x");
+    return error(firstGiven({tensor.key, "n_embd", "seq_length"}),
+                 "makes " + tensor.what + " too large: " + shape +
+                     " elements, more than 2^40");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Section recompute
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A word of `recompute_modules`.
+struct Label {
+  StringLiteral name;
+  /// What a model must have for the label to mean something. Empty: nothing.
+  StringLiteral needs;
+  bool isRefused;
+};
+} // namespace
+
+static constexpr Label kLabels[] = {
+    {"core_attn", "", false},
+    {"mlp", "", false},
+    {"layernorm", "", false},
+    {"moe", "experts", false},
+    {"moe_act", "experts", true},
+    {"shared_experts", "shared experts", true},
+    {"mla_up_proj", "multi-head latent attention", true},
+    {"gdn_norm_out", "gated delta nets", true},
+    {"gdp_in_proj", "gated delta products", true},
+    {"gdp_qkv", "gated delta products", true},
+    {"mhc", "hyper-connections", true},
+};
+
+void Checker::checkModules() {
+  SmallVector<StringRef> known;
+  for (const Label &label : kLabels)
+    if (label.needs.empty())
+      known.push_back(label.name);
+
+  std::vector<std::string> useful;
+  for (const std::string &word : *recompute.modules) {
+    auto *label =
+        find_if(kLabels, [&](const Label &l) { return l.name == word; });
+    if (label == std::end(kLabels)) {
+      error("recompute_modules", "needs any of " + join(known, ", ") +
+                                     ", but got '" + word + "'" +
+                                     suggest(word, known));
+    } else if (label->isRefused) {
+      error("recompute_modules", "cannot have '" + word + "', which needs " +
+                                     label->needs + ": a model of type " +
+                                     model.modelType + " has none");
+    } else if (!label->needs.empty()) {
+      warning("recompute_modules",
+              "'" + word + "' buys nothing: a model of type " +
+                  model.modelType + " has no " + label->needs);
+    } else if (!is_contained(useful, word)) {
+      useful.push_back(word);
+    }
+  }
+  recompute.modules = useful;
+}
+
+void Checker::checkRecompute() {
+  if (recompute.activations) {
+    if (recompute.granularity == "full")
+      return error("recompute_activations",
+                   "means recompute_granularity selective, but got full");
+    recompute.granularity = "selective";
+  }
+  StringRef granularity = recompute.granularity;
+  bool isFull = granularity == "full", isSelective = granularity == "selective";
+
+  for (StringRef key : {"recompute_method", "recompute_num_layers"}) {
+    if (isFull && !isGiven(key))
+      error("recompute_granularity", "full needs " + key);
+    else if (isSelective && isGiven(key))
+      error(key, "is for recompute_granularity full, but got selective");
+    else if (granularity.empty() && isGiven(key))
+      warning(key, "has no effect without recompute_granularity full");
+  }
+  if (!recompute.modules)
+    recompute.modules =
+        isSelective ? std::optional<std::vector<std::string>>({"core_attn"})
+                    : std::nullopt;
+  else
+    checkModules();
+  if (isGiven("recompute_modules") && !isSelective)
+    warning("recompute_modules",
+            "has no effect without recompute_granularity selective");
+  if (isSelective && train.attention == "flash" &&
+      is_contained(*recompute.modules, "core_attn"))
+    warning(firstGiven({"recompute_modules", "recompute_granularity",
+                        "recompute_activations"}),
+            "core_attn with attention flash frees only 4 bytes for each head "
+            "and token, and costs the attention once more");
+}
+
+void reprise::frontend::checkDescription(Description &description,
+                                         const Origins &origins,
+                                         Diagnostics &diagnostics) {
+  Checker checker(description, origins, diagnostics);
+  checker.checkModel();
+  checker.checkTrain();
+  checker.checkSizes();
+  checker.checkRecompute();
+}

@@ -1,0 +1,139 @@
+//===- Description.h - What to train, and how ------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A model description after it was read and checked. Keys.cpp has the table of
+// all keys with their types, defaults and meanings; the members here are where
+// the values go, and start with these defaults.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_FRONTEND_DESCRIPTION_H
+#define REPRISE_FRONTEND_DESCRIPTION_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/LogicalResult.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise::frontend {
+
+/// The section `model`, under the names of Hugging Face's `config.json`.
+struct Model {
+  std::string hfConfig;
+  std::string modelType;
+  int64_t vocabSize, numPositions, width, numLayers, numHeads;
+  std::optional<int64_t> innerWidth; ///< Unset: four times the width.
+  std::string activation;
+  double normEpsilon, initializerRange;
+  double residDropout, embdDropout, attnDropout;
+  bool tieWordEmbeddings;
+
+  int64_t getInnerWidth() const { return innerWidth.value_or(4 * width); }
+};
+
+/// The section `train`.
+struct Train {
+  int64_t seqLength, microBatchSize;
+  std::optional<int64_t> globalBatchSize; ///< Unset: one micro-batch a step.
+  std::string attention;                  ///< "flash" or "unfused".
+  std::string precision;                  ///< "fp32".
+  std::string optimizer;                  ///< "adamw".
+  double lr, minLr;
+  std::string lrDecayStyle; ///< "constant", "linear" or "cosine".
+  int64_t lrWarmupIters, trainIters;
+  double adamBeta1, adamBeta2, adamEps, weightDecay;
+  double clipGrad; ///< 0: gradients are not clipped.
+  int64_t seed;
+
+  int64_t getNumMicroBatches() const {
+    return globalBatchSize.value_or(microBatchSize) / microBatchSize;
+  }
+};
+
+/// The section `recompute`, checked, aliases and shorthands resolved.
+struct Recompute {
+  std::string granularity; ///< Empty: nothing; "selective" or "full".
+  std::string method;      ///< With "full": "uniform" or "block".
+  std::optional<int64_t> numLayers;
+  /// With "selective"; unset means `core_attn`, empty means none. Labels that
+  /// this model has no use for are gone.
+  std::optional<std::vector<std::string>> modules;
+  bool activations = false;
+};
+
+/// A place in a file, from 1.
+struct SourcePosition {
+  std::string file;
+  unsigned line = 1, column = 1;
+};
+
+struct Description {
+  /// With the default of every key that has one.
+  Description();
+
+  Model model;
+  Train train;
+  Recompute recompute;
+  SourcePosition modelPosition; ///< Of the section `model`.
+  /// Keys of the Hugging Face file that mean nothing to training.
+  std::vector<std::string> ignoredKeys;
+};
+
+/// Reads one description. Diagnostics go through the source manager, to its
+/// handler or to stderr: `file:line:column: error: …` with the line and a
+/// caret, or `error: option --lr: …`.
+///
+/// No input crashes it. Files above 1 MiB, lines above 4096 bytes and brackets
+/// more than 32 deep are refused before a parser sees them.
+class DescriptionReader {
+public:
+  explicit DescriptionReader(llvm::SourceMgr &sources);
+  ~DescriptionReader();
+
+  /// Gives a key as an option of the command line, which wins over the file.
+  /// The key is spelt with dashes or underscores, without `--`. An empty
+  /// `value` means `true` for switches and the empty list for lists. Fails,
+  /// with a diagnostic, if there is no such key or the value is not of its
+  /// type.
+  llvm::LogicalResult setOption(llvm::StringRef key, llvm::StringRef value);
+
+  /// Reads and checks the file; `-` is standard input. Fails, with at least one
+  /// diagnostic, if anything is wrong.
+  llvm::FailureOr<Description> read(llvm::StringRef path);
+
+private:
+  class Impl;
+  std::unique_ptr<Impl> impl;
+};
+
+/// One key of a description, and option of the command line.
+struct KeyInfo {
+  llvm::StringRef name;     ///< `lr_decay_style`
+  llvm::StringRef section;  ///< `train`
+  std::string type;         ///< `one of constant, linear, cosine`
+  std::string defaultValue; ///< `cosine`, `required`, `unset`
+  llvm::StringRef summary;  ///< one sentence without full stop
+  std::vector<std::string> aliases;
+  bool isSwitch; ///< true or false: needs no value as an option
+};
+
+/// All keys, in the order of the documentation.
+std::vector<KeyInfo> listKeys();
+
+/// The tables of docs/description.md, a heading and a table for each section.
+void printKeysAsMarkdown(llvm::raw_ostream &os);
+
+} // namespace reprise::frontend
+
+#endif // REPRISE_FRONTEND_DESCRIPTION_H

@@ -1,0 +1,68 @@
+//===- Frontend.cpp - From a description to nn ------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is the same for every family of models.
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Frontend.h"
+#include "python-free-frontend/Families.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Verifier.h"
+#include "reprise/Dialect/NN/NNOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::frontend;
+
+static DictionaryAttr buildTrainAttr(Builder &builder,
+                                     const Description &description) {
+  const Train &train = description.train;
+  auto number = [&](StringRef name, double value) {
+    return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
+  };
+  auto whole = [&](StringRef name, int64_t value) {
+    return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
+  };
+  auto word = [&](StringRef name, StringRef value) {
+    return builder.getNamedAttr(name, builder.getStringAttr(value));
+  };
+  return builder.getDictionaryAttr(
+      {word("optimizer", train.optimizer), number("lr", train.lr),
+       number("min_lr", train.minLr),
+       word("lr_decay_style", train.lrDecayStyle),
+       whole("lr_warmup_iters", train.lrWarmupIters),
+       whole("train_iters", train.trainIters),
+       number("adam_beta1", train.adamBeta1),
+       number("adam_beta2", train.adamBeta2), number("adam_eps", train.adamEps),
+       number("weight_decay", train.weightDecay),
+       number("clip_grad", train.clipGrad), whole("seed", train.seed),
+       whole("vocab_size", description.model.vocabSize)});
+}
+
+OwningOpRef<ModuleOp>
+reprise::frontend::buildModel(MLIRContext &context,
+                              const Description &description) {
+  context.loadDialect<func::FuncDialect, nn::NNDialect>();
+  const SourcePosition &position = description.modelPosition;
+  auto location = FileLineColLoc::get(&context, position.file, position.line,
+                                      position.column);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(location);
+  OpBuilder builder = OpBuilder::atBlockBegin(module->getBody());
+  (*module)->setAttr(nn::kTrainAttr, buildTrainAttr(builder, description));
+
+  // The checks let no other family through.
+  assert(description.model.modelType == "gpt2");
+  buildGPT2(*module, description);
+
+  if (failed(verify(*module)))
+    return nullptr;
+  return module;
+}

@@ -1,0 +1,32 @@
+//===- Frontend.h - From a description to nn -------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_FRONTEND_FRONTEND_H
+#define REPRISE_FRONTEND_FRONTEND_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "python-free-frontend/Description.h"
+
+namespace reprise::frontend {
+
+/// Builds the module with `@forward`: the mean loss of one micro-batch as a
+/// function of tokens, targets, randomness and parameters, in the `nn` dialect.
+/// Loads the dialects it needs. Every op has an `nn.scope`, and a location that
+/// names its value (`layer3.u`) at the description's section `model`.
+///
+/// The module's `nn.train` has `lr, min_lr, adam_beta1, adam_beta2, adam_eps,
+/// weight_decay, clip_grad` (f64, `clip_grad` 0 for none), `lr_warmup_iters,
+/// train_iters, seed, vocab_size` (i64), `lr_decay_style` and `optimizer`
+/// (words).
+mlir::OwningOpRef<mlir::ModuleOp> buildModel(mlir::MLIRContext &context,
+                                             const Description &description);
+
+} // namespace reprise::frontend
+
+#endif // REPRISE_FRONTEND_FRONTEND_H

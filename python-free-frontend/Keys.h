@@ -1,0 +1,165 @@
+//===- Keys.h - The table of keys, and how values are read ------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A description comes from three places: a YAML file, a Hugging Face
+// `config.json`, options of the command line. Each is read into entries, pairs
+// of a key of the one table and a value with its origin; how a value becomes a
+// member of Description, and what is wrong with it, is the same for all.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_FRONTEND_KEYS_H
+#define REPRISE_FRONTEND_KEYS_H
+
+#include "python-free-frontend/Description.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <variant>
+
+namespace reprise::frontend {
+
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+/// A key that other programs have, of which only one value is supported.
+struct OnlyValue {
+  bool value;
+};
+
+/// Where the value of a key goes; the alternative says the key's type.
+using Field =
+    std::variant<int64_t *, std::optional<int64_t> *, double *, bool *,
+                 std::string *, std::optional<std::vector<std::string>> *,
+                 OnlyValue>;
+
+/// What a number may be.
+enum class Bound {
+  None,
+  Positive,    ///< > 0; for whole numbers at least 1
+  NotNegative, ///< >= 0
+  Rate,        ///< 0 <= x < 1, also after rounding to f32
+};
+
+enum class Need {
+  Required,
+  Unset, ///< May be left out; the default is shown, not a value.
+  Defaulted,
+  HFDefault, ///< Required, but has the default in a Hugging Face file.
+};
+
+struct Key {
+  llvm::StringRef name, section;
+  Field (*field)(Description &);
+  Need need;
+  llvm::StringRef defaultValue;
+  llvm::StringRef summary;
+  Bound bound = Bound::None;
+  llvm::StringRef words = "";   ///< `flash|unfused`
+  llvm::StringRef aliases = ""; ///< `hidden_size`, separated by `|`
+  int64_t most = INT32_MAX;     ///< for whole numbers
+};
+
+llvm::ArrayRef<Key> allKeys();
+llvm::ArrayRef<llvm::StringRef> allSections();
+
+/// By name or alias; null if there is none. With an empty `section`, in any.
+const Key *findKey(llvm::StringRef name, llvm::StringRef section = "");
+
+/// `; did you mean 'lr'?` if a candidate is near enough, otherwise nothing.
+std::string suggest(llvm::StringRef word,
+                    llvm::ArrayRef<llvm::StringRef> candidates);
+/// The same for a key, which may be of another section.
+std::string suggestKey(llvm::StringRef word, llvm::StringRef section);
+
+//===----------------------------------------------------------------------===//
+// Values and diagnostics
+//===----------------------------------------------------------------------===//
+
+struct Origin {
+  llvm::SMLoc location;
+  bool isOption = false;
+};
+
+struct Value {
+  enum Kind { Null, Plain, Quoted, List, Map };
+  Kind kind = Null;
+  std::string text;         ///< of Plain and Quoted
+  std::vector<Value> items; ///< of List
+  Origin origin;
+};
+
+struct Entry {
+  const Key *key;
+  Value value;
+};
+
+/// Prints through the source manager, and remembers whether there was an error.
+class Diagnostics {
+public:
+  explicit Diagnostics(llvm::SourceMgr &sources) : sources(sources) {}
+
+  void error(Origin origin, const llvm::Twine &message) {
+    failed = true;
+    print(origin, llvm::SourceMgr::DK_Error, message);
+  }
+  void warning(Origin origin, const llvm::Twine &message) {
+    print(origin, llvm::SourceMgr::DK_Warning, message);
+  }
+  /// Begins the message with the key, or with the option that it came as.
+  void error(const Key &key, Origin origin, const llvm::Twine &message);
+  void warning(const Key &key, Origin origin, const llvm::Twine &message);
+
+  /// A parser has printed an error itself.
+  void noteError() { failed = true; }
+  bool hasFailed() const { return failed; }
+  llvm::SourceMgr &getSources() { return sources; }
+
+private:
+  void print(Origin origin, llvm::SourceMgr::DiagKind kind,
+             const llvm::Twine &message);
+
+  llvm::SourceMgr &sources;
+  bool failed = false;
+};
+
+/// Reads `value` into the key's member. Null leaves the default.
+void assign(const Key &key, const Value &value, Description &description,
+            Diagnostics &diagnostics);
+
+//===----------------------------------------------------------------------===//
+// The three places, and what is checked afterwards
+//===----------------------------------------------------------------------===//
+
+/// Where each key that was given came from, by the key's name.
+using Origins = llvm::StringMap<Origin>;
+
+/// The sections and keys of a YAML file. Locations of sections go to
+/// `sections`.
+void readYAML(llvm::MemoryBufferRef buffer, std::vector<Entry> &entries,
+              Origins &sections, Diagnostics &diagnostics);
+
+/// The keys of a Hugging Face `config.json`; names of those that mean nothing
+/// here go to `ignored`.
+void readHuggingFace(llvm::MemoryBufferRef buffer, std::vector<Entry> &entries,
+                     std::vector<std::string> &ignored,
+                     Diagnostics &diagnostics);
+
+/// Opens a file, and checks what parsers are sensitive to: size, UTF-8, control
+/// characters, depth. Null, with a diagnostic at `origin`, if it cannot.
+const llvm::MemoryBuffer *openText(llvm::StringRef path, Origin origin,
+                                   Diagnostics &diagnostics);
+
+/// What concerns more than one key. Resolves what is left in `recompute`.
+void checkDescription(Description &description, const Origins &origins,
+                      Diagnostics &diagnostics);
+
+} // namespace reprise::frontend
+
+#endif // REPRISE_FRONTEND_KEYS_H
