@@ -1,0 +1,163 @@
+//===- GemmTest.cpp - Matrix products -------------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../../runtime/Gemm.h"
+#include "MicroKernels.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <vector>
+
+using namespace reprise::runtime;
+using namespace reprise::runtime::test;
+
+namespace {
+
+constexpr float kCanary = 12345.0f;
+
+/// A product with operands of its own: rows are longer than they need to be,
+/// and what no product may touch holds a canary.
+struct Problem {
+  RepriseGemm shape = {};
+  std::vector<float> a, b, bias, c, workspace;
+
+  Problem(int64_t m, int64_t n, int64_t k, int flags, int64_t outer = 1,
+          int64_t inner = 1) {
+    shape.m = m, shape.n = n, shape.k = k;
+    shape.transposeA = flags & 1, shape.transposeB = flags >> 1 & 1;
+    shape.bias = flags >> 2 & 1, shape.accumulate = flags >> 3 & 1;
+    shape.alpha = flags & 16 ? 0.37f : 1.0f;
+    shape.lda = (shape.transposeA ? m : k) + 3;
+    shape.ldb = (shape.transposeB ? k : n) + 1;
+    shape.ldc = n + 2;
+    shape.batch[0] = outer, shape.batch[1] = inner;
+    int64_t sizeA = (shape.transposeA ? k : m) * shape.lda;
+    int64_t sizeB = (shape.transposeB ? n : k) * shape.ldb;
+    int64_t sizeC = m * shape.ldc;
+    int64_t *strides[] = {shape.strideA, shape.strideB, shape.strideC};
+    int64_t sizes[] = {sizeA, sizeB, sizeC};
+    for (int i = 0; i < 3; ++i)
+      strides[i][0] = inner * sizes[i], strides[i][1] = sizes[i];
+    fill(a, outer * inner * sizeA, 1);
+    fill(b, outer * inner * sizeB, 2);
+    fill(bias, n, 3);
+    fill(c, outer * inner * sizeC, 4);
+    workspace.assign(size_t(repriseGemmWorkspaceBytes(&shape) / 4) + 16,
+                     kCanary);
+  }
+
+  static void fill(std::vector<float> &values, int64_t size, uint32_t state) {
+    values.resize(size_t(size));
+    for (float &value : values) {
+      state = state * 1664525u + 1013904223u;
+      value = float(int32_t(state)) * 0x1p-31f;
+    }
+  }
+
+  float elementA(int64_t entry, int64_t i, int64_t p) const {
+    const float *from = a.data() + entry * shape.strideA[1];
+    return shape.transposeA ? from[p * shape.lda + i] : from[i * shape.lda + p];
+  }
+  float elementB(int64_t entry, int64_t p, int64_t j) const {
+    const float *from = b.data() + entry * shape.strideB[1];
+    return shape.transposeB ? from[j * shape.ldb + p] : from[p * shape.ldb + j];
+  }
+
+  /// The order of RepriseGemm's comment, word by word.
+  float stated(int64_t entry, int64_t i, int64_t j) const {
+    float sum = c[size_t(entry * shape.strideC[1] + i * shape.ldc + j)];
+    for (int64_t first = 0; first < shape.k; first += REPRISE_GEMM_KC) {
+      float block = 0;
+      for (int64_t p = first; p < shape.k && p < first + REPRISE_GEMM_KC; ++p)
+        block = std::fma(elementA(entry, i, p), elementB(entry, p, j), block);
+      float scaled = shape.alpha * block;
+      sum = first == 0 && !shape.accumulate ? scaled : sum + scaled;
+    }
+    return shape.bias ? sum + bias[size_t(j)] : sum;
+  }
+
+  double exact(int64_t entry, int64_t i, int64_t j) const {
+    double sum = 0;
+    for (int64_t p = 0; p < shape.k; ++p)
+      sum += double(elementA(entry, i, p)) * double(elementB(entry, p, j));
+    sum *= double(shape.alpha);
+    if (shape.bias)
+      sum += double(bias[size_t(j)]);
+    if (shape.accumulate)
+      sum += double(c[size_t(entry * shape.strideC[1] + i * shape.ldc + j)]);
+    return sum;
+  }
+
+  std::vector<float> run(const RepriseMicroKernel &kernel, ThreadPool &pool) {
+    std::vector<float> result = c;
+    gemm(shape,
+         {a.data(), b.data(), shape.bias ? bias.data() : nullptr, result.data(),
+          workspace.data()},
+         kernel, pool);
+    for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
+      EXPECT_EQ(workspace[i], kCanary) << "written behind the workspace";
+    return result;
+  }
+
+  /// Checks the bits of every element, and that nothing else has changed.
+  void check() {
+    std::vector<float> expected = c;
+    for (int64_t e = 0; e < shape.batch[0] * shape.batch[1]; ++e)
+      for (int64_t i = 0; i < shape.m; ++i)
+        for (int64_t j = 0; j < shape.n; ++j) {
+          float value = stated(e, i, j);
+          ASSERT_NEAR(value, exact(e, i, j), 2e-6 * double(shape.k) + 1e-6);
+          expected[size_t(e * shape.strideC[1] + i * shape.ldc + j)] = value;
+        }
+    for (int threads = 1; threads <= 3; ++threads) {
+      ThreadPool pool;
+      Error error;
+      ASSERT_TRUE(pool.start(threads, error)) << error.text;
+      for (const RepriseMicroKernel &kernel : kMicroKernels)
+        ASSERT_EQ(0, memcmp(expected.data(), run(kernel, pool).data(),
+                            expected.size() * sizeof(float)))
+            << shape.m << "x" << shape.n << "x" << shape.k << ", tiles "
+            << kernel.rows << "x" << kernel.cols << ", " << threads
+            << " threads";
+    }
+  }
+};
+
+} // namespace
+
+// Every form of a product, at sizes around the tiles' and the blocks' edges.
+TEST(Gemm, EveryFormHasTheStatedBits) {
+  const int64_t sizes[][3] = {{1, 1, 1},     {7, 33, 5},    {8, 32, 256},
+                              {24, 31, 513}, {65, 70, 257}, {129, 130, 13}};
+  for (auto &[m, n, k] : sizes)
+    for (int flags = 0; flags < 32; ++flags)
+      Problem(m, n, k, flags).check();
+}
+
+// More rows than MC, more columns than NC, more depth than three times KC.
+TEST(Gemm, EveryBlockLoopTurns) {
+  Problem(REPRISE_GEMM_MC + 31, 40, 300, 8).check();
+  Problem(20, REPRISE_GEMM_NC + 37, 260, 2 + 4).check();
+  Problem(33, 65, 3 * REPRISE_GEMM_KC + 1, 1 + 8 + 16).check();
+}
+
+// Fewer entries than threads, more than threads, more than slots; small ones
+// and ones worth sharing out.
+TEST(Gemm, EntriesOfABatchAreIndependent) {
+  Problem(80, 70, 300, 2, 1, 2).check();
+  Problem(17, 19, 23, 0, 3, 4).check();
+  Problem(9, 33, 7, 2 + 8 + 16, 13, 11).check();
+  Problem(70, 65, 64, 1 + 4, 2, 3).check();
+}
+
+TEST(Gemm, TheBestKernelThatRunsIsChosen) {
+  EXPECT_EQ(chooseMicroKernel(kMicroKernels, 3, 4), &kMicroKernels[1]);
+  EXPECT_EQ(chooseMicroKernel(kMicroKernels, 3, 3), &kMicroKernels[0]);
+  EXPECT_EQ(chooseMicroKernel(kMicroKernels + 1, 2, 3), nullptr);
+  EXPECT_EQ(chooseMicroKernel(kMicroKernels, 0, 4), nullptr);
+}

@@ -1,0 +1,149 @@
+//===- NumbersTest.cpp - Randomness, schedule, first values ---------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../../runtime/Init.h"
+#include "../../../runtime/Schedule.h"
+
+#include "reprise/ABI/Philox.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <vector>
+
+using namespace reprise::runtime;
+
+// The known answers that come with Random123 (kat_vectors, philox4x32-10).
+TEST(Philox, KnownAnswers) {
+  const uint32_t zeros[] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+  const uint32_t ones[] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+  const uint64_t last = uint64_t(0xFFFFFFFF) * 4;
+  for (uint64_t word = 0; word < 4; ++word) {
+    EXPECT_EQ(reprisePhilox(0, 0, 0, 0, word), zeros[word]);
+    EXPECT_EQ(reprisePhilox(~uint64_t(0), ~0u, ~0u, ~0u, last + word),
+              ones[word]);
+  }
+}
+
+static RepriseModel schedule(int32_t style) {
+  RepriseModel model = {};
+  model.learningRate = 1.0;
+  model.minLearningRate = 0.2;
+  model.warmupIters = 4;
+  model.trainIters = 12;
+  model.lrDecayStyle = style;
+  return model;
+}
+
+TEST(LearningRate, WarmsUpAlongALine) {
+  for (int32_t style :
+       {REPRISE_LR_CONSTANT, REPRISE_LR_LINEAR, REPRISE_LR_COSINE}) {
+    RepriseModel model = schedule(style);
+    EXPECT_DOUBLE_EQ(learningRate(model, 0), 0.25);
+    EXPECT_DOUBLE_EQ(learningRate(model, 2), 0.75);
+    EXPECT_DOUBLE_EQ(learningRate(model, 3), 1.0);
+    EXPECT_DOUBLE_EQ(learningRate(model, 4), 1.0);
+  }
+}
+
+TEST(LearningRate, FallsAsItsStyleSays) {
+  EXPECT_DOUBLE_EQ(learningRate(schedule(REPRISE_LR_CONSTANT), 11), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(schedule(REPRISE_LR_CONSTANT), 99), 1.0);
+  // A quarter, a half and all of the way from step 4 to step 12.
+  RepriseModel linear = schedule(REPRISE_LR_LINEAR);
+  EXPECT_DOUBLE_EQ(learningRate(linear, 6), 0.8);
+  EXPECT_DOUBLE_EQ(learningRate(linear, 8), 0.6);
+  EXPECT_DOUBLE_EQ(learningRate(linear, 12), 0.2);
+  EXPECT_DOUBLE_EQ(learningRate(linear, 99), 0.2);
+  RepriseModel cosine = schedule(REPRISE_LR_COSINE);
+  EXPECT_DOUBLE_EQ(learningRate(cosine, 6), 0.2 + 0.4 * (1 + std::sqrt(0.5)));
+  EXPECT_DOUBLE_EQ(learningRate(cosine, 8), 0.6);
+  EXPECT_DOUBLE_EQ(learningRate(cosine, 12), 0.2);
+}
+
+TEST(LearningRate, WarmupMayFillTheWholeRun) {
+  RepriseModel model = schedule(REPRISE_LR_COSINE);
+  model.warmupIters = model.trainIters;
+  EXPECT_DOUBLE_EQ(learningRate(model, 11), 1.0);
+  EXPECT_DOUBLE_EQ(learningRate(model, 12), 0.2);
+}
+
+TEST(BiasCorrection, CountsStepsFromOne) {
+  EXPECT_DOUBLE_EQ(biasCorrection(0.9, 0), 1.0 - 0.9);
+  EXPECT_DOUBLE_EQ(biasCorrection(0.999, 9), 1.0 - std::pow(0.999, 10));
+}
+
+namespace {
+/// Three states in one arena, initialized with some number of threads.
+struct Initialized {
+  static constexpr int64_t kCount = 100'001;
+  RepriseState states[3] = {{"w",
+                             REPRISE_STATE_PARAMETER,
+                             REPRISE_INIT_NORMAL,
+                             0.02f,
+                             1,
+                             {kCount},
+                             {0, kCount * 4}},
+                            {"gain",
+                             REPRISE_STATE_PARAMETER,
+                             REPRISE_INIT_ONES,
+                             0,
+                             1,
+                             {5},
+                             {kCount * 4, 20}},
+                            {"w",
+                             REPRISE_STATE_GRADIENT,
+                             REPRISE_INIT_ZEROS,
+                             0,
+                             1,
+                             {5},
+                             {kCount * 4 + 20, 20}}};
+  Arena arena;
+
+  Initialized(int threads, uint64_t seed) {
+    RepriseModel model = {};
+    model.numStates = 3;
+    model.states = states;
+    ThreadPool pool;
+    Error error;
+    EXPECT_TRUE(arena.map(kCount * 4 + 40, error)) << error.text;
+    EXPECT_TRUE(pool.start(threads, error)) << error.text;
+    initializeStates(model, seed, arena, pool);
+  }
+  const float *values() const { return arena.at<float>(0); }
+};
+} // namespace
+
+TEST(Init, NormalValuesHaveMeanAndDeviation) {
+  Initialized run(1, 42);
+  double sum = 0, squares = 0;
+  for (int64_t i = 0; i < Initialized::kCount; ++i) {
+    ASSERT_LT(std::fabs(run.values()[i]), 0.02 * 7);
+    sum += double(run.values()[i]);
+    squares += double(run.values()[i]) * double(run.values()[i]);
+  }
+  // Four deviations of either estimate.
+  double count = double(Initialized::kCount);
+  EXPECT_NEAR(sum / count, 0, 4 * 0.02 / std::sqrt(count));
+  EXPECT_NEAR(std::sqrt(squares / count), 0.02,
+              4 * 0.02 / std::sqrt(2 * count));
+}
+
+TEST(Init, OnesAndZerosFillTheirStates) {
+  Initialized run(1, 42);
+  for (int64_t i = 0; i < 10; ++i)
+    EXPECT_EQ(run.values()[Initialized::kCount + i], i < 5 ? 1.0f : 0.0f);
+  EXPECT_EQ(run.arena.highWaterBytes(), run.arena.size());
+}
+
+TEST(Init, DependsOnTheSeedAndNotOnTheThreads) {
+  Initialized one(1, 42), three(3, 42), other(1, 43);
+  size_t bytes = size_t(Initialized::kCount) * 4;
+  EXPECT_EQ(0, memcmp(one.values(), three.values(), bytes));
+  EXPECT_NE(0, memcmp(one.values(), other.values(), bytes));
+}

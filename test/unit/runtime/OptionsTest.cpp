@@ -1,0 +1,103 @@
+//===- OptionsTest.cpp - The command line ---------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../../runtime/Options.h"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+using namespace reprise::runtime;
+
+namespace {
+
+struct Parsed {
+  Options options;
+  Error error;
+  bool good;
+
+  explicit Parsed(std::vector<const char *> args) {
+    RepriseModel model = {};
+    model.trainIters = 200;
+    model.seed = 1337;
+    args.insert(args.begin(), "train");
+    good = parseOptions(int(args.size()), const_cast<char **>(args.data()),
+                        model, options, error);
+  }
+};
+
+std::string refusal(std::vector<const char *> args) {
+  Parsed parsed(args);
+  EXPECT_FALSE(parsed.good);
+  return parsed.error.text;
+}
+
+} // namespace
+
+TEST(Options, DefaultsComeFromTheModel) {
+  Parsed parsed({"--data", "x.txt"});
+  ASSERT_TRUE(parsed.good) << parsed.error.text;
+  EXPECT_STREQ(parsed.options.data, "x.txt");
+  EXPECT_EQ(parsed.options.steps, 200);
+  EXPECT_EQ(parsed.options.seed, 1337u);
+  EXPECT_GE(parsed.options.threads, 1);
+  EXPECT_TRUE(parsed.options.shuffled);
+  EXPECT_FALSE(parsed.options.json);
+}
+
+TEST(Options, ValuesFollowAfterASpaceOrAnEqualsSign) {
+  Parsed parsed({"--data=x.txt", "--steps=3", "--threads", "2", "--seed=0",
+                 "--log-format", "json", "--data_order=sequential",
+                 "--check-memory", "--profile", "--dump", "d.safetensors"});
+  ASSERT_TRUE(parsed.good) << parsed.error.text;
+  EXPECT_EQ(parsed.options.steps, 3);
+  EXPECT_EQ(parsed.options.threads, 2);
+  EXPECT_EQ(parsed.options.seed, 0u);
+  EXPECT_TRUE(parsed.options.json);
+  EXPECT_FALSE(parsed.options.shuffled);
+  EXPECT_TRUE(parsed.options.checkMemory);
+  EXPECT_TRUE(parsed.options.profile);
+  EXPECT_STREQ(parsed.options.dump, "d.safetensors");
+}
+
+TEST(Options, UnknownNamesGetTheNearestKnownOne) {
+  EXPECT_EQ(refusal({"--dat", "x"}),
+            "unknown option --dat; did you mean --data?");
+  EXPECT_EQ(refusal({"--thread=2"}),
+            "unknown option --thread; did you mean --threads?");
+  EXPECT_EQ(refusal({"--frobnicate"}),
+            "unknown option --frobnicate; --help lists all");
+  EXPECT_EQ(refusal({"x.txt"}),
+            "needs options such as --data FILE, but got 'x.txt'");
+  EXPECT_NE(
+      refusal({("--" + std::string(300, 'x')).c_str()}).find("unknown option"),
+      std::string::npos);
+}
+
+TEST(Options, WrongValuesAreNamed) {
+  for (const char *wrong : {"x", "0", "-3", "1.5", "", " 7", "99x"})
+    EXPECT_EQ(refusal({"--data=f", "--steps", wrong}),
+              "--steps needs a whole number of at least 1, but got '" +
+                  std::string(wrong) + "'");
+  EXPECT_EQ(refusal({"--data=f", "--threads=9999"}),
+            "--threads needs a whole number of at most 512, but got '9999'");
+  EXPECT_EQ(refusal({"--data=f", "--log-format=xml"}),
+            "--log-format needs 'text' or 'json', but got 'xml'");
+  EXPECT_EQ(refusal({"--data=f", "--data-order=shuffle"}),
+            "--data-order needs 'shuffled' or 'sequential', but got 'shuffle'");
+  EXPECT_EQ(refusal({"--data=f", "--profile=yes"}),
+            "--profile takes no value, but got 'yes'");
+  EXPECT_EQ(refusal({"--data=f", "--steps"}), "--steps needs a value: N");
+  EXPECT_EQ(refusal({"--data="}), "--data needs a file name, but got ''");
+}
+
+TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {
+  EXPECT_EQ(refusal({}), "--data FILE is missing: the text to train on");
+  EXPECT_TRUE(Parsed({"--help"}).options.help);
+  EXPECT_TRUE(Parsed({"--version"}).good);
+}

@@ -1,0 +1,74 @@
+//===- ThreadPoolTest.cpp - Fork and join ---------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../../runtime/ThreadPool.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace reprise::runtime;
+
+// Many small jobs in a row, so that threads come late to some of them.
+TEST(ThreadPool, EveryTaskRunsOnceInEveryJob) {
+  for (int threads : {1, 2, 3, 7}) {
+    ThreadPool pool;
+    Error error;
+    ASSERT_TRUE(pool.start(threads, error)) << error.text;
+    EXPECT_EQ(pool.size(), threads);
+    for (int job = 0; job < 3000; ++job) {
+      int64_t tasks = job % 41;
+      std::vector<int> runs(size_t(tasks), 0);
+      pool.parallelFor(tasks, 1 + job % 3,
+                       [&](int, int64_t begin, int64_t end) {
+                         for (int64_t i = begin; i < end; ++i)
+                           ++runs[size_t(i)];
+                       });
+      ASSERT_EQ(runs, std::vector<int>(size_t(tasks), 1)) << "job " << job;
+      if (job % 500 == 0)
+        usleep(2000); // Longer than the threads spin: they must wake up.
+    }
+  }
+}
+
+// Slots separate concurrent calls: a slot's scratch is never used twice at
+// once.
+TEST(ThreadPool, SlotsAreExclusiveAndBelowTheLimit) {
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(6, error)) << error.text;
+  for (int limit : {1, 2, 4, 100}) {
+    std::atomic<int> users[8] = {};
+    std::atomic<bool> shared{false}, tooHigh{false};
+    for (int job = 0; job < 300; ++job)
+      pool.parallelFor(
+          50, 1,
+          [&](int slot, int64_t, int64_t) {
+            tooHigh = tooHigh || slot >= limit || slot >= 6;
+            shared = shared || ++users[slot] != 1;
+            --users[slot];
+          },
+          limit);
+    EXPECT_FALSE(shared);
+    EXPECT_FALSE(tooHigh);
+  }
+}
+
+TEST(ThreadPool, StartsAgainAfterAStop) {
+  ThreadPool pool;
+  Error error;
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(pool.start(3, error)) << error.text;
+    std::atomic<int64_t> sum{0};
+    pool.parallelFor(100, 1,
+                     [&](int, int64_t begin, int64_t) { sum += begin; });
+    EXPECT_EQ(sum, 4950);
+    pool.stop();
+    EXPECT_EQ(pool.size(), 1);
+  }
+}

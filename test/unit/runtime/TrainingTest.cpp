@@ -1,0 +1,327 @@
+//===- TrainingTest.cpp - A small model, end to end -----------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ToyModel.h"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <limits>
+#include <regex>
+#include <string>
+
+using namespace reprise::runtime::test;
+
+namespace {
+
+std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Outcome {
+  int status;
+  std::string out, err;
+
+  /// The JSON lines of the steps without the times.
+  std::string steps() const {
+    std::string text;
+    std::regex line("\\{\"step\".*"), times(",\"ms\":.*");
+    for (std::sregex_iterator i(out.begin(), out.end(), line), end; i != end;
+         ++i)
+      text += std::regex_replace(i->str(), times, "") + "\n";
+    return text;
+  }
+
+  double loss(int64_t step) const {
+    std::string key = "{\"step\":" + std::to_string(step) + ",\"loss\":";
+    size_t at = out.find(key);
+    EXPECT_NE(at, std::string::npos) << key << " in " << out << err;
+    return at == std::string::npos ? 0 : atof(out.c_str() + at + key.size());
+  }
+};
+
+class Training : public testing::Test {
+protected:
+  void SetUp() override {
+    std::ofstream file(data, std::ios::binary);
+    for (int i = 0; i < 300; ++i)
+      file << "the quick brown fox jumps over the lazy dog " << i % 10 << "\n";
+  }
+  void TearDown() override {
+    remove(data.c_str());
+    remove(dump.c_str());
+  }
+
+  Outcome run(std::vector<std::string> args, const RepriseModel &model) {
+    args.insert(args.begin(), "bin/train");
+    std::vector<char *> argv;
+    for (std::string &arg : args)
+      argv.push_back(arg.data());
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    int status = repriseMain(int(argv.size()), argv.data(), &model);
+    Outcome outcome = {status, testing::internal::GetCapturedStdout(),
+                       testing::internal::GetCapturedStderr()};
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    return outcome;
+  }
+  Outcome train(std::vector<std::string> args) {
+    args.insert(args.begin(), {"--data", data, "--log-format=json"});
+    return run(args, toy.model);
+  }
+
+  const std::string data = testing::TempDir() + "reprise-training.txt";
+  const std::string dump = testing::TempDir() + "reprise-training.safetensors";
+  ToyModel toy;
+};
+
+} // namespace
+
+// A uniform guess costs ln 128 = 4.85; the text has about 29 characters.
+// Knowing the last one, a model needs less than their entropy.
+TEST_F(Training, Learns) {
+  Outcome outcome = train({});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NEAR(outcome.loss(1), 4.85, 0.1);
+  EXPECT_LT(outcome.loss(40), 2.0);
+  EXPECT_NE(outcome.out.find("{\"event\":\"plan\",\"model\":\"toy "
+                             "\\\"bigram\\\"\""),
+            std::string::npos);
+  EXPECT_NE(outcome.out.find("{\"event\":\"end\",\"steps\":40"),
+            std::string::npos);
+}
+
+TEST_F(Training, BitsDependOnNothingButSeedAndOrder) {
+  Outcome first = train({"--steps=12", "--threads=1", "--dump", dump});
+  ASSERT_EQ(first.status, 0) << first.err;
+  std::string firstDump = readFile(dump);
+  auto same = [&](std::vector<std::string> args) {
+    args.insert(args.end(), {"--steps=12", "--dump", dump});
+    Outcome other = train(args);
+    EXPECT_EQ(other.status, 0) << other.err;
+    EXPECT_TRUE(firstDump == readFile(dump));
+    return other.steps() == first.steps();
+  };
+  EXPECT_TRUE(same({"--threads=1"}));
+  EXPECT_TRUE(same({"--threads=2"}));
+  EXPECT_TRUE(same({"--threads=3"}));
+  EXPECT_TRUE(same({"--threads=2", "--check-memory"}));
+  EXPECT_TRUE(same({"--threads=2", "--profile"}));
+  toy.microKernels.pop_back(); // What an older processor would run.
+  toy.finish();
+  EXPECT_TRUE(same({"--threads=2"}));
+  EXPECT_NE(train({"--steps=12", "--seed=2"}).steps(), first.steps());
+  EXPECT_NE(train({"--steps=12", "--data-order=sequential"}).steps(),
+            first.steps());
+}
+
+// The header's rules: length, padding, names in order, no gaps; and values that
+// are known: tokens as they lie in the file, gains of the schedule.
+TEST_F(Training, DumpIsASafetensorsFileOfTheLastStep) {
+  ASSERT_EQ(
+      train({"--steps=1", "--data-order=sequential", "--dump", dump}).status,
+      0);
+  std::string file = readFile(dump);
+  uint64_t length = 0;
+  ASSERT_GT(file.size(), sizeof(length));
+  memcpy(&length, file.data(), sizeof(length));
+  EXPECT_EQ(length % 8, 0u);
+  ASSERT_LT(8 + length, file.size());
+  std::string header = file.substr(8, length), body = file.substr(8 + length);
+  EXPECT_EQ(header.substr(0, 35), "{\"__metadata__\":{\"format\":\"pt\"},\"bi");
+  EXPECT_NE(header.find("\"parameter/embedding\":{\"dtype\":\"F32\",\"shape\":"
+                        "[128,24],"),
+            std::string::npos);
+  EXPECT_NE(header.find("\"moment2/bias\":{\"dtype\":\"F32\",\"shape\":[128],"),
+            std::string::npos);
+
+  std::regex entry("\"([^\"]+)\":\\{\"dtype\":\"([FI]32)\",\"shape\":\\[[0-9,]*"
+                   "\\],\"data_offsets\":\\[([0-9]+),([0-9]+)\\]\\}");
+  size_t next = 0;
+  std::string lastType = "F32", lastName;
+  auto bytesOf = [&](const std::string &name) {
+    std::smatch match;
+    std::regex_search(header, match,
+                      std::regex("\"" + name + "\":[^}]*\\[([0-9]+),"));
+    return body.data() + std::stoul(match[1]);
+  };
+  for (std::sregex_iterator i(header.begin(), header.end(), entry), end;
+       i != end; ++i) {
+    EXPECT_EQ(std::stoul((*i)[3]), next) << (*i)[1];
+    next = std::stoul((*i)[4]);
+    if ((*i)[2] == lastType)
+      EXPECT_LT(lastName, (*i)[1].str());
+    else
+      EXPECT_EQ((*i)[2], "I32");
+    lastType = (*i)[2], lastName = (*i)[1];
+  }
+  EXPECT_EQ(next, body.size());
+
+  const std::string text = readFile(data);
+  int32_t token;
+  const char *tokens = bytesOf("tokens"), *targets = bytesOf("targets");
+  for (int64_t i = 0; i < kTokens * kMicroBatches; ++i) {
+    memcpy(&token, tokens + 4 * i, 4);
+    ASSERT_EQ(token, text[size_t(i)]);
+    memcpy(&token, targets + 4 * i, 4);
+    ASSERT_EQ(token, text[size_t(i) + 1]);
+  }
+  float value;
+  memcpy(&value, bytesOf("lr"), 4);
+  EXPECT_EQ(value, 0.05f);
+  memcpy(&value, bytesOf("bias_correction2"), 4);
+  EXPECT_EQ(value, float(1.0 - 0.99));
+  // The first step starts from moments of zero, and its gradients' norm is the
+  // one reported.
+  double squares = 0;
+  const std::pair<std::string, int64_t> parameters[] = {
+      {"embedding", kVocab * kWidth},
+      {"output", kVocab * kWidth},
+      {"bias", kVocab}};
+  for (auto &[name, count] : parameters) {
+    const char *moments = bytesOf("moment1/" + name);
+    const char *gradients = bytesOf("gradient/" + name);
+    for (int64_t i = 0; i < count; ++i) {
+      memcpy(&value, moments + 4 * i, 4);
+      ASSERT_EQ(value, 0.0f);
+      memcpy(&value, gradients + 4 * i, 4);
+      squares += double(value) * double(value);
+    }
+  }
+  memcpy(&value, bytesOf("grad_norm"), 4);
+  EXPECT_NEAR(value, std::sqrt(squares), 1e-5);
+}
+
+TEST_F(Training, HighWaterMarkIsThePlan) {
+  Outcome outcome = train({"--steps=2", "--check-memory"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  std::string bytes = std::to_string(toy.model.arenaBytes);
+  EXPECT_NE(outcome.out.find("\"planned_bytes\":" + bytes +
+                             ",\"high_water_bytes\":" + bytes +
+                             ",\"written_bytes\":" + bytes + "}"),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST_F(Training, APlanThatIsTooLargeIsFound) {
+  toy.model.arenaBytes += 64;
+  Outcome outcome = train({"--steps=1", "--check-memory"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("--check-memory needs the plan of " +
+                             std::to_string(toy.model.arenaBytes)),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(Training, TextHasThePlanAndALineAStep) {
+  Outcome outcome = run({"--data", data, "--steps=3", "--profile"}, toy.model);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const char *part :
+       {"model    toy \"bigram\", 6,272 parameters, recompute: none",
+        "step     2 x 3 x 21 = 126 tokens", "  activations ",
+        "step 3/3  loss 4.", "  lr 5.000e-02  ", " tokens/s  memory ",
+        "done: 3 steps", "\nembed ", "\nadamw "})
+    EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in\n"
+                                                         << outcome.out;
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Training, ALossThatIsNoNumberStopsTheRun) {
+  toy.model.learningRate = 1e38;
+  Outcome outcome = train({"--steps=9"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("train: error: the loss of step 2 is "),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(Training, AnInterruptEndsTheRunAfterItsStep) {
+  toy.addLaunch(
+      toy.update, "signal",
+      [](void *const *, const int64_t *, int64_t, int64_t) { raise(SIGTERM); },
+      1, {});
+  toy.finish();
+  Outcome outcome = train({});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("{\"step\":1,"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("{\"step\":2,"), std::string::npos);
+  EXPECT_NE(outcome.out.find("{\"event\":\"interrupted\",\"steps\":1}"),
+            std::string::npos);
+}
+
+TEST_F(Training, RefusalsHaveTheirStatus) {
+  EXPECT_EQ(run({"--stepz=3"}, toy.model).err,
+            "train: error: unknown option --stepz; did you mean --steps?\n");
+  EXPECT_EQ(run({"--stepz=3"}, toy.model).status, 2);
+  EXPECT_EQ(run({"--data", "/no/such"}, toy.model).status, 1);
+  EXPECT_EQ(train({"--steps=1", "--dump=/no/such/dump"}).status, 1);
+  Outcome help = run({"--help"}, toy.model);
+  EXPECT_EQ(help.status, 0);
+  EXPECT_NE(help.out.find("--data FILE"), std::string::npos);
+  EXPECT_EQ(run({"--version"}, toy.model).status, 0);
+}
+
+TEST_F(Training, DamagedModelsAreRefused) {
+  auto refusal = [&](auto damage) {
+    ToyModel damaged;
+    damage(damaged);
+    Outcome outcome = run({"--data", data, "--steps=1"}, damaged.model);
+    EXPECT_EQ(outcome.status, 1);
+    return outcome.err;
+  };
+  EXPECT_EQ(refusal([](ToyModel &toy) { toy.model.abiVersion += 1; }),
+            "train: error: the model was compiled for version " +
+                std::to_string(REPRISE_ABI_VERSION + 1) +
+                " of the interface, but this runtime has version " +
+                std::to_string(REPRISE_ABI_VERSION) + "; compile it again\n");
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.arenaBytes -= 64;
+            }).find("needs a place in the arena"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.micro[0].callee = 99;
+            }).find("damaged model: launch embed names kind 0, callee 99 of"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.numMicroKernels = 0;
+            }).find("none of the 0 micro-kernels"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.arenaBytes = INT64_C(1) << 60;
+            }).find("the plan needs 1152921504606846976 bytes of memory"),
+            std::string::npos);
+}
+
+// A training program must run where no C++ library is installed: whatever the
+// archive leaves to others is C.
+TEST(Archive, NeedsNothingOfTheCxxLibrary) {
+  FILE *pipe = popen(REPRISE_NM " -u " REPRISE_RUNTIME_ARCHIVE, "r");
+  ASSERT_NE(pipe, nullptr);
+  char line[512];
+  int symbols = 0;
+  while (fgets(line, sizeof(line), pipe)) {
+    std::string text = line;
+    size_t at = text.find(" U ");
+    if (at == std::string::npos)
+      continue;
+    ++symbols;
+    std::string name = text.substr(at + 3);
+    bool own = name.find("7reprise7runtime") != std::string::npos;
+    EXPECT_TRUE(own || (name.rfind("_Z", 0) && name.rfind("__cxa", 0) &&
+                        name.rfind("__gxx", 0)))
+        << name;
+  }
+  EXPECT_EQ(pclose(pipe), 0);
+  EXPECT_GT(symbols, 20);
+}
