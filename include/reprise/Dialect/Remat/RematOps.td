@@ -36,7 +36,7 @@ def Remat_SaveAttr : AttrDef<Remat_Dialect, "Save"> {
 
     Example: `#remat.save<reason = "outside every segment">`
   }];
-  let parameters = (ins OptionalParameter<"::llvm::StringRef">:$reason);
+  let parameters = (ins StringRefParameter<"", [{""}]>:$reason);
   let assemblyFormat = "(`<` struct(params)^ `>`)?";
 }
 
@@ -45,11 +45,14 @@ def Remat_RecomputeAttr : AttrDef<Remat_Dialect, "Recompute"> {
   let summary = "The op's results are dropped, and computed again in backward";
   let description = [{
     Ops of one `segment` are replayed together; `label` is the option's word that
-    decided (`full`, `core_attn`, `mlp`, `layernorm`, …).
+    decided (`full`, `core_attn`, `mlp`, `layernorm`, …). With `results`, only
+    the results of these numbers are dropped; the op's others are kept.
 
-    Example: `#remat.recompute<segment = 3, label = "mlp">`
+    Examples: `#remat.recompute<segment = 3, label = "mlp">`,
+    `#remat.recompute<segment = 3, label = "core_attn", results = [1]>`
   }];
-  let parameters = (ins "int64_t":$segment, StringRefParameter<>:$label);
+  let parameters = (ins "int64_t":$segment, StringRefParameter<>:$label,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$results);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

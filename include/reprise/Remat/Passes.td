@@ -1,0 +1,164 @@
+//===- Passes.td - Passes that decide and apply recomputation --*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_REMAT_PASSES
+#define REPRISE_REMAT_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AnnotateFull : Pass<"reprise-remat-annotate-full", "::mlir::func::FuncOp"> {
+  let summary = "Decide to recompute whole layers, in segments";
+  let description = [{
+    Puts the layers of the model into segments and writes `remat.decision` on
+    every op of the forward pass; nothing moves. With N = `num-layers`:
+
+    * `uniform`: segments of N layers, the last one shorter if need be. Every
+      layer is recomputed.
+    * `block`: the first N layers are a segment each; the others keep everything.
+
+    What a segment's layers compute is dropped, but for what other layers or the
+    head read: the residual stream between two segments is kept. So are
+    embedding, final norm, output layer and loss. An op that has a decision
+    already keeps it. All layers are one model chunk.
+
+    Needs: `nn.scope` on the ops of layers; a function without `nn.backward` is
+    left alone, for it saves nothing. Keeps: all results.
+
+    ```mlir
+    // num-layers=1 method=uniform
+    %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "u">} : tensor<8xf32>
+    %y = nn.gelu %u tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "y">} : tensor<8xf32>
+    %z = nn.gelu %y tanh {nn.scope = #nn.scope<layer = 1, module = "mlp", value = "u">} : tensor<8xf32>
+    // ==> on %u: remat.decision = #remat.recompute<segment = 0, label = "full">
+    //     on %y: remat.decision = #remat.save<reason = "input of segment 1">
+    ```
+
+    Remarks, category `Remat`: `Recompute` and `Save`, one for each decision, with
+    `bytes` (what is no longer kept for backward, or is) and `flops` (of its replay).
+  }];
+  let options = [
+    Option<"method", "method", "std::string", /*default=*/"",
+           "uniform: segments of num-layers layers; block: the first num-layers layers, one by one">,
+    Option<"numLayers", "num-layers", "int64_t",
+           /*default=*/"::reprise::remat::kUnsetNumLayers",
+           "uniform: layers of a segment; block: how many layers to recompute; at least 1">];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+}
+
+def AnnotateSelective
+    : Pass<"reprise-remat-annotate-selective", "::mlir::func::FuncOp"> {
+  let summary = "Decide to recompute parts of every layer, by their names";
+  let description = [{
+    Writes `remat.decision` on the ops of the regions that `modules` names, in
+    every layer; a layer is a segment. Nothing moves.
+
+    | label | dropped | kept |
+    |---|---|---|
+    | `core_attn` | what is between q, k, v and the context; with fused attention the log-sum-exp | q, k, v and the context |
+    | `mlp` | what is inside the feed-forward block: `u`, `g` | its input, its output |
+    | `layernorm` | the norms' outputs `n1`, `n2`, and their statistics | the residual stream |
+
+    A label that frees nothing in this model is a warning; a label that is not
+    known, or needs a part that the model does not have, is an error. Without any label
+    nothing is recomputed. An op that has a decision already keeps it.
+
+    Needs: `nn.scope` on the ops of layers; a function without `nn.backward` is
+    left alone, for it saves nothing. Keeps: all results.
+
+    ```mlir
+    // modules=mlp
+    %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "u">} : tensor<8xf32>
+    %y = nn.scale %u by 2.0 {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "y">} : tensor<8xf32>
+    %z = nn.add %x, %y {nn.scope = #nn.scope<layer = 3, module = "residual", value = "x2">} : tensor<8xf32>
+    // ==> on %u: remat.decision = #remat.recompute<segment = 3, label = "mlp">
+    ```
+
+    Remarks, category `Remat`: `Recompute` and `Save`, one for each decision, with
+    `bytes` (what is no longer kept for backward, or is) and `flops` (of its replay).
+  }];
+  let options = [
+    Option<"modules", "modules", "std::string", /*default=*/"\"core_attn\"",
+           "Comma-separated labels of what to recompute; may be empty">];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+}
+
+def Apply : Pass<"reprise-remat-apply", "::mlir::func::FuncOp"> {
+  let summary = "Replay dropped values where the backward phase reads them";
+  let description = [{
+    Goes through the backward phase in order. Where an op reads a value that is
+    decided as `#remat.recompute`, the ops that it takes to rebuild it are
+    cloned in front of the reader: as late as possible, each op once, and only
+    what is read (a product whose result backward never reads is not replayed).
+    A replay reads replayed values; parameters and inputs as they are; kept
+    values behind a `remat.fence` on a gradient that the reader reads, so that
+    nothing merges the replay with its original or moves it forward. An op that
+    would read parameters and inputs only gets a fence on its first operand.
+
+    A replay has the scope of its original and its attributes, hence its random
+    stream, but for `remat.replay = SEGMENT` in place of the decision, and `@replay`
+    after the name in its location. Decisions stay where they are.
+
+    Needs: one `nn.backward`; decisions on ops above it, without side effects; no
+    reader of a dropped value below `nn.update` or in `return`. Keeps: all results, bit for bit.
+
+    ```mlir
+    %u = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = 0, label = "mlp">} : tensor<8xf32>
+    %y = nn.gelu %u tanh : tensor<8xf32>
+    nn.backward
+    %du = nn.gelu_backward %u, %y tanh : tensor<8xf32>
+    %dx = nn.gelu_backward %u, %du tanh : tensor<8xf32>
+    // ==>
+    //   nn.backward
+    //   %0 = remat.fence %x : tensor<8xf32>
+    //   %1 = nn.gelu %0 tanh {remat.replay = 0 : i64} : tensor<8xf32>
+    //   %du = nn.gelu_backward %1, %y tanh : tensor<8xf32>
+    //   %dx = nn.gelu_backward %1, %du tanh : tensor<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+}
+
+def Verify : Pass<"reprise-remat-verify", "::mlir::func::FuncOp"> {
+  let summary = "Check that what is applied is what was decided";
+  let description = [{
+    * (V1) Decisions are on ops above `nn.backward`, without side effects.
+    * (V2) Nothing below `nn.backward` reads a dropped value.
+    * (V3) Replays are below `nn.backward`, and above `nn.update`.
+    * (V4) A replay reads replays, fences, and arguments of the function.
+    * (V5) A replay is an op of the forward pass again: same op, attributes
+      (hence random stream) and operands, but for fences and replays.
+    * (V6) That op is decided as recompute, with the segment of the replay.
+    * (V7) No op is replayed twice.
+    * (V8) A fence waits for values of the backward phase.
+
+    ```mlir
+    %u = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = 0, label = "mlp">} : tensor<8xf32>
+    nn.backward
+    %0 = remat.fence %x : tensor<8xf32>
+    %1 = nn.gelu %0 tanh {remat.replay = 0 : i64} : tensor<8xf32>
+    ```
+  }];
+}
+
+def PrintPlan : Pass<"reprise-remat-print-plan", "::mlir::func::FuncOp"> {
+  let summary = "Print what is kept and what is recomputed, layer by layer";
+  let description = [{
+    Prints the effective plan to the standard output, before or after
+    `reprise-remat-apply`: the same decisions give the same text. Layers that
+    are alike share a line.
+
+    ```mlir
+    %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "u">} : tensor<8xf32>
+    nn.backward
+    %d = nn.gelu_backward %u, %u tanh : tensor<8xf32>
+    // prints: layer 3: save u (32 B)
+    ```
+  }];
+}
+
+#endif // REPRISE_REMAT_PASSES

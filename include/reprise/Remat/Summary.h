@@ -1,0 +1,66 @@
+//===- Summary.h - The effective recompute plan of a step -------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_REMAT_SUMMARY_H
+#define REPRISE_REMAT_SUMMARY_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reprise::remat {
+/// A value of the forward pass that is kept until backward reads it.
+struct SavedValue {
+  std::string name; // As in the model: "n1", "q", ...
+  int64_t bytes;
+};
+
+/// An op that backward runs again.
+struct Replay {
+  std::string name;  // Of its first result that is dropped.
+  std::string op;    // "nn.linear"
+  std::string label; // Which rule decided.
+  int64_t segment;
+  int64_t bytes; // Of the results that are read again.
+  int64_t flops;
+};
+
+/// What is kept and replayed of one layer, or, with `layer` -1, of what is in
+/// none.
+struct LayerPlan {
+  int64_t layer;
+  std::vector<SavedValue> saved;
+  std::vector<Replay> recomputed;
+
+  int64_t getSavedBytes() const;
+  int64_t getReplayFlops() const;
+};
+
+struct Summary {
+  /// Layers in order, then what is in no layer if it keeps anything.
+  std::vector<LayerPlan> layers;
+  /// First and last layer of each segment that has replays, in order.
+  std::vector<std::pair<int64_t, int64_t>> segments;
+  int64_t savedBytes = 0;
+  int64_t replayFlops = 0;
+
+  /// A line for each class of equal layers, and one with the totals.
+  void print(llvm::raw_ostream &os) const;
+};
+
+/// What `step` keeps from its forward for its backward phase, and what backward
+/// replays: decided, or applied already. A value is listed in the layer that
+/// reads it, if only one later layer does: the residual stream that enters
+/// layer `i` is its `x0`. Arguments of the function are not counted. Bytes are
+/// those of the types, before kernels are formed and memory is planned; FLOPs
+/// are those of `CostModel`. Fails with a diagnostic if `step` is malformed.
+mlir::FailureOr<Summary> summarize(mlir::func::FuncOp step);
+} // namespace reprise::remat
+
+#endif // REPRISE_REMAT_SUMMARY_H

@@ -1,0 +1,112 @@
+//===- AnnotateFull.cpp - Decides to recompute whole layers ------------*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decide.h"
+#include "reprise/Remat/Passes.h"
+#include <set>
+
+namespace reprise::remat {
+#define GEN_PASS_DEF_ANNOTATEFULL
+#include "reprise/Remat/Passes.h.inc"
+} // namespace reprise::remat
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::remat;
+
+namespace {
+struct AnnotateFull : public remat::impl::AnnotateFullBase<AnnotateFull> {
+  using AnnotateFullBase::AnnotateFullBase;
+
+  void runOnOperation() override {
+    FailureOr<Step> step = getStep(getOperation());
+    if (failed(step))
+      return signalPassFailure();
+    if (!step->backward)
+      return markAllAnalysesPreserved();
+    if (failed(checkOptions()) || failed(step->verifyDecisions()))
+      return signalPassFailure();
+    decide(*step);
+    remarkDecisions(*step);
+  }
+
+  LogicalResult checkOptions();
+  DenseMap<int64_t, int64_t> getSegments(const Step &step);
+  void decide(const Step &step);
+};
+} // namespace
+
+LogicalResult AnnotateFull::checkOptions() {
+  if (method != "uniform" && method != "block") {
+    InFlightDiagnostic error = getOperation().emitError(
+        "full recompute needs the method uniform or block, but got ");
+    return method.empty() ? error << "none" : error << "'" << method << "'";
+  }
+  if (numLayers == kUnsetNumLayers)
+    return getOperation().emitError("full recompute needs a number of layers, ")
+           << (method == "uniform" ? "those of a segment"
+                                   : "those to recompute")
+           << ", but got none";
+  if (numLayers < 1)
+    return getOperation().emitError("full recompute needs a number of layers "
+                                    "of at least 1, but got ")
+           << int64_t(numLayers);
+  return success();
+}
+
+/// From layer to segment; without the layers that keep everything.
+DenseMap<int64_t, int64_t> AnnotateFull::getSegments(const Step &step) {
+  std::set<int64_t> layers;
+  for (Operation *op : step.forward)
+    if (getLayer(op) >= 0)
+      layers.insert(getLayer(op));
+  DenseMap<int64_t, int64_t> segments;
+  for (auto [index, layer] : llvm::enumerate(layers)) {
+    if (method == "uniform")
+      segments[layer] = int64_t(index) / numLayers;
+    else if (int64_t(index) < numLayers)
+      segments[layer] = index;
+  }
+  return segments;
+}
+
+void AnnotateFull::decide(const Step &step) {
+  DenseMap<int64_t, int64_t> segments = getSegments(step);
+  if (segments.empty())
+    getOperation().emitWarning(
+        "full recompute buys nothing: no op of the forward pass is in a layer");
+  /// -1 for what is in no segment.
+  auto getSegment = [&](Operation *op) {
+    auto found = segments.find(getLayer(op));
+    return found == segments.end() ? -1 : found->second;
+  };
+  for (Operation *op : step.forward) {
+    int64_t segment = getSegment(op);
+    if (op->getNumResults() == 0)
+      continue;
+    if (segment < 0) {
+      decideToSave(op, getLayer(op) < 0 ? "in no layer"
+                                        : "in a layer without recompute");
+      continue;
+    }
+    Operation *outside = nullptr;
+    SmallVector<int64_t> inner = getInnerResults(
+        step, op, [&](Operation *user) { return getSegment(user) == segment; },
+        outside);
+    if (decideToRecompute(op, segment, "full", inner))
+      continue;
+    if (!outside)
+      decideToSave(op, "has side effects");
+    else if (getSegment(outside) >= 0)
+      decideToSave(op,
+                   "input of segment " + std::to_string(getSegment(outside)));
+    else
+      decideToSave(op, "read outside every segment");
+  }
+}

@@ -1,0 +1,157 @@
+//===- Apply.cpp - Replays dropped values in backward ------------------*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Step.h"
+#include "reprise/Remat/Passes.h"
+
+namespace reprise::remat {
+#define GEN_PASS_DEF_APPLY
+#include "reprise/Remat/Passes.h.inc"
+} // namespace reprise::remat
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::remat;
+
+namespace {
+struct Apply : public remat::impl::ApplyBase<Apply> {
+  void runOnOperation() override;
+};
+
+/// Builds replays, from the first op of the backward phase to the last.
+class Replayer {
+public:
+  explicit Replayer(const Step &step)
+      : step(step), builder(step.backward->getContext()) {}
+
+  /// Rebuilds the dropped values that `reader` reads, in front of it, and lets
+  /// it read those.
+  LogicalResult serve(Operation *reader);
+
+private:
+  void replay(Operation *original);
+  Value getFence(Value value);
+
+  const Step &step;
+  OpBuilder builder;
+  DenseSet<Operation *> replayed;
+  DenseMap<Value, Value> rebuilt;
+  /// For the reader being served: its fences, and what they wait for.
+  DenseMap<Value, Value> fences;
+  SmallVector<Value, 1> gradient;
+};
+} // namespace
+
+/// Whether `op` computes in the backward phase what is not a copy of the
+/// forward phase.
+static bool isGradient(const Step &step, Operation *op) {
+  return op && !step.isForward(op) && op->getNumResults() > 0 &&
+         !isReplay(op) && !isa<FenceOp>(op);
+}
+
+/// What a replay for `reader` must not begin before: a gradient that `reader`
+/// reads, or else the last one computed before it; none if there is none.
+static SmallVector<Value, 1> getGradient(const Step &step, Operation *reader) {
+  for (Value operand : reader->getOperands())
+    if (isGradient(step, operand.getDefiningOp()))
+      return {operand};
+  for (Operation *op = reader->getPrevNode(); op && op != step.backward;
+       op = op->getPrevNode())
+    if (isGradient(step, op))
+      return {op->getResult(0)};
+  return {};
+}
+
+/// "name" becomes "name@replay".
+static Location getReplayLoc(Location loc) {
+  auto name = dyn_cast<NameLoc>(loc);
+  if (!name)
+    return loc;
+  return NameLoc::get(
+      StringAttr::get(loc.getContext(), name.getName().strref() + "@replay"),
+      name.getChildLoc());
+}
+
+Value Replayer::getFence(Value value) {
+  Value &fence = fences[value];
+  if (!fence)
+    fence = FenceOp::create(builder, getReplayLoc(value.getLoc()),
+                            value.getType(), value, gradient);
+  return fence;
+}
+
+void Replayer::replay(Operation *original) {
+  Operation *copy = original->clone();
+  bool isTied = copy->getNumOperands() == 0;
+  for (OpOperand &operand : copy->getOpOperands()) {
+    if (Value again = rebuilt.lookup(operand.get()))
+      operand.set(again);
+    else if (operand.get().getDefiningOp())
+      operand.set(getFence(operand.get()));
+    else
+      continue;
+    isTied = true;
+  }
+  if (!isTied)
+    copy->setOperand(0, getFence(copy->getOperand(0)));
+
+  int64_t segment =
+      original->getAttrOfType<RecomputeAttr>(kDecisionAttr).getSegment();
+  copy->removeAttr(kDecisionAttr);
+  copy->setAttr(kReplayAttr, builder.getI64IntegerAttr(segment));
+  copy->setLoc(getReplayLoc(original->getLoc()));
+  builder.insert(copy);
+  for (auto [old, again] :
+       llvm::zip(original->getResults(), copy->getResults()))
+    if (step.isDropped(old))
+      rebuilt[old] = again;
+}
+
+LogicalResult Replayer::serve(Operation *reader) {
+  auto dropped = llvm::find_if(reader->getOperands(), [&](Value operand) {
+    return step.isDropped(operand);
+  });
+  if (dropped == reader->getOperands().end())
+    return success();
+  bool isLate = reader->hasTrait<OpTrait::IsTerminator>() ||
+                (step.update && step.update->isBeforeInBlock(reader));
+  if (isLate) {
+    auto value = cast<OpResult>(*dropped);
+    InFlightDiagnostic error = reader->emitOpError(
+        "needs to read values that are kept, after the last micro-batch's "
+        "backward phase, but got ");
+    error << getFullName(value) << ", which is dropped";
+    error.attachNote(value.getLoc()) << "it is computed, and decided on, here";
+    return error;
+  }
+
+  fences.clear();
+  gradient = getGradient(step, reader);
+  builder.setInsertionPoint(reader);
+  for (Operation *original : step.takeReplay(reader, replayed))
+    replay(original);
+  for (OpOperand &operand : reader->getOpOperands())
+    if (Value again = rebuilt.lookup(operand.get()))
+      operand.set(again);
+  return success();
+}
+
+void Apply::runOnOperation() {
+  FailureOr<Step> step = getStep(getOperation());
+  if (failed(step))
+    return signalPassFailure();
+  if (!step->backward)
+    return markAllAnalysesPreserved();
+  if (failed(step->verifyDecisions()))
+    return signalPassFailure();
+  Replayer replayer(*step);
+  for (Operation *reader : step->below)
+    if (failed(replayer.serve(reader)))
+      return signalPassFailure();
+}

@@ -1,0 +1,101 @@
+//===- Decide.cpp - What deciders share --------------------------------*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decide.h"
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::remat;
+
+void remat::decideToSave(Operation *op, StringRef reason) {
+  if (!op->hasAttr(kDecisionAttr))
+    op->setAttr(kDecisionAttr, SaveAttr::get(op->getContext(), reason));
+}
+
+bool remat::decideToRecompute(Operation *op, int64_t segment, StringRef label,
+                              ArrayRef<int64_t> results) {
+  if (op->hasAttr(kDecisionAttr) || results.empty() ||
+      !isMemoryEffectFree(op) || op->getNumRegions() != 0)
+    return false;
+  MLIRContext *context = op->getContext();
+  DenseI64ArrayAttr some;
+  if (results.size() != op->getNumResults())
+    some = DenseI64ArrayAttr::get(context, results);
+  op->setAttr(kDecisionAttr, RecomputeAttr::get(context, segment, label, some));
+  return true;
+}
+
+SmallVector<int64_t>
+remat::getInnerResults(const Step &step, Operation *op,
+                       function_ref<bool(Operation *)> isInside,
+                       Operation *&outside) {
+  SmallVector<int64_t> inner;
+  for (OpResult result : op->getResults()) {
+    auto leaves = llvm::find_if(result.getUsers(), [&](Operation *user) {
+      return step.isForward(user) && !isInside(user);
+    });
+    if (leaves == result.getUsers().end())
+      inner.push_back(result.getResultNumber());
+    else
+      outside = *leaves;
+  }
+  return inner;
+}
+
+int64_t remat::getFreedBytes(const Step &step, Operation *op) {
+  int64_t bytes = 0;
+  for (Value result : op->getResults())
+    if (step.isDropped(result) && step.isReadBelow(result))
+      bytes += getTypeBytes(result.getType());
+  return bytes;
+}
+
+/// Bytes of the results of `op` that stay because backward or a replay reads
+/// them.
+static int64_t getKeptBytes(const Step &step, Operation *op,
+                            const DenseSet<Operation *> &replayed) {
+  int64_t bytes = 0;
+  for (Value result : op->getResults())
+    if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+          return !step.isForward(user) || replayed.contains(user);
+        }))
+      bytes += getTypeBytes(result.getType());
+  return bytes;
+}
+
+void remat::remarkDecisions(const Step &step) {
+  if (!step.backward->getContext()->getRemarkEngine())
+    return;
+  using remark::RemarkOpts, remark::metric;
+  auto function = step.backward->getParentOfType<func::FuncOp>();
+  RemarkOpts options =
+      RemarkOpts::name("").category("Remat").function(function.getSymName());
+  DenseSet<Operation *> replayed = step.getReplayed();
+  for (Operation *op : step.forward) {
+    Attribute attribute = op->getAttr(kDecisionAttr);
+    if (!attribute || op->getNumResults() == 0)
+      continue;
+    if (auto decision = dyn_cast<RecomputeAttr>(attribute)) {
+      options.remarkName = "Recompute";
+      remark::passed(op->getLoc(), options)
+          << getFullName(step.getFirstDropped(op))
+          << metric("label", decision.getLabel())
+          << metric("segment", decision.getSegment())
+          << metric("bytes", getFreedBytes(step, op))
+          << metric("flops", replayed.contains(op) ? getFlops(op) : int64_t(0));
+      continue;
+    }
+    options.remarkName = "Save";
+    remark::passed(op->getLoc(), options)
+        << getFullName(op->getResult(0))
+        << metric("reason", cast<SaveAttr>(attribute).getReason())
+        << metric("bytes", getKeptBytes(step, op, replayed));
+  }
+}

@@ -1,0 +1,240 @@
+//===- Step.cpp - The phases of a step, and what replays need ----------*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Step.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::remat;
+
+//===----------------------------------------------------------------------===//
+// Names and prices
+//===----------------------------------------------------------------------===//
+
+int64_t remat::getLayer(Operation *op) {
+  nn::ScopeAttr scope = nn::getScope(op);
+  return scope ? scope.getLayer() : -1;
+}
+
+StringRef remat::getModule(Operation *op) {
+  nn::ScopeAttr scope = nn::getScope(op);
+  return scope ? scope.getModule() : "";
+}
+
+/// What follows the name of the first result to name another.
+static std::string getSuffix(OpResult result) {
+  unsigned number = result.getResultNumber();
+  if (number == 0)
+    return "";
+  if (isa<nn::LayerNormOp>(result.getOwner()))
+    return number == 1 ? ".mean" : ".rstd";
+  if (isa<nn::AttentionOp, nn::CrossEntropyOp>(result.getOwner()))
+    return ".lse";
+  return "#" + std::to_string(number);
+}
+
+std::string remat::getValueName(OpResult result) {
+  nn::ScopeAttr scope = nn::getScope(result.getOwner());
+  StringRef name = scope && !scope.getValue().empty()
+                       ? scope.getValue()
+                       : result.getOwner()->getName().getStringRef();
+  return name.str() + getSuffix(result);
+}
+
+std::string remat::getFullName(OpResult result) {
+  std::string name = nn::getScopeName(nn::getScope(result.getOwner()));
+  if (name.empty())
+    name = result.getOwner()->getName().getStringRef();
+  return name + getSuffix(result);
+}
+
+int64_t remat::getFlops(Operation *op) {
+  auto costs = dyn_cast<CostModel>(op);
+  return costs ? costs.getFlops() : 0;
+}
+
+bool remat::isReplay(Operation *op) { return op->hasAttr(kReplayAttr); }
+
+//===----------------------------------------------------------------------===//
+// Phases
+//===----------------------------------------------------------------------===//
+
+FailureOr<Step> remat::getStep(func::FuncOp function) {
+  Step step;
+  if (function.isExternal())
+    return step;
+  for (auto marker : function.getOps<nn::BackwardOp>()) {
+    if (step.backward) {
+      InFlightDiagnostic error =
+          marker.emitOpError("needs to be the only one of its function");
+      error.attachNote(step.backward->getLoc()) << "the first one is here";
+      return error;
+    }
+    step.backward = marker;
+  }
+  if (!step.backward)
+    return step;
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("needs one block to be a step, but got ")
+           << function.getBody().getBlocks().size();
+
+  bool isBelow = false;
+  for (Operation &op : function.getBody().front()) {
+    if (&op == step.backward) {
+      isBelow = true;
+    } else if (isBelow) {
+      step.below.push_back(&op);
+      if (isa<nn::UpdateOp>(op))
+        step.update = &op;
+    } else {
+      step.positions[&op] = step.forward.size();
+      step.forward.push_back(&op);
+    }
+  }
+  return step;
+}
+
+bool Step::isDropped(Value value) const {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || !isForward(result.getOwner()))
+    return false;
+  auto decision =
+      result.getOwner()->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  if (!decision)
+    return false;
+  DenseI64ArrayAttr results = decision.getResults();
+  return !results ||
+         llvm::is_contained(results.asArrayRef(), result.getResultNumber());
+}
+
+OpResult Step::getFirstDropped(Operation *op) const {
+  return *llvm::find_if(op->getResults(),
+                        [&](Value result) { return isDropped(result); });
+}
+
+bool Step::isReadBelow(Value value) const {
+  return llvm::any_of(value.getUsers(),
+                      [&](Operation *user) { return !isForward(user); });
+}
+
+SmallVector<Operation *>
+Step::takeReplay(Operation *reader, DenseSet<Operation *> &replayed) const {
+  SmallVector<Operation *> ops;
+  auto take = [&](Operation *user) {
+    for (Value operand : user->getOperands())
+      if (isDropped(operand) && replayed.insert(operand.getDefiningOp()).second)
+        ops.push_back(operand.getDefiningOp());
+  };
+  take(reader);
+  for (size_t next = 0; next < ops.size(); ++next)
+    take(ops[next]);
+  llvm::sort(ops, [&](Operation *a, Operation *b) {
+    return positions.lookup(a) < positions.lookup(b);
+  });
+  return ops;
+}
+
+DenseSet<Operation *> Step::getReplayed() const {
+  DenseSet<Operation *> replayed;
+  for (Operation *reader : below)
+    takeReplay(reader, replayed);
+  return replayed;
+}
+
+//===----------------------------------------------------------------------===//
+// Decisions
+//===----------------------------------------------------------------------===//
+
+/// Checks the decision of one op above `nn.backward`.
+static LogicalResult verifyDecision(Operation *op, RecomputeAttr decision) {
+  if (!isMemoryEffectFree(op))
+    return op->emitOpError("needs to be free of side effects to be recomputed: "
+                           "they would happen twice");
+  if (op->getNumRegions() != 0)
+    return op->emitOpError("needs to have no regions to be recomputed, but "
+                           "got ")
+           << op->getNumRegions();
+  DenseI64ArrayAttr results = decision.getResults();
+  if (!results)
+    return success();
+  int64_t last = -1;
+  for (int64_t number : results.asArrayRef()) {
+    if (number <= last || number >= op->getNumResults())
+      return op->emitOpError("needs 'results' of its decision to rise from 0 "
+                             "to at most ")
+             << int64_t(op->getNumResults()) - 1 << ", but got " << number
+             << (last >= 0 ? " after " + std::to_string(last) : std::string());
+    last = number;
+  }
+  if (last < 0)
+    return op->emitOpError("needs a result to drop, but got a decision with "
+                           "'results' empty");
+  return success();
+}
+
+LogicalResult Step::verifyDecisions() const {
+  for (Operation *op : forward)
+    if (auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr))
+      if (failed(verifyDecision(op, decision)))
+        return failure();
+  for (Operation *op : below) {
+    if (!op->hasAttr(kDecisionAttr))
+      continue;
+    InFlightDiagnostic error = op->emitOpError(
+        "needs to be above nn.backward to have a decision on its results");
+    error.attachNote(backward->getLoc()) << "the backward phase begins here";
+    return error;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Originals
+//===----------------------------------------------------------------------===//
+
+SmallVector<NamedAttribute> remat::getOwnAttributes(Operation *op) {
+  SmallVector<NamedAttribute> attributes;
+  for (NamedAttribute attribute : op->getAttrs())
+    if (attribute.getName() != kDecisionAttr &&
+        attribute.getName() != kReplayAttr)
+      attributes.push_back(attribute);
+  return attributes;
+}
+
+Originals::Originals(const Step &step) {
+  for (Operation *op : step.forward)
+    candidates[{nn::getScope(op), op->getName()}].push_back(op);
+}
+
+ArrayRef<Operation *> Originals::getCandidates(Operation *replay) {
+  return candidates[{nn::getScope(replay), replay->getName()}];
+}
+
+Value Originals::trace(Value value) const {
+  if (auto fence = value.getDefiningOp<FenceOp>())
+    return fence.getValue();
+  if (auto result = dyn_cast<OpResult>(value))
+    if (Operation *original = found.lookup(result.getOwner()))
+      return original->getResult(result.getResultNumber());
+  return value;
+}
+
+Operation *Originals::find(Operation *replay) {
+  SmallVector<Value> operands = llvm::map_to_vector(
+      replay->getOperands(), [&](Value operand) { return trace(operand); });
+  for (Operation *original : getCandidates(replay)) {
+    if (llvm::equal(original->getOperands(), operands) &&
+        original->getResultTypes() == replay->getResultTypes() &&
+        getOwnAttributes(original) == getOwnAttributes(replay)) {
+      found[replay] = original;
+      return original;
+    }
+  }
+  return nullptr;
+}

@@ -1,0 +1,95 @@
+//===- Step.h - The phases of a step, and what replays need ------------*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_REMAT_STEP_H
+#define REPRISE_LIB_REMAT_STEP_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace reprise::remat {
+/// The ops of a step, by phase. Stays valid while ops are only added below
+/// `nn.backward`.
+struct Step {
+  mlir::Operation *backward = nullptr; // Null: the function is not a step.
+  mlir::Operation *update = nullptr;   // Or null.
+  llvm::SmallVector<mlir::Operation *> forward, below;   // In order.
+  llvm::DenseMap<mlir::Operation *, unsigned> positions; // Of `forward`.
+
+  bool isForward(mlir::Operation *op) const { return positions.contains(op); }
+
+  /// Whether `value` is a result of the forward phase that is decided as
+  /// recompute.
+  bool isDropped(mlir::Value value) const;
+
+  /// The first result of `op` that is dropped; one must be.
+  mlir::OpResult getFirstDropped(mlir::Operation *op) const;
+
+  /// Whether an op below `nn.backward` reads `value`.
+  bool isReadBelow(mlir::Value value) const;
+
+  /// The forward ops that rebuild the dropped values which `reader` reads,
+  /// without those in `replayed`, in order. Adds them to `replayed`.
+  llvm::SmallVector<mlir::Operation *>
+  takeReplay(mlir::Operation *reader,
+             llvm::DenseSet<mlir::Operation *> &replayed) const;
+
+  /// The forward ops that backward has to replay.
+  llvm::DenseSet<mlir::Operation *> getReplayed() const;
+
+  /// Checks that decisions are where they can be applied.
+  llvm::LogicalResult verifyDecisions() const;
+};
+
+/// The phases of `function`; without `backward` if it has no `nn.backward`.
+/// Fails, with a diagnostic, if it has several, or several blocks.
+mlir::FailureOr<Step> getStep(mlir::func::FuncOp function);
+
+/// The layer of an op, -1 if it is in none, and its module, which may be empty.
+int64_t getLayer(mlir::Operation *op);
+llvm::StringRef getModule(mlir::Operation *op);
+
+/// The name of a value in its layer, "u", and in the model, "layer3.mlp.u".
+std::string getValueName(mlir::OpResult result);
+std::string getFullName(mlir::OpResult result);
+
+int64_t getFlops(mlir::Operation *op);
+
+/// Whether `op` replays one of the forward phase.
+bool isReplay(mlir::Operation *op);
+
+/// Finds what replays are replays of. To be asked in the order of the ops.
+class Originals {
+public:
+  explicit Originals(const Step &step);
+
+  /// The forward op with the name, attributes and, behind fences and replays,
+  /// operands of `replay`; null if there is none.
+  mlir::Operation *find(mlir::Operation *replay);
+
+  /// The forward ops with the name and scope of `replay`.
+  llvm::ArrayRef<mlir::Operation *> getCandidates(mlir::Operation *replay);
+
+  /// The value of the forward phase that `value` stands for.
+  mlir::Value trace(mlir::Value value) const;
+
+private:
+  using Key = std::pair<mlir::Attribute, mlir::OperationName>;
+  llvm::DenseMap<Key, llvm::SmallVector<mlir::Operation *, 1>> candidates;
+  llvm::DenseMap<mlir::Operation *, mlir::Operation *> found;
+};
+
+/// The attributes of `op` without those of this dialect.
+llvm::SmallVector<mlir::NamedAttribute> getOwnAttributes(mlir::Operation *op);
+} // namespace reprise::remat
+
+#endif // REPRISE_LIB_REMAT_STEP_H

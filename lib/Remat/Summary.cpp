@@ -1,0 +1,247 @@
+//===- Summary.cpp - The effective recompute plan of a step ------------*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Remat/Summary.h"
+#include "Step.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <map>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::remat;
+
+//===----------------------------------------------------------------------===//
+// From IR
+//===----------------------------------------------------------------------===//
+
+/// The ops of the forward phase that are replayed, or are to be, in order, and
+/// the bytes of their results that are read again.
+static FailureOr<llvm::MapVector<Operation *, int64_t>>
+getReplayedBytes(const Step &step) {
+  llvm::MapVector<Operation *, int64_t> bytes;
+  DenseSet<Operation *> pending = step.getReplayed();
+  for (Operation *op : pending)
+    for (Value result : op->getResults())
+      if (step.isDropped(result) &&
+          llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !step.isForward(user) || pending.contains(user);
+          }))
+        bytes[op] += getTypeBytes(result.getType());
+
+  Originals originals(step);
+  for (Operation *op : step.below) {
+    if (!isReplay(op))
+      continue;
+    Operation *original = originals.find(op);
+    if (!original || !original->getAttrOfType<RecomputeAttr>(kDecisionAttr))
+      return op->emitOpError("needs an original that is recomputed to be a "
+                             "replay of, but there is none");
+    for (Value result : op->getResults())
+      if (!result.use_empty())
+        bytes[original] += getTypeBytes(result.getType());
+  }
+  auto ordered = bytes.takeVector();
+  llvm::sort(ordered, [&](const auto &a, const auto &b) {
+    return step.positions.lookup(a.first) < step.positions.lookup(b.first);
+  });
+  for (auto &entry : ordered)
+    bytes.insert(entry);
+  return bytes;
+}
+
+/// The layer that a kept value is listed in, and its name there: that of the
+/// one layer that reads it in the forward phase, or else its own. The residual
+/// stream is what a layer calls x0.
+static std::pair<int64_t, std::string> getHome(const Step &step,
+                                               OpResult value) {
+  int64_t home = getLayer(value.getOwner());
+  std::optional<int64_t> reader;
+  for (Operation *user : value.getUsers()) {
+    if (!step.isForward(user))
+      continue;
+    if (reader && *reader != getLayer(user))
+      return {home, getValueName(value)};
+    reader = getLayer(user);
+  }
+  if (!reader || *reader == home)
+    return {home, getValueName(value)};
+  StringRef from = getModule(value.getOwner());
+  bool isInput = *reader >= 0 && (from == "residual" || from == "embedding");
+  return {*reader, isInput ? "x0" : getValueName(value)};
+}
+
+FailureOr<Summary> remat::summarize(func::FuncOp function) {
+  FailureOr<Step> step = getStep(function);
+  if (failed(step))
+    return failure();
+  Summary summary;
+  if (!step->backward)
+    return summary;
+  if (failed(step->verifyDecisions()))
+    return failure();
+  auto replayed = getReplayedBytes(*step);
+  if (failed(replayed))
+    return failure();
+
+  std::map<int64_t, LayerPlan> layers;
+  std::map<int64_t, std::pair<int64_t, int64_t>> segments;
+  for (Operation *op : step->forward)
+    for (OpResult value : op->getResults()) {
+      bool isKept = llvm::any_of(value.getUsers(), [&](Operation *user) {
+        return !step->isForward(user) || replayed->contains(user);
+      });
+      if (!isKept || step->isDropped(value))
+        continue;
+      auto [layer, name] = getHome(*step, value);
+      int64_t bytes = getTypeBytes(value.getType());
+      layers[layer].saved.push_back({name, bytes});
+      summary.savedBytes += bytes;
+    }
+  for (auto &[op, bytes] : *replayed) {
+    auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+    int64_t layer = getLayer(op), segment = decision.getSegment();
+    int64_t flops = getFlops(op);
+    layers[layer].recomputed.push_back({getValueName(step->getFirstDropped(op)),
+                                        op->getName().getStringRef().str(),
+                                        decision.getLabel().str(), segment,
+                                        bytes, flops});
+    summary.replayFlops += flops;
+    auto [range, isNew] = segments.try_emplace(segment, layer, layer);
+    range->second.first = std::min(range->second.first, layer);
+    range->second.second = std::max(range->second.second, layer);
+  }
+  for (auto &[layer, plan] : layers) {
+    plan.layer = layer;
+    if (layer >= 0)
+      summary.layers.push_back(std::move(plan));
+  }
+  if (auto rest = layers.find(-1); rest != layers.end())
+    summary.layers.push_back(std::move(rest->second));
+  for (auto &[segment, range] : segments)
+    summary.segments.push_back(range);
+  return summary;
+}
+
+int64_t LayerPlan::getSavedBytes() const {
+  int64_t bytes = 0;
+  for (const SavedValue &value : saved)
+    bytes += value.bytes;
+  return bytes;
+}
+
+int64_t LayerPlan::getReplayFlops() const {
+  int64_t flops = 0;
+  for (const Replay &replay : recomputed)
+    flops += replay.flops;
+  return flops;
+}
+
+//===----------------------------------------------------------------------===//
+// To text
+//===----------------------------------------------------------------------===//
+
+/// "12 B", "1.5 MiB"; "12 FLOP", "1.5 GFLOP".
+static std::string formatScaled(int64_t number, double base,
+                                ArrayRef<StringRef> units) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  double scaled = number;
+  size_t unit = 0;
+  for (; scaled >= base && unit + 1 < units.size(); ++unit)
+    scaled /= base;
+  if (unit == 0)
+    os << number;
+  else
+    os << llvm::format("%.1f", scaled);
+  os << " " << units[unit];
+  return text;
+}
+
+static std::string formatBytes(int64_t bytes) {
+  return formatScaled(bytes, 1024, {"B", "KiB", "MiB", "GiB", "TiB"});
+}
+
+static std::string formatFlops(int64_t flops) {
+  return formatScaled(flops, 1000,
+                      {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
+}
+
+/// "layer 3", "layers 0-3", "layers 0, 2, 4"; after a few ranges their count.
+static std::string formatLayers(ArrayRef<int64_t> layers) {
+  constexpr size_t mostRanges = 4;
+  if (layers.front() < 0)
+    return "outside layers";
+  std::string text = layers.size() == 1 ? "layer " : "layers ";
+  size_t ranges = 0;
+  for (size_t first = 0; first < layers.size(); ++ranges) {
+    size_t last = first;
+    while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1)
+      ++last;
+    if (ranges == mostRanges)
+      return text + ", ... (" + std::to_string(layers.size()) + " layers)";
+    text += (ranges ? ", " : "") + std::to_string(layers[first]);
+    if (last > first)
+      text += "-" + std::to_string(layers[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+/// What is kept and what is recomputed, without the layers that it is true of;
+/// `each` follows every amount.
+static std::string formatPlan(const LayerPlan &plan, StringRef each) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "save";
+  for (const SavedValue &value : plan.saved)
+    os << " " << value.name;
+  if (plan.saved.empty())
+    os << " nothing";
+  else
+    os << " (" << formatBytes(plan.getSavedBytes()) << each << ")";
+  llvm::MapVector<StringRef, LayerPlan> labels;
+  for (const Replay &replay : plan.recomputed)
+    labels[replay.label].recomputed.push_back(replay);
+  for (auto &[label, part] : labels) {
+    int64_t bytes = 0;
+    os << "; recompute";
+    for (const Replay &replay : part.recomputed) {
+      os << " " << replay.name;
+      bytes += replay.bytes;
+    }
+    os << " (" << formatBytes(bytes) << ", "
+       << formatFlops(part.getReplayFlops()) << each << ") for " << label;
+  }
+  return text;
+}
+
+void Summary::print(llvm::raw_ostream &os) const {
+  // Classes of equal layers, by the text that they share, in order of their
+  // first layers; what is in no layer is a class of its own.
+  SmallVector<SmallVector<int64_t>> classes;
+  SmallVector<const LayerPlan *> plans;
+  std::map<std::pair<bool, std::string>, size_t> numbers;
+  for (const LayerPlan &plan : layers) {
+    auto [found, isNew] = numbers.try_emplace(
+        {plan.layer < 0, formatPlan(plan, "")}, classes.size());
+    if (isNew) {
+      classes.emplace_back();
+      plans.push_back(&plan);
+    }
+    classes[found->second].push_back(plan.layer);
+  }
+  for (auto [plan, layers] : llvm::zip(plans, classes))
+    os << formatLayers(layers) << ": "
+       << formatPlan(*plan, layers.size() > 1 ? " each" : "") << "\n";
+  if (!layers.empty())
+    os << "in all: save " << formatBytes(savedBytes) << ", recompute "
+       << formatFlops(replayFlops) << "\n";
+}
