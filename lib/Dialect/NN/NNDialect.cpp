@@ -1,4 +1,5 @@
-//===- NNDialect.cpp - Registration and attributes of the nn dialect --*- C++ -*-===//
+//===- NNDialect.cpp - Registration and attributes of the nn dialect --*- C++
+//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -60,9 +61,9 @@ ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (name.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == Init::Normal) != bool(std))
-    return emitError() << "needs 'std' with init normal and only there, but got "
-                       << (std ? "one" : "none") << " with init "
-                       << stringifyInit(init);
+    return emitError()
+           << "needs 'std' with init normal and only there, but got "
+           << (std ? "one" : "none") << " with init " << stringifyInit(init);
   if (std && !(std.getValueAsDouble() >= 0))
     return emitError() << "needs a standard deviation of at least 0, but got "
                        << std.getValueAsDouble();
@@ -140,33 +141,43 @@ static LogicalResult verifyInput(Operation *op, StringRef role, Type type) {
   return success();
 }
 
+/// What lives from step to step is f32.
+static LogicalResult verifyState(Operation *op, StringRef role, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (tensor && !tensor.getElementType().isF32())
+    return op->emitOpError("needs a tensor of f32 for '")
+           << role << "', but got " << type;
+  return success();
+}
+
 static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                                 Type type, bool isArgument) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
   if (name == kParameterAttr && isArgument && isa<ParameterAttr>(value))
-    return success();
+    return verifyState(op, name, type);
   auto word = dyn_cast<StringAttr>(value);
   if (word && name == kInputAttr && isArgument)
     return verifyInput(op, word.getValue(), type);
   if (word && (name == kGradientAttr || name == kMoment1Attr ||
                name == kMoment2Attr || (name == kParameterAttr && !isArgument)))
-    return success();
+    return verifyState(op, name, type);
   if (word && name == kOutputAttr && !isArgument) {
     if (word == "loss" || word == "grad_norm")
       return success();
-    return op->emitOpError("needs 'nn.output' to be loss or grad_norm, but got '")
+    return op->emitOpError(
+               "needs 'nn.output' to be loss or grad_norm, but got '")
            << word.getValue() << "'";
   }
-  return op->emitOpError("has ")
-         << (isArgument ? "an argument" : "a result")
-         << " with no use for the attribute '" << name << "' with value "
-         << value;
+  return op->emitOpError("has ") << (isArgument ? "an argument" : "a result")
+                                 << " with no use for the attribute '" << name
+                                 << "' with value " << value;
 }
 
-LogicalResult
-NNDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
-                                    unsigned argIndex, NamedAttribute attribute) {
+LogicalResult NNDialect::verifyRegionArgAttribute(Operation *op,
+                                                  unsigned regionIndex,
+                                                  unsigned argIndex,
+                                                  NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   Type type = function ? function.getArgumentTypes()[argIndex] : Type();
   return verifyRole(op, attribute, type, /*isArgument=*/true);

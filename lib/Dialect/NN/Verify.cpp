@@ -12,15 +12,19 @@
 using namespace mlir;
 using namespace reprise::nn;
 
-/// "BTC" as "[B, T, C]", ".C" as "[..., C]".
+static std::string spell(char letter) {
+  if (letter == '.')
+    return "...";
+  if (letter == 'W')
+    return "H*D";
+  return std::string(1, letter);
+}
+
+/// "BTC" as "[B, T, C]".
 static std::string spell(StringRef letters) {
   return "[" +
          llvm::join(llvm::map_range(letters,
-                                    [](char letter) {
-                                      return letter == '.'
-                                                 ? std::string("...")
-                                                 : std::string(1, letter);
-                                    }),
+                                    [](char letter) { return spell(letter); }),
                     ", ") +
          "]";
 }
@@ -70,9 +74,9 @@ LogicalResult Dims::matchOne(const Shaped &shape) {
     if (binding.size < 0)
       binding = {size, shape.name};
     else if (binding.size != size)
-      return fail() << " with " << letter << " = " << binding.size << " from '"
-                    << binding.origin << "', but got " << size << " in "
-                    << type;
+      return fail() << " with " << spell(letter) << " = " << binding.size
+                    << " from '" << binding.origin << "', but got " << size
+                    << " in " << type;
   }
   return success();
 }

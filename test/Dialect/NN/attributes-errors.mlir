@@ -1,0 +1,131 @@
+// RUN: reprise-opt %s -verify-diagnostics -split-input-file
+
+// Scopes.
+
+func.func @scope_module(%x: tensor<4xf32>) {
+  // expected-error @+1 {{needs a module of embedding, layernorm, attention, core_attn, mlp, residual, head or loss, but got 'mpl'}}
+  %y = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mpl">} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @scope_layer(%x: tensor<4xf32>) {
+  // expected-error @+1 {{needs a layer of at least 0, but got -2}}
+  %y = nn.gelu %x tanh {nn.scope = #nn.scope<layer = -2, module = "mlp">} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @scope_kind(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs #nn.scope for 'nn.scope', but got "mlp"}}
+  %y = nn.gelu %x tanh {nn.scope = "mlp"} : tensor<4xf32>
+  return
+}
+
+// -----
+
+// Parameters.
+
+// expected-error @+1 {{needs a parameter name, but got an empty one}}
+func.func private @parameter_name(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "", init = zeros>})
+
+// -----
+
+// expected-error @+1 {{needs 'std' with init normal and only there, but got none with init normal}}
+func.func private @parameter_no_std(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = normal>})
+
+// -----
+
+// expected-error @+1 {{needs 'std' with init normal and only there, but got one with init zeros}}
+func.func private @parameter_std(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, std = 1.0 : f32>})
+
+// -----
+
+// expected-error @+1 {{needs a standard deviation of at least 0, but got -1.000000e+00}}
+func.func private @parameter_negative_std(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = normal, std = -1.0 : f32>})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs a tensor of f32 for 'nn.parameter', but got 'tensor<4xbf16>'}}
+func.func private @parameter_type(%w: tensor<4xbf16> {nn.parameter = #nn.parameter<name = "w", init = zeros>})
+
+// -----
+
+// An argument says how a parameter starts, a result only which one it is.
+
+// expected-error @+1 {{'func.func' op has an argument with no use for the attribute 'nn.parameter' with value "w"}}
+func.func private @parameter_argument(%w: tensor<4xf32> {nn.parameter = "w"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op has a result with no use for the attribute 'nn.parameter' with value #nn.parameter<name = "w", init = zeros>}}
+func.func private @parameter_result() -> (tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>})
+
+// -----
+
+// Other state.
+
+// expected-error @+1 {{'func.func' op needs a tensor of f32 for 'nn.gradient', but got 'tensor<4xbf16>'}}
+func.func private @gradient_type(%g: tensor<4xbf16> {nn.gradient = "w"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op has an argument with no use for the attribute 'nn.moment1' with value 1 : i64}}
+func.func private @moment_kind(%g: tensor<4xf32> {nn.moment1 = 1})
+
+// -----
+
+// Inputs and outputs.
+
+// expected-error @+1 {{'func.func' op needs 'nn.input' to be tokens, targets, rng, lr, bias_correction1, bias_correction2 or loss_sum, but got 'token'}}
+func.func private @input_word(%ids: tensor<2x8xi32> {nn.input = "token"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs ids [B, T] of i32 for 'tokens', but got 'tensor<16xi32>'}}
+func.func private @input_ids(%ids: tensor<16xi32> {nn.input = "tokens"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs ids [B, T] of i32 for 'targets', but got 'tensor<2x8xi64>'}}
+func.func private @input_targets(%ids: tensor<2x8xi64> {nn.input = "targets"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs tensor<4xi32> for 'rng', but got 'tensor<2xi32>'}}
+func.func private @input_rng(%rng: tensor<2xi32> {nn.input = "rng"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs tensor<f32> for 'lr', but got 'tensor<1xf32>'}}
+func.func private @input_scalar(%lr: tensor<1xf32> {nn.input = "lr"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs 'nn.output' to be loss or grad_norm, but got 'norm'}}
+func.func private @output_word() -> (tensor<f32> {nn.output = "norm"})
+
+// -----
+
+// expected-error @+1 {{'func.func' op has an argument with no use for the attribute 'nn.output' with value "loss"}}
+func.func private @output_argument(%loss: tensor<f32> {nn.output = "loss"})
+
+// -----
+
+// Functions and modules.
+
+// expected-error @+1 {{'func.func' op needs a count of at least 1 for 'nn.micro_batches', but got 0 : i64}}
+func.func private @micro_batches() attributes {nn.micro_batches = 0}
+
+// -----
+
+// expected-error @+1 {{'builtin.module' op has no use for the attribute 'nn.model' with value 1 : i64}}
+module attributes {nn.model = 1} {
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op has no use for the attribute 'nn.trian' with value unit}}
+func.func private @unknown() attributes {nn.trian}
