@@ -19,9 +19,13 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "reprise/Autodiff/Passes.h"
+#include "reprise/Codegen/CPU/Passes.h"
 #include "reprise/Dialect/NN/NNDialect.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Kernels/Passes.h"
+#include "reprise/Memory/Passes.h"
+#include "reprise/Remat/Passes.h"
 
 using namespace mlir;
 
@@ -38,4 +42,8 @@ void reprise::registerPasses() {
   registerCanonicalizerPass();
   registerSymbolDCEPass();
   autodiff::registerAutodiffPasses();
+  codegen::registerCPUPasses();
+  kernels::registerKernelsPasses();
+  memory::registerMemoryPasses();
+  remat::registerRematPasses();
 }

@@ -11,16 +11,24 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/ABI/Model.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::rt;
 
 #include "reprise/Dialect/RT/RTDialect.cpp.inc"
+#include "reprise/Dialect/RT/RTEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "reprise/Dialect/RT/RTAttributes.cpp.inc"
 #define GET_OP_CLASSES
 #include "reprise/Dialect/RT/RTOps.cpp.inc"
 
 void RTDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "reprise/Dialect/RT/RTAttributes.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "reprise/Dialect/RT/RTOps.cpp.inc"
@@ -122,8 +130,8 @@ void GemmOp::getEffects(
 
 int64_t GemmOp::getBatchCount() {
   int64_t count = 1;
-  if (getBatch())
-    for (int64_t size : *getBatch())
+  if (std::optional<ArrayRef<int64_t>> batch = getBatch())
+    for (int64_t size : *batch)
       count *= size;
   return count;
 }
@@ -184,7 +192,7 @@ LogicalResult GemmOp::verify() {
     return emitOpError("needs 'accumulate' and 'workspace' only with an output");
   if (getOutput() && getAddend())
     return emitOpError("needs 'accumulate' instead of an addend with an output");
-  Type c = getResult() ? getResult().getType() : getOutput().getType();
+  Type c = getResult() ? Type(getResult().getType()) : Type(getOutput().getType());
   if (getAddend() && getAddend().getType() != c)
     return emitOpError("needs an addend of the result's type ")
            << c << ", but got " << getAddend().getType();

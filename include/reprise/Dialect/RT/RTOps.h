@@ -18,6 +18,11 @@
 
 #include "reprise/Dialect/RT/RTDialect.h.inc"
 
+#include "reprise/Dialect/RT/RTEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "reprise/Dialect/RT/RTAttributes.h.inc"
+
 #define GET_OP_CLASSES
 #include "reprise/Dialect/RT/RTOps.h.inc"
 
@@ -30,6 +35,11 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "rt.in_place";
 inline constexpr llvm::StringLiteral kMayAliasAttr = "rt.may_alias";
 /// On a launch or product: what a profile calls it.
 inline constexpr llvm::StringLiteral kNameAttr = "rt.name";
+/// On a planned buffer: the state or the input or output of the step it is.
+inline constexpr llvm::StringLiteral kStateAttr = "rt.state";
+inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
+/// On the module: sizes of the plan.
+inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
 /// On an emitted kernel: the number of independent tasks of a launch.
 inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
 } // namespace reprise::rt

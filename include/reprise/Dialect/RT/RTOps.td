@@ -31,9 +31,55 @@ def RT_Dialect : Dialect {
     attribute `rt.in_place = R : i64` of a kernel: the buffer of this argument is
     that of result `R` (it must be dead after the launch). An op of `@step` may carry
     `rt.name`, what the person who reads a profile calls it.
+
+    After memory is planned, an `rt.buffer` that is more than a value of the step says what it
+    is: `rt.state = #rt.state<…>`, or `rt.role`, one of `tokens`, `targets`, `rng`, `lr`,
+    `bias_correction1`, `bias_correction2`, `loss` and `grad_norm`. Every value
+    has an `rt.buffer` of its own, also where it is made in place.
+    The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what lives within a step:
+    as packed, and the most alive at one time) and `categories`, which add up to
+    the arena.
   }];
   let useDefaultAttributePrinterParser = 1;
 }
+
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+def RT_StateKind : I32EnumAttr<"StateKind", "What a tensor that lives from step to step is", [
+    I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Gradient", 1, "gradient">,
+    I32EnumAttrCase<"Moment1", 2, "moment1">, I32EnumAttrCase<"Moment2", 3, "moment2">]> {
+  let cppNamespace = "::reprise::rt";
+  let genSpecializedAttr = 0;
+}
+
+def RT_StateInit : I32EnumAttr<"StateInit", "How a state starts", [
+    I32EnumAttrCase<"Zeros", 0, "zeros">, I32EnumAttrCase<"Ones", 1, "ones">,
+    I32EnumAttrCase<"Normal", 2, "normal">]> {
+  let cppNamespace = "::reprise::rt";
+  let genSpecializedAttr = 0;
+}
+
+def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
+  let mnemonic = "state";
+  let summary = "A tensor that lives from step to step";
+  let description = [{
+    `parameter` is the name of the parameter it belongs to; `std` the standard
+    deviation of `init = normal`. The numbers of both enumerations are those of
+    `reprise/ABI/Model.h`.
+
+    Example: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`
+  }];
+  let parameters = (ins EnumParameter<RT_StateKind>:$kind, StringRefParameter<>:$parameter,
+                        EnumParameter<RT_StateInit>:$init,
+                        OptionalParameter<"::mlir::FloatAttr">:$std);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+//===----------------------------------------------------------------------===//
+// Types and base classes
+//===----------------------------------------------------------------------===//
 
 def RT_Buffer : AnyTypeOf<[AnyStaticShapeTensor, AnyStaticShapeMemRef]>;
 

@@ -1,0 +1,55 @@
+//===- Pipelines.h - The order of everything --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_PIPELINES_PIPELINES_H
+#define REPRISE_PIPELINES_PIPELINES_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace reprise {
+/// The phases that a model goes through; each is text that can be printed, read
+/// again, and gone on from.
+enum class Phase {
+  NN,      ///< `@forward` in nn, as the frontend builds it
+  Joint,   ///< `@step`: forward, backward, update
+  Remat,   ///< the same, decided and applied
+  Kernels, ///< launches and products on tensors, kernels of nn
+  RT,      ///< launches and products on planned buffers, kernels of linalg
+  LLVM,    ///< kernels in the LLVM dialect
+};
+
+/// "nn", "joint", "remat", "kernels", "rt", "llvm".
+llvm::StringRef stringifyPhase(Phase phase);
+std::optional<Phase> parsePhase(llvm::StringRef name);
+
+/// What the remat phase decides, in the words of the options.
+struct RecomputeOptions {
+  std::string granularity; ///< empty (nothing), "selective" or "full"
+  std::string method;      ///< with "full"
+  std::optional<int64_t> numLayers;
+  std::optional<std::vector<std::string>> modules; ///< with "selective"
+
+  /// "none", "selective core_attn,mlp", "full uniform 2".
+  std::string describe() const;
+};
+
+/// Appends the passes that lead from phase `from` to phase `to`, verifiers
+/// included.
+void buildPipeline(mlir::OpPassManager &manager, Phase from, Phase to,
+                   const RecomputeOptions &recompute);
+} // namespace reprise
+
+#endif // REPRISE_PIPELINES_PIPELINES_H

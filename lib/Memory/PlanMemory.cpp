@@ -1,0 +1,448 @@
+//===- PlanMemory.cpp - Offsets in one arena --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/SymbolTable.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Memory/Passes.h"
+#include "reprise/Solver/Packing.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace reprise::memory {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "reprise/Memory/Passes.h.inc"
+} // namespace reprise::memory
+
+using namespace mlir;
+using namespace reprise;
+
+namespace {
+/// Where a buffer lies: the order of this enumeration is that of the arena.
+enum class Category {
+  Parameters,
+  Gradients,
+  Optimizer,
+  Inputs,
+  Activations,
+};
+constexpr StringRef kCategoryNames[] = {"parameters", "gradients",
+                                        "optimizer state", "inputs and outputs",
+                                        "activations"};
+
+/// Bytes that one or more values take turns in.
+struct Buffer {
+  Category category = Category::Activations;
+  int64_t bytes = 0;
+  /// Positions in the schedule, for Activations.
+  int64_t firstUse = 0, lastUse = 0;
+  int64_t offset = 0;
+  /// What the buffer is outside the step, if it is that.
+  rt::StateAttr state;
+  StringAttr role;
+};
+
+/// One run of the pass over one step.
+struct Planner {
+  Planner(ModuleOp module, func::FuncOp step, int64_t alignment)
+      : module(module), step(step), block(step.getBody().front()),
+        alignment(alignment), symbols(module) {}
+
+  LogicalResult run();
+
+  LogicalResult assignArguments();
+  LogicalResult assignResults(Operation *op, int64_t position);
+  LogicalResult assignLaunch(rt::LaunchOp launch, int64_t position);
+  LogicalResult checkReturn();
+  LogicalResult pack();
+  void rewrite();
+
+  int64_t addBuffer(Category category, Type type, int64_t position);
+  Value createBuffer(OpBuilder &builder, Location loc, Type type,
+                     const Buffer &buffer);
+
+  ModuleOp module;
+  func::FuncOp step;
+  Block &block;
+  int64_t alignment;
+  SymbolTable symbols;
+  SmallVector<Buffer> buffers;
+  DenseMap<Value, int64_t> bufferOf;
+  DenseMap<Operation *, int64_t> workspaceOf;
+  DenseMap<Value, int64_t> lastUse;
+  int64_t arena = 0, peak = 0, bound = 0;
+  int64_t categoryBytes[5] = {};
+};
+
+struct PlanMemory : public memory::impl::PlanMemoryBase<PlanMemory> {
+  using Base::Base;
+  void runOnOperation() override {
+    auto step = getOperation().lookupSymbol<func::FuncOp>(nn::kStepFunction);
+    if (!step || !step.getBody().hasOneBlock()) {
+      getOperation().emitError("needs a function @step of one block to plan");
+      return signalPassFailure();
+    }
+    if (alignment < 1 || !llvm::isPowerOf2_64(alignment)) {
+      step.emitError("needs an alignment that is a power of two, but got ")
+          << int64_t(alignment);
+      return signalPassFailure();
+    }
+    if (failed(Planner(getOperation(), step, alignment).run()))
+      return signalPassFailure();
+  }
+};
+} // namespace
+
+static MemRefType getBufferType(Type type) {
+  auto shaped = cast<ShapedType>(type);
+  return MemRefType::get(shaped.getShape(), shaped.getElementType());
+}
+
+int64_t Planner::addBuffer(Category category, Type type, int64_t position) {
+  Buffer buffer;
+  buffer.category = category;
+  buffer.bytes = getTypeBytes(type);
+  buffer.firstUse = buffer.lastUse = position;
+  buffers.push_back(buffer);
+  return buffers.size() - 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Which values share a buffer
+//===----------------------------------------------------------------------===//
+
+/// The state that an argument of the step is, or null, from its attributes.
+static rt::StateAttr getState(func::FuncOp step, unsigned index) {
+  MLIRContext *context = step.getContext();
+  if (auto parameter =
+          step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
+    return rt::StateAttr::get(context, rt::StateKind::Parameter,
+                              parameter.getName(),
+                              rt::StateInit(int(parameter.getInit())),
+                              parameter.getStd());
+  std::pair<StringRef, rt::StateKind> kinds[] = {
+      {nn::kGradientAttr, rt::StateKind::Gradient},
+      {nn::kMoment1Attr, rt::StateKind::Moment1},
+      {nn::kMoment2Attr, rt::StateKind::Moment2}};
+  for (auto [attribute, kind] : kinds)
+    if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute))
+      return rt::StateAttr::get(context, kind, name.getValue(),
+                                rt::StateInit::Zeros, FloatAttr());
+  return {};
+}
+
+static Category getCategory(rt::StateAttr state) {
+  switch (state.getKind()) {
+  case rt::StateKind::Parameter:
+    return Category::Parameters;
+  case rt::StateKind::Gradient:
+    return Category::Gradients;
+  case rt::StateKind::Moment1:
+  case rt::StateKind::Moment2:
+    return Category::Optimizer;
+  }
+  llvm_unreachable("unknown kind of state");
+}
+
+LogicalResult Planner::assignArguments() {
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    rt::StateAttr state = getState(step, index);
+    auto input = step.getArgAttrOfType<StringAttr>(index, nn::kInputAttr);
+    if (!state && !input)
+      return step.emitError("needs a role for every argument, but argument #")
+             << index << " of type " << argument.getType() << " has none";
+    int64_t id = addBuffer(state ? getCategory(state) : Category::Inputs,
+                           argument.getType(), 0);
+    buffers[id].state = state;
+    // The running loss is what the step puts out.
+    if (input)
+      buffers[id].role = input.getValue() == "loss_sum"
+                             ? StringAttr::get(step.getContext(), "loss")
+                             : input;
+    bufferOf[argument] = id;
+  }
+  return success();
+}
+
+LogicalResult Planner::assignLaunch(rt::LaunchOp launch, int64_t position) {
+  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+  OperandRange inputs = launch.getInputs();
+  auto isRead = [&](Value value) { return llvm::count(inputs, value); };
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    if (auto inPlace =
+            kernel.getArgAttrOfType<IntegerAttr>(index, rt::kInPlaceAttr)) {
+      Value result = launch.getResult(inPlace.getInt());
+      if (lastUse.lookup(input) > position || isRead(input) > 1)
+        return launch.emitOpError("needs to be the last to read operand #")
+               << index << ", which it overwrites with result #"
+               << inPlace.getInt() << ", but it is read again";
+      bufferOf[result] = bufferOf.lookup(input);
+    }
+  }
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    auto may = kernel.getArgAttrOfType<IntegerAttr>(index, rt::kMayAliasAttr);
+    if (!may)
+      continue;
+    Value result = launch.getResult(may.getInt());
+    int64_t buffer = bufferOf.lookup(input);
+    if (bufferOf.count(result) || lastUse.lookup(input) > position ||
+        isRead(input) > 1 ||
+        buffers[buffer].category != Category::Activations)
+      continue;
+    // Another result may have taken the buffer already.
+    if (llvm::any_of(launch.getResults(), [&](Value other) {
+          auto it = bufferOf.find(other);
+          return it != bufferOf.end() && it->second == buffer;
+        }))
+      continue;
+    bufferOf[result] = buffer;
+  }
+  return success();
+}
+
+LogicalResult Planner::assignResults(Operation *op, int64_t position) {
+  if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
+    if (failed(assignLaunch(launch, position)))
+      return failure();
+  } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+    if (Value addend = gemm.getAddend()) {
+      if (lastUse.lookup(addend) > position)
+        return gemm.emitOpError("needs to be the last to read its addend, which "
+                                "it adds to, but it is read again");
+      bufferOf[gemm.getResult()] = bufferOf.lookup(addend);
+    }
+    auto workspace =
+        MemRefType::get({gemm.getWorkspaceBytes() / 4},
+                        Float32Type::get(op->getContext()));
+    workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
+  } else if (!isa<rt::UpdateOp, func::ReturnOp>(op)) {
+    return op->emitOpError("needs to be a launch or a product by now");
+  }
+  for (Value operand : op->getOperands()) {
+    Buffer &buffer = buffers[bufferOf.lookup(operand)];
+    buffer.lastUse = std::max(buffer.lastUse, position);
+  }
+  for (Value result : op->getResults()) {
+    if (!bufferOf.count(result))
+      bufferOf[result] =
+          addBuffer(Category::Activations, result.getType(), position);
+    Buffer &buffer = buffers[bufferOf.lookup(result)];
+    buffer.lastUse = std::max(buffer.lastUse, position);
+  }
+  return success();
+}
+
+/// Every returned value must be where the next step, or the runtime, looks.
+LogicalResult Planner::checkReturn() {
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  llvm::DenseMap<std::pair<int, StringRef>, int64_t> states;
+  for (auto [id, buffer] : llvm::enumerate(buffers))
+    if (buffer.state)
+      states[{int(buffer.state.getKind()), buffer.state.getParameter()}] = id;
+  std::pair<StringRef, rt::StateKind> kinds[] = {
+      {nn::kParameterAttr, rt::StateKind::Parameter},
+      {nn::kGradientAttr, rt::StateKind::Gradient},
+      {nn::kMoment1Attr, rt::StateKind::Moment1},
+      {nn::kMoment2Attr, rt::StateKind::Moment2}};
+  for (auto [index, value] : llvm::enumerate(exit.getOperands())) {
+    Buffer &buffer = buffers[bufferOf.lookup(value)];
+    for (auto [attribute, kind] : kinds) {
+      auto name = step.getResultAttrOfType<StringAttr>(index, attribute);
+      if (!name)
+        continue;
+      auto it = states.find({int(kind), name.getValue()});
+      if (it == states.end())
+        return step.emitError("needs an argument with ")
+               << attribute << " of '" << name.getValue()
+               << "', which result #" << index << " is to replace";
+      if (it->second != bufferOf.lookup(value))
+        return step.emitError("needs result #")
+               << index << " to be made in place of the " << attribute
+               << " of '" << name.getValue() << "', but it has other bytes";
+    }
+    auto output = step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr);
+    if (!output)
+      continue;
+    if (buffer.category == Category::Activations) {
+      buffer.category = Category::Inputs;
+      buffer.role = output;
+    } else if (buffer.role != output) {
+      return step.emitError("needs result #")
+             << index << " with 'nn.output' " << output
+             << " to be a value of the step, but it is an argument's";
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Offsets
+//===----------------------------------------------------------------------===//
+
+LogicalResult Planner::pack() {
+  for (Category category :
+       {Category::Parameters, Category::Gradients, Category::Optimizer,
+        Category::Inputs}) {
+    int64_t start = arena;
+    // Both moments are arrays of their own, as the optimizer walks them.
+    auto place = [&](auto &&matches) {
+      for (Buffer &buffer : buffers)
+        if (buffer.category == category && matches(buffer)) {
+          buffer.offset = arena;
+          arena += llvm::alignTo(buffer.bytes, alignment);
+        }
+    };
+    bool moments = category == Category::Optimizer;
+    place([&](Buffer &buffer) {
+      return !moments || buffer.state.getKind() == rt::StateKind::Moment1;
+    });
+    place([&](Buffer &buffer) {
+      return moments && buffer.state.getKind() == rt::StateKind::Moment2;
+    });
+    categoryBytes[int(category)] = arena - start;
+  }
+
+  solver::PackingProblem problem;
+  problem.alignment = alignment;
+  SmallVector<Buffer *> packed;
+  for (Buffer &buffer : buffers)
+    if (buffer.category == Category::Activations) {
+      problem.items.push_back(
+          {"", buffer.firstUse, buffer.lastUse + 1, buffer.bytes});
+      packed.push_back(&buffer);
+    }
+  if (std::optional<std::string> fault = solver::check(problem))
+    return step.emitError("has no memory plan: ") << *fault;
+  solver::PackingResult result = solver::pack(problem);
+  for (auto [buffer, offset] : llvm::zip(packed, result.solution.offsets))
+    buffer->offset = arena + offset;
+  peak = result.solution.peak;
+  bound = result.bound;
+  categoryBytes[int(Category::Activations)] = peak;
+  arena += peak;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Buffer form
+//===----------------------------------------------------------------------===//
+
+Value Planner::createBuffer(OpBuilder &builder, Location loc, Type type,
+                            const Buffer &buffer) {
+  return rt::BufferOp::create(builder, loc, getBufferType(type), buffer.offset);
+}
+
+void Planner::rewrite() {
+  OpBuilder builder(step.getContext());
+  DenseMap<Value, Value> view;
+  builder.setInsertionPointToStart(&block);
+  for (BlockArgument argument : block.getArguments()) {
+    const Buffer &buffer = buffers[bufferOf.lookup(argument)];
+    Value value =
+        createBuffer(builder, argument.getLoc(), argument.getType(), buffer);
+    if (buffer.state)
+      value.getDefiningOp()->setAttr(rt::kStateAttr, buffer.state);
+    else
+      value.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
+    view[argument] = value;
+  }
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  DenseMap<Value, StringAttr> outputs;
+  for (auto [index, value] : llvm::enumerate(exit.getOperands()))
+    if (auto role = step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr))
+      outputs[value] = role;
+
+  SmallVector<Operation *> schedule;
+  for (Operation &op : block)
+    if (isa<rt::LaunchOp, rt::GemmOp>(op))
+      schedule.push_back(&op);
+  for (Operation *op : schedule) {
+    builder.setInsertionPoint(op);
+    for (Value result : op->getResults()) {
+      view[result] = createBuffer(builder, op->getLoc(), result.getType(),
+                                  buffers[bufferOf.lookup(result)]);
+      if (buffers[bufferOf.lookup(result)].category == Category::Inputs)
+        if (StringAttr role = outputs.lookup(result))
+          if (role == "grad_norm")
+            view[result].getDefiningOp()->setAttr(rt::kRoleAttr, role);
+    }
+    Operation *planned = nullptr;
+    auto get = [&](Value value) { return value ? view.lookup(value) : Value(); };
+    if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
+      SmallVector<Value> inputs, written;
+      for (Value input : launch.getInputs())
+        inputs.push_back(get(input));
+      for (Value result : launch.getResults())
+        written.push_back(get(result));
+      planned = rt::LaunchOp::create(builder, op->getLoc(), TypeRange(),
+                                     launch.getKernelAttr(), inputs, written,
+                                     launch.getIdsAttr(), launch.getFlopsAttr());
+    } else {
+      auto gemm = cast<rt::GemmOp>(op);
+      const Buffer &scratch = buffers[workspaceOf.lookup(op)];
+      Value workspace = createBuffer(
+          builder, op->getLoc(),
+          MemRefType::get({scratch.bytes / 4}, builder.getF32Type()), scratch);
+      planned = rt::GemmOp::create(
+          builder, op->getLoc(), TypeRange(), get(gemm.getA()), get(gemm.getB()),
+          get(gemm.getBias()), /*addend=*/Value(), get(gemm.getResult()),
+          workspace, gemm.getMAttr(), gemm.getNAttr(), gemm.getKAttr(),
+          gemm.getLdaAttr(), gemm.getLdbAttr(), gemm.getLdcAttr(),
+          gemm.getBatchAttr(), gemm.getStrideAAttr(), gemm.getStrideBAttr(),
+          gemm.getStrideCAttr(), gemm.getAlphaAttr(), gemm.getTransposeAAttr(),
+          gemm.getTransposeBAttr(),
+          gemm.getAddend() ? builder.getUnitAttr() : UnitAttr());
+    }
+    planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  }
+  builder.setInsertionPoint(exit);
+  func::ReturnOp::create(builder, exit.getLoc());
+  exit.erase();
+  for (Operation *op : llvm::reverse(schedule))
+    op->erase();
+  block.eraseArguments(0, block.getNumArguments());
+  step.setType(builder.getFunctionType({}, {}));
+  step.removeArgAttrsAttr();
+  step.removeResAttrsAttr();
+
+  SmallVector<NamedAttribute> categories;
+  for (auto [name, bytes] : llvm::zip(kCategoryNames, categoryBytes))
+    categories.push_back(
+        builder.getNamedAttr(name, builder.getI64IntegerAttr(bytes)));
+  module->setAttr(
+      rt::kPlanAttr,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr("arena", builder.getI64IntegerAttr(arena)),
+           builder.getNamedAttr("peak", builder.getI64IntegerAttr(peak)),
+           builder.getNamedAttr("bound", builder.getI64IntegerAttr(bound)),
+           builder.getNamedAttr("categories",
+                                builder.getDictionaryAttr(categories))}));
+}
+
+LogicalResult Planner::run() {
+  for (auto [position, op] : llvm::enumerate(block))
+    for (Value operand : op.getOperands())
+      lastUse[operand] = position;
+  if (failed(assignArguments()))
+    return failure();
+  for (auto [position, op] : llvm::enumerate(block))
+    if (failed(assignResults(&op, position)))
+      return failure();
+  if (failed(checkReturn()) || failed(pack()))
+    return failure();
+  rewrite();
+  remark::passed(step.getLoc(), remark::RemarkOpts::name("Planned")
+                                    .category("Memory")
+                                    .function(step.getName()))
+      << remark::metric("arena", arena) << remark::metric("peak", peak)
+      << remark::metric("bound", bound);
+  return success();
+}

@@ -1,0 +1,78 @@
+//===- EmitObject.cpp - Machine code ----------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Target/Executable.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+
+using namespace llvm;
+
+/// A description of x86-64 Linux and of the processor `cpu`.
+static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
+  InitializeNativeTarget();
+  InitializeNativeTargetAsmPrinter();
+  Triple triple("x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target) {
+    WithColor::error() << error << "\n";
+    return nullptr;
+  }
+  TargetOptions options;
+  options.FunctionSections = options.DataSections = true;
+  // A product and a sum are contracted only where a kernel says so.
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  return std::unique_ptr<TargetMachine>(target->createTargetMachine(
+      triple, cpu, /*Features=*/"", options, Reloc::PIC_));
+}
+
+LogicalResult reprise::target::emitObject(Module &module, StringRef cpu,
+                                          raw_pwrite_stream &os) {
+  std::unique_ptr<TargetMachine> machine = createMachine(cpu);
+  if (!machine)
+    return failure();
+  if (!machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) {
+    WithColor::error() << "needs a processor that LLVM knows, such as "
+                          "x86-64-v3, but got '"
+                       << cpu << "'\n";
+    return failure();
+  }
+  module.setTargetTriple(machine->getTargetTriple());
+  module.setDataLayout(machine->createDataLayout());
+
+  // Kernels are vectorised as they are written; what is left is clean-up.
+  PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = false;
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(machine.get(), tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2)
+      .run(module, modules);
+
+  legacy::PassManager emission;
+  if (machine->addPassesToEmitFile(emission, os, nullptr,
+                                   CodeGenFileType::ObjectFile)) {
+    WithColor::error() << "the target makes no object files\n";
+    return failure();
+  }
+  emission.run(module);
+  return success();
+}

@@ -1,0 +1,394 @@
+//===- TranslateModel.cpp - Kernels and tables as an LLVM module --*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "reprise/ABI/Model.h"
+#include "reprise/Codegen/CPU/MicroKernels.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Target/Executable.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+using namespace reprise;
+
+namespace {
+/// What the tables say, before it is constant data. The members follow
+/// `RepriseModel`.
+struct Tables {
+  struct Launch {
+    int32_t kind, callee;
+    SmallVector<rt::BufferOp> buffers;
+    SmallVector<int64_t> ids;
+    int64_t tasks, flops;
+    std::string name;
+  };
+  SmallVector<Launch> micro, update;
+  llvm::MapVector<StringRef, int64_t> kernels; ///< name to index
+  SmallVector<RepriseGemm> gemms;
+  SmallVector<rt::BufferOp> states;
+  llvm::StringMap<rt::BufferOp> roles;
+  double modelFlops = 0, replayFlops = 0; ///< of one step
+  int64_t numMicroBatches = 1;
+
+  LogicalResult read(ModuleOp module, func::FuncOp step);
+};
+
+/// Writes tables as constants of an LLVM module.
+class TableWriter {
+public:
+  TableWriter(llvm::Module &module)
+      : module(module), context(module.getContext()), builder(context),
+        pointer(builder.getPtrTy()), i64(builder.getInt64Ty()),
+        i32(builder.getInt32Ty()), f32(builder.getFloatTy()),
+        f64(builder.getDoubleTy()),
+        bufferType(llvm::StructType::get(i64, i64)) {}
+
+  LogicalResult write(ModuleOp source, const Tables &tables);
+
+private:
+  llvm::Constant *integer(int64_t value) {
+    return llvm::ConstantInt::getSigned(i64, value);
+  }
+  llvm::Constant *word(int64_t value) {
+    return llvm::ConstantInt::getSigned(i32, value);
+  }
+  llvm::Constant *number(double value) {
+    return llvm::ConstantFP::get(f64, value);
+  }
+  llvm::Constant *single(double value) {
+    return llvm::ConstantFP::get(f32, value);
+  }
+  llvm::Constant *array(ArrayRef<int64_t> values) {
+    return llvm::ConstantDataArray::get(
+        context, ArrayRef<uint64_t>(
+                     reinterpret_cast<const uint64_t *>(values.data()),
+                     values.size()));
+  }
+  llvm::Constant *buffer(rt::BufferOp op) {
+    return llvm::ConstantStruct::get(
+        bufferType, {integer(op ? int64_t(op.getOffset()) : 0),
+                     integer(op ? getTypeBytes(op.getType()) : 0)});
+  }
+  /// The address of `text`, one copy of each.
+  llvm::Constant *string(StringRef text);
+  /// The address of an array of constants, null if there are none.
+  llvm::Constant *table(ArrayRef<llvm::Constant *> rows, StringRef name);
+
+  llvm::Constant *writeSchedule(ArrayRef<Tables::Launch> launches,
+                                StringRef name);
+  llvm::Constant *writeGemm(const RepriseGemm &gemm);
+  llvm::Constant *writeState(rt::BufferOp op);
+  llvm::Constant *writeMicroKernels(int32_t &count);
+  void writeMain(llvm::Constant *model);
+
+  llvm::Module &module;
+  llvm::LLVMContext &context;
+  llvm::IRBuilder<> builder;
+  llvm::PointerType *pointer;
+  llvm::Type *i64, *i32, *f32, *f64;
+  llvm::StructType *bufferType;
+  llvm::StringMap<llvm::Constant *> strings;
+  SmallVector<llvm::Constant *> buffers, ids;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Reading the schedule
+//===----------------------------------------------------------------------===//
+
+static RepriseGemm getGemm(rt::GemmOp op) {
+  RepriseGemm gemm = {};
+  gemm.m = op.getM(), gemm.n = op.getN(), gemm.k = op.getK();
+  gemm.lda = op.getLda(), gemm.ldb = op.getLdb(), gemm.ldc = op.getLdc();
+  gemm.batch[0] = gemm.batch[1] = 1;
+  if (std::optional<ArrayRef<int64_t>> batch = op.getBatch())
+    for (unsigned d : {0u, 1u}) {
+      gemm.batch[d] = (*batch)[d];
+      gemm.strideA[d] = (*op.getStrideA())[d];
+      gemm.strideB[d] = (*op.getStrideB())[d];
+      gemm.strideC[d] = (*op.getStrideC())[d];
+    }
+  gemm.alpha = op.getAlpha().convertToFloat();
+  gemm.transposeA = op.getTransposeA();
+  gemm.transposeB = op.getTransposeB();
+  gemm.bias = bool(op.getBias());
+  gemm.accumulate = op.getAccumulate();
+  return gemm;
+}
+
+LogicalResult Tables::read(ModuleOp source, func::FuncOp step) {
+  SymbolTable symbols(source);
+  if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
+    numMicroBatches = count.getInt();
+  SmallVector<Launch> *schedule = &micro;
+  double times = double(numMicroBatches);
+  for (Operation &op : step.getBody().front()) {
+    if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
+      if (op.hasAttr(rt::kStateAttr))
+        states.push_back(buffer);
+      else if (auto role = op.getAttrOfType<StringAttr>(rt::kRoleAttr))
+        roles[role.getValue()] = buffer;
+      continue;
+    }
+    if (isa<rt::UpdateOp>(op)) {
+      schedule = &update;
+      times = 1;
+      continue;
+    }
+    if (isa<func::ReturnOp>(op))
+      continue;
+    Launch launch = {};
+    auto use = [&](Value value) {
+      if (value)
+        launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
+    };
+    if (auto call = dyn_cast<rt::LaunchOp>(op)) {
+      auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(call.getKernel());
+      auto tasks = kernel ? kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr)
+                          : IntegerAttr();
+      if (!tasks)
+        return op.emitOpError("needs its kernel in the LLVM dialect, with "
+                              "'rt.tasks', by now");
+      launch.kind = REPRISE_LAUNCH_KERNEL;
+      launch.callee =
+          kernels.insert({call.getKernel(), int64_t(kernels.size())})
+              .first->second;
+      launch.tasks = tasks.getInt();
+      launch.flops = call.getFlops();
+      if (std::optional<ArrayRef<int64_t>> values = call.getIds())
+        llvm::append_range(launch.ids, *values);
+      llvm::for_each(call.getInputs(), use);
+      llvm::for_each(call.getOutputs(), use);
+    } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+      launch.kind = REPRISE_LAUNCH_GEMM;
+      launch.flops = gemm.getFlops();
+      RepriseGemm row = getGemm(gemm);
+      auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
+        return memcmp(&row, &other, sizeof row) == 0;
+      });
+      launch.callee = same - gemms.begin();
+      if (same == gemms.end())
+        gemms.push_back(row);
+      for (Value value : {gemm.getA(), gemm.getB(), gemm.getBias()})
+        use(value);
+      use(gemm.getOutput());
+      use(gemm.getWorkspace());
+    } else {
+      return op.emitOpError("needs to be in buffer form by now");
+    }
+    if (auto name = op.getAttrOfType<StringAttr>(rt::kNameAttr))
+      launch.name = name.getValue();
+    (op.hasAttr(remat::kReplayAttr) ? replayFlops : modelFlops) +=
+        times * double(launch.flops);
+    schedule->push_back(std::move(launch));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Writing constants
+//===----------------------------------------------------------------------===//
+
+llvm::Constant *TableWriter::string(StringRef text) {
+  llvm::Constant *&address = strings[text];
+  if (!address)
+    address = builder.CreateGlobalString(text, "text", 0, &module);
+  return address;
+}
+
+llvm::Constant *TableWriter::table(ArrayRef<llvm::Constant *> rows,
+                                   StringRef name) {
+  if (rows.empty())
+    return llvm::ConstantPointerNull::get(pointer);
+  auto *type = llvm::ArrayType::get(rows.front()->getType(), rows.size());
+  return new llvm::GlobalVariable(module, type, /*isConstant=*/true,
+                                  llvm::GlobalValue::PrivateLinkage,
+                                  llvm::ConstantArray::get(type, rows), name);
+}
+
+llvm::Constant *TableWriter::writeSchedule(ArrayRef<Tables::Launch> launches,
+                                           StringRef name) {
+  SmallVector<llvm::Constant *> rows;
+  for (const Tables::Launch &launch : launches) {
+    rows.push_back(llvm::ConstantStruct::getAnon(
+        {word(launch.kind), word(launch.callee), word(buffers.size()),
+         word(launch.buffers.size()), word(ids.size()), word(launch.ids.size()),
+         integer(launch.tasks), integer(launch.flops), string(launch.name)}));
+    for (rt::BufferOp op : launch.buffers)
+      buffers.push_back(buffer(op));
+    for (int64_t id : launch.ids)
+      ids.push_back(integer(id));
+  }
+  return table(rows, name);
+}
+
+llvm::Constant *TableWriter::writeGemm(const RepriseGemm &gemm) {
+  return llvm::ConstantStruct::getAnon(
+      {integer(gemm.m), integer(gemm.n), integer(gemm.k), integer(gemm.lda),
+       integer(gemm.ldb), integer(gemm.ldc), array(gemm.batch),
+       array(gemm.strideA), array(gemm.strideB), array(gemm.strideC),
+       single(gemm.alpha), word(gemm.transposeA), word(gemm.transposeB),
+       word(gemm.bias), word(gemm.accumulate), word(0)});
+}
+
+llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
+  auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+  ArrayRef<int64_t> dims = op.getType().getShape();
+  int64_t shape[4] = {1, 1, 1, 1};
+  assert(dims.size() <= 4 && "parameters have at most four dimensions");
+  llvm::copy(dims, shape);
+  double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
+  return llvm::ConstantStruct::getAnon(
+      {string(state.getParameter()), word(int(state.getKind())),
+       word(int(state.getInit())), single(std), word(dims.size()), array(shape),
+       buffer(op)});
+}
+
+llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
+  SmallVector<llvm::Constant *> rows;
+  for (const codegen::MicroKernel &kernel : codegen::getMicroKernels())
+    if (llvm::Function *function = module.getFunction(kernel.symbol()))
+      rows.push_back(llvm::ConstantStruct::getAnon(
+          {function, word(kernel.rows), word(kernel.cols), word(kernel.isa),
+           word(0)}));
+  count = rows.size();
+  return table(rows, "micro_kernels");
+}
+
+void TableWriter::writeMain(llvm::Constant *model) {
+  auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
+  auto *main = llvm::Function::Create(
+      type, llvm::GlobalValue::ExternalLinkage, "main", module);
+  llvm::FunctionCallee entry =
+      module.getOrInsertFunction("repriseMain", i32, i32, pointer, pointer);
+  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", main));
+  builder.CreateRet(
+      builder.CreateCall(entry, {main->getArg(0), main->getArg(1), model}));
+}
+
+/// Numbers and words of the module's `nn.train`.
+static double getNumber(DictionaryAttr train, StringRef key) {
+  if (auto number = train.getAs<FloatAttr>(key))
+    return number.getValueAsDouble();
+  return 0;
+}
+static int64_t getInteger(DictionaryAttr train, StringRef key) {
+  if (auto number = train.getAs<IntegerAttr>(key))
+    return number.getInt();
+  return 0;
+}
+static StringRef getWord(DictionaryAttr train, StringRef key) {
+  if (auto text = train.getAs<StringAttr>(key))
+    return text.getValue();
+  return "";
+}
+
+LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
+  auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  auto plan = source->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
+  if (!train || !plan)
+    return source.emitError("needs 'nn.train' and 'rt.plan' on the module");
+  for (StringRef role : {"tokens", "targets", "lr", "bias_correction1",
+                         "bias_correction2", "loss", "grad_norm"})
+    if (!tables.roles.count(role))
+      return source.emitError("needs a buffer with the role '")
+             << role << "' in @step";
+
+  SmallVector<llvm::Constant *> categories, states, kernels, gemms;
+  for (StringRef name : {"parameters", "gradients", "optimizer state",
+                         "inputs and outputs", "activations"})
+    if (auto bytes = plan.getAs<DictionaryAttr>("categories")
+                         .getAs<IntegerAttr>(name))
+      categories.push_back(llvm::ConstantStruct::getAnon(
+          {string(name), integer(bytes.getInt())}));
+  for (rt::BufferOp op : tables.states)
+    states.push_back(writeState(op));
+  for (auto &[name, index] : tables.kernels)
+    kernels.push_back(llvm::ConstantStruct::getAnon(
+        {module.getFunction(name), string(name)}));
+  for (const RepriseGemm &gemm : tables.gemms)
+    gemms.push_back(writeGemm(gemm));
+  llvm::Constant *micro = writeSchedule(tables.micro, "micro");
+  llvm::Constant *update = writeSchedule(tables.update, "update");
+  int32_t numMicroKernels = 0;
+  llvm::Constant *microKernels = writeMicroKernels(numMicroKernels);
+
+  auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
+  auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
+  ArrayRef<int64_t> shape =
+      tables.roles.lookup("tokens").getType().getShape();
+  StringRef style = getWord(train, "lr_decay_style");
+  int64_t decay = style == "linear"   ? REPRISE_LR_LINEAR
+                  : style == "cosine" ? REPRISE_LR_COSINE
+                                      : REPRISE_LR_CONSTANT;
+  llvm::Constant *model = llvm::ConstantStruct::getAnon(
+      {word(REPRISE_ABI_VERSION), word(tables.numMicroBatches),
+       string(name ? name.getValue() : "model"),
+       string(getWord(train, "recompute")), integer(shape[0]),
+       integer(shape[1]), integer(getInteger(train, "vocab_size")),
+       integer(plan.getAs<IntegerAttr>("arena").getInt()),
+       word(categories.size()), word(states.size()), word(kernels.size()),
+       word(gemms.size()), word(numMicroKernels), word(tables.micro.size()),
+       word(tables.update.size()), table(categories, "categories"),
+       table(states, "states"), table(kernels, "kernels"),
+       table(gemms, "gemms"), microKernels, micro, update,
+       table(buffers, "buffers"), table(ids, "ids"), role("tokens"),
+       role("targets"), role("rng"), role("lr"), role("bias_correction1"),
+       role("bias_correction2"), role("loss"), role("grad_norm"),
+       number(getNumber(train, "lr")), number(getNumber(train, "min_lr")),
+       number(getNumber(train, "adam_beta1")),
+       number(getNumber(train, "adam_beta2")),
+       integer(getInteger(train, "lr_warmup_iters")),
+       integer(getInteger(train, "train_iters")),
+       integer(getInteger(train, "seed")), word(decay), word(0),
+       number(tables.modelFlops), number(tables.replayFlops)});
+  if (module.getDataLayout().getTypeAllocSize(model->getType()) !=
+      sizeof(RepriseModel))
+    return source.emitError("has a model table of ")
+           << module.getDataLayout()
+                  .getTypeAllocSize(model->getType())
+                  .getFixedValue()
+           << " bytes, but the runtime's has " << sizeof(RepriseModel);
+  writeMain(new llvm::GlobalVariable(module, model->getType(), true,
+                                     llvm::GlobalValue::PrivateLinkage, model,
+                                     "model"));
+  return success();
+}
+
+std::unique_ptr<llvm::Module>
+target::translateModel(ModuleOp module, llvm::LLVMContext &context) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step) {
+    module.emitError("needs a function @step");
+    return nullptr;
+  }
+  Tables tables;
+  if (failed(tables.read(module, step)))
+    return nullptr;
+
+  // The functions go to LLVM; the schedule stays here until it is a table.
+  OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
+  for (auto function :
+       llvm::make_early_inc_range(module.getOps<LLVM::LLVMFuncOp>()))
+    function->moveBefore(code->getBody(), code->getBody()->end());
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  std::unique_ptr<llvm::Module> result =
+      translateModuleToLLVMIR(*code, context, "reprise");
+  if (!result || failed(TableWriter(*result).write(module, tables)))
+    return nullptr;
+  return result;
+}

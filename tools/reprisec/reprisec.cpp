@@ -1,0 +1,288 @@
+//===- reprisec.cpp - Compiles a model description to a training program --*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
+#include "python-free-frontend/Frontend.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Pipelines/Registration.h"
+#include "reprise/Remat/Summary.h"
+#include "reprise/Target/Executable.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+#include <deque>
+
+using namespace mlir;
+using namespace reprise;
+namespace cl = llvm::cl;
+
+namespace {
+cl::OptionCategory category("reprisec options");
+cl::OptionCategory keyCategory(
+    "Keys of the description (an option wins over the file)");
+
+/// All options: its own, and one for each key of the description.
+struct Options {
+  cl::opt<std::string> input{cl::Positional, cl::desc("<description or IR>"),
+                             cl::init(""), cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::desc("Write here; - is standard output"),
+                              cl::value_desc("file"), cl::cat(category)};
+  cl::opt<std::string> emit{
+      "emit",
+      cl::desc("Stop early and write nn, joint, remat, kernels, rt, llvm or obj "
+               "instead of a program"),
+      cl::value_desc("phase"), cl::cat(category)};
+  cl::opt<std::string> from{
+      "from",
+      cl::desc("The input is the IR of this phase: nn, joint, remat, kernels, "
+               "rt or llvm"),
+      cl::value_desc("phase"), cl::cat(category)};
+  cl::opt<std::string> cpu{
+      "cpu", cl::desc("Processor to compile kernels for (default x86-64-v3)"),
+      cl::value_desc("name"), cl::init("x86-64-v3"), cl::cat(category)};
+  cl::opt<std::string> runtime{
+      "runtime", cl::desc("The runtime archive (default beside this program)"),
+      cl::value_desc("file"), cl::cat(category)};
+  cl::opt<bool> quiet{"quiet", cl::desc("Do not print the plan"),
+                      cl::cat(category)};
+  cl::opt<bool> verbose{
+      "verbose", cl::desc("Print which keys of the model's file mean nothing"),
+      cl::cat(category)};
+  cl::opt<bool> printKeys{"print-keys",
+                          cl::desc("Print the table of all keys and exit"),
+                          cl::Hidden, cl::cat(category)};
+
+  Options();
+  /// The keys given on the command line, in their order.
+  std::vector<std::unique_ptr<cl::opt<std::string>>> keys;
+  std::vector<std::string> keyNames;
+};
+} // namespace
+
+Options::Options() {
+  // One list gives the names, the help and the documentation. The strings live
+  // as long as the options do.
+  static std::vector<frontend::KeyInfo> infos = frontend::listKeys();
+  static std::deque<std::string> texts;
+  auto keep = [&](std::string text) -> llvm::StringRef {
+    return texts.emplace_back(std::move(text));
+  };
+  for (const frontend::KeyInfo &info : infos) {
+    std::vector<std::string> names = {info.name.str()};
+    names.insert(names.end(), info.aliases.begin(), info.aliases.end());
+    for (auto [index, name] : llvm::enumerate(names)) {
+      std::string spelling = name;
+      llvm::replace(spelling, '_', '-');
+      auto key = std::make_unique<cl::opt<std::string>>(
+          keep(spelling), cl::desc(keep(info.summary.str() + " (" +
+                                        info.defaultValue + ")")),
+          cl::value_desc(keep(info.type)), cl::cat(keyCategory),
+          info.isSwitch ? cl::ValueOptional : cl::ValueRequired,
+          index == 0 ? cl::NotHidden : cl::Hidden);
+      keys.push_back(std::move(key));
+      keyNames.push_back(name);
+    }
+  }
+}
+
+static int fail(const llvm::Twine &message) {
+  llvm::WithColor::error() << message << "\n";
+  return 1;
+}
+
+/// The module of phase `from`, from a description or as IR; null after a
+/// message. `recompute` comes from the description or the options.
+static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
+                                       llvm::SourceMgr &sources,
+                                       const Options &options, Phase from,
+                                       RecomputeOptions &recompute) {
+  if (!options.from.empty()) {
+    std::string error;
+    auto buffer = openInputFile(options.input, &error);
+    if (!buffer) {
+      fail(error);
+      return nullptr;
+    }
+    sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+    return parseSourceFile<ModuleOp>(sources, &context);
+  }
+  frontend::DescriptionReader reader(sources);
+  for (auto [key, name] : llvm::zip(options.keys, options.keyNames))
+    if (key->getNumOccurrences() && failed(reader.setOption(name, *key)))
+      return nullptr;
+  FailureOr<frontend::Description> description = reader.read(options.input);
+  if (failed(description))
+    return nullptr;
+  if (options.verbose)
+    for (const std::string &key : description->ignoredKeys)
+      llvm::WithColor::note() << "the key '" << key
+                              << "' of the model means nothing here\n";
+  recompute.granularity = description->recompute.granularity;
+  recompute.method = description->recompute.method;
+  recompute.numLayers = description->recompute.numLayers;
+  recompute.modules = description->recompute.modules;
+  return frontend::buildModel(context, *description);
+}
+
+/// The effective plan belongs to the program, and is shown to who makes it.
+static void recordPlan(ModuleOp module, const RecomputeOptions &recompute) {
+  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  if (!train)
+    return;
+  NamedAttrList entries(train);
+  entries.set("recompute",
+              StringAttr::get(module.getContext(), recompute.describe()));
+  module->setAttr(nn::kTrainAttr, entries.getDictionary(module.getContext()));
+}
+
+static LogicalResult printPlan(ModuleOp module,
+                               const RecomputeOptions &recompute) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step)
+    return success();
+  FailureOr<remat::Summary> summary = remat::summarize(step);
+  if (failed(summary))
+    return failure();
+  llvm::errs() << "recompute: " << recompute.describe() << "\n";
+  summary->print(llvm::errs());
+  return success();
+}
+
+static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
+                               const RecomputeOptions &recompute) {
+  PassManager manager(module.getContext());
+  buildPipeline(manager, from, to, recompute);
+  return manager.run(module);
+}
+
+/// Everything after the last phase of IR.
+static int writeProgram(ModuleOp module, const Options &options,
+                        llvm::StringRef program) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = target::translateModel(module, context);
+  if (!code)
+    return 1;
+  bool object = options.emit == "obj";
+  llvm::SmallString<128> path(options.output);
+  if (!object)
+    if (std::error_code error =
+            llvm::sys::fs::createTemporaryFile("reprise", "o", path))
+      return fail("cannot write a temporary file: " + error.message());
+  std::error_code error;
+  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
+  if (error)
+    return fail("cannot write '" + path + "': " + error.message());
+  if (failed(target::emitObject(*code, options.cpu, file.os())))
+    return 1;
+  file.os().flush();
+  if (object) {
+    file.keep();
+    return 0;
+  }
+  std::string runtime = options.runtime;
+  if (runtime.empty()) {
+    llvm::SmallString<128> beside(llvm::sys::fs::getMainExecutable(
+        program.str().c_str(), reinterpret_cast<void *>(&writeProgram)));
+    llvm::sys::path::remove_filename(beside);
+    llvm::sys::path::append(beside, "..", "lib", "libreprise_runtime.a");
+    runtime = beside.str().str();
+  }
+  return failed(target::linkExecutable(path, runtime, options.output));
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  Options options;
+  cl::HideUnrelatedOptions({&category, &keyCategory});
+
+  // Keys may be spelt with dashes or underscores, as in a description.
+  std::vector<std::string> spellings(argv, argv + argc);
+  std::vector<const char *> arguments;
+  for (std::string &spelling : spellings) {
+    if (llvm::StringRef(spelling).starts_with("--"))
+      std::replace(spelling.begin(),
+                   spelling.begin() + std::min(spelling.find('='),
+                                               spelling.size()),
+                   '_', '-');
+    arguments.push_back(spelling.c_str());
+  }
+  cl::ParseCommandLineOptions(
+      arguments.size(), arguments.data(),
+      "Compiles a description of a transformer into a training program\n");
+  if (options.printKeys) {
+    frontend::printKeysAsMarkdown(llvm::outs());
+    return 0;
+  }
+  if (options.input.empty())
+    return fail("needs a description, as in: reprisec model.yaml -o train");
+
+  std::optional<Phase> from = Phase::NN, to = Phase::LLVM;
+  if (!options.from.empty() && !(from = parsePhase(options.from)))
+    return fail("option --from: needs nn, joint, remat, kernels, rt or llvm, "
+                "but got '" +
+                options.from + "'");
+  bool isText = !options.emit.empty() && options.emit != "obj";
+  if (isText && !(to = parsePhase(options.emit)))
+    return fail("option --emit: needs nn, joint, remat, kernels, rt, llvm or "
+                "obj, but got '" +
+                options.emit + "'");
+  if (*from > *to)
+    return fail("option --emit: needs a phase after '" + stringifyPhase(*from) +
+                "', which --from says the input is, but got '" + options.emit +
+                "'");
+  if (options.output.empty()) {
+    if (!isText)
+      return fail("needs a place for the program: -o FILE");
+    options.output = "-";
+  }
+
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  RecomputeOptions recompute;
+  OwningOpRef<ModuleOp> module =
+      readInput(context, sources, options, *from, recompute);
+  if (!module)
+    return 1;
+  if (options.from.empty())
+    recordPlan(*module, recompute);
+
+  Phase decided = std::min(*to, Phase::Remat);
+  if (failed(runPhases(*module, *from, std::max(*from, decided), recompute)))
+    return 1;
+  if (*from < Phase::Remat && *to >= Phase::Remat && !options.quiet &&
+      failed(printPlan(*module, recompute)))
+    return 1;
+  if (failed(runPhases(*module, std::max(*from, decided), *to, recompute)))
+    return 1;
+  if (!isText)
+    return writeProgram(*module, options, argv[0]);
+
+  std::string error;
+  auto file = openOutputFile(options.output, &error);
+  if (!file)
+    return fail(error);
+  module->print(file->os());
+  file->keep();
+  return 0;
+}
