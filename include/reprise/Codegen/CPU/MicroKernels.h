@@ -1,0 +1,34 @@
+//===- MicroKernels.h - Tiles of matrix products ----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_CODEGEN_CPU_MICROKERNELS_H
+#define REPRISE_CODEGEN_CPU_MICROKERNELS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include <cstdint>
+#include <string>
+
+namespace reprise::codegen {
+
+/// A function that `reprise-emit-micro-kernels` makes; what an entry of
+/// `RepriseModel::microKernels` says, with the symbol in place of its address.
+struct MicroKernel {
+  int32_t rows, cols; ///< Divide REPRISE_GEMM_ROW_ALIGN and _COL_ALIGN.
+  uint32_t isa;       ///< As in `RepriseMicroKernel`.
+  const char *cpu;    ///< LLVM's name of the oldest processor that runs it.
+
+  /// reprise_micro_6x16_v3
+  std::string symbol() const;
+};
+
+/// All of them, the ones that need least first.
+llvm::ArrayRef<MicroKernel> getMicroKernels();
+
+} // namespace reprise::codegen
+
+#endif // REPRISE_CODEGEN_CPU_MICROKERNELS_H

@@ -1,0 +1,222 @@
+//===- Code.cpp - Writing loops over vectors --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Code.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace reprise::codegen;
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+Value Code::scalar(Type type, double value) {
+  TypedAttr attribute;
+  if (isa<FloatType>(type))
+    attribute = getFloatAttr(type, value);
+  else
+    attribute = getIntegerAttr(type, int64_t(value));
+  return arith::ConstantOp::create(*this, attribute);
+}
+
+Value Code::i64(int64_t value) {
+  return arith::ConstantOp::create(*this, getI64IntegerAttr(value));
+}
+
+Value Code::splat(Value scalar) {
+  return vector::BroadcastOp::create(*this, lanesOf(scalar.getType()), scalar);
+}
+
+Value Code::iota(Type element) {
+  SmallVector<Attribute> lanes;
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    lanes.push_back(getIntegerAttr(element, lane));
+  return arith::ConstantOp::create(
+      *this, DenseElementsAttr::get(lanesOf(element), lanes));
+}
+
+Value Code::maskOf(int64_t count) {
+  SmallVector<bool> lanes(kLanes, false);
+  std::fill_n(lanes.begin(), count, true);
+  return arith::ConstantOp::create(
+      *this, DenseElementsAttr::get(lanesOf(getI1Type()), lanes));
+}
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value));
+}
+
+Value Code::add(Value a, Value b) {
+  if (isFloat(a))
+    return arith::AddFOp::create(*this, a, b);
+  return arith::AddIOp::create(*this, a, b);
+}
+
+Value Code::sub(Value a, Value b) {
+  if (isFloat(a))
+    return arith::SubFOp::create(*this, a, b);
+  return arith::SubIOp::create(*this, a, b);
+}
+
+Value Code::mul(Value a, Value b) {
+  if (isFloat(a))
+    return arith::MulFOp::create(*this, a, b);
+  return arith::MulIOp::create(*this, a, b);
+}
+
+Value Code::min(Value a, Value b) {
+  return arith::MinSIOp::create(*this, a, b);
+}
+
+Value Code::fma(Value a, Value b, Value c) {
+  return math::FmaOp::create(*this, a, b, c);
+}
+
+Value Code::max(Value a, Value b) {
+  return arith::MaximumFOp::create(*this, a, b);
+}
+
+Value Code::exp(Value a) { return math::ExpOp::create(*this, a); }
+
+Value Code::select(Value mask, Value a, Value b) {
+  return arith::SelectOp::create(*this, mask, a, b);
+}
+
+Value Code::cast(Value a, Type type) {
+  Type from = a.getType();
+  if (from == type)
+    return a;
+  if (from.isIndex() || type.isIndex())
+    return arith::IndexCastOp::create(*this, type, a);
+  if (from.getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
+    return arith::ExtSIOp::create(*this, type, a);
+  return arith::TruncIOp::create(*this, type, a);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Buffers are aligned to their elements and no better: rows may start anywhere.
+static unsigned alignmentOf(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return isa<LLVM::LLVMPointerType>(element)
+             ? 8
+             : (element.getIntOrFloatBitWidth() + 7) / 8;
+}
+
+Value Code::address(Value base, Type element, Value offset) {
+  return LLVM::GEPOp::create(*this, base.getType(), element, base, offset);
+}
+
+Value Code::load(Type type, Value base, Value offset, Value mask) {
+  Value from = address(base, getElementTypeOrSelf(type), offset);
+  unsigned alignment = alignmentOf(type);
+  if (!mask)
+    return LLVM::LoadOp::create(*this, type, from, alignment);
+  Value zero = arith::ConstantOp::create(
+      *this, getZeroAttr(type));
+  return LLVM::MaskedLoadOp::create(*this, type, from, mask, zero,
+                                    getI32IntegerAttr(alignment), UnitAttr());
+}
+
+void Code::store(Value value, Value base, Value offset, Value mask) {
+  Type type = value.getType();
+  Value to = address(base, getElementTypeOrSelf(type), offset);
+  unsigned alignment = alignmentOf(type);
+  if (mask)
+    LLVM::MaskedStoreOp::create(*this, value, to, mask,
+                                getI32IntegerAttr(alignment));
+  else
+    LLVM::StoreOp::create(*this, value, to, alignment);
+}
+
+Value Code::scratch(int64_t elements) {
+  InsertionGuard guard(*this);
+  Block *block = getInsertionBlock();
+  auto function = block->getParent()->getParentOfType<LLVM::LLVMFuncOp>();
+  setInsertionPointToStart(&function.getBody().front());
+  Value count = LLVM::ConstantOp::create(*this, getI64IntegerAttr(elements));
+  // A cache line, so that a vector never straddles two.
+  return LLVM::AllocaOp::create(*this,
+                                LLVM::LLVMPointerType::get(getContext()),
+                                getF32Type(), count, /*alignment=*/64);
+}
+
+//===----------------------------------------------------------------------===//
+// Control
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> Code::loop(Value from, Value to, int64_t step,
+                              ValueRange carried, Body body) {
+  auto op = scf::ForOp::create(*this, from, to, i64(step), carried);
+  InsertionGuard guard(*this);
+  // With nothing carried the loop comes with its terminator.
+  if (carried.empty())
+    setInsertionPoint(op.getBody()->getTerminator());
+  else
+    setInsertionPointToStart(op.getBody());
+  SmallVector<Value> results = body(op.getInductionVar(), op.getRegionIterArgs());
+  if (!carried.empty())
+    scf::YieldOp::create(*this, results);
+  return SmallVector<Value>(op.getResults());
+}
+
+void Code::loop(Value from, Value to, int64_t step,
+                function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value i, ValueRange) {
+    body(i);
+    return SmallVector<Value>();
+  });
+}
+
+void Code::when(Value condition, function_ref<void()> body) {
+  auto op = scf::IfOp::create(*this, condition, /*withElseRegion=*/false);
+  InsertionGuard guard(*this);
+  setInsertionPoint(op.thenYield());
+  body();
+}
+
+void Code::when(Value condition, function_ref<void()> body,
+                function_ref<void()> otherwise) {
+  auto op = scf::IfOp::create(*this, condition, /*withElseRegion=*/true);
+  InsertionGuard guard(*this);
+  setInsertionPoint(op.thenYield());
+  body();
+  setInsertionPoint(op.elseYield());
+  otherwise();
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+Value Code::reduce(Value vector, function_ref<Value(Value, Value)> combine) {
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < half; ++lane) {
+      low.push_back(lane);
+      high.push_back(lane + half);
+    }
+    vector = combine(vector::ShuffleOp::create(*this, vector, vector, low),
+                     vector::ShuffleOp::create(*this, vector, vector, high));
+  }
+  return vector::ExtractOp::create(*this, vector, int64_t(0));
+}
+
+Value Code::sum(Value vector) {
+  return reduce(vector, [&](Value a, Value b) { return add(a, b); });
+}

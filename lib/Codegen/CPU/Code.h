@@ -1,0 +1,104 @@
+//===- Code.h - Writing loops over vectors ----------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What all emitters share: vectors of 16 lanes whatever the machine has (LLVM
+// splits them), 64-bit integers for everything that counts, and addresses that
+// are a base pointer and an offset in elements.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CPU_CODE_H
+#define REPRISE_LIB_CODEGEN_CPU_CODE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace reprise::codegen {
+
+/// Lanes of every vector. The order of sums depends on it: never change it.
+constexpr int64_t kLanes = 16;
+
+/// A builder with the few shapes of code that kernels are made of.
+class Code : public mlir::ImplicitLocOpBuilder {
+public:
+  using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
+
+  mlir::VectorType lanesOf(mlir::Type element) {
+    return mlir::VectorType::get({kLanes}, element);
+  }
+
+  // Constants. `scalar` is an integer, index or float of `type`.
+  mlir::Value scalar(mlir::Type type, double value);
+  mlir::Value i64(int64_t value);
+  mlir::Value f32(double value) { return scalar(getF32Type(), value); }
+  mlir::Value splat(mlir::Value scalar);
+  mlir::Value splatF32(double value) { return splat(f32(value)); }
+  /// 0, 1, … 15.
+  mlir::Value iota(mlir::Type element);
+  /// Set in the first `count` lanes.
+  mlir::Value maskOf(int64_t count);
+
+  // Arithmetic on numbers of one type, scalar or vector.
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
+  mlir::Value mul(mlir::Value a, mlir::Value b);
+  mlir::Value add(mlir::Value a, int64_t b) { return add(a, i64(b)); }
+  mlir::Value mul(mlir::Value a, int64_t b) { return mul(a, i64(b)); }
+  mlir::Value min(mlir::Value a, mlir::Value b); ///< signed integers
+  mlir::Value fma(mlir::Value a, mlir::Value b, mlir::Value c);
+  mlir::Value max(mlir::Value a, mlir::Value b); ///< f32
+  mlir::Value exp(mlir::Value a);
+  mlir::Value select(mlir::Value mask, mlir::Value a, mlir::Value b);
+  mlir::Value cast(mlir::Value a, mlir::Type type); ///< between integers and index
+
+  // Memory. `mask` leaves lanes out; lanes left out of a load are zero.
+  mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value offset);
+  mlir::Value load(mlir::Type type, mlir::Value base, mlir::Value offset,
+                   mlir::Value mask = {});
+  void store(mlir::Value value, mlir::Value base, mlir::Value offset,
+             mlir::Value mask = {});
+  /// Room for f32 on the stack, allocated at the entry of the function.
+  mlir::Value scratch(int64_t elements);
+
+  // Control.
+  using Body = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      mlir::Value, mlir::ValueRange)>;
+  /// for (i = from; i < to; i += step), with values carried along.
+  llvm::SmallVector<mlir::Value> loop(mlir::Value from, mlir::Value to,
+                                      int64_t step, mlir::ValueRange carried,
+                                      Body body);
+  void loop(mlir::Value from, mlir::Value to, int64_t step,
+            llvm::function_ref<void(mlir::Value)> body);
+  void when(mlir::Value condition, llvm::function_ref<void()> body);
+  void when(mlir::Value condition, llvm::function_ref<void()> body,
+            llvm::function_ref<void()> otherwise);
+
+  /// The fixed tree: lane l with l+8, then l+4, l+2, l+1.
+  mlir::Value
+  reduce(mlir::Value vector,
+         llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
+  mlir::Value sum(mlir::Value vector);
+};
+
+/// A kernel while it is emitted: the new function, open at its entry.
+struct Kernel {
+  mlir::func::FuncOp source;
+  mlir::LLVM::LLVMFuncOp function;
+  llvm::SmallVector<mlir::Value> inputs, outputs; ///< addresses
+  mlir::Value buffers, ids, begin, end;
+
+  /// Emits the loop over the tasks of this call.
+  void tasks(Code &code, llvm::function_ref<void(mlir::Value task)> body) {
+    code.loop(begin, end, 1, body);
+  }
+};
+
+} // namespace reprise::codegen
+
+#endif // REPRISE_LIB_CODEGEN_CPU_CODE_H

@@ -1,0 +1,158 @@
+//===- EmitCPU.cpp - Kernels become loops -----------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Expressions.h"
+#include "RTKernels.h"
+#include "reprise/Codegen/CPU/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+namespace reprise::codegen {
+#define GEN_PASS_DEF_EMITCPU
+#include "reprise/Codegen/CPU/Passes.h.inc"
+} // namespace reprise::codegen
+
+/// Opens the function that replaces `source` and loads the addresses of its
+/// buffers.
+static Kernel openKernel(Code &code, func::FuncOp source) {
+  Kernel kernel;
+  kernel.source = source;
+  auto pointer = LLVM::LLVMPointerType::get(code.getContext());
+  Type i64 = code.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(code.getContext()), {pointer, pointer, i64, i64});
+  code.setInsertionPoint(source);
+  kernel.function =
+      LLVM::LLVMFuncOp::create(code, source.getName(), type);
+  kernel.function->setAttr(rt::kKernelAttr, code.getUnitAttr());
+  Block *entry = kernel.function.addEntryBlock(code);
+  code.setInsertionPointToStart(entry);
+  kernel.buffers = entry->getArgument(0);
+  kernel.ids = entry->getArgument(1);
+  kernel.begin = entry->getArgument(2);
+  kernel.end = entry->getArgument(3);
+  LLVM::ReturnOp::create(code, ValueRange());
+  code.setInsertionPointToStart(entry);
+  return kernel;
+}
+
+static void loadAddresses(Code &code, Kernel &kernel) {
+  auto pointer = LLVM::LLVMPointerType::get(code.getContext());
+  func::FuncOp source = kernel.source;
+  unsigned inputs = source.getNumArguments(), outputs = source.getNumResults();
+  for (unsigned i = 0; i < inputs + outputs; ++i)
+    (i < inputs ? kernel.inputs : kernel.outputs)
+        .push_back(code.load(pointer, kernel.buffers, code.i64(i)));
+}
+
+/// The op of `rt` that a kernel is made of, if it is.
+static FailureOr<Operation *> findKernelOp(func::FuncOp source) {
+  Operation *found = nullptr, *other = nullptr;
+  for (Operation &op : source.getBody().front()) {
+    if (isa<rt::AttentionOp, rt::AttentionBackwardOp, rt::ScatterAddOp,
+            rt::BlockSumsOp>(op)) {
+      if (found)
+        other = &op;
+      found = &op;
+    } else if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                    func::ReturnOp>(op)) {
+      other = &op;
+    }
+  }
+  if (!found)
+    return found;
+  if (other) {
+    InFlightDiagnostic error =
+        found->emitOpError("needs a kernel of its own");
+    error.attachNote(other->getLoc()) << "but shares it with this op";
+    return error;
+  }
+  for (auto [index, value] :
+       llvm::enumerate(source.getBody().front().getTerminator()->getOperands()))
+    if (index >= found->getNumResults() ||
+        getRoot(value) != found->getResult(index))
+      return found->emitOpError("needs to be what its kernel returns, result by "
+                                "result, but #")
+             << index << " is another value";
+  for (Value operand : found->getOperands())
+    if (!isa<BlockArgument>(getRoot(operand)))
+      return found->emitOpError("needs operands that its kernel is given");
+  return found;
+}
+
+Value codegen::addressOf(Kernel &kernel, Operation *op, unsigned index) {
+  auto root = cast<BlockArgument>(getRoot(op->getOperand(index)));
+  return kernel.inputs[root.getArgNumber()];
+}
+
+static LogicalResult emitLoops(Code &code, Kernel &kernel) {
+  FailureOr<LoopNest> nest = LoopNest::get(kernel.source);
+  if (failed(nest))
+    return failure();
+  switch (nest->shape) {
+  case LoopNest::Shape::Flat:
+    return emitFlat(code, *nest, kernel);
+  case LoopNest::Shape::Rows:
+    return emitRows(code, *nest, kernel);
+  case LoopNest::Shape::Columns:
+    return emitColumns(code, *nest, kernel);
+  }
+  llvm_unreachable("all shapes have an emitter");
+}
+
+static LogicalResult emitKernel(func::FuncOp source) {
+  if (source.isExternal() || !source.getBody().hasOneBlock())
+    return source.emitOpError("needs a body of one block to be a kernel");
+  for (TypeRange types : {source.getArgumentTypes(), source.getResultTypes()})
+    for (Type type : types)
+      if (auto tensor = dyn_cast<RankedTensorType>(type);
+          !tensor || !tensor.hasStaticShape())
+        return source.emitOpError("needs tensors of static shape, but got ")
+               << type;
+  FailureOr<Operation *> op = findKernelOp(source);
+  if (failed(op))
+    return failure();
+
+  Code code(source.getLoc(), source.getContext());
+  Kernel kernel = openKernel(code, source);
+  loadAddresses(code, kernel);
+  LogicalResult result =
+      *op ? TypeSwitch<Operation *, LogicalResult>(*op)
+                .Case([&](rt::ScatterAddOp op) {
+                  return emitScatterAdd(code, op, kernel);
+                })
+                .Case([&](rt::BlockSumsOp op) {
+                  return emitBlockSums(code, op, kernel);
+                })
+          : emitLoops(code, kernel);
+  (succeeded(result) ? source.getOperation() : kernel.function.getOperation())
+      ->erase();
+  return result;
+}
+
+namespace {
+struct EmitCPU : codegen::impl::EmitCPUBase<EmitCPU> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> kernels;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr(rt::kKernelAttr))
+        kernels.push_back(function);
+    for (func::FuncOp kernel : kernels)
+      if (failed(emitKernel(kernel)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,120 @@
+//===- EmitMicroKernels.cpp - Tiles of matrix products ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Code.h"
+#include "reprise/ABI/Model.h"
+#include "reprise/Codegen/CPU/MicroKernels.h"
+#include "reprise/Codegen/CPU/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+namespace reprise::codegen {
+#define GEN_PASS_DEF_EMITMICROKERNELS
+#include "reprise/Codegen/CPU/Passes.h.inc"
+} // namespace reprise::codegen
+
+// Tiles that fill the registers and leave room for a row of B and a broadcast:
+// 6 x 16 is 12 of 16 registers of 8 lanes, 12 x 32 is 24 of 32 of 16 lanes.
+static constexpr MicroKernel kMicroKernels[] = {
+    {6, 16, 0, "x86-64-v3"},
+    {12, 32, 1, "x86-64-v4"},
+};
+
+static constexpr bool dividePanels() {
+  for (const MicroKernel &kernel : kMicroKernels)
+    if (REPRISE_GEMM_ROW_ALIGN % kernel.rows != 0 ||
+        REPRISE_GEMM_COL_ALIGN % kernel.cols != 0)
+      return false;
+  return true;
+}
+static_assert(dividePanels(), "panels are padded to a multiple of every tile");
+
+ArrayRef<MicroKernel> codegen::getMicroKernels() { return kMicroKernels; }
+
+std::string MicroKernel::symbol() const {
+  return "reprise_micro_" + std::to_string(rows) + "x" + std::to_string(cols) +
+         "_" + StringRef(cpu).take_back(2).str();
+}
+
+/// Adds the outer products of steps p, p + 1, ... p + unroll - 1 to the tile.
+static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile, Value a,
+                                    Value b, Value p, int64_t unroll,
+                                    ValueRange sums) {
+  SmallVector<Value> next(sums);
+  for (int64_t step = 0; step < unroll; ++step) {
+    Value at = code.add(p, step);
+    Value aRow = code.mul(at, tile.rows), bRow = code.mul(at, tile.cols);
+    SmallVector<Value> bs;
+    for (int64_t c = 0; c < tile.cols; c += kLanes)
+      bs.push_back(
+          code.load(code.lanesOf(code.getF32Type()), b, code.add(bRow, c)));
+    unsigned sum = 0;
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      Value x = code.splat(code.load(code.getF32Type(), a, code.add(aRow, r)));
+      for (Value y : bs) {
+        next[sum] = code.fma(x, y, next[sum]);
+        ++sum;
+      }
+    }
+  }
+  return next;
+}
+
+static void emitMicroKernel(Code &code, const MicroKernel &tile) {
+  auto pointer = LLVM::LLVMPointerType::get(code.getContext());
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(code.getContext()),
+      {pointer, pointer, pointer, code.getI64Type()});
+  auto function = LLVM::LLVMFuncOp::create(code, tile.symbol(), type);
+  function.setTargetCpu(StringRef(tile.cpu));
+  if (tile.isa > 0) {
+    // LLVM keeps to 256 bits unless it is told twice.
+    function.setPreferVectorWidth(StringRef("512"));
+    function.setPassthroughAttr(code.getArrayAttr(
+        {code.getStrArrayAttr({"min-legal-vector-width", "512"})}));
+  }
+  OpBuilder::InsertionGuard guard(code);
+  Block *entry = function.addEntryBlock(code);
+  code.setInsertionPointToStart(entry);
+  Value a = entry->getArgument(0), b = entry->getArgument(1),
+        out = entry->getArgument(2), k = entry->getArgument(3);
+
+  SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
+  constexpr int64_t unroll = 4;
+  Value four = code.i64(unroll);
+  Value whole = code.mul(arith::DivSIOp::create(code, k, four), four);
+  sums = code.loop(code.i64(0), whole, unroll, sums,
+                   [&](Value p, ValueRange carried) {
+                     return emitSteps(code, tile, a, b, p, unroll, carried);
+                   });
+  sums = code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
+    return emitSteps(code, tile, a, b, p, 1, carried);
+  });
+  for (auto [index, sum] : llvm::enumerate(sums))
+    code.store(sum, out, code.i64(index * kLanes));
+  LLVM::ReturnOp::create(code, ValueRange());
+}
+
+namespace {
+struct EmitMicroKernels : codegen::impl::EmitMicroKernelsBase<EmitMicroKernels> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    Code code(module.getLoc(), module.getContext());
+    code.setInsertionPointToEnd(module.getBody());
+    for (const MicroKernel &tile : kMicroKernels)
+      emitMicroKernel(code, tile);
+  }
+};
+} // namespace

@@ -1,0 +1,242 @@
+//===- Expressions.cpp - Elements of tensors as values ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Expressions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "reprise/Dialect/RT/RTOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+static bool isVector(Value value) { return isa<VectorType>(value.getType()); }
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value Expressions::offset(Role role) {
+  switch (role) {
+  case Role::Uniform:
+    return code.i64(0);
+  case Role::Row:
+    return row ? row : code.i64(0);
+  case Role::Column:
+    return column;
+  case Role::Full:
+    return row && nest.rows > 1
+               ? code.add(code.mul(row, nest.cols), column)
+               : column;
+  }
+  llvm_unreachable("all roles have an offset");
+}
+
+Value Expressions::loadAt(Value base, Type element, Role role) {
+  if (isVector(role))
+    return code.load(code.lanesOf(element), base, offset(role), mask);
+  return code.load(element, base, offset(role));
+}
+
+void Expressions::store(const LoopNest::Output &output, Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (isVector(output.role) && !::isVector(value))
+    value = code.splat(value);
+  assert(element == getElementTypeOrSelf(output.root.getType()) &&
+         "stored as what it is");
+  code.store(value, kernel.outputs[output.index], offset(output.role),
+             isVector(output.role) ? mask : Value());
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
+void Expressions::set(Value root, Role role, Value value) {
+  scopeOf(role).values[{root, unsigned(role)}] = value;
+}
+
+Value Expressions::get(Value root) { return get(root, nest.resultRole(root)); }
+
+Value Expressions::get(Value root, Role role) {
+  if (auto fill = root.getDefiningOp<linalg::FillOp>())
+    return outside(fill.getInputs()[0]);
+  if (isa_and_nonnull<linalg::GenericOp>(root.getDefiningOp()))
+    role = nest.resultRole(root);
+  Scope &scope = scopeOf(role);
+  if (Value known = scope.values.lookup({root, unsigned(role)}))
+    return known;
+  OpBuilder::InsertionGuard guard(code);
+  if (scope.anchor)
+    code.setInsertionPoint(scope.anchor);
+  Value value = compute(root, role);
+  set(root, role, value);
+  return value;
+}
+
+Value Expressions::compute(Value root, Role role) {
+  Type element = getElementTypeOrSelf(root.getType());
+  if (auto argument = dyn_cast<BlockArgument>(root))
+    return loadAt(kernel.inputs[argument.getArgNumber()], element, role);
+  if (const LoopNest::Output *output = nest.storedBefore(root, phase))
+    return loadAt(kernel.outputs[output->index], element, role);
+  auto op = cast<linalg::GenericOp>(root.getDefiningOp());
+  assert(!nest.isReduction(op) && "reductions are set when they are complete");
+  SmallVector<Value> values = emit(op);
+  for (auto [result, value] : llvm::zip(op.getResults(), values))
+    set(result, role, value);
+  return values[cast<OpResult>(root).getResultNumber()];
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars from outside of the generics
+//===----------------------------------------------------------------------===//
+
+Value Expressions::stream(int64_t index) {
+  Value id = code.load(code.getI64Type(), kernel.ids, code.i64(index));
+  return code.cast(id, code.getI32Type());
+}
+
+Value Expressions::outside(Value value) {
+  Scope &scope = scopes[0];
+  if (Value known = scope.values.lookup({value, 0}))
+    return known;
+  OpBuilder::InsertionGuard guard(code);
+  if (scope.anchor)
+    code.setInsertionPoint(scope.anchor);
+  Operation *op = value.getDefiningOp();
+  Value result;
+  if (auto id = dyn_cast<rt::StreamOp>(op)) {
+    result = stream(id.getIndex());
+  } else {
+    SmallVector<Value> operands;
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+      for (Value index : extract.getIndices())
+        operands.push_back(outside(index));
+      result = this->extract(op, operands);
+    } else {
+      for (Value operand : op->getOperands())
+        operands.push_back(outside(operand));
+      result = clone(op, cast<OpResult>(value).getResultNumber(), operands);
+    }
+  }
+  scope.values[{value, 0}] = result;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+/// Clones a scalar op on scalars, or on vectors if any operand is one.
+static SmallVector<Value> cloneOn(Code &code, Operation *op,
+                                  SmallVector<Value> operands) {
+  bool vector = llvm::any_of(operands, [](Value v) { return isVector(v); });
+  SmallVector<Type> types(op->getResultTypes());
+  if (vector) {
+    for (Value &operand : operands)
+      if (!isVector(operand))
+        operand = code.splat(operand);
+    for (Type &type : types)
+      type = code.lanesOf(type);
+  }
+  OperationState state(op->getLoc(), op->getName(), operands, types,
+                       op->getAttrs());
+  return SmallVector<Value>(code.create(state)->getResults());
+}
+
+Value Expressions::clone(Operation *op, unsigned result,
+                         SmallVector<Value> operands) {
+  return cloneOn(code, op, std::move(operands))[result];
+}
+
+Value Expressions::extract(Operation *op, ValueRange indices) {
+  auto extract = cast<tensor::ExtractOp>(op);
+  auto argument = cast<BlockArgument>(getRoot(extract.getTensor()));
+  auto type = cast<RankedTensorType>(extract.getTensor().getType());
+  // A vector of indices is the columns themselves: load from the first on.
+  Value offset = code.i64(0);
+  bool contiguous = false;
+  for (auto [index, size] : llvm::zip(indices, type.getShape())) {
+    Value at = index;
+    if (::isVector(at)) {
+      contiguous = true;
+      at = column;
+    }
+    offset = code.add(code.mul(offset, size), code.cast(at, code.getI64Type()));
+  }
+  Value base = kernel.inputs[argument.getArgNumber()];
+  if (contiguous)
+    return code.load(code.lanesOf(type.getElementType()), base, offset, mask);
+  return code.load(type.getElementType(), base, offset);
+}
+
+SmallVector<Value> Expressions::emit(linalg::GenericOp op,
+                                     ValueRange accumulators) {
+  IRMapping values;
+  Block *body = op.getBody();
+  int64_t numInputs = op.getNumDpsInputs();
+  for (BlockArgument argument : body->getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (index >= numInputs && !accumulators.empty())
+      values.map(argument, accumulators[index - numInputs]);
+    else if (!argument.use_empty())
+      values.map(argument, get(getRoot(op->getOperand(index)),
+                               nest.operandRole(op, index)));
+  }
+  auto lookup = [&](Value value) {
+    if (Value known = values.lookupOrNull(value))
+      return known;
+    return outside(value);
+  };
+  for (Operation &inner : body->without_terminator()) {
+    SmallVector<Value> operands;
+    if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      bool ofRow = nest.dimRole(op, index.getDim()) == Role::Row;
+      Value start = ofRow ? offset(Role::Row) : column;
+      start = code.cast(start, code.getIndexType());
+      values.map(index.getResult(),
+                 ofRow ? start
+                       : code.add(code.splat(start),
+                                  code.iota(code.getIndexType())));
+    } else if (auto id = dyn_cast<rt::StreamOp>(inner)) {
+      values.map(id.getResult(), outside(id.getResult()));
+    } else if (auto element = dyn_cast<tensor::ExtractOp>(inner)) {
+      for (Value index : element.getIndices())
+        operands.push_back(lookup(index));
+      values.map(element.getResult(), extract(element, operands));
+    } else {
+      for (Value operand : inner.getOperands())
+        operands.push_back(lookup(operand));
+      values.map(inner.getResults(), cloneOn(code, &inner, operands));
+    }
+  }
+  SmallVector<Value> results;
+  for (Value yielded : body->getTerminator()->getOperands())
+    results.push_back(lookup(yielded));
+  return results;
+}
+
+Value Expressions::initial(linalg::GenericOp op, unsigned index) {
+  Value init = get(getRoot(op.getDpsInits()[index]),
+                   nest.operandRole(op, op.getNumDpsInputs() + index));
+  return ::isVector(init) ? init : code.splat(init);
+}
+
+Value Expressions::combine(linalg::GenericOp op, unsigned index, Value a,
+                           Value b) {
+  Value out = op.getRegionOutputArgs()[index];
+  Operation *yielded =
+      op.getBody()->getTerminator()->getOperand(index).getDefiningOp();
+  bool first = yielded->getOperand(0) == out;
+  OperationState state(op.getLoc(), yielded->getName(),
+                       first ? ValueRange{a, b} : ValueRange{b, a},
+                       a.getType(), yielded->getAttrs());
+  return code.create(state)->getResult(0);
+}

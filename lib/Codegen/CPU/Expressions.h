@@ -1,0 +1,96 @@
+//===- Expressions.h - Elements of tensors as values ------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Emits what a tensor of a kernel holds at the current row and columns, by
+// cloning the bodies of the generics that make it. What varies with the column
+// is a vector of 16 columns, everything else a scalar, so an op that is fused
+// computes what it would compute alone, operation by operation.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CPU_EXPRESSIONS_H
+#define REPRISE_LIB_CODEGEN_CPU_EXPRESSIONS_H
+
+#include "Code.h"
+#include "LoopNest.h"
+
+namespace reprise::codegen {
+
+class Expressions {
+public:
+  Expressions(Code &code, const LoopNest &nest, Kernel &kernel)
+      : code(code), nest(nest), kernel(kernel) {}
+
+  // Where we are. Each opens a scope and forgets what was known in the one it
+  // replaces and in those within. While code is inserted in a loop, `anchor` is
+  // that loop: what does not vary with it is put in front of it.
+  void enterTask() { scopes[0] = Scope(), enterRow({}); }
+  void enterRow(mlir::Value r) { scopes[1] = Scope(), row = r, enterChunk({}, {}); }
+  void enterChunk(mlir::Value c, mlir::Value columnMask) {
+    scopes[2] = Scope(), column = c, mask = columnMask;
+  }
+  void setTaskAnchor(mlir::Operation *op) { scopes[0].anchor = op; }
+  void setRowAnchor(mlir::Operation *op) { scopes[1].anchor = op; }
+  void setPhase(int64_t p) { phase = p; }
+
+  /// The elements of `root` here: a scalar or a vector.
+  mlir::Value get(mlir::Value root);
+  /// The same, where the role is not given by an op.
+  mlir::Value get(mlir::Value root, Role role);
+  /// What is known of `root` from here to the end of the scope of `role`.
+  void set(mlir::Value root, Role role, mlir::Value value);
+
+  /// The results of `op` here. `accumulators` stand for its outputs.
+  llvm::SmallVector<mlir::Value> emit(mlir::linalg::GenericOp op,
+                                      mlir::ValueRange accumulators = {});
+
+  /// The initial value of result `index` of a reduction, a vector.
+  mlir::Value initial(mlir::linalg::GenericOp op, unsigned index);
+  /// Combines two accumulators of result `index` of a reduction.
+  mlir::Value combine(mlir::linalg::GenericOp op, unsigned index, mlir::Value a,
+                      mlir::Value b);
+
+  /// Writes `value` to where output `output` has its element here.
+  void store(const LoopNest::Output &output, mlir::Value value);
+
+private:
+  struct Scope {
+    mlir::Operation *anchor = nullptr;
+    llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> values;
+  };
+
+  static bool isVector(Role role) {
+    return role == Role::Column || role == Role::Full;
+  }
+  Scope &scopeOf(Role role) {
+    return scopes[isVector(role) ? 2 : role == Role::Row ? 1 : 0];
+  }
+  mlir::Value offset(Role role);
+  mlir::Value loadAt(mlir::Value base, mlir::Type element, Role role);
+  mlir::Value compute(mlir::Value root, Role role);
+  mlir::Value outside(mlir::Value value);
+  mlir::Value clone(mlir::Operation *op, unsigned result,
+                    llvm::SmallVector<mlir::Value> operands);
+  mlir::Value extract(mlir::Operation *op, mlir::ValueRange indices);
+  mlir::Value stream(int64_t index);
+
+  Code &code;
+  const LoopNest &nest;
+  Kernel &kernel;
+  Scope scopes[3]; ///< task, row, chunk of columns
+  mlir::Value row, column, mask;
+  int64_t phase = 0;
+};
+
+mlir::LogicalResult emitFlat(Code &code, const LoopNest &nest, Kernel &kernel);
+mlir::LogicalResult emitRows(Code &code, const LoopNest &nest, Kernel &kernel);
+mlir::LogicalResult emitColumns(Code &code, const LoopNest &nest, Kernel &kernel);
+
+} // namespace reprise::codegen
+
+#endif // REPRISE_LIB_CODEGEN_CPU_EXPRESSIONS_H

@@ -1,0 +1,132 @@
+//===- Rows.cpp - Kernels that walk rows, with or without reductions *- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A task is as many rows as make about 16 Ki elements. A row is walked once for
+// each phase. A sum over a row is 16 partial sums, lane l over the columns l,
+// l + 16, ..., and the fixed tree at the end; lanes beyond the end of the row keep
+// what they have.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Expressions.h"
+#include "reprise/Dialect/RT/RTOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+static constexpr int64_t kTaskElements = 16384;
+
+namespace {
+/// Emits one row, phase by phase.
+class RowEmitter {
+public:
+  RowEmitter(Code &code, const LoopNest &nest, Kernel &kernel, Expressions &here)
+      : code(code), nest(nest), here(here) {}
+
+  void emit() {
+    for (int64_t phase = 0; phase < nest.numPhases(); ++phase) {
+      here.setPhase(phase);
+      takeRowOutputs(phase);
+      walk(phase);
+    }
+    here.setPhase(nest.numPhases());
+    takeRowOutputs(nest.numPhases());
+    for (auto [output, value] : rowOutputs)
+      here.store(*output, value);
+  }
+
+private:
+  /// Computes the outputs of which a row has one, before this phase overwrites
+  /// what they may read.
+  void takeRowOutputs(int64_t phase) {
+    for (const LoopNest::Output &output : nest.outputs())
+      if (output.role == Role::Row && output.phase == phase)
+        rowOutputs.push_back({&output, here.get(output.root, Role::Row)});
+  }
+
+  void walk(int64_t phase) {
+    SmallVector<linalg::GenericOp> reductions;
+    for (linalg::GenericOp op : nest.reductions())
+      if (nest.phase(op) == phase)
+        reductions.push_back(op);
+    SmallVector<const LoopNest::Output *> outputs;
+    for (const LoopNest::Output &output : nest.outputs())
+      if (output.role == Role::Full && output.phase == phase)
+        outputs.push_back(&output);
+    if (reductions.empty() && outputs.empty())
+      return;
+
+    auto chunk = [&](Value c, Value mask, ValueRange accumulators) {
+      here.enterChunk(c, mask);
+      SmallVector<Value> next, stored;
+      for (linalg::GenericOp op : reductions) {
+        ValueRange old = accumulators.slice(next.size(), op.getNumResults());
+        for (auto [was, is] : llvm::zip(old, here.emit(op, old)))
+          next.push_back(mask ? code.select(mask, is, was) : is);
+      }
+      for (const LoopNest::Output *output : outputs)
+        stored.push_back(here.get(output->root, Role::Full));
+      for (auto [output, value] : llvm::zip(outputs, stored))
+        here.store(*output, value);
+      return next;
+    };
+
+    SmallVector<Value> sums;
+    for (linalg::GenericOp op : reductions)
+      for (unsigned i = 0; i < op.getNumResults(); ++i)
+        sums.push_back(here.initial(op, i));
+    int64_t whole = nest.cols / kLanes * kLanes;
+    if (whole > 0)
+      sums = code.loop(code.i64(0), code.i64(whole), kLanes, sums,
+                       [&](Value c, ValueRange carried) {
+                         here.setRowAnchor(
+                             code.getInsertionBlock()->getParentOp());
+                         return chunk(c, {}, carried);
+                       });
+    here.setRowAnchor(nullptr);
+    if (whole < nest.cols)
+      sums = chunk(code.i64(whole), code.maskOf(nest.cols - whole), sums);
+    here.enterChunk({}, {});
+
+    unsigned next = 0;
+    for (linalg::GenericOp op : reductions)
+      for (unsigned i = 0; i < op.getNumResults(); ++i) {
+        Value total = code.reduce(sums[next++], [&](Value a, Value b) {
+          return here.combine(op, i, a, b);
+        });
+        here.set(op.getResult(i), Role::Row, total);
+      }
+  }
+
+  Code &code;
+  const LoopNest &nest;
+  Expressions &here;
+  SmallVector<std::pair<const LoopNest::Output *, Value>> rowOutputs;
+};
+} // namespace
+
+LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
+                                Kernel &kernel) {
+  int64_t perTask = std::clamp<int64_t>(kTaskElements / nest.cols, 1, nest.rows);
+  int64_t tasks = llvm::divideCeil(nest.rows, perTask);
+  kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
+
+  Expressions here(code, nest, kernel);
+  kernel.tasks(code, [&](Value task) {
+    here.enterTask();
+    Value from = code.mul(task, perTask);
+    Value to = code.min(code.add(from, perTask), code.i64(nest.rows));
+    code.loop(from, to, 1, [&](Value r) {
+      here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+      here.enterRow(r);
+      RowEmitter(code, nest, kernel, here).emit();
+    });
+  });
+  return success();
+}

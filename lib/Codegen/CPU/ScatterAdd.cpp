@@ -1,0 +1,82 @@
+//===- ScatterAdd.cpp - Rows added to the rows of a table -------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A task is a strip of 64 columns of the table: it adds all rows, in order, so
+// that no two tasks write one element and no atomics are needed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RTKernels.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+static constexpr int64_t kStrip = 64;
+
+LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
+                                      Kernel &kernel) {
+  auto table = cast<ShapedType>(op.getSum().getType());
+  auto ids = cast<ShapedType>(op.getIds().getType());
+  auto rows = cast<ShapedType>(op.getRows().getType());
+  int64_t cols = table.getShape().back(), count = ids.getNumElements();
+  if (table.getRank() != 2 || !table.getElementType().isF32() ||
+      !ids.getElementType().isInteger(32) || !rows.getElementType().isF32() ||
+      rows.getNumElements() != count * cols)
+    return op.emitOpError("needs an f32 table of two dimensions, i32 ids and for "
+                          "each id a row of f32, but got ")
+           << table << ", " << ids << " and " << rows;
+  int64_t tableRows = table.getDimSize(0);
+  int64_t tasks = llvm::divideCeil(cols, kStrip);
+  kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
+
+  Value from = addressOf(kernel, op, 0), idBase = addressOf(kernel, op, 1),
+        rowBase = addressOf(kernel, op, 2), to = kernel.outputs[0];
+  VectorType lanes = code.lanesOf(code.getF32Type());
+  Value apart = LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, from, to);
+
+  auto emitStrip = [&](Value first, int64_t width) {
+    // to[at + c] = from[at + c] (+ rows[row + c]) for the columns of the strip.
+    auto copy = [&](Value from, Value at, Value row) {
+      for (int64_t c = 0; c < width; c += kLanes) {
+        Value mask = width - c < kLanes ? code.maskOf(width - c) : Value();
+        Value value = code.load(lanes, from, code.add(at, c), mask);
+        if (row)
+          value = code.add(value,
+                           code.load(lanes, rowBase, code.add(row, c), mask));
+        code.store(value, to, code.add(at, c), mask);
+      }
+    };
+    code.when(apart, [&] {
+      code.loop(code.i64(0), code.i64(tableRows), 1, [&](Value r) {
+        copy(from, code.add(code.mul(r, cols), first), {});
+      });
+    });
+    code.loop(code.i64(0), code.i64(count), 1, [&](Value r) {
+      Value id = code.cast(code.load(code.getI32Type(), idBase, r),
+                           code.getI64Type());
+      copy(to, code.add(code.mul(id, cols), first),
+           code.add(code.mul(r, cols), first));
+    });
+  };
+  kernel.tasks(code, [&](Value task) {
+    Value first = code.mul(task, kStrip);
+    int64_t whole = cols / kStrip, rest = cols % kStrip;
+    if (rest == 0)
+      return emitStrip(first, kStrip);
+    if (whole == 0)
+      return emitStrip(first, rest);
+    Value isWhole = arith::CmpIOp::create(code, arith::CmpIPredicate::slt, task,
+                                          code.i64(whole));
+    code.when(
+        isWhole, [&] { emitStrip(first, kStrip); },
+        [&] { emitStrip(first, rest); });
+  });
+  return success();
+}
