@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../../runtime/Data.h"
+#include "runtime/Data.h"
 
 #include <cstdlib>
 #include <fstream>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../../runtime/Gemm.h"
+#include "runtime/Gemm.h"
 #include "MicroKernels.h"
 
 #include <cstring>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../../runtime/ThreadPool.h"
+#include "runtime/ThreadPool.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -45,12 +45,13 @@ TEST(ThreadPool, SlotsAreExclusiveAndBelowTheLimit) {
   for (int limit : {1, 2, 4, 100}) {
     std::atomic<int> users[8] = {};
     std::atomic<bool> shared{false}, tooHigh{false};
-    for (int job = 0; job < 300; ++job)
+    for (int job = 0; job < 20; ++job)
       pool.parallelFor(
-          50, 1,
+          24, 1,
           [&](int slot, int64_t, int64_t) {
             tooHigh = tooHigh || slot >= limit || slot >= 6;
             shared = shared || ++users[slot] != 1;
+            usleep(100); // Long enough for all threads to come.
             --users[slot];
           },
           limit);
