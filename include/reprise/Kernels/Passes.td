@@ -1,0 +1,122 @@
+//===- Passes.td - Passes that form kernels ----------------*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_KERNELS_PASSES
+#define REPRISE_KERNELS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn a step into a schedule of launches and products";
+  let description = [{
+    Every function that is not a kernel becomes a schedule: its ops, in their
+    order, as `rt.launch` and `rt.gemm` on tensors.
+
+    * A matrix product is an `rt.gemm`; an `nn.accumulate` of a product that nothing
+      else reads becomes its addend.
+    * Neighbours in the schedule that are pointwise, of one shape, each reading the one
+      before or another of the group, are one kernel. What only the group reads is no
+      result of it. A replay and an original are never in one group.
+    * `nn.accumulate` joins the column reduction or embedding gradient that makes its
+      term, at that op's place. Where the term is a sum of such (a tied weight),
+      each is accumulated by itself, in their order.
+    * `nn.adamw` is one kernel, in place, which also sets the gradient's accumulator to
+      zero: that zero takes the gradient's place among the function's results.
+    * `nn.global_norm` is two kernels: sums of blocks, then the root of their sum.
+    * Every other op is a kernel of its own.
+    * `remat.fence` becomes its value and `nn.backward` goes: from here on the order of the
+      schedule holds, and nothing merges equal ops any more.
+
+    Kernels that are equal but for locations, scopes and streams of randomness are
+    one function; a launch gives the streams as `ids`. Argument attributes: `rt.in_place`,
+    and `rt.may_alias = R` where the argument's buffer may be that of result
+    `R` if it is dead after the launch: each of its elements is read before that of the result is written.
+    A launch or product carries `rt.name`, `flops` and, if it is one, `remat.replay`.
+
+    Needs: functions of one block. Keeps: the order of the schedule, all bits.
+
+    ```mlir
+    func.func @step(%x: tensor<2x8x24xf32>, %y: tensor<2x8x24xf32>, %rng: tensor<4xi32>) -> tensor<2x8x24xf32> {
+      %yd = nn.dropout %y, %rng rate 1.0e-01 stream 3 : (tensor<2x8x24xf32>, tensor<4xi32>) -> tensor<2x8x24xf32>
+      %z = nn.add %x, %yd {nn.scope = #nn.scope<layer = 0, module = "residual", value = "x1">} : tensor<2x8x24xf32>
+      return %z : tensor<2x8x24xf32>
+    }
+    // ==> %z = rt.launch @dropout_add_2x8x24(%y, %rng, %x) ids [3] {flops = 1152 : i64, rt.name = "layer0.residual.x1"} : …
+    // func.func private @dropout_add_2x8x24(%arg0: tensor<2x8x24xf32> {rt.may_alias = 0 : i64}, …) attributes {rt.kernel} {
+    //   %0 = nn.dropout %arg0, %arg1 rate 1.0e-01 stream 0 : …
+    //   %1 = nn.add %arg2, %0 : …
+    //   return %1 : …
+    // }
+    ```
+  }];
+  let dependentDialects = ["::reprise::rt::RTDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def ConvertNNToLinalg : Pass<"convert-nn-to-linalg", "::mlir::func::FuncOp"> {
+  let summary = "Write out what kernels compute";
+  let description = [{
+    Bodies of kernels become `linalg.generic` on flattened shapes, in three forms:
+
+    | loops | iterators | operands |
+    |---|---|---|
+    | elements `[n]` | parallel | `(n)`, scalars `()` |
+    | elements of rows `[rows, cols]` | parallel, parallel | `(r, c)`, `(r)`, `(c)`, `()` |
+    | a reduction | parallel, reduction or reduction, parallel | the same, the result `(r)` or `(c)` |
+
+    The accumulator of a reduction starts at zero (`linalg.fill`) or, where the kernel
+    accumulates, at the old sum. Tables are read by `tensor.extract` with the column as
+    last index. A pointwise group is one `linalg.generic`. Attention,
+    and adding rows to a table, become `rt.attention`, `rt.attention_backward` and
+    `rt.scatter_add`.
+
+    Arithmetic is f32. Operands in bf16 are extended where they are read, and the result of each
+    `nn` op is rounded to its element type, in a group too: so fusing never changes bits. Random
+    numbers are Philox4x32-10 written out (`reprise/ABI/Philox.h`), on the stream that
+    `rt.stream` names.
+
+    Functions without `rt.kernel` are left alone. An op that has no such form is an error.
+
+    ```mlir
+    func.func private @add(%x: tensor<2x8xf32>, %y: tensor<2x8xf32>) -> tensor<2x8xf32> attributes {rt.kernel} {
+      %z = nn.add %x, %y : tensor<2x8xf32>
+      return %z : tensor<2x8xf32>
+    }
+    // ==> %0 = tensor.collapse_shape %x [[0, 1]] : tensor<2x8xf32> into tensor<16xf32>
+    //     %1 = tensor.collapse_shape %y [[0, 1]] : tensor<2x8xf32> into tensor<16xf32>
+    //     %2 = tensor.empty() : tensor<16xf32>
+    //     %3 = linalg.generic {…} ins(%0, %1) outs(%2) { … arith.addf … }
+    //     %4 = tensor.expand_shape %3 [[0, 1]] output_shape [2, 8] : tensor<16xf32> into tensor<2x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::reprise::rt::RTDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def VerifyKernels : Pass<"reprise-verify-kernels", "::mlir::ModuleOp"> {
+  let summary = "Refuse what forming kernels should have removed";
+  let description = [{
+    No function that is not a kernel has an op of `nn` or `remat`; every argument of a kernel
+    with `rt.in_place` or `rt.may_alias` has the type of the result it names, and no two
+    share one result's buffer in place. With `loops`, which is for after
+    `convert-nn-to-linalg`, no kernel has an op of `nn` either.
+
+    ```mlir
+    func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = nn.add %x, %x : tensor<4xf32> // error: needs to be in a kernel by now, but is in the schedule @step
+      return %y : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [Option<"loops", "loops", "bool", /*default=*/"false",
+                        "Kernels are loops already">];
+}
+
+#endif // REPRISE_KERNELS_PASSES

@@ -1,0 +1,434 @@
+//===- FormKernels.cpp - A schedule of launches and products ----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelTable.h"
+#include "NNToLinalg.h"
+#include "Products.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Kernels/Passes.h"
+
+namespace reprise::kernels {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "reprise/Kernels/Passes.h.inc"
+} // namespace reprise::kernels
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::kernels;
+using namespace reprise::nn;
+
+namespace {
+/// Turns the ops of one function into a schedule. First everything is decided,
+/// on the ops as they are; then the schedule is built, in order.
+class ScheduleFormer {
+public:
+  ScheduleFormer(func::FuncOp function, KernelTable &kernels)
+      : function(function), block(function.getBody().front()),
+        kernels(kernels), builder(function.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  enum class Phase { Forward, Backward, Update };
+  /// Ops that become one launch or product, by what the first of them is.
+  struct Unit {
+    SmallVector<Operation *> ops;
+    Phase phase;
+  };
+
+  void dropFences();
+  LogicalResult returnZeroedGradients();
+  void splitSum(AccumulateOp accumulate);
+
+  void findUnits();
+  AccumulateOp getMergedAccumulate(Operation *op);
+  bool extendsGroup(Operation *op, const Unit &unit);
+  bool isDeadAfter(Value value, unsigned unit);
+
+  void formUnit(unsigned index);
+  void formProductUnit(const Unit &unit);
+  void formGlobalNorm(GlobalNormOp op, Phase phase);
+  void formLaunch(unsigned index);
+  void annotate(Operation *formed, Operation *origin, Phase phase);
+
+  func::FuncOp function;
+  Block &block;
+  KernelTable &kernels;
+  OpBuilder builder;
+  std::vector<Unit> units;
+  DenseMap<Operation *, unsigned> unitOf;
+};
+
+struct FormKernels : public kernels::impl::FormKernelsBase<FormKernels> {
+  void runOnOperation() override {
+    SmallVector<func::FuncOp> functions;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isDeclaration() && !function->hasAttr(rt::kKernelAttr))
+        functions.push_back(function);
+    KernelTable kernels(getOperation());
+    for (func::FuncOp function : functions)
+      if (failed(ScheduleFormer(function, kernels).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+static bool isOfNN(Operation *op) {
+  return isa_and_present<NNDialect>(op->getDialect());
+}
+
+LogicalResult ScheduleFormer::run() {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("needs one block to become a schedule, but got ")
+           << function.getBody().getBlocks().size();
+  dropFences();
+  if (failed(returnZeroedGradients()))
+    return failure();
+  for (auto accumulate :
+       llvm::make_early_inc_range(block.getOps<AccumulateOp>()))
+    splitSum(accumulate);
+  findUnits();
+
+  SmallVector<Operation *> old;
+  for (Operation &op : block)
+    if (isOfNN(&op))
+      old.push_back(&op);
+  for (unsigned index = 0; index < units.size(); ++index)
+    formUnit(index);
+  for (Operation *op : llvm::reverse(old))
+    op->erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What the schedule makes explicit
+//===----------------------------------------------------------------------===//
+
+void ScheduleFormer::dropFences() {
+  for (auto fence :
+       llvm::make_early_inc_range(block.getOps<remat::FenceOp>())) {
+    fence.getOut().replaceAllUsesWith(fence.getValue());
+    fence->erase();
+  }
+}
+
+/// nn.adamw leaves the gradient's accumulator at zero: writes that zero as a
+/// value behind it, and returns it in place of the gradient.
+LogicalResult ScheduleFormer::returnZeroedGradients() {
+  llvm::StringMap<unsigned> gradients;
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (auto name =
+            function.getResultAttrOfType<StringAttr>(index, kGradientAttr))
+      gradients[name] = index;
+
+  Operation *exit = block.getTerminator();
+  SmallVector<Value> results(exit->getOperands());
+  SmallVector<DictionaryAttr> attributes;
+  function.getAllResultAttrs(attributes);
+  attributes.resize(results.size(), builder.getDictionaryAttr({}));
+  for (auto adamw : block.getOps<AdamWOp>()) {
+    auto argument = dyn_cast<BlockArgument>(adamw.getParameter());
+    auto parameter = argument ? function.getArgAttrOfType<ParameterAttr>(
+                                    argument.getArgNumber(), kParameterAttr)
+                              : ParameterAttr();
+    if (!parameter)
+      return adamw.emitOpError("needs to update an argument with '")
+             << kParameterAttr << "', but got " << adamw.getParameter();
+    builder.setInsertionPointAfter(adamw);
+    Value zero = ConstantOp::create(builder, adamw.getLoc(),
+                                    adamw.getGradient().getType(),
+                                    builder.getF32FloatAttr(0));
+    auto [entry, isNew] =
+        gradients.try_emplace(parameter.getName(), results.size());
+    if (!isNew) {
+      results[entry->second] = zero;
+      continue;
+    }
+    results.push_back(zero);
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+        kGradientAttr, builder.getStringAttr(parameter.getName()))));
+  }
+  exit->setOperands(results);
+  function.setType(builder.getFunctionType(function.getArgumentTypes(),
+                                           ValueRange(results).getTypes()));
+  function.setAllResultAttrs(attributes);
+  return success();
+}
+
+/// Whether the kernel of `op`, or the product that it is, can start from an
+/// old sum. A product's bias would come after the sum.
+static bool canStartFromSum(Operation *op) {
+  auto linear = dyn_cast<LinearOp>(op);
+  return canAccumulate(op) || (isProduct(op) && !(linear && linear.getBias()));
+}
+
+/// Where the term of `accumulate` is itself a sum, of terms that can each be
+/// made on top of the old sum, accumulates them one after the other.
+void ScheduleFormer::splitSum(AccumulateOp accumulate) {
+  SmallVector<AddOp> adds;
+  SmallVector<Value> terms, open = {accumulate.getTerm()};
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    Operation *term = value.getDefiningOp();
+    if (!term || !value.hasOneUse())
+      return;
+    if (auto add = dyn_cast<AddOp>(term)) {
+      adds.push_back(add);
+      open.push_back(add.getRhs());
+      open.push_back(add.getLhs());
+    } else if (canStartFromSum(term)) {
+      terms.push_back(value);
+    } else {
+      return;
+    }
+  }
+  if (adds.empty())
+    return;
+  builder.setInsertionPoint(accumulate);
+  Value sum = accumulate.getSum();
+  for (Value term : terms) {
+    auto part = AccumulateOp::create(builder, accumulate.getLoc(), sum, term);
+    part->setDiscardableAttrs(accumulate->getDiscardableAttrDictionary());
+    sum = part;
+  }
+  accumulate.replaceAllUsesWith(sum);
+  accumulate->erase();
+  for (AddOp add : adds)
+    add->erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+/// The accumulate that `op`, next in the schedule, can do itself; or null.
+AccumulateOp ScheduleFormer::getMergedAccumulate(Operation *op) {
+  if (!canStartFromSum(op) || !op->getResult(0).hasOneUse())
+    return {};
+  Value term = op->getResult(0);
+  auto accumulate = dyn_cast<AccumulateOp>(*term.getUsers().begin());
+  if (!accumulate || accumulate.getTerm() != term)
+    return {};
+  // The old sum is there already, and only this reads it.
+  Value sum = accumulate.getSum();
+  Operation *definition = sum.getDefiningOp();
+  bool isThere = !definition || unitOf.count(definition);
+  return isThere && sum.hasOneUse() ? accumulate : AccumulateOp();
+}
+
+/// Whether the pointwise `op` continues `unit`, the last of the schedule.
+bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
+  Operation *last = unit.ops.back();
+  auto getShape = [](Operation *op) {
+    return cast<ShapedType>(op->getResult(0).getType()).getShape();
+  };
+  return op->hasTrait<nn::Pointwise>() && last->hasTrait<nn::Pointwise>() &&
+         !canStartFromSum(unit.ops.front()) &&
+         getShape(op) == getShape(last) &&
+         op->getAttr(remat::kReplayAttr) == last->getAttr(remat::kReplayAttr) &&
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return llvm::is_contained(unit.ops, operand.getDefiningOp());
+         });
+}
+
+void ScheduleFormer::findUnits() {
+  Phase phase = Phase::Forward;
+  bool isOpen = false;
+  for (Operation &op : block) {
+    if (!isOfNN(&op) || unitOf.count(&op))
+      continue;
+    if (isa<BackwardOp>(op)) {
+      phase = Phase::Backward;
+      isOpen = false;
+      continue;
+    }
+    if (isOpen && extendsGroup(&op, units.back())) {
+      units.back().ops.push_back(&op);
+      unitOf[&op] = units.size() - 1;
+      continue;
+    }
+    if (isa<UpdateOp>(op))
+      phase = Phase::Update;
+    unitOf[&op] = units.size();
+    units.push_back({{&op}, phase});
+    Operation *partner = getMergedAccumulate(&op);
+    if (isa<AdamWOp>(op))
+      partner = op.getNextNode();
+    if (partner) {
+      unitOf[partner] = units.size() - 1;
+      units.back().ops.push_back(partner);
+    }
+    isOpen = true;
+  }
+}
+
+/// Whether nothing reads `value` once `unit` has run. What has no unit is part
+/// of the schedule before it, or the end of the function.
+bool ScheduleFormer::isDeadAfter(Value value, unsigned unit) {
+  return llvm::none_of(value.getUsers(), [&](Operation *user) {
+    auto found = unitOf.find(user);
+    return found == unitOf.end() ? user == block.getTerminator()
+                                 : found->second > unit;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+/// "layer3.mlp.u", "layer3.mlp.u@replay", "layer3.mlp.u.backward_weight",
+/// "optimizer.h.3.mlp.c_fc.weight".
+static std::string getLaunchName(Operation *op, bool isBackward) {
+  std::string name = getScopeName(getScope(op));
+  StringRef mnemonic = op->getName().stripDialect();
+  if (name.empty())
+    name = mnemonic.str();
+  if (op->hasAttr(remat::kReplayAttr))
+    return name + "@replay";
+  if (!isBackward)
+    return name;
+  if (isa<SumRowsOp>(op))
+    return name + ".backward_bias";
+  size_t suffix = mnemonic.find("backward");
+  return name + "." +
+         (suffix == StringRef::npos ? "backward" : mnemonic.substr(suffix))
+             .str();
+}
+
+void ScheduleFormer::annotate(Operation *formed, Operation *origin,
+                              Phase phase) {
+  formed->setAttr(rt::kNameAttr, builder.getStringAttr(getLaunchName(
+                                     origin, phase == Phase::Backward)));
+  if (Attribute replay = origin->getAttr(remat::kReplayAttr))
+    formed->setAttr(remat::kReplayAttr, replay);
+}
+
+void ScheduleFormer::formUnit(unsigned index) {
+  const Unit &unit = units[index];
+  Operation *first = unit.ops.front();
+  builder.setInsertionPoint(first);
+  if (isa<UpdateOp>(first)) {
+    rt::UpdateOp::create(builder, first->getLoc());
+    return;
+  }
+  if (isProduct(first))
+    return formProductUnit(unit);
+  if (auto norm = dyn_cast<GlobalNormOp>(first))
+    return formGlobalNorm(norm, unit.phase);
+  formLaunch(index);
+}
+
+void ScheduleFormer::formProductUnit(const Unit &unit) {
+  Operation *product = unit.ops.front(), *last = unit.ops.back();
+  auto accumulate = dyn_cast<AccumulateOp>(last);
+  rt::GemmOp gemm = formProduct(builder, product,
+                                accumulate ? accumulate.getSum() : Value());
+  annotate(gemm, product, unit.phase);
+  last->getResult(0).replaceAllUsesWith(gemm.getResult());
+}
+
+/// The norm is the root of the sum of the sums of squares of blocks.
+void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
+  int64_t numBlocks = 0, numElements = 0;
+  for (Type type : op.getGradients().getTypes()) {
+    int64_t size = cast<ShapedType>(type).getNumElements();
+    numElements += size;
+    numBlocks += llvm::divideCeil(size, rt::BlockSumsOp::kBlock);
+  }
+  auto sums = RankedTensorType::get({numBlocks}, builder.getF32Type());
+  Type scalar = op.getNorm().getType();
+  Location loc = op.getLoc();
+  auto launch = [&](func::FuncOp kernel, ValueRange inputs, int64_t flops) {
+    auto launch = rt::LaunchOp::create(
+        builder, loc, kernel.getResultTypes(), kernel.getSymName(), inputs,
+        ValueRange(), DenseI64ArrayAttr(), flops);
+    annotate(launch, op, phase);
+    return launch;
+  };
+
+  func::FuncOp squares = kernels.getKernel(
+      "sums_of_squares_" + std::to_string(numBlocks),
+      builder.getFunctionType(op.getGradients().getTypes(), sums),
+      [&](OpBuilder &body, ValueRange gradients) -> Value {
+        return rt::BlockSumsOp::create(body, loc, sums, gradients,
+                                       /*square=*/true);
+      });
+  func::FuncOp root = kernels.getKernel(
+      "root_of_sum_" + std::to_string(numBlocks),
+      builder.getFunctionType(sums, scalar),
+      [&](OpBuilder &body, ValueRange arguments) {
+        LoopBuilder loops(body, loc);
+        return loops.asShapeOf(buildRootOfSum(loops, arguments[0]), scalar);
+      });
+  auto parts = launch(squares, op.getGradients(), 2 * numElements);
+  auto norm = launch(root, parts.getResults(), numBlocks + 1);
+  op.getNorm().replaceAllUsesWith(norm.getResult(0));
+}
+
+void ScheduleFormer::formLaunch(unsigned index) {
+  const Unit &unit = units[index];
+  Group group(unit.ops);
+  int64_t flops = 0;
+  bool isFused = unit.ops.size() > 1;
+  for (Operation *op : unit.ops) {
+    if (auto cost = dyn_cast<CostModel>(op))
+      flops += cost.getFlops();
+    for (Value operand : op->getOperands()) {
+      Operation *definition = operand.getDefiningOp();
+      if (!definition || !llvm::is_contained(unit.ops, definition))
+        group.inputs.insert(operand);
+    }
+    // An op alone keeps all its results, so that equal ops share a kernel.
+    for (Value result : op->getResults())
+      if (!isFused || llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !llvm::is_contained(unit.ops, user);
+          }))
+        group.outputs.insert(result);
+  }
+  if (group.outputs.empty())
+    return;
+
+  auto putInPlace = [&](Value input, Value output) {
+    if (group.inputs.contains(input) && group.outputs.contains(output) &&
+        isDeadAfter(input, index))
+      group.inPlace.insert({input, output});
+  };
+  for (Operation *op : unit.ops) {
+    if (auto accumulate = dyn_cast<AccumulateOp>(op))
+      putInPlace(accumulate.getSum(), accumulate.getOut());
+    if (auto adamw = dyn_cast<AdamWOp>(op)) {
+      putInPlace(adamw.getParameter(), adamw.getNewParameter());
+      putInPlace(adamw.getMoment1(), adamw.getNewMoment1());
+      putInPlace(adamw.getMoment2(), adamw.getNewMoment2());
+      putInPlace(adamw.getGradient(), unit.ops.back()->getResult(0));
+    }
+  }
+
+  func::FuncOp kernel = kernels.getKernel(group);
+  SmallVector<int64_t> streams = KernelTable::getStreams(unit.ops);
+  bool isMerged = canStartFromSum(unit.ops.front());
+  Operation *origin =
+      isMerged || isa<AdamWOp>(unit.ops.front()) ? unit.ops.front()
+                                                 : unit.ops.back();
+  builder.setInsertionPoint(isMerged ? unit.ops.front() : unit.ops.back());
+  auto launch = rt::LaunchOp::create(
+      builder, origin->getLoc(), kernel.getResultTypes(), kernel.getSymName(),
+      group.inputs.getArrayRef(), ValueRange(),
+      streams.empty() ? DenseI64ArrayAttr()
+                      : builder.getDenseI64ArrayAttr(streams),
+      flops);
+  annotate(launch, origin, unit.phase);
+  for (auto [output, result] :
+       llvm::zip(group.outputs.takeVector(), launch.getResults()))
+    output.replaceAllUsesWith(result);
+}

@@ -1,0 +1,102 @@
+//===- NNToLinalg.cpp - Write out what kernels compute ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NNToLinalg.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Kernels/Passes.h"
+
+namespace reprise::kernels {
+#define GEN_PASS_DEF_CONVERTNNTOLINALG
+#include "reprise/Kernels/Passes.h.inc"
+} // namespace reprise::kernels
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::kernels;
+
+namespace {
+struct ConvertNNToLinalg
+    : public kernels::impl::ConvertNNToLinalgBase<ConvertNNToLinalg> {
+  void runOnOperation() override {
+    if (getOperation()->hasAttr(rt::kKernelAttr) &&
+        !getOperation().isDeclaration() && failed(convertBody()))
+      signalPassFailure();
+  }
+
+  LogicalResult convertBody();
+};
+} // namespace
+
+/// The op whose result `op` adds to a sum, if that can start from the sum.
+static Operation *getAccumulated(Operation *op) {
+  auto accumulate = dyn_cast<nn::AccumulateOp>(op);
+  if (!accumulate || !accumulate.getTerm().hasOneUse())
+    return nullptr;
+  Operation *term = accumulate.getTerm().getDefiningOp();
+  return term && canAccumulate(term) ? term : nullptr;
+}
+
+/// The elementwise ops that begin at `first`, of one shape, without a gap.
+static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
+  SmallVector<Operation *> run;
+  auto getShape = [](Operation *op) {
+    return cast<ShapedType>(op->getResult(0).getType()).getShape();
+  };
+  for (Operation *op : ops) {
+    if (!isElementwise(op) || getShape(op) != getShape(ops.front()))
+      break;
+    run.push_back(op);
+  }
+  return run;
+}
+
+LogicalResult ConvertNNToLinalg::convertBody() {
+  func::FuncOp kernel = getOperation();
+  SmallVector<Operation *> ops, old;
+  DenseMap<Operation *, nn::AccumulateOp> accumulations;
+  for (Operation &op : kernel.getBody().getOps()) {
+    if (!isa_and_present<nn::NNDialect>(op.getDialect()))
+      continue;
+    old.push_back(&op);
+    if (Operation *term = getAccumulated(&op))
+      accumulations[term] = cast<nn::AccumulateOp>(op);
+    else
+      ops.push_back(&op);
+  }
+
+  OpBuilder builder(kernel.getContext());
+  for (ArrayRef<Operation *> rest = ops; !rest.empty();) {
+    Operation *op = rest.front();
+    SmallVector<Operation *> run = getElementwiseRun(rest);
+    rest = rest.drop_front(std::max<size_t>(run.size(), 1));
+    if (!run.empty()) {
+      builder.setInsertionPointAfter(run.back());
+      LoopBuilder loops(builder, op->getLoc());
+      convertElementwise(loops, run);
+      continue;
+    }
+    nn::AccumulateOp accumulate = accumulations.lookup(op);
+    Operation *replaced = accumulate ? accumulate.getOperation() : op;
+    builder.setInsertionPointAfter(replaced);
+    LoopBuilder loops(builder, op->getLoc());
+    FailureOr<LoopBuilder::Values> results =
+        convertRows(loops, op, accumulate ? accumulate.getSum() : Value());
+    if (failed(results))
+      return op->emitOpError("needs a form as loops to be in the kernel @")
+             << kernel.getName() << ", but has none";
+    replaced->replaceAllUsesWith(*results);
+  }
+  for (Operation *op : llvm::reverse(old))
+    op->erase();
+  return success();
+}

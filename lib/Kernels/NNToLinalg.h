@@ -1,0 +1,41 @@
+//===- NNToLinalg.h - Parts of the conversion to linalg ---------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_KERNELS_NNTOLINALG_H
+#define REPRISE_KERNELS_NNTOLINALG_H
+
+#include "LoopBuilder.h"
+#include "reprise/Dialect/NN/NNOps.h"
+
+namespace reprise::kernels {
+
+/// Whether element i of the results depends on element i of the operands that
+/// have the results' shape, and on scalars, alone.
+bool isElementwise(mlir::Operation *op);
+
+/// Builds one loop nest for elementwise `ops` of one shape, each reading what
+/// it likes of those before, and replaces the results.
+void convertElementwise(LoopBuilder &loops,
+                        llvm::ArrayRef<mlir::Operation *> ops);
+
+/// Whether `op` makes its result by adding up, so that an nn.accumulate of it
+/// can start from the old sum.
+bool canAccumulate(mlir::Operation *op);
+
+/// Builds the loops of any other op, and returns what replaces its results;
+/// with `sum`, which canAccumulate(op) allows, the one result is added to that.
+/// Fails, without a diagnostic, for an op that has no loops.
+mlir::FailureOr<LoopBuilder::Values>
+convertRows(LoopBuilder &loops, mlir::Operation *op, mlir::Value sum);
+
+/// The Euclidean norm, of one element, of what `squares` are sums of.
+mlir::Value buildRootOfSum(LoopBuilder &loops, mlir::Value squares);
+
+} // namespace reprise::kernels
+
+#endif // REPRISE_KERNELS_NNTOLINALG_H

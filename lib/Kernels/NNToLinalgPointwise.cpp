@@ -1,0 +1,311 @@
+//===- NNToLinalgPointwise.cpp - Elementwise ops, fused ---------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NNToLinalg.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::kernels;
+using namespace reprise::nn;
+
+static Type getElementType(Value value) {
+  return cast<ShapedType>(value.getType()).getElementType();
+}
+
+static double getDouble(APFloat number) { return number.convertToDouble(); }
+
+bool kernels::isElementwise(Operation *op) {
+  return op->hasTrait<nn::Pointwise>() ||
+         isa<ConstantOp, BroadcastOp, AdamWOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Random numbers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What the random words of one op depend on besides the element.
+struct RandomSource {
+  Value seedLow, seedHigh, step, microBatch, stream;
+};
+
+/// Integer arithmetic in 32 bits.
+class Words {
+public:
+  explicit Words(ImplicitLocOpBuilder &builder) : builder(builder) {}
+
+  Value constant(uint32_t word) {
+    return arith::ConstantOp::create(builder, builder.getI32IntegerAttr(word));
+  }
+  Value add(Value a, Value b) { return arith::AddIOp::create(builder, a, b); }
+  Value xor3(Value a, Value b, Value c) {
+    Value ab = arith::XOrIOp::create(builder, a, b);
+    return arith::XOrIOp::create(builder, ab, c);
+  }
+  /// Low and high half of the product.
+  std::pair<Value, Value> multiply(Value a, Value b) {
+    auto product = arith::MulUIExtendedOp::create(builder, a, b);
+    return {product.getLow(), product.getHigh()};
+  }
+  Value isEqual(Value a, Value b) {
+    return arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, a, b);
+  }
+  Value select(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(builder, condition, yes, no);
+  }
+
+private:
+  ImplicitLocOpBuilder &builder;
+};
+} // namespace
+
+/// Reads the source of an op's random numbers, before the loops.
+static RandomSource buildRandomSource(ImplicitLocOpBuilder &builder, Value rng,
+                                      int64_t stream) {
+  auto word = [&](int64_t index) -> Value {
+    Value at = arith::ConstantIndexOp::create(builder, index);
+    return tensor::ExtractOp::create(builder, rng, at);
+  };
+  RandomSource source;
+  source.seedLow = word(0);
+  source.seedHigh = word(1);
+  source.step = word(2);
+  source.microBatch = word(3);
+  source.stream = rt::StreamOp::create(builder, builder.getI32Type(), stream);
+  return source;
+}
+
+/// The random word of the element of this iteration: reprisePhilox of
+/// reprise/ABI/Philox.h.
+static Value buildRandomWord(ImplicitLocOpBuilder &builder,
+                             const RandomSource &source) {
+  Words words(builder);
+  Type i32 = builder.getI32Type();
+  Value element = linalg::IndexOp::create(builder, 0);
+  Value two = arith::ConstantIndexOp::create(builder, 2);
+  Value block = arith::ShRUIOp::create(builder, element, two);
+  Value low = arith::IndexCastOp::create(builder, i32, element);
+  Value position = arith::AndIOp::create(builder, low, words.constant(3));
+
+  Value c0 = arith::IndexCastOp::create(builder, i32, block);
+  Value c1 = source.stream, c2 = source.step, c3 = source.microBatch;
+  Value k0 = source.seedLow, k1 = source.seedHigh;
+  Value multiplier0 = words.constant(0xD2511F53u);
+  Value multiplier1 = words.constant(0xCD9E8D57u);
+  Value bump0 = words.constant(0x9E3779B9u);
+  Value bump1 = words.constant(0xBB67AE85u);
+  for (int round = 0; round < 10; ++round) {
+    auto [low0, high0] = words.multiply(multiplier0, c0);
+    auto [low1, high1] = words.multiply(multiplier1, c2);
+    c0 = words.xor3(high1, c1, k0);
+    c1 = low1;
+    c2 = words.xor3(high0, c3, k1);
+    c3 = low0;
+    k0 = words.add(k0, bump0);
+    k1 = words.add(k1, bump1);
+  }
+  Value word = c3;
+  word = words.select(words.isEqual(position, words.constant(2)), c2, word);
+  word = words.select(words.isEqual(position, words.constant(1)), c1, word);
+  return words.select(words.isEqual(position, words.constant(0)), c0, word);
+}
+
+static Scalar buildDropout(ImplicitLocOpBuilder &builder, Scalar x, double rate,
+                           const RandomSource &source) {
+  double threshold = std::min(std::round(rate * 0x1p32), 0x1p32 - 1);
+  Value bound = arith::ConstantOp::create(
+      builder, builder.getI32IntegerAttr(static_cast<uint32_t>(threshold)));
+  Value word = buildRandomWord(builder, source);
+  Value keep = arith::CmpIOp::create(builder, arith::CmpIPredicate::uge, word,
+                                     bound);
+  Scalar scaled = x * x.number(1.0 / (1.0 - rate));
+  return scaled.where(keep, x.number(0));
+}
+
+//===----------------------------------------------------------------------===//
+// GELU
+//===----------------------------------------------------------------------===//
+
+static constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
+static constexpr double kCubic = 0.044715;
+static constexpr double kSqrtHalf = 0.70710678118654752440;
+static constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
+
+/// tanh(sqrt(2/pi) (x + 0.044715 x^3)), which the tanh form is built on.
+static Scalar buildGeluTanh(Scalar x) {
+  Scalar square = x * x;
+  Scalar factor = 1.0 + kCubic * square;
+  return tanh(kSqrtTwoOverPi * (x * factor));
+}
+
+/// The probability of a standard normal number below x.
+static Scalar buildNormalCdf(Scalar x) {
+  return 0.5 * (1.0 + erf(kSqrtHalf * x));
+}
+
+static Scalar buildGelu(Scalar x, GeluForm form) {
+  if (form == GeluForm::Erf)
+    return x * buildNormalCdf(x);
+  Scalar half = 0.5 * x;
+  return half * (1.0 + buildGeluTanh(x));
+}
+
+static Scalar buildGeluDerivative(Scalar x, GeluForm form) {
+  Scalar square = x * x;
+  if (form == GeluForm::Erf) {
+    Scalar cdf = buildNormalCdf(x);
+    Scalar density = kInvSqrtTwoPi * exp(-0.5 * square);
+    return cdf + x * density;
+  }
+  // With t = tanh(u): (1 + t) / 2 + x (1 - t^2) u' / 2.
+  Scalar t = buildGeluTanh(x);
+  Scalar slope = kSqrtTwoOverPi * (1.0 + (3 * kCubic) * square);
+  Scalar sech = 1.0 - t * t;
+  Scalar bend = x * slope;
+  Scalar right = 0.5 * (bend * sech);
+  Scalar left = 0.5 * (1.0 + t);
+  return left + right;
+}
+
+//===----------------------------------------------------------------------===//
+// AdamW
+//===----------------------------------------------------------------------===//
+
+static SmallVector<Scalar> buildAdamW(AdamWOp op, ArrayRef<Scalar> operands) {
+  Scalar p = operands[0], g = operands[1], m = operands[2], v = operands[3];
+  Scalar scale = operands[4], lr = operands[5], c1 = operands[6],
+         c2 = operands[7];
+  double beta1 = getDouble(op.getBeta1()), beta2 = getDouble(op.getBeta2());
+  double decay = getDouble(op.getWeightDecay());
+
+  g = g * scale;
+  Scalar oldM = beta1 * m;
+  Scalar newM = oldM + (1.0 - beta1) * g;
+  Scalar oldV = beta2 * v;
+  Scalar newV = oldV + ((1.0 - beta2) * g) * g;
+  Scalar mean = newM / c1;
+  Scalar deviation = sqrt(newV / c2) + getDouble(op.getEps());
+  Scalar ratio = mean / deviation;
+  Scalar decayed = p;
+  if (decay != 0) {
+    Scalar rate = decay * lr;
+    decayed = p - rate * p;
+  }
+  return {decayed - lr * ratio, newM, newV};
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+/// The numbers that `op` makes of those of its operands.
+static SmallVector<Scalar>
+buildElement(ImplicitLocOpBuilder &builder, Operation *op,
+             ArrayRef<Scalar> operands,
+             const DenseMap<Operation *, RandomSource> &sources) {
+  using Results = SmallVector<Scalar>;
+  return TypeSwitch<Operation *, Results>(op)
+      .Case([&](GeluOp gelu) -> Results {
+        return {buildGelu(operands[0], gelu.getForm())};
+      })
+      .Case([&](GeluBackwardOp gelu) -> Results {
+        return {operands[1] *
+                buildGeluDerivative(operands[0], gelu.getForm())};
+      })
+      .Case([&](AddOp) -> Results { return {operands[0] + operands[1]}; })
+      .Case(
+          [&](AccumulateOp) -> Results { return {operands[0] + operands[1]}; })
+      .Case([&](ScaleOp scale) -> Results {
+        return {getDouble(scale.getFactor()) * operands[0]};
+      })
+      .Case([&](DropoutOp dropout) -> Results {
+        return {buildDropout(builder, operands[0], getDouble(dropout.getRate()),
+                             sources.lookup(op))};
+      })
+      .Case([&](CastOp) -> Results { return {operands[0]}; })
+      .Case([&](ConstantOp constant) -> Results {
+        return {Scalar(builder, getDouble(constant.getValue()))};
+      })
+      .Case([&](BroadcastOp broadcast) -> Results {
+        return {getDouble(broadcast.getFactor()) * operands[0]};
+      })
+      .Case([&](AdamWOp adamw) { return buildAdamW(adamw, operands); })
+      .DefaultUnreachable("an elementwise op without a formula");
+}
+
+void kernels::convertElementwise(LoopBuilder &loops,
+                                 ArrayRef<Operation *> ops) {
+  auto shape = cast<ShapedType>(ops.front()->getResult(0).getType());
+  int64_t numElements = shape.getNumElements();
+  DenseSet<Operation *> members(ops.begin(), ops.end());
+
+  // What the loop reads: elements, or scalars; random words come as values.
+  llvm::MapVector<Value, LoopOperand> inputs;
+  DenseMap<Operation *, RandomSource> sources;
+  SmallVector<Value> outputs;
+  SmallVector<Type> elementTypes;
+  for (Operation *op : ops) {
+    auto dropout = dyn_cast<DropoutOp>(op);
+    if (dropout)
+      sources[op] = buildRandomSource(loops.getBuilder(), dropout.getRng(),
+                                      dropout.getStream());
+    for (Value operand : op->getOperands()) {
+      Operation *definition = operand.getDefiningOp();
+      if ((dropout && operand == dropout.getRng()) ||
+          members.contains(definition) || inputs.count(operand))
+        continue;
+      auto type = cast<ShapedType>(operand.getType());
+      bool isScalar = type.getRank() == 0 && shape.getRank() != 0;
+      inputs[operand] = isScalar
+                            ? LoopOperand{operand, Access::Scalar}
+                            : LoopOperand{loops.asVector(operand)};
+    }
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !members.contains(user);
+          })) {
+        outputs.push_back(result);
+        elementTypes.push_back(getElementType(result));
+      }
+  }
+  SmallVector<LoopOperand> operands;
+  for (auto &[value, operand] : inputs)
+    operands.push_back(operand);
+
+  LoopBuilder::Values results = loops.map(
+      {numElements}, operands, elementTypes,
+      [&](ImplicitLocOpBuilder &builder, ArrayRef<Scalar> elements) {
+        DenseMap<Value, Value> numbers;
+        for (auto [entry, element] : llvm::zip(inputs, elements))
+          numbers[entry.first] = element.get();
+        for (Operation *op : ops) {
+          SmallVector<Scalar> arguments;
+          for (Value operand : op->getOperands())
+            arguments.emplace_back(builder, numbers.lookup(operand));
+          for (auto [result, number] :
+               llvm::zip(op->getResults(),
+                         buildElement(builder, op, arguments, sources)))
+            numbers[result] =
+                number.roundedTo(getElementType(result)).get();
+        }
+        SmallVector<Scalar> stored;
+        for (Value output : outputs)
+          stored.emplace_back(builder, numbers.lookup(output));
+        return stored;
+      });
+  for (auto [output, result] : llvm::zip(outputs, results))
+    output.replaceAllUsesWith(loops.asShapeOf(result, output.getType()));
+}

@@ -1,0 +1,433 @@
+//===- NNToLinalgRows.cpp - Ops on rows and columns -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NNToLinalg.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <limits>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::kernels;
+using namespace reprise::nn;
+
+using Values = LoopBuilder::Values;
+using Scalars = ArrayRef<Scalar>;
+using Results = SmallVector<Scalar>;
+
+static ArrayRef<int64_t> getShape(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
+static Type getElementType(Value value) {
+  return cast<ShapedType>(value.getType()).getElementType();
+}
+
+/// The sum of a term over each row of `inputs`, [rows].
+static Value sumRows(LoopBuilder &loops, ArrayRef<LoopOperand> inputs,
+                     int64_t rows, function_ref<Scalar(Scalars)> term) {
+  return loops.reduceRows(
+      inputs, loops.filled({rows}, 0),
+      [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        return {s.back() + term(s)};
+      });
+}
+
+/// The greatest element of each row of `matrix`, [rows].
+static Value maxRows(LoopBuilder &loops, Value matrix,
+                     function_ref<Scalar(ImplicitLocOpBuilder &, Scalar)> get) {
+  return loops.reduceRows(
+      {{matrix}},
+      loops.filled({getShape(matrix)[0]},
+                   -std::numeric_limits<double>::infinity()),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        return {max(s[1], get(builder, s[0]))};
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Layer normalisation
+//===----------------------------------------------------------------------===//
+
+static Values convert(LoopBuilder &loops, LayerNormOp op) {
+  Value x = loops.asMatrix(op.getInput());
+  int64_t rows = getShape(x)[0], cols = getShape(x)[1];
+  Type f32 = loops.getBuilder().getF32Type();
+
+  Value sum =
+      sumRows(loops, {{x}}, rows, [](Scalars s) { return s[0]; });
+  Value mean =
+      loops.map({rows}, {{sum}}, f32,
+                [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                  return {s[0] / double(cols)};
+                })[0];
+  Value squares =
+      sumRows(loops, {{x}, {mean, Access::Row}}, rows, [](Scalars s) {
+        Scalar centred = s[0] - s[1];
+        return centred * centred;
+      });
+  double eps = op.getEps().convertToDouble();
+  Value rstd =
+      loops.map({rows}, {{squares}}, f32,
+                [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                  Scalar variance = s[0] / double(cols);
+                  return {1.0 / sqrt(variance + eps)};
+                })[0];
+  Value out = loops.map(
+      {rows, cols},
+      {{x},
+       {mean, Access::Row},
+       {rstd, Access::Row},
+       {op.getGain(), Access::Column},
+       {op.getBias(), Access::Column}},
+      getElementType(op.getOut()),
+      [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        Scalar normal = (s[0] - s[1]) * s[2];
+        return {normal * s[3] + s[4]};
+      })[0];
+  return {out, mean, rstd};
+}
+
+static Values convert(LoopBuilder &loops, LayerNormBackwardOp op) {
+  Value x = loops.asMatrix(op.getInput()), dout = loops.asMatrix(op.getDout());
+  int64_t rows = getShape(x)[0], cols = getShape(x)[1];
+  SmallVector<LoopOperand> inputs = {
+      {x},
+      {dout},
+      {op.getGain(), Access::Column},
+      {loops.asVector(op.getMean()), Access::Row},
+      {loops.asVector(op.getRstd()), Access::Row}};
+  auto getGradient = [](Scalars s) { return s[1] * s[2]; };
+  auto getNormal = [](Scalars s) { return (s[0] - s[3]) * s[4]; };
+
+  Value sum = sumRows(loops, {inputs[1], inputs[2]}, rows,
+                      [](Scalars s) { return s[0] * s[1]; });
+  Value dot = sumRows(loops, inputs, rows, [&](Scalars s) {
+    Scalar gradient = getGradient(s);
+    return gradient * getNormal(s);
+  });
+  inputs.push_back({sum, Access::Row});
+  inputs.push_back({dot, Access::Row});
+  return loops.map({rows, cols}, inputs, getElementType(op.getDinput()),
+                   [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     Scalar normal = getNormal(s);
+                     Scalar gradient = getGradient(s);
+                     Scalar meanDot = s[6] / double(cols);
+                     Scalar rest = gradient - s[5] / double(cols);
+                     return {s[4] * (rest - normal * meanDot)};
+                   });
+}
+
+//===----------------------------------------------------------------------===//
+// Softmax and cross-entropy
+//===----------------------------------------------------------------------===//
+
+/// Whether the position of this iteration's column is that of its row or one
+/// before, where every `length` rows count positions from zero.
+static Value isVisible(ImplicitLocOpBuilder &builder, int64_t length) {
+  Value row = linalg::IndexOp::create(builder, 0);
+  Value col = linalg::IndexOp::create(builder, 1);
+  Value period = arith::ConstantIndexOp::create(builder, length);
+  Value position = arith::RemUIOp::create(builder, row, period);
+  return arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, col,
+                               position);
+}
+
+static Values convert(LoopBuilder &loops, SoftmaxOp op) {
+  Value x = loops.asMatrix(op.getInput());
+  int64_t rows = getShape(x)[0], cols = getShape(x)[1];
+  int64_t length = getShape(op.getInput()).drop_back().back();
+
+  Value highest =
+      maxRows(loops, x, [&](ImplicitLocOpBuilder &builder, Scalar s) {
+        double lowest = -std::numeric_limits<double>::infinity();
+        return s.where(isVisible(builder, length), s.number(lowest));
+      });
+  // exp(x - max), or 0 for a position that comes later.
+  auto getWeight = [&](ImplicitLocOpBuilder &builder, Scalars s) {
+    Scalar weight = exp(s[0] - s[1]);
+    return weight.where(isVisible(builder, length), s[0].number(0));
+  };
+  Value sum = loops.reduceRows(
+      {{x}, {highest, Access::Row}}, loops.filled({rows}, 0),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        return {s.back() + getWeight(builder, s)};
+      });
+  return loops.map({rows, cols},
+                   {{x}, {highest, Access::Row}, {sum, Access::Row}},
+                   getElementType(op.getOut()),
+                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     return {getWeight(builder, s) / s[2]};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, SoftmaxBackwardOp op) {
+  Value p = loops.asMatrix(op.getProbs()), dout = loops.asMatrix(op.getDout());
+  int64_t rows = getShape(p)[0], cols = getShape(p)[1];
+  Value dot = sumRows(loops, {{p}, {dout}}, rows,
+                      [](Scalars s) { return s[0] * s[1]; });
+  return loops.map({rows, cols}, {{p}, {dout}, {dot, Access::Row}},
+                   getElementType(op.getDinput()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {s[0] * (s[1] - s[2])};
+                   });
+}
+
+/// Whether this iteration's column is the one that `target`, an i32, names.
+static Value isTarget(ImplicitLocOpBuilder &builder, Scalar target) {
+  Value index = linalg::IndexOp::create(builder, 1);
+  Value col =
+      arith::IndexCastOp::create(builder, builder.getI32Type(), index);
+  return arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, col,
+                               target.get());
+}
+
+static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
+  Value x = loops.asMatrix(op.getLogits());
+  int64_t rows = getShape(x)[0];
+  Type f32 = loops.getBuilder().getF32Type();
+  Value targets = loops.asVector(op.getTargets());
+
+  Value highest = maxRows(
+      loops, x, [](ImplicitLocOpBuilder &, Scalar s) { return s; });
+  Value sum = sumRows(loops, {{x}, {highest, Access::Row}}, rows,
+                      [](Scalars s) { return exp(s[0] - s[1]); });
+  Value picked = loops.reduceRows(
+      {{x}, {targets, Access::Row}}, loops.filled({rows}, 0),
+      [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        return {s[2] + s[0].where(isTarget(builder, s[1]), s[0].number(0))};
+      });
+  Values results = loops.map({rows}, {{highest}, {sum}, {picked}}, {f32, f32},
+                             [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                               Scalar lse = s[0] + log(s[1]);
+                               return {lse - s[2], lse};
+                             });
+  return results;
+}
+
+static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
+  Value x = loops.asMatrix(op.getLogits());
+  return loops.map(
+      getShape(x),
+      {{x},
+       {loops.asVector(op.getTargets()), Access::Row},
+       {loops.asVector(op.getLse()), Access::Row},
+       {loops.asVector(op.getDlosses()), Access::Row}},
+      getElementType(op.getDlogits()),
+      [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        Scalar probability = exp(s[0] - s[2]);
+        Scalar one = s[0].number(1);
+        Scalar wanted = one.where(isTarget(builder, s[1]), s[0].number(0));
+        return {(probability - wanted) * s[3]};
+      });
+}
+
+static Values convert(LoopBuilder &loops, MeanOp op) {
+  Value all = loops.asVector(op.getInput());
+  int64_t count = getShape(all)[0];
+  auto row = RankedTensorType::get({1, count}, getElementType(all));
+  Value sum = sumRows(loops, {{loops.asShapeOf(all, row)}}, 1,
+                      [](Scalars s) { return s[0]; });
+  return loops.map({1}, {{sum}}, loops.getBuilder().getF32Type(),
+                   [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {s[0] / double(count)};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, ClipScaleOp op) {
+  double bound = op.getMaxNorm().convertToDouble();
+  return loops.map({1}, {{loops.asVector(op.getNorm())}},
+                   loops.getBuilder().getF32Type(),
+                   [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     Scalar ratio = bound / (s[0] + 1e-6);
+                     return {min(ratio, s[0].number(1))};
+                   });
+}
+
+Value kernels::buildRootOfSum(LoopBuilder &loops, Value squares) {
+  auto row = RankedTensorType::get({1, getShape(squares)[0]},
+                                   getElementType(squares));
+  Value sum = sumRows(loops, {{loops.asShapeOf(squares, row)}}, 1,
+                      [](Scalars s) { return s[0]; });
+  return loops.map({1}, {{sum}}, loops.getBuilder().getF32Type(),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {sqrt(s[0])};
+                   })[0];
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+/// `table[row, column of this iteration]`.
+static Scalar gather(ImplicitLocOpBuilder &builder, Value table, Value row) {
+  Value col = linalg::IndexOp::create(builder, 1);
+  Scalar element(builder,
+                 tensor::ExtractOp::create(builder, table, ValueRange{row, col}));
+  return element.loaded();
+}
+
+static Values convert(LoopBuilder &loops, EmbeddingOp op) {
+  Value ids = loops.asVector(op.getIds());
+  int64_t rows = getShape(ids)[0], cols = getShape(op.getTable())[1];
+  return loops.map({rows, cols}, {{ids, Access::Row}},
+                   getElementType(op.getOut()),
+                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     Value row = arith::IndexCastOp::create(
+                         builder, builder.getIndexType(), s[0].get());
+                     return {gather(builder, op.getTable(), row)};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, AddPositionsOp op) {
+  Value x = loops.asMatrix(op.getInput());
+  int64_t length = getShape(op.getInput()).drop_back().back();
+  return loops.map(getShape(x), {{x}}, getElementType(op.getOut()),
+                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     Value row = linalg::IndexOp::create(builder, 0);
+                     Value period =
+                         arith::ConstantIndexOp::create(builder, length);
+                     Value position =
+                         arith::RemUIOp::create(builder, row, period);
+                     return {s[0] + gather(builder, op.getTable(), position)};
+                   });
+}
+
+/// The gradient of a table of positions is a loop over its elements, in which
+/// the terms of the batch stand one after another: there are few.
+static Values convert(LoopBuilder &loops, PositionsBackwardOp op, Value sum) {
+  Value dout = loops.asMatrix(op.getDout());
+  ArrayRef<int64_t> table = getShape(op.getDtable());
+  int64_t length = getShape(op.getDout()).drop_back().back();
+  int64_t batch = getShape(dout)[0] / length;
+  SmallVector<LoopOperand> inputs;
+  if (sum)
+    inputs.push_back({sum});
+  return loops.map(
+      table, inputs, getElementType(op.getDtable()),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        auto constant = [&](int64_t value) -> Value {
+          return arith::ConstantIndexOp::create(builder, value);
+        };
+        Scalar old = sum ? s[0] : Scalar(builder, 0.0);
+        Scalar total = old;
+        // Rows beyond the sequence read its last one, and drop it.
+        Value row = linalg::IndexOp::create(builder, 0);
+        Value last = constant(length - 1);
+        Value position = arith::MinUIOp::create(builder, row, last);
+        for (int64_t b = 0; b < batch; ++b) {
+          Value start = constant(b * length);
+          Value at = arith::AddIOp::create(builder, position, start);
+          total = total + gather(builder, dout, at);
+        }
+        Value isUsed = arith::CmpIOp::create(
+            builder, arith::CmpIPredicate::ule, row, last);
+        return {total.where(isUsed, old)};
+      });
+}
+
+static Values convert(LoopBuilder &loops, EmbeddingBackwardOp op, Value sum) {
+  ImplicitLocOpBuilder &builder = loops.getBuilder();
+  if (!sum)
+    sum = loops.filled(getShape(op.getDtable()), 0);
+  return {rt::ScatterAddOp::create(builder, sum.getType(), sum, op.getIds(),
+                                   op.getDout())};
+}
+
+//===----------------------------------------------------------------------===//
+// Column reductions
+//===----------------------------------------------------------------------===//
+
+static Values convert(LoopBuilder &loops, SumRowsOp op, Value sum) {
+  Value x = loops.asMatrix(op.getInput());
+  if (!sum)
+    sum = loops.filled(getShape(op.getOut()), 0);
+  return {loops.reduceColumns({{x}}, sum,
+                              [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                                return {s[1] + s[0]};
+                              })};
+}
+
+static Values convert(LoopBuilder &loops, LayerNormBackwardGainOp op,
+                      Value sum) {
+  if (!sum)
+    sum = loops.filled(getShape(op.getDgain()), 0);
+  return {loops.reduceColumns(
+      {{loops.asMatrix(op.getInput())},
+       {loops.asVector(op.getMean()), Access::Row},
+       {loops.asVector(op.getRstd()), Access::Row},
+       {loops.asMatrix(op.getDout())}},
+      sum, [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        Scalar normal = (s[0] - s[1]) * s[2];
+        return {s[4] + s[3] * normal};
+      })};
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+template <typename Target, typename Op>
+static Values renamed(LoopBuilder &loops, Op op) {
+  return Target::create(loops.getBuilder(), op->getResultTypes(),
+                        op->getOperands(), op->getAttrs())
+      ->getResults();
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+/// What was added up in f32, rounded to the element type of its op's result.
+static Value rounded(LoopBuilder &loops, Value value, Type elementType) {
+  if (getElementType(value) == elementType)
+    return value;
+  Value all = loops.asVector(value);
+  Value stored = loops.map(getShape(all), {{all}}, elementType,
+                           [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                             return {s[0]};
+                           })[0];
+  return loops.asShapeOf(stored, value.getType());
+}
+
+bool kernels::canAccumulate(Operation *op) {
+  return isa<SumRowsOp, LayerNormBackwardGainOp, PositionsBackwardOp,
+             EmbeddingBackwardOp>(op);
+}
+
+FailureOr<Values> kernels::convertRows(LoopBuilder &loops, Operation *op,
+                                       Value sum) {
+  auto plain = [&](auto typed) -> FailureOr<Values> {
+    return convert(loops, typed);
+  };
+  auto adding = [&](auto typed) -> FailureOr<Values> {
+    return convert(loops, typed, sum);
+  };
+  FailureOr<Values> results =
+      TypeSwitch<Operation *, FailureOr<Values>>(op)
+          .Case<LayerNormOp, LayerNormBackwardOp, SoftmaxOp, SoftmaxBackwardOp,
+                CrossEntropyOp, CrossEntropyBackwardOp, MeanOp, ClipScaleOp,
+                EmbeddingOp, AddPositionsOp>(plain)
+          .Case<SumRowsOp, LayerNormBackwardGainOp, PositionsBackwardOp,
+                EmbeddingBackwardOp>(adding)
+          .Case([&](AttentionOp attention) -> FailureOr<Values> {
+            return renamed<rt::AttentionOp>(loops, attention);
+          })
+          .Case([&](AttentionBackwardOp attention) -> FailureOr<Values> {
+            return renamed<rt::AttentionBackwardOp>(loops, attention);
+          })
+          .Default([](Operation *) -> FailureOr<Values> { return failure(); });
+  if (succeeded(results))
+    for (auto [value, result] : llvm::zip(*results, op->getResults()))
+      value = loops.asShapeOf(rounded(loops, value, getElementType(result)),
+                              result.getType());
+  return results;
+}

@@ -1,0 +1,139 @@
+//===- Products.cpp - Matrix products of nn as rt.gemm ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Products.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+
+namespace {
+/// A product of two matrices of a buffer each, as rt.gemm describes it.
+struct Product {
+  Value a, b, bias;
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+  bool transposeA = false, transposeB = false;
+  float alpha = 1;
+  SmallVector<int64_t, 2> batch, strideA, strideB, strideC;
+};
+} // namespace
+
+static ArrayRef<int64_t> getShape(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
+/// Rows of a value seen as a matrix with its last dimension as columns.
+static int64_t getRows(Value value) {
+  auto type = cast<ShapedType>(value.getType());
+  return type.getNumElements() / type.getShape().back();
+}
+
+static int64_t getCols(Value value) { return getShape(value).back(); }
+
+/// out[r,n] = sum over k of input[r,k] W[k,n].
+static Product describe(LinearOp op) {
+  Product p;
+  p.a = op.getInput(), p.b = op.getWeight(), p.bias = op.getBias();
+  p.m = getRows(p.a), p.k = getCols(p.a), p.n = getCols(op.getOut());
+  p.transposeB = op.getLayout() == WeightLayout::OutIn;
+  p.lda = p.k, p.ldb = getCols(p.b), p.ldc = p.n;
+  return p;
+}
+
+/// dinput[r,k] = sum over n of dout[r,n] W[k,n].
+static Product describe(LinearBackwardInputOp op) {
+  Product p;
+  p.a = op.getDout(), p.b = op.getWeight();
+  p.m = getRows(p.a), p.k = getCols(p.a), p.n = getCols(op.getDinput());
+  p.transposeB = op.getLayout() == WeightLayout::InOut;
+  p.lda = p.k, p.ldb = getCols(p.b), p.ldc = p.n;
+  return p;
+}
+
+/// dW[k,n] = sum over rows of input[r,k] dout[r,n], or its transpose.
+static Product describe(LinearBackwardWeightOp op) {
+  Product p;
+  p.a = op.getInput(), p.b = op.getDout();
+  if (op.getLayout() == WeightLayout::OutIn)
+    std::swap(p.a, p.b);
+  p.m = getCols(p.a), p.n = getCols(p.b), p.k = getRows(p.a);
+  p.transposeA = true;
+  p.lda = p.m, p.ldb = p.n, p.ldc = p.n;
+  return p;
+}
+
+/// A product for each entry of the batch and each head. What is [B, T, H*D]
+/// has the head's D columns in rows of H*D; what is [B, H, T, T] has whole
+/// matrices.
+static Product describeHeads(Value scores, Value rows, int64_t heads) {
+  Product p;
+  int64_t batch = getShape(rows)[0], width = getCols(rows);
+  int64_t length = getShape(rows)[1], keys = getCols(scores);
+  int64_t queries = getShape(scores)[2];
+  p.batch = {batch, heads};
+  p.strideA = p.strideB = p.strideC = {length * width, width / heads};
+  p.lda = p.ldb = p.ldc = width;
+  p.m = queries, p.n = keys, p.k = width / heads;
+  return p;
+}
+
+/// out[b,h,i,j] = scale * sum over d of lhs[b,i,h,d] rhs[b,j,h,d].
+static Product describe(ScoresOp op) {
+  Product p = describeHeads(op.getOut(), op.getLhs(), op.getHeads());
+  p.a = op.getLhs(), p.b = op.getRhs();
+  p.transposeB = true;
+  p.ldc = p.n;
+  p.strideC = {p.batch[1] * p.m * p.n, p.m * p.n};
+  p.alpha = op.getScale().convertToFloat();
+  return p;
+}
+
+/// out[b,i,h,d] = scale * sum over j of P[b,h,i,j] rows[b,j,h,d].
+static Product describe(ContextOp op) {
+  Product p = describeHeads(op.getProbs(), op.getRows(), op.getHeads());
+  p.a = op.getProbs(), p.b = op.getRows();
+  int64_t queries = p.m, keys = p.n, width = p.k;
+  p.lda = keys;
+  p.strideA = {p.batch[1] * queries * keys, queries * keys};
+  p.transposeA = op.getTransposed();
+  p.m = p.transposeA ? keys : queries;
+  p.k = p.transposeA ? queries : keys;
+  p.n = width;
+  p.alpha = op.getScale().convertToFloat();
+  return p;
+}
+
+bool kernels::isProduct(Operation *op) {
+  return isa<LinearOp, LinearBackwardInputOp, LinearBackwardWeightOp, ScoresOp,
+             ContextOp>(op);
+}
+
+rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op,
+                                Value addend) {
+  auto p = TypeSwitch<Operation *, Product>(op)
+               .Case<LinearOp, LinearBackwardInputOp, LinearBackwardWeightOp,
+                     ScoresOp, ContextOp>(
+                   [](auto product) { return describe(product); })
+               .DefaultUnreachable("not a product");
+  auto strides = [&](ArrayRef<int64_t> values) {
+    return p.batch.empty() ? DenseI64ArrayAttr()
+                           : builder.getDenseI64ArrayAttr(values);
+  };
+  auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
+  auto flag = [&](bool set) { return set ? builder.getUnitAttr() : UnitAttr(); };
+  return rt::GemmOp::create(
+      builder, op->getLoc(), op->getResult(0).getType(), p.a, p.b, p.bias,
+      addend, /*output=*/Value(), /*workspace=*/Value(), number(p.m),
+      number(p.n), number(p.k), number(p.lda), number(p.ldb), number(p.ldc),
+      strides(p.batch), strides(p.strideA), strides(p.strideB),
+      strides(p.strideC), builder.getF32FloatAttr(p.alpha), flag(p.transposeA),
+      flag(p.transposeB), /*accumulate=*/UnitAttr());
+}

@@ -1,0 +1,26 @@
+//===- Products.h - Matrix products of nn as rt.gemm ------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_KERNELS_PRODUCTS_H
+#define REPRISE_KERNELS_PRODUCTS_H
+
+#include "reprise/Dialect/RT/RTOps.h"
+
+namespace reprise::kernels {
+
+/// Whether `op` is a matrix product that formProduct knows.
+bool isProduct(mlir::Operation *op);
+
+/// Builds the product that `op` is; with `addend`, of its result's type, added
+/// to that.
+rt::GemmOp formProduct(mlir::OpBuilder &builder, mlir::Operation *op,
+                       mlir::Value addend);
+
+} // namespace reprise::kernels
+
+#endif // REPRISE_KERNELS_PRODUCTS_H
