@@ -316,9 +316,9 @@ void Log::end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
     printf("}\n");
   } else {
     double flops = (model.modelFlops + model.replayFlops) * double(stepsDone);
-    printf("done: %" PRId64 " step%s in %s, %.1f GFLOP/s; memory high-water "
-           "%s bytes of ",
-           stepsDone, stepsDone == 1 ? "" : "s", duration(seconds).chars,
+    printf("done: %" PRId64 " step%s in %.1f s, %.1f GFLOP/s; memory "
+           "high-water %s bytes of ",
+           stepsDone, stepsDone == 1 ? "" : "s", seconds,
            flops * 1e-9 / std::max(seconds, 1e-9),
            grouped(highWaterBytes).chars);
     printf("%s planned", grouped(model.arenaBytes).chars);

@@ -18,6 +18,7 @@
 #include <limits>
 #include <regex>
 #include <string>
+#include <unistd.h>
 
 using namespace reprise::runtime::test;
 
@@ -81,8 +82,11 @@ protected:
     return run(args, toy.model);
   }
 
-  const std::string data = testing::TempDir() + "reprise-training.txt";
-  const std::string dump = testing::TempDir() + "reprise-training.safetensors";
+  /// Tests may run side by side, each in a process of its own.
+  const std::string stem =
+      testing::TempDir() + "reprise-training-" + std::to_string(getpid());
+  const std::string data = stem + ".txt";
+  const std::string dump = stem + ".safetensors";
   ToyModel toy;
 };
 
@@ -177,6 +181,10 @@ TEST_F(Training, DumpIsASafetensorsFileOfTheLastStep) {
     memcpy(&token, targets + 4 * i, 4);
     ASSERT_EQ(token, text[size_t(i) + 1]);
   }
+  int32_t rng[8];
+  memcpy(rng, bytesOf("rng"), sizeof(rng));
+  const int32_t expectedRng[] = {7, 5, 0, 0, 7, 5, 0, 1};
+  EXPECT_EQ(0, memcmp(rng, expectedRng, sizeof(rng)));
   float value;
   memcpy(&value, bytesOf("lr"), 4);
   EXPECT_EQ(value, 0.05f);
