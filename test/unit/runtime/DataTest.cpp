@@ -22,8 +22,8 @@ namespace {
 class TextFile {
 public:
   explicit TextFile(const std::string &text)
-      : path(testing::TempDir() + "reprise-data-" + std::to_string(counter++) +
-             ".txt") {
+      : path(testing::TempDir() + "reprise-data-" + std::to_string(getpid()) +
+             "-" + std::to_string(counter++) + ".txt") {
     std::ofstream(path, std::ios::binary) << text;
   }
   ~TextFile() { remove(path.c_str()); }
