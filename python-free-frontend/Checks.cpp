@@ -214,10 +214,11 @@ void Checker::checkRecompute() {
             "has no effect without recompute_granularity selective");
   if (isSelective && train.attention == "flash" &&
       is_contained(*recompute.modules, "core_attn"))
-    warning(firstGiven({"recompute_modules", "recompute_granularity",
-                        "recompute_activations"}),
-            "core_attn with attention flash frees only 4 bytes for each head "
-            "and token, and costs the attention once more");
+    warning(
+        firstGiven({"recompute_modules", "recompute_granularity",
+                    "recompute_activations"}),
+        "with core_attn and attention flash frees only 4 bytes for each head "
+        "and token, and costs the attention once more");
 }
 
 void reprise::frontend::checkDescription(Description &description,

@@ -113,7 +113,7 @@ void DescriptionReader::Impl::readConfig(StringRef path,
   if (sys::fs::is_directory(file))
     sys::path::append(file, "config.json");
   const MemoryBuffer *buffer =
-      openText(file, config->value.origin, diagnostics);
+      openText(file, Syntax::JSON, config->value.origin, diagnostics);
   if (!buffer)
     return;
   std::vector<Entry> members;
@@ -144,12 +144,11 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   Diagnostics diagnostics(sources);
   origins.clear();
   sections.clear();
-  const MemoryBuffer *file = openText(path, {}, diagnostics);
+  const MemoryBuffer *file = openText(path, Syntax::YAML, {}, diagnostics);
   if (!file)
     return failure();
   std::vector<Entry> entries;
-  readYAML(*file, entries, sections, diagnostics);
-  if (diagnostics.hasFailed())
+  if (failed(readYAML(*file, entries, sections, diagnostics)))
     return failure();
   entries.insert(entries.end(), options.begin(), options.end());
 

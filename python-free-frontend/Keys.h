@@ -18,6 +18,7 @@
 
 #include "python-free-frontend/Description.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <variant>
@@ -69,6 +70,12 @@ struct Key {
 llvm::ArrayRef<Key> allKeys();
 llvm::ArrayRef<llvm::StringRef> allSections();
 
+/// "a number above 0", "one of flash, unfused".
+std::string describeType(const Key &key);
+
+/// The words of `a|b`.
+llvm::SmallVector<llvm::StringRef> splitWords(llvm::StringRef words);
+
 /// By name or alias; null if there is none. With an empty `section`, in any.
 const Key *findKey(llvm::StringRef name, llvm::StringRef section = "");
 
@@ -100,6 +107,9 @@ struct Entry {
   Value value;
 };
 
+/// `'x'`, `a list`.
+std::string describe(const Value &value);
+
 /// Prints through the source manager, and remembers whether there was an error.
 class Diagnostics {
 public:
@@ -116,8 +126,6 @@ public:
   void error(const Key &key, Origin origin, const llvm::Twine &message);
   void warning(const Key &key, Origin origin, const llvm::Twine &message);
 
-  /// A parser has printed an error itself.
-  void noteError() { failed = true; }
   bool hasFailed() const { return failed; }
   llvm::SourceMgr &getSources() { return sources; }
 
@@ -141,9 +149,11 @@ void assign(const Key &key, const Value &value, Description &description,
 using Origins = llvm::StringMap<Origin>;
 
 /// The sections and keys of a YAML file. Locations of sections go to
-/// `sections`.
-void readYAML(llvm::MemoryBufferRef buffer, std::vector<Entry> &entries,
-              Origins &sections, Diagnostics &diagnostics);
+/// `sections`. Fails if it is not YAML; what else is wrong goes to
+/// `diagnostics` alone.
+llvm::LogicalResult readYAML(llvm::MemoryBufferRef buffer,
+                             std::vector<Entry> &entries, Origins &sections,
+                             Diagnostics &diagnostics);
 
 /// The keys of a Hugging Face `config.json`; names of those that mean nothing
 /// here go to `ignored`.
@@ -151,10 +161,13 @@ void readHuggingFace(llvm::MemoryBufferRef buffer, std::vector<Entry> &entries,
                      std::vector<std::string> &ignored,
                      Diagnostics &diagnostics);
 
+enum class Syntax { YAML, JSON };
+
 /// Opens a file, and checks what parsers are sensitive to: size, UTF-8, control
-/// characters, depth. Null, with a diagnostic at `origin`, if it cannot.
-const llvm::MemoryBuffer *openText(llvm::StringRef path, Origin origin,
-                                   Diagnostics &diagnostics);
+/// characters, depth; in YAML also tabs and the length of lines. Null, with a
+/// diagnostic, at `origin` if the file cannot be opened.
+const llvm::MemoryBuffer *openText(llvm::StringRef path, Syntax syntax,
+                                   Origin origin, Diagnostics &diagnostics);
 
 /// What concerns more than one key. Resolves what is left in `recompute`.
 void checkDescription(Description &description, const Origins &origins,

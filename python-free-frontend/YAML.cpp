@@ -8,106 +8,13 @@
 
 #include "python-free-frontend/Keys.h"
 
-#include "llvm/ADT/StringSet.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/YAMLParser.h"
 
 using namespace llvm;
 using namespace reprise::frontend;
-
-//===----------------------------------------------------------------------===//
-// Text that a parser may see
-//===----------------------------------------------------------------------===//
-
-// The parsers of YAML and JSON recurse with the depth of their input; these
-// limits keep them far from the end of the stack, and no description near them.
-static constexpr uint64_t kMaxFileBytes = 1 << 20;
-static constexpr size_t kMaxLineBytes = 4096;
-static constexpr int kMaxDepth = 32;
-
-/// Brackets count wherever they are, in comments too.
-static void checkText(StringRef text, Diagnostics &diagnostics) {
-  auto refuse = [&](const char *at, const Twine &message) {
-    diagnostics.error({SMLoc::getFromPointer(at)}, message);
-  };
-  size_t offset;
-  if (!json::isUTF8(text, &offset))
-    return refuse(text.data() + std::min(offset, text.size() - 1),
-                  "needs UTF-8 text, but got other bytes");
-  const char *line = text.begin();
-  bool indenting = true;
-  int depth = 0;
-  for (const char &c : text) {
-    if (c == '\n') {
-      line = &c + 1;
-      indenting = true;
-      continue;
-    }
-    if (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\r')
-      return refuse(&c, "needs text, but got a control character with code " +
-                            Twine(static_cast<int>(c)));
-    if (c == '\t' && indenting)
-      return refuse(&c, "needs spaces for indentation, but got a tab");
-    indenting &= c == ' ';
-    if (&c - line >= static_cast<ptrdiff_t>(kMaxLineBytes))
-      return refuse(&c, "needs lines of at most " + Twine(kMaxLineBytes) +
-                            " bytes");
-    if (c == '[' || c == '{')
-      ++depth;
-    if ((c == ']' || c == '}') && depth > 0)
-      --depth;
-    if (depth > kMaxDepth)
-      return refuse(&c, "brackets are nested more than " + Twine(kMaxDepth) +
-                            " deep");
-  }
-}
-
-const MemoryBuffer *reprise::frontend::openText(StringRef path, Origin origin,
-                                                Diagnostics &diagnostics) {
-  auto refuse = [&](const Twine &reason) {
-    diagnostics.error(origin, "cannot read '" + path + "': " + reason);
-    return nullptr;
-  };
-  if (path != "-") {
-    sys::fs::file_status status;
-    if (std::error_code error = sys::fs::status(path, status))
-      return refuse(error.message());
-    if (sys::fs::is_directory(status))
-      return refuse("it is a directory");
-    if (status.type() == sys::fs::file_type::character_file ||
-        status.type() == sys::fs::file_type::block_file)
-      return refuse("it is a device");
-    if (status.getSize() > kMaxFileBytes)
-      return refuse("it has " + Twine(status.getSize()) +
-                    " bytes, more than the " + Twine(kMaxFileBytes) +
-                    " that a description may have");
-  }
-  ErrorOr<std::unique_ptr<MemoryBuffer>> file =
-      MemoryBuffer::getFileOrSTDIN(path);
-  if (!file)
-    return refuse(file.getError().message());
-  if ((*file)->getBufferSize() > kMaxFileBytes)
-    return refuse("it has more than " + Twine(kMaxFileBytes) + " bytes");
-
-  SourceMgr &sources = diagnostics.getSources();
-  unsigned id = sources.AddNewSourceBuffer(std::move(*file), SMLoc());
-  const MemoryBuffer *buffer = sources.getMemoryBuffer(id);
-  StringRef text = buffer->getBuffer();
-  bool failedBefore = diagnostics.hasFailed();
-  if (text.trim().empty())
-    diagnostics.error({SMLoc::getFromPointer(text.begin())},
-                      "the file is empty");
-  else
-    checkText(text, diagnostics);
-  return diagnostics.hasFailed() && !failedBefore ? nullptr : buffer;
-}
-
-//===----------------------------------------------------------------------===//
-// YAML
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Walks the one document: sections, in each section keys, values that are
@@ -156,6 +63,10 @@ YAMLReader::readName(yaml::KeyValueNode &pair, StringRef what, Origin &origin) {
     return std::nullopt;
   }
   origin.location = key->getSourceRange().Start;
+  if (key->getRawValue().contains('\n')) {
+    diagnostics.error(origin, "needs a colon after the name of a " + what);
+    return std::nullopt;
+  }
   return getText(key);
 }
 
@@ -260,24 +171,70 @@ void YAMLReader::read() {
     else if (!isa_and_nonnull<yaml::NullNode>(value))
       diagnostics.error(origin, "section '" + *name +
                                     "' needs keys with values, but got " +
-                                    (isa_and_nonnull<yaml::SequenceNode>(value)
-                                         ? "a list"
-                                         : "something else"));
+                                    describe(readValue(value, origin)));
     if (stream.failed())
       return;
   }
   if (stream.failed())
     return;
   ++document;
-  if (!stream.failed() && document != stream.end())
-    diagnostics.error({start}, "needs one YAML document, but got more");
+  if (stream.failed() || document == stream.end())
+    return;
+  root = document->getRoot();
+  if (root && root->getSourceRange().isValid())
+    start = root->getSourceRange().Start;
+  diagnostics.error({start}, "needs one YAML document, but got a second one");
 }
 
-void reprise::frontend::readYAML(MemoryBufferRef buffer,
-                                 std::vector<Entry> &entries, Origins &sections,
-                                 Diagnostics &diagnostics) {
+namespace {
+/// While it lives, what the parser says about mistakes that are easily made is
+/// said in other words.
+class ParserMessages {
+public:
+  explicit ParserMessages(SourceMgr &sources)
+      : sources(sources), handler(sources.getDiagHandler()),
+        context(sources.getDiagContext()) {
+    sources.setDiagHandler(forward, this);
+  }
+  ~ParserMessages() { sources.setDiagHandler(handler, context); }
+
+private:
+  static StringRef explain(StringRef message) {
+    return StringSwitch<StringRef>(message)
+        .Case("Unexpected token. Expected Key or Block End",
+              "this line is indented neither like the one above nor like a "
+              "section")
+        .Case("Could not find expected : for simple key",
+              "needs a colon after the name of a key")
+        .Case("Expected quote at end of scalar",
+              "this text has no closing quote")
+        .Default(message);
+  }
+
+  static void forward(const SMDiagnostic &given, void *context) {
+    auto *self = static_cast<ParserMessages *>(context);
+    SMDiagnostic explained(*given.getSourceMgr(), given.getLoc(),
+                           given.getFilename(), given.getLineNo(),
+                           given.getColumnNo(), given.getKind(),
+                           explain(given.getMessage()), given.getLineContents(),
+                           given.getRanges());
+    self->sources.setDiagHandler(self->handler, self->context);
+    self->sources.PrintMessage(errs(), explained);
+    self->sources.setDiagHandler(forward, self);
+  }
+
+  SourceMgr &sources;
+  SourceMgr::DiagHandlerTy handler;
+  void *context;
+};
+} // namespace
+
+LogicalResult reprise::frontend::readYAML(MemoryBufferRef buffer,
+                                          std::vector<Entry> &entries,
+                                          Origins &sections,
+                                          Diagnostics &diagnostics) {
+  ParserMessages messages(diagnostics.getSources());
   YAMLReader reader(buffer, entries, sections, diagnostics);
   reader.read();
-  if (reader.hasSyntaxError())
-    diagnostics.noteError();
+  return success(!reader.hasSyntaxError());
 }

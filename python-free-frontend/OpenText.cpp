@@ -1,0 +1,100 @@
+//===- OpenText.cpp - Opens what a parser is to read ------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Keys.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+using namespace reprise::frontend;
+
+// The parsers of YAML and JSON recurse with the depth of their input; these
+// limits keep them far from the end of the stack, and no description near them.
+static constexpr uint64_t kMaxFileBytes = 1 << 20;
+static constexpr ptrdiff_t kMaxLineBytes = 4096;
+static constexpr int kMaxDepth = 32;
+
+/// Brackets count wherever they are, in comments too.
+static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
+  auto refuse = [&](const char *at, const Twine &message) {
+    diagnostics.error({SMLoc::getFromPointer(at)}, message);
+  };
+  size_t offset;
+  if (!json::isUTF8(text, &offset))
+    return refuse(text.data() + std::min(offset, text.size() - 1),
+                  "needs UTF-8 text, but got other bytes");
+  const char *line = text.begin();
+  bool indenting = true;
+  int depth = 0;
+  for (const char &c : text) {
+    if (c == '\n') {
+      line = &c + 1;
+      indenting = true;
+      continue;
+    }
+    if (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\r')
+      return refuse(&c, "needs text, but got a control character with code " +
+                            Twine(static_cast<int>(c)));
+    if (c == '\t' && indenting && syntax == Syntax::YAML)
+      return refuse(&c, "needs spaces for indentation, but got a tab");
+    indenting &= c == ' ';
+    if (&c - line >= kMaxLineBytes && syntax == Syntax::YAML)
+      return refuse(&c, "needs lines of at most " + Twine(kMaxLineBytes) +
+                            " bytes");
+    if (c == '[' || c == '{')
+      ++depth;
+    if ((c == ']' || c == '}') && depth > 0)
+      --depth;
+    if (depth > kMaxDepth)
+      return refuse(&c, "brackets are nested more than " + Twine(kMaxDepth) +
+                            " deep");
+  }
+}
+
+const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
+                                                Origin origin,
+                                                Diagnostics &diagnostics) {
+  auto refuse = [&](const Twine &reason) {
+    diagnostics.error(origin, "cannot read '" + path + "': " + reason);
+    return nullptr;
+  };
+  if (path != "-") {
+    sys::fs::file_status status;
+    if (std::error_code error = sys::fs::status(path, status))
+      return refuse(error.message());
+    if (sys::fs::is_directory(status))
+      return refuse("it is a directory");
+    if (status.type() == sys::fs::file_type::character_file ||
+        status.type() == sys::fs::file_type::block_file)
+      return refuse("it is a device");
+    if (status.getSize() > kMaxFileBytes)
+      return refuse("it has " + Twine(status.getSize()) +
+                    " bytes, more than the " + Twine(kMaxFileBytes) +
+                    " that a description may have");
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> file =
+      MemoryBuffer::getFileOrSTDIN(path);
+  if (!file)
+    return refuse(file.getError().message());
+  if ((*file)->getBufferSize() > kMaxFileBytes)
+    return refuse("it has more than " + Twine(kMaxFileBytes) + " bytes");
+
+  SourceMgr &sources = diagnostics.getSources();
+  unsigned id = sources.AddNewSourceBuffer(std::move(*file), SMLoc());
+  const MemoryBuffer *buffer = sources.getMemoryBuffer(id);
+  StringRef text = buffer->getBuffer();
+  bool failedBefore = diagnostics.hasFailed();
+  if (text.trim().empty())
+    diagnostics.error({SMLoc::getFromPointer(text.begin())},
+                      "the file is empty");
+  else
+    checkText(text, syntax, diagnostics);
+  return diagnostics.hasFailed() && !failedBefore ? nullptr : buffer;
+}
