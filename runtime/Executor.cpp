@@ -9,6 +9,7 @@
 #include "Executor.h"
 
 #include "Gemm.h"
+#include "Init.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -33,14 +34,16 @@ double reprise::runtime::now() {
 
 static int buffersOfGemm(const RepriseGemm &gemm) { return gemm.bias ? 5 : 4; }
 
+/// Checks that a buffer of at least `least` bytes lies in the arena.
 static bool checkRange(const char *what, const RepriseBuffer &buffer,
-                       int64_t arenaBytes, Error &error) {
-  if (buffer.offset >= 0 && buffer.bytes >= 0 &&
+                       int64_t least, int64_t arenaBytes, Error &error) {
+  if (buffer.offset >= 0 && buffer.bytes >= least &&
       buffer.offset <= arenaBytes - buffer.bytes)
     return true;
-  return error.set("damaged model: %s needs a place in the arena of %" PRId64
-                   " bytes, but got %" PRId64 " bytes at %" PRId64,
-                   what, arenaBytes, buffer.bytes, buffer.offset);
+  return error.set("damaged model: %s needs at least %" PRId64
+                   " bytes in the arena of %" PRId64 ", but got %" PRId64
+                   " at %" PRId64,
+                   what, least, arenaBytes, buffer.bytes, buffer.offset);
 }
 
 static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
@@ -54,7 +57,7 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
                      launch.name, launch.kind, launch.callee, callees);
   for (int i = 0; i < launch.numBuffers; ++i)
     if (!checkRange(launch.name, model.buffers[launch.firstBuffer + i],
-                    model.arenaBytes, error))
+                    /*least=*/0, model.arenaBytes, error))
       return false;
   if (!isGemm)
     return true;
@@ -73,16 +76,25 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
 }
 
 static bool checkModel(const RepriseModel &model, Error &error) {
-  const RepriseBuffer *scalars[] = {
-      &model.tokens, &model.targets,         &model.rng,
-      &model.lr,     &model.biasCorrection1, &model.biasCorrection2,
-      &model.loss,   &model.gradNorm};
-  for (const RepriseBuffer *buffer : scalars)
-    if (!checkRange("an input or output", *buffer, model.arenaBytes, error))
+  int64_t inputBytes = model.microBatchSize * model.seqLength * 4;
+  const struct {
+    const char *name;
+    const RepriseBuffer &buffer;
+    int64_t least;
+  } fixed[] = {{"tokens", model.tokens, inputBytes},
+               {"targets", model.targets, inputBytes},
+               {"rng", model.rng, 16},
+               {"lr", model.lr, 4},
+               {"biasCorrection1", model.biasCorrection1, 4},
+               {"biasCorrection2", model.biasCorrection2, 4},
+               {"loss", model.loss, 4},
+               {"gradNorm", model.gradNorm, 4}};
+  for (auto &[name, buffer, least] : fixed)
+    if (!checkRange(name, buffer, least, model.arenaBytes, error))
       return false;
   for (int i = 0; i < model.numStates; ++i)
     if (!checkRange(model.states[i].name, model.states[i].buffer,
-                    model.arenaBytes, error))
+                    elementCount(model.states[i]) * 4, model.arenaBytes, error))
       return false;
   for (int i = 0; i < model.numMicro; ++i)
     if (!checkLaunch(model, model.micro[i], error))

@@ -293,9 +293,9 @@ TEST_F(Training, DamagedModelsAreRefused) {
                 std::to_string(REPRISE_ABI_VERSION + 1) +
                 " of the interface, but this runtime has version " +
                 std::to_string(REPRISE_ABI_VERSION) + "; compile it again\n");
-  EXPECT_NE(refusal([](ToyModel &toy) {
-              toy.model.arenaBytes -= 64;
-            }).find("needs a place in the arena"),
+  EXPECT_NE(refusal([](ToyModel &toy) { toy.model.arenaBytes -= 64; })
+                .find("damaged model: gradNorm needs at least 4 bytes in the "
+                      "arena of "),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.micro[0].callee = 99;
