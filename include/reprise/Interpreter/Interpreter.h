@@ -1,0 +1,67 @@
+//===- Interpreter.h - Reference semantics of nn ----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// What every op of nn means, evaluated in f64, one element at a time, from its
+// formula: slow, and meant to be read. It is what tests trust: it shares nothing
+// with the way to compiled code but the dialect itself. Values are not rounded
+// to their element types, so compiled code agrees with it up to rounding.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_INTERPRETER_INTERPRETER_H
+#define REPRISE_INTERPRETER_INTERPRETER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Support/LogicalResult.h"
+#include <vector>
+
+namespace reprise::interpreter {
+/// A row-major array. Ids, which are below 2^53, are doubles too.
+struct Tensor {
+  std::vector<int64_t> shape;
+  std::vector<double> values;
+
+  Tensor() = default;
+  /// All elements are `value`.
+  explicit Tensor(llvm::ArrayRef<int64_t> shape, double value = 0);
+
+  int64_t size() const { return values.size(); }
+  /// Elements of the last dimension; 1 for a scalar.
+  int64_t cols() const { return shape.empty() ? 1 : shape.back(); }
+  int64_t rows() const { return cols() ? size() / cols() : 0; }
+};
+
+/// Evaluates the ops of one function of one block, on values that the caller
+/// gives to its arguments.
+class Interpreter {
+public:
+  explicit Interpreter(mlir::func::FuncOp function) : function(function) {}
+
+  void set(mlir::Value value, Tensor tensor);
+  const Tensor &get(mlir::Value value) const;
+
+  /// Evaluates the ops from `begin` up to `end`, markers aside. Fails with a
+  /// diagnostic at an op that is not of nn (or a fence of remat), or at an id
+  /// beyond its table.
+  llvm::LogicalResult run(mlir::Block::iterator begin,
+                          mlir::Block::iterator end);
+
+  /// Evaluates the whole function and returns its results.
+  llvm::FailureOr<std::vector<Tensor>> run();
+
+private:
+  llvm::LogicalResult evaluate(mlir::Operation *op);
+
+  mlir::func::FuncOp function;
+  llvm::DenseMap<mlir::Value, Tensor> environment;
+};
+} // namespace reprise::interpreter
+
+#endif // REPRISE_INTERPRETER_INTERPRETER_H

@@ -1,0 +1,168 @@
+//===- AttentionOps.cpp - Attention -----------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Semantics.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::interpreter;
+using namespace reprise::nn;
+
+namespace {
+/// How `[B, T, H*D]` and `[B, H, T, T]` are indexed.
+struct Heads {
+  int64_t batch, length, heads, width;
+
+  Heads(const Tensor &rows, int64_t heads)
+      : batch(rows.shape[0]), length(rows.shape[1]), heads(heads),
+        width(rows.shape[2] / heads) {}
+
+  int64_t row(int64_t b, int64_t t, int64_t h) const {
+    return ((b * length + t) * heads + h) * width;
+  }
+  int64_t stat(int64_t b, int64_t h, int64_t i) const {
+    return (b * heads + h) * length + i;
+  }
+  int64_t score(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return stat(b, h, i) * length + j;
+  }
+  double dot(const Tensor &lhs, const Tensor &rhs, int64_t b, int64_t h,
+             int64_t i, int64_t j) const {
+    double sum = 0;
+    for (int64_t d = 0; d < width; ++d)
+      sum += lhs.values[row(b, i, h) + d] * rhs.values[row(b, j, h) + d];
+    return sum;
+  }
+  /// to[i, :] += weight * from[j, :]
+  void add(Tensor &to, const Tensor &from, double weight, int64_t b, int64_t h,
+           int64_t i, int64_t j) const {
+    for (int64_t d = 0; d < width; ++d)
+      to.values[row(b, i, h) + d] += weight * from.values[row(b, j, h) + d];
+  }
+  template <typename Function>
+  void forEachRow(Function function) const {
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t h = 0; h < heads; ++h)
+        for (int64_t i = 0; i < length; ++i)
+          function(b, h, i);
+  }
+};
+} // namespace
+
+static void attention(AttentionOp op, const Frame &frame) {
+  const Tensor &query = frame.in(0), &key = frame.in(1), &value = frame.in(2),
+               &rng = frame.in(3);
+  Heads at(query, op.getHeads());
+  double scale = op.getScale().convertToFloat();
+  double rate = op.getRate().convertToFloat();
+  at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+    std::vector<double> s;
+    double max = -INFINITY, sum = 0;
+    for (int64_t j = 0; j <= i; ++j) {
+      s.push_back(scale * at.dot(query, key, b, h, i, j));
+      max = std::max(max, s.back());
+    }
+    for (double x : s)
+      sum += std::exp(x - max);
+    double lse = max + std::log(sum);
+    frame.out(1).values[at.stat(b, h, i)] = lse;
+    for (int64_t j = 0; j <= i; ++j) {
+      double factor =
+          getDropoutFactor(rng, rate, op.getStream(), at.score(b, h, i, j));
+      at.add(frame.out(), value, factor * std::exp(s[j] - lse), b, h, i, j);
+    }
+  });
+}
+
+static void attentionBackward(AttentionBackwardOp op, const Frame &frame) {
+  const Tensor &query = frame.in(0), &key = frame.in(1), &value = frame.in(2),
+               &out = frame.in(3), &lse = frame.in(4), &dout = frame.in(5),
+               &rng = frame.in(6);
+  Heads at(query, op.getHeads());
+  double scale = op.getScale().convertToFloat();
+  double rate = op.getRate().convertToFloat();
+  at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+    double delta = at.dot(dout, out, b, h, i, i);
+    for (int64_t j = 0; j <= i; ++j) {
+      double factor =
+          getDropoutFactor(rng, rate, op.getStream(), at.score(b, h, i, j));
+      double p = std::exp(scale * at.dot(query, key, b, h, i, j) -
+                          lse.values[at.stat(b, h, i)]);
+      double ds = p * (factor * at.dot(dout, value, b, h, i, j) - delta);
+      at.add(frame.out(0), key, scale * ds, b, h, i, j);
+      at.add(frame.out(1), query, scale * ds, b, h, j, i);
+      at.add(frame.out(2), dout, factor * p, b, h, j, i);
+    }
+  });
+}
+
+static void scores(ScoresOp op, const Frame &frame) {
+  Heads at(frame.in(0), op.getHeads());
+  double scale = op.getScale().convertToFloat();
+  at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+    for (int64_t j = 0; j < at.length; ++j)
+      frame.out().values[at.score(b, h, i, j)] =
+          scale * at.dot(frame.in(0), frame.in(1), b, h, i, j);
+  });
+}
+
+static void context(ContextOp op, const Frame &frame) {
+  const Tensor &probs = frame.in(0), &rows = frame.in(1);
+  Heads at(rows, op.getHeads());
+  double scale = op.getScale().convertToFloat();
+  at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+    for (int64_t j = 0; j < at.length; ++j) {
+      int64_t index =
+          op.getTransposed() ? at.score(b, h, j, i) : at.score(b, h, i, j);
+      at.add(frame.out(), rows, scale * probs.values[index], b, h, i, j);
+    }
+  });
+}
+
+static void softmax(const Frame &frame) {
+  const Tensor &input = frame.in(0);
+  int64_t length = input.cols();
+  for (int64_t row = 0; row < input.rows(); ++row) {
+    const double *s = &input.values[row * length];
+    int64_t visible = row % length + 1;
+    double max = *std::max_element(s, s + visible), sum = 0;
+    for (int64_t j = 0; j < visible; ++j)
+      sum += std::exp(s[j] - max);
+    for (int64_t j = 0; j < visible; ++j)
+      frame.out().values[row * length + j] = std::exp(s[j] - max) / sum;
+  }
+}
+
+static void softmaxBackward(const Frame &frame) {
+  const Tensor &probs = frame.in(0), &dout = frame.in(1);
+  int64_t length = probs.cols();
+  for (int64_t row = 0; row < probs.rows(); ++row) {
+    double sum = 0;
+    for (int64_t e = row * length; e < (row + 1) * length; ++e)
+      sum += dout.values[e] * probs.values[e];
+    for (int64_t e = row * length; e < (row + 1) * length; ++e)
+      frame.out().values[e] = probs.values[e] * (dout.values[e] - sum);
+  }
+}
+
+FailureOr<bool> interpreter::evaluateAttentionOp(Operation *op,
+                                                 const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](AttentionOp op) { return attention(op, frame), true; })
+      .Case([&](AttentionBackwardOp op) {
+        return attentionBackward(op, frame), true;
+      })
+      .Case([&](ScoresOp op) { return scores(op, frame), true; })
+      .Case([&](ContextOp op) { return context(op, frame), true; })
+      .Case([&](SoftmaxOp) { return softmax(frame), true; })
+      .Case([&](SoftmaxBackwardOp) { return softmaxBackward(frame), true; })
+      .Default([](Operation *) { return false; });
+}

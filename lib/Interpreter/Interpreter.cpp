@@ -1,0 +1,83 @@
+//===- Interpreter.cpp - Reference semantics of nn --------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Interpreter/Interpreter.h"
+#include "Semantics.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::interpreter;
+
+Tensor::Tensor(ArrayRef<int64_t> shape, double value)
+    : shape(shape.begin(), shape.end()) {
+  int64_t size = 1;
+  for (int64_t dim : shape)
+    size *= dim;
+  values.assign(size, value);
+}
+
+void Interpreter::set(Value value, Tensor tensor) {
+  assert(ArrayRef<int64_t>(tensor.shape) ==
+             cast<ShapedType>(value.getType()).getShape() &&
+         "a tensor of the value's shape");
+  environment[value] = std::move(tensor);
+}
+
+const Tensor &Interpreter::get(Value value) const {
+  auto it = environment.find(value);
+  assert(it != environment.end() && "the value has been computed");
+  return it->second;
+}
+
+LogicalResult Interpreter::evaluate(Operation *op) {
+  if (isa<nn::BackwardOp, nn::UpdateOp>(op))
+    return success();
+  if (auto fence = dyn_cast<remat::FenceOp>(op)) {
+    Tensor copy = get(fence.getValue());
+    set(fence.getOut(), std::move(copy));
+    return success();
+  }
+  Frame frame;
+  for (Value operand : op->getOperands())
+    frame.operands.push_back(&get(operand));
+  std::vector<Tensor> results;
+  for (Type type : op->getResultTypes())
+    results.emplace_back(cast<ShapedType>(type).getShape());
+  frame.results = results;
+  for (auto family : {evaluateModelOp, evaluateAttentionOp, evaluateTrainingOp}) {
+    FailureOr<bool> evaluated = family(op, frame);
+    if (failed(evaluated))
+      return failure();
+    if (!*evaluated)
+      continue;
+    for (auto [value, tensor] : llvm::zip(op->getResults(), results))
+      set(value, std::move(tensor));
+    return success();
+  }
+  return op->emitOpError("has no reference semantics");
+}
+
+LogicalResult Interpreter::run(Block::iterator begin, Block::iterator end) {
+  for (auto it = begin; it != end; ++it)
+    if (failed(evaluate(&*it)))
+      return failure();
+  return success();
+}
+
+FailureOr<std::vector<Tensor>> Interpreter::run() {
+  Block &block = function.getBody().front();
+  Operation *exit = block.getTerminator();
+  if (failed(run(block.begin(), exit->getIterator())))
+    return failure();
+  std::vector<Tensor> results;
+  for (Value value : exit->getOperands())
+    results.push_back(get(value));
+  return results;
+}

@@ -1,0 +1,292 @@
+//===- ModelOps.cpp - Embeddings, norms, projections, pointwise --*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Semantics.h"
+#include "reprise/ABI/Philox.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::interpreter;
+using namespace reprise::nn;
+
+double interpreter::getDropoutFactor(const Tensor &rng, double rate,
+                                     int64_t stream, int64_t element) {
+  auto word = [&](unsigned index) {
+    return uint32_t(int32_t(int64_t(rng.values[index])));
+  };
+  uint64_t seed = uint64_t(word(1)) << 32 | word(0);
+  uint32_t random = reprisePhilox(seed, word(2), word(3), uint32_t(stream),
+                                  uint64_t(element));
+  double threshold = std::min(std::round(rate * 4294967296.0), 4294967295.0);
+  return double(random) >= threshold ? 1.0 / (1.0 - rate) : 0.0;
+}
+
+/// The row that id `index` names, checked against the table's `size`.
+static FailureOr<int64_t> getId(Operation *op, const Tensor &ids, int64_t index,
+                                int64_t size) {
+  int64_t id = int64_t(ids.values[index]);
+  if (id < 0 || id >= size)
+    return op->emitOpError("needs ids below ")
+           << size << ", but id #" << index << " is " << id;
+  return id;
+}
+
+static LogicalResult embed(EmbeddingOp op, const Frame &frame) {
+  const Tensor &ids = frame.in(0), &table = frame.in(1);
+  int64_t width = table.cols();
+  for (int64_t row = 0; row < ids.size(); ++row) {
+    FailureOr<int64_t> id = getId(op, ids, row, table.rows());
+    if (failed(id))
+      return failure();
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[row * width + c] = table.values[*id * width + c];
+  }
+  return success();
+}
+
+static LogicalResult embedBackward(EmbeddingBackwardOp op, const Frame &frame) {
+  const Tensor &ids = frame.in(0), &dout = frame.in(1);
+  int64_t width = dout.cols();
+  for (int64_t row = 0; row < ids.size(); ++row) {
+    FailureOr<int64_t> id = getId(op, ids, row, frame.out().rows());
+    if (failed(id))
+      return failure();
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[*id * width + c] += dout.values[row * width + c];
+  }
+  return success();
+}
+
+static void addPositions(const Frame &frame) {
+  const Tensor &input = frame.in(0), &table = frame.in(1);
+  int64_t width = input.cols(), length = input.shape[1];
+  for (int64_t row = 0; row < input.rows(); ++row)
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[row * width + c] =
+          input.values[row * width + c] +
+          table.values[row % length * width + c];
+}
+
+static void positionsBackward(const Frame &frame) {
+  const Tensor &dout = frame.in(0);
+  int64_t width = dout.cols(), length = dout.shape[1];
+  for (int64_t row = 0; row < dout.rows(); ++row)
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[row % length * width + c] +=
+          dout.values[row * width + c];
+}
+
+//===----------------------------------------------------------------------===//
+// Layer normalisation
+//===----------------------------------------------------------------------===//
+
+static void layerNorm(double eps, const Frame &frame) {
+  const Tensor &input = frame.in(0), &gain = frame.in(1), &bias = frame.in(2);
+  int64_t width = input.cols();
+  for (int64_t row = 0; row < input.rows(); ++row) {
+    const double *x = &input.values[row * width];
+    double mean = 0, variance = 0;
+    for (int64_t c = 0; c < width; ++c)
+      mean += x[c] / double(width);
+    for (int64_t c = 0; c < width; ++c)
+      variance += (x[c] - mean) * (x[c] - mean) / double(width);
+    double rstd = 1.0 / std::sqrt(variance + eps);
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[row * width + c] =
+          (x[c] - mean) * rstd * gain.values[c] + bias.values[c];
+    frame.out(1).values[row] = mean;
+    frame.out(2).values[row] = rstd;
+  }
+}
+
+static void layerNormBackward(const Frame &frame) {
+  const Tensor &input = frame.in(0), &gain = frame.in(1), &mean = frame.in(2),
+               &rstd = frame.in(3), &dout = frame.in(4);
+  int64_t width = input.cols();
+  for (int64_t row = 0; row < input.rows(); ++row) {
+    auto n = [&](int64_t c) {
+      return (input.values[row * width + c] - mean.values[row]) *
+             rstd.values[row];
+    };
+    auto g = [&](int64_t c) {
+      return dout.values[row * width + c] * gain.values[c];
+    };
+    double sumG = 0, sumGN = 0;
+    for (int64_t c = 0; c < width; ++c) {
+      sumG += g(c);
+      sumGN += g(c) * n(c);
+    }
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[row * width + c] =
+          rstd.values[row] *
+          (g(c) - sumG / double(width) - n(c) * sumGN / double(width));
+  }
+}
+
+static void layerNormBackwardGain(const Frame &frame) {
+  const Tensor &input = frame.in(0), &mean = frame.in(1), &rstd = frame.in(2),
+               &dout = frame.in(3);
+  int64_t width = input.cols();
+  for (int64_t row = 0; row < input.rows(); ++row)
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[c] +=
+          dout.values[row * width + c] *
+          (input.values[row * width + c] - mean.values[row]) * rstd.values[row];
+}
+
+static void sumRows(const Frame &frame) {
+  const Tensor &input = frame.in(0);
+  for (int64_t row = 0; row < input.rows(); ++row)
+    for (int64_t c = 0; c < input.cols(); ++c)
+      frame.out().values[c] += input.values[row * input.cols() + c];
+}
+
+//===----------------------------------------------------------------------===//
+// Projections
+//===----------------------------------------------------------------------===//
+
+/// Element (k, n) of a weight, however it is stored.
+static double getWeight(const Tensor &weight, WeightLayout layout, int64_t k,
+                        int64_t n) {
+  return layout == WeightLayout::InOut ? weight.values[k * weight.cols() + n]
+                                       : weight.values[n * weight.cols() + k];
+}
+
+static void linear(LinearOp op, const Frame &frame) {
+  const Tensor &input = frame.in(0), &weight = frame.in(1);
+  int64_t inner = input.cols(), width = frame.out().cols();
+  for (int64_t row = 0; row < input.rows(); ++row)
+    for (int64_t n = 0; n < width; ++n) {
+      double sum = op.getBias() ? frame.in(2).values[n] : 0.0;
+      for (int64_t k = 0; k < inner; ++k)
+        sum += input.values[row * inner + k] *
+               getWeight(weight, op.getLayout(), k, n);
+      frame.out().values[row * width + n] = sum;
+    }
+}
+
+static void linearBackwardInput(LinearBackwardInputOp op, const Frame &frame) {
+  const Tensor &dout = frame.in(0), &weight = frame.in(1);
+  int64_t inner = frame.out().cols(), width = dout.cols();
+  for (int64_t row = 0; row < dout.rows(); ++row)
+    for (int64_t k = 0; k < inner; ++k)
+      for (int64_t n = 0; n < width; ++n)
+        frame.out().values[row * inner + k] +=
+            dout.values[row * width + n] *
+            getWeight(weight, op.getLayout(), k, n);
+}
+
+static void linearBackwardWeight(LinearBackwardWeightOp op,
+                                 const Frame &frame) {
+  const Tensor &input = frame.in(0), &dout = frame.in(1);
+  int64_t inner = input.cols(), width = dout.cols();
+  bool inOut = op.getLayout() == WeightLayout::InOut;
+  for (int64_t row = 0; row < input.rows(); ++row)
+    for (int64_t k = 0; k < inner; ++k)
+      for (int64_t n = 0; n < width; ++n)
+        frame.out().values[inOut ? k * width + n : n * inner + k] +=
+            input.values[row * inner + k] * dout.values[row * width + n];
+}
+
+//===----------------------------------------------------------------------===//
+// Pointwise
+//===----------------------------------------------------------------------===//
+
+template <typename Function>
+static void forEach(const Frame &frame, Function function) {
+  for (int64_t e = 0; e < frame.out().size(); ++e)
+    frame.out().values[e] = function(e);
+}
+
+static const double kSqrt2OverPi = std::sqrt(2.0 / M_PI);
+
+static double gelu(GeluForm form, double x) {
+  if (form == GeluForm::Erf)
+    return 0.5 * x * (1.0 + std::erf(x / M_SQRT2));
+  return 0.5 * x *
+         (1.0 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x)));
+}
+
+static double geluDerivative(GeluForm form, double x) {
+  if (form == GeluForm::Erf)
+    return 0.5 * (1.0 + std::erf(x / M_SQRT2)) +
+           x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * M_PI);
+  double t = std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x));
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * kSqrt2OverPi *
+                               (1.0 + 3.0 * 0.044715 * x * x);
+}
+
+FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
+                                             const Frame &frame) {
+  auto value = [&](unsigned operand, int64_t e) {
+    return frame.in(operand).values[e];
+  };
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](EmbeddingOp op) -> FailureOr<bool> {
+        if (failed(embed(op, frame)))
+          return failure();
+        return true;
+      })
+      .Case([&](EmbeddingBackwardOp op) -> FailureOr<bool> {
+        if (failed(embedBackward(op, frame)))
+          return failure();
+        return true;
+      })
+      .Case([&](AddPositionsOp) { return addPositions(frame), true; })
+      .Case([&](PositionsBackwardOp) { return positionsBackward(frame), true; })
+      .Case([&](LayerNormOp op) {
+        return layerNorm(op.getEps().convertToFloat(), frame), true;
+      })
+      .Case([&](LayerNormBackwardOp) { return layerNormBackward(frame), true; })
+      .Case([&](LayerNormBackwardGainOp) {
+        return layerNormBackwardGain(frame), true;
+      })
+      .Case([&](SumRowsOp) { return sumRows(frame), true; })
+      .Case([&](LinearOp op) { return linear(op, frame), true; })
+      .Case([&](LinearBackwardInputOp op) {
+        return linearBackwardInput(op, frame), true;
+      })
+      .Case([&](LinearBackwardWeightOp op) {
+        return linearBackwardWeight(op, frame), true;
+      })
+      .Case([&](GeluOp op) {
+        forEach(frame, [&](int64_t e) { return gelu(op.getForm(), value(0, e)); });
+        return true;
+      })
+      .Case([&](GeluBackwardOp op) {
+        forEach(frame, [&](int64_t e) {
+          return value(1, e) * geluDerivative(op.getForm(), value(0, e));
+        });
+        return true;
+      })
+      .Case([&](AddOp) {
+        forEach(frame, [&](int64_t e) { return value(0, e) + value(1, e); });
+        return true;
+      })
+      .Case([&](ScaleOp op) {
+        double factor = op.getFactor().convertToFloat();
+        forEach(frame, [&](int64_t e) { return value(0, e) * factor; });
+        return true;
+      })
+      .Case([&](DropoutOp op) {
+        double rate = op.getRate().convertToFloat();
+        forEach(frame, [&](int64_t e) {
+          return value(0, e) *
+                 getDropoutFactor(frame.in(1), rate, op.getStream(), e);
+        });
+        return true;
+      })
+      .Case([&](CastOp) {
+        forEach(frame, [&](int64_t e) { return value(0, e); });
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}

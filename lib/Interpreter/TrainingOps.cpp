@@ -1,0 +1,118 @@
+//===- TrainingOps.cpp - Loss, gradients, optimizer -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Semantics.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::interpreter;
+using namespace reprise::nn;
+
+static LogicalResult checkTargets(Operation *op, const Tensor &targets,
+                                  int64_t size) {
+  for (auto [index, target] : llvm::enumerate(targets.values))
+    if (target < 0 || target >= double(size))
+      return op->emitOpError("needs targets below ")
+             << size << ", but target #" << index << " is " << int64_t(target);
+  return success();
+}
+
+static void crossEntropy(const Frame &frame) {
+  const Tensor &logits = frame.in(0), &targets = frame.in(1);
+  int64_t width = logits.cols();
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    const double *x = &logits.values[row * width];
+    double max = *std::max_element(x, x + width), sum = 0;
+    for (int64_t v = 0; v < width; ++v)
+      sum += std::exp(x[v] - max);
+    double lse = max + std::log(sum);
+    frame.out(0).values[row] = lse - x[int64_t(targets.values[row])];
+    frame.out(1).values[row] = lse;
+  }
+}
+
+static void crossEntropyBackward(const Frame &frame) {
+  const Tensor &logits = frame.in(0), &targets = frame.in(1),
+               &lse = frame.in(2), &dlosses = frame.in(3);
+  int64_t width = logits.cols();
+  for (int64_t row = 0; row < logits.rows(); ++row)
+    for (int64_t v = 0; v < width; ++v) {
+      double p = std::exp(logits.values[row * width + v] - lse.values[row]);
+      double hit = v == int64_t(targets.values[row]) ? 1.0 : 0.0;
+      frame.out().values[row * width + v] = (p - hit) * dlosses.values[row];
+    }
+}
+
+static void adamw(AdamWOp op, const Frame &frame) {
+  double beta1 = op.getBeta1().convertToFloat();
+  double beta2 = op.getBeta2().convertToFloat();
+  double eps = op.getEps().convertToFloat();
+  double decay = op.getWeightDecay().convertToFloat();
+  double scale = frame.in(4).values[0], lr = frame.in(5).values[0];
+  double c1 = frame.in(6).values[0], c2 = frame.in(7).values[0];
+  for (int64_t e = 0; e < frame.out().size(); ++e) {
+    double p = frame.in(0).values[e], g = frame.in(1).values[e] * scale;
+    double m = beta1 * frame.in(2).values[e] + (1 - beta1) * g;
+    double v = beta2 * frame.in(3).values[e] + (1 - beta2) * g * g;
+    frame.out(0).values[e] =
+        p - lr * decay * p - lr * (m / c1) / (std::sqrt(v / c2) + eps);
+    frame.out(1).values[e] = m;
+    frame.out(2).values[e] = v;
+  }
+}
+
+FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
+                                                const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](CrossEntropyOp op) -> FailureOr<bool> {
+        if (failed(checkTargets(op, frame.in(1), frame.in(0).cols())))
+          return failure();
+        return crossEntropy(frame), true;
+      })
+      .Case([&](CrossEntropyBackwardOp) {
+        return crossEntropyBackward(frame), true;
+      })
+      .Case([&](MeanOp) {
+        for (double x : frame.in(0).values)
+          frame.out().values[0] += x / double(frame.in(0).size());
+        return true;
+      })
+      .Case([&](BroadcastOp op) {
+        double value = frame.in(0).values[0] * op.getFactor().convertToFloat();
+        llvm::fill(frame.out().values, value);
+        return true;
+      })
+      .Case([&](ConstantOp op) {
+        llvm::fill(frame.out().values, op.getValue().convertToFloat());
+        return true;
+      })
+      .Case([&](AccumulateOp) {
+        for (int64_t e = 0; e < frame.out().size(); ++e)
+          frame.out().values[e] = frame.in(0).values[e] + frame.in(1).values[e];
+        return true;
+      })
+      .Case([&](GlobalNormOp) {
+        double sum = 0;
+        for (const Tensor *gradient : frame.operands)
+          for (double x : gradient->values)
+            sum += x * x;
+        frame.out().values[0] = std::sqrt(sum);
+        return true;
+      })
+      .Case([&](ClipScaleOp op) {
+        double max = op.getMaxNorm().convertToFloat();
+        frame.out().values[0] =
+            std::min(1.0, max / (frame.in(0).values[0] + 1e-6));
+        return true;
+      })
+      .Case([&](AdamWOp op) { return adamw(op, frame), true; })
+      .Default([](Operation *) { return false; });
+}
