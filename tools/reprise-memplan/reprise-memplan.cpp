@@ -1,0 +1,196 @@
+//===- reprise-memplan.cpp - Packs buffers into one arena -----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The memory planner of the compiler as a program of its own: reads buffers
+// with sizes and lifetimes, prints how small an arena holds them and how small
+// it could be at best, and checks such plans.
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Solver/Packing.h"
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string_view>
+
+using namespace reprise::solver;
+
+static constexpr const char *help =
+    R"(reprise-memplan FILE.csv [--capacity N] [--alignment N] [-o OUT.csv]
+reprise-memplan FILE.csv --verify [--capacity N] [--alignment N]
+
+Packs the buffers of FILE.csv ('-' reads standard input) into one arena as small
+as possible. Columns: id,lower,upper,size; a buffer is alive in [lower, upper).
+Prints the number of items, the peak (the arena's size), the bound (most bytes
+alive at one time; no arena is smaller), their ratio, and the time.
+
+  --capacity N   bytes available: stop at the first plan that fits; exit with 2
+                 if none is found
+  --alignment N  round offsets and sizes up to multiples of N bytes (default 1)
+  --work N       elementary steps to spend at most, in millions (default 4000);
+                 the plan depends on this, but on no clock
+  -o OUT.csv     write the same rows with a column offset ('-': standard output)
+  --verify       check the column offset of FILE.csv instead of packing
+  --help         this text
+)";
+
+namespace {
+struct Options {
+  std::string input, output;
+  std::optional<int64_t> capacity;
+  int64_t alignment = 1;
+  int64_t workInMillions = 4000;
+  bool verify = false;
+};
+} // namespace
+
+static int fail(const std::string &message) {
+  std::cerr << "reprise-memplan: error: " << message << '\n';
+  return 1;
+}
+
+/// Reads a whole number from 1 on, up to what leaves room for arithmetic.
+static bool parseNumber(std::string_view text, int64_t highest,
+                        int64_t &number) {
+  const char *end = text.data() + text.size();
+  auto [rest, code] = std::from_chars(text.data(), end, number);
+  return code == std::errc() && rest == end && number >= 1 && number <= highest;
+}
+
+/// Returns an exit status when there is nothing more to do.
+static std::optional<int> parseOptions(int argc, char **argv,
+                                       Options &options) {
+  for (int k = 1; k < argc; ++k) {
+    std::string_view word = argv[k];
+    if (word == "--help" || word == "-h") {
+      std::cout << help;
+      return 0;
+    }
+    if (word == "--verify") {
+      options.verify = true;
+      continue;
+    }
+    if (word.size() < 2 || word[0] != '-') {
+      if (!options.input.empty())
+        return fail("needs one input, but got '" + options.input + "' and '" +
+                    std::string(word) + "'");
+      options.input = word;
+      continue;
+    }
+    if (word != "--capacity" && word != "--alignment" && word != "--work" &&
+        word != "-o")
+      return fail("unknown option '" + std::string(word) +
+                  "'; the options are --capacity, --alignment, --work, -o, "
+                  "--verify and --help");
+    if (k + 1 == argc)
+      return fail("option '" + std::string(word) + "' needs a value");
+    std::string_view value = argv[++k];
+    if (word == "-o") {
+      options.output = value;
+      continue;
+    }
+    constexpr int64_t most = int64_t(1) << 40;
+    int64_t number;
+    if (!parseNumber(value, word == "--capacity" ? most << 22 : most, number))
+      return fail("option '" + std::string(word) +
+                  "' needs a whole number of at least 1, but got '" +
+                  std::string(value) + "'");
+    if (word == "--capacity")
+      options.capacity = number;
+    else if (word == "--alignment")
+      options.alignment = number;
+    else
+      options.workInMillions = number;
+  }
+  if (options.input.empty())
+    return fail("needs an input; see --help");
+  if (options.verify && !options.output.empty())
+    return fail("--verify writes no plan, so it does not go with -o");
+  return std::nullopt;
+}
+
+/// Prints the line of figures and returns the exit status.
+static int report(std::FILE *out, const PackingProblem &problem, int64_t peak,
+                  const Options &options, const char *how) {
+  int64_t bound = lowerBound(problem);
+  double ratio = bound == 0 ? 1.0 : static_cast<double>(peak) / bound;
+  std::fprintf(out, "%zu items  peak %lld  bound %lld  ratio %.5f  %s\n",
+               problem.items.size(), static_cast<long long>(peak),
+               static_cast<long long>(bound), ratio, how);
+  if (!options.capacity || peak <= *options.capacity)
+    return 0;
+  std::string message = "the plan needs " + std::to_string(peak) +
+                        " bytes, but the capacity is " +
+                        std::to_string(*options.capacity);
+  if (bound > *options.capacity)
+    message += "; no plan fits: " + std::to_string(bound) +
+               " bytes are alive at one time";
+  fail(message);
+  return 2;
+}
+
+static int pack(const PackingProblem &problem, const Options &options) {
+  PackingOptions effort;
+  effort.capacity = options.capacity;
+  effort.workLimit = options.workInMillions * 1'000'000;
+  auto start = std::chrono::steady_clock::now();
+  PackingResult result = pack(problem, effort);
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  if (auto error = verify(problem, result.solution))
+    return fail("the plan is wrong: " + *error);
+
+  bool toStdout = options.output == "-";
+  if (toStdout) {
+    writePacking(std::cout, problem, &result.solution);
+  } else if (!options.output.empty()) {
+    std::ofstream out(options.output);
+    writePacking(out, problem, &result.solution);
+    out.flush();
+    if (!out)
+      return fail("cannot write '" + options.output + "'");
+  }
+  char how[80];
+  std::snprintf(how, sizeof how, "by %s in %.3f s", result.method,
+                time.count());
+  return report(toStdout ? stderr : stdout, problem, result.solution.peak,
+                options, how);
+}
+
+int main(int argc, char **argv) {
+  Options options;
+  if (auto status = parseOptions(argc, argv, options))
+    return *status;
+
+  std::ifstream file;
+  if (options.input != "-") {
+    file.open(options.input);
+    if (!file)
+      return fail("cannot read '" + options.input + "'");
+  }
+  PackingProblem problem;
+  problem.alignment = options.alignment;
+  std::optional<PackingSolution> solution;
+  if (auto error = readPacking(options.input == "-" ? std::cin : file, problem,
+                               solution)) {
+    std::cerr << options.input << ':' << error->line << ':' << error->column
+              << ": error: " << error->message << '\n';
+    return 1;
+  }
+  if (auto error = check(problem))
+    return fail("'" + options.input + "': " + *error);
+  if (!options.verify)
+    return pack(problem, options);
+  if (!solution)
+    return fail("'" + options.input + "' needs a column 'offset' for --verify");
+  if (auto error = verify(problem, *solution))
+    return fail("'" + options.input + "': " + *error);
+  return report(stdout, problem, solution->peak, options, "verified");
+}
