@@ -64,7 +64,7 @@ static int64_t getKeptBytes(const Step &step, Operation *op,
   int64_t bytes = 0;
   for (Value result : op->getResults())
     if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-          return !step.isForward(user) || replayed.contains(user);
+          return step.isBelow(user) || replayed.contains(user);
         }))
       bytes += getTypeBytes(result.getType());
   return bytes;

@@ -120,7 +120,7 @@ OpResult Step::getFirstDropped(Operation *op) const {
 
 bool Step::isReadBelow(Value value) const {
   return llvm::any_of(value.getUsers(),
-                      [&](Operation *user) { return !isForward(user); });
+                      [&](Operation *user) { return isBelow(user); });
 }
 
 SmallVector<Operation *>

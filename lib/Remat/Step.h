@@ -27,6 +27,11 @@ struct Step {
 
   bool isForward(mlir::Operation *op) const { return positions.contains(op); }
 
+  /// Whether `op` is below `nn.backward` and computes.
+  bool isBelow(mlir::Operation *op) const {
+    return !isForward(op) && !op->hasTrait<mlir::OpTrait::IsTerminator>();
+  }
+
   /// Whether `value` is a result of the forward phase that is decided as
   /// recompute.
   bool isDropped(mlir::Value value) const;
@@ -34,7 +39,7 @@ struct Step {
   /// The first result of `op` that is dropped; one must be.
   mlir::OpResult getFirstDropped(mlir::Operation *op) const;
 
-  /// Whether an op below `nn.backward` reads `value`.
+  /// Whether an op with `isBelow` reads `value`.
   bool isReadBelow(mlir::Value value) const;
 
   /// The forward ops that rebuild the dropped values which `reader` reads,

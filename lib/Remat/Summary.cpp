@@ -32,7 +32,7 @@ getReplayedBytes(const Step &step) {
     for (Value result : op->getResults())
       if (step.isDropped(result) &&
           llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return !step.isForward(user) || pending.contains(user);
+            return step.isBelow(user) || pending.contains(user);
           }))
         bytes[op] += getTypeBytes(result.getType());
 
@@ -96,7 +96,7 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
   for (Operation *op : step->forward)
     for (OpResult value : op->getResults()) {
       bool isKept = llvm::any_of(value.getUsers(), [&](Operation *user) {
-        return !step->isForward(user) || replayed->contains(user);
+        return step->isBelow(user) || replayed->contains(user);
       });
       if (!isKept || step->isDropped(value))
         continue;
