@@ -68,6 +68,7 @@ static FailureOr<Operation *> findKernelOp(func::FuncOp source) {
         other = &op;
       found = &op;
     } else if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                    tensor::EmptyOp, linalg::FillOp, arith::ConstantOp,
                     func::ReturnOp>(op)) {
       other = &op;
     }
@@ -88,7 +89,9 @@ static FailureOr<Operation *> findKernelOp(func::FuncOp source) {
                                 "result, but #")
              << index << " is another value";
   for (Value operand : found->getOperands())
-    if (!isa<BlockArgument>(getRoot(operand)))
+    if (!isa<BlockArgument>(getRoot(operand)) &&
+        !(isa<rt::ScatterAddOp>(found) &&
+          getRoot(operand).getDefiningOp<linalg::FillOp>()))
       return found->emitOpError("needs operands that its kernel is given");
   return found;
 }

@@ -160,14 +160,17 @@ Value Expressions::extract(Operation *op, ValueRange indices) {
   auto extract = cast<tensor::ExtractOp>(op);
   auto argument = cast<BlockArgument>(getRoot(extract.getTensor()));
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
-  // A vector of indices is the columns themselves: load from the first on.
+  // A vector of indices is those of the loop itself: load from the first on.
   Value offset = code.i64(0);
   bool contiguous = false;
-  for (auto [index, size] : llvm::zip(indices, type.getShape())) {
+  for (auto [given, index, size] :
+       llvm::zip(extract.getIndices(), indices, type.getShape())) {
     Value at = index;
     if (::isVector(at)) {
       contiguous = true;
-      at = column;
+      auto generic = op->getParentOfType<linalg::GenericOp>();
+      auto loop = given.getDefiningOp<linalg::IndexOp>();
+      at = this->offset(nest.dimRole(generic, loop.getDim()));
     }
     offset = code.add(code.mul(offset, size), code.cast(at, code.getI64Type()));
   }
@@ -198,13 +201,11 @@ SmallVector<Value> Expressions::emit(linalg::GenericOp op,
   for (Operation &inner : body->without_terminator()) {
     SmallVector<Value> operands;
     if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
-      bool ofRow = nest.dimRole(op, index.getDim()) == Role::Row;
-      Value start = ofRow ? offset(Role::Row) : column;
-      start = code.cast(start, code.getIndexType());
-      values.map(index.getResult(),
-                 ofRow ? start
-                       : code.add(code.splat(start),
-                                  code.iota(code.getIndexType())));
+      Role role = nest.dimRole(op, index.getDim());
+      Value at = code.cast(offset(role), code.getIndexType());
+      if (isVector(role))
+        at = code.add(code.splat(at), code.iota(code.getIndexType()));
+      values.map(index.getResult(), at);
     } else if (auto id = dyn_cast<rt::StreamOp>(inner)) {
       values.map(id.getResult(), outside(id.getResult()));
     } else if (auto element = dyn_cast<tensor::ExtractOp>(inner)) {

@@ -140,15 +140,14 @@ LogicalResult LoopNest::findRoles(func::FuncOp kernel) {
     }
     int64_t length = op.getStaticLoopRanges()[0];
     bool row = shape != Shape::Flat && length == rows, column = length == cols;
-    if (!row && !column)
-      return op.emitOpError("needs a loop of ")
-             << (shape == Shape::Flat ? "" : std::to_string(rows) + " rows or ")
-             << cols << (shape == Shape::Flat ? " elements" : " columns")
-             << ", but got " << length;
+    if (!row && !column && length != rows * cols)
+      return op.emitOpError("needs a loop over the rows, the columns or all "
+                            "elements of ")
+             << rows << "x" << cols << ", but got " << length;
     if (row && column)
       open.push_back(op);
     else
-      roles[op] = row ? Role::Row : Role::Column;
+      roles[op] = row ? Role::Row : column ? Role::Column : Role::Full;
   }
 
   auto fromNeighbours = [&](linalg::GenericOp op) -> std::optional<Role> {
@@ -186,7 +185,7 @@ LogicalResult LoopNest::findRoles(func::FuncOp kernel) {
 Role LoopNest::dimRole(linalg::GenericOp op, unsigned dim) const {
   if (op.getNumLoops() == 2)
     return dim == 0 ? Role::Row : Role::Column;
-  return roles.lookup(op) == Role::Row ? Role::Row : Role::Column;
+  return roles.lookup(op);
 }
 
 /// With one row, a row is uniform and a column is everything.
@@ -234,7 +233,7 @@ static bool varies(const LoopNest &nest, linalg::GenericOp op, Value value) {
   if (def->getBlock() != op.getBody())
     return false;
   if (auto index = dyn_cast<linalg::IndexOp>(def))
-    return nest.dimRole(op, index.getDim()) == Role::Column;
+    return nest.dimRole(op, index.getDim()) != Role::Row;
   return llvm::any_of(def->getOperands(),
                       [&](Value operand) { return varies(nest, op, operand); });
 }
@@ -276,10 +275,7 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
     if (!from)
       continue;
     Role access = operandRole(op, index), role = resultRole(root);
-    bool sameShape = map.getNumResults() < 2 || rows == 1 ||
-                     cast<ShapedType>(root.getType()).getShape() ==
-                         cast<ShapedType>(operand.getType()).getShape();
-    if (!agree(access, role) || !sameShape) {
+    if (!agree(access, role)) {
       InFlightDiagnostic error = op.emitOpError("reads operand #")
                                  << index << " as " << nameOf(access) << " of "
                                  << rows << "x" << cols;

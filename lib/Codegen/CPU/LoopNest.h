@@ -8,8 +8,8 @@
 //
 // All generics of a kernel share one iteration space of rows and columns. Every
 // tensor then is a function of the row r, of the column c, of both or of
-// neither: its role. A pointwise op on [rows] in a kernel that works on [rows,
-// cols] has the role Row, and so on.
+// neither: its role. In a kernel that works on [rows, cols], a pointwise op on
+// [rows] has the role Row, and one on [rows * cols] goes over the same elements.
 //
 // A row reduction is known only after a pass over the row, so a row is walked
 // in phases: the phase of a value is the number of reductions that must be
@@ -46,7 +46,7 @@ public:
   /// a result, what it holds: a row reduction makes a Row.
   Role operandRole(mlir::linalg::GenericOp op, unsigned index) const;
   Role resultRole(mlir::Value root) const;
-  /// The role of dimension `dim` of `op`'s loops: Row or Column.
+  /// What dimension `dim` of `op`'s loops counts: rows, columns, or elements.
   Role dimRole(mlir::linalg::GenericOp op, unsigned dim) const;
   bool isReduction(mlir::Operation *op) const;
   int64_t phase(mlir::Operation *op) const { return phases.lookup(op); }

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LoopNest.h"
 #include "RTKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -36,17 +37,33 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
   int64_t tasks = llvm::divideCeil(cols, kStrip);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 
-  Value from = addressOf(kernel, op, 0), idBase = addressOf(kernel, op, 1),
+  // The table starts from another one, which may be in place, or a constant.
+  auto fill = getRoot(op.getSum()).getDefiningOp<linalg::FillOp>();
+  Value start, from, apart;
+  if (fill) {
+    auto constant = fill.getInputs()[0].getDefiningOp<arith::ConstantOp>();
+    if (!constant)
+      return op.emitOpError("needs a table that is given or filled with a "
+                            "constant");
+    start = code.splat(code.clone(*constant)->getResult(0));
+    apart = arith::ConstantOp::create(code, code.getBoolAttr(true));
+  } else {
+    from = addressOf(kernel, op, 0);
+    apart = LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, from,
+                                 kernel.outputs[0]);
+  }
+  Value idBase = addressOf(kernel, op, 1),
         rowBase = addressOf(kernel, op, 2), to = kernel.outputs[0];
   VectorType lanes = code.lanesOf(code.getF32Type());
-  Value apart = LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, from, to);
 
   auto emitStrip = [&](Value first, int64_t width) {
-    // to[at + c] = from[at + c] (+ rows[row + c]) for the columns of the strip.
+    // to[at + c] = from[at + c] (+ rows[row + c]) for the columns of the strip;
+    // the constant in place of what nobody gave.
     auto copy = [&](Value from, Value at, Value row) {
       for (int64_t c = 0; c < width; c += kLanes) {
         Value mask = width - c < kLanes ? code.maskOf(width - c) : Value();
-        Value value = code.load(lanes, from, code.add(at, c), mask);
+        Value value =
+            from ? code.load(lanes, from, code.add(at, c), mask) : start;
         if (row)
           value = code.add(value,
                            code.load(lanes, rowBase, code.add(row, c), mask));

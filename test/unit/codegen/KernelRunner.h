@@ -1,0 +1,55 @@
+//===- KernelRunner.h - Compiles and runs kernels from text -----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TEST_UNIT_CODEGEN_KERNELRUNNER_H
+#define REPRISE_TEST_UNIT_CODEGEN_KERNELRUNNER_H
+
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace reprise::codegen {
+
+using Floats = std::vector<float>;
+
+/// A module of kernels, compiled for x86-64-v3.
+class KernelRunner {
+public:
+  /// Compiles `text`, or ends the test program with what is wrong.
+  explicit KernelRunner(const std::string &text);
+
+  int64_t tasks(const std::string &kernel) const { return counts.at(kernel); }
+  void *address(const std::string &symbol);
+
+  /// Runs all tasks of `kernel` in chunks of `chunk`, the last chunk first if
+  /// `backwards`. Buffers are inputs, then outputs.
+  void run(const std::string &kernel, const std::vector<void *> &buffers,
+           const std::vector<int64_t> &ids = {}, int64_t chunk = INT64_MAX,
+           bool backwards = false);
+
+private:
+  mlir::MLIRContext context;
+  std::map<std::string, int64_t> counts;
+  std::unique_ptr<mlir::ExecutionEngine> engine;
+};
+
+/// Reproducible numbers in [-1, 1).
+Floats randomFloats(size_t count, uint64_t seed);
+
+/// The sum of terms as a row reduction adds them: 16 lanes, then the tree.
+float laneSum(const Floats &terms);
+
+/// How many units in the last place of f32 lie between two finite numbers.
+int64_t ulpsApart(float a, float b);
+
+} // namespace reprise::codegen
+
+#endif // REPRISE_TEST_UNIT_CODEGEN_KERNELRUNNER_H
