@@ -1,0 +1,213 @@
+//===- reprise-compare-step.cpp - A run against the interpreter --*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Usage: reprise-compare-step JOINT.mlir DUMP.safetensors [--tolerance=1e-4]
+//
+// Interprets `@step` on the parameters, tokens and random keys of a dump that a
+// training program wrote with --dump, and compares loss, norm and every
+// gradient: for each tensor the largest difference of an element, over the largest element.
+// Fails if one of these exceeds the tolerance.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interpreter/Interpreter.h"
+#include "reprise/Pipelines/Registration.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+using namespace reprise;
+using interpreter::Tensor;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> inputIR(cl::Positional, cl::Required,
+                                    cl::desc("<joint IR>"));
+static cl::opt<std::string> inputDump(cl::Positional, cl::Required,
+                                      cl::desc("<dump>"));
+static cl::opt<double> tolerance("tolerance", cl::init(1e-4),
+                                 cl::desc("Largest relative difference"));
+
+/// All tensors of a safetensors file.
+static llvm::Expected<llvm::StringMap<Tensor>> readDump(llvm::StringRef path) {
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false);
+  if (!file)
+    return llvm::errorCodeToError(file.getError());
+  llvm::StringRef bytes = (*file)->getBuffer();
+  uint64_t length = llvm::support::endian::read64le(bytes.data());
+  llvm::Expected<llvm::json::Value> header =
+      llvm::json::parse(bytes.substr(8, length));
+  if (!header)
+    return header.takeError();
+  llvm::StringRef data = bytes.substr(8 + length);
+  llvm::StringMap<Tensor> tensors;
+  for (auto &[name, value] : *header->getAsObject()) {
+    const llvm::json::Object &entry = *value.getAsObject();
+    if (!entry.get("dtype"))
+      continue;
+    SmallVector<int64_t> shape;
+    for (const llvm::json::Value &dim : *entry.getArray("shape"))
+      shape.push_back(*dim.getAsInteger());
+    Tensor tensor(shape);
+    const char *at =
+        data.data() + *(*entry.getArray("data_offsets"))[0].getAsInteger();
+    bool isInteger = *entry.getString("dtype") == "I32";
+    for (double &element : tensor.values) {
+      uint32_t word = llvm::support::endian::read32le(at);
+      element = isInteger ? double(int32_t(word)) : double(llvm::bit_cast<float>(word));
+      at += 4;
+    }
+    tensors[llvm::StringRef(name)] = std::move(tensor);
+  }
+  return tensors;
+}
+
+/// Row `index` of a tensor with a leading dimension, in the shape `type`.
+static Tensor getRow(const Tensor &all, int64_t index, Type type) {
+  Tensor row(cast<ShapedType>(type).getShape());
+  std::copy_n(all.values.begin() + index * row.size(), row.size(),
+              row.values.begin());
+  return row;
+}
+
+namespace {
+/// The largest difference seen, and where.
+struct Comparison {
+  double worst = 0;
+  std::string where;
+
+  void add(llvm::StringRef name, const Tensor &have, const Tensor &want) {
+    double difference = 0, largest = 0;
+    for (int64_t e = 0; e < want.size(); ++e) {
+      difference =
+          std::max(difference, std::abs(have.values[e] - want.values[e]));
+      largest = std::max(largest, std::abs(want.values[e]));
+    }
+    double relative = largest > 0 ? difference / largest : difference;
+    if (!(relative <= worst)) { // also for NaN
+      worst = relative;
+      where = name.str();
+    }
+  }
+};
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "Compares a run with the interpreter\n");
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry);
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(inputIR.getValue(), &context);
+  llvm::Expected<llvm::StringMap<Tensor>> dump = readDump(inputDump);
+  if (!module || !dump) {
+    if (!dump)
+      llvm::WithColor::error() << toString(dump.takeError()) << "\n";
+    return 1;
+  }
+  auto step = module->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  Block &block = step.getBody().front();
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  auto update = *step.getOps<nn::UpdateOp>().begin();
+
+  interpreter::Interpreter machine(step);
+  llvm::StringMap<Value> sums; // accumulators by role and name
+  auto dumped = [&](const llvm::Twine &name) {
+    auto it = dump->find(name.str());
+    if (it == dump->end())
+      llvm::report_fatal_error("the dump has no tensor '" + name + "'");
+    return it->second;
+  };
+  auto scalar = [&](llvm::StringRef name) {
+    Tensor value(ArrayRef<int64_t>{});
+    value.values[0] = dumped(name).values[0];
+    return value;
+  };
+  for (BlockArgument argument : block.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto text = [&](llvm::StringRef attribute) {
+      auto value = step.getArgAttrOfType<StringAttr>(index, attribute);
+      return value ? value.getValue() : llvm::StringRef();
+    };
+    Tensor zero(cast<ShapedType>(argument.getType()).getShape());
+    llvm::StringRef role = text(nn::kInputAttr);
+    if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
+            index, nn::kParameterAttr))
+      machine.set(argument, dumped("parameter/" + parameter.getName()));
+    else if (auto name = text(nn::kMoment1Attr); !name.empty())
+      machine.set(argument, dumped("moment1/" + name));
+    else if (auto name = text(nn::kMoment2Attr); !name.empty())
+      machine.set(argument, dumped("moment2/" + name));
+    else if (auto name = text(nn::kGradientAttr); !name.empty()) {
+      machine.set(argument, zero);
+      sums["gradient/" + name.str()] = argument;
+    } else if (role == "loss_sum") {
+      machine.set(argument, zero);
+      sums["loss"] = argument;
+    } else if (role == "lr" || role.starts_with("bias_correction"))
+      machine.set(argument, scalar(role));
+  }
+
+  // The value that each accumulator becomes, by its position in the results.
+  llvm::StringMap<Value> results;
+  Value norm;
+  for (auto [index, value] : llvm::enumerate(exit.getOperands())) {
+    if (auto name = step.getResultAttrOfType<StringAttr>(index, nn::kGradientAttr))
+      results["gradient/" + name.getValue().str()] = value;
+    if (auto name = step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr)) {
+      if (name == "loss")
+        results["loss"] = value;
+      else
+        norm = value;
+    }
+  }
+  auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
+  for (int64_t micro = 0; micro < count.getInt(); ++micro) {
+    for (BlockArgument argument : block.getArguments())
+      if (auto role = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                        nn::kInputAttr))
+        if (role == "tokens" || role == "targets" || role == "rng")
+          machine.set(argument,
+                      getRow(dumped(role.getValue()), micro, argument.getType()));
+    if (failed(machine.run(block.begin(), update->getIterator())))
+      return 1;
+    for (auto &sum : sums)
+      machine.set(sum.second, Tensor(machine.get(results[sum.first()])));
+  }
+  if (failed(machine.run(update->getIterator(), exit->getIterator())))
+    return 1;
+
+  Comparison comparison;
+  unsigned tensors = 0;
+  for (auto &sum : sums) {
+    Tensor have = dumped(sum.first());
+    const Tensor &want = machine.get(sum.second);
+    comparison.add(sum.first(), have, want);
+    ++tensors;
+  }
+  comparison.add("grad_norm", dumped("grad_norm"), machine.get(norm));
+  llvm::outs() << "compared the loss and " << tensors - 1
+               << " gradients: largest relative difference "
+               << llvm::format("%.3g", comparison.worst) << " in "
+               << comparison.where << "\n";
+  if (comparison.worst <= tolerance)
+    return 0;
+  llvm::WithColor::error() << "needs differences of at most "
+                           << llvm::format("%.3g", double(tolerance)) << "\n";
+  return 1;
+}

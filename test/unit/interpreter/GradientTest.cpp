@@ -1,0 +1,209 @@
+//===- GradientTest.cpp - Every VJP against finite differences --*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Each case is a loss as a function of parameters, written in nn. Its gradient
+// by `reprise-differentiate` and the interpreter must be that of central
+// differences, which know of forward ops only. A last test looks for ops with a
+// derivative that no case covers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "reprise/Autodiff/Passes.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interpreter/Interpreter.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <random>
+
+using namespace mlir;
+using namespace reprise;
+using interpreter::Tensor;
+
+namespace {
+struct Case {
+  const char *name;
+  const char *arguments; ///< besides %targets and %rng
+  const char *body;      ///< defines %logits : tensor<2x3x5xf32>
+};
+
+#define PARAMETER(name) "{nn.parameter = #nn.parameter<name = \"" name "\", init = zeros>}"
+
+const Case kCases[] = {
+    {"embedding", "%w: tensor<7x5xf32> " PARAMETER("w"),
+     R"(%logits = nn.embedding %tokens, %w : (tensor<2x3xi32>, tensor<7x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"add_positions",
+     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER("w"),
+     R"(%logits = nn.add_positions %x, %w : (tensor<2x3x5xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"layer_norm",
+     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %g: tensor<5xf32> " PARAMETER("g")
+     ", %b: tensor<5xf32> " PARAMETER("b"),
+     R"(%logits, %mean, %rstd = nn.layer_norm %x, %g, %b eps 1.0e-05 : (tensor<2x3x5xf32>, tensor<5xf32>, tensor<5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>))"},
+    {"linear_in_out",
+     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER("w")
+     ", %b: tensor<5xf32> " PARAMETER("b"),
+     R"(%logits = nn.linear %x, %w, %b in_out : (tensor<2x3x4xf32>, tensor<4x5xf32>, tensor<5xf32>) -> tensor<2x3x5xf32>)"},
+    {"linear_out_in",
+     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<5x4xf32> " PARAMETER("w"),
+     R"(%logits = nn.linear %x, %w out_in : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>)"},
+    {"gelu_tanh", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+     R"(%logits = nn.gelu %x tanh : tensor<2x3x5xf32>)"},
+    {"gelu_erf", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+     R"(%logits = nn.gelu %x erf : tensor<2x3x5xf32>)"},
+    {"add_scale_reuse",
+     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %y: tensor<2x3x5xf32> " PARAMETER("y"),
+     R"(%a = nn.add %x, %y : tensor<2x3x5xf32>
+        %b = nn.scale %a by 0.7 : tensor<2x3x5xf32>
+        %c = nn.gelu %x tanh : tensor<2x3x5xf32>
+        %d = nn.add %b, %c : tensor<2x3x5xf32>
+        %logits = nn.add %d, %d : tensor<2x3x5xf32>)"},
+    {"dropout", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+     R"(%logits = nn.dropout %x, %rng rate 0.4 stream 3 : (tensor<2x3x5xf32>, tensor<4xi32>) -> tensor<2x3x5xf32>)"},
+    {"cast", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+     R"(%h = nn.cast %x : (tensor<2x3x5xf32>) -> tensor<2x3x5xbf16>
+        %logits = nn.cast %h : (tensor<2x3x5xbf16>) -> tensor<2x3x5xf32>)"},
+    {"attention",
+     "%q: tensor<2x3x6xf32> " PARAMETER("q") ", %k: tensor<2x3x6xf32> " PARAMETER("k")
+     ", %v: tensor<2x3x6xf32> " PARAMETER("v") ", %w: tensor<6x5xf32> " PARAMETER("w"),
+     R"(%ctx, %lse = nn.attention %q, %k, %v, %rng heads 2 scale 0.6 rate 0.3 stream 1 : (tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<4xi32>) -> (tensor<2x3x6xf32>, tensor<2x2x3xf32>)
+        %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"unfused",
+     "%q: tensor<2x3x6xf32> " PARAMETER("q") ", %k: tensor<2x3x6xf32> " PARAMETER("k")
+     ", %v: tensor<2x3x6xf32> " PARAMETER("v") ", %w: tensor<6x5xf32> " PARAMETER("w"),
+     R"(%s = nn.scores %q, %k heads 2 scale 0.6 : (tensor<2x3x6xf32>, tensor<2x3x6xf32>) -> tensor<2x2x3x3xf32>
+        %p = nn.softmax %s : tensor<2x2x3x3xf32>
+        %pd = nn.dropout %p, %rng rate 0.3 stream 1 : (tensor<2x2x3x3xf32>, tensor<4xi32>) -> tensor<2x2x3x3xf32>
+        %ctx = nn.context %pd, %v heads 2 scale 0.9 : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
+        %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"context_transposed",
+     "%p: tensor<2x2x3x3xf32> " PARAMETER("p") ", %v: tensor<2x3x6xf32> " PARAMETER("v")
+     ", %w: tensor<6x5xf32> " PARAMETER("w"),
+     R"(%ctx = nn.context %p, %v heads 2 scale 0.9 transposed : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
+        %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
+};
+
+std::string getModule(const Case &test) {
+  return std::string("func.func @forward("
+                     "%tokens: tensor<2x3xi32> {nn.input = \"tokens\"}, "
+                     "%targets: tensor<2x3xi32> {nn.input = \"targets\"}, "
+                     "%rng: tensor<4xi32> {nn.input = \"rng\"}, ") +
+         test.arguments + ") -> tensor<f32> attributes {nn.micro_batches = 2 : i64} {\n" +
+         test.body + R"(
+      %losses, %l = nn.cross_entropy %logits, %targets : (tensor<2x3x5xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+      %loss = nn.mean %losses : (tensor<2x3xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    })";
+}
+
+class GradientTest : public ::testing::TestWithParam<Case> {
+protected:
+  static OwningOpRef<ModuleOp> parse(MLIRContext &context, const Case &test) {
+    context.loadDialect<nn::NNDialect, func::FuncDialect>();
+    return parseSourceString<ModuleOp>(getModule(test), &context);
+  }
+};
+
+/// Values for every argument: normal parameters, ids below 5, zero sums.
+std::vector<Tensor> makeArguments(func::FuncOp function) {
+  std::mt19937 random(7);
+  std::normal_distribution<double> normal;
+  std::vector<Tensor> values;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+    auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
+    Tensor tensor(type.getShape());
+    bool isParameter = bool(function.getArgAttr(index, nn::kParameterAttr));
+    for (double &value : tensor.values)
+      if (isParameter)
+        value = normal(random);
+      else if (type.getElementType().isInteger(32))
+        value = double(random() % 5);
+    values.push_back(std::move(tensor));
+  }
+  return values;
+}
+
+std::vector<Tensor> evaluate(func::FuncOp function,
+                             const std::vector<Tensor> &arguments) {
+  interpreter::Interpreter machine(function);
+  for (auto [argument, value] : llvm::zip(function.getArguments(), arguments))
+    machine.set(argument, value);
+  FailureOr<std::vector<Tensor>> results = machine.run();
+  EXPECT_TRUE(succeeded(results));
+  return *results;
+}
+
+TEST_P(GradientTest, IsThatOfCentralDifferences) {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> forward = parse(context, GetParam());
+  ASSERT_TRUE(forward);
+  OwningOpRef<ModuleOp> joint = forward->clone();
+  PassManager manager(&context);
+  manager.addPass(autodiff::createDifferentiate());
+  ASSERT_TRUE(succeeded(manager.run(*joint)));
+  auto function = forward->lookupSymbol<func::FuncOp>("forward");
+  auto step = joint->lookupSymbol<func::FuncOp>("step");
+
+  std::vector<Tensor> arguments = makeArguments(function);
+  std::vector<Tensor> stepArguments = makeArguments(step);
+  std::vector<Tensor> results = evaluate(step, stepArguments);
+  double loss = evaluate(function, arguments)[0].values[0];
+  EXPECT_DOUBLE_EQ(results[0].values[0], loss / 2); // of two micro-batches
+
+  unsigned checked = 0;
+  for (unsigned r = 1; r < results.size(); ++r) {
+    auto name = step.getResultAttrOfType<StringAttr>(r, nn::kGradientAttr);
+    ASSERT_TRUE(name);
+    for (unsigned a = 0; a < arguments.size(); ++a) {
+      auto parameter = function.getArgAttrOfType<nn::ParameterAttr>(
+          a, nn::kParameterAttr);
+      if (!parameter || parameter.getName() != name.getValue())
+        continue;
+      for (int64_t e = 0; e < arguments[a].size(); ++e) {
+        const double h = 1e-5;
+        auto at = [&](double delta) {
+          std::vector<Tensor> moved = arguments;
+          moved[a].values[e] += delta;
+          return evaluate(function, moved)[0].values[0];
+        };
+        double expected = (at(h) - at(-h)) / (2 * h) / 2;
+        EXPECT_NEAR(results[r].values[e], expected,
+                    1e-8 + 1e-6 * std::abs(expected))
+            << name.getValue().str() << "[" << e << "]";
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, ::testing::ValuesIn(kCases),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });
+
+TEST(GradientCoverage, EveryDifferentiableOpHasACase) {
+  MLIRContext context;
+  context.loadDialect<nn::NNDialect>();
+  std::string all;
+  for (const Case &test : kCases)
+    all += getModule(test);
+  unsigned found = 0;
+  for (RegisteredOperationName op : context.getRegisteredOperations()) {
+    if (!op.hasInterface<Differentiable>())
+      continue;
+    ++found;
+    EXPECT_NE(all.find("= " + op.getStringRef().str() + " "), std::string::npos)
+        << op.getStringRef().str() << " has a derivative that nothing checks";
+  }
+  EXPECT_GE(found, 10u);
+}
+} // namespace
