@@ -379,7 +379,6 @@ void ScheduleFormer::formLaunch(unsigned index) {
   const Unit &unit = units[index];
   Group group(unit.ops);
   int64_t flops = 0;
-  bool isFused = unit.ops.size() > 1;
   for (Operation *op : unit.ops) {
     if (auto cost = dyn_cast<CostModel>(op))
       flops += cost.getFlops();
@@ -388,12 +387,15 @@ void ScheduleFormer::formLaunch(unsigned index) {
       if (!definition || !llvm::is_contained(unit.ops, definition))
         group.inputs.insert(operand);
     }
-    // An op alone keeps all its results, so that equal ops share a kernel.
-    for (Value result : op->getResults())
-      if (!isFused || llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return !llvm::is_contained(unit.ops, user);
-          }))
+    // What nobody reads is kept where the op makes it beside another, so that
+    // equal ops share a kernel.
+    for (Value result : op->getResults()) {
+      bool isRead = llvm::any_of(result.getUsers(), [&](Operation *user) {
+        return !llvm::is_contained(unit.ops, user);
+      });
+      if (isRead || (result.use_empty() && op->getNumResults() > 1))
         group.outputs.insert(result);
+    }
   }
   if (group.outputs.empty())
     return;

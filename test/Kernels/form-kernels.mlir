@@ -1,0 +1,242 @@
+// RUN: reprise-opt %s -split-input-file --reprise-form-kernels --reprise-verify-kernels | FileCheck %s
+
+// Neighbours that are pointwise become one kernel with what others read as
+// results; the streams of its random numbers are the launch's ids, and a scope
+// is its name. The other way round is another kernel.
+
+// CHECK-LABEL: func @pointwise(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x8xf32>, %[[Y:[^:]*]]: tensor<2x8xf32>, %[[RNG:[^:]*]]: tensor<4xi32>)
+func.func @pointwise(%x: tensor<2x8xf32>, %y: tensor<2x8xf32>, %rng: tensor<4xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
+  // CHECK-NEXT: %[[R:.*]]:2 = rt.launch @dropout_add_gelu_2x8(%[[Y]], %[[RNG]], %[[X]]) ids [7]
+  // CHECK-SAME:   flops = {{[0-9]+}} : i64, rt.name = "layer3.mlp.g"
+  // CHECK-NEXT: return %[[R]]#0, %[[R]]#1
+  %yd = nn.dropout %y, %rng rate 2.5e-01 stream 7 {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "yd">}
+    : (tensor<2x8xf32>, tensor<4xi32>) -> tensor<2x8xf32>
+  %z = nn.add %x, %yd {nn.scope = #nn.scope<layer = 3, module = "residual", value = "x2">} : tensor<2x8xf32>
+  %g = nn.gelu %z tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "g">} : tensor<2x8xf32>
+  return %z, %g : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// Each argument that may be overwritten has a result of its own to become.
+// CHECK-LABEL: func private @dropout_add_gelu_2x8(
+//  CHECK-SAME:   %[[Y:[^:]*]]: tensor<2x8xf32> {rt.may_alias = 0 : i64}, %[[RNG:[^:]*]]: tensor<4xi32>, %[[X:[^:]*]]: tensor<2x8xf32> {rt.may_alias = 1 : i64})
+//  CHECK-SAME:   attributes {rt.kernel}
+//  CHECK-NEXT:   %[[YD:.*]] = nn.dropout %[[Y]], %[[RNG]] rate 2.500000e-01 stream 0 :
+//  CHECK-NEXT:   %[[Z:.*]] = nn.add %[[X]], %[[YD]] : tensor<2x8xf32>
+//  CHECK-NEXT:   %[[G:.*]] = nn.gelu %[[Z]] tanh : tensor<2x8xf32>
+//  CHECK-NEXT:   return %[[Z]], %[[G]]
+
+// -----
+
+// What is not connected, of another shape, or on the other side of a product
+// or a phase stays apart.
+
+// CHECK-LABEL: func @apart(
+func.func @apart(%x: tensor<4xf32>, %y: tensor<4xf32>, %w: tensor<4x4xf32>, %s: tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4x4xf32>, tensor<f32>) {
+  // CHECK-NEXT: rt.launch @gelu_4(
+  // CHECK-NEXT: rt.launch @add_4(
+  // CHECK-NEXT: rt.launch @add_4x4(
+  // CHECK-NEXT: rt.gemm
+  // CHECK-NEXT: rt.launch @scale_4x4(
+  // CHECK-NEXT: rt.launch @scale_4x4_2(
+  // CHECK-NEXT: rt.launch @scale_scalar(
+  // CHECK-NEXT: return
+  %a = nn.gelu %x tanh : tensor<4xf32>
+  %b = nn.add %x, %y : tensor<4xf32>
+  %c = nn.add %w, %w : tensor<4x4xf32>
+  %d = nn.linear %c, %w in_out : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %e = nn.scale %d by 2.5e-01 : tensor<4x4xf32>
+  nn.backward
+  %f = nn.scale %e by 5.0e-01 : tensor<4x4xf32>
+  %t = nn.scale %s by 5.0e-01 : tensor<f32>
+  return %a, %b, %b, %f, %t : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4x4xf32>, tensor<f32>
+}
+
+// -----
+
+// Equal layers share their kernels, whatever their scopes and streams; another
+// constant or another sharing of results is another kernel.
+
+// CHECK-LABEL: func @layers(
+func.func @layers(%x: tensor<4x6xf32>, %g: tensor<6xf32>, %b: tensor<6xf32>, %rng: tensor<4xi32>) -> tensor<4x6xf32> {
+  // CHECK-NEXT: rt.launch @layer_norm_4x6({{.*}}rt.name = "layer0.layernorm.n1"
+  // CHECK-NEXT: rt.launch @dropout_4x6({{.*}} ids [1] {{.*}}rt.name = "layer0.mlp.yd"
+  // CHECK-NEXT: rt.launch @layer_norm_4x6({{.*}}rt.name = "layer1.layernorm.n1"
+  // CHECK-NEXT: rt.launch @dropout_4x6({{.*}} ids [2] {{.*}}rt.name = "layer1.mlp.yd"
+  // CHECK-NEXT: rt.launch @layer_norm_4x6_2(
+  // CHECK-NEXT: return
+  %n0, %m0, %r0 = nn.layer_norm %x, %g, %b eps 1.0e-05 {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n1">}
+    : (tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
+  %d0 = nn.dropout %n0, %rng rate 1.0e-01 stream 1 {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "yd">}
+    : (tensor<4x6xf32>, tensor<4xi32>) -> tensor<4x6xf32>
+  %n1, %m1, %r1 = nn.layer_norm %d0, %g, %b eps 1.0e-05 {nn.scope = #nn.scope<layer = 1, module = "layernorm", value = "n1">}
+    : (tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
+  %d1 = nn.dropout %n1, %rng rate 1.0e-01 stream 2 {nn.scope = #nn.scope<layer = 1, module = "mlp", value = "yd">}
+    : (tensor<4x6xf32>, tensor<4xi32>) -> tensor<4x6xf32>
+  %n2, %m2, %r2 = nn.layer_norm %d1, %g, %b eps 1.0e-06
+    : (tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
+  return %n2 : tensor<4x6xf32>
+}
+
+// CHECK:     func private @layer_norm_4x6(%{{.*}}: tensor<4x6xf32> {rt.may_alias = 0 : i64}, %{{.*}}: tensor<6xf32>, %{{.*}}: tensor<6xf32>)
+// CHECK:     func private @dropout_4x6(
+// CHECK:     func private @layer_norm_4x6_2(
+// CHECK-NOT: func private
+
+// -----
+
+// Both layouts of a weight, forward and backward; operands are read as they
+// lie.
+
+// CHECK-LABEL: func @products(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x8x24xf32>, %[[W:[^:]*]]: tensor<24x96xf32>, %[[V:[^:]*]]: tensor<96x24xf32>, %[[B:[^:]*]]: tensor<96xf32>, %[[DY:[^:]*]]: tensor<2x8x96xf32>)
+func.func @products(%x: tensor<2x8x24xf32>, %w: tensor<24x96xf32>, %v: tensor<96x24xf32>, %b: tensor<96xf32>, %dy: tensor<2x8x96xf32>) -> (
+    tensor<2x8x96xf32>, tensor<2x8x96xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96x24xf32>) {
+  // CHECK-NEXT: rt.gemm %[[X]], %[[W]] bias(%[[B]]) m 16 n 96 k 24 lda 24 ldb 96 ldc 96 {rt.name = "layer0.mlp.u"}
+  // CHECK-NEXT: rt.gemm %[[X]], %[[V]] transpose_b m 16 n 96 k 24 lda 24 ldb 24 ldc 96 {rt.name = "linear"}
+  %y0 = nn.linear %x, %w, %b in_out {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "u">}
+    : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
+  %y1 = nn.linear %x, %v out_in : (tensor<2x8x24xf32>, tensor<96x24xf32>) -> tensor<2x8x96xf32>
+  nn.backward
+  // CHECK-NEXT: rt.gemm %[[DY]], %[[W]] transpose_b m 16 n 24 k 96 lda 96 ldb 96 ldc 24 {rt.name = "layer0.mlp.u.backward_input"}
+  // CHECK-NEXT: rt.gemm %[[DY]], %[[V]] m 16 n 24 k 96 lda 96 ldb 24 ldc 24
+  // CHECK-NEXT: rt.gemm %[[X]], %[[DY]] transpose_a m 24 n 96 k 16 lda 24 ldb 96 ldc 96
+  // CHECK-NEXT: rt.gemm %[[DY]], %[[X]] transpose_a m 96 n 24 k 16 lda 96 ldb 24 ldc 24
+  // CHECK-NEXT: return
+  %dx0 = nn.linear_backward_input %dy, %w in_out {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "u">}
+    : (tensor<2x8x96xf32>, tensor<24x96xf32>) -> tensor<2x8x24xf32>
+  %dx1 = nn.linear_backward_input %dy, %v out_in : (tensor<2x8x96xf32>, tensor<96x24xf32>) -> tensor<2x8x24xf32>
+  %dw0 = nn.linear_backward_weight %x, %dy in_out : (tensor<2x8x24xf32>, tensor<2x8x96xf32>) -> tensor<24x96xf32>
+  %dw1 = nn.linear_backward_weight %x, %dy out_in : (tensor<2x8x24xf32>, tensor<2x8x96xf32>) -> tensor<96x24xf32>
+  return %y0, %y1, %dx0, %dx1, %dw0, %dw1 : tensor<2x8x96xf32>, tensor<2x8x96xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96x24xf32>
+}
+
+// -----
+
+// Attention without fusing: 2 batches of 3 heads of width 8; a head is a
+// column block of rows of 24, a probability matrix lies by itself.
+
+// CHECK-LABEL: func @heads(
+//  CHECK-SAME:   %[[Q:[^:]*]]: tensor<2x5x24xf32>, %[[K:[^:]*]]: tensor<2x5x24xf32>, %[[P:[^:]*]]: tensor<2x3x5x5xf32>)
+func.func @heads(%q: tensor<2x5x24xf32>, %k: tensor<2x5x24xf32>, %p: tensor<2x3x5x5xf32>) -> (tensor<2x3x5x5xf32>, tensor<2x5x24xf32>, tensor<2x5x24xf32>) {
+  // CHECK-NEXT: rt.gemm %[[Q]], %[[K]] transpose_b m 5 n 5 k 8 lda 24 ldb 24 ldc 5 batch [2, 3] strides [120, 8], [120, 8], [75, 25] {alpha = 5.000000e-01 : f32,
+  // CHECK-NEXT: rt.gemm %[[P]], %[[K]] m 5 n 8 k 5 lda 5 ldb 24 ldc 24 batch [2, 3] strides [75, 25], [120, 8], [120, 8] {rt.name
+  // CHECK-NEXT: rt.gemm %[[P]], %[[K]] transpose_a m 5 n 8 k 5 lda 5 ldb 24 ldc 24 batch [2, 3] strides [75, 25], [120, 8], [120, 8]
+  %s = nn.scores %q, %k heads 3 scale 5.0e-01 : (tensor<2x5x24xf32>, tensor<2x5x24xf32>) -> tensor<2x3x5x5xf32>
+  %c = nn.context %p, %k heads 3 scale 1.0 : (tensor<2x3x5x5xf32>, tensor<2x5x24xf32>) -> tensor<2x5x24xf32>
+  %t = nn.context %p, %k heads 3 scale 1.0 transposed : (tensor<2x3x5x5xf32>, tensor<2x5x24xf32>) -> tensor<2x5x24xf32>
+  return %s, %c, %t : tensor<2x3x5x5xf32>, tensor<2x5x24xf32>, tensor<2x5x24xf32>
+}
+
+// -----
+
+// A gradient is added to the old sum by what makes it, in place, where it is
+// made; where the sum or the term has another reader, by a kernel.
+
+// CHECK-LABEL: func @accumulate(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<8x4xf32>, %[[DY:[^:]*]]: tensor<8x6xf32>, %[[SW:[^:]*]]: tensor<4x6xf32>, %[[SB:[^:]*]]: tensor<6xf32>, %[[SC:[^:]*]]: tensor<6xf32>)
+func.func @accumulate(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %sw: tensor<4x6xf32>, %sb: tensor<6xf32>, %sc: tensor<6xf32>)
+    -> (tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) {
+  nn.backward
+  // CHECK-NEXT: %[[W:.*]] = rt.gemm %[[X]], %[[DY]] addend(%[[SW]]) transpose_a m 4 n 6 k 8
+  %dw = nn.linear_backward_weight %x, %dy in_out : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  // CHECK-NEXT: %[[B:.*]] = rt.launch @sum_rows_accumulate_8x6(%[[DY]], %[[SB]])
+  // CHECK-SAME:   rt.name = "sum_rows.backward_bias"
+  %db = nn.sum_rows %dy : (tensor<8x6xf32>) -> tensor<6xf32>
+  // CHECK-NEXT: %[[C:.*]] = rt.launch @sum_rows_8x6(%[[DY]])
+  // CHECK-NEXT: %[[C1:.*]] = rt.launch @accumulate_6(%[[SC]], %[[C]])
+  %dc = nn.sum_rows %dy : (tensor<8x6xf32>) -> tensor<6xf32>
+  // CHECK-NEXT: return %[[W]], %[[B]], %[[C1]], %[[C]]
+  %w1 = nn.accumulate %sw, %dw : tensor<4x6xf32>
+  %b1 = nn.accumulate %sb, %db : tensor<6xf32>
+  %c1 = nn.accumulate %sc, %dc : tensor<6xf32>
+  return %w1, %b1, %c1, %dc : tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+}
+
+// CHECK-LABEL: func private @sum_rows_accumulate_8x6(
+//  CHECK-SAME:   %[[DY:[^:]*]]: tensor<8x6xf32>, %[[SUM:[^:]*]]: tensor<6xf32> {rt.in_place = 0 : i64})
+//  CHECK-NEXT:   %[[DB:.*]] = nn.sum_rows %[[DY]]
+//  CHECK-NEXT:   nn.accumulate %[[SUM]], %[[DB]]
+//       CHECK: func private @accumulate_6(%{{.*}}: tensor<6xf32> {rt.in_place = 0 : i64}, %{{.*}}: tensor<6xf32>)
+
+// -----
+
+// The gradient of a tied table is a sum, of which each term is accumulated
+// where it is made: no table of terms exists.
+
+// CHECK-LABEL: func @tied(
+//  CHECK-SAME:   %[[IDS:[^:]*]]: tensor<2x4xi32>, %[[X:[^:]*]]: tensor<2x4x6xf32>, %[[DL:[^:]*]]: tensor<2x4x9xf32>, %[[SUM:[^:]*]]: tensor<9x6xf32>)
+func.func @tied(%ids: tensor<2x4xi32>, %x: tensor<2x4x6xf32>, %dl: tensor<2x4x9xf32>, %sum: tensor<9x6xf32>) -> tensor<9x6xf32> {
+  nn.backward
+  // CHECK-NEXT: %[[HEAD:.*]] = rt.gemm %[[DL]], %[[X]] addend(%[[SUM]]) transpose_a m 9 n 6 k 8
+  // CHECK-NEXT: %[[BOTH:.*]] = rt.launch @embedding_backward_accumulate_9x6(%[[IDS]], %[[X]], %[[HEAD]])
+  // CHECK-NEXT: return %[[BOTH]]
+  %head = nn.linear_backward_weight %x, %dl out_in : (tensor<2x4x6xf32>, tensor<2x4x9xf32>) -> tensor<9x6xf32>
+  %table = nn.embedding_backward %ids, %x : (tensor<2x4xi32>, tensor<2x4x6xf32>) -> tensor<9x6xf32>
+  %term = nn.add %head, %table : tensor<9x6xf32>
+  %acc = nn.accumulate %sum, %term : tensor<9x6xf32>
+  return %acc : tensor<9x6xf32>
+}
+
+// -----
+
+// Replays: the fence is gone, the replay is a launch of the same kernel with
+// its own name, and joins no group with what is no replay.
+
+// CHECK-LABEL: func @replay(
+//  CHECK-SAME:   %[[N:[^:]*]]: tensor<4x4xf32>, %[[W:[^:]*]]: tensor<4x4xf32>, %[[DG:[^:]*]]: tensor<4x4xf32>)
+func.func @replay(%n: tensor<4x4xf32>, %w: tensor<4x4xf32>, %dg: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  // CHECK-NEXT: %[[U:.*]] = rt.gemm %[[N]], %[[W]] m 4 n 4 k 4 lda 4 ldb 4 ldc 4 {rt.name = "layer3.mlp.u"}
+  // CHECK-NEXT: %[[G:.*]] = rt.launch @gelu_4x4(%[[U]]) {flops = {{[0-9]+}} : i64, rt.name = "layer3.mlp.g"}
+  %u = nn.linear %n, %w in_out {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "u">} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %g = nn.gelu %u tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "g">} : tensor<4x4xf32>
+  nn.backward
+  // CHECK-NEXT: %[[UR:.*]] = rt.gemm %[[N]], %[[W]] m 4 n 4 k 4 lda 4 ldb 4 ldc 4 {remat.replay = 3 : i64, rt.name = "layer3.mlp.u@replay"}
+  // CHECK-NEXT: %[[GR:.*]] = rt.launch @gelu_4x4(%[[UR]]) {flops = {{[0-9]+}} : i64, remat.replay = 3 : i64, rt.name = "layer3.mlp.g@replay"}
+  // CHECK-NEXT: %[[S:.*]] = rt.launch @add_4x4(%[[GR]], %[[DG]]) {{.*}}rt.name = "add.backward"
+  // CHECK-NEXT: return %[[G]], %[[S]]
+  %nr = remat.fence %n after %dg : tensor<4x4xf32>, tensor<4x4xf32>
+  %ur = nn.linear %nr, %w in_out {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "u">, remat.replay = 3 : i64}
+    : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %gr = nn.gelu %ur tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "g">, remat.replay = 3 : i64} : tensor<4x4xf32>
+  %s = nn.add %gr, %dg : tensor<4x4xf32>
+  return %g, %s : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// The update: the norm in two launches over 3 blocks of at most 16384, one
+// kernel for parameters of one shape, states in place, and a gradient of zero
+// for the next step in place of the sum.
+
+// CHECK-LABEL: func @step(
+//  CHECK-SAME:   %[[P:[^:]*]]: tensor<20x1000xf32> {nn.parameter = {{[^}]*}}}, %[[G:[^:]*]]: tensor<20x1000xf32> {nn.gradient = "p"}, %[[M:[^:]*]]: tensor<20x1000xf32> {nn.moment1 = "p"}, %[[V:[^:]*]]: tensor<20x1000xf32> {nn.moment2 = "p"}
+//  CHECK-SAME:   -> (tensor<20x1000xf32> {nn.gradient = "p"}, tensor<f32> {nn.output = "grad_norm"}, tensor<20x1000xf32> {nn.parameter = "p"}, tensor<20x1000xf32> {nn.moment1 = "p"}, tensor<20x1000xf32> {nn.moment2 = "p"}, tensor<4xf32> {nn.gradient = "q"})
+func.func @step(%p: tensor<20x1000xf32> {nn.parameter = #nn.parameter<name = "p", init = zeros>}, %g: tensor<20x1000xf32> {nn.gradient = "p"},
+    %m: tensor<20x1000xf32> {nn.moment1 = "p"}, %v: tensor<20x1000xf32> {nn.moment2 = "p"}, %q: tensor<4xf32> {nn.parameter = #nn.parameter<name = "q", init = zeros>},
+    %h: tensor<4xf32> {nn.gradient = "q"}, %dp: tensor<20x1000xf32>, %lr: tensor<f32>, %c1: tensor<f32>, %c2: tensor<f32>)
+    -> (tensor<20x1000xf32> {nn.gradient = "p"}, tensor<f32> {nn.output = "grad_norm"}, tensor<20x1000xf32> {nn.parameter = "p"},
+        tensor<20x1000xf32> {nn.moment1 = "p"}, tensor<20x1000xf32> {nn.moment2 = "p"}) {
+  // CHECK-NEXT: %[[G1:.*]] = rt.launch @accumulate_20x1000(%[[G]],
+  %g1 = nn.accumulate %g, %dp : tensor<20x1000xf32>
+  // CHECK-NEXT: rt.update
+  nn.update
+  // CHECK-NEXT: %[[SUMS:.*]] = rt.launch @sums_of_squares_3(%[[G1]], %{{.*}}) {flops = 40008 : i64, rt.name = "global_norm"} : {{.*}} -> tensor<3xf32>
+  // CHECK-NEXT: %[[NORM:.*]] = rt.launch @root_of_sum_3(%[[SUMS]]) {{.*}} -> tensor<f32>
+  // CHECK-NEXT: %[[SCALE:.*]] = rt.launch @clip_scale_scalar(%[[NORM]])
+  %norm = nn.global_norm %g1, %h : (tensor<20x1000xf32>, tensor<4xf32>) -> tensor<f32>
+  %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
+  // CHECK-NEXT: %[[P1:.*]]:4 = rt.launch @adamw_20x1000(%[[P]], %[[G1]], %[[M]], %[[V]], %[[SCALE]],
+  // CHECK-NEXT: %[[Q1:.*]]:4 = rt.launch @adamw_4(
+  // CHECK-NEXT: return %[[P1]]#3, %[[NORM]], %[[P1]]#0, %[[P1]]#1, %[[P1]]#2, %[[Q1]]#3
+  %p1, %m1, %v1 = nn.adamw %p, %g1, %m, %v, %scale, %lr, %c1, %c2 beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<20x1000xf32>, tensor<f32>
+  %q1, %n1, %w1 = nn.adamw %q, %h, %h, %h, %scale, %lr, %c1, %c2 beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 0.0 : tensor<4xf32>, tensor<f32>
+  return %g1, %norm, %p1, %m1, %v1 : tensor<20x1000xf32>, tensor<f32>, tensor<20x1000xf32>, tensor<20x1000xf32>, tensor<20x1000xf32>
+}
+
+// CHECK-LABEL: func private @sums_of_squares_3(
+//       CHECK:   rt.block_sums %{{.*}}, %{{.*}} square
+// CHECK-LABEL: func private @adamw_20x1000(
+//  CHECK-SAME:   tensor<20x1000xf32> {rt.in_place = 0 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 3 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 1 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 2 : i64}, %{{.*}}: tensor<f32>,
+//       CHECK:   nn.adamw
+//       CHECK:   nn.constant 0.000000e+00 : tensor<20x1000xf32>
