@@ -1,0 +1,220 @@
+// RUN: reprise-opt %s -split-input-file \
+// RUN:   --pass-pipeline='builtin.module(func.func(convert-nn-to-linalg),reprise-verify-kernels{loops})' \
+// RUN: | FileCheck %s
+
+// A group is one loop over all elements. Scalars are read by a map without
+// dimensions.
+
+// CHECK-DAG: #[[$N:.*]] = affine_map<(d0) -> (d0)>
+// CHECK-DAG: #[[$ONE:.*]] = affine_map<(d0) -> ()>
+
+// CHECK-LABEL: func private @scale_add_broadcast(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x8xf32>, %[[S:[^:]*]]: tensor<f32>)
+func.func private @scale_add_broadcast(%x: tensor<2x8xf32>, %s: tensor<f32>) -> tensor<2x8xf32> attributes {rt.kernel} {
+  // CHECK:      %[[FLAT:.*]] = tensor.collapse_shape %[[X]] {{\[\[}}0, 1]] : tensor<2x8xf32> into tensor<16xf32>
+  // CHECK:      %[[OUT:.*]] = linalg.generic {indexing_maps = [#[[$N]], #[[$ONE]], #[[$N]]], iterator_types = ["parallel"]}
+  // CHECK-SAME:   ins(%[[FLAT]], %[[S]] : tensor<16xf32>, tensor<f32>) outs(%{{.*}} : tensor<16xf32>)
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %{{.*}}: f32):
+  // CHECK-DAG:    %[[HALF:.*]] = arith.constant 5.000000e-01 : f32
+  // CHECK-DAG:    %[[QUARTER:.*]] = arith.constant 2.500000e-01 : f32
+  // CHECK-DAG:    %[[HALVED:.*]] = arith.mulf %[[HALF]], %[[A]] : f32
+  // CHECK-DAG:    %[[WIDE:.*]] = arith.mulf %[[QUARTER]], %[[B]] : f32
+  // CHECK:        %[[SUM:.*]] = arith.addf %[[HALVED]], %[[WIDE]] : f32
+  // CHECK-NEXT:   linalg.yield %[[SUM]] : f32
+  // CHECK:      %[[BACK:.*]] = tensor.expand_shape %[[OUT]] {{\[\[}}0, 1]] output_shape [2, 8]
+  // CHECK-NEXT: return %[[BACK]]
+  %h = nn.scale %x by 5.0e-01 : tensor<2x8xf32>
+  %w = nn.broadcast %s by 2.5e-01 : (tensor<f32>) -> tensor<2x8xf32>
+  %z = nn.add %h, %w : tensor<2x8xf32>
+  return %z : tensor<2x8xf32>
+}
+
+// -----
+
+// In bf16 the result of each op is rounded, inside the loop too.
+
+// CHECK-LABEL: func private @rounding(
+func.func private @rounding(%x: tensor<4xbf16>, %y: tensor<4xbf16>) -> tensor<4xbf16> attributes {rt.kernel} {
+  // CHECK:      ^bb0(%[[X:.*]]: bf16, %[[Y:.*]]: bf16, %{{.*}}: bf16):
+  // CHECK-DAG:    %[[XF:.*]] = arith.extf %[[X]] : bf16 to f32
+  // CHECK-DAG:    %[[YF:.*]] = arith.extf %[[Y]] : bf16 to f32
+  // CHECK:        %[[SUM:.*]] = arith.addf %[[XF]], %[[YF]] : f32
+  // CHECK-NEXT:   %[[STORED:.*]] = arith.truncf %[[SUM]] : f32 to bf16
+  // CHECK-NEXT:   %[[READ:.*]] = arith.extf %[[STORED]] : bf16 to f32
+  // CHECK:        arith.mulf %{{.*}}, %[[READ]] : f32
+  %s = nn.add %x, %y : tensor<4xbf16>
+  %h = nn.scale %s by 5.0e-01 : tensor<4xbf16>
+  return %h : tensor<4xbf16>
+}
+
+// -----
+
+// The random word of element e: word e mod 4 of the block e / 4. A quarter is
+// dropped: 2^30 = 1073741824 of the words; 1 / (1 - 1/4) = 1.33333337.
+
+// CHECK-LABEL: func private @dropout(
+//  CHECK-SAME:   %{{.*}}: tensor<8xf32>, %[[RNG:[^:]*]]: tensor<4xi32>)
+func.func private @dropout(%x: tensor<8xf32>, %rng: tensor<4xi32>) -> tensor<8xf32> attributes {rt.kernel} {
+  // CHECK-COUNT-4: tensor.extract %[[RNG]]
+  // CHECK:         %[[STREAM:.*]] = rt.stream 2
+  // CHECK:         linalg.generic
+  // CHECK:           %[[E:.*]] = linalg.index 0 : index
+  // CHECK:           %[[BLOCK:.*]] = arith.shrui %[[E]]
+  // CHECK-COUNT-20:  arith.mului_extended
+  // CHECK-COUNT-3:   arith.select
+  // CHECK:           %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %{{.*}} : i32
+  // CHECK:           %[[SCALED:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+  // CHECK:           arith.select %[[KEEP]], %[[SCALED]], %{{.*}} : f32
+  %y = nn.dropout %x, %rng rate 2.5e-01 stream 2 : (tensor<8xf32>, tensor<4xi32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+// AdamW writes its states and sets the gradient to zero in one loop.
+
+// CHECK-LABEL: func private @adamw(
+func.func private @adamw(%p: tensor<4xf32> {rt.in_place = 0 : i64}, %g: tensor<4xf32> {rt.in_place = 3 : i64}, %m: tensor<4xf32> {rt.in_place = 1 : i64},
+    %v: tensor<4xf32> {rt.in_place = 2 : i64}, %scale: tensor<f32>, %lr: tensor<f32>, %c1: tensor<f32>, %c2: tensor<f32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) attributes {rt.kernel} {
+  // CHECK:     %[[R:.*]]:4 = linalg.generic
+  // CHECK:       math.sqrt
+  // CHECK:       %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+  // CHECK:       linalg.yield %{{.*}}, %{{.*}}, %{{.*}}, %[[ZERO]] : f32, f32, f32, f32
+  // CHECK-NOT: linalg.generic
+  // CHECK:     return %[[R]]#0, %[[R]]#1, %[[R]]#2, %[[R]]#3
+  %p1, %m1, %v1 = nn.adamw %p, %g, %m, %v, %scale, %lr, %c1, %c2 beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<4xf32>, tensor<f32>
+  %zero = nn.constant 0.0 : tensor<4xf32>
+  return %p1, %m1, %v1, %zero : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// A norm goes over each row of the same matrix: sum, mean, squares, root,
+// result.
+
+// CHECK-DAG: #[[$RC:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[$R:.*]] = affine_map<(d0, d1) -> (d0)>
+// CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func private @layer_norm(
+func.func private @layer_norm(%x: tensor<2x8x24xf32>, %g: tensor<24xf32>, %b: tensor<24xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>) attributes {rt.kernel} {
+  // CHECK: %[[X:.*]] = tensor.collapse_shape %{{.*}} {{\[\[}}0, 1], [2]] : tensor<2x8x24xf32> into tensor<16x24xf32>
+  // CHECK: linalg.generic {indexing_maps = [#[[$RC]], #[[$R]]], iterator_types = ["parallel", "reduction"]} ins(%[[X]] : {{.*}}) outs(%{{.*}} : tensor<16xf32>)
+  // CHECK: %[[MEAN:.*]] = linalg.generic {{.*}} iterator_types = ["parallel"]}
+  // CHECK: linalg.generic {indexing_maps = [#[[$RC]], #[[$R]], #[[$R]]], iterator_types = ["parallel", "reduction"]} ins(%[[X]], %[[MEAN]] :
+  // CHECK: %[[RSTD:.*]] = linalg.generic {{.*}} iterator_types = ["parallel"]}
+  // CHECK: linalg.generic {indexing_maps = [#[[$RC]], #[[$R]], #[[$R]], #[[$C]], #[[$C]], #[[$RC]]], iterator_types = ["parallel", "parallel"]} ins(%[[X]], %[[MEAN]], %[[RSTD]],
+  %y, %mean, %rstd = nn.layer_norm %x, %g, %b eps 1.0e-05
+    : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<24xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>)
+  return %y, %mean, %rstd : tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// A column reduction that accumulates starts from the old sum; one that does
+// not, from zero.
+
+// CHECK-DAG: #[[$RC:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func private @sum_rows(
+//  CHECK-SAME:   %{{.*}}: tensor<2x8x24xf32>, %[[SUM:[^:]*]]: tensor<24xf32>
+func.func private @sum_rows(%x: tensor<2x8x24xf32>, %sum: tensor<24xf32> {rt.in_place = 0 : i64}) -> (tensor<24xf32>, tensor<24xf32>) attributes {rt.kernel} {
+  // CHECK: %[[ACC:.*]] = linalg.generic {indexing_maps = [#[[$RC]], #[[$C]]], iterator_types = ["reduction", "parallel"]} ins(%{{.*}} : tensor<16x24xf32>) outs(%[[SUM]] : tensor<24xf32>)
+  %t = nn.sum_rows %x : (tensor<2x8x24xf32>) -> tensor<24xf32>
+  %acc = nn.accumulate %sum, %t : tensor<24xf32>
+  // CHECK: %[[ZERO:.*]] = linalg.fill
+  // CHECK: %[[NEW:.*]] = linalg.generic {{.*}} outs(%[[ZERO]] : tensor<24xf32>)
+  // CHECK: return %[[ACC]], %[[NEW]]
+  %u = nn.sum_rows %x : (tensor<2x8x24xf32>) -> tensor<24xf32>
+  return %acc, %u : tensor<24xf32>, tensor<24xf32>
+}
+
+// -----
+
+// Softmax leaves out what comes after the row's position, which is its number
+// modulo the length.
+
+// CHECK-LABEL: func private @softmax(
+func.func private @softmax(%s: tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32> attributes {rt.kernel} {
+  // CHECK: linalg.fill ins(%{{.*}} : f32) outs(%{{.*}} : tensor<48xf32>)
+  // CHECK: linalg.generic
+  // CHECK:   %[[ROW:.*]] = linalg.index 0
+  // CHECK:   %[[COL:.*]] = linalg.index 1
+  // CHECK:   %[[I:.*]] = arith.remui %[[ROW]], %{{.*}} : index
+  // CHECK:   %[[SEEN:.*]] = arith.cmpi ule, %[[COL]], %[[I]] : index
+  // CHECK:   %[[S:.*]] = arith.select %[[SEEN]], %{{.*}}, %{{.*}} : f32
+  // CHECK:   arith.maximumf %{{.*}}, %[[S]] : f32
+  // CHECK: linalg.generic
+  // CHECK:   math.exp
+  // CHECK:   arith.select
+  // CHECK:   arith.addf
+  // CHECK: linalg.generic
+  // CHECK:   math.exp
+  // CHECK:   arith.select
+  // CHECK:   arith.divf
+  %p = nn.softmax %s : tensor<2x3x8x8xf32>
+  return %p : tensor<2x3x8x8xf32>
+}
+
+// -----
+
+// The loss picks the target's column by its number.
+
+// CHECK-LABEL: func private @cross_entropy(
+func.func private @cross_entropy(%x: tensor<2x8x307xf32>, %t: tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) attributes {rt.kernel} {
+  // CHECK: arith.maximumf
+  // CHECK: math.exp
+  // CHECK: %[[COL:.*]] = linalg.index 1
+  // CHECK: %[[V:.*]] = arith.index_cast %[[COL]] : index to i32
+  // CHECK: %[[IS:.*]] = arith.cmpi eq, %[[V]], %{{.*}} : i32
+  // CHECK: arith.select %[[IS]]
+  // CHECK: math.log
+  %l, %lse = nn.cross_entropy %x, %t : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  return %l, %lse : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// Tables are read by row and column.
+
+// CHECK-LABEL: func private @tables(
+//  CHECK-SAME:   %{{.*}}: tensor<2x8xi32>, %[[WTE:[^:]*]]: tensor<307x24xf32>, %[[WPE:[^:]*]]: tensor<16x24xf32>)
+func.func private @tables(%ids: tensor<2x8xi32>, %wte: tensor<307x24xf32>, %wpe: tensor<16x24xf32>) -> tensor<2x8x24xf32> attributes {rt.kernel} {
+  // CHECK: ^bb0(%[[ID:.*]]: i32, %{{.*}}: f32):
+  // CHECK:   %[[ROW:.*]] = arith.index_cast %[[ID]] : i32 to index
+  // CHECK:   %[[COL:.*]] = linalg.index 1 : index
+  // CHECK:   tensor.extract %[[WTE]][%[[ROW]], %[[COL]]]
+  // CHECK:   %[[POSITION:.*]] = arith.remui
+  // CHECK:   tensor.extract %[[WPE]][%[[POSITION]],
+  %x = nn.embedding %ids, %wte : (tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xf32>
+  %y = nn.add_positions %x, %wpe : (tensor<2x8x24xf32>, tensor<16x24xf32>) -> tensor<2x8x24xf32>
+  return %y : tensor<2x8x24xf32>
+}
+
+// -----
+
+// What is no loop nest, with the kernel's own numbers of streams.
+
+// CHECK-LABEL: func private @others(
+func.func private @others(%q: tensor<2x8x24xf32>, %ids: tensor<2x8xi32>, %rng: tensor<4xi32>, %sum: tensor<307x24xf32> {rt.in_place = 2 : i64})
+    -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<307x24xf32>) attributes {rt.kernel} {
+  // CHECK: rt.attention %{{.*}} heads 3 scale 5.000000e-01 rate 1.000000e-01 stream 0
+  %ctx, %lse = nn.attention %q, %q, %q, %rng heads 3 scale 5.0e-01 rate 1.0e-01 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  // CHECK: rt.scatter_add %{{.*}}, %{{.*}}, %{{.*}} : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>)
+  %t = nn.embedding_backward %ids, %ctx : (tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+  %acc = nn.accumulate %sum, %t : tensor<307x24xf32>
+  return %ctx, %lse, %acc : tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<307x24xf32>
+}
+
+// -----
+
+// The schedule itself is left alone.
+
+// CHECK-LABEL: func @not_a_kernel(
+func.func @not_a_kernel(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // CHECK-NEXT: return
+  return %x : tensor<4xf32>
+}
