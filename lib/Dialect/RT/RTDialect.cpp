@@ -35,6 +35,58 @@ void RTDialect::initialize() {
       >();
 }
 
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                StateKind kind, StringRef parameter,
+                                StateInit init, FloatAttr std) {
+  if (parameter.empty())
+    return emitError() << "needs a parameter name, but got an empty one";
+  if ((init == StateInit::Normal) != bool(std))
+    return emitError()
+           << "needs 'std' with init normal and only there, but got "
+           << (std ? "one" : "none") << " with init "
+           << stringifyStateInit(init);
+  return success();
+}
+
+LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
+                                                  NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  Attribute value = attribute.getValue();
+  if (name == kRoleAttr) {
+    static constexpr StringLiteral kRoles[] = {
+        "tokens",           "targets",          "rng",  "lr",
+        "bias_correction1", "bias_correction2", "loss", "grad_norm"};
+    auto word = dyn_cast<StringAttr>(value);
+    if (word && llvm::is_contained(kRoles, word.getValue()))
+      return success();
+    return op->emitOpError("needs 'rt.role' to be tokens, targets, rng, lr, "
+                           "bias_correction1, bias_correction2, loss or "
+                           "grad_norm, but got ")
+           << value;
+  }
+  if (name == kTasksAttr) {
+    auto tasks = dyn_cast<IntegerAttr>(value);
+    if (tasks && tasks.getInt() >= 1)
+      return success();
+    return op->emitOpError("needs 'rt.tasks' of at least 1, but got ") << value;
+  }
+  if ((name == kStateAttr && isa<StateAttr>(value)) ||
+      (name == kKernelAttr && isa<UnitAttr>(value)) ||
+      (name == kNameAttr && isa<StringAttr>(value)) ||
+      (name == kPlanAttr && isa<DictionaryAttr>(value)))
+    return success();
+  return op->emitOpError("has no use for the attribute '")
+         << name << "' with value " << value;
+}
+
+//===----------------------------------------------------------------------===//
+// Effects
+//===----------------------------------------------------------------------===//
+
 /// Buffers are read and written; values of tensor type have no effects.
 static void
 addEffects(Operation *op, ValueRange reads, ValueRange writes,
@@ -60,24 +112,30 @@ void LaunchOp::getEffects(
   addEffects(*this, getInputs(), getOutputs(), effects);
 }
 
+/// Both forms of an op: all operands are buffers, or all are tensors.
+static LogicalResult verifyForm(Operation *op, bool buffers) {
+  for (auto [index, type] : llvm::enumerate(op->getOperandTypes()))
+    if (isa<MemRefType>(type) != buffers)
+      return op->emitOpError("needs all operands to be ")
+             << (buffers ? "buffers" : "tensors") << ", but got " << type
+             << " as operand #" << index;
+  return success();
+}
+
 LogicalResult LaunchOp::verify() {
-  bool buffers = getNumResults() == 0;
-  if (!buffers && !getOutputs().empty())
+  if (getNumResults() != 0 && !getOutputs().empty()) // C1
     return emitOpError("needs either results or outputs, but got ")
            << getNumResults() << " results and " << getOutputs().size()
            << " outputs";
-  for (auto [index, operand] : llvm::enumerate(getOperands()))
-    if (isa<MemRefType>(operand.getType()) != buffers)
-      return emitOpError("needs all operands to be ")
-             << (buffers ? "buffers" : "tensors") << ", but operand #" << index
-             << " is " << operand.getType();
-  return success();
+  if (int64_t flops = getFlops(); flops < 0) // C4
+    return emitOpError("needs 'flops' of at least 0, but got ") << flops;
+  return verifyForm(*this, /*buffers=*/getNumResults() == 0); // C1
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
       *this, getKernelAttr());
-  if (!kernel || !kernel->hasAttr(kKernelAttr))
+  if (!kernel || !kernel->hasAttr(kKernelAttr)) // C2
     return emitOpError("needs a function with 'rt.kernel', but got '@")
            << getKernel() << "'";
   // Emission turns a kernel into a function of pointers: nothing to compare.
@@ -86,24 +144,24 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   SmallVector<Type> results(getResultTypes());
   if (results.empty())
     llvm::append_range(results, getOutputs().getTypes());
-  auto check = [&](TypeRange have, TypeRange want, StringRef what) {
+  auto check = [&](TypeRange have, TypeRange want,
+                   StringRef what) -> LogicalResult { // C3
     if (have.size() != want.size())
-      return emitOpError("needs ")
-             << want.size() << " " << what << " for '@" << getKernel()
-             << "', but got " << have.size();
-    for (auto [index, pair] : llvm::enumerate(llvm::zip(have, want))) {
-      auto a = cast<ShapedType>(std::get<0>(pair));
-      auto b = cast<ShapedType>(std::get<1>(pair));
-      if (a.getShape() != b.getShape() ||
-          a.getElementType() != b.getElementType())
+      return emitOpError("needs as many ")
+             << what << "s as '@" << getKernel() << "', " << want.size()
+             << ", but got " << have.size();
+    for (auto [index, a, b] : llvm::enumerate(have, want)) {
+      auto type = cast<ShapedType>(a);
+      auto like = dyn_cast<ShapedType>(b);
+      if (!like || type.getShape() != like.getShape() ||
+          type.getElementType() != like.getElementType())
         return emitOpError("needs ")
-               << what << " #" << index << " of '@" << getKernel()
-               << "' like " << Type(b) << ", but got " << Type(a);
+               << what << " #" << index << " of '@" << getKernel() << "' like "
+               << b << ", but got " << a;
     }
-    return InFlightDiagnostic();
+    return success();
   };
-  if (failed(LogicalResult(check(getInputs().getTypes(),
-                                 kernel.getArgumentTypes(), "input"))))
+  if (failed(check(getInputs().getTypes(), kernel.getArgumentTypes(), "input")))
     return failure();
   return check(results, kernel.getResultTypes(), "output");
 }
@@ -147,70 +205,88 @@ int64_t GemmOp::getWorkspaceBytes() {
   return repriseGemmWorkspaceBytes(&gemm);
 }
 
-LogicalResult GemmOp::verify() {
-  int64_t m = getM(), n = getN(), k = getK();
-  if (m < 1 || n < 1 || k < 1)
-    return emitOpError("needs m, n and k of at least 1, but got ")
-           << m << ", " << n << " and " << k;
-  SmallVector<int64_t> batch(getBatch().value_or(ArrayRef<int64_t>()));
-  if (!batch.empty() && batch.size() != 2)
-    return emitOpError("needs two batch dimensions, but got ") << batch.size();
-
-  // The last element each operand is read or written at.
-  auto check = [&](StringRef name, Type type, int64_t rows, int64_t cols,
-                   int64_t stride,
-                   std::optional<ArrayRef<int64_t>> batchStrides) {
-    if (stride < cols)
-      return LogicalResult(emitOpError("needs a row stride of at least ")
-                           << cols << " for " << name << ", but got " << stride);
-    int64_t last = (rows - 1) * stride + cols - 1;
-    if (!batch.empty()) {
-      if (!batchStrides || batchStrides->size() != 2)
-        return LogicalResult(emitOpError("needs two batch strides for ") << name);
-      for (unsigned d : {0u, 1u})
-        last += (batch[d] - 1) * (*batchStrides)[d];
-    }
-    int64_t have = cast<ShapedType>(type).getNumElements();
-    if (last >= have)
-      return LogicalResult(emitOpError("needs ")
-                           << last + 1 << " elements in " << name << ", but got "
-                           << have << " in " << type);
-    return success();
-  };
-  if (failed(check("a", getA().getType(), getTransposeA() ? k : m,
-                   getTransposeA() ? m : k, getLda(), getStrideA())) ||
-      failed(check("b", getB().getType(), getTransposeB() ? n : k,
-                   getTransposeB() ? k : n, getLdb(), getStrideB())))
-    return failure();
-  if (getBias() &&
-      cast<ShapedType>(getBias().getType()).getNumElements() != n)
-    return emitOpError("needs a bias of ")
-           << n << " elements, but got " << getBias().getType();
-  if (bool(getResult()) == bool(getOutput()))
-    return emitOpError("needs either a result or an output");
-  if (getResult() && (getAccumulate() || getWorkspace()))
-    return emitOpError("needs 'accumulate' and 'workspace' only with an output");
-  if (getOutput() && getAddend())
-    return emitOpError("needs 'accumulate' instead of an addend with an output");
-  Type c = getResult() ? Type(getResult().getType()) : Type(getOutput().getType());
-  if (getAddend() && getAddend().getType() != c)
-    return emitOpError("needs an addend of the result's type ")
-           << c << ", but got " << getAddend().getType();
-  return check("c", c, m, n, getLdc(), getStrideC());
+/// Checks one matrix of a product, `rows` times `cols`: its element type, its
+/// strides, and that `type` has its last element.
+static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
+                                  int64_t rows, int64_t cols, int64_t stride,
+                                  std::optional<ArrayRef<int64_t>> strides) {
+  if (!type.getElementType().isF32()) // C2
+    return op.emitOpError("needs '") << name << "' to be f32, but got " << type;
+  if (stride < cols) // C4
+    return op.emitOpError("needs a row stride of at least ")
+           << cols << " for '" << name << "', but got " << stride;
+  int64_t last = (rows - 1) * stride + cols - 1;
+  ArrayRef<int64_t> batch = op.getBatch().value_or(ArrayRef<int64_t>());
+  ArrayRef<int64_t> batchStrides = strides.value_or(ArrayRef<int64_t>());
+  if (batchStrides.size() != batch.size()) // C4
+    return op.emitOpError("needs ")
+           << batch.size() << " batch strides for '" << name << "', but got "
+           << batchStrides.size();
+  for (auto [size, batchStride] : llvm::zip_equal(batch, batchStrides)) {
+    if (batchStride < 0) // C4
+      return op.emitOpError("needs batch strides of at least 0 for '")
+             << name << "', but got " << batchStride;
+    last += (size - 1) * batchStride;
+  }
+  if (last >= type.getNumElements()) // C5
+    return op.emitOpError("needs ")
+           << last + 1 << " elements in '" << name << "', but got "
+           << type.getNumElements() << " in " << type;
+  return success();
 }
 
-//===----------------------------------------------------------------------===//
-// rt.block_sums
-//===----------------------------------------------------------------------===//
+LogicalResult GemmOp::verify() {
+  int64_t m = getM(), n = getN(), k = getK();
+  if (m < 1 || n < 1 || k < 1) // C1
+    return emitOpError("needs m, n and k of at least 1, but got ")
+           << m << ", " << n << " and " << k;
+  if (std::optional<ArrayRef<int64_t>> batch = getBatch()) {
+    if (batch->size() != 2) // C1
+      return emitOpError("needs two batch dimensions, but got ")
+             << batch->size();
+    if ((*batch)[0] < 1 || (*batch)[1] < 1) // C1
+      return emitOpError("needs batch dimensions of at least 1, but got ")
+             << (*batch)[0] << " and " << (*batch)[1];
+  }
 
-LogicalResult BlockSumsOp::verify() {
-  int64_t blocks = 0;
-  for (Type type : getInputs().getTypes())
-    blocks += llvm::divideCeil(cast<ShapedType>(type).getNumElements(), kBlock);
-  auto type = cast<ShapedType>(getOut().getType());
-  if (type.getNumElements() != blocks)
-    return emitOpError("needs a result of ")
-           << blocks << " elements, one for each block of " << kBlock
-           << ", but got " << Type(type);
+  if (bool(getResult()) == bool(getOutput())) // C3
+    return emitOpError("needs either a result or an output, but got ")
+           << (getResult() ? "both" : "neither");
+  if (failed(verifyForm(*this, /*buffers=*/bool(getOutput())))) // C3
+    return failure();
+  if (getResult() && getAccumulate()) // C3
+    return emitOpError("needs an addend instead of 'accumulate' with a result");
+  if (getOutput() && !getWorkspace()) // C3
+    return emitOpError("needs a workspace of ")
+           << getWorkspaceBytes() << " bytes with an output, but got none";
+
+  auto c = cast<ShapedType>(getResult() ? Type(getResult().getType())
+                                        : Type(getOutput().getType()));
+  auto a = cast<ShapedType>(getA().getType());
+  auto b = cast<ShapedType>(getB().getType());
+  if (failed(verifyMatrix(*this, "a", a, getTransposeA() ? k : m,
+                          getTransposeA() ? m : k, getLda(), getStrideA())) ||
+      failed(verifyMatrix(*this, "b", b, getTransposeB() ? n : k,
+                          getTransposeB() ? k : n, getLdb(), getStrideB())) ||
+      failed(verifyMatrix(*this, "c", c, m, n, getLdc(), getStrideC())))
+    return failure();
+  if (getBias()) {
+    auto bias = cast<ShapedType>(getBias().getType());
+    if (!bias.getElementType().isF32() || bias.getNumElements() != n) // C2, C5
+      return emitOpError("needs a bias of ")
+             << n << " elements of f32, but got " << Type(bias);
+  }
+  if (getAddend() && getAddend().getType() != Type(c)) // C5
+    return emitOpError("needs an addend of the result's type ")
+           << Type(c) << ", but got " << getAddend().getType();
+  if (getWorkspace()) { // C6
+    MemRefType workspace = getWorkspace().getType();
+    int64_t bytes =
+        workspace.getNumElements() * workspace.getElementTypeBitWidth() / 8;
+    if (bytes < getWorkspaceBytes())
+      return emitOpError("needs a workspace of ")
+             << getWorkspaceBytes() << " bytes, but got " << bytes << " in "
+             << workspace;
+  }
   return success();
 }

@@ -32,22 +32,45 @@ void RematDialect::initialize() {
       >();
 }
 
+/// A segment counts from 0, and the results dropped are some of the op's.
+static LogicalResult verifyRecompute(Operation *op, RecomputeAttr decision) {
+  if (decision.getSegment() < 0)
+    return op->emitOpError("needs a segment of at least 0 to recompute in, "
+                           "but got ")
+           << decision.getSegment();
+  if (!decision.getResults())
+    return success();
+  int64_t previous = -1;
+  for (int64_t result : decision.getResults().asArrayRef()) {
+    if (result <= previous || result >= int64_t(op->getNumResults()))
+      return op->emitOpError("needs rising numbers of its ")
+             << op->getNumResults() << " results to recompute, but got "
+             << result << (previous < 0 ? " first" : " after ")
+             << (previous < 0 ? "" : std::to_string(previous));
+    previous = result;
+  }
+  return success();
+}
+
 LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
   if (name == kDecisionAttr) {
-    if (isa<SaveAttr, RecomputeAttr>(value))
+    if (isa<SaveAttr>(value))
       return success();
+    if (auto recompute = dyn_cast<RecomputeAttr>(value))
+      return verifyRecompute(op, recompute);
     return op->emitOpError("needs #remat.save or #remat.recompute for "
                            "'remat.decision', but got ")
            << value;
   }
   if (name == kReplayAttr) {
-    if (isa<IntegerAttr>(value))
+    auto segment = dyn_cast<IntegerAttr>(value);
+    if (segment && segment.getType().isInteger(64) && segment.getInt() >= 0)
       return success();
-    return op->emitOpError("needs the number of a segment for 'remat.replay', "
-                           "but got ")
+    return op->emitOpError("needs the number of a segment, an i64 of at least "
+                           "0, for 'remat.replay', but got ")
            << value;
   }
   return op->emitOpError("has no use for the attribute '")

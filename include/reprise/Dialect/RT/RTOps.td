@@ -29,18 +29,22 @@ def RT_Dialect : Dialect {
     random numbers name their stream by position: stream `i` of a kernel is
     `ids[i]` of the launch, so that equal layers share a kernel. Argument
     attribute `rt.in_place = R : i64` of a kernel: the buffer of this argument is
-    that of result `R` (it must be dead after the launch). An op of `@step` may carry
-    `rt.name`, what the person who reads a profile calls it.
+    that of result `R` (it must be dead after the launch). An op of `@step` may
+    carry `rt.name`, what the person who reads a profile calls it.
 
-    After memory is planned, an `rt.buffer` that is more than a value of the step says what it
-    is: `rt.state = #rt.state<…>`, or `rt.role`, one of `tokens`, `targets`, `rng`, `lr`,
-    `bias_correction1`, `bias_correction2`, `loss` and `grad_norm`. Every value
-    has an `rt.buffer` of its own, also where it is made in place.
-    The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what lives within a step:
-    as packed, and the most alive at one time) and `categories`, which add up to
-    the arena.
+    After memory is planned, an `rt.buffer` that is more than a value of the step
+    says what it is: `rt.state = #rt.state<…>`, or `rt.role`, one of `tokens`,
+    `targets`, `rng`, `lr`, `bias_correction1`, `bias_correction2`, `loss` and
+    `grad_norm`. Every value has an `rt.buffer` of its own, also where it is made
+    in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
+    lives within a step: as packed, and the most alive at one time) and
+    `categories`, which add up to the arena.
+
+    An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
+    independent tasks of a launch.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -75,6 +79,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
                         EnumParameter<RT_StateInit>:$init,
                         OptionalParameter<"::mlir::FloatAttr">:$std);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -111,6 +116,12 @@ def RT_LaunchOp : RT_Op<"launch", [
   let summary = "Runs a kernel";
   let description = [{
     `ids` are the random streams of the kernel's ops. `flops` is the work of the launch.
+
+    * (C1) All operands are tensors, or all are buffers and there is no result.
+    * (C2) `kernel` is a function with `rt.kernel`.
+    * (C3) Inputs, and outputs or results, have the shapes and element types of
+      the kernel's arguments and results.
+    * (C4) `flops` is at least 0.
 
     Example:
 
@@ -149,13 +160,24 @@ def RT_GemmOp : RT_Op<"gemm", [
   let description = [{
     `C[i,j] = alpha * sum over p of A[i,p] * B[p,j] (+ bias[j]) (+ C0[i,j])`, for
     every index of two batch dimensions, on buffers seen as flat arrays. `A` is
-    stored `[m, k]` with row stride `lda`, or `[k, m]` with `transpose_a`; `B` is `[k, n]`,
-    or `[n, k]` with `transpose_b`; `C` is `[m, n]`. Strides count elements. With
-    `addend` the product is added to `C0`, in place: buffer form has `C0` as output.
-    `workspace` is given in buffer form.
+    stored `[m, k]` with row stride `lda`, or `[k, m]` with `transpose_a`; `B` is
+    `[k, n]`, or `[n, k]` with `transpose_b`; `C` is `[m, n]`. Strides count
+    elements. With `addend` the product is added to `C0`, in place: buffer form has
+    `C0` as output and `accumulate`.
 
     The order of summation depends on `m, n, k` alone: see `RepriseGemm` in
     `reprise/ABI/Model.h`.
+
+    * (C1) `m`, `n` and `k` are at least 1, and so are the two sizes of `batch`.
+    * (C2) `a`, `b`, `bias` and `C` are f32.
+    * (C3) Either there is a result and all operands are tensors, without
+      `workspace` and `accumulate`; or there are `output` and `workspace` and all
+      operands are buffers, without `addend`.
+    * (C4) A row stride is at least the row's length. With `batch`, `a`, `b` and
+      `C` have two batch strides each, of at least 0; without, none.
+    * (C5) `a`, `b` and `C` have every element that is read or written, `bias` has
+      `n`, and `addend` has the type of the result.
+    * (C6) `workspace` has the bytes of `getWorkspaceBytes()`.
 
     Example:
 
@@ -213,13 +235,20 @@ def RT_UpdateOp : RT_Op<"update"> {
 // What kernels do that is no loop nest of linalg
 //===----------------------------------------------------------------------===//
 
-class RT_KernelOp<string mnemonic> : RT_Op<mnemonic, [Pure]>;
+class RT_KernelOp<string mnemonic> : RT_Op<mnemonic, [Pure]> {
+  let hasVerifier = 1;
+}
 
 def RT_AttentionOp : RT_KernelOp<"attention"> {
   let summary = "Fused causal attention, forward";
   let description = [{
     As `nn.attention`; `stream` is the position of the random stream among the
     launch's ids.
+
+    * (C1) `key`, `value` and `out` have the type of `query`, f32 `[B, T, H*D]`.
+    * (C2) `lse` is f32 `[B, H, T]`, with `heads` for `H`; `rng` has 4 elements.
+    * (C3) `heads` is at least 1 and divides the width.
+    * (C4) `rate` is in [0, 1), `stream` at least 0.
 
     Example:
 
@@ -240,7 +269,11 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
 def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
   let summary = "Fused causal attention, backward";
   let description = [{
-    As `nn.attention_backward`.
+    As `nn.attention_backward`; `stream` as in `rt.attention`.
+
+    * (C1) Tensors other than `lse` and `rng` have the type of `query`, f32
+      `[B, T, H*D]`.
+    * (C2)-(C4) as in `rt.attention`.
 
     Example:
 
@@ -266,6 +299,9 @@ def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
     `out = sum`, then for every row `r` in order `out[ids[r],:] += rows[r,:]`.
     In place: `out` has the buffer of `sum`.
 
+    * (C1) `out` has the type of `sum`, f32 `[V, C]`.
+    * (C2) `rows` is f32 `[..., C]`, with a row for each of the i32 `ids`.
+
     Example:
 
     ```mlir
@@ -284,6 +320,8 @@ def RT_BlockSumsOp : RT_KernelOp<"block_sums"> {
     has an element for each block of all operands, in order: the sum of its elements, or with
     `square` of their squares, as 16 lane-strided partial sums and the fixed tree.
 
+    * (C1) `out` has as many elements as all operands have blocks.
+
     Example:
 
     ```mlir
@@ -295,7 +333,6 @@ def RT_BlockSumsOp : RT_KernelOp<"block_sums"> {
   let assemblyFormat = [{
     $inputs (`square` $square^)? attr-dict `:` functional-type(operands, results)
   }];
-  let hasVerifier = 1;
   let extraClassDeclaration = [{
     static constexpr int64_t kBlock = 16384;
   }];
@@ -312,9 +349,10 @@ def RT_StreamOp : RT_KernelOp<"stream"> {
     %id = rt.stream 0
     ```
   }];
-  let arguments = (ins I64Attr:$index);
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$index);
   let results = (outs I32:$out);
   let assemblyFormat = "$index attr-dict";
+  let hasVerifier = 0;
 }
 
 #endif // REPRISE_DIALECT_RT_RTOPS

@@ -1,0 +1,120 @@
+//===- RTKernelOps.cpp - What kernels do that is no loop nest ---*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::rt;
+
+/// An operand or result and its name in ODS.
+using Named = std::pair<StringRef, Value>;
+
+static ShapedType getShaped(Value value) {
+  return cast<ShapedType>(value.getType());
+}
+
+static bool isF32(Value value, int64_t rank) {
+  ShapedType type = getShaped(value);
+  return type.getElementType().isF32() && type.getRank() == rank;
+}
+
+//===----------------------------------------------------------------------===//
+// rt.attention, rt.attention_backward
+//===----------------------------------------------------------------------===//
+
+/// \param like  the values that have the type of `query`.
+template <typename OpTy>
+static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like) {
+  Value query = op.getQuery(), lse = op.getLse();
+  if (!isF32(query, 3)) // C1
+    return op.emitOpError("needs 'query' to be [B, T, H*D] of f32, but got ")
+           << query.getType();
+  for (auto [name, value] : like)
+    if (value.getType() != query.getType()) // C1
+      return op.emitOpError("needs '")
+             << name << "' of the type of 'query', " << query.getType()
+             << ", but got " << value.getType();
+  ArrayRef<int64_t> shape = getShaped(query).getShape();
+  int64_t heads = op.getHeads();
+  if (heads < 1 || shape[2] % heads != 0) // C3
+    return op.emitOpError("needs a head count that divides the width, but got ")
+           << heads << " heads and the width " << shape[2];
+  if (!isF32(lse, 3) || getShaped(lse).getShape() !=
+                            ArrayRef<int64_t>{shape[0], heads, shape[1]}) // C2
+    return op.emitOpError("needs 'lse' to be [")
+           << shape[0] << ", " << heads << ", " << shape[1]
+           << "] of f32, but got " << lse.getType();
+  ShapedType rng = getShaped(op.getRng());
+  if (!rng.getElementType().isInteger(32) || rng.getNumElements() != 4) // C2
+    return op.emitOpError("needs 'rng' to be 4 elements of i32, but got ")
+           << Type(rng);
+  double rate = op.getRate().convertToFloat();
+  if (!(rate >= 0 && rate < 1)) // C4
+    return op.emitOpError("needs a rate in [0, 1), but got ")
+           << op.getRateAttr();
+  if (int64_t(op.getStream()) < 0) // C4
+    return op.emitOpError(
+               "needs the position of a stream, at least 0, but got ")
+           << int64_t(op.getStream());
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  return verifyAttention(
+      *this, {{"key", getKey()}, {"value", getValue()}, {"out", getOut()}});
+}
+
+LogicalResult AttentionBackwardOp::verify() {
+  return verifyAttention(*this, {{"key", getKey()},
+                                 {"value", getValue()},
+                                 {"out", getOut()},
+                                 {"dout", getDout()},
+                                 {"dquery", getDquery()},
+                                 {"dkey", getDkey()},
+                                 {"dvalue", getDvalue()}});
+}
+
+//===----------------------------------------------------------------------===//
+// rt.scatter_add
+//===----------------------------------------------------------------------===//
+
+LogicalResult ScatterAddOp::verify() {
+  if (!isF32(getSum(), 2)) // C1
+    return emitOpError("needs 'sum' to be [V, C] of f32, but got ")
+           << getSum().getType();
+  if (getOut().getType() != getSum().getType()) // C1
+    return emitOpError("needs 'out' of the type of 'sum', ")
+           << getSum().getType() << ", but got " << getOut().getType();
+  ShapedType ids = getShaped(getIds()), rows = getShaped(getRows());
+  int64_t width = getShaped(getSum()).getDimSize(1);
+  if (!ids.getElementType().isInteger(32)) // C2
+    return emitOpError("needs 'ids' to be i32, but got ") << Type(ids);
+  if (!rows.getElementType().isF32() || rows.getRank() < 1 ||
+      rows.getShape().back() != width ||
+      rows.getNumElements() != ids.getNumElements() * width) // C2
+    return emitOpError("needs ") << ids.getNumElements() << " rows of " << width
+                                 << " columns of f32, but got " << Type(rows);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// rt.block_sums
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockSumsOp::verify() {
+  int64_t blocks = 0;
+  for (Value input : getInputs())
+    blocks += llvm::divideCeil(getShaped(input).getNumElements(), kBlock);
+  if (getShaped(getOut()).getNumElements() != blocks) // C1
+    return emitOpError("needs a result of ")
+           << blocks << " elements, one for each block of " << kBlock
+           << ", but got " << getOut().getType();
+  return success();
+}

@@ -1,0 +1,471 @@
+// RUN: reprise-opt %s -verify-diagnostics -split-input-file
+
+// Every constraint, by its number in the op's description.
+
+func.func @buffer_offset() {
+  // expected-error @+1 {{'rt.buffer' op attribute 'offset' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  %b = rt.buffer at -64 : memref<16xf32>
+  return
+}
+
+// -----
+
+func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+  return %x : tensor<16xf32>
+}
+
+func.func @launch_c1_both(%x: tensor<16xf32>, %b: memref<16xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs either results or outputs, but got 1 results and 1 outputs}}
+  %y = rt.launch @gelu(%x) to (%b) : (tensor<16xf32>, memref<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+  return %x : tensor<16xf32>
+}
+
+func.func @launch_c1_mixed(%x: tensor<16xf32>, %b: memref<16xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs all operands to be buffers, but got 'tensor<16xf32>' as operand #0}}
+  rt.launch @gelu(%x) to (%b) : (tensor<16xf32>, memref<16xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+  return %x : tensor<16xf32>
+}
+
+func.func @launch_c1_tensors(%b: memref<16xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs all operands to be tensors, but got 'memref<16xf32>' as operand #0}}
+  %y = rt.launch @gelu(%b) : (memref<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func private @other(tensor<16xf32>) -> tensor<16xf32>
+
+func.func @launch_c2(%x: tensor<16xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs a function with 'rt.kernel', but got '@other'}}
+  %y = rt.launch @other(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func @launch_c2_missing(%x: tensor<16xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs a function with 'rt.kernel', but got '@other'}}
+  %y = rt.launch @other(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+  return %x : tensor<16xf32>
+}
+
+func.func @launch_c3_inputs(%x: tensor<16xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs as many inputs as '@gelu', 1, but got 2}}
+  %y = rt.launch @gelu(%x, %x) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+  return %x : tensor<16xf32>
+}
+
+func.func @launch_c3_input(%x: tensor<4x4xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs input #0 of '@gelu' like 'tensor<16xf32>', but got 'tensor<4x4xf32>'}}
+  %y = rt.launch @gelu(%x) : (tensor<4x4xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+  return %x : tensor<16xf32>
+}
+
+func.func @launch_c3_output(%x: memref<16xf32>, %y: memref<16xi32>) {
+  // expected-error @+1 {{'rt.launch' op needs output #0 of '@gelu' like 'tensor<16xf32>', but got 'memref<16xi32>'}}
+  rt.launch @gelu(%x) to (%y) : (memref<16xf32>, memref<16xi32>) -> ()
+  return
+}
+
+// -----
+
+func.func private @scalar(f32) attributes {rt.kernel}
+
+func.func @launch_c3_scalar(%x: memref<1xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs input #0 of '@scalar' like 'f32', but got 'memref<1xf32>'}}
+  rt.launch @scalar(%x) : (memref<1xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func private @gelu(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+  return %x : tensor<16xf32>
+}
+
+func.func @launch_c4(%x: tensor<16xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs 'flops' of at least 0, but got -1}}
+  %y = rt.launch @gelu(%x) {flops = -1} : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// A product of [16, 24] and [24, 96].
+
+func.func @gemm_c1(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs m, n and k of at least 1, but got 16, 96 and 0}}
+  %c = rt.gemm %a, %b m 16 n 96 k 0 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c1_batch_rank(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs two batch dimensions, but got 1}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96 batch [2] strides [0], [0], [0]
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c1_batch(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs batch dimensions of at least 1, but got 1 and 0}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96 batch [1, 0] strides [0, 0], [0, 0], [0, 0]
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c2(%a: tensor<16x24xbf16>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'a' to be f32, but got 'tensor<16x24xbf16>'}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xbf16>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c2_bias(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %bias: tensor<96xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs a bias of 96 elements of f32, but got 'tensor<96xbf16>'}}
+  %c = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>, tensor<96xbf16>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c3_neither(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs either a result or an output, but got neither}}
+  rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @gemm_c3_both(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %o: memref<16x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs either a result or an output, but got both}}
+  %c = rt.gemm %a, %b to(%o) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>, memref<16x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c3_tensors(%a: tensor<16x24xf32>, %b: memref<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs all operands to be tensors, but got 'memref<24x96xf32>' as operand #1}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, memref<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c3_addend(%a: memref<16x24xf32>, %b: memref<24x96xf32>, %c: memref<16x96xf32>, %d: tensor<16x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs all operands to be buffers, but got 'tensor<16x96xf32>' as operand #2}}
+  rt.gemm %a, %b addend(%d) to(%c) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (memref<16x24xf32>, memref<24x96xf32>, tensor<16x96xf32>, memref<16x96xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @gemm_c3_accumulate(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs an addend instead of 'accumulate' with a result}}
+  %c = rt.gemm %a, %b accumulate m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+// 4 * 24 * (24 + 96) bytes: rows in panels of 24, columns of 32.
+
+func.func @gemm_c3_workspace(%a: memref<16x24xf32>, %b: memref<24x96xf32>, %c: memref<16x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs a workspace of 11520 bytes with an output, but got none}}
+  rt.gemm %a, %b to(%c) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (memref<16x24xf32>, memref<24x96xf32>, memref<16x96xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @gemm_c4_row(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs a row stride of at least 96 for 'b', but got 95}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 95 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c4_transposed(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs a row stride of at least 16 for 'a', but got 15}}
+  %c = rt.gemm %a, %b transpose_a m 16 n 96 k 24 lda 15 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c4_batch(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 2 batch strides for 'a', but got 1}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96 batch [1, 1] strides [0], [0, 0], [0, 0]
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c4_batch_negative(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs batch strides of at least 0 for 'c', but got -1}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96 batch [1, 2] strides [0, 0], [0, 0], [0, -1]
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+// 16 * 24 + 24 elements.
+
+func.func @gemm_c5_rows(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 408 elements in 'a', but got 384 in 'tensor<16x24xf32>'}}
+  %c = rt.gemm %a, %b m 17 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c5_batch(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 3072 elements in 'c', but got 1536 in 'tensor<16x96xf32>'}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96 batch [1, 2] strides [0, 0], [0, 0], [0, 1536]
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c5_bias(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %bias: tensor<24xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs a bias of 96 elements of f32, but got 'tensor<24xf32>'}}
+  %c = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>, tensor<24xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c5_addend(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %d: tensor<2x8x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs an addend of the result's type 'tensor<16x96xf32>', but got 'tensor<2x8x96xf32>'}}
+  %c = rt.gemm %a, %b addend(%d) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>, tensor<2x8x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c6(%a: memref<16x24xf32>, %b: memref<24x96xf32>, %c: memref<16x96xf32>, %w: memref<2879xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs a workspace of 11520 bytes, but got 11516 in 'memref<2879xf32>'}}
+  rt.gemm %a, %b to(%c) workspace(%w) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (memref<16x24xf32>, memref<24x96xf32>, memref<16x96xf32>, memref<2879xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @attention_c1_query(%q: tensor<2x8x24xbf16>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'query' to be [B, T, H*D] of f32, but got 'tensor<2x8x24xbf16>'}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %k: tensor<2x9x24xf32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'key' of the type of 'query', 'tensor<2x8x24xf32>', but got 'tensor<2x9x24xf32>'}}
+  %y:2 = rt.attention %q, %k, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x9x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'lse' to be [2, 3, 8] of f32, but got 'tensor<2x8x3xf32>'}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x3xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_rng(%q: tensor<2x8x24xf32>, %rng: tensor<3xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'rng' to be 4 elements of i32, but got 'tensor<3xi32>'}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<3xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs a head count that divides the width, but got 5 heads and the width 24}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 5 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c4_rate(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs a rate in [0, 1), but got 1.000000e+00 : f32}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 1.0 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c4_stream(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs the position of a stream, at least 0, but got -1}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream -1
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l: tensor<2x3x8xf32>) {
+  // expected-error @+1 {{'rt.attention_backward' op needs 'dvalue' of the type of 'query', 'tensor<2x8x24xf32>', but got 'tensor<2x8x12xf32>'}}
+  %y:3 = rt.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x12xf32>)
+  return
+}
+
+// -----
+
+func.func @scatter_add_c1_sum(%t: tensor<307xf32>, %i: tensor<2x8xi32>, %r: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'rt.scatter_add' op needs 'sum' to be [V, C] of f32, but got 'tensor<307xf32>'}}
+  %y = rt.scatter_add %t, %i, %r : (tensor<307xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_add_c1_out(%t: tensor<307x24xf32>, %i: tensor<2x8xi32>, %r: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'rt.scatter_add' op needs 'out' of the type of 'sum', 'tensor<307x24xf32>', but got 'tensor<306x24xf32>'}}
+  %y = rt.scatter_add %t, %i, %r : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<306x24xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_add_c2_ids(%t: tensor<307x24xf32>, %i: tensor<2x8xi64>, %r: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'rt.scatter_add' op needs 'ids' to be i32, but got 'tensor<2x8xi64>'}}
+  %y = rt.scatter_add %t, %i, %r : (tensor<307x24xf32>, tensor<2x8xi64>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_add_c2_rows(%t: tensor<307x24xf32>, %i: tensor<2x8xi32>, %r: tensor<2x7x24xf32>) {
+  // expected-error @+1 {{'rt.scatter_add' op needs 16 rows of 24 columns of f32, but got 'tensor<2x7x24xf32>'}}
+  %y = rt.scatter_add %t, %i, %r : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x7x24xf32>) -> tensor<307x24xf32>
+  return
+}
+
+// -----
+
+func.func @block_sums_c1(%g: tensor<16385xf32>) {
+  // expected-error @+1 {{'rt.block_sums' op needs a result of 2 elements, one for each block of 16384, but got 'tensor<1xf32>'}}
+  %s = rt.block_sums %g : (tensor<16385xf32>) -> tensor<1xf32>
+  return
+}
+
+// -----
+
+func.func @stream() {
+  // expected-error @+1 {{'rt.stream' op attribute 'index' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  %i = rt.stream -1
+  return
+}
+
+// -----
+
+// Attributes.
+
+func.func @role() {
+  // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss or grad_norm, but got "los"}}
+  %b = rt.buffer at 0 {rt.role = "los"} : memref<f32>
+  return
+}
+
+// -----
+
+func.func @state() {
+  // expected-error @+1 {{'rt.buffer' op has no use for the attribute 'rt.state' with value "w"}}
+  %b = rt.buffer at 0 {rt.state = "w"} : memref<f32>
+  return
+}
+
+// -----
+
+func.func @state_name() {
+  // expected-error @+1 {{needs a parameter name, but got an empty one}}
+  %b = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "", init = zeros>} : memref<f32>
+  return
+}
+
+// -----
+
+func.func @state_std() {
+  // expected-error @+1 {{needs 'std' with init normal and only there, but got none with init normal}}
+  %b = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal>} : memref<f32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs 'rt.tasks' of at least 1, but got 0 : i64}}
+func.func private @tasks() attributes {rt.kernel, rt.tasks = 0}
+
+// -----
+
+// expected-error @+1 {{'func.func' op has no use for the attribute 'rt.kernl' with value unit}}
+func.func private @unknown() attributes {rt.kernl}

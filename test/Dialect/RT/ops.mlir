@@ -1,0 +1,120 @@
+// RUN: reprise-opt %s | FileCheck %s
+// RUN: reprise-opt %s -mlir-print-op-generic | reprise-opt | FileCheck %s
+
+// Every op as its description shows it, the schedule in both of its forms.
+
+// CHECK: module attributes {rt.plan = {arena = 128 : i64}}
+module attributes {rt.plan = {arena = 128}} {
+
+// CHECK-LABEL: func private @gelu(
+//  CHECK-SAME:   attributes {rt.kernel}
+func.func private @gelu(%x: tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel} {
+  %y = nn.gelu %x tanh : tensor<16xf32>
+  return %y : tensor<16xf32>
+}
+
+func.func private @dropout(%x: tensor<16xf32>, %rng: tensor<4xi32>) -> tensor<16xf32> attributes {rt.kernel} {
+  // CHECK: rt.stream 0
+  %stream = rt.stream 0
+  return %x : tensor<16xf32>
+}
+
+// An emitted kernel: nothing to compare a launch with.
+
+// CHECK: func.func private @emitted(memref<?xi64>) attributes {rt.kernel, rt.tasks = 4 : i64}
+func.func private @emitted(memref<?xi64>) attributes {rt.kernel, rt.tasks = 4}
+
+// CHECK-LABEL: func @tensors(
+//  CHECK-SAME:   %[[X:.*]]: tensor<16xf32>, %[[RNG:.*]]: tensor<4xi32>
+func.func @tensors(%x: tensor<16xf32>, %rng: tensor<4xi32>) -> tensor<16xf32> {
+  // CHECK: %[[Y:.*]] = rt.launch @gelu(%[[X]]) {rt.name = "layer0.mlp.g"} : (tensor<16xf32>) -> tensor<16xf32>
+  %y = rt.launch @gelu(%x) {rt.name = "layer0.mlp.g"} : (tensor<16xf32>) -> tensor<16xf32>
+  // CHECK: rt.launch @dropout(%[[Y]], %[[RNG]]) ids [7] {flops = 16 : i64} : (tensor<16xf32>, tensor<4xi32>) -> tensor<16xf32>
+  %z = rt.launch @dropout(%y, %rng) ids [7] {flops = 16} : (tensor<16xf32>, tensor<4xi32>) -> tensor<16xf32>
+  return %z : tensor<16xf32>
+}
+
+// CHECK-LABEL: func @buffers(
+func.func @buffers() {
+  // CHECK: %[[B0:.*]] = rt.buffer at 0 {rt.role = "loss"} : memref<16xf32>
+  %b0 = rt.buffer at 0 {rt.role = "loss"} : memref<16xf32>
+  // CHECK: %[[B1:.*]] = rt.buffer at 64 {rt.state = #rt.state<kind = moment1, parameter = "w", init = zeros>} : memref<16xf32>
+  %b1 = rt.buffer at 64 {rt.state = #rt.state<kind = moment1, parameter = "w", init = zeros>} : memref<16xf32>
+  // CHECK: rt.buffer at 128 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.000000e-02 : f32>}
+  %b2 = rt.buffer at 128 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.0e-02 : f32>} : memref<16xf32>
+  // CHECK: rt.launch @gelu(%[[B0]]) to(%[[B1]]) : (memref<16xf32>, memref<16xf32>) -> ()
+  rt.launch @gelu(%b0) to (%b1) : (memref<16xf32>, memref<16xf32>) -> ()
+  // CHECK: rt.launch @emitted(%[[B0]]) to(%[[B1]]) : (memref<16xf32>, memref<16xf32>) -> ()
+  rt.launch @emitted(%b0) to (%b1) : (memref<16xf32>, memref<16xf32>) -> ()
+  // CHECK: rt.update
+  rt.update
+  return
+}
+
+// [2*8, 24] times [24, 96].
+
+// CHECK-LABEL: func @gemm(
+//  CHECK-SAME:   %[[A:.*]]: tensor<2x8x24xf32>, %[[B:.*]]: tensor<24x96xf32>, %[[BIAS:.*]]: tensor<96xf32>, %[[C:.*]]: tensor<2x8x96xf32>
+func.func @gemm(%a: tensor<2x8x24xf32>, %b: tensor<24x96xf32>, %bias: tensor<96xf32>, %c: tensor<2x8x96xf32>) {
+  // CHECK: rt.gemm %[[A]], %[[B]] bias(%[[BIAS]]) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+  // CHECK-SAME: : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
+  %0 = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
+  // CHECK: rt.gemm %[[A]], %[[B]] addend(%[[C]]) m 16 n 96 k 24 lda 24 ldb 96 ldc 96 {alpha = 5.000000e-01 : f32}
+  // CHECK-SAME: : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<2x8x96xf32>) -> tensor<2x8x96xf32>
+  %1 = rt.gemm %a, %b addend(%c) m 16 n 96 k 24 lda 24 ldb 96 ldc 96 {alpha = 0.5 : f32}
+    : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<2x8x96xf32>) -> tensor<2x8x96xf32>
+  return
+}
+
+// Scores of 2 * 3 heads: [8, 8] times [8, 8] transposed, in columns of 24.
+
+// CHECK-LABEL: func @batch(
+func.func @batch(%q: tensor<2x8x24xf32>, %k: tensor<2x8x24xf32>) {
+  // CHECK: rt.gemm %{{.*}}, %{{.*}} transpose_b m 8 n 8 k 8 lda 24 ldb 24 ldc 8 batch [2, 3] strides [192, 8], [192, 8], [192, 64]
+  %s = rt.gemm %q, %k transpose_b m 8 n 8 k 8 lda 24 ldb 24 ldc 8
+    batch [2, 3] strides [192, 8], [192, 8], [192, 64]
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x3x8x8xf32>
+  return
+}
+
+// The workspace of 24 [24, 24] panels: 4 * 24 * (24 + 32) = 5376 bytes.
+
+// CHECK-LABEL: func @gemm_buffers(
+func.func @gemm_buffers() {
+  %a = rt.buffer at 0 : memref<24x24xf32>
+  %c = rt.buffer at 2304 : memref<24x24xf32>
+  %w = rt.buffer at 4608 : memref<1344xf32>
+  // CHECK: rt.gemm %[[A:.*]], %[[A]] to(%{{.*}}) workspace(%{{.*}}) transpose_a accumulate m 24 n 24 k 24 lda 24 ldb 24 ldc 24
+  // CHECK-SAME: : (memref<24x24xf32>, memref<24x24xf32>, memref<24x24xf32>, memref<1344xf32>) -> ()
+  rt.gemm %a, %a to(%c) workspace(%w) transpose_a accumulate m 24 n 24 k 24 lda 24 ldb 24 ldc 24
+    : (memref<24x24xf32>, memref<24x24xf32>, memref<24x24xf32>, memref<1344xf32>) -> ()
+  return
+}
+
+// CHECK-LABEL: func @attention(
+func.func @attention(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // CHECK: rt.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} heads 3 scale 5.000000e-01 rate 1.000000e-01 stream 0
+  %ctx, %lse = rt.attention %q, %q, %q, %rng heads 3 scale 0.5 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  // CHECK: rt.attention_backward {{.*}} heads 3 scale 5.000000e-01 rate 1.000000e-01 stream 0
+  %dq, %dk, %dv = rt.attention_backward %q, %q, %q, %ctx, %lse, %ctx, %rng heads 3 scale 0.5 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>)
+      -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>)
+  return
+}
+
+// 24 * 960 = 23040 elements are two blocks of 16384, 96 are one.
+
+// CHECK-LABEL: func @sums(
+func.func @sums(%t: tensor<307x24xf32>, %ids: tensor<2x8xi32>, %rows: tensor<2x8x24xf32>, %g0: tensor<24x960xf32>, %g1: tensor<96xf32>) {
+  // CHECK: rt.scatter_add {{.*}} : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+  %t1 = rt.scatter_add %t, %ids, %rows : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+  // CHECK: rt.block_sums %{{.*}}, %{{.*}} square : (tensor<24x960xf32>, tensor<96xf32>) -> tensor<3xf32>
+  %s = rt.block_sums %g0, %g1 square : (tensor<24x960xf32>, tensor<96xf32>) -> tensor<3xf32>
+  // CHECK: rt.block_sums %{{.*}} : (tensor<96xf32>) -> tensor<1xf32>
+  %r = rt.block_sums %g1 : (tensor<96xf32>) -> tensor<1xf32>
+  return
+}
+
+}

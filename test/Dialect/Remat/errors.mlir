@@ -1,0 +1,63 @@
+// RUN: reprise-opt %s -verify-diagnostics -split-input-file
+
+func.func @fence_type(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'remat.fence' op failed to verify that all of {value, out} have same type}}
+  %y = "remat.fence"(%x) : (tensor<4xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @decision_kind(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs #remat.save or #remat.recompute for 'remat.decision', but got "save"}}
+  %y = nn.gelu %x tanh {remat.decision = "save"} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @decision_segment(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs a segment of at least 0 to recompute in, but got -1}}
+  %y = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = -1, label = "mlp">} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @decision_results(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs rising numbers of its 1 results to recompute, but got 1 after 0}}
+  %y = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = 0, label = "mlp", results = [0, 1]>} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @decision_first_result(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs rising numbers of its 1 results to recompute, but got -1 first}}
+  %y = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = 0, label = "mlp", results = [-1]>} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @replay_kind(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs the number of a segment, an i64 of at least 0, for 'remat.replay', but got unit}}
+  %y = nn.gelu %x tanh {remat.replay} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @replay_segment(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs the number of a segment, an i64 of at least 0, for 'remat.replay', but got -2 : i64}}
+  %y = nn.gelu %x tanh {remat.replay = -2} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @unknown(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op has no use for the attribute 'remat.decison' with value #remat.save}}
+  %y = nn.gelu %x tanh {remat.decison = #remat.save} : tensor<4xf32>
+  return
+}
