@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
-#include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Passes.h"
+#include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace reprise::remat {
@@ -32,36 +32,71 @@ struct AnnotateSelective
       return signalPassFailure();
     if (!step->backward)
       return markAllAnalysesPreserved();
-    llvm::SetVector<const Label *> labels;
+    llvm::SetVector<const RecomputeLabel *> labels;
     if (failed(readLabels(labels)) || failed(step->verifyDecisions()))
       return signalPassFailure();
-    for (const Label *label : labels)
+    for (const RecomputeLabel *label : labels)
       decide(*step, *label);
     remarkDecisions(*step);
   }
 
-  LogicalResult readLabels(llvm::SetVector<const Label *> &labels);
-  void decide(const Step &step, const Label &label);
-  void warnIfUseless(const Step &step, const Label &label,
+  LogicalResult refuseUnknown(StringRef word);
+  LogicalResult readLabels(llvm::SetVector<const RecomputeLabel *> &labels);
+  void decide(const Step &step, const RecomputeLabel &label);
+  void warnIfUseless(const Step &step, const RecomputeLabel &label,
                      ArrayRef<Operation *> dropped);
 };
 } // namespace
 
+/// The labels that may be named, separated by commas.
+static std::string listLabels() {
+  std::string list;
+  for (const RecomputeLabel &label : kRecomputeLabels)
+    if (label.isAccepted())
+      list += (list.empty() ? "" : ", ") + label.name.str();
+  return list;
+}
+
+LogicalResult AnnotateSelective::refuseUnknown(StringRef word) {
+  const RecomputeLabel *nearest = kRecomputeLabels;
+  for (const RecomputeLabel &label : kRecomputeLabels)
+    if (label.name.edit_distance(word) < nearest->name.edit_distance(word))
+      nearest = &label;
+  return getOperation().emitError("selective recompute needs labels out of ")
+         << listLabels() << ", but got '" << word << "'; the nearest label is '"
+         << nearest->name << "'";
+}
+
 LogicalResult
-AnnotateSelective::readLabels(llvm::SetVector<const Label *> &labels) {
+AnnotateSelective::readLabels(llvm::SetVector<const RecomputeLabel *> &labels) {
   SmallVector<StringRef> words;
   StringRef(modules).split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef word : words) {
-    std::string refusal = explainRefusedLabel(word.trim());
-    if (!refusal.empty())
-      return getOperation().emitError("selective recompute: ") << refusal;
-    labels.insert(findLabel(word.trim()));
+    word = word.trim();
+    const RecomputeLabel *label =
+        llvm::find_if(kRecomputeLabels, [&](const RecomputeLabel &known) {
+          return known.name == word;
+        });
+    if (label == std::end(kRecomputeLabels))
+      return refuseUnknown(word);
+    labels.insert(label);
+    if (label->isAccepted())
+      continue;
+    InFlightDiagnostic error =
+        getOperation().emitError("selective recompute label '")
+        << word << "' needs " << label->what << ", which ";
+    if (label->kind == LabelKind::Newer)
+      error << "Megatron Core has on its main branch of August 2026 and "
+               "Reprise has not";
+    else
+      error << "this model does not have";
+    return error << "; it can have " << listLabels();
   }
   return success();
 }
 
 /// Drops the label's region in every layer: all of it, or all but its outputs.
-void AnnotateSelective::decide(const Step &step, const Label &label) {
+void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
   if (label.kind == LabelKind::Absent) {
     getOperation().emitWarning("recompute label '")
         << label.name << "' buys nothing: this model has no " << label.what;
@@ -90,7 +125,8 @@ void AnnotateSelective::decide(const Step &step, const Label &label) {
   warnIfUseless(step, label, dropped);
 }
 
-void AnnotateSelective::warnIfUseless(const Step &step, const Label &label,
+void AnnotateSelective::warnIfUseless(const Step &step,
+                                      const RecomputeLabel &label,
                                       ArrayRef<Operation *> dropped) {
   int64_t bytes = 0, flops = 0, fused = 0;
   for (Operation *op : dropped) {

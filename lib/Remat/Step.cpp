@@ -160,19 +160,7 @@ static LogicalResult verifyDecision(Operation *op, RecomputeAttr decision) {
     return op->emitOpError("needs to have no regions to be recomputed, but "
                            "got ")
            << op->getNumRegions();
-  DenseI64ArrayAttr results = decision.getResults();
-  if (!results)
-    return success();
-  int64_t last = -1;
-  for (int64_t number : results.asArrayRef()) {
-    if (number <= last || number >= op->getNumResults())
-      return op->emitOpError("needs 'results' of its decision to rise from 0 "
-                             "to at most ")
-             << int64_t(op->getNumResults()) - 1 << ", but got " << number
-             << (last >= 0 ? " after " + std::to_string(last) : std::string());
-    last = number;
-  }
-  if (last < 0)
+  if (decision.getResults() && decision.getResults().empty())
     return op->emitOpError("needs a result to drop, but got a decision with "
                            "'results' empty");
   return success();

@@ -1,4 +1,4 @@
-// Decisions that cannot be applied. The same input is refused by the verifier.
+// Decisions that cannot be applied.
 
 // RUN: reprise-opt %s -split-input-file -verify-diagnostics --reprise-remat-apply
 
@@ -19,15 +19,6 @@ func.func @side_effect(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %u : tensor<4xf32>
 }
 func.func private @log(tensor<4xf32>) -> tensor<4xf32>
-
-// -----
-
-func.func @no_such_result(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{'nn.gelu' op needs 'results' of its decision to rise from 0 to at most 0, but got 1}}
-  %u = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = 0, label = "mlp", results = [1]>} : tensor<4xf32>
-  nn.backward
-  return %u : tensor<4xf32>
-}
 
 // -----
 
