@@ -5,6 +5,7 @@
 // RUN: reprise-opt %s | FileCheck %s --check-prefixes=CPU,PLAN-A
 // RUN: not reprisec %s
 // RUN: not reprisec %s 2>&1 | FileCheck %s --check-prefix ERROR
+// RUN: reprise-opt %s --reprise-remat-verify
 // REQUIRES: train
 
 // Check that prose stays prose: CHECKs, checked things, an unexpected-error.
