@@ -8,6 +8,7 @@
 
 #include "KernelTable.h"
 #include "NNToLinalg.h"
+#include "PrepareSchedule.h"
 #include "Products.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -33,8 +34,8 @@ namespace {
 class ScheduleFormer {
 public:
   ScheduleFormer(func::FuncOp function, KernelTable &kernels)
-      : function(function), block(function.getBody().front()),
-        kernels(kernels), builder(function.getContext()) {}
+      : function(function), block(function.getBody().front()), kernels(kernels),
+        builder(function.getContext()) {}
 
   LogicalResult run();
 
@@ -46,17 +47,13 @@ private:
     Phase phase;
   };
 
-  void dropFences();
-  LogicalResult returnZeroedGradients();
-  void splitSum(AccumulateOp accumulate);
-
   void findUnits();
   AccumulateOp getMergedAccumulate(Operation *op);
   bool extendsGroup(Operation *op, const Unit &unit);
   bool isDeadAfter(Value value, unsigned unit);
 
-  void formUnit(unsigned index);
-  void formProductUnit(const Unit &unit);
+  LogicalResult formUnit(unsigned index);
+  LogicalResult formProductUnit(const Unit &unit);
   void formGlobalNorm(GlobalNormOp op, Phase phase);
   void formLaunch(unsigned index);
   void annotate(Operation *formed, Operation *origin, Phase phase);
@@ -91,12 +88,8 @@ LogicalResult ScheduleFormer::run() {
   if (!function.getBody().hasOneBlock())
     return function.emitError("needs one block to become a schedule, but got ")
            << function.getBody().getBlocks().size();
-  dropFences();
-  if (failed(returnZeroedGradients()))
+  if (failed(prepareSchedule(function)))
     return failure();
-  for (auto accumulate :
-       llvm::make_early_inc_range(block.getOps<AccumulateOp>()))
-    splitSum(accumulate);
   findUnits();
 
   SmallVector<Operation *> old;
@@ -104,107 +97,11 @@ LogicalResult ScheduleFormer::run() {
     if (isOfNN(&op))
       old.push_back(&op);
   for (unsigned index = 0; index < units.size(); ++index)
-    formUnit(index);
+    if (failed(formUnit(index)))
+      return failure();
   for (Operation *op : llvm::reverse(old))
     op->erase();
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// What the schedule makes explicit
-//===----------------------------------------------------------------------===//
-
-void ScheduleFormer::dropFences() {
-  for (auto fence :
-       llvm::make_early_inc_range(block.getOps<remat::FenceOp>())) {
-    fence.getOut().replaceAllUsesWith(fence.getValue());
-    fence->erase();
-  }
-}
-
-/// nn.adamw leaves the gradient's accumulator at zero: writes that zero as a
-/// value behind it, and returns it in place of the gradient.
-LogicalResult ScheduleFormer::returnZeroedGradients() {
-  llvm::StringMap<unsigned> gradients;
-  for (unsigned index = 0; index < function.getNumResults(); ++index)
-    if (auto name =
-            function.getResultAttrOfType<StringAttr>(index, kGradientAttr))
-      gradients[name] = index;
-
-  Operation *exit = block.getTerminator();
-  SmallVector<Value> results(exit->getOperands());
-  SmallVector<DictionaryAttr> attributes;
-  function.getAllResultAttrs(attributes);
-  attributes.resize(results.size(), builder.getDictionaryAttr({}));
-  for (auto adamw : block.getOps<AdamWOp>()) {
-    auto argument = dyn_cast<BlockArgument>(adamw.getParameter());
-    auto parameter = argument ? function.getArgAttrOfType<ParameterAttr>(
-                                    argument.getArgNumber(), kParameterAttr)
-                              : ParameterAttr();
-    if (!parameter)
-      return adamw.emitOpError("needs to update an argument with '")
-             << kParameterAttr << "', but got " << adamw.getParameter();
-    builder.setInsertionPointAfter(adamw);
-    Value zero = ConstantOp::create(builder, adamw.getLoc(),
-                                    adamw.getGradient().getType(),
-                                    builder.getF32FloatAttr(0));
-    auto [entry, isNew] =
-        gradients.try_emplace(parameter.getName(), results.size());
-    if (!isNew) {
-      results[entry->second] = zero;
-      continue;
-    }
-    results.push_back(zero);
-    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
-        kGradientAttr, builder.getStringAttr(parameter.getName()))));
-  }
-  exit->setOperands(results);
-  function.setType(builder.getFunctionType(function.getArgumentTypes(),
-                                           ValueRange(results).getTypes()));
-  function.setAllResultAttrs(attributes);
-  return success();
-}
-
-/// Whether the kernel of `op`, or the product that it is, can start from an
-/// old sum. A product's bias would come after the sum.
-static bool canStartFromSum(Operation *op) {
-  auto linear = dyn_cast<LinearOp>(op);
-  return canAccumulate(op) || (isProduct(op) && !(linear && linear.getBias()));
-}
-
-/// Where the term of `accumulate` is itself a sum, of terms that can each be
-/// made on top of the old sum, accumulates them one after the other.
-void ScheduleFormer::splitSum(AccumulateOp accumulate) {
-  SmallVector<AddOp> adds;
-  SmallVector<Value> terms, open = {accumulate.getTerm()};
-  while (!open.empty()) {
-    Value value = open.pop_back_val();
-    Operation *term = value.getDefiningOp();
-    if (!term || !value.hasOneUse())
-      return;
-    if (auto add = dyn_cast<AddOp>(term)) {
-      adds.push_back(add);
-      open.push_back(add.getRhs());
-      open.push_back(add.getLhs());
-    } else if (canStartFromSum(term)) {
-      terms.push_back(value);
-    } else {
-      return;
-    }
-  }
-  if (adds.empty())
-    return;
-  builder.setInsertionPoint(accumulate);
-  Value sum = accumulate.getSum();
-  for (Value term : terms) {
-    auto part = AccumulateOp::create(builder, accumulate.getLoc(), sum, term);
-    part->setDiscardableAttrs(accumulate->getDiscardableAttrDictionary());
-    sum = part;
-  }
-  accumulate.replaceAllUsesWith(sum);
-  accumulate->erase();
-  for (AddOp add : adds)
-    add->erase();
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,8 +130,7 @@ bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
     return cast<ShapedType>(op->getResult(0).getType()).getShape();
   };
   return op->hasTrait<nn::Pointwise>() && last->hasTrait<nn::Pointwise>() &&
-         !canStartFromSum(unit.ops.front()) &&
-         getShape(op) == getShape(last) &&
+         !canStartFromSum(unit.ops.front()) && getShape(op) == getShape(last) &&
          op->getAttr(remat::kReplayAttr) == last->getAttr(remat::kReplayAttr) &&
          llvm::any_of(op->getOperands(), [&](Value operand) {
            return llvm::is_contained(unit.ops, operand.getDefiningOp());
@@ -313,28 +209,34 @@ void ScheduleFormer::annotate(Operation *formed, Operation *origin,
     formed->setAttr(remat::kReplayAttr, replay);
 }
 
-void ScheduleFormer::formUnit(unsigned index) {
+LogicalResult ScheduleFormer::formUnit(unsigned index) {
   const Unit &unit = units[index];
   Operation *first = unit.ops.front();
   builder.setInsertionPoint(first);
-  if (isa<UpdateOp>(first)) {
-    rt::UpdateOp::create(builder, first->getLoc());
-    return;
-  }
   if (isProduct(first))
     return formProductUnit(unit);
-  if (auto norm = dyn_cast<GlobalNormOp>(first))
-    return formGlobalNorm(norm, unit.phase);
-  formLaunch(index);
+  if (isa<UpdateOp>(first))
+    rt::UpdateOp::create(builder, first->getLoc());
+  else if (auto norm = dyn_cast<GlobalNormOp>(first))
+    formGlobalNorm(norm, unit.phase);
+  else
+    formLaunch(index);
+  return success();
 }
 
-void ScheduleFormer::formProductUnit(const Unit &unit) {
+LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
   Operation *product = unit.ops.front(), *last = unit.ops.back();
+  for (Type type : product->getOperandTypes())
+    if (!cast<ShapedType>(type).getElementType().isF32())
+      return product->emitOpError("needs operands in f32 to be an rt.gemm, but "
+                                  "got ")
+             << type;
   auto accumulate = dyn_cast<AccumulateOp>(last);
-  rt::GemmOp gemm = formProduct(builder, product,
-                                accumulate ? accumulate.getSum() : Value());
+  rt::GemmOp gemm =
+      formProduct(builder, product, accumulate ? accumulate.getSum() : Value());
   annotate(gemm, product, unit.phase);
   last->getResult(0).replaceAllUsesWith(gemm.getResult());
+  return success();
 }
 
 /// The norm is the root of the sum of the sums of squares of blocks.
@@ -419,9 +321,9 @@ void ScheduleFormer::formLaunch(unsigned index) {
   func::FuncOp kernel = kernels.getKernel(group);
   SmallVector<int64_t> streams = KernelTable::getStreams(unit.ops);
   bool isMerged = canStartFromSum(unit.ops.front());
-  Operation *origin =
-      isMerged || isa<AdamWOp>(unit.ops.front()) ? unit.ops.front()
-                                                 : unit.ops.back();
+  Operation *origin = isMerged || isa<AdamWOp>(unit.ops.front())
+                          ? unit.ops.front()
+                          : unit.ops.back();
   builder.setInsertionPoint(isMerged ? unit.ops.front() : unit.ops.back());
   auto launch = rt::LaunchOp::create(
       builder, origin->getLoc(), kernel.getResultTypes(), kernel.getSymName(),

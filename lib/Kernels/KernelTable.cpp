@@ -184,8 +184,7 @@ func::FuncOp KernelTable::getKernel(const Group &group) {
   Location loc = group.ops.back()->getLoc();
   kernel = create(getName(group.ops), type, loc);
   IRMapping mapping;
-  for (auto [input, argument] :
-       llvm::zip(group.inputs, kernel.getArguments()))
+  for (auto [input, argument] : llvm::zip(group.inputs, kernel.getArguments()))
     mapping.map(input, argument);
   int64_t stream = 0;
   for (Operation *op : group.ops) {

@@ -37,11 +37,12 @@ public:
   /// The kernel of `group`; takes time linear in the size of the group.
   mlir::func::FuncOp getKernel(const Group &group);
 
-  /// The kernel named `name`, or like it, of one result that is not made by nn ops.
-  mlir::func::FuncOp getKernel(
-      llvm::StringRef name, mlir::FunctionType type,
-      llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>
-          buildResult);
+  /// The kernel named `name`, or like it, of one result that is not made by nn
+  /// ops.
+  mlir::func::FuncOp
+  getKernel(llvm::StringRef name, mlir::FunctionType type,
+            llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>
+                buildResult);
 
   /// The random streams of `ops`, in order: a launch's ids.
   static llvm::SmallVector<int64_t>

@@ -113,6 +113,18 @@ Value LoopBuilder::asMatrix(Value value) {
   return asShapeOf(value, type.clone({type.getNumElements() / cols, cols}));
 }
 
+Value LoopBuilder::storedAs(Value value, Type type) {
+  Type element = cast<ShapedType>(type).getElementType();
+  if (getTensorType(value).getElementType() != element) {
+    Value all = asVector(value);
+    value = map(getTensorType(all).getShape(), {{all}}, element,
+                [](ImplicitLocOpBuilder &, ArrayRef<Scalar> s) {
+                  return SmallVector<Scalar>{s[0]};
+                })[0];
+  }
+  return asShapeOf(value, type);
+}
+
 Value LoopBuilder::empty(ArrayRef<int64_t> shape, Type element) {
   return tensor::EmptyOp::create(builder, shape, element);
 }
@@ -123,10 +135,10 @@ Value LoopBuilder::filled(ArrayRef<int64_t> shape, double value) {
   return linalg::FillOp::create(builder, scalar, tensor).getResult(0);
 }
 
-LoopBuilder::Values
-LoopBuilder::loop(ArrayRef<utils::IteratorType> iterators,
-                  ArrayRef<LoopOperand> inputs, ArrayRef<LoopOperand> outputs,
-                  bool readsOutputs, Body body) {
+LoopBuilder::Values LoopBuilder::loop(ArrayRef<utils::IteratorType> iterators,
+                                      ArrayRef<LoopOperand> inputs,
+                                      ArrayRef<LoopOperand> outputs,
+                                      bool readsOutputs, Body body) {
   unsigned rank = iterators.size();
   auto getMap = [&](Access access) {
     MLIRContext *context = builder.getContext();
@@ -192,4 +204,12 @@ Value LoopBuilder::reduceColumns(ArrayRef<LoopOperand> inputs, Value init,
   return loop({utils::IteratorType::reduction, utils::IteratorType::parallel},
               inputs, {{init, Access::Column}}, /*readsOutputs=*/true, body)
       .front();
+}
+
+/// `table[row, column of this iteration]`.
+Scalar kernels::gather(ImplicitLocOpBuilder &builder, Value table, Value row) {
+  Value col = linalg::IndexOp::create(builder, 1);
+  Scalar element(
+      builder, tensor::ExtractOp::create(builder, table, ValueRange{row, col}));
+  return element.loaded();
 }

@@ -98,6 +98,9 @@ public:
   mlir::Value asMatrix(mlir::Value value);
   mlir::Value asShapeOf(mlir::Value value, mlir::Type type);
 
+  /// `value` with the shape of `type`, rounded to its element type.
+  mlir::Value storedAs(mlir::Value value, mlir::Type type);
+
   /// A tensor of `shape` that holds nothing, or `value` everywhere.
   mlir::Value empty(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Value filled(llvm::ArrayRef<int64_t> shape, double value);
@@ -122,6 +125,10 @@ private:
 
   mlir::ImplicitLocOpBuilder builder;
 };
+
+/// `table[row, column of this iteration]`, in loops over rows and columns.
+Scalar gather(mlir::ImplicitLocOpBuilder &builder, mlir::Value table,
+              mlir::Value row);
 
 } // namespace reprise::kernels
 

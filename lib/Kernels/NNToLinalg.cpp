@@ -89,12 +89,17 @@ LogicalResult ConvertNNToLinalg::convertBody() {
     Operation *replaced = accumulate ? accumulate.getOperation() : op;
     builder.setInsertionPointAfter(replaced);
     LoopBuilder loops(builder, op->getLoc());
-    FailureOr<LoopBuilder::Values> results =
-        convertRows(loops, op, accumulate ? accumulate.getSum() : Value());
+    FailureOr<LoopBuilder::Values> results = LoopBuilder::Values();
+    if (canAccumulate(op))
+      results->push_back(
+          convertSum(loops, op, accumulate ? accumulate.getSum() : Value()));
+    else
+      results = convertRows(loops, op);
     if (failed(results))
       return op->emitOpError("needs a form as loops to be in the kernel @")
              << kernel.getName() << ", but has none";
-    replaced->replaceAllUsesWith(*results);
+    for (auto [value, result] : llvm::zip(*results, replaced->getResults()))
+      result.replaceAllUsesWith(loops.storedAs(value, result.getType()));
   }
   for (Operation *op : llvm::reverse(old))
     op->erase();

@@ -23,15 +23,19 @@ bool isElementwise(mlir::Operation *op);
 void convertElementwise(LoopBuilder &loops,
                         llvm::ArrayRef<mlir::Operation *> ops);
 
-/// Whether `op` makes its result by adding up, so that an nn.accumulate of it
-/// can start from the old sum.
+/// Whether `op` makes its one result by adding up, so that an nn.accumulate of
+/// it can start from the old sum.
 bool canAccumulate(mlir::Operation *op);
 
-/// Builds the loops of any other op, and returns what replaces its results;
-/// with `sum`, which canAccumulate(op) allows, the one result is added to that.
-/// Fails, without a diagnostic, for an op that has no loops.
-mlir::FailureOr<LoopBuilder::Values>
-convertRows(LoopBuilder &loops, mlir::Operation *op, mlir::Value sum);
+/// Builds the loops of such an op, and returns its result, in f32; with `sum`,
+/// added to that.
+mlir::Value convertSum(LoopBuilder &loops, mlir::Operation *op,
+                       mlir::Value sum);
+
+/// Builds the loops of any other op, and returns its results, flattened. Fails,
+/// without a diagnostic, for an op that has no loops.
+mlir::FailureOr<LoopBuilder::Values> convertRows(LoopBuilder &loops,
+                                                 mlir::Operation *op);
 
 /// The Euclidean norm, of one element, of what `squares` are sums of.
 mlir::Value buildRootOfSum(LoopBuilder &loops, mlir::Value squares);

@@ -129,8 +129,8 @@ static Scalar buildDropout(ImplicitLocOpBuilder &builder, Scalar x, double rate,
   Value bound = arith::ConstantOp::create(
       builder, builder.getI32IntegerAttr(static_cast<uint32_t>(threshold)));
   Value word = buildRandomWord(builder, source);
-  Value keep = arith::CmpIOp::create(builder, arith::CmpIPredicate::uge, word,
-                                     bound);
+  Value keep =
+      arith::CmpIOp::create(builder, arith::CmpIPredicate::uge, word, bound);
   Scalar scaled = x * x.number(1.0 / (1.0 - rate));
   return scaled.where(keep, x.number(0));
 }
@@ -222,8 +222,7 @@ buildElement(ImplicitLocOpBuilder &builder, Operation *op,
         return {buildGelu(operands[0], gelu.getForm())};
       })
       .Case([&](GeluBackwardOp gelu) -> Results {
-        return {operands[1] *
-                buildGeluDerivative(operands[0], gelu.getForm())};
+        return {operands[1] * buildGeluDerivative(operands[0], gelu.getForm())};
       })
       .Case([&](AddOp) -> Results { return {operands[0] + operands[1]}; })
       .Case(
@@ -269,9 +268,8 @@ void kernels::convertElementwise(LoopBuilder &loops,
         continue;
       auto type = cast<ShapedType>(operand.getType());
       bool isScalar = type.getRank() == 0 && shape.getRank() != 0;
-      inputs[operand] = isScalar
-                            ? LoopOperand{operand, Access::Scalar}
-                            : LoopOperand{loops.asVector(operand)};
+      inputs[operand] = isScalar ? LoopOperand{operand, Access::Scalar}
+                                 : LoopOperand{loops.asVector(operand)};
     }
     for (Value result : op->getResults())
       if (llvm::any_of(result.getUsers(), [&](Operation *user) {
@@ -298,8 +296,7 @@ void kernels::convertElementwise(LoopBuilder &loops,
           for (auto [result, number] :
                llvm::zip(op->getResults(),
                          buildElement(builder, op, arguments, sources)))
-            numbers[result] =
-                number.roundedTo(getElementType(result)).get();
+            numbers[result] = number.roundedTo(getElementType(result)).get();
         }
         SmallVector<Scalar> stored;
         for (Value output : outputs)

@@ -34,11 +34,10 @@ static Type getElementType(Value value) {
 /// The sum of a term over each row of `inputs`, [rows].
 static Value sumRows(LoopBuilder &loops, ArrayRef<LoopOperand> inputs,
                      int64_t rows, function_ref<Scalar(Scalars)> term) {
-  return loops.reduceRows(
-      inputs, loops.filled({rows}, 0),
-      [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
-        return {s.back() + term(s)};
-      });
+  return loops.reduceRows(inputs, loops.filled({rows}, 0),
+                          [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                            return {s.back() + term(s)};
+                          });
 }
 
 /// The greatest element of each row of `matrix`, [rows].
@@ -62,37 +61,33 @@ static Values convert(LoopBuilder &loops, LayerNormOp op) {
   int64_t rows = getShape(x)[0], cols = getShape(x)[1];
   Type f32 = loops.getBuilder().getF32Type();
 
-  Value sum =
-      sumRows(loops, {{x}}, rows, [](Scalars s) { return s[0]; });
-  Value mean =
-      loops.map({rows}, {{sum}}, f32,
-                [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                  return {s[0] / double(cols)};
-                })[0];
+  Value sum = sumRows(loops, {{x}}, rows, [](Scalars s) { return s[0]; });
+  Value mean = loops.map({rows}, {{sum}}, f32,
+                         [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                           return {s[0] / double(cols)};
+                         })[0];
   Value squares =
       sumRows(loops, {{x}, {mean, Access::Row}}, rows, [](Scalars s) {
         Scalar centred = s[0] - s[1];
         return centred * centred;
       });
   double eps = op.getEps().convertToDouble();
-  Value rstd =
-      loops.map({rows}, {{squares}}, f32,
-                [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                  Scalar variance = s[0] / double(cols);
-                  return {1.0 / sqrt(variance + eps)};
-                })[0];
-  Value out = loops.map(
-      {rows, cols},
-      {{x},
-       {mean, Access::Row},
-       {rstd, Access::Row},
-       {op.getGain(), Access::Column},
-       {op.getBias(), Access::Column}},
-      getElementType(op.getOut()),
-      [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-        Scalar normal = (s[0] - s[1]) * s[2];
-        return {normal * s[3] + s[4]};
-      })[0];
+  Value rstd = loops.map({rows}, {{squares}}, f32,
+                         [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                           Scalar variance = s[0] / double(cols);
+                           return {1.0 / sqrt(variance + eps)};
+                         })[0];
+  Value out = loops.map({rows, cols},
+                        {{x},
+                         {mean, Access::Row},
+                         {rstd, Access::Row},
+                         {op.getGain(), Access::Column},
+                         {op.getBias(), Access::Column}},
+                        getElementType(op.getOut()),
+                        [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                          Scalar normal = (s[0] - s[1]) * s[2];
+                          return {normal * s[3] + s[4]};
+                        })[0];
   return {out, mean, rstd};
 }
 
@@ -184,8 +179,7 @@ static Values convert(LoopBuilder &loops, SoftmaxBackwardOp op) {
 /// Whether this iteration's column is the one that `target`, an i32, names.
 static Value isTarget(ImplicitLocOpBuilder &builder, Scalar target) {
   Value index = linalg::IndexOp::create(builder, 1);
-  Value col =
-      arith::IndexCastOp::create(builder, builder.getI32Type(), index);
+  Value col = arith::IndexCastOp::create(builder, builder.getI32Type(), index);
   return arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, col,
                                target.get());
 }
@@ -196,8 +190,8 @@ static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
   Type f32 = loops.getBuilder().getF32Type();
   Value targets = loops.asVector(op.getTargets());
 
-  Value highest = maxRows(
-      loops, x, [](ImplicitLocOpBuilder &, Scalar s) { return s; });
+  Value highest =
+      maxRows(loops, x, [](ImplicitLocOpBuilder &, Scalar s) { return s; });
   Value sum = sumRows(loops, {{x}, {highest, Access::Row}}, rows,
                       [](Scalars s) { return exp(s[0] - s[1]); });
   Value picked = loops.reduceRows(
@@ -215,19 +209,19 @@ static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
 
 static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
   Value x = loops.asMatrix(op.getLogits());
-  return loops.map(
-      getShape(x),
-      {{x},
-       {loops.asVector(op.getTargets()), Access::Row},
-       {loops.asVector(op.getLse()), Access::Row},
-       {loops.asVector(op.getDlosses()), Access::Row}},
-      getElementType(op.getDlogits()),
-      [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-        Scalar probability = exp(s[0] - s[2]);
-        Scalar one = s[0].number(1);
-        Scalar wanted = one.where(isTarget(builder, s[1]), s[0].number(0));
-        return {(probability - wanted) * s[3]};
-      });
+  return loops.map(getShape(x),
+                   {{x},
+                    {loops.asVector(op.getTargets()), Access::Row},
+                    {loops.asVector(op.getLse()), Access::Row},
+                    {loops.asVector(op.getDlosses()), Access::Row}},
+                   getElementType(op.getDlogits()),
+                   [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     Scalar probability = exp(s[0] - s[2]);
+                     Scalar one = s[0].number(1);
+                     Scalar wanted =
+                         one.where(isTarget(builder, s[1]), s[0].number(0));
+                     return {(probability - wanted) * s[3]};
+                   });
 }
 
 static Values convert(LoopBuilder &loops, MeanOp op) {
@@ -253,8 +247,8 @@ static Values convert(LoopBuilder &loops, ClipScaleOp op) {
 }
 
 Value kernels::buildRootOfSum(LoopBuilder &loops, Value squares) {
-  auto row = RankedTensorType::get({1, getShape(squares)[0]},
-                                   getElementType(squares));
+  auto row =
+      RankedTensorType::get({1, getShape(squares)[0]}, getElementType(squares));
   Value sum = sumRows(loops, {{loops.asShapeOf(squares, row)}}, 1,
                       [](Scalars s) { return s[0]; });
   return loops.map({1}, {{sum}}, loops.getBuilder().getF32Type(),
@@ -266,14 +260,6 @@ Value kernels::buildRootOfSum(LoopBuilder &loops, Value squares) {
 //===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
-
-/// `table[row, column of this iteration]`.
-static Scalar gather(ImplicitLocOpBuilder &builder, Value table, Value row) {
-  Value col = linalg::IndexOp::create(builder, 1);
-  Scalar element(builder,
-                 tensor::ExtractOp::create(builder, table, ValueRange{row, col}));
-  return element.loaded();
-}
 
 static Values convert(LoopBuilder &loops, EmbeddingOp op) {
   Value ids = loops.asVector(op.getIds());
@@ -301,76 +287,6 @@ static Values convert(LoopBuilder &loops, AddPositionsOp op) {
                    });
 }
 
-/// The gradient of a table of positions is a loop over its elements, in which
-/// the terms of the batch stand one after another: there are few.
-static Values convert(LoopBuilder &loops, PositionsBackwardOp op, Value sum) {
-  Value dout = loops.asMatrix(op.getDout());
-  ArrayRef<int64_t> table = getShape(op.getDtable());
-  int64_t length = getShape(op.getDout()).drop_back().back();
-  int64_t batch = getShape(dout)[0] / length;
-  SmallVector<LoopOperand> inputs;
-  if (sum)
-    inputs.push_back({sum});
-  return loops.map(
-      table, inputs, getElementType(op.getDtable()),
-      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-        auto constant = [&](int64_t value) -> Value {
-          return arith::ConstantIndexOp::create(builder, value);
-        };
-        Scalar old = sum ? s[0] : Scalar(builder, 0.0);
-        Scalar total = old;
-        // Rows beyond the sequence read its last one, and drop it.
-        Value row = linalg::IndexOp::create(builder, 0);
-        Value last = constant(length - 1);
-        Value position = arith::MinUIOp::create(builder, row, last);
-        for (int64_t b = 0; b < batch; ++b) {
-          Value start = constant(b * length);
-          Value at = arith::AddIOp::create(builder, position, start);
-          total = total + gather(builder, dout, at);
-        }
-        Value isUsed = arith::CmpIOp::create(
-            builder, arith::CmpIPredicate::ule, row, last);
-        return {total.where(isUsed, old)};
-      });
-}
-
-static Values convert(LoopBuilder &loops, EmbeddingBackwardOp op, Value sum) {
-  ImplicitLocOpBuilder &builder = loops.getBuilder();
-  if (!sum)
-    sum = loops.filled(getShape(op.getDtable()), 0);
-  return {rt::ScatterAddOp::create(builder, sum.getType(), sum, op.getIds(),
-                                   op.getDout())};
-}
-
-//===----------------------------------------------------------------------===//
-// Column reductions
-//===----------------------------------------------------------------------===//
-
-static Values convert(LoopBuilder &loops, SumRowsOp op, Value sum) {
-  Value x = loops.asMatrix(op.getInput());
-  if (!sum)
-    sum = loops.filled(getShape(op.getOut()), 0);
-  return {loops.reduceColumns({{x}}, sum,
-                              [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                                return {s[1] + s[0]};
-                              })};
-}
-
-static Values convert(LoopBuilder &loops, LayerNormBackwardGainOp op,
-                      Value sum) {
-  if (!sum)
-    sum = loops.filled(getShape(op.getDgain()), 0);
-  return {loops.reduceColumns(
-      {{loops.asMatrix(op.getInput())},
-       {loops.asVector(op.getMean()), Access::Row},
-       {loops.asVector(op.getRstd()), Access::Row},
-       {loops.asMatrix(op.getDout())}},
-      sum, [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-        Scalar normal = (s[0] - s[1]) * s[2];
-        return {s[4] + s[3] * normal};
-      })};
-}
-
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
@@ -386,48 +302,17 @@ static Values renamed(LoopBuilder &loops, Op op) {
 // All of them
 //===----------------------------------------------------------------------===//
 
-/// What was added up in f32, rounded to the element type of its op's result.
-static Value rounded(LoopBuilder &loops, Value value, Type elementType) {
-  if (getElementType(value) == elementType)
-    return value;
-  Value all = loops.asVector(value);
-  Value stored = loops.map(getShape(all), {{all}}, elementType,
-                           [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                             return {s[0]};
-                           })[0];
-  return loops.asShapeOf(stored, value.getType());
-}
-
-bool kernels::canAccumulate(Operation *op) {
-  return isa<SumRowsOp, LayerNormBackwardGainOp, PositionsBackwardOp,
-             EmbeddingBackwardOp>(op);
-}
-
-FailureOr<Values> kernels::convertRows(LoopBuilder &loops, Operation *op,
-                                       Value sum) {
-  auto plain = [&](auto typed) -> FailureOr<Values> {
-    return convert(loops, typed);
-  };
-  auto adding = [&](auto typed) -> FailureOr<Values> {
-    return convert(loops, typed, sum);
-  };
-  FailureOr<Values> results =
-      TypeSwitch<Operation *, FailureOr<Values>>(op)
-          .Case<LayerNormOp, LayerNormBackwardOp, SoftmaxOp, SoftmaxBackwardOp,
-                CrossEntropyOp, CrossEntropyBackwardOp, MeanOp, ClipScaleOp,
-                EmbeddingOp, AddPositionsOp>(plain)
-          .Case<SumRowsOp, LayerNormBackwardGainOp, PositionsBackwardOp,
-                EmbeddingBackwardOp>(adding)
-          .Case([&](AttentionOp attention) -> FailureOr<Values> {
-            return renamed<rt::AttentionOp>(loops, attention);
-          })
-          .Case([&](AttentionBackwardOp attention) -> FailureOr<Values> {
-            return renamed<rt::AttentionBackwardOp>(loops, attention);
-          })
-          .Default([](Operation *) -> FailureOr<Values> { return failure(); });
-  if (succeeded(results))
-    for (auto [value, result] : llvm::zip(*results, op->getResults()))
-      value = loops.asShapeOf(rounded(loops, value, getElementType(result)),
-                              result.getType());
-  return results;
+FailureOr<Values> kernels::convertRows(LoopBuilder &loops, Operation *op) {
+  return TypeSwitch<Operation *, FailureOr<Values>>(op)
+      .Case<LayerNormOp, LayerNormBackwardOp, SoftmaxOp, SoftmaxBackwardOp,
+            CrossEntropyOp, CrossEntropyBackwardOp, MeanOp, ClipScaleOp,
+            EmbeddingOp, AddPositionsOp>(
+          [&](auto typed) { return convert(loops, typed); })
+      .Case([&](AttentionOp attention) {
+        return renamed<rt::AttentionOp>(loops, attention);
+      })
+      .Case([&](AttentionBackwardOp attention) {
+        return renamed<rt::AttentionBackwardOp>(loops, attention);
+      })
+      .Default([](Operation *) { return failure(); });
 }

@@ -128,7 +128,9 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op,
                            : builder.getDenseI64ArrayAttr(values);
   };
   auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
-  auto flag = [&](bool set) { return set ? builder.getUnitAttr() : UnitAttr(); };
+  auto flag = [&](bool set) {
+    return set ? builder.getUnitAttr() : UnitAttr();
+  };
   return rt::GemmOp::create(
       builder, op->getLoc(), op->getResult(0).getType(), p.a, p.b, p.bias,
       addend, /*output=*/Value(), /*workspace=*/Value(), number(p.m),

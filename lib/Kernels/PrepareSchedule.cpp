@@ -1,0 +1,121 @@
+//===- PrepareSchedule.cpp - What a schedule makes explicit -----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrepareSchedule.h"
+#include "NNToLinalg.h"
+#include "Products.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::kernels;
+using namespace reprise::nn;
+
+bool kernels::canStartFromSum(Operation *op) {
+  // A bias would have to come after the sum.
+  auto linear = dyn_cast<LinearOp>(op);
+  return canAccumulate(op) || (isProduct(op) && !(linear && linear.getBias()));
+}
+
+static void dropFences(Block &block) {
+  for (auto fence :
+       llvm::make_early_inc_range(block.getOps<remat::FenceOp>())) {
+    fence.getOut().replaceAllUsesWith(fence.getValue());
+    fence->erase();
+  }
+}
+
+/// nn.adamw leaves the gradient's accumulator at zero: writes that zero as a
+/// value behind it, and returns it in place of the gradient.
+static LogicalResult returnZeroedGradients(func::FuncOp function) {
+  llvm::StringMap<unsigned> gradients;
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (auto name =
+            function.getResultAttrOfType<StringAttr>(index, kGradientAttr))
+      gradients[name] = index;
+
+  OpBuilder builder(function.getContext());
+  Block &block = function.getBody().front();
+  Operation *exit = block.getTerminator();
+  SmallVector<Value> results(exit->getOperands());
+  SmallVector<DictionaryAttr> attributes;
+  function.getAllResultAttrs(attributes);
+  attributes.resize(results.size(), builder.getDictionaryAttr({}));
+  for (auto adamw : block.getOps<AdamWOp>()) {
+    auto argument = dyn_cast<BlockArgument>(adamw.getParameter());
+    auto parameter = argument ? function.getArgAttrOfType<ParameterAttr>(
+                                    argument.getArgNumber(), kParameterAttr)
+                              : ParameterAttr();
+    if (!parameter)
+      return adamw.emitOpError("needs to update an argument with '")
+             << kParameterAttr << "', but got " << adamw.getParameter();
+    builder.setInsertionPointAfter(adamw);
+    Value zero = ConstantOp::create(builder, adamw.getLoc(),
+                                    adamw.getGradient().getType(),
+                                    builder.getF32FloatAttr(0));
+    auto [entry, isNew] =
+        gradients.try_emplace(parameter.getName(), results.size());
+    if (!isNew) {
+      results[entry->second] = zero;
+      continue;
+    }
+    results.push_back(zero);
+    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+        kGradientAttr, builder.getStringAttr(parameter.getName()))));
+  }
+  exit->setOperands(results);
+  function.setType(builder.getFunctionType(function.getArgumentTypes(),
+                                           ValueRange(results).getTypes()));
+  function.setAllResultAttrs(attributes);
+  return success();
+}
+
+/// Where the term of `accumulate` is itself a sum, of terms that can each be
+/// made on top of the old sum, accumulates them one after the other.
+static void splitSum(AccumulateOp accumulate) {
+  SmallVector<AddOp> adds;
+  SmallVector<Value> terms, open = {accumulate.getTerm()};
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    Operation *term = value.getDefiningOp();
+    if (!term || !value.hasOneUse())
+      return;
+    if (auto add = dyn_cast<AddOp>(term)) {
+      adds.push_back(add);
+      open.push_back(add.getRhs());
+      open.push_back(add.getLhs());
+    } else if (canStartFromSum(term)) {
+      terms.push_back(value);
+    } else {
+      return;
+    }
+  }
+  if (adds.empty())
+    return;
+  OpBuilder builder(accumulate);
+  Value sum = accumulate.getSum();
+  for (Value term : terms) {
+    auto part = AccumulateOp::create(builder, accumulate.getLoc(), sum, term);
+    part->setDiscardableAttrs(accumulate->getDiscardableAttrDictionary());
+    sum = part;
+  }
+  accumulate.replaceAllUsesWith(sum);
+  accumulate->erase();
+  for (AddOp add : adds)
+    add->erase();
+}
+
+LogicalResult kernels::prepareSchedule(func::FuncOp function) {
+  Block &block = function.getBody().front();
+  dropFences(block);
+  for (auto accumulate :
+       llvm::make_early_inc_range(block.getOps<AccumulateOp>()))
+    splitSum(accumulate);
+  return returnZeroedGradients(function);
+}

@@ -1,0 +1,27 @@
+//===- PrepareSchedule.h - What a schedule makes explicit -------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_KERNELS_PREPARESCHEDULE_H
+#define REPRISE_KERNELS_PREPARESCHEDULE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace reprise::kernels {
+
+/// Rewrites a step of nn ops so that each value a schedule works on is one of
+/// its values: fences become their values, sums of gradients are accumulated
+/// term by term, and the zero that nn.adamw leaves behind is returned.
+mlir::LogicalResult prepareSchedule(mlir::func::FuncOp function);
+
+/// Whether the kernel of `op`, or the product that it is, can start from an
+/// old sum.
+bool canStartFromSum(mlir::Operation *op);
+
+} // namespace reprise::kernels
+
+#endif // REPRISE_KERNELS_PREPARESCHEDULE_H
