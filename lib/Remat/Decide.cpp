@@ -21,8 +21,7 @@ void remat::decideToSave(Operation *op, StringRef reason) {
 
 bool remat::decideToRecompute(Operation *op, int64_t segment, StringRef label,
                               ArrayRef<int64_t> results) {
-  if (op->hasAttr(kDecisionAttr) || results.empty() ||
-      !isMemoryEffectFree(op) || op->getNumRegions() != 0)
+  if (op->hasAttr(kDecisionAttr) || results.empty() || !isMemoryEffectFree(op))
     return false;
   MLIRContext *context = op->getContext();
   DenseI64ArrayAttr some;

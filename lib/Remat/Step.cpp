@@ -86,6 +86,10 @@ FailureOr<Step> remat::getStep(func::FuncOp function) {
 
   bool isBelow = false;
   for (Operation &op : function.getBody().front()) {
+    if (op.getNumRegions() != 0)
+      return op.emitOpError("needs to have no regions to be part of a step, "
+                            "but got ")
+             << op.getNumRegions();
     if (&op == step.backward) {
       isBelow = true;
     } else if (isBelow) {
@@ -156,10 +160,6 @@ static LogicalResult verifyDecision(Operation *op, RecomputeAttr decision) {
   if (!isMemoryEffectFree(op))
     return op->emitOpError("needs to be free of side effects to be recomputed: "
                            "they would happen twice");
-  if (op->getNumRegions() != 0)
-    return op->emitOpError("needs to have no regions to be recomputed, but "
-                           "got ")
-           << op->getNumRegions();
   if (decision.getResults() && decision.getResults().empty())
     return op->emitOpError("needs a result to drop, but got a decision with "
                            "'results' empty");

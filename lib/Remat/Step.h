@@ -56,7 +56,7 @@ struct Step {
 };
 
 /// The phases of `function`; without `backward` if it has no `nn.backward`.
-/// Fails, with a diagnostic, if it has several, or several blocks.
+/// Fails, with a diagnostic, if it has several, or more blocks than one.
 mlir::FailureOr<Step> getStep(mlir::func::FuncOp function);
 
 /// The layer of an op, -1 if it is in none, and its module, which may be empty.

@@ -60,3 +60,26 @@
 // FUSED:     nn.backward
 // FUSED:     %{{.*}}, %[[LSE:.*]] = nn.attention {{.*}} remat.replay = 0 : i64
 // FUSED:     nn.attention_backward %{{.*}}, %{{.*}}, %{{.*}}, %[[CTX]], %[[LSE]],
+
+// A decision by hand stays: g is kept, and u is still replayed for the
+// gradient of the activation.
+
+// RUN: reprise-opt %s --pass-pipeline='builtin.module(func.func(reprise-remat-annotate-selective{modules=mlp},reprise-remat-apply,reprise-remat-verify))' \
+// RUN: | FileCheck %s --check-prefix=HAND
+
+// HAND-LABEL: func.func @by_hand
+//       HAND:   %[[U:.*]] = nn.gelu {{.*}}remat.decision = #remat.recompute<segment = 5, label = "mlp">
+//  HAND-NEXT:   %[[G:.*]] = nn.gelu %[[U]] {{.*}}remat.decision = #remat.save<reason = "by hand">
+//       HAND:   nn.backward
+//  HAND-NEXT:   %[[DG:.*]] = nn.gelu_backward %[[G]]
+//  HAND-NEXT:   remat.fence
+//  HAND-NEXT:   %[[UR:.*]] = nn.gelu {{.*}}remat.replay = 5 : i64
+//  HAND-NEXT:   nn.gelu_backward %[[UR]], %[[DG]]
+func.func @by_hand(%x: tensor<4xf32>, %d: tensor<4xf32>) -> tensor<4xf32> {
+  %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 5, module = "mlp", value = "u">} : tensor<4xf32>
+  %g = nn.gelu %u tanh {nn.scope = #nn.scope<layer = 5, module = "mlp", value = "g">, remat.decision = #remat.save<reason = "by hand">} : tensor<4xf32>
+  nn.backward
+  %dg = nn.gelu_backward %g, %d tanh : tensor<4xf32>
+  %du = nn.gelu_backward %u, %dg tanh : tensor<4xf32>
+  return %du : tensor<4xf32>
+}

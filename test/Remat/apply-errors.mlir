@@ -63,3 +63,16 @@ func.func @two_backwards() {
   nn.backward
   return
 }
+
+// -----
+
+func.func @regions(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  nn.backward
+  // expected-error @+1 {{'scf.if' op needs to have no regions to be part of a step, but got 2}}
+  %y = scf.if %c -> tensor<4xf32> {
+    scf.yield %x : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %y : tensor<4xf32>
+}

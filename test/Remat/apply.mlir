@@ -3,6 +3,10 @@
 
 // RUN: reprise-opt %s -split-input-file --reprise-remat-apply --reprise-remat-verify | FileCheck %s
 
+// Applied once more, nothing changes.
+
+// RUN: reprise-opt %s -split-input-file --reprise-remat-apply --reprise-remat-apply --reprise-remat-verify | FileCheck %s
+
 // A feed-forward block: u and g are rebuilt when the first of backward's ops
 // reads g; y, which no op of the backward phase reads, is not. The fence waits
 // for the gradient that this op reads, not for its kept operand.
