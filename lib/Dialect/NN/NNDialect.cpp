@@ -45,12 +45,13 @@ LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (layer < -1)
     return emitError() << "needs a layer of at least 0, but got " << layer;
   static constexpr StringLiteral kModules[] = {
-      "embedding", "layernorm", "attention", "core_attn",
-      "mlp",       "residual",  "head",      "loss"};
+      "embedding", "layernorm", "attention", "core_attn", "mlp",
+      "residual",  "head",      "loss",      "optimizer"};
   if (!llvm::is_contained(kModules, module))
-    return emitError() << "needs a module of embedding, layernorm, attention, "
-                          "core_attn, mlp, residual, head or loss, but got '"
-                       << module << "'";
+    return emitError()
+           << "needs a module of embedding, layernorm, attention, "
+              "core_attn, mlp, residual, head, loss or optimizer, but got '"
+           << module << "'";
   return success();
 }
 

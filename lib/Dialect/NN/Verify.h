@@ -67,13 +67,13 @@ private:
 llvm::LogicalResult verifyDropout(mlir::Operation *op, mlir::FloatAttr rate,
                                   int64_t stream, int64_t elements);
 
-/// The product of `factors`, or the largest int64_t if that is smaller. The
-/// factors are not negative.
+/// The product of `factors`, which are not negative, or 2^60 if that is
+/// smaller: a few of these can be added without overflow.
 inline int64_t multiply(llvm::ArrayRef<int64_t> factors) {
   uint64_t product = 1;
   for (int64_t factor : factors)
     product = llvm::SaturatingMultiply<uint64_t>(product, factor);
-  return std::min<uint64_t>(product, std::numeric_limits<int64_t>::max());
+  return std::min(product, uint64_t(1) << 60);
 }
 
 inline llvm::ArrayRef<int64_t> getShape(mlir::Value value) {

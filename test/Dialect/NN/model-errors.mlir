@@ -396,10 +396,10 @@ func.func @dropout_c4(%x: tensor<131073x131072xf32>, %rng: tensor<4xi32>) {
 
 // -----
 
-// A count beyond 64 bits is the largest that is not.
+// A count beyond 2^60 is taken for 2^60.
 
 func.func @dropout_c4_overflow(%x: tensor<4294967296x4294967296xf32>, %rng: tensor<4xi32>) {
-  // expected-error @+1 {{'nn.dropout' op needs at most 17179869184 elements to draw for, but got 9223372036854775807}}
+  // expected-error @+1 {{'nn.dropout' op needs at most 17179869184 elements to draw for, but got 1152921504606846976}}
   %y = nn.dropout %x, %rng rate 0.1 stream 0
     : (tensor<4294967296x4294967296xf32>, tensor<4xi32>) -> tensor<4294967296x4294967296xf32>
   return

@@ -92,7 +92,7 @@ def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
   let description = [{
     `layer` counts from 0 and is left out for what belongs to no layer. `module`
     is one of `embedding`, `layernorm`, `attention` (projections), `core_attn`,
-    `mlp`, `residual`, `head`, `loss`. `value` is the name of the op's first result in the
+    `mlp`, `residual`, `head`, `loss`, `optimizer`. `value` is the name of the op's first result in the
     model: `x0, n1, q, k, v, s, p, pd, ctx, a, x1, n2, u, g, y, x2, logits, …`.
 
     Example: `#nn.scope<layer = 3, module = "mlp", value = "u">`

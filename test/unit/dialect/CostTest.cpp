@@ -1,0 +1,206 @@
+//===- CostTest.cpp - What nn ops say they cost -----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Counts worked out by hand for B = 2, T = 8, C = 24, H = 3, D = 8, F = 96 and
+// V = 307: 16 rows, 384 elements of [B, T, C], 1536 of [B, T, F], 384 scores,
+// of which 2 * 3 * 36 = 216 on or below the diagonal.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "gtest/gtest.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace reprise;
+
+namespace {
+struct Case {
+  const char *op;   ///< on the values of kArguments
+  const char *type; ///< of its operands and results
+  int64_t flops;
+};
+
+const char *const kArguments =
+    "%ids: tensor<2x8xi32>, %rng: tensor<4xi32>, %x: tensor<2x8x24xf32>, "
+    "%u: tensor<2x8x96xf32>, %l: tensor<2x8x307xf32>, %s: tensor<2x3x8x8xf32>, "
+    "%odd: tensor<2x3x3x3xf32>, %row: tensor<2x8xf32>, %h: tensor<2x3x8xf32>, "
+    "%c: tensor<24xf32>, %f: tensor<96xf32>, %w: tensor<24x96xf32>, "
+    "%e: tensor<307x24xf32>, %p: tensor<16x24xf32>, %one: tensor<f32>, "
+    "%huge: tensor<4294967296x4294967296xf32>, "
+    "%tall: tensor<4294967296x1xf32>";
+
+const Case kCases[] = {
+    {"nn.embedding %ids, %e",
+     "(tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xf32>", 0},
+    {"nn.embedding_backward %ids, %x",
+     "(tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>", 384},
+    {"nn.add_positions %x, %p",
+     "(tensor<2x8x24xf32>, tensor<16x24xf32>) -> tensor<2x8x24xf32>", 384},
+    {"nn.positions_backward %x", "(tensor<2x8x24xf32>) -> tensor<16x24xf32>",
+     384},
+    {"nn.layer_norm %x, %c, %c eps 1.0",
+     "(tensor<2x8x24xf32>, tensor<24xf32>, tensor<24xf32>) -> "
+     "(tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>)",
+     7 * 384 + 5 * 16},
+    {"nn.layer_norm_backward %x, %c, %row, %row, %x",
+     "(tensor<2x8x24xf32>, tensor<24xf32>, tensor<2x8xf32>, tensor<2x8xf32>, "
+     "tensor<2x8x24xf32>) -> tensor<2x8x24xf32>",
+     10 * 384 + 2 * 16},
+    {"nn.layer_norm_backward_gain %x, %row, %row, %x",
+     "(tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>, "
+     "tensor<2x8x24xf32>) -> tensor<24xf32>",
+     4 * 384},
+    {"nn.sum_rows %x", "(tensor<2x8x24xf32>) -> tensor<24xf32>", 384},
+    {"nn.linear %x, %w, %f in_out",
+     "(tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> "
+     "tensor<2x8x96xf32>",
+     2 * 16 * 24 * 96 + 1536},
+    {"nn.linear %x, %e out_in",
+     "(tensor<2x8x24xf32>, tensor<307x24xf32>) -> tensor<2x8x307xf32>",
+     2 * 16 * 24 * 307},
+    {"nn.linear %huge, %tall in_out",
+     "(tensor<4294967296x4294967296xf32>, tensor<4294967296x1xf32>) -> "
+     "tensor<4294967296x1xf32>",
+     int64_t(1) << 60},
+    {"nn.linear_backward_input %u, %w in_out",
+     "(tensor<2x8x96xf32>, tensor<24x96xf32>) -> tensor<2x8x24xf32>",
+     2 * 16 * 24 * 96},
+    {"nn.linear_backward_weight %x, %u in_out",
+     "(tensor<2x8x24xf32>, tensor<2x8x96xf32>) -> tensor<24x96xf32>",
+     2 * 16 * 24 * 96},
+    {"nn.gelu %u tanh", "tensor<2x8x96xf32>", 9 * 1536},
+    {"nn.gelu %u erf", "tensor<2x8x96xf32>", 5 * 1536},
+    {"nn.gelu_backward %u, %u tanh", "tensor<2x8x96xf32>", 18 * 1536},
+    {"nn.gelu_backward %u, %u erf", "tensor<2x8x96xf32>", 11 * 1536},
+    {"nn.add %x, %x", "tensor<2x8x24xf32>", 384},
+    {"nn.scale %x by 2.0", "tensor<2x8x24xf32>", 384},
+    {"nn.dropout %x, %rng rate 0.1 stream 0",
+     "(tensor<2x8x24xf32>, tensor<4xi32>) -> tensor<2x8x24xf32>", 384},
+    {"nn.cast %x", "(tensor<2x8x24xf32>) -> tensor<2x8x24xbf16>", 0},
+    {"nn.attention %x, %x, %x, %rng heads 3 scale 0.5 rate 0.1 stream 0",
+     "(tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, "
+     "tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)",
+     216 * (4 * 8 + 6) + 384 + 2 * 48},
+    {"nn.attention %x, %x, %x, %rng heads 3 scale 0.5 rate 0.0 stream 0",
+     "(tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, "
+     "tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)",
+     216 * (4 * 8 + 5) + 384 + 2 * 48},
+    {"nn.attention_backward %x, %x, %x, %x, %h, %x, %rng heads 3 scale 0.5 "
+     "rate 0.1 stream 0",
+     "(tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, "
+     "tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, "
+     "tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, "
+     "tensor<2x8x24xf32>)",
+     216 * (10 * 8 + 7) + 4 * 384},
+    {"nn.scores %x, %x heads 3 scale 0.5",
+     "(tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x3x8x8xf32>",
+     384 * 2 * 8 + 384},
+    {"nn.context %s, %x heads 3 scale 1.0",
+     "(tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>",
+     384 * 2 * 8},
+    {"nn.softmax %s", "tensor<2x3x8x8xf32>", 5 * 216},
+    {"nn.softmax %odd", "tensor<2x3x3x3xf32>", 5 * 2 * 3 * 6},
+    {"nn.softmax_backward %s, %s", "tensor<2x3x8x8xf32>", 4 * 384},
+    {"nn.cross_entropy %l, %ids",
+     "(tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, "
+     "tensor<2x8xf32>)",
+     4 * 16 * 307 + 3 * 16},
+    {"nn.cross_entropy_backward %l, %ids, %row, %row",
+     "(tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) "
+     "-> tensor<2x8x307xf32>",
+     3 * 16 * 307 + 16},
+    {"nn.mean %row", "(tensor<2x8xf32>) -> tensor<f32>", 17},
+    {"nn.broadcast %one by 0.5", "(tensor<f32>) -> tensor<2x8xf32>", 1},
+    {"nn.constant 0.5", "tensor<2x8xf32>", 0},
+    {"nn.accumulate %w, %w", "tensor<24x96xf32>", 24 * 96},
+    {"nn.global_norm %w, %f",
+     "(tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>",
+     2 * (24 * 96 + 96) + 1},
+    {"nn.clip_scale %one max 1.0", "tensor<f32>", 3},
+    {"nn.adamw %w, %w, %w, %w, %one, %one, %one, %one beta1 0.5 beta2 0.5 eps "
+     "1.0 weight_decay 0.5",
+     "tensor<24x96xf32>, tensor<f32>", 17 * 24 * 96},
+};
+
+class Cost : public testing::Test {
+protected:
+  Cost() { context.loadDialect<func::FuncDialect, nn::NNDialect>(); }
+
+  /// Calls `visit` with the op of each case.
+  template <typename Visit>
+  void forEachCase(Visit visit) {
+    for (const Case &each : kCases) {
+      std::string text = std::string("func.func @f(") + kArguments + ") {\n" +
+                         prefix(each) + each.op + " : " + each.type +
+                         "\nreturn\n}\n";
+      OwningOpRef<ModuleOp> module =
+          parseSourceString<ModuleOp>(text, &context);
+      ASSERT_TRUE(module) << text;
+      module->walk([&](CostModel op) { visit(each, op); });
+    }
+  }
+
+  MLIRContext context;
+
+private:
+  /// Names for the results.
+  static std::string prefix(const Case &each) {
+    StringRef op(each.op);
+    if (op.starts_with("nn.layer_norm ") || op.starts_with("nn.adamw") ||
+        op.starts_with("nn.attention_backward"))
+      return "%r:3 = ";
+    if (op.starts_with("nn.attention ") || op.starts_with("nn.cross_entropy "))
+      return "%r:2 = ";
+    return "%r = ";
+  }
+};
+} // namespace
+
+TEST_F(Cost, Flops) {
+  forEachCase([](const Case &each, CostModel op) {
+    EXPECT_EQ(op.getFlops(), each.flops) << each.op << " : " << each.type;
+  });
+}
+
+TEST_F(Cost, Products) {
+  const std::set<StringRef> products = {"nn.linear", "nn.linear_backward_input",
+                                        "nn.linear_backward_weight",
+                                        "nn.scores", "nn.context"};
+  forEachCase([&](const Case &each, CostModel op) {
+    EXPECT_EQ(op.isProduct(), products.count(op->getName().getStringRef()) == 1)
+        << each.op;
+  });
+}
+
+/// 384 f32 read twice and written once; 384 f32 in, bf16 out.
+TEST_F(Cost, Bytes) {
+  forEachCase([](const Case &each, CostModel op) {
+    if (StringRef(each.op) == "nn.add %x, %x")
+      EXPECT_EQ(op.getBytes(), 3 * 4 * 384);
+    if (StringRef(each.op) == "nn.cast %x")
+      EXPECT_EQ(op.getBytes(), (4 + 2) * 384);
+  });
+}
+
+/// Every op with a cost has a case.
+TEST_F(Cost, IsComplete) {
+  std::set<StringRef> seen;
+  forEachCase([&](const Case &, CostModel op) {
+    seen.insert(op->getName().getStringRef());
+  });
+  for (RegisteredOperationName name : context.getRegisteredOperations())
+    if (name.hasInterface<CostModel>())
+      EXPECT_TRUE(seen.count(name.getStringRef()))
+          << name.getStringRef().str() << " has no case";
+}
