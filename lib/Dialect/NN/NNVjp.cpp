@@ -67,9 +67,9 @@ LogicalResult LayerNormOp::buildVjp(OpBuilder &builder,
     return emitOpError("has no derivative of its mean and rstd");
   Value dout = cotangents[0];
   if (needed[1])
-    gradients[1] = LayerNormBackwardGainOp::create(
-        builder, getLoc(), getGain().getType(), getInput(), getMean(),
-        getRstd(), dout);
+    gradients[1] =
+        LayerNormBackwardGainOp::create(builder, getLoc(), getGain().getType(),
+                                        getInput(), getMean(), getRstd(), dout);
   if (needed[2])
     gradients[2] =
         SumRowsOp::create(builder, getLoc(), getBias().getType(), dout);
@@ -85,15 +85,16 @@ LogicalResult LinearOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                  MutableArrayRef<Value> gradients) {
   Value dout = cotangents[0];
   if (needed[1])
-    gradients[1] = LinearBackwardWeightOp::create(builder, getLoc(),
-                                                  getWeight().getType(),
-                                                  getInput(), dout, getLayout());
+    gradients[1] =
+        LinearBackwardWeightOp::create(builder, getLoc(), getWeight().getType(),
+                                       getInput(), dout, getLayout());
   if (getBias() && needed[2])
     gradients[2] =
         SumRowsOp::create(builder, getLoc(), getBias().getType(), dout);
   if (needed[0])
-    gradients[0] = LinearBackwardInputOp::create(
-        builder, getLoc(), getInput().getType(), dout, getWeight(), getLayout());
+    gradients[0] =
+        LinearBackwardInputOp::create(builder, getLoc(), getInput().getType(),
+                                      dout, getWeight(), getLayout());
   return success();
 }
 
@@ -133,9 +134,9 @@ LogicalResult DropoutOp::buildVjp(OpBuilder &builder,
                                   ArrayRef<bool> needed,
                                   MutableArrayRef<Value> gradients) {
   if (needed[0])
-    gradients[0] =
-        DropoutOp::create(builder, getLoc(), getInput().getType(), cotangents[0],
-                          getRng(), getRateAttr(), getStreamAttr());
+    gradients[0] = DropoutOp::create(builder, getLoc(), getInput().getType(),
+                                     cotangents[0], getRng(), getRateAttr(),
+                                     getStreamAttr());
   return refuse(*this, needed, {1});
 }
 
@@ -161,7 +162,8 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder,
   if (needed[0] || needed[1] || needed[2]) {
     auto backward = AttentionBackwardOp::create(
         builder, getLoc(),
-        TypeRange{getQuery().getType(), getKey().getType(), getValue().getType()},
+        TypeRange{getQuery().getType(), getKey().getType(),
+                  getValue().getType()},
         getQuery(), getKey(), getValue(), getOut(), getLse(), cotangents[0],
         getRng(), getHeadsAttr(), getScaleAttr(), getRateAttr(),
         getStreamAttr());
@@ -180,27 +182,29 @@ LogicalResult ScoresOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                      cotangents[0], getRhs(), getHeadsAttr(),
                                      getScaleAttr(), /*transposed=*/UnitAttr());
   if (needed[1])
-    gradients[1] = ContextOp::create(
-        builder, getLoc(), getRhs().getType(), cotangents[0], getLhs(),
-        getHeadsAttr(), getScaleAttr(), builder.getUnitAttr());
+    gradients[1] = ContextOp::create(builder, getLoc(), getRhs().getType(),
+                                     cotangents[0], getLhs(), getHeadsAttr(),
+                                     getScaleAttr(), builder.getUnitAttr());
   return success();
 }
 
-LogicalResult ContextOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+LogicalResult ContextOp::buildVjp(OpBuilder &builder,
+                                  ArrayRef<Value> cotangents,
                                   ArrayRef<bool> needed,
                                   MutableArrayRef<Value> gradients) {
   Value dout = cotangents[0];
   if (needed[1])
-    gradients[1] = ContextOp::create(
-        builder, getLoc(), getRows().getType(), getProbs(), dout, getHeadsAttr(),
-        getScaleAttr(), getTransposed() ? UnitAttr() : builder.getUnitAttr());
+    gradients[1] =
+        ContextOp::create(builder, getLoc(), getRows().getType(), getProbs(),
+                          dout, getHeadsAttr(), getScaleAttr(),
+                          getTransposed() ? UnitAttr() : builder.getUnitAttr());
   // d probs[i,j] is the product of row i of the output's gradient with row j;
   // transposed, the roles change.
   if (needed[0])
-    gradients[0] = ScoresOp::create(
-        builder, getLoc(), getProbs().getType(),
-        getTransposed() ? getRows() : dout, getTransposed() ? dout : getRows(),
-        getHeadsAttr(), getScaleAttr());
+    gradients[0] = ScoresOp::create(builder, getLoc(), getProbs().getType(),
+                                    getTransposed() ? getRows() : dout,
+                                    getTransposed() ? dout : getRows(),
+                                    getHeadsAttr(), getScaleAttr());
   return success();
 }
 
@@ -237,7 +241,7 @@ LogicalResult MeanOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
   if (needed[0])
     gradients[0] = BroadcastOp::create(
         builder, getLoc(), getInput().getType(), cotangents[0],
-        builder.getF32FloatAttr(
-            1.0f / float(getInput().getType().getNumElements())));
+        builder.getF32FloatAttr(1.0f /
+                                float(getInput().getType().getNumElements())));
   return success();
 }

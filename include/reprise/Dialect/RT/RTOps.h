@@ -29,9 +29,11 @@
 namespace reprise::rt {
 /// On a function: it is a kernel.
 inline constexpr llvm::StringLiteral kKernelAttr = "rt.kernel";
-/// On an argument of a kernel: it shares its buffer with the result of that number.
+/// On an argument of a kernel: it shares its buffer with the result of that
+/// number.
 inline constexpr llvm::StringLiteral kInPlaceAttr = "rt.in_place";
-/// On an argument of a kernel: it may share its buffer with that result, if dead.
+/// On an argument of a kernel: it may share its buffer with that result, if
+/// dead.
 inline constexpr llvm::StringLiteral kMayAliasAttr = "rt.may_alias";
 /// On a launch or product: what a profile calls it.
 inline constexpr llvm::StringLiteral kNameAttr = "rt.name";
