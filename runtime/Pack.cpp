@@ -12,13 +12,18 @@
 
 using namespace reprise::runtime;
 
+/// How many depths ahead the source is fetched where it jumps from row to row.
+static constexpr int64_t kFetchAhead = 12;
+
 /// Lines are neighbours in memory: one copy per depth.
 static void packCopy(const float *source, int64_t stride, int64_t lines,
                      int64_t depth, int64_t width, float *panel) {
   int64_t whole = lines & ~int64_t(7);
   for (int64_t p = 0; p < depth; ++p, source += stride, panel += width) {
     int64_t i = 0;
-    for (; i < whole; i += 8)
+    for (; i + 16 <= whole; i += 16)
+      __builtin_prefetch(source + kFetchAhead * stride + i);
+    for (i = 0; i < whole; i += 8)
       _mm256_storeu_ps(panel + i, _mm256_loadu_ps(source + i));
     for (; i < lines; ++i)
       panel[i] = source[i];
@@ -27,66 +32,67 @@ static void packCopy(const float *source, int64_t stride, int64_t lines,
   }
 }
 
-/// Turns eight vectors, the rows of an 8x8 square, into its columns.
-static void transpose(__m256 r[8]) {
-  __m256 t[8], u[8];
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      u[i + 2 * j] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0x44);
-      u[i + 2 * j + 1] = _mm256_shuffle_ps(t[i + j], t[i + 2 + j], 0xEE);
-    }
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
-    r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
-  }
-}
-
-/// Stores the first `count` of eight values.
-static void storeFirst(float *to, __m256 value, int64_t count) {
-  __m128 rest = _mm256_castps256_ps128(value);
-  if (count == 8)
+/// Stores the first `Count` of eight values.
+template <int Count>
+static void storeFirst(float *to, __m256 value) {
+  if constexpr (Count == 8)
     return _mm256_storeu_ps(to, value);
-  if (count >= 4) {
-    _mm_storeu_ps(to, rest);
-    rest = _mm256_extractf128_ps(value, 1);
-    to += 4;
-  }
-  if (count & 2) {
-    _mm_storel_pi(reinterpret_cast<__m64 *>(to), rest);
-    rest = _mm_movehl_ps(rest, rest);
-    to += 2;
-  }
-  if (count & 1)
-    _mm_store_ss(to, rest);
+  _mm_storeu_ps(to, _mm256_castps256_ps128(value));
+  if constexpr (Count == 6)
+    _mm_storel_pi(reinterpret_cast<__m64 *>(to + 4),
+                  _mm256_extractf128_ps(value, 1));
 }
 
-/// Depths are neighbours in memory: eight lines at a time, transposed in
-/// registers.
+/// Transposes four depths of `Count` (4, 6 or 8) lines. Both halves of a vector
+/// are loaded on their own, so no value crosses halves later.
+template <int Count>
+static void transposeFour(const float *from, int64_t stride, float *to,
+                          int64_t width) {
+  __m256 line[4];
+  for (int i = 0; i < 4; ++i) {
+    __m128 low = _mm_loadu_ps(from + i * stride);
+    __m128 high = i + 4 < Count ? _mm_loadu_ps(from + (i + 4) * stride)
+                                : _mm_setzero_ps();
+    line[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+  }
+  __m256 t0 = _mm256_unpacklo_ps(line[0], line[1]);
+  __m256 t1 = _mm256_unpackhi_ps(line[0], line[1]);
+  __m256 t2 = _mm256_unpacklo_ps(line[2], line[3]);
+  __m256 t3 = _mm256_unpackhi_ps(line[2], line[3]);
+  storeFirst<Count>(to, _mm256_shuffle_ps(t0, t2, 0x44));
+  storeFirst<Count>(to + width, _mm256_shuffle_ps(t0, t2, 0xEE));
+  storeFirst<Count>(to + 2 * width, _mm256_shuffle_ps(t1, t3, 0x44));
+  storeFirst<Count>(to + 3 * width, _mm256_shuffle_ps(t1, t3, 0xEE));
+}
+
+/// Depths are neighbours in memory: `Count` lines are transposed in registers,
+/// the depths that are no multiple of four one by one.
+template <int Count>
+static void packLines(const float *from, int64_t stride, int64_t depth,
+                      int64_t width, float *to) {
+  int64_t p = 0;
+  for (; p + 4 <= depth; p += 4)
+    transposeFour<Count>(from + p, stride, to + p * width, width);
+  for (; p < depth; ++p)
+    for (int64_t i = 0; i < Count; ++i)
+      to[p * width + i] = from[i * stride + p];
+}
+
+/// Any panel whose depths are neighbours in memory: groups of lines that fill a
+/// vector, then what is left and what is missing.
 static void packTransposed(const float *source, int64_t stride, int64_t lines,
                            int64_t depth, int64_t width, float *panel) {
-  for (int64_t first = 0; first < width; first += 8) {
-    int64_t count = width - first < 8 ? width - first : 8;
-    int64_t present = lines - first < count ? lines - first : count;
-    const float *from = source + first * stride;
-    float *to = panel + first;
-    int64_t p = 0;
-    for (; p + 8 <= depth; p += 8) {
-      __m256 r[8];
-      for (int64_t i = 0; i < 8; ++i)
-        r[i] = i < present ? _mm256_loadu_ps(from + i * stride + p)
-                           : _mm256_setzero_ps();
-      transpose(r);
-      for (int64_t i = 0; i < 8; ++i)
-        storeFirst(to + (p + i) * width, r[i], count);
-    }
-    for (; p < depth; ++p)
-      for (int64_t i = 0; i < count; ++i)
-        to[p * width + i] = i < present ? from[i * stride + p] : 0.0f;
-  }
+  int64_t line = 0;
+  auto next = [&](int64_t count, auto pack) {
+    for (; line + count <= lines; line += count)
+      pack(source + line * stride, stride, depth, width, panel + line);
+  };
+  next(8, packLines<8>);
+  next(6, packLines<6>);
+  next(4, packLines<4>);
+  for (; line < width; ++line)
+    for (int64_t p = 0; p < depth; ++p)
+      panel[p * width + line] = line < lines ? source[line * stride + p] : 0.0f;
 }
 
 void reprise::runtime::packPanel(const PanelSource &source, int64_t firstLine,
