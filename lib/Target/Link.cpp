@@ -29,7 +29,9 @@ static std::string findSystemLibraries() {
 
 LogicalResult reprise::target::linkExecutable(StringRef object,
                                               StringRef runtime,
-                                              StringRef output) {
+                                              StringRef outputName) {
+  // The linker resets all options of the command line, where the name may live.
+  std::string output = outputName.str();
   std::string system = findSystemLibraries();
   if (system.empty()) {
     WithColor::error() << "needs the C library's Scrt1.o to link a program "

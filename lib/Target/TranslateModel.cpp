@@ -379,11 +379,12 @@ target::translateModel(ModuleOp module, llvm::LLVMContext &context) {
   if (failed(tables.read(module, step)))
     return nullptr;
 
-  // The functions go to LLVM; the schedule stays here until it is a table.
+  // The functions and their constants go to LLVM; the schedule stays here until
+  // it is a table.
   OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
-  for (auto function :
-       llvm::make_early_inc_range(module.getOps<LLVM::LLVMFuncOp>()))
-    function->moveBefore(code->getBody(), code->getBody()->end());
+  for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
+    if (isa<LLVM::LLVMFuncOp, LLVM::GlobalOp>(op))
+      op.moveBefore(code->getBody(), code->getBody()->end());
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
   std::unique_ptr<llvm::Module> result =

@@ -35,7 +35,7 @@ alive at one time; no arena is smaller), their ratio, and the time.
   --capacity N   bytes available: stop at the first plan that fits; exit with 2
                  if none is found
   --alignment N  round offsets and sizes up to multiples of N bytes (default 1)
-  --work N       elementary steps to spend at most, in millions (default 4000);
+  --work N       elementary steps to spend at most, in millions (default 3000);
                  the plan depends on this, but on no clock
   -o OUT.csv     write the same rows with a column offset ('-': standard output)
   --verify       check the column offset of FILE.csv instead of packing
@@ -47,7 +47,7 @@ struct Options {
   std::string input, output;
   std::optional<int64_t> capacity;
   int64_t alignment = 1;
-  int64_t workInMillions = 4000;
+  int64_t workInMillions = 3000;
   bool verify = false;
 };
 } // namespace
