@@ -96,12 +96,12 @@ Value Code::select(Value mask, Value a, Value b) {
 }
 
 Value Code::cast(Value a, Type type) {
-  Type from = a.getType();
-  if (from == type)
+  Type from = getElementTypeOrSelf(a), to = getElementTypeOrSelf(type);
+  if (from == to)
     return a;
-  if (from.isIndex() || type.isIndex())
+  if (from.isIndex() || to.isIndex())
     return arith::IndexCastOp::create(*this, type, a);
-  if (from.getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
+  if (from.getIntOrFloatBitWidth() < to.getIntOrFloatBitWidth())
     return arith::ExtSIOp::create(*this, type, a);
   return arith::TruncIOp::create(*this, type, a);
 }

@@ -88,6 +88,13 @@ static FailureOr<Operation *> findKernelOp(func::FuncOp source) {
       return found->emitOpError("needs to be what its kernel returns, result by "
                                 "result, but #")
              << index << " is another value";
+  // Their tasks read what other tasks have written, or write what they read.
+  if (!isa<rt::ScatterAddOp>(found))
+    for (unsigned i = 0; i < source.getNumArguments(); ++i)
+      if (source.getArgAttr(i, rt::kInPlaceAttr) ||
+          source.getArgAttr(i, rt::kMayAliasAttr))
+        return found->emitOpError("needs buffers of its own, but argument #")
+               << i << " of its kernel shares that of a result";
   for (Value operand : found->getOperands())
     if (!isa<BlockArgument>(getRoot(operand)) &&
         !(isa<rt::ScatterAddOp>(found) &&
@@ -134,6 +141,12 @@ static LogicalResult emitKernel(func::FuncOp source) {
   loadAddresses(code, kernel);
   LogicalResult result =
       *op ? TypeSwitch<Operation *, LogicalResult>(*op)
+                .Case([&](rt::AttentionOp op) {
+                  return emitAttention(code, op, kernel);
+                })
+                .Case([&](rt::AttentionBackwardOp op) {
+                  return emitAttentionBackward(code, op, kernel);
+                })
                 .Case([&](rt::ScatterAddOp op) {
                   return emitScatterAdd(code, op, kernel);
                 })

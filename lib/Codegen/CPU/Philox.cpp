@@ -1,0 +1,63 @@
+//===- Philox.cpp - Random words for 16 lanes -------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Philox.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+static Value word(Code &code, uint32_t value) {
+  return arith::ConstantOp::create(code, code.getI32IntegerAttr(value));
+}
+
+RandomStream RandomStream::load(Code &code, Kernel &kernel, Value rng,
+                                int64_t stream) {
+  auto at = [&](int64_t index) {
+    return code.load(code.getI32Type(), rng, code.i64(index));
+  };
+  Value id = code.load(code.getI64Type(), kernel.ids, code.i64(stream));
+  return {at(0), at(1), at(2), at(3), code.cast(id, code.getI32Type())};
+}
+
+std::array<Value, 4> codegen::emitPhilox(Code &code, const RandomStream &random,
+                                         Value block) {
+  Value c0 = block, c1 = code.splat(random.stream),
+        c2 = code.splat(random.step), c3 = code.splat(random.microBatch);
+  Value k0 = random.seedLow, k1 = random.seedHigh;
+  auto mix = [&](Value a, Value b, Value key) -> Value {
+    return arith::XOrIOp::create(code, arith::XOrIOp::create(code, a, b),
+                                 code.splat(key));
+  };
+  Value m0 = code.splat(word(code, 0xD2511F53u));
+  Value m1 = code.splat(word(code, 0xCD9E8D57u));
+  for (int round = 0; round < 10; ++round) {
+    auto p0 = arith::MulUIExtendedOp::create(code, m0, c0);
+    auto p1 = arith::MulUIExtendedOp::create(code, m1, c2);
+    c0 = mix(p1.getHigh(), c1, k0);
+    c1 = p1.getLow();
+    c2 = mix(p0.getHigh(), c3, k1);
+    c3 = p0.getLow();
+    k0 = code.add(k0, word(code, 0x9E3779B9u));
+    k1 = code.add(k1, word(code, 0xBB67AE85u));
+  }
+  return {c0, c1, c2, c3};
+}
+
+Dropout::Dropout(double rate)
+    : threshold(uint32_t(std::min(std::round(rate * 0x1p32), 0x1p32 - 1))),
+      factor(float(1 / (1 - rate))) {}
+
+Value Dropout::emit(Code &code, Value words) const {
+  Value keep =
+      arith::CmpIOp::create(code, arith::CmpIPredicate::uge, words,
+                            code.splat(word(code, threshold)));
+  return code.select(keep, code.splatF32(factor), code.splatF32(0));
+}

@@ -25,14 +25,7 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
                                       Kernel &kernel) {
   auto table = cast<ShapedType>(op.getSum().getType());
   auto ids = cast<ShapedType>(op.getIds().getType());
-  auto rows = cast<ShapedType>(op.getRows().getType());
   int64_t cols = table.getShape().back(), count = ids.getNumElements();
-  if (table.getRank() != 2 || !table.getElementType().isF32() ||
-      !ids.getElementType().isInteger(32) || !rows.getElementType().isF32() ||
-      rows.getNumElements() != count * cols)
-    return op.emitOpError("needs an f32 table of two dimensions, i32 ids and for "
-                          "each id a row of f32, but got ")
-           << table << ", " << ids << " and " << rows;
   int64_t tableRows = table.getDimSize(0);
   int64_t tasks = llvm::divideCeil(cols, kStrip);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));

@@ -1,0 +1,44 @@
+//===- Philox.h - Random words for 16 lanes ---------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CPU_PHILOX_H
+#define REPRISE_LIB_CODEGEN_CPU_PHILOX_H
+
+#include "Code.h"
+#include <array>
+
+namespace reprise::codegen {
+
+/// What the random words of one op share, i32 each.
+struct RandomStream {
+  mlir::Value seedLow, seedHigh, step, microBatch, stream;
+
+  /// Reads the four words at `rng` and id `stream` of the launch.
+  static RandomStream load(Code &code, Kernel &kernel, mlir::Value rng,
+                           int64_t stream);
+};
+
+/// The four words of each of 16 blocks: `reprisePhilox` for the elements
+/// 4 * block .. 4 * block + 3.
+std::array<mlir::Value, 4> emitPhilox(Code &code, const RandomStream &random,
+                                      mlir::Value block);
+
+/// Dropout: keeps what meets a word of at least `threshold`, times `factor`.
+struct Dropout {
+  uint32_t threshold;
+  float factor;
+
+  explicit Dropout(double rate);
+  bool isNone() const { return threshold == 0; }
+  /// For 16 words, `factor` or zero.
+  mlir::Value emit(Code &code, mlir::Value words) const;
+};
+
+} // namespace reprise::codegen
+
+#endif // REPRISE_LIB_CODEGEN_CPU_PHILOX_H

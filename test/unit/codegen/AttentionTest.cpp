@@ -1,0 +1,174 @@
+//===- AttentionTest.cpp - Attention against its definition -----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+#include "reprise/ABI/Philox.h"
+#include "gtest/gtest.h"
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+using namespace reprise;
+using namespace reprise::codegen;
+
+namespace {
+using Doubles = std::vector<double>;
+
+struct Shape {
+  int64_t batch, length, heads, width;
+  double rate;
+
+  int64_t size() const { return batch * length * heads * width; }
+  int64_t at(int64_t b, int64_t i, int64_t h, int64_t d) const {
+    return ((b * length + i) * heads + h) * width + d;
+  }
+};
+
+const int32_t kRng[4] = {12345, 678, 3, 1};
+const int64_t kStream = 9;
+
+/// The mask factor of a score: 0 or 1 / (1 - rate).
+double maskFactor(const Shape &s, int64_t b, int64_t h, int64_t i, int64_t j) {
+  uint64_t element = ((b * s.heads + h) * s.length + i) * s.length + j;
+  uint64_t seed = uint64_t(uint32_t(kRng[1])) << 32 | uint32_t(kRng[0]);
+  uint32_t word = reprisePhilox(seed, kRng[2], kRng[3], kStream, element);
+  return word >= std::round(s.rate * 0x1p32) ? 1 / (1 - s.rate) : 0;
+}
+
+struct Reference {
+  Doubles out, lse, dq, dk, dv;
+};
+
+/// nn.attention and nn.attention_backward as their descriptions say.
+Reference reference(const Shape &s, double scale, const Floats &q,
+                    const Floats &k, const Floats &v, const Floats &dout) {
+  Reference r;
+  r.out.resize(s.size()), r.dq.resize(s.size()), r.dk.resize(s.size());
+  r.dv.resize(s.size()), r.lse.resize(s.batch * s.heads * s.length);
+  auto dot = [&](const Floats &x, const Floats &y, int64_t b, int64_t h,
+                 int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t d = 0; d < s.width; ++d)
+      sum += double(x[s.at(b, i, h, d)]) * y[s.at(b, j, h, d)];
+    return sum;
+  };
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h)
+      for (int64_t i = 0; i < s.length; ++i) {
+        double total = 0, delta = 0;
+        for (int64_t j = 0; j <= i; ++j)
+          total += std::exp(scale * dot(q, k, b, h, i, j));
+        r.lse[(b * s.heads + h) * s.length + i] = std::log(total);
+        for (int64_t j = 0; j <= i; ++j) {
+          double p = std::exp(scale * dot(q, k, b, h, i, j)) / total *
+                     maskFactor(s, b, h, i, j);
+          for (int64_t d = 0; d < s.width; ++d) {
+            r.out[s.at(b, i, h, d)] += p * v[s.at(b, j, h, d)];
+            r.dv[s.at(b, j, h, d)] += p * dout[s.at(b, i, h, d)];
+          }
+        }
+        for (int64_t d = 0; d < s.width; ++d)
+          delta += dout[s.at(b, i, h, d)] * r.out[s.at(b, i, h, d)];
+        for (int64_t j = 0; j <= i; ++j) {
+          double p = std::exp(scale * dot(q, k, b, h, i, j)) / total;
+          double dp = maskFactor(s, b, h, i, j) * dot(dout, v, b, h, i, j);
+          double ds = scale * p * (dp - delta);
+          for (int64_t d = 0; d < s.width; ++d) {
+            r.dq[s.at(b, i, h, d)] += ds * k[s.at(b, j, h, d)];
+            r.dk[s.at(b, j, h, d)] += ds * q[s.at(b, i, h, d)];
+          }
+        }
+      }
+  return r;
+}
+
+std::string kernels(const Shape &s, float scale) {
+  std::ostringstream text, x, l;
+  text.precision(9), text << std::scientific;
+  x << "tensor<" << s.batch << "x" << s.length << "x" << s.heads * s.width
+    << "xf32>";
+  l << "tensor<" << s.batch << "x" << s.heads << "x" << s.length << "xf32>";
+  std::string X = x.str(), L = l.str(), I = "tensor<4xi32>";
+  std::ostringstream how;
+  how.precision(9);
+  how << "heads " << s.heads << std::scientific << " scale " << scale
+      << " rate " << s.rate << " stream 0";
+  text << "func.func private @forward(%q: " << X << ", %k: " << X << ", %v: " << X
+       << ", %r: " << I << ") -> (" << X << ", " << L
+       << ") attributes {rt.kernel} {\n  %o, %l = rt.attention %q, %k, %v, %r "
+       << how.str() << " : (" << X << ", " << X << ", " << X << ", " << I
+       << ") -> (" << X << ", " << L << ")\n  return %o, %l : " << X << ", " << L
+       << "\n}\nfunc.func private @backward(%q: " << X << ", %k: " << X
+       << ", %v: " << X << ", %o: " << X << ", %l: " << L << ", %d: " << X
+       << ", %r: " << I << ") -> (" << X << ", " << X << ", " << X
+       << ") attributes {rt.kernel} {\n  %dq, %dk, %dv = rt.attention_backward "
+          "%q, %k, %v, %o, %l, %d, %r "
+       << how.str() << " : (" << X << ", " << X << ", " << X << ", " << X << ", "
+       << L << ", " << X << ", " << I << ") -> (" << X << ", " << X << ", " << X
+       << ")\n  return %dq, %dk, %dv : " << X << ", " << X << ", " << X << "\n}\n";
+  return text.str();
+}
+
+void expectNear(const Floats &have, const Doubles &want, const char *what) {
+  double greatest = 1e-3;
+  for (double value : want)
+    greatest = std::max(greatest, std::abs(value));
+  for (size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(have[i], want[i], 2e-6 * greatest) << what << " at " << i;
+}
+
+class Attention : public testing::TestWithParam<Shape> {};
+} // namespace
+
+TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
+  Shape s = GetParam();
+  float scale = 1 / std::sqrt(float(s.width));
+  KernelRunner runner(kernels(s, scale));
+  Floats q = randomFloats(s.size(), 1), k = randomFloats(s.size(), 2),
+         v = randomFloats(s.size(), 3), dout = randomFloats(s.size(), 4);
+  for (float &x : q)
+    x *= 4; // far from uniform attention
+  Reference want = reference(s, scale, q, k, v, dout);
+
+  Floats first[5];
+  for (int64_t chunk : {INT64_MAX, int64_t(1)}) {
+    Floats out(s.size(), NAN), lse(want.lse.size(), NAN), dq(s.size(), NAN),
+        dk(s.size(), NAN), dv(s.size(), NAN);
+    int32_t rng[4];
+    std::copy(kRng, kRng + 4, rng);
+    runner.run("forward",
+               {q.data(), k.data(), v.data(), rng, out.data(), lse.data()},
+               {kStream}, chunk, chunk == 1);
+    runner.run("backward",
+               {q.data(), k.data(), v.data(), out.data(), lse.data(),
+                dout.data(), rng, dq.data(), dk.data(), dv.data()},
+               {kStream}, chunk, chunk == 1);
+    expectNear(out, want.out, "out");
+    expectNear(lse, want.lse, "lse");
+    expectNear(dq, want.dq, "dq");
+    expectNear(dk, want.dk, "dk");
+    expectNear(dv, want.dv, "dv");
+    if (chunk != 1)
+      first[0] = out, first[1] = lse, first[2] = dq, first[3] = dk,
+      first[4] = dv;
+    EXPECT_EQ(out, first[0]);
+    EXPECT_EQ(lse, first[1]);
+    EXPECT_EQ(dq, first[2]);
+    EXPECT_EQ(dk, first[3]);
+    EXPECT_EQ(dv, first[4]);
+  }
+}
+
+// Lengths that are no multiple of 16 queries, of 48 keys or of 4 words, and
+// widths that are no multiple of 16 lanes or 6 columns.
+INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
+                         testing::Values(Shape{2, 13, 3, 5, 0.25},
+                                         Shape{1, 64, 2, 8, 0.1},
+                                         Shape{1, 1, 1, 1, 0},
+                                         Shape{2, 50, 1, 18, 0},
+                                         Shape{1, 117, 2, 64, 0.5}));
