@@ -144,12 +144,14 @@ static Values convert(LoopBuilder &loops, SoftmaxOp op) {
   Value highest =
       maxRows(loops, x, [&](ImplicitLocOpBuilder &builder, Scalar s) {
         double lowest = -std::numeric_limits<double>::infinity();
-        return s.where(isVisible(builder, length), s.number(lowest));
+        Value visible = isVisible(builder, length);
+        return s.where(visible, s.number(lowest));
       });
   // exp(x - max), or 0 for a position that comes later.
   auto getWeight = [&](ImplicitLocOpBuilder &builder, Scalars s) {
     Scalar weight = exp(s[0] - s[1]);
-    return weight.where(isVisible(builder, length), s[0].number(0));
+    Value visible = isVisible(builder, length);
+    return weight.where(visible, s[0].number(0));
   };
   Value sum = loops.reduceRows(
       {{x}, {highest, Access::Row}}, loops.filled({rows}, 0),
@@ -194,11 +196,12 @@ static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
       maxRows(loops, x, [](ImplicitLocOpBuilder &, Scalar s) { return s; });
   Value sum = sumRows(loops, {{x}, {highest, Access::Row}}, rows,
                       [](Scalars s) { return exp(s[0] - s[1]); });
-  Value picked = loops.reduceRows(
-      {{x}, {targets, Access::Row}}, loops.filled({rows}, 0),
-      [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-        return {s[2] + s[0].where(isTarget(builder, s[1]), s[0].number(0))};
-      });
+  Value picked =
+      loops.reduceRows({{x}, {targets, Access::Row}}, loops.filled({rows}, 0),
+                       [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                         Value isPicked = isTarget(builder, s[1]);
+                         return {s[2] + s[0].where(isPicked, s[0].number(0))};
+                       });
   Values results = loops.map({rows}, {{highest}, {sum}, {picked}}, {f32, f32},
                              [](ImplicitLocOpBuilder &, Scalars s) -> Results {
                                Scalar lse = s[0] + log(s[1]);
@@ -218,8 +221,8 @@ static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
                    [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
                      Scalar probability = exp(s[0] - s[2]);
                      Scalar one = s[0].number(1);
-                     Scalar wanted =
-                         one.where(isTarget(builder, s[1]), s[0].number(0));
+                     Value isWanted = isTarget(builder, s[1]);
+                     Scalar wanted = one.where(isWanted, s[0].number(0));
                      return {(probability - wanted) * s[3]};
                    });
 }
