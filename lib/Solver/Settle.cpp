@@ -14,8 +14,13 @@
 // stack as it stands at their time.
 //
 // The heights of the placed blocks over the sections are a skyline; the least
-// offset of a block is the skyline's maximum over its life. Both that question
-// and raising a range are O(log n), so no pair of blocks is ever looked at.
+// offset of a block is the skyline's maximum over its life. Each block waits at
+// one section of its life, whose height is then a lower bound for its offset.
+// The section with the lowest height and, on equal heights, the first block in
+// the order says who is looked at next: if that height is its least offset, it
+// is placed there, otherwise it goes to wait at the section that holds it up.
+// All of this is O(log n) in a segment tree over the sections, so no pair of
+// blocks is ever looked at.
 //
 // The order is then improved as in "squeaky wheel" optimization (Joslin and
 // Clements, JAIR 10, 1999): the blocks that end up highest go to the front of
@@ -31,134 +36,214 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
-#include <queue>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 
 using namespace reprise::solver;
 
 namespace {
-/// Heights over the sections that only ever grow: a segment tree without
-/// propagation. A node's `raised` holds for its whole range, `highest` is the
-/// maximum over it, the node's own `raised` included.
+/// The heights of the sections, and who waits where.
 class Skyline {
 public:
-  explicit Skyline(size_t sections) {
-    while (width < sections)
-      width *= 2;
-    nodes.assign(2 * width, Node{0, 0});
-  }
+  explicit Skyline(const Space &space, const std::vector<int32_t> &order);
 
-  /// The maximum over [first, last), which is not empty.
-  int64_t highest(size_t first, size_t last) const {
-    size_t left = first + width, right = last - 1 + width;
-    int64_t result = std::max(nodes[left].highest, nodes[right].highest);
-    // Between the two paths up, whole subtrees; on them, what was raised whole.
-    for (; left / 2 != right / 2; left /= 2, right /= 2) {
-      if (!(left & 1))
-        result = std::max(result, nodes[left + 1].highest);
-      if (right & 1)
-        result = std::max(result, nodes[right - 1].highest);
-      result =
-          std::max({result, nodes[left / 2].raised, nodes[right / 2].raised});
-    }
-    for (left /= 2; left > 0; left /= 2)
-      result = std::max(result, nodes[left].raised);
-    return result;
+  static constexpr int32_t nobody = std::numeric_limits<int32_t>::max();
+
+  /// Who is next: the rank of the first block that waits at the lowest section
+  /// where any does, or `nobody`; the height there.
+  int32_t nextRank() const { return nodes[1].nextRank; }
+  int64_t nextHeight() const { return nodes[1].nextHeight; }
+
+  struct Summit {
+    int64_t height;
+    int32_t section;
+  };
+  /// The highest section of [first, last).
+  Summit highest(int32_t first, int32_t last) {
+    Summit summit{-1, first};
+    highest(1, 0, width, first, last, summit);
+    return summit;
   }
 
   /// Raises [first, last) to `height`, which none of it exceeds.
-  void raise(size_t first, size_t last, int64_t height) {
-    size_t left = first + width, right = last + width;
-    for (; left < right; left /= 2, right /= 2) {
-      if (left & 1)
-        nodes[left++] = {height, height};
-      if (right & 1)
-        nodes[--right] = {height, height};
-    }
-    for (size_t end : {first + width, last - 1 + width})
-      for (size_t node = end / 2; node > 0; node /= 2)
-        nodes[node].highest = std::max(nodes[node].highest, height);
+  void raise(int32_t first, int32_t last, int64_t height) {
+    raise(1, 0, width, first, last, height);
   }
 
+  void wait(int32_t section, int32_t rank);
+  /// Takes away the first of those who wait at `section`.
+  void leave(int32_t section);
+
 private:
+  /// Of a range of sections. Where nobody waits, `nextHeight` is the largest
+  /// number.
   struct Node {
-    int64_t highest, raised;
+    Summit summit{0, 0};
+    int64_t nextHeight = std::numeric_limits<int64_t>::max();
+    int32_t nextRank = nobody;
+    int32_t firstRank = nobody; ///< Of all who wait in the range.
+    bool isLevel = false;       ///< Children are still to be raised.
   };
-  size_t width = 1;
+
+  void level(int32_t node, int32_t first, int64_t height) {
+    Node &n = nodes[node];
+    n.summit = {height, first};
+    n.nextRank = n.firstRank;
+    if (n.firstRank != nobody)
+      n.nextHeight = height;
+    n.isLevel = true;
+  }
+
+  void pushDown(int32_t node, int32_t first, int32_t middle) {
+    if (!nodes[node].isLevel)
+      return;
+    level(2 * node, first, nodes[node].summit.height);
+    level(2 * node + 1, middle, nodes[node].summit.height);
+    nodes[node].isLevel = false;
+  }
+
+  void pullUp(int32_t node) {
+    const Node &left = nodes[2 * node], &right = nodes[2 * node + 1];
+    Node &n = nodes[node];
+    n.summit =
+        right.summit.height > left.summit.height ? right.summit : left.summit;
+    const Node &next = std::tie(right.nextHeight, right.nextRank) <
+                               std::tie(left.nextHeight, left.nextRank)
+                           ? right
+                           : left;
+    n.nextHeight = next.nextHeight;
+    n.nextRank = next.nextRank;
+    n.firstRank = std::min(left.firstRank, right.firstRank);
+  }
+
+  void highest(int32_t node, int32_t lower, int32_t upper, int32_t first,
+               int32_t last, Summit &summit);
+  void raise(int32_t node, int32_t lower, int32_t upper, int32_t first,
+             int32_t last, int64_t height);
+  void update(int32_t node, int32_t lower, int32_t upper, int32_t section);
+
+  int32_t width = 1;
   std::vector<Node> nodes;
+  std::vector<std::vector<int32_t>> waiting; ///< Heaps of ranks, first on top.
 };
 } // namespace
 
-namespace {
-/// The ranks of waiting blocks by the offset at which each is to be looked at.
-class Agenda {
-public:
-  void add(int64_t offset, int32_t rank) {
-    auto [entry, isNew] = levels.try_emplace(offset);
-    if (isNew)
-      offsets.push(offset);
-    entry->second.push_back(rank);
+/// Everybody waits where most bytes are alive: that is likely to hold them up.
+Skyline::Skyline(const Space &space, const std::vector<int32_t> &order)
+    : waiting(space.load.size()) {
+  while (width < static_cast<int32_t>(space.load.size()))
+    width *= 2;
+  nodes.resize(2 * static_cast<size_t>(width));
+  // By rising rank, so each list is a heap.
+  for (size_t rank = 0; rank != order.size(); ++rank)
+    waiting[space.blocks[order[rank]].crest].push_back(
+        static_cast<int32_t>(rank));
+  for (int32_t section = 0; section != width; ++section)
+    nodes[width + section].summit.section = section;
+  for (size_t section = 0; section != waiting.size(); ++section)
+    if (!waiting[section].empty()) {
+      Node &leaf = nodes[width + section];
+      leaf.nextHeight = 0;
+      leaf.nextRank = leaf.firstRank = waiting[section].front();
+    }
+  for (int32_t node = width; --node > 0;)
+    pullUp(node);
+}
+
+void Skyline::highest(int32_t node, int32_t lower, int32_t upper, int32_t first,
+                      int32_t last, Summit &summit) {
+  if (first <= lower && upper <= last) {
+    if (nodes[node].summit.height > summit.height)
+      summit = nodes[node].summit;
+    return;
   }
-  bool empty() const { return offsets.empty(); }
-
-  /// Takes out the lowest level.
-  std::pair<int64_t, std::vector<int32_t>> next() {
-    int64_t offset = offsets.top();
-    offsets.pop();
-    auto entry = levels.find(offset);
-    std::vector<int32_t> ranks = std::move(entry->second);
-    levels.erase(entry);
-    return {offset, std::move(ranks)};
+  int32_t middle = lower + (upper - lower) / 2;
+  if (nodes[node].isLevel) {
+    if (nodes[node].summit.height > summit.height)
+      summit = {nodes[node].summit.height, std::max(first, lower)};
+    return;
   }
+  if (first < middle)
+    highest(2 * node, lower, middle, first, last, summit);
+  if (middle < last)
+    highest(2 * node + 1, middle, upper, first, last, summit);
+}
 
-private:
-  std::unordered_map<int64_t, std::vector<int32_t>> levels;
-  std::priority_queue<int64_t, std::vector<int64_t>, std::greater<int64_t>>
-      offsets;
-};
-} // namespace
+void Skyline::raise(int32_t node, int32_t lower, int32_t upper, int32_t first,
+                    int32_t last, int64_t height) {
+  if (first <= lower && upper <= last)
+    return level(node, lower, height);
+  int32_t middle = lower + (upper - lower) / 2;
+  pushDown(node, lower, middle);
+  if (first < middle)
+    raise(2 * node, lower, middle, first, last, height);
+  if (middle < last)
+    raise(2 * node + 1, middle, upper, first, last, height);
+  pullUp(node);
+}
 
-/// Elementary steps that one question to the skyline counts for, in time.
-constexpr int64_t lookWork = 32;
+/// Tells the tree who is first at `section` now.
+void Skyline::update(int32_t node, int32_t lower, int32_t upper,
+                     int32_t section) {
+  if (upper - lower == 1) {
+    Node &leaf = nodes[node];
+    bool isEmpty = waiting[section].empty();
+    leaf.nextRank = leaf.firstRank =
+        isEmpty ? nobody : waiting[section].front();
+    leaf.nextHeight =
+        isEmpty ? std::numeric_limits<int64_t>::max() : leaf.summit.height;
+    return;
+  }
+  int32_t middle = lower + (upper - lower) / 2;
+  pushDown(node, lower, middle);
+  if (section < middle)
+    update(2 * node, lower, middle, section);
+  else
+    update(2 * node + 1, middle, upper, section);
+  pullUp(node);
+}
+
+void Skyline::wait(int32_t section, int32_t rank) {
+  std::vector<int32_t> &heap = waiting[section];
+  heap.push_back(rank);
+  std::push_heap(heap.begin(), heap.end(), std::greater<int32_t>());
+  if (heap.front() == rank)
+    update(1, 0, width, section);
+}
+
+void Skyline::leave(int32_t section) {
+  std::vector<int32_t> &heap = waiting[section];
+  std::pop_heap(heap.begin(), heap.end(), std::greater<int32_t>());
+  heap.pop_back();
+  update(1, 0, width, section);
+}
+
+/// Elementary steps that looking at a block counts for, in time.
+constexpr int64_t lookWork = 200;
 
 /// One pass: an offset for every block of `order`.
 static Offsets settleInOrder(const Space &space,
                              const std::vector<int32_t> &order,
                              WorkMeter &meter) {
   Offsets offsets(space.blocks.size(), unplaced);
-  Skyline skyline(space.load.size());
-  // The skyline only grows, so a block is never on the agenda too late, but
-  // maybe too early: then it is put off to what is its least offset now.
-  Agenda agenda;
-  auto isDue = [&](int32_t rank, int64_t offset) {
+  Skyline skyline(space, order);
+  std::vector<int32_t> waitsAt; ///< By rank.
+  waitsAt.reserve(order.size());
+  for (int32_t index : order)
+    waitsAt.push_back(space.blocks[index].crest);
+  while (skyline.nextRank() != Skyline::nobody) {
     meter.done += lookWork;
+    int32_t rank = skyline.nextRank();
+    int64_t height = skyline.nextHeight();
     const Block &block = space.blocks[order[rank]];
-    int64_t least = skyline.highest(block.first, block.last);
-    if (least == offset)
-      return true;
-    agenda.add(least, rank);
-    return false;
-  };
-  for (size_t rank = 0; rank != order.size(); ++rank)
-    agenda.add(0, static_cast<int32_t>(rank));
-  while (!agenda.empty()) {
-    int64_t offset;
-    std::vector<int32_t> ranks;
-    std::tie(offset, ranks) = agenda.next();
-    size_t numDue = 0;
-    for (int32_t rank : ranks)
-      if (isDue(rank, offset))
-        ranks[numDue++] = rank;
-    ranks.resize(numDue);
-    std::sort(ranks.begin(), ranks.end());
-    for (size_t k = 0; k != numDue; ++k) {
-      if (k != 0 && !isDue(ranks[k], offset))
-        continue; // One placed just now is in the way.
-      const Block &block = space.blocks[order[ranks[k]]];
-      offsets[order[ranks[k]]] = offset;
-      skyline.raise(block.first, block.last, offset + block.size);
+    Skyline::Summit summit = skyline.highest(block.first, block.last);
+    skyline.leave(waitsAt[rank]);
+    if (summit.height == height) {
+      offsets[order[rank]] = height;
+      skyline.raise(block.first, block.last, height + block.size);
+    } else {
+      waitsAt[rank] = summit.section;
+      skyline.wait(summit.section, rank);
     }
   }
   return offsets;
@@ -179,8 +264,7 @@ static std::vector<int32_t> orderBy(const Space &space, std::string_view word) {
     case 'E':
       return block.last;
     case 'T':
-      return *std::max_element(space.load.begin() + block.first,
-                               space.load.begin() + block.last);
+      return space.load[block.crest];
     default:
       assert(letter == 's' && "no such key");
       return -block.first;

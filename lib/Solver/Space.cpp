@@ -12,6 +12,30 @@
 
 using namespace reprise::solver;
 
+/// Asks a table of the highest section of every range whose length is a power
+/// of two; two such ranges cover a life.
+static void findCrests(std::vector<Block> &blocks,
+                       const std::vector<int64_t> &load) {
+  auto higher = [&](int32_t a, int32_t b) { return load[b] > load[a] ? b : a; };
+  std::vector<std::vector<int32_t>> table(1);
+  for (size_t s = 0; s != load.size(); ++s)
+    table[0].push_back(static_cast<int32_t>(s));
+  for (size_t length = 2; length <= load.size(); length *= 2) {
+    const std::vector<int32_t> &half = table.back();
+    std::vector<int32_t> whole;
+    for (size_t s = 0; s + length <= load.size(); ++s)
+      whole.push_back(higher(half[s], half[s + length / 2]));
+    table.push_back(std::move(whole));
+  }
+  for (Block &block : blocks) {
+    int32_t level = 0;
+    while (2 << level <= block.last - block.first)
+      ++level;
+    block.crest = higher(table[level][block.first],
+                         table[level][block.last - (1 << level)]);
+  }
+}
+
 Space::Space(const PackingProblem &problem) : unit(problem.alignment) {
   struct Event {
     int64_t time;
@@ -25,7 +49,7 @@ Space::Space(const PackingProblem &problem) : unit(problem.alignment) {
       continue;
     int32_t block = size();
     blocks.push_back({0, 0, (item.size - 1) / unit + 1, static_cast<int32_t>(i),
-                      item.upper - item.lower});
+                      0, item.upper - item.lower});
     events.push_back({item.lower, true, block});
     events.push_back({item.upper, false, block});
   }
@@ -59,6 +83,7 @@ Space::Space(const PackingProblem &problem) : unit(problem.alignment) {
   std::sort(blocks.begin(), blocks.end(), [](const Block &a, const Block &b) {
     return a.first != b.first ? a.first < b.first : a.item < b.item;
   });
+  findCrests(blocks, load);
 }
 
 int64_t Space::peak(const Offsets &offsets) const {

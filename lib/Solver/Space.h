@@ -34,6 +34,7 @@ struct Block {
   int32_t last;
   int64_t size;
   int32_t item;     ///< Its index in the problem.
+  int32_t crest;    ///< The section of the largest load in its life.
   int64_t lifetime; ///< In the problem's time, for orders.
 };
 

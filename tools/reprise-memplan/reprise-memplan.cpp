@@ -175,11 +175,14 @@ int main(int argc, char **argv) {
     if (!file)
       return fail("cannot read '" + options.input + "'");
   }
+  std::istream &in = options.input == "-" ? std::cin : file;
   PackingProblem problem;
   problem.alignment = options.alignment;
   std::optional<PackingSolution> solution;
-  if (auto error = readPacking(options.input == "-" ? std::cin : file, problem,
-                               solution)) {
+  std::optional<TextError> error = readPacking(in, problem, solution);
+  if (in.bad()) // A folder, for one.
+    return fail("cannot read '" + options.input + "'");
+  if (error) {
     std::cerr << options.input << ':' << error->line << ':' << error->column
               << ": error: " << error->message << '\n';
     return 1;
