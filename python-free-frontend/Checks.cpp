@@ -8,10 +8,14 @@
 
 #include "python-free-frontend/Keys.h"
 
+#include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
+using namespace reprise;
 using namespace reprise::frontend;
 
 namespace {
@@ -77,7 +81,10 @@ void Checker::checkTrain() {
           "needs to be a multiple of micro_batch_size " +
               Twine(train.microBatchSize) + ", but got " + Twine(global));
   if (train.minLr > train.lr)
-    error(firstGiven({"min_lr", "lr"}), "needs min_lr to be at most lr");
+    error(
+        firstGiven({"min_lr", "lr"}),
+        formatv("needs min_lr to be at most lr, but got min_lr {0} and lr {1}",
+                format("%g", train.minLr), format("%g", train.lr)));
   if (train.lrWarmupIters > train.trainIters)
     error(firstGiven({"lr_warmup_iters", "train_iters"}),
           "needs lr_warmup_iters to be at most train_iters, but got "
@@ -132,57 +139,31 @@ void Checker::checkSizes() {
 // Section recompute
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A word of `recompute_modules`.
-struct Label {
-  StringLiteral name;
-  /// What a model must have for the label to mean something. Empty: nothing.
-  StringLiteral needs;
-  bool isRefused;
-};
-} // namespace
-
-static constexpr Label kLabels[] = {
-    {"core_attn", "", false},
-    {"mlp", "", false},
-    {"layernorm", "", false},
-    {"moe", "experts", false},
-    {"moe_act", "experts", true},
-    {"shared_experts", "shared experts", true},
-    {"mla_up_proj", "multi-head latent attention", true},
-    {"gdn_norm_out", "gated delta nets", true},
-    {"gdp_in_proj", "gated delta products", true},
-    {"gdp_qkv", "gated delta products", true},
-    {"mhc", "hyper-connections", true},
-};
-
 void Checker::checkModules() {
-  SmallVector<StringRef> known;
-  for (const Label &label : kLabels)
-    if (label.needs.empty())
-      known.push_back(label.name);
+  SmallVector<StringRef> accepted;
+  for (const RecomputeLabel &label : kRecomputeLabels)
+    if (label.isAccepted())
+      accepted.push_back(label.name);
+  std::string list = join(accepted, ", ");
 
-  std::vector<std::string> useful;
   for (const std::string &word : *recompute.modules) {
-    auto *label =
-        find_if(kLabels, [&](const Label &l) { return l.name == word; });
-    if (label == std::end(kLabels)) {
-      error("recompute_modules", "needs any of " + join(known, ", ") +
-                                     ", but got '" + word + "'" +
-                                     suggest(word, known));
-    } else if (label->isRefused) {
-      error("recompute_modules", "cannot have '" + word + "', which needs " +
-                                     label->needs + ": a model of type " +
-                                     model.modelType + " has none");
-    } else if (!label->needs.empty()) {
-      warning("recompute_modules",
-              "'" + word + "' buys nothing: a model of type " +
-                  model.modelType + " has no " + label->needs);
-    } else if (!is_contained(useful, word)) {
-      useful.push_back(word);
-    }
+    auto *label = find_if(kRecomputeLabels, [&](const RecomputeLabel &known) {
+      return known.name == word;
+    });
+    if (label == std::end(kRecomputeLabels))
+      error("recompute_modules", "needs any of " + list + ", but got '" + word +
+                                     "'" + suggest(word, accepted));
+    else if (label->kind == LabelKind::Newer)
+      error("recompute_modules",
+            "cannot have '" + word + "' for " + label->what +
+                ", which is in no release of Megatron Core up to 0.19; it can "
+                "have " +
+                list);
+    else if (!label->isAccepted())
+      error("recompute_modules",
+            "cannot have '" + word + "': a model of type " + model.modelType +
+                " has no " + label->what + "; it can have " + list);
   }
-  recompute.modules = useful;
 }
 
 void Checker::checkRecompute() {
@@ -197,28 +178,19 @@ void Checker::checkRecompute() {
 
   for (StringRef key : {"recompute_method", "recompute_num_layers"}) {
     if (isFull && !isGiven(key))
-      error("recompute_granularity", "full needs " + key);
+      error("recompute_granularity", "full needs '" + key + "'");
     else if (isSelective && isGiven(key))
       error(key, "is for recompute_granularity full, but got selective");
     else if (granularity.empty() && isGiven(key))
       warning(key, "has no effect without recompute_granularity full");
   }
-  if (!recompute.modules)
-    recompute.modules =
-        isSelective ? std::optional<std::vector<std::string>>({"core_attn"})
-                    : std::nullopt;
-  else
+  if (recompute.modules)
     checkModules();
+  else if (isSelective)
+    recompute.modules = {"core_attn"};
   if (isGiven("recompute_modules") && !isSelective)
     warning("recompute_modules",
             "has no effect without recompute_granularity selective");
-  if (isSelective && train.attention == "flash" &&
-      is_contained(*recompute.modules, "core_attn"))
-    warning(
-        firstGiven({"recompute_modules", "recompute_granularity",
-                    "recompute_activations"}),
-        "with core_attn and attention flash frees only 4 bytes for each head "
-        "and token, and costs the attention once more");
 }
 
 void reprise::frontend::checkDescription(Description &description,

@@ -66,8 +66,7 @@ struct Recompute {
   std::string granularity; ///< Empty: nothing; "selective" or "full".
   std::string method;      ///< With "full": "uniform" or "block".
   std::optional<int64_t> numLayers;
-  /// With "selective"; unset means `core_attn`, empty means none. Labels that
-  /// this model has no use for are gone.
+  /// With "selective": what was given, or `core_attn`; empty means none.
   std::optional<std::vector<std::string>> modules;
   bool activations = false;
 };

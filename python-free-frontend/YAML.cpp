@@ -202,12 +202,17 @@ private:
   static StringRef explain(StringRef message) {
     return StringSwitch<StringRef>(message)
         .Case("Unexpected token. Expected Key or Block End",
-              "this line is indented neither like the one above nor like a "
-              "section")
+              "needs a key here, indented like those above it")
+        .Case(
+            "Unexpected token. Expected Key, Flow Entry, or Flow Mapping End.",
+            "needs a comma or a closing brace here")
+        .Case("Could not find closing ]!", "this list has no closing bracket")
         .Case("Could not find expected : for simple key",
               "needs a colon after the name of a key")
         .Case("Expected quote at end of scalar",
               "this text has no closing quote")
+        .Case("Unrecognized escape code",
+              "this text has an escape that does not exist")
         .Default(message);
   }
 

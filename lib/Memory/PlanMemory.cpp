@@ -322,9 +322,11 @@ LogicalResult Planner::pack() {
   if (std::optional<std::string> fault = solver::check(problem))
     return step.emitError("has no memory plan: ") << *fault;
   solver::PackingResult result = solver::pack(problem);
-  for (auto [buffer, offset] : llvm::zip(packed, result.solution.offsets))
+  // The arena ends with the last byte in use, not with its padding.
+  for (auto [buffer, offset] : llvm::zip(packed, result.solution.offsets)) {
     buffer->offset = arena + offset;
-  peak = result.solution.peak;
+    peak = std::max(peak, offset + buffer->bytes);
+  }
   bound = result.bound;
   categoryBytes[int(Category::Activations)] = peak;
   arena += peak;
