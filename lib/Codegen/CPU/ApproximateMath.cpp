@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Codegen/CPU/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -15,6 +14,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "reprise/Codegen/CPU/Passes.h"
 
 using namespace mlir;
 
@@ -31,8 +31,7 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   LogicalResult matchAndRewrite(math::RsqrtOp op,
                                 PatternRewriter &rewriter) const override {
     Type type = op.getType();
-    TypedAttr value =
-        rewriter.getFloatAttr(getElementTypeOrSelf(type), 1.0);
+    TypedAttr value = rewriter.getFloatAttr(getElementTypeOrSelf(type), 1.0);
     if (auto vector = dyn_cast<VectorType>(type))
       value = DenseElementsAttr::get(vector, value);
     Value one = arith::ConstantOp::create(rewriter, op.getLoc(), value);
@@ -53,8 +52,8 @@ struct ApproximateMath
     // Ops of the kernel stay as they were emitted: no folding here.
     GreedyRewriteConfig config;
     config.enableFolding(false);
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
-                                     config)))
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       signalPassFailure();
   }
 };

@@ -49,9 +49,7 @@ public:
   int64_t blocksOfQueries() const {
     return llvm::divideCeil(tile.length, kLanes);
   }
-  int64_t tasks() const {
-    return tile.batch * tile.heads * blocksOfQueries();
-  }
+  int64_t tasks() const { return tile.batch * tile.heads * blocksOfQueries(); }
   void emit(Value task);
 
 private:
@@ -99,21 +97,21 @@ SmallVector<Value> ForwardEmitter::block(Value first, Value count,
   tile.products(keys, first, whole, queries, scores);
 
   Value scale = code.splatF32(tile.scale), lowest = code.splatF32(kLowest);
-  Value max = code.loop(
-      code.i64(0), whole, 1, state[0], [&](Value j, ValueRange old) {
+  Value max =
+      code.loop(code.i64(0), whole, 1, state[0], [&](Value j, ValueRange old) {
         Value score = code.mul(tile.loadRow(scores, j), scale);
-        score = code.select(tile.sees(query, code.add(first, j)), score, lowest);
+        score =
+            code.select(tile.sees(query, code.add(first, j)), score, lowest);
         tile.storeRow(score, scores, j);
         return SmallVector<Value>{greater(code, old[0], score)};
       })[0];
   Value decay = code.exp(code.sub(state[0], max));
   Value total = code.mul(state[1], decay);
-  total = code.loop(
-      code.i64(0), whole, 1, total, [&](Value j, ValueRange old) {
-        Value p = code.exp(code.sub(tile.loadRow(scores, j), max));
-        tile.storeRow(p, scores, j);
-        return SmallVector<Value>{code.add(old[0], p)};
-      })[0];
+  total = code.loop(code.i64(0), whole, 1, total, [&](Value j, ValueRange old) {
+    Value p = code.exp(code.sub(tile.loadRow(scores, j), max));
+    tile.storeRow(p, scores, j);
+    return SmallVector<Value>{code.add(old[0], p)};
+  })[0];
   if (!tile.dropout.isNone())
     tile.forKeys(random, elements, first, whole, [&](Value j, Value factors) {
       tile.storeRow(code.mul(tile.loadRow(scores, j), factors), scores, j);
@@ -124,12 +122,12 @@ SmallVector<Value> ForwardEmitter::block(Value first, Value count,
 
 /// sums = sums * decay + the block's values, weighted.
 void ForwardEmitter::accumulate(Value first, Value count, Value decay) {
-  Value values = code.address(addressOf(kernel, op, 2), code.getF32Type(), head);
+  Value values =
+      code.address(addressOf(kernel, op, 2), code.getF32Type(), head);
   auto columns = [&](Value column, int64_t number) {
     SmallVector<Value> state;
     for (int64_t k = 0; k < number; ++k)
-      state.push_back(
-          code.mul(tile.loadRow(sums, code.add(column, k)), decay));
+      state.push_back(code.mul(tile.loadRow(sums, code.add(column, k)), decay));
     state = tile.weigh(values, first, count, scores, column, number, state);
     for (int64_t k = 0; k < number; ++k)
       tile.storeRow(state[k], sums, code.add(column, k));
@@ -155,14 +153,13 @@ void ForwardEmitter::write(Value max, Value total) {
   });
   Value out = code.address(kernel.outputs[0], f32, head);
   Value left = code.sub(code.i64(tile.length), query);
-  code.loop(
-      code.i64(0), code.min(left, code.i64(kLanes)), 1, [&](Value lane) {
-        Value row = tile.rowOffset(code.add(query, lane));
-        code.loop(code.i64(0), code.i64(tile.width), 1, [&](Value d) {
-          Value x = code.load(f32, sums, code.add(code.mul(d, kLanes), lane));
-          code.store(x, out, code.add(row, d));
-        });
-      });
+  code.loop(code.i64(0), code.min(left, code.i64(kLanes)), 1, [&](Value lane) {
+    Value row = tile.rowOffset(code.add(query, lane));
+    code.loop(code.i64(0), code.i64(tile.width), 1, [&](Value d) {
+      Value x = code.load(f32, sums, code.add(code.mul(d, kLanes), lane));
+      code.store(x, out, code.add(row, d));
+    });
+  });
 }
 
 LogicalResult codegen::emitAttention(Code &code, rt::AttentionOp op,

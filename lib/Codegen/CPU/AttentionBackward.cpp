@@ -8,8 +8,9 @@
 //
 // A task is a head. It walks the blocks of keys and for each those queries that
 // see them, 16 at a time. The gradients of a block's keys and values are summed
-// on the stack, queries in order; those of the queries where they belong, blocks
-// in order: one task, so nothing is atomic and the order is always the same.
+// on the stack, queries in order; those of the queries where they belong,
+// blocks in order: one task, so nothing is atomic and the order is always the
+// same.
 //
 // Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.2.
 //
@@ -97,9 +98,8 @@ void BackwardEmitter::gather(Value from, Value first, int64_t rows, Value to) {
 }
 
 void BackwardEmitter::fillZero(Value base, int64_t rows) {
-  code.loop(code.i64(0), code.i64(rows * padded), kLanes, [&](Value i) {
-    code.store(code.splatF32(0), base, i);
-  });
+  code.loop(code.i64(0), code.i64(rows * padded), kLanes,
+            [&](Value i) { code.store(code.splatF32(0), base, i); });
 }
 
 void BackwardEmitter::scatter(Value from, Value to, Value first, Value count) {
@@ -149,8 +149,8 @@ void BackwardEmitter::deltas() {
 }
 
 void BackwardEmitter::keys(Value first) {
-  Value count = code.min(code.sub(code.i64(tile.length), first),
-                         code.i64(kKeys));
+  Value count =
+      code.min(code.sub(code.i64(tile.length), first), code.i64(kKeys));
   gather(key, first, kKeys, keyRows);
   fillZero(dkeyRows, kKeys);
   fillZero(dvalueRows, kKeys);
@@ -172,7 +172,8 @@ void BackwardEmitter::queries(Value first, Value count, Value q) {
   Value whole = tile.wholeGroups(count);
   scores(first, whole, q);
   Value lanes = code.i64(kLanes);
-  addProducts(dvalueRows, whole, kSideBySide, probs, kLanes, 1, doutRows, lanes);
+  addProducts(dvalueRows, whole, kSideBySide, probs, kLanes, 1, doutRows,
+              lanes);
   addProducts(dkeyRows, whole, kSideBySide, dscores, kLanes, 1, queryRows,
               lanes);
   fillZero(dqueryRows, kLanes);
@@ -180,8 +181,8 @@ void BackwardEmitter::queries(Value first, Value count, Value q) {
   addDquery(q);
 }
 
-/// probs[j] = p * m and dscores[j] = scale * p * (m * dot(dout, value) - delta),
-/// zero where the query does not see the key.
+/// probs[j] = p * m and dscores[j] = scale * p * (m * dot(dout, value) -
+/// delta), zero where the query does not see the key.
 void BackwardEmitter::scores(Value first, Value count, Value q) {
   tile.products(key, first, count, queriesT, probs);
   tile.products(value, first, count, doutT, dscores);
@@ -228,8 +229,7 @@ void BackwardEmitter::addProducts(Value sums, Value rows, int64_t sideBySide,
                 code.add(code.mul(r, rowStep), code.mul(t, termStep));
             SmallVector<Value> next;
             for (int64_t k = 0; k < sideBySide; ++k) {
-              Value x =
-                  code.load(f32, weights, code.add(weight, k * rowStep));
+              Value x = code.load(f32, weights, code.add(weight, k * rowStep));
               next.push_back(code.fma(code.splat(x), term, old[k]));
             }
             return next;

@@ -1,4 +1,5 @@
-//===- AttentionTile.cpp - Sixteen queries against a block of keys *- C++ -*-===//
+//===- AttentionTile.cpp - Sixteen queries against a block of keys *- C++
+//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -51,13 +52,11 @@ Value AttentionTile::wholeGroups(Value count) {
 }
 
 Value AttentionTile::sees(Value query, Value key) {
-  Value queries =
-      code.add(code.splat(query), code.iota(code.getI64Type()));
+  Value queries = code.add(code.splat(query), code.iota(code.getI64Type()));
   Value after = arith::CmpIOp::create(code, arith::CmpIPredicate::sle,
                                       code.splat(key), queries);
-  Value exists =
-      arith::CmpIOp::create(code, arith::CmpIPredicate::slt, queries,
-                            code.splat(code.i64(length)));
+  Value exists = arith::CmpIOp::create(code, arith::CmpIPredicate::slt, queries,
+                                       code.splat(code.i64(length)));
   return arith::AndIOp::create(code, after, exists);
 }
 
@@ -81,24 +80,24 @@ void AttentionTile::transpose(Value from, Value first, Value to) {
   });
 }
 
-void AttentionTile::products(Value keys, Value first, Value count, Value queries,
-                             Value tile) {
+void AttentionTile::products(Value keys, Value first, Value count,
+                             Value queries, Value tile) {
   Type f32 = code.getF32Type();
   code.loop(code.i64(0), count, kSideBySide, [&](Value j) {
     SmallVector<Value> rows;
     for (int64_t k = 0; k < kSideBySide; ++k)
       rows.push_back(rowOffset(code.add(code.add(first, j), k)));
     SmallVector<Value> sums(kSideBySide, code.splatF32(0));
-    sums = code.loop(
-        code.i64(0), code.i64(width), 1, sums, [&](Value d, ValueRange old) {
-          Value q = loadRow(queries, d);
-          SmallVector<Value> next;
-          for (auto [row, sum] : llvm::zip(rows, old)) {
-            Value x = code.load(f32, keys, code.add(row, d));
-            next.push_back(code.fma(code.splat(x), q, sum));
-          }
-          return next;
-        });
+    sums = code.loop(code.i64(0), code.i64(width), 1, sums,
+                     [&](Value d, ValueRange old) {
+                       Value q = loadRow(queries, d);
+                       SmallVector<Value> next;
+                       for (auto [row, sum] : llvm::zip(rows, old)) {
+                         Value x = code.load(f32, keys, code.add(row, d));
+                         next.push_back(code.fma(code.splat(x), q, sum));
+                       }
+                       return next;
+                     });
     for (auto [k, sum] : llvm::enumerate(sums))
       storeRow(sum, tile, code.add(j, k));
   });
@@ -107,17 +106,16 @@ void AttentionTile::products(Value keys, Value first, Value count, Value queries
 SmallVector<Value> AttentionTile::weigh(Value from, Value first, Value count,
                                         Value tile, Value column,
                                         int64_t columns, ValueRange sums) {
-  return code.loop(
-      code.i64(0), count, 1, sums, [&](Value j, ValueRange old) {
-        Value p = loadRow(tile, j);
-        Value row = code.add(rowOffset(code.add(first, j)), column);
-        SmallVector<Value> next;
-        for (int64_t k = 0; k < columns; ++k) {
-          Value x = code.load(code.getF32Type(), from, code.add(row, k));
-          next.push_back(code.fma(code.splat(x), p, old[k]));
-        }
-        return next;
-      });
+  return code.loop(code.i64(0), count, 1, sums, [&](Value j, ValueRange old) {
+    Value p = loadRow(tile, j);
+    Value row = code.add(rowOffset(code.add(first, j)), column);
+    SmallVector<Value> next;
+    for (int64_t k = 0; k < columns; ++k) {
+      Value x = code.load(code.getF32Type(), from, code.add(row, k));
+      next.push_back(code.fma(code.splat(x), p, old[k]));
+    }
+    return next;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,8 +152,8 @@ void AttentionTile::forKeys(const RandomStream &random, Value elements,
     Value position = arith::AndIOp::create(code, element, three);
     Value chosen = drawn[3];
     for (int64_t k = 0; k < 3; ++k) {
-      Value isIt = arith::CmpIOp::create(code, arith::CmpIPredicate::eq, position,
-                                         code.splat(code.i64(k)));
+      Value isIt = arith::CmpIOp::create(code, arith::CmpIPredicate::eq,
+                                         position, code.splat(code.i64(k)));
       chosen = code.select(isIt, drawn[k], chosen);
     }
     body(j, dropout.emit(code, chosen));

@@ -23,8 +23,8 @@ namespace reprise::codegen {
 /// Keys of a block: with 16 lanes of f32, and a head of 64, keys, values and
 /// scores of a block stay in the first-level cache.
 constexpr int64_t kKeys = 48;
-/// Keys (or columns) that are accumulated side by side: with the 16 lanes in two
-/// registers each, 6 make 12 sums of the 16 registers of AVX2.
+/// Keys (or columns) that are accumulated side by side: with the 16 lanes in
+/// two registers each, 6 make 12 sums of the 16 registers of AVX2.
 constexpr int64_t kSideBySide = 6;
 /// Blocks are computed in whole groups of so many keys, for products go by 6
 /// and random words by 4.
@@ -65,9 +65,10 @@ public:
   mlir::Value elements(mlir::Value bh, mlir::Value query);
   /// Calls `body` for every key j of `count` with its dropout factors for
   /// the 16 queries whose `elements` are given.
-  void forKeys(const RandomStream &random, mlir::Value elements,
-               mlir::Value first, mlir::Value count,
-               llvm::function_ref<void(mlir::Value j, mlir::Value factors)> body);
+  void
+  forKeys(const RandomStream &random, mlir::Value elements, mlir::Value first,
+          mlir::Value count,
+          llvm::function_ref<void(mlir::Value j, mlir::Value factors)> body);
 
   /// Element `row` of an array of vectors.
   mlir::Value loadRow(mlir::Value base, mlir::Value row);

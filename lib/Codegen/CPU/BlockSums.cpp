@@ -62,20 +62,21 @@ LogicalResult codegen::emitBlockSums(Code &code, rt::BlockSumsOp op,
   bool square = op.getSquare();
   kernel.tasks(code, [&](Value task) {
     // Operands whose blocks all come before this one, and where they end.
-    SmallVector<Value> found = code.loop(
-        code.i64(0), code.i64(ends.size() - 1), 1, {code.i64(0), code.i64(0)},
-        [&](Value i, ValueRange carried) {
-          Value end = code.load(i64, endTable, i);
-          Value before = arith::CmpIOp::create(
-              code, arith::CmpIPredicate::sle, end, task);
-          return SmallVector<Value>{
-              code.select(before, code.add(i, 1), carried[0]),
-              code.select(before, end, carried[1])};
-        });
+    SmallVector<Value> found =
+        code.loop(code.i64(0), code.i64(ends.size() - 1), 1,
+                  {code.i64(0), code.i64(0)}, [&](Value i, ValueRange carried) {
+                    Value end = code.load(i64, endTable, i);
+                    Value before = arith::CmpIOp::create(
+                        code, arith::CmpIPredicate::sle, end, task);
+                    return SmallVector<Value>{
+                        code.select(before, code.add(i, 1), carried[0]),
+                        code.select(before, end, carried[1])};
+                  });
     Value operand = found[0];
     Value size = code.load(i64, sizeTable, operand);
-    Value base = code.load(LLVM::LLVMPointerType::get(code.getContext()),
-                           kernel.buffers, code.load(i64, bufferTable, operand));
+    Value base =
+        code.load(LLVM::LLVMPointerType::get(code.getContext()), kernel.buffers,
+                  code.load(i64, bufferTable, operand));
     Value from = code.mul(code.sub(task, found[1]), kBlock);
     Value to = code.min(code.add(from, kBlock), size);
     Value whole = code.sub(
@@ -89,15 +90,13 @@ LogicalResult codegen::emitBlockSums(Code &code, rt::BlockSumsOp op,
                     return SmallVector<Value>{code.add(carried[0], term(x))};
                   });
     // At most one more, of the lanes that are left.
-    sums = code.loop(
-        whole, to, kLanes, sums, [&](Value c, ValueRange carried) {
-          Value left = code.splat(code.sub(to, c));
-          Value mask = arith::CmpIOp::create(
-              code, arith::CmpIPredicate::slt, code.iota(i64), left);
-          Value sum =
-              code.add(carried[0], term(code.load(lanes, base, c, mask)));
-          return SmallVector<Value>{code.select(mask, sum, carried[0])};
-        });
+    sums = code.loop(whole, to, kLanes, sums, [&](Value c, ValueRange carried) {
+      Value left = code.splat(code.sub(to, c));
+      Value mask = arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
+                                         code.iota(i64), left);
+      Value sum = code.add(carried[0], term(code.load(lanes, base, c, mask)));
+      return SmallVector<Value>{code.select(mask, sum, carried[0])};
+    });
     code.store(code.sum(sums[0]), kernel.outputs[0], task);
   });
   return success();

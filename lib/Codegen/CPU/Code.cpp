@@ -110,7 +110,8 @@ Value Code::cast(Value a, Type type) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Buffers are aligned to their elements and no better: rows may start anywhere.
+/// Buffers are aligned to their elements and no better: rows may start
+/// anywhere.
 static unsigned alignmentOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   return isa<LLVM::LLVMPointerType>(element)
@@ -127,8 +128,7 @@ Value Code::load(Type type, Value base, Value offset, Value mask) {
   unsigned alignment = alignmentOf(type);
   if (!mask)
     return LLVM::LoadOp::create(*this, type, from, alignment);
-  Value zero = arith::ConstantOp::create(
-      *this, getZeroAttr(type));
+  Value zero = arith::ConstantOp::create(*this, getZeroAttr(type));
   return LLVM::MaskedLoadOp::create(*this, type, from, mask, zero,
                                     getI32IntegerAttr(alignment), UnitAttr());
 }
@@ -151,8 +151,7 @@ Value Code::scratch(int64_t elements) {
   setInsertionPointToStart(&function.getBody().front());
   Value count = LLVM::ConstantOp::create(*this, getI64IntegerAttr(elements));
   // A cache line, so that a vector never straddles two.
-  return LLVM::AllocaOp::create(*this,
-                                LLVM::LLVMPointerType::get(getContext()),
+  return LLVM::AllocaOp::create(*this, LLVM::LLVMPointerType::get(getContext()),
                                 getF32Type(), count, /*alignment=*/64);
 }
 
@@ -169,7 +168,8 @@ SmallVector<Value> Code::loop(Value from, Value to, int64_t step,
     setInsertionPoint(op.getBody()->getTerminator());
   else
     setInsertionPointToStart(op.getBody());
-  SmallVector<Value> results = body(op.getInductionVar(), op.getRegionIterArgs());
+  SmallVector<Value> results =
+      body(op.getInductionVar(), op.getRegionIterArgs());
   if (!carried.empty())
     scf::YieldOp::create(*this, results);
   return SmallVector<Value>(op.getResults());

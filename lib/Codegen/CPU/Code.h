@@ -55,7 +55,8 @@ public:
   mlir::Value max(mlir::Value a, mlir::Value b); ///< f32
   mlir::Value exp(mlir::Value a);
   mlir::Value select(mlir::Value mask, mlir::Value a, mlir::Value b);
-  mlir::Value cast(mlir::Value a, mlir::Type type); ///< between integers and index
+  mlir::Value cast(mlir::Value a,
+                   mlir::Type type); ///< between integers and index
 
   // Memory. `mask` leaves lanes out; lanes left out of a load are zero.
   mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value offset);

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A task is a strip of 64 columns, four cache lines of f32: each column adds its
-// rows in order, in a lane of its own.
+// A task is a strip of 64 columns, four cache lines of f32: each column adds
+// its rows in order, in a lane of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,13 +44,13 @@ public:
         for (unsigned i = 0; i < op.getNumResults(); ++i)
           sums.push_back(here.initial(op, i));
     }
-    sums = code.loop(code.i64(0), code.i64(nest.rows), 1, sums,
-                     [&](Value r, ValueRange carried) {
-                       here.setTaskAnchor(
-                           code.getInsertionBlock()->getParentOp());
-                       here.enterRow(r);
-                       return row(carried, reductions);
-                     });
+    sums =
+        code.loop(code.i64(0), code.i64(nest.rows), 1, sums,
+                  [&](Value r, ValueRange carried) {
+                    here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+                    here.enterRow(r);
+                    return row(carried, reductions);
+                  });
     here.setTaskAnchor(nullptr);
     here.enterRow({});
 
@@ -65,7 +65,8 @@ public:
   }
 
 private:
-  SmallVector<Value> row(ValueRange sums, ArrayRef<linalg::GenericOp> reductions) {
+  SmallVector<Value> row(ValueRange sums,
+                         ArrayRef<linalg::GenericOp> reductions) {
     SmallVector<Value> next;
     for (auto [c, mask] : columns) {
       here.enterChunk(c, mask);
@@ -97,7 +98,8 @@ LogicalResult codegen::emitColumns(Code &code, const LoopNest &nest,
                                    Kernel &kernel) {
   int64_t whole = nest.cols / kStrip, rest = nest.cols % kStrip;
   kernel.function->setAttr(
-      rt::kTasksAttr, code.getI64IntegerAttr(llvm::divideCeil(nest.cols, kStrip)));
+      rt::kTasksAttr,
+      code.getI64IntegerAttr(llvm::divideCeil(nest.cols, kStrip)));
 
   ColumnEmitter strip(code, nest, kernel);
   kernel.tasks(code, [&](Value task) {

@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Codegen/CPU/Passes.h"
 #include "mlir/Analysis/DataLayoutAnalysis.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -19,6 +18,7 @@
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "reprise/Codegen/CPU/Passes.h"
 
 using namespace mlir;
 
@@ -42,8 +42,8 @@ struct ConvertKernelsToLLVM
 
     LLVMConversionTarget target(getContext());
     target.addLegalOp<LLVM::LLVMFuncOp>();
-    if (failed(applyFullConversion(getOperation(), target,
-                                   std::move(patterns))))
+    if (failed(
+            applyFullConversion(getOperation(), target, std::move(patterns))))
       signalPassFailure();
   }
 };

@@ -8,12 +8,12 @@
 
 #include "Expressions.h"
 #include "RTKernels.h"
-#include "reprise/Codegen/CPU/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "reprise/Codegen/CPU/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -35,8 +35,7 @@ static Kernel openKernel(Code &code, func::FuncOp source) {
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(code.getContext()), {pointer, pointer, i64, i64});
   code.setInsertionPoint(source);
-  kernel.function =
-      LLVM::LLVMFuncOp::create(code, source.getName(), type);
+  kernel.function = LLVM::LLVMFuncOp::create(code, source.getName(), type);
   kernel.function->setAttr(rt::kKernelAttr, code.getUnitAttr());
   Block *entry = kernel.function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);
@@ -76,8 +75,7 @@ static FailureOr<Operation *> findKernelOp(func::FuncOp source) {
   if (!found)
     return found;
   if (other) {
-    InFlightDiagnostic error =
-        found->emitOpError("needs a kernel of its own");
+    InFlightDiagnostic error = found->emitOpError("needs a kernel of its own");
     error.attachNote(other->getLoc()) << "but shares it with this op";
     return error;
   }
@@ -85,8 +83,9 @@ static FailureOr<Operation *> findKernelOp(func::FuncOp source) {
        llvm::enumerate(source.getBody().front().getTerminator()->getOperands()))
     if (index >= found->getNumResults() ||
         getRoot(value) != found->getResult(index))
-      return found->emitOpError("needs to be what its kernel returns, result by "
-                                "result, but #")
+      return found->emitOpError(
+                 "needs to be what its kernel returns, result by "
+                 "result, but #")
              << index << " is another value";
   // Their tasks read what other tasks have written, or write what they read.
   if (!isa<rt::ScatterAddOp>(found))

@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Code.h"
-#include "reprise/ABI/Model.h"
-#include "reprise/Codegen/CPU/MicroKernels.h"
-#include "reprise/Codegen/CPU/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/ABI/Model.h"
+#include "reprise/Codegen/CPU/MicroKernels.h"
+#include "reprise/Codegen/CPU/Passes.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -49,8 +49,8 @@ std::string MicroKernel::symbol() const {
 }
 
 /// Adds the outer products of steps p, p + 1, ... p + unroll - 1 to the tile.
-static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile, Value a,
-                                    Value b, Value p, int64_t unroll,
+static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
+                                    Value a, Value b, Value p, int64_t unroll,
                                     ValueRange sums) {
   SmallVector<Value> next(sums);
   for (int64_t step = 0; step < unroll; ++step) {
@@ -108,7 +108,8 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile) {
 }
 
 namespace {
-struct EmitMicroKernels : codegen::impl::EmitMicroKernelsBase<EmitMicroKernels> {
+struct EmitMicroKernels
+    : codegen::impl::EmitMicroKernelsBase<EmitMicroKernels> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     Code code(module.getLoc(), module.getContext());

@@ -31,9 +31,8 @@ Value Expressions::offset(Role role) {
   case Role::Column:
     return column;
   case Role::Full:
-    return row && nest.rows > 1
-               ? code.add(code.mul(row, nest.cols), column)
-               : column;
+    return row && nest.rows > 1 ? code.add(code.mul(row, nest.cols), column)
+                                : column;
   }
   llvm_unreachable("all roles have an offset");
 }
@@ -237,7 +236,7 @@ Value Expressions::combine(linalg::GenericOp op, unsigned index, Value a,
       op.getBody()->getTerminator()->getOperand(index).getDefiningOp();
   bool first = yielded->getOperand(0) == out;
   OperationState state(op.getLoc(), yielded->getName(),
-                       first ? ValueRange{a, b} : ValueRange{b, a},
-                       a.getType(), yielded->getAttrs());
+                       first ? ValueRange{a, b} : ValueRange{b, a}, a.getType(),
+                       yielded->getAttrs());
   return code.create(state)->getResult(0);
 }

@@ -30,7 +30,9 @@ public:
   // replaces and in those within. While code is inserted in a loop, `anchor` is
   // that loop: what does not vary with it is put in front of it.
   void enterTask() { scopes[0] = Scope(), enterRow({}); }
-  void enterRow(mlir::Value r) { scopes[1] = Scope(), row = r, enterChunk({}, {}); }
+  void enterRow(mlir::Value r) {
+    scopes[1] = Scope(), row = r, enterChunk({}, {});
+  }
   void enterChunk(mlir::Value c, mlir::Value columnMask) {
     scopes[2] = Scope(), column = c, mask = columnMask;
   }
@@ -89,7 +91,8 @@ private:
 
 mlir::LogicalResult emitFlat(Code &code, const LoopNest &nest, Kernel &kernel);
 mlir::LogicalResult emitRows(Code &code, const LoopNest &nest, Kernel &kernel);
-mlir::LogicalResult emitColumns(Code &code, const LoopNest &nest, Kernel &kernel);
+mlir::LogicalResult emitColumns(Code &code, const LoopNest &nest,
+                                Kernel &kernel);
 
 } // namespace reprise::codegen
 

@@ -83,10 +83,10 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
     if (loops == 2 || isRank1Reduction(op)) {
       int64_t r = loops == 2 ? ranges[0] : 1, c = ranges.back();
       if (first && (r != rows || c != cols)) {
-        InFlightDiagnostic error = op.emitOpError("needs the iteration space of "
-                                                  "its kernel, ")
-                                   << rows << "x" << cols << ", but got " << r
-                                   << "x" << c;
+        InFlightDiagnostic error =
+            op.emitOpError("needs the iteration space of "
+                           "its kernel, ")
+            << rows << "x" << cols << ", but got " << r << "x" << c;
         error.attachNote(first.getLoc()) << "which is given here";
         return error;
       }
@@ -132,8 +132,8 @@ LogicalResult LoopNest::findRoles(func::FuncOp kernel) {
       // A scalar computed from the reduction of the one row there is.
       bool ofRow = llvm::any_of(op->getOperands(), [&](Value operand) {
         Operation *from = getRoot(operand).getDefiningOp();
-        return isReduction(from) || (roles.count(from) &&
-                                     roles.lookup(from) == Role::Row);
+        return isReduction(from) ||
+               (roles.count(from) && roles.lookup(from) == Role::Row);
       });
       roles[op] = ofRow ? Role::Row : Role::Uniform;
       continue;
@@ -247,9 +247,10 @@ static LogicalResult checkExtract(const LoopNest &nest, linalg::GenericOp op,
       continue;
     bool last = dim + 1 == extract.getIndices().size();
     if (!last || !index.getDefiningOp<linalg::IndexOp>())
-      return extract.emitOpError("needs the column itself as last index and "
-                                 "nothing else that varies with the column, but "
-                                 "index #")
+      return extract.emitOpError(
+                 "needs the column itself as last index and "
+                 "nothing else that varies with the column, but "
+                 "index #")
              << dim << " does";
   }
   return success();
@@ -262,8 +263,9 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
     bool plain = map.isProjectedPermutation() &&
                  (map.getNumResults() < 2 || map.isIdentity());
     if (!plain)
-      return op.emitOpError("needs operands indexed by the row, the column, both "
-                            "or neither, but #")
+      return op.emitOpError(
+                 "needs operands indexed by the row, the column, both "
+                 "or neither, but #")
              << index << " has " << AffineMapAttr::get(map);
     Type element = getElementTypeOrSelf(operand.getType());
     if (!element.isF32() && !element.isBF16() && !element.isInteger(32) &&
@@ -279,8 +281,8 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
       InFlightDiagnostic error = op.emitOpError("reads operand #")
                                  << index << " as " << nameOf(access) << " of "
                                  << rows << "x" << cols;
-      error.attachNote(from.getLoc()) << "it is made as " << nameOf(role)
-                                      << " here, as " << root.getType();
+      error.attachNote(from.getLoc())
+          << "it is made as " << nameOf(role) << " here, as " << root.getType();
       return error;
     }
   }
@@ -314,15 +316,16 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
         isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
             arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
             arith::MinUIOp, arith::AndIOp, arith::OrIOp>(combine);
-    auto fill = getRoot(op.getDpsInits()[result]).getDefiningOp<linalg::FillOp>();
+    auto fill =
+        getRoot(op.getDpsInits()[result]).getDefiningOp<linalg::FillOp>();
     auto constant =
         fill ? fill.getInputs()[0].getDefiningOp<arith::ConstantOp>() : nullptr;
     std::optional<TypedAttr> neutral = arith::getNeutralElement(combine);
     auto isNeutral = [&] {
       if (auto value = dyn_cast<FloatAttr>(constant.getValue()))
-        return neutral && value.getValue().compare(
-                              cast<FloatAttr>(*neutral).getValue()) ==
-                              llvm::APFloat::cmpEqual;
+        return neutral &&
+               value.getValue().compare(cast<FloatAttr>(*neutral).getValue()) ==
+                   llvm::APFloat::cmpEqual;
       return neutral && constant.getValue() == *neutral;
     };
     if (!constant || !(idempotent || isNeutral()))
@@ -406,11 +409,13 @@ LogicalResult LoopNest::findOutputs(func::FuncOp kernel) {
     // With one row there are only two roles, which go by the names that the
     // emitter of the shape has for them.
     if (rows == 1 && shape == Shape::Rows)
-      role = role == Role::Full || role == Role::Column ? Role::Full : Role::Row;
+      role =
+          role == Role::Full || role == Role::Column ? Role::Full : Role::Row;
     else if (rows == 1 && role == Role::Full)
       role = Role::Column;
     bool stored = role == Role::Full || role == Role::Column ||
-                  (role == Role::Row && shape == Shape::Rows) || rows * cols == 1;
+                  (role == Role::Row && shape == Shape::Rows) ||
+                  rows * cols == 1;
     if (role == Role::Column && shape == Shape::Rows)
       stored = false;
     if (!stored)

@@ -9,7 +9,8 @@
 // All generics of a kernel share one iteration space of rows and columns. Every
 // tensor then is a function of the row r, of the column c, of both or of
 // neither: its role. In a kernel that works on [rows, cols], a pointwise op on
-// [rows] has the role Row, and one on [rows * cols] goes over the same elements.
+// [rows] has the role Row, and one on [rows * cols] goes over the same
+// elements.
 //
 // A row reduction is known only after a pass over the row, so a row is walked
 // in phases: the phase of a value is the number of reductions that must be

@@ -56,8 +56,7 @@ Dropout::Dropout(double rate)
       factor(float(1 / (1 - rate))) {}
 
 Value Dropout::emit(Code &code, Value words) const {
-  Value keep =
-      arith::CmpIOp::create(code, arith::CmpIPredicate::uge, words,
-                            code.splat(word(code, threshold)));
+  Value keep = arith::CmpIOp::create(code, arith::CmpIPredicate::uge, words,
+                                     code.splat(word(code, threshold)));
   return code.select(keep, code.splatF32(factor), code.splatF32(0));
 }

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Codegen/CPU/Passes.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "reprise/Codegen/CPU/Passes.h"
 
 using namespace mlir;
 
@@ -38,7 +38,7 @@ void reprise::codegen::buildCPULoweringPipeline(OpPassManager &manager) {
 
 void reprise::codegen::registerCPUPasses() {
   registerCodegenCPUPasses();
-  PassPipelineRegistration<>(
-      "reprise-lower-cpu", "Kernels to the LLVM dialect, for the CPU",
-      buildCPULoweringPipeline);
+  PassPipelineRegistration<>("reprise-lower-cpu",
+                             "Kernels to the LLVM dialect, for the CPU",
+                             buildCPULoweringPipeline);
 }

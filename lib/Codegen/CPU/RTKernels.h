@@ -18,12 +18,14 @@ namespace reprise::codegen {
 mlir::Value addressOf(Kernel &kernel, mlir::Operation *op, unsigned index);
 
 // Each fills the body of `kernel` and sets its number of tasks.
-mlir::LogicalResult emitAttention(Code &code, rt::AttentionOp op, Kernel &kernel);
-mlir::LogicalResult emitAttentionBackward(Code &code, rt::AttentionBackwardOp op,
-                                          Kernel &kernel);
+mlir::LogicalResult emitAttention(Code &code, rt::AttentionOp op,
+                                  Kernel &kernel);
+mlir::LogicalResult
+emitAttentionBackward(Code &code, rt::AttentionBackwardOp op, Kernel &kernel);
 mlir::LogicalResult emitScatterAdd(Code &code, rt::ScatterAddOp op,
                                    Kernel &kernel);
-mlir::LogicalResult emitBlockSums(Code &code, rt::BlockSumsOp op, Kernel &kernel);
+mlir::LogicalResult emitBlockSums(Code &code, rt::BlockSumsOp op,
+                                  Kernel &kernel);
 
 } // namespace reprise::codegen
 

@@ -1,4 +1,5 @@
-//===- Rows.cpp - Kernels that walk rows, with or without reductions *- C++ -*-===//
+//===- Rows.cpp - Kernels that walk rows, with or without reductions *- C++
+//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,8 +9,8 @@
 //
 // A task is as many rows as make about 16 Ki elements. A row is walked once for
 // each phase. A sum over a row is 16 partial sums, lane l over the columns l,
-// l + 16, ..., and the fixed tree at the end; lanes beyond the end of the row keep
-// what they have.
+// l + 16, ..., and the fixed tree at the end; lanes beyond the end of the row
+// keep what they have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,8 @@ namespace {
 /// Emits one row, phase by phase.
 class RowEmitter {
 public:
-  RowEmitter(Code &code, const LoopNest &nest, Kernel &kernel, Expressions &here)
+  RowEmitter(Code &code, const LoopNest &nest, Kernel &kernel,
+             Expressions &here)
       : code(code), nest(nest), here(here) {}
 
   void emit() {
@@ -113,7 +115,8 @@ private:
 
 LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
                                 Kernel &kernel) {
-  int64_t perTask = std::clamp<int64_t>(kTaskElements / nest.cols, 1, nest.rows);
+  int64_t perTask =
+      std::clamp<int64_t>(kTaskElements / nest.cols, 1, nest.rows);
   int64_t tasks = llvm::divideCeil(nest.rows, perTask);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 

@@ -45,8 +45,8 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
     apart = LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, from,
                                  kernel.outputs[0]);
   }
-  Value idBase = addressOf(kernel, op, 1),
-        rowBase = addressOf(kernel, op, 2), to = kernel.outputs[0];
+  Value idBase = addressOf(kernel, op, 1), rowBase = addressOf(kernel, op, 2),
+        to = kernel.outputs[0];
   VectorType lanes = code.lanesOf(code.getF32Type());
 
   auto emitStrip = [&](Value first, int64_t width) {
@@ -69,8 +69,8 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
       });
     });
     code.loop(code.i64(0), code.i64(count), 1, [&](Value r) {
-      Value id = code.cast(code.load(code.getI32Type(), idBase, r),
-                           code.getI64Type());
+      Value id =
+          code.cast(code.load(code.getI32Type(), idBase, r), code.getI64Type());
       copy(to, code.add(code.mul(id, cols), first),
            code.add(code.mul(r, cols), first));
     });

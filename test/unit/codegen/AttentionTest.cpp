@@ -98,19 +98,20 @@ std::string kernels(const Shape &s, float scale) {
   how.precision(9);
   how << "heads " << s.heads << std::scientific << " scale " << scale
       << " rate " << s.rate << " stream 0";
-  text << "func.func private @forward(%q: " << X << ", %k: " << X << ", %v: " << X
-       << ", %r: " << I << ") -> (" << X << ", " << L
+  text << "func.func private @forward(%q: " << X << ", %k: " << X
+       << ", %v: " << X << ", %r: " << I << ") -> (" << X << ", " << L
        << ") attributes {rt.kernel} {\n  %o, %l = rt.attention %q, %k, %v, %r "
        << how.str() << " : (" << X << ", " << X << ", " << X << ", " << I
-       << ") -> (" << X << ", " << L << ")\n  return %o, %l : " << X << ", " << L
-       << "\n}\nfunc.func private @backward(%q: " << X << ", %k: " << X
+       << ") -> (" << X << ", " << L << ")\n  return %o, %l : " << X << ", "
+       << L << "\n}\nfunc.func private @backward(%q: " << X << ", %k: " << X
        << ", %v: " << X << ", %o: " << X << ", %l: " << L << ", %d: " << X
        << ", %r: " << I << ") -> (" << X << ", " << X << ", " << X
        << ") attributes {rt.kernel} {\n  %dq, %dk, %dv = rt.attention_backward "
           "%q, %k, %v, %o, %l, %d, %r "
-       << how.str() << " : (" << X << ", " << X << ", " << X << ", " << X << ", "
-       << L << ", " << X << ", " << I << ") -> (" << X << ", " << X << ", " << X
-       << ")\n  return %dq, %dk, %dv : " << X << ", " << X << ", " << X << "\n}\n";
+       << how.str() << " : (" << X << ", " << X << ", " << X << ", " << X
+       << ", " << L << ", " << X << ", " << I << ") -> (" << X << ", " << X
+       << ", " << X << ")\n  return %dq, %dk, %dv : " << X << ", " << X << ", "
+       << X << "\n}\n";
   return text.str();
 }
 

@@ -39,7 +39,8 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine() {
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::Triple triple("x86_64-unknown-linux-gnu");
   std::string error;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     llvm::report_fatal_error(llvm::StringRef(error));
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(

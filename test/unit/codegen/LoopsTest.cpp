@@ -20,18 +20,24 @@ using namespace reprise::codegen;
 static std::string expScale(int64_t n) {
   std::string type = "tensor<" + std::to_string(n) + "xf32>";
   return R"(
-func.func private @k(%x: )" + type + R"(, %s: tensor<f32>) -> )" + type + R"( attributes {rt.kernel} {
-  %e = tensor.empty() : )" + type + R"(
+func.func private @k(%x: )" +
+         type + R"(, %s: tensor<f32>) -> )" + type +
+         R"( attributes {rt.kernel} {
+  %e = tensor.empty() : )" +
+         type + R"(
   %y = linalg.generic {
     indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>],
     iterator_types = ["parallel"]
-  } ins(%x, %s : )" + type + R"(, tensor<f32>) outs(%e : )" + type + R"() {
+  } ins(%x, %s : )" +
+         type + R"(, tensor<f32>) outs(%e : )" + type + R"() {
   ^bb0(%a: f32, %b : f32, %out: f32):
     %t = arith.mulf %a, %b : f32
     %u = math.exp %t : f32
     linalg.yield %u : f32
-  } -> )" + type + R"(
-  return %y : )" + type + R"(
+  } -> )" +
+         type + R"(
+  return %y : )" +
+         type + R"(
 })";
 }
 
@@ -364,5 +370,6 @@ func.func private @k(%table: tensor<11x21xf32>, %ids: tensor<2x4xi32>, %position
   runner.run("k", {table.data(), ids.data(), positions.data(), y.data()});
   for (int r = 0; r < 8; ++r)
     for (int c = 0; c < 21; ++c)
-      EXPECT_EQ(y[r * 21 + c], table[ids[r] * 21 + c] + positions[r % 4 * 21 + c]);
+      EXPECT_EQ(y[r * 21 + c],
+                table[ids[r] * 21 + c] + positions[r % 4 * 21 + c]);
 }

@@ -51,8 +51,8 @@ func.func private @k(%a: tensor<200x200xf32>, %b: tensor<3xf32>, %c: tensor<1638
       expected.push_back(laneSum(terms));
     }
   Floats sums(5);
-  runner.run("k", {inputs[0].data(), inputs[1].data(), inputs[2].data(),
-                   sums.data()},
-             {}, 2, true);
+  runner.run(
+      "k", {inputs[0].data(), inputs[1].data(), inputs[2].data(), sums.data()},
+      {}, 2, true);
   EXPECT_EQ(sums, expected);
 }

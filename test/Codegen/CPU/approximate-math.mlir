@@ -1,0 +1,38 @@
+// RUN: reprise-opt %s -pass-pipeline='builtin.module(llvm.func(reprise-approximate-math))' | FileCheck %s
+
+// No transcendental is left to a library, whose result may differ from machine
+// to machine or between a scalar and a vector.
+
+// CHECK-LABEL: llvm.func @transcendentals(
+//   CHECK-NOT:   math.{{exp|log|tanh|erf}}
+//       CHECK:   math.fma {{.*}} : vector<16xf32>
+//   CHECK-NOT:   math.{{exp|log|tanh|erf}}
+//       CHECK:   llvm.return
+llvm.func @transcendentals(%x: vector<16xf32>) -> vector<16xf32> {
+  %0 = math.exp %x : vector<16xf32>
+  %1 = math.log %0 : vector<16xf32>
+  %2 = math.tanh %1 : vector<16xf32>
+  %3 = math.erf %2 : vector<16xf32>
+  llvm.return %3 : vector<16xf32>
+}
+
+// CHECK-LABEL: llvm.func @rsqrt(
+//  CHECK-SAME:   %[[X:.*]]: vector<16xf32>
+//  CHECK-NEXT:   %[[ONE:.*]] = arith.constant dense<1.000000e+00>
+//  CHECK-NEXT:   %[[ROOT:.*]] = math.sqrt %[[X]]
+//  CHECK-NEXT:   %[[R:.*]] = arith.divf %[[ONE]], %[[ROOT]]
+//  CHECK-NEXT:   llvm.return %[[R]]
+llvm.func @rsqrt(%x: vector<16xf32>) -> vector<16xf32> {
+  %r = math.rsqrt %x : vector<16xf32>
+  llvm.return %r : vector<16xf32>
+}
+
+// Without instructions of its own, LLVM would call a library for each lane.
+
+// CHECK-LABEL: llvm.func @round_to_bf16(
+//   CHECK-NOT:   arith.truncf
+//       CHECK:   llvm.return
+llvm.func @round_to_bf16(%x: vector<16xf32>) -> vector<16xbf16> {
+  %r = arith.truncf %x : vector<16xf32> to vector<16xbf16>
+  llvm.return %r : vector<16xbf16>
+}

@@ -1,0 +1,101 @@
+// RUN: reprise-opt %s -reprise-emit-cpu -split-input-file -verify-diagnostics
+
+// Row sums are complete when a row is, column sums when all rows are: there is no
+// one partition into tasks for both.
+
+func.func private @both(%x: tensor<5x40xf32>) -> (tensor<5xf32>, tensor<40xf32>) attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %er = tensor.empty() : tensor<5xf32>
+  %ec = tensor.empty() : tensor<40xf32>
+  %zr = linalg.fill ins(%zero : f32) outs(%er : tensor<5xf32>) -> tensor<5xf32>
+  %zc = linalg.fill ins(%zero : f32) outs(%ec : tensor<40xf32>) -> tensor<40xf32>
+  // expected-note @below {{rows are reduced here}}
+  %r = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
+    ins(%x : tensor<5x40xf32>) outs(%zr : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  // expected-error @below {{reduces columns in a kernel that reduces rows; these need two kernels}}
+  %c = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>], iterator_types = ["reduction", "parallel"]}
+    ins(%x : tensor<5x40xf32>) outs(%zc : tensor<40xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<40xf32>
+  return %r, %c : tensor<5xf32>, tensor<40xf32>
+}
+
+// -----
+
+func.func private @spaces(%x: tensor<5x40xf32>, %z: tensor<4x50xf32>) -> (tensor<5x40xf32>, tensor<4x50xf32>) attributes {rt.kernel} {
+  %ex = tensor.empty() : tensor<5x40xf32>
+  %ez = tensor.empty() : tensor<4x50xf32>
+  // expected-note @below {{which is given here}}
+  %a = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<5x40xf32>) outs(%ex : tensor<5x40xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<5x40xf32>
+  // expected-error @below {{needs the iteration space of its kernel, 5x40, but got 4x50}}
+  %b = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+    ins(%z : tensor<4x50xf32>) outs(%ez : tensor<4x50xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<4x50xf32>
+  return %a, %b : tensor<5x40xf32>, tensor<4x50xf32>
+}
+
+// -----
+
+// 16 lanes would each start from one.
+
+func.func private @start(%x: tensor<5x40xf32>) -> tensor<5xf32> attributes {rt.kernel} {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<5xf32>
+  %ones = linalg.fill ins(%one : f32) outs(%e : tensor<5xf32>) -> tensor<5xf32>
+  // expected-error @below {{needs a row reduction that starts from a linalg.fill with a neutral constant}}
+  %r = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
+    ins(%x : tensor<5x40xf32>) outs(%ones : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  return %r : tensor<5xf32>
+}
+
+// -----
+
+// A load from another row in each lane.
+
+func.func private @gather(%table: tensor<9x40xf32>, %x: tensor<40xi32>) -> tensor<40xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<40xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%x : tensor<40xi32>) outs(%e : tensor<40xf32>) {
+  ^bb0(%id: i32, %o: f32):
+    %row = arith.index_cast %id : i32 to index
+    %c = linalg.index 0 : index
+    // expected-error @below {{needs the column itself as last index and nothing else that varies with the column, but index #0 does}}
+    %t = tensor.extract %table[%row, %c] : tensor<9x40xf32>
+    linalg.yield %t : f32
+  } -> tensor<40xf32>
+  return %y : tensor<40xf32>
+}
+
+// -----
+
+func.func private @foreign(%x: tensor<5x40xf32>) -> tensor<40x5xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<40x5xf32>
+  // expected-error @below {{has no code for the CPU in a kernel of linalg ops}}
+  %y = linalg.transpose ins(%x : tensor<5x40xf32>) outs(%e : tensor<40x5xf32>) permutation = [1, 0]
+  return %y : tensor<40x5xf32>
+}
+
+// -----
+
+func.func private @shared(%q: tensor<2x20x24xf32> {rt.may_alias = 0 : i64}, %rng: tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>) attributes {rt.kernel} {
+  // expected-error @below {{needs buffers of its own, but argument #0 of its kernel shares that of a result}}
+  %o, %l = rt.attention %q, %q, %q, %rng heads 3 scale 3.5355338e-01 rate 0.0 stream 0
+    : (tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>)
+  return %o, %l : tensor<2x20x24xf32>, tensor<2x3x20xf32>
+}

@@ -1,0 +1,138 @@
+// RUN: reprise-opt %s -reprise-emit-cpu -cse | FileCheck %s
+
+// Whole vectors are loaded and stored without masks; the 4 elements that are
+// left, by the last task alone. A scalar is read once.
+
+// CHECK-LABEL: llvm.func @double(
+//  CHECK-SAME:   %[[BUFFERS:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[BEGIN:.*]]: i64, %[[END:.*]]: i64)
+//  CHECK-SAME:   attributes {rt.kernel, rt.tasks = 2 : i64}
+//       CHECK:   scf.for %[[TASK:.*]] = %[[BEGIN]] to %[[END]]
+//       CHECK:     %[[S:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f32
+//       CHECK:     scf.for
+//  CHECK-NEXT:       %[[FROM:.*]] = llvm.getelementptr
+//  CHECK-NEXT:       %[[A:.*]] = llvm.load %[[FROM]] {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+//  CHECK-NEXT:       %[[B:.*]] = vector.broadcast %[[S]]
+//  CHECK-NEXT:       %[[P:.*]] = arith.mulf %[[A]], %[[B]] : vector<16xf32>
+//  CHECK-NEXT:       %[[TO:.*]] = llvm.getelementptr
+//  CHECK-NEXT:       llvm.store %[[P]], %[[TO]]
+//       CHECK:     %[[LAST:.*]] = arith.cmpi eq, %[[TASK]]
+//       CHECK:     scf.if %[[LAST]]
+//       CHECK:       llvm.intr.masked.load
+//       CHECK:       llvm.intr.masked.store
+//   CHECK-NOT:       llvm.store
+//       CHECK:   llvm.return
+func.func private @double(%x: tensor<4100xf32>, %s: tensor<f32>) -> tensor<4100xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4100xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x, %s : tensor<4100xf32>, tensor<f32>) outs(%e : tensor<4100xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.mulf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4100xf32>
+  return %y : tensor<4100xf32>
+}
+
+// The sum of a row is known after a pass over it; then comes the pass that needs
+// it. What lies between two ops and is no result is not stored: one store each.
+
+#rc = affine_map<(r, c) -> (r, c)>
+#r = affine_map<(r, c) -> (r)>
+
+// CHECK-LABEL: llvm.func @share(
+//       CHECK:   scf.for
+//       CHECK:     scf.for
+//       CHECK:       %[[ZEROS:.*]] = vector.broadcast %{{.*}} : f32 to vector<16xf32>
+//       CHECK:       %[[SUMS:.*]] = scf.for {{.*}} iter_args(%[[SUM:.*]] = %[[ZEROS]])
+//       CHECK:         %[[X:.*]] = llvm.load
+//  CHECK-NEXT:         %[[D:.*]] = arith.addf %[[X]], %[[X]] : vector<16xf32>
+//  CHECK-NEXT:         %[[NEXT:.*]] = arith.addf %[[SUM]], %[[D]]
+//  CHECK-NEXT:         scf.yield %[[NEXT]]
+// The 8 columns that are left: the other lanes keep their sum.
+//       CHECK:       %[[REST:.*]] = arith.addf %[[SUMS]], %{{.*}} : vector<16xf32>
+//       CHECK:       %[[ALL:.*]] = arith.select %{{.*}}, %[[REST]], %[[SUMS]]
+// The tree: lane l with l + 8, then 4, 2, 1.
+//       CHECK:       %[[LOW:.*]] = vector.shuffle %[[ALL]], %[[ALL]] [0, 1, 2, 3, 4, 5, 6, 7]
+//       CHECK:       %[[HIGH:.*]] = vector.shuffle %[[ALL]], %[[ALL]] [8, 9, 10, 11, 12, 13, 14, 15]
+//       CHECK:       arith.addf %[[LOW]], %[[HIGH]] : vector<8xf32>
+//       CHECK:       arith.addf %{{.*}} : vector<4xf32>
+//       CHECK:       arith.addf %{{.*}} : vector<2xf32>
+//       CHECK:       %[[ONE:.*]] = arith.addf %{{.*}} : vector<1xf32>
+//       CHECK:       %[[TOTAL:.*]] = vector.extract %[[ONE]][0]
+//       CHECK:       scf.for
+//       CHECK:         arith.addf
+//       CHECK:         %[[T:.*]] = vector.broadcast %[[TOTAL]]
+//       CHECK:         arith.divf %{{.*}}, %[[T]]
+//       CHECK:         llvm.store
+//   CHECK-NOT:         llvm.store
+//       CHECK:       llvm.intr.masked.store
+//   CHECK-NOT:       llvm.intr.masked.store
+//       CHECK:   llvm.return
+func.func private @share(%x: tensor<5x40xf32>) -> tensor<5x40xf32> attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x40xf32>
+  %er = tensor.empty() : tensor<5xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%er : tensor<5xf32>) -> tensor<5xf32>
+  %d = linalg.generic {indexing_maps = [#rc, #rc], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<5x40xf32>) outs(%e : tensor<5x40xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5x40xf32>
+  %sum = linalg.generic {indexing_maps = [#rc, #r], iterator_types = ["parallel", "reduction"]}
+    ins(%d : tensor<5x40xf32>) outs(%zeros : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  %y = linalg.generic {indexing_maps = [#rc, #r, #rc], iterator_types = ["parallel", "parallel"]}
+    ins(%d, %sum : tensor<5x40xf32>, tensor<5xf32>) outs(%e : tensor<5x40xf32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %t = arith.divf %a, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<5x40xf32>
+  return %y : tensor<5x40xf32>
+}
+
+// A strip of 64 columns is four vectors that walk down the rows side by side; the
+// last task has 6 columns in one.
+
+// CHECK-LABEL: llvm.func @columns(
+//  CHECK-SAME:   rt.tasks = 2 : i64
+//       CHECK:   scf.if
+//       CHECK:     %{{.*}}:4 = scf.for
+// CHECK-COUNT-4:     llvm.store
+//       CHECK:   } else {
+//       CHECK:     %{{.*}} = scf.for {{.*}} -> (vector<16xf32>)
+//       CHECK:       llvm.intr.masked.load
+//       CHECK:     llvm.intr.masked.store
+//       CHECK:   llvm.return
+func.func private @columns(%sum: tensor<70xf32> {rt.in_place = 0 : i64}, %x: tensor<9x70xf32>) -> tensor<70xf32> attributes {rt.kernel} {
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>],
+    iterator_types = ["reduction", "parallel"]
+  } ins(%x : tensor<9x70xf32>) outs(%sum : tensor<70xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<70xf32>
+  return %y : tensor<70xf32>
+}
+
+// 20 queries of each of 2 x 3 heads are two tasks each.
+
+// CHECK-LABEL: llvm.func @attention(
+//  CHECK-SAME:   rt.tasks = 12 : i64
+func.func private @attention(%q: tensor<2x20x24xf32>, %k: tensor<2x20x24xf32>, %v: tensor<2x20x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>) attributes {rt.kernel} {
+  %o, %l = rt.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 0.0 stream 0
+    : (tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>)
+  return %o, %l : tensor<2x20x24xf32>, tensor<2x3x20xf32>
+}
+
+// What is no kernel stays.
+
+// CHECK-LABEL: func.func @main()
+func.func @main() {
+  return
+}

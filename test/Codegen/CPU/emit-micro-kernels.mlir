@@ -1,0 +1,29 @@
+// RUN: reprise-opt %s -reprise-emit-micro-kernels | FileCheck %s
+// RUN: reprise-opt %s -reprise-lower-cpu | FileCheck %s --check-prefix=LLVM
+
+// Each for its own processor, four steps at a time and the rest one by one: a
+// row of A is broadcast, 6 x 16 is 6 vectors and 12 x 32 is 24.
+
+// CHECK-LABEL: llvm.func @reprise_micro_6x16_v3(
+//  CHECK-SAME:   target_cpu = "x86-64-v3"
+//       CHECK:   %{{.*}}:6 = scf.for
+// CHECK-COUNT-24:     math.fma {{.*}} : vector<16xf32>
+//   CHECK-NOT:     math.fma
+//       CHECK:   %{{.*}}:6 = scf.for
+// CHECK-COUNT-6:     math.fma
+//   CHECK-NOT:     math.fma
+// CHECK-COUNT-6:   llvm.store
+
+// CHECK-LABEL: llvm.func @reprise_micro_12x32_v4(
+//  CHECK-SAME:   passthrough = {{\[\[}}"min-legal-vector-width", "512"]]
+//  CHECK-SAME:   prefer_vector_width = "512"
+//  CHECK-SAME:   target_cpu = "x86-64-v4"
+//       CHECK:   %{{.*}}:24 = scf.for
+// CHECK-COUNT-96:     math.fma
+//   CHECK-NOT:     math.fma
+//       CHECK:   %{{.*}}:24 = scf.for
+
+// LLVM-LABEL: llvm.func @reprise_micro_6x16_v3(
+//       LLVM:   llvm.intr.fma
+//   LLVM-NOT:   {{math|scf|arith|vector}}.
+module {}
