@@ -125,11 +125,20 @@ static LogicalResult emitLoops(Code &code, Kernel &kernel) {
 static LogicalResult emitKernel(func::FuncOp source) {
   if (source.isExternal() || !source.getBody().hasOneBlock())
     return source.emitOpError("needs a body of one block to be a kernel");
-  for (TypeRange types : {source.getArgumentTypes(), source.getResultTypes()})
+  auto hasBuffer = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() || tensor.getNumElements() == 0)
+      return false;
+    Type element = tensor.getElementType();
+    return element.isF32() || element.isBF16() || element.isInteger(32) ||
+           element.isInteger(64);
+  };
+  for (TypeRange types : {TypeRange(source.getArgumentTypes()),
+                          TypeRange(source.getResultTypes())})
     for (Type type : types)
-      if (auto tensor = dyn_cast<RankedTensorType>(type);
-          !tensor || !tensor.hasStaticShape())
-        return source.emitOpError("needs tensors of static shape, but got ")
+      if (!hasBuffer(type))
+        return source.emitOpError("needs tensors of static shape that have "
+                                  "elements of f32, bf16, i32 or i64, but got ")
                << type;
   FailureOr<Operation *> op = findKernelOp(source);
   if (failed(op))

@@ -43,6 +43,28 @@ static bool isRank1Reduction(linalg::GenericOp op) {
   return op.getNumLoops() == 1 && op.getNumReductionLoops() == 1;
 }
 
+/// Whether `op` computes with numbers, and needs no library for it.
+static bool isScalarOp(Operation *op) {
+  if (op->getNumRegions() != 0 ||
+      llvm::any_of(op->getResultTypes(),
+                   [](Type t) { return !t.isIntOrIndexOrFloat(); }))
+    return false;
+  return isa<arith::ArithDialect>(op->getDialect()) ||
+         isa<math::AbsFOp, math::CeilOp, math::CosOp, math::ErfOp, math::ExpOp,
+             math::ExpM1Op, math::FloorOp, math::FmaOp, math::LogOp,
+             math::Log1pOp, math::Log2Op, math::RsqrtOp, math::SinOp,
+             math::SqrtOp, math::TanhOp>(op);
+}
+
+/// Whether emission knows the elements of `root`.
+static bool isKnown(Value root) {
+  if (isa<BlockArgument>(root) || root.getDefiningOp<linalg::GenericOp>())
+    return true;
+  auto fill = root.getDefiningOp<linalg::FillOp>();
+  return fill && fill.getInputs()[0].getType() ==
+                     cast<ShapedType>(root.getType()).getElementType();
+}
+
 bool LoopNest::isReduction(Operation *op) const {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   return generic && generic.getNumReductionLoops() > 0;
@@ -59,11 +81,12 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
       generics.push_back(generic);
       continue;
     }
-    auto *dialect = op.getDialect();
     if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::EmptyOp,
-            tensor::ExtractOp, linalg::FillOp, func::ReturnOp, rt::StreamOp>(
-            op) ||
-        isa<arith::ArithDialect, math::MathDialect>(dialect))
+            linalg::FillOp, func::ReturnOp, rt::StreamOp>(op) ||
+        isScalarOp(&op))
+      continue;
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op);
+        extract && isa<BlockArgument>(getRoot(extract.getTensor())))
       continue;
     return op.emitOpError("has no code for the CPU in a kernel of linalg ops");
   }
@@ -80,6 +103,8 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
            ? columnReduction
            : rowReduction) = op;
     SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+    if (llvm::any_of(ranges, ShapedType::isDynamic))
+      return op.emitOpError("needs loops of a length known here");
     if (loops == 2 || isRank1Reduction(op)) {
       int64_t r = loops == 2 ? ranges[0] : 1, c = ranges.back();
       if (first && (r != rows || c != cols)) {
@@ -267,12 +292,13 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
                  "needs operands indexed by the row, the column, both "
                  "or neither, but #")
              << index << " has " << AffineMapAttr::get(map);
-    Type element = getElementTypeOrSelf(operand.getType());
-    if (!element.isF32() && !element.isBF16() && !element.isInteger(32) &&
-        !element.isInteger(64))
-      return op.emitOpError("needs elements of f32, bf16, i32 or i64, but #")
-             << index << " is " << operand.getType();
     Value root = getRoot(operand);
+    if (!op.getBody()->getArgument(index).use_empty() && !isKnown(root))
+      return op.emitOpError(
+                 "needs operands that are inputs of the kernel, filled "
+                 "with a scalar of their type, or results of "
+                 "linalg.generic, but #")
+             << index << " is none";
     auto from = dyn_cast_or_null<linalg::GenericOp>(root.getDefiningOp());
     if (!from)
       continue;
@@ -291,8 +317,7 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
     if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
       return checkExtract(*this, op, extract);
     if (isa<linalg::IndexOp, linalg::YieldOp, rt::StreamOp>(inner) ||
-        (isa<arith::ArithDialect, math::MathDialect>(inner->getDialect()) &&
-         inner->getNumRegions() == 0))
+        isScalarOp(inner))
       return WalkResult::advance();
     return inner->emitOpError("has no code for the CPU inside linalg.generic");
   });
@@ -388,6 +413,10 @@ LogicalResult LoopNest::findOutputs(func::FuncOp kernel) {
   for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
     Value root = getRoot(value);
     int64_t count = cast<ShapedType>(value.getType()).getNumElements();
+    if (!isKnown(root))
+      return ret->emitOpError("needs to return inputs of the kernel, filled "
+                              "tensors or results of linalg.generic, but #")
+             << index << " is none";
     Role role = Role::Uniform;
     int64_t phase = 0;
     if (isa_and_nonnull<linalg::GenericOp>(root.getDefiningOp())) {

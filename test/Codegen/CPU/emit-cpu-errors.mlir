@@ -99,3 +99,59 @@ func.func private @shared(%q: tensor<2x20x24xf32> {rt.may_alias = 0 : i64}, %rng
     : (tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>)
   return %o, %l : tensor<2x20x24xf32>, tensor<2x3x20xf32>
 }
+
+// -----
+
+// Powers would be left to a library.
+
+func.func private @power(%x: tensor<40xf32>) -> tensor<40xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<40xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%x : tensor<40xf32>) outs(%e : tensor<40xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    // expected-error @below {{has no code for the CPU inside linalg.generic}}
+    %t = math.powf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<40xf32>
+  return %y : tensor<40xf32>
+}
+
+// -----
+
+func.func private @nothing(%x: tensor<40xf32>) -> tensor<40xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<40xf32>
+  // expected-error @below {{needs operands that are inputs of the kernel, filled with a scalar of their type, or results of linalg.generic, but #0 is none}}
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%e : tensor<40xf32>) outs(%e : tensor<40xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<40xf32>
+  return %y : tensor<40xf32>
+}
+
+// -----
+
+func.func private @returns(%x: tensor<40xf32>) -> (tensor<40xf32>, tensor<3xf32>) attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<3xf32>
+  // expected-error @below {{needs to return inputs of the kernel, filled tensors or results of linalg.generic, but #1 is none}}
+  return %x, %e : tensor<40xf32>, tensor<3xf32>
+}
+
+// -----
+
+// expected-error @below {{needs tensors of static shape that have elements of f32, bf16, i32 or i64, but got 'tensor<5xf64>'}}
+func.func private @types(%x: tensor<5xf64>) -> tensor<5xf64> attributes {rt.kernel} {
+  return %x : tensor<5xf64>
+}
+
+// -----
+
+// expected-error @below {{but got 'tensor<0xf32>'}}
+func.func private @none(%x: tensor<0xf32>) -> tensor<0xf32> attributes {rt.kernel} {
+  return %x : tensor<0xf32>
+}
+
+// -----
+
+// expected-error @below {{needs a body of one block to be a kernel}}
+func.func private @declared(%x: tensor<5xf32>) -> tensor<5xf32> attributes {rt.kernel}
