@@ -34,19 +34,36 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
       getOperation().emitError("needs a function @step to optimize");
       return signalPassFailure();
     }
-    if (failed(append(step)))
+    if (failed(check(step)) || failed(append(step)))
       return signalPassFailure();
   }
 
+  LogicalResult check(func::FuncOp step);
   LogicalResult append(func::FuncOp step);
   FailureOr<float> getNumber(StringRef key);
   FailureOr<SmallVector<Trained>> findTrained(func::FuncOp step);
 };
 } // namespace
 
+LogicalResult AddOptimizer::check(func::FuncOp step) {
+  if (!step.getBody().hasOneBlock())
+    return step.emitError("needs one block to append to, but got ")
+           << step.getBody().getBlocks().size();
+  Block &block = step.getBody().front();
+  if (!isa<func::ReturnOp>(block.getTerminator()))
+    return block.getTerminator()->emitOpError(
+        "needs to be the return of the gradients");
+  for (auto update : block.getOps<UpdateOp>())
+    return update.emitOpError("needs to be appended once, but is there before");
+  if (!getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr))
+    return getOperation().emitError(
+        "needs the hyper-parameters, 'nn.train', on the module");
+  return success();
+}
+
 FailureOr<float> AddOptimizer::getNumber(StringRef key) {
   auto train = getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr);
-  auto number = train ? train.getAs<FloatAttr>(key) : FloatAttr();
+  auto number = train.getAs<FloatAttr>(key);
   if (!number)
     return getOperation().emitError("needs a number '")
            << key << "' in the module's 'nn.train'";
@@ -86,6 +103,8 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   if (failed(trained) || failed(beta1) || failed(beta2) || failed(eps) ||
       failed(weightDecay) || failed(clip))
     return failure();
+  if (!(*clip >= 0))
+    return step.emitError("needs 'clip_grad' of at least 0, but got ") << *clip;
 
   OpBuilder builder(step.getContext());
   Location loc = step.getLoc();
@@ -125,14 +144,14 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   SmallVector<Value> gradients;
   for (Trained &one : *trained)
     gradients.push_back(one.gradient);
-  Value norm = setScope(
-      GlobalNormOp::create(builder, loc, scalar, gradients), "grad_norm");
+  Value norm = setScope(GlobalNormOp::create(builder, loc, scalar, gradients),
+                        "grad_norm");
   addResult(norm, kOutputAttr, "grad_norm");
-  Value scale =
-      *clip > 0 ? Value(ClipScaleOp::create(builder, loc, norm,
-                                            builder.getF32FloatAttr(*clip)))
-                : Value(ConstantOp::create(builder, loc, scalar,
-                                           builder.getF32FloatAttr(1.0f)));
+  Value scale = *clip > 0
+                    ? Value(ClipScaleOp::create(builder, loc, norm,
+                                                builder.getF32FloatAttr(*clip)))
+                    : Value(ConstantOp::create(builder, loc, scalar,
+                                               builder.getF32FloatAttr(1.0f)));
   setScope(scale, "clip_scale");
   for (Trained &one : *trained) {
     StringRef name = one.parameter.getName();
@@ -142,7 +161,8 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
         builder, loc, one.value, one.gradient, moment1, moment2, scale, lr,
         correction1, correction2, builder.getF32FloatAttr(*beta1),
         builder.getF32FloatAttr(*beta2), builder.getF32FloatAttr(*eps),
-        builder.getF32FloatAttr(one.parameter.getDecay() ? *weightDecay : 0.0f));
+        builder.getF32FloatAttr(one.parameter.getDecay() ? *weightDecay
+                                                         : 0.0f));
     setScope(adamw.getNewParameter(), name);
     addResult(adamw.getNewParameter(), kParameterAttr, name);
     addResult(adamw.getNewMoment1(), kMoment1Attr, name);

@@ -24,13 +24,15 @@ namespace {
 /// The backward pass of one function of one block.
 class Differentiator {
 public:
-  Differentiator(func::FuncOp function)
-      : function(function), block(function.getBody().front()),
-        builder(function.getContext()) {}
+  Differentiator(func::FuncOp function, func::ReturnOp exit)
+      : function(function), exit(exit), block(*exit->getBlock()),
+        builder(exit) {}
 
   LogicalResult run();
 
 private:
+  /// Refuses what is no forward pass.
+  LogicalResult check();
   /// Marks what depends on a trainable parameter: these values get cotangents.
   void findActive();
   LogicalResult differentiate(Operation *op);
@@ -40,6 +42,7 @@ private:
   Value addArgument(Type type, StringRef role, StringRef name);
 
   func::FuncOp function;
+  func::ReturnOp exit;
   Block &block;
   OpBuilder builder;
   DenseSet<Value> active;
@@ -47,20 +50,37 @@ private:
   SmallVector<DictionaryAttr> argumentAttributes;
 };
 
-struct Differentiate
-    : public autodiff::impl::DifferentiateBase<Differentiate> {
+struct Differentiate : public autodiff::impl::DifferentiateBase<Differentiate> {
   void runOnOperation() override {
-    auto function =
-        getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    auto function = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
     if (!function) {
       getOperation().emitError("needs a function @forward to differentiate");
       return signalPassFailure();
     }
-    if (failed(Differentiator(function).run()))
+    if (failed(differentiate(function)))
       return signalPassFailure();
   }
+
+  LogicalResult differentiate(func::FuncOp function);
 };
 } // namespace
+
+LogicalResult Differentiate::differentiate(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("needs one block to differentiate, but got ")
+           << function.getBody().getBlocks().size();
+  if (Operation *step = getOperation().lookupSymbol(kStepFunction)) {
+    InFlightDiagnostic error =
+        function.emitError("needs the name @step to be free for its result");
+    error.attachNote(step->getLoc()) << "this has it";
+    return error;
+  }
+  Operation *last = function.getBody().front().getTerminator();
+  auto exit = dyn_cast<func::ReturnOp>(last);
+  if (!exit)
+    return last->emitOpError("needs to be the return of the loss");
+  return Differentiator(function, exit).run();
+}
 
 static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
   return function.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
@@ -114,13 +134,13 @@ LogicalResult Differentiator::differentiate(Operation *op) {
     return op->emitOpError("needs a derivative, since the loss depends through "
                            "it on a trainable parameter, but has none");
 
-  Operation *last = &block.back();
+  Operation *last = exit->getPrevNode();
   SmallVector<Value> gradients(op->getNumOperands());
   if (failed(differentiable.buildVjp(builder, resultCotangents, needed,
                                      gradients)))
     return failure();
   if (ScopeAttr scope = getScope(op))
-    for (Operation *built = last->getNextNode(); built;
+    for (Operation *built = last->getNextNode(); built != exit;
          built = built->getNextNode())
       built->setAttr(kScopeAttr, scope);
   for (auto [operand, gradient] : llvm::zip(op->getOperands(), gradients))
@@ -129,14 +149,34 @@ LogicalResult Differentiator::differentiate(Operation *op) {
   return success();
 }
 
-LogicalResult Differentiator::run() {
-  if (!function.getBody().hasOneBlock())
-    return function.emitError("needs one block to differentiate, but got ")
-           << function.getBody().getBlocks().size();
-  auto exit = cast<func::ReturnOp>(block.getTerminator());
+LogicalResult Differentiator::check() {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   if (exit.getNumOperands() != 1 || exit.getOperand(0).getType() != scalar)
     return exit.emitOpError("needs to return the loss alone, a tensor<f32>");
+  llvm::StringMap<unsigned> names;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (ParameterAttr parameter = getParameter(function, index)) {
+      auto [other, isNew] = names.try_emplace(parameter.getName(), index);
+      if (!isNew)
+        return function.emitError("needs a name of its own for each parameter, "
+                                  "but arguments #")
+               << other->second << " and #" << index << " are both '"
+               << parameter.getName() << "'";
+    }
+  for (Operation &op : block) {
+    if (op.getNumRegions() != 0)
+      return op.emitOpError("needs to be written out without regions, where "
+                            "uses of parameters would go unseen");
+    if (isa<BackwardOp, UpdateOp>(op))
+      return op.emitOpError("needs to be in @step, but is in @forward");
+  }
+  return success();
+}
+
+LogicalResult Differentiator::run() {
+  if (failed(check()))
+    return failure();
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
   Value loss = exit.getOperand(0);
   int64_t microBatches = 1;
   if (auto attr = function->getAttrOfType<IntegerAttr>(kMicroBatchesAttr))
@@ -148,9 +188,6 @@ LogicalResult Differentiator::run() {
   for (Operation &op : block.without_terminator())
     forward.push_back(&op);
   Location loc = exit.getLoc();
-  exit->erase();
-  builder.setInsertionPointToEnd(&block);
-
   function.getAllArgAttrs(argumentAttributes);
 
   // Each micro-batch counts alike in the step's loss.
@@ -186,22 +223,21 @@ LogicalResult Differentiator::run() {
              << parameter.getName() << "', but it does not; freeze it";
     // Right behind the last contribution, so that no gradient outlives it.
     OpBuilder::InsertionGuard guard(builder);
-    if (Operation *last = cotangent.getDefiningOp())
-      builder.setInsertionPointAfter(last);
+    Operation *last = cotangent.getDefiningOp();
+    builder.setInsertionPointAfter(last);
     Value sum =
         addArgument(argument.getType(), kGradientAttr, parameter.getName());
     auto accumulate =
         AccumulateOp::create(builder, cotangent.getLoc(), sum, cotangent);
-    if (Operation *last = cotangent.getDefiningOp())
-      if (ScopeAttr scope = getScope(last))
-        accumulate->setAttr(kScopeAttr, scope);
+    if (ScopeAttr scope = getScope(last))
+      accumulate->setAttr(kScopeAttr, scope);
     results.push_back(accumulate);
     resultAttributes.push_back(DictionaryAttr::get(
         builder.getContext(),
         builder.getNamedAttr(kGradientAttr,
                              builder.getStringAttr(parameter.getName()))));
   }
-  func::ReturnOp::create(builder, loc, results);
+  exit->setOperands(results);
   function.setName(kStepFunction);
   function.setType(builder.getFunctionType(block.getArgumentTypes(),
                                            ValueRange(results).getTypes()));

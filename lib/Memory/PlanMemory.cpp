@@ -47,6 +47,8 @@ struct Buffer {
   /// What the buffer is outside the step, if it is that.
   rt::StateAttr state;
   StringAttr role;
+  /// The value that puts out what `role` says, if it is made within the step.
+  Value output;
 };
 
 /// One run of the pass over one step.
@@ -60,6 +62,8 @@ struct Planner {
   LogicalResult assignArguments();
   LogicalResult assignResults(Operation *op, int64_t position);
   LogicalResult assignLaunch(rt::LaunchOp launch, int64_t position);
+  FailureOr<Value> getShared(rt::LaunchOp launch, func::FuncOp kernel,
+                             unsigned input, StringRef attribute);
   LogicalResult checkReturn();
   LogicalResult pack();
   void rewrite();
@@ -77,6 +81,8 @@ struct Planner {
   DenseMap<Value, int64_t> bufferOf;
   DenseMap<Operation *, int64_t> workspaceOf;
   DenseMap<Value, int64_t> lastUse;
+  /// The position of the return, whose values nothing may share bytes with.
+  int64_t end = 0;
   int64_t arena = 0, peak = 0, bound = 0;
   int64_t categoryBytes[5] = {};
 };
@@ -85,7 +91,8 @@ struct PlanMemory : public memory::impl::PlanMemoryBase<PlanMemory> {
   using Base::Base;
   void runOnOperation() override {
     auto step = getOperation().lookupSymbol<func::FuncOp>(nn::kStepFunction);
-    if (!step || !step.getBody().hasOneBlock()) {
+    if (!step || !step.getBody().hasOneBlock() ||
+        !isa<func::ReturnOp>(step.getBody().front().getTerminator())) {
       getOperation().emitError("needs a function @step of one block to plan");
       return signalPassFailure();
     }
@@ -123,10 +130,9 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index) {
   MLIRContext *context = step.getContext();
   if (auto parameter =
           step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
-    return rt::StateAttr::get(context, rt::StateKind::Parameter,
-                              parameter.getName(),
-                              rt::StateInit(int(parameter.getInit())),
-                              parameter.getStd());
+    return rt::StateAttr::get(
+        context, rt::StateKind::Parameter, parameter.getName(),
+        rt::StateInit(int(parameter.getInit())), parameter.getStd());
   std::pair<StringRef, rt::StateKind> kinds[] = {
       {nn::kGradientAttr, rt::StateKind::Gradient},
       {nn::kMoment1Attr, rt::StateKind::Moment1},
@@ -154,6 +160,10 @@ static Category getCategory(rt::StateAttr state) {
 LogicalResult Planner::assignArguments() {
   for (BlockArgument argument : block.getArguments()) {
     unsigned index = argument.getArgNumber();
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || !type.hasStaticShape())
+      return step.emitError("needs tensors of static shapes, but argument #")
+             << index << " is " << argument.getType();
     rt::StateAttr state = getState(step, index);
     auto input = step.getArgAttrOfType<StringAttr>(index, nn::kInputAttr);
     if (!state && !input)
@@ -172,29 +182,54 @@ LogicalResult Planner::assignArguments() {
   return success();
 }
 
+/// The result whose buffer `attribute` gives to an input of `launch`, or null.
+FailureOr<Value> Planner::getShared(rt::LaunchOp launch, func::FuncOp kernel,
+                                    unsigned input, StringRef attribute) {
+  auto number = kernel.getArgAttrOfType<IntegerAttr>(input, attribute);
+  if (!number)
+    return Value();
+  int64_t result = number.getInt(), count = launch.getNumResults();
+  Type type = launch.getInputs()[input].getType();
+  if (result < 0 || result >= count ||
+      launch.getResult(result).getType() != type)
+    return launch.emitOpError("needs '")
+           << attribute << "' of operand #" << input
+           << " to be a result of type " << type << ", but got " << result;
+  return launch.getResult(result);
+}
+
 LogicalResult Planner::assignLaunch(rt::LaunchOp launch, int64_t position) {
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+  if (!kernel || !launch.getOutputs().empty())
+    return launch.emitOpError("needs to be on tensors, of a func.func, to be "
+                              "planned");
   OperandRange inputs = launch.getInputs();
-  auto isRead = [&](Value value) { return llvm::count(inputs, value); };
+  auto diesHere = [&](Value input) {
+    return lastUse.lookup(input) == position && llvm::count(inputs, input) == 1;
+  };
   for (auto [index, input] : llvm::enumerate(inputs)) {
-    if (auto inPlace =
-            kernel.getArgAttrOfType<IntegerAttr>(index, rt::kInPlaceAttr)) {
-      Value result = launch.getResult(inPlace.getInt());
-      if (lastUse.lookup(input) > position || isRead(input) > 1)
-        return launch.emitOpError("needs to be the last to read operand #")
-               << index << ", which it overwrites with result #"
-               << inPlace.getInt() << ", but it is read again";
-      bufferOf[result] = bufferOf.lookup(input);
-    }
+    FailureOr<Value> result =
+        getShared(launch, kernel, index, rt::kInPlaceAttr);
+    if (failed(result))
+      return failure();
+    if (!*result)
+      continue;
+    if (!diesHere(input))
+      return launch.emitOpError("needs to be the last to read operand #")
+             << index << ", which it overwrites, but it is read again";
+    if (!bufferOf.try_emplace(*result, bufferOf.lookup(input)).second)
+      return launch.emitOpError("needs one operand to be overwritten by each "
+                                "result, but operand #")
+             << index << " is another one";
   }
   for (auto [index, input] : llvm::enumerate(inputs)) {
-    auto may = kernel.getArgAttrOfType<IntegerAttr>(index, rt::kMayAliasAttr);
-    if (!may)
-      continue;
-    Value result = launch.getResult(may.getInt());
+    FailureOr<Value> result =
+        getShared(launch, kernel, index, rt::kMayAliasAttr);
+    if (failed(result))
+      return failure();
     int64_t buffer = bufferOf.lookup(input);
-    if (bufferOf.count(result) || lastUse.lookup(input) > position ||
-        isRead(input) > 1 ||
+    if (!*result || bufferOf.count(*result) || !diesHere(input) ||
+        lastUse.lookup(*result) == end ||
         buffers[buffer].category != Category::Activations)
       continue;
     // Another result may have taken the buffer already.
@@ -203,7 +238,7 @@ LogicalResult Planner::assignLaunch(rt::LaunchOp launch, int64_t position) {
           return it != bufferOf.end() && it->second == buffer;
         }))
       continue;
-    bufferOf[result] = buffer;
+    bufferOf[*result] = buffer;
   }
   return success();
 }
@@ -213,15 +248,18 @@ LogicalResult Planner::assignResults(Operation *op, int64_t position) {
     if (failed(assignLaunch(launch, position)))
       return failure();
   } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+    if (!gemm.getResult())
+      return gemm.emitOpError("needs to be on tensors to be planned");
     if (Value addend = gemm.getAddend()) {
-      if (lastUse.lookup(addend) > position)
-        return gemm.emitOpError("needs to be the last to read its addend, which "
-                                "it adds to, but it is read again");
+      if (lastUse.lookup(addend) != position ||
+          llvm::count(gemm->getOperands(), addend) != 1)
+        return gemm.emitOpError(
+            "needs to be the last to read its addend, which "
+            "it adds to, but it is read again");
       bufferOf[gemm.getResult()] = bufferOf.lookup(addend);
     }
-    auto workspace =
-        MemRefType::get({gemm.getWorkspaceBytes() / 4},
-                        Float32Type::get(op->getContext()));
+    auto workspace = MemRefType::get({gemm.getWorkspaceBytes() / 4},
+                                     Float32Type::get(op->getContext()));
     workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
   } else if (!isa<rt::UpdateOp, func::ReturnOp>(op)) {
     return op->emitOpError("needs to be a launch or a product by now");
@@ -261,8 +299,8 @@ LogicalResult Planner::checkReturn() {
       auto it = states.find({int(kind), name.getValue()});
       if (it == states.end())
         return step.emitError("needs an argument with ")
-               << attribute << " of '" << name.getValue()
-               << "', which result #" << index << " is to replace";
+               << attribute << " of '" << name.getValue() << "', which result #"
+               << index << " is to replace";
       if (it->second != bufferOf.lookup(value))
         return step.emitError("needs result #")
                << index << " to be made in place of the " << attribute
@@ -274,6 +312,7 @@ LogicalResult Planner::checkReturn() {
     if (buffer.category == Category::Activations) {
       buffer.category = Category::Inputs;
       buffer.role = output;
+      buffer.output = value;
     } else if (buffer.role != output) {
       return step.emitError("needs result #")
              << index << " with 'nn.output' " << output
@@ -288,9 +327,8 @@ LogicalResult Planner::checkReturn() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Planner::pack() {
-  for (Category category :
-       {Category::Parameters, Category::Gradients, Category::Optimizer,
-        Category::Inputs}) {
+  for (Category category : {Category::Parameters, Category::Gradients,
+                            Category::Optimizer, Category::Inputs}) {
     int64_t start = arena;
     // Both moments are arrays of their own, as the optimizer walks them.
     auto place = [&](auto &&matches) {
@@ -356,12 +394,6 @@ void Planner::rewrite() {
       value.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
     view[argument] = value;
   }
-  auto exit = cast<func::ReturnOp>(block.getTerminator());
-  DenseMap<Value, StringAttr> outputs;
-  for (auto [index, value] : llvm::enumerate(exit.getOperands()))
-    if (auto role = step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr))
-      outputs[value] = role;
-
   SmallVector<Operation *> schedule;
   for (Operation &op : block)
     if (isa<rt::LaunchOp, rt::GemmOp>(op))
@@ -369,24 +401,25 @@ void Planner::rewrite() {
   for (Operation *op : schedule) {
     builder.setInsertionPoint(op);
     for (Value result : op->getResults()) {
-      view[result] = createBuffer(builder, op->getLoc(), result.getType(),
-                                  buffers[bufferOf.lookup(result)]);
-      if (buffers[bufferOf.lookup(result)].category == Category::Inputs)
-        if (StringAttr role = outputs.lookup(result))
-          if (role == "grad_norm")
-            view[result].getDefiningOp()->setAttr(rt::kRoleAttr, role);
+      const Buffer &buffer = buffers[bufferOf.lookup(result)];
+      view[result] =
+          createBuffer(builder, op->getLoc(), result.getType(), buffer);
+      if (buffer.output == result)
+        view[result].getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
     }
     Operation *planned = nullptr;
-    auto get = [&](Value value) { return value ? view.lookup(value) : Value(); };
+    auto get = [&](Value value) {
+      return value ? view.lookup(value) : Value();
+    };
     if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
       SmallVector<Value> inputs, written;
       for (Value input : launch.getInputs())
         inputs.push_back(get(input));
       for (Value result : launch.getResults())
         written.push_back(get(result));
-      planned = rt::LaunchOp::create(builder, op->getLoc(), TypeRange(),
-                                     launch.getKernelAttr(), inputs, written,
-                                     launch.getIdsAttr(), launch.getFlopsAttr());
+      planned = rt::LaunchOp::create(
+          builder, op->getLoc(), TypeRange(), launch.getKernelAttr(), inputs,
+          written, launch.getIdsAttr(), launch.getFlopsAttr());
     } else {
       auto gemm = cast<rt::GemmOp>(op);
       const Buffer &scratch = buffers[workspaceOf.lookup(op)];
@@ -394,17 +427,18 @@ void Planner::rewrite() {
           builder, op->getLoc(),
           MemRefType::get({scratch.bytes / 4}, builder.getF32Type()), scratch);
       planned = rt::GemmOp::create(
-          builder, op->getLoc(), TypeRange(), get(gemm.getA()), get(gemm.getB()),
-          get(gemm.getBias()), /*addend=*/Value(), get(gemm.getResult()),
-          workspace, gemm.getMAttr(), gemm.getNAttr(), gemm.getKAttr(),
-          gemm.getLdaAttr(), gemm.getLdbAttr(), gemm.getLdcAttr(),
-          gemm.getBatchAttr(), gemm.getStrideAAttr(), gemm.getStrideBAttr(),
-          gemm.getStrideCAttr(), gemm.getAlphaAttr(), gemm.getTransposeAAttr(),
-          gemm.getTransposeBAttr(),
+          builder, op->getLoc(), TypeRange(), get(gemm.getA()),
+          get(gemm.getB()), get(gemm.getBias()), /*addend=*/Value(),
+          get(gemm.getResult()), workspace, gemm.getMAttr(), gemm.getNAttr(),
+          gemm.getKAttr(), gemm.getLdaAttr(), gemm.getLdbAttr(),
+          gemm.getLdcAttr(), gemm.getBatchAttr(), gemm.getStrideAAttr(),
+          gemm.getStrideBAttr(), gemm.getStrideCAttr(), gemm.getAlphaAttr(),
+          gemm.getTransposeAAttr(), gemm.getTransposeBAttr(),
           gemm.getAddend() ? builder.getUnitAttr() : UnitAttr());
     }
     planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   }
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
   builder.setInsertionPoint(exit);
   func::ReturnOp::create(builder, exit.getLoc());
   exit.erase();
@@ -433,6 +467,7 @@ LogicalResult Planner::run() {
   for (auto [position, op] : llvm::enumerate(block))
     for (Value operand : op.getOperands())
       lastUse[operand] = position;
+  end = std::distance(block.begin(), block.end()) - 1;
   if (failed(assignArguments()))
     return failure();
   for (auto [position, op] : llvm::enumerate(block))
@@ -441,9 +476,10 @@ LogicalResult Planner::run() {
   if (failed(checkReturn()) || failed(pack()))
     return failure();
   rewrite();
-  remark::passed(step.getLoc(), remark::RemarkOpts::name("Planned")
-                                    .category("Memory")
-                                    .function(step.getName()))
+  remark::passed(
+      step.getLoc(),
+      remark::RemarkOpts::name("Planned").category("Memory").function(
+          step.getName()))
       << remark::metric("arena", arena) << remark::metric("peak", peak)
       << remark::metric("bound", bound);
   return success();

@@ -25,8 +25,9 @@ def Differentiate : Pass<"reprise-differentiate", "::mlir::ModuleOp"> {
     Contributions to one value are added in the order in which backward reaches
     its uses, from the last to the first.
 
-    Needs: one block; ops on the way from a trainable parameter to the loss are
-    `Differentiable`. A parameter that does not reach the loss is an error.
+    Needs: `@forward` of one block, without regions, that returns the loss alone; each
+    parameter has a name of its own; ops on the way from a trainable parameter to the loss
+    are `Differentiable`. A parameter that does not reach the loss is an error.
 
     ```mlir
     func.func @forward(%x: tensor<2x8xf32>, %w: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<f32>
@@ -35,12 +36,16 @@ def Differentiate : Pass<"reprise-differentiate", "::mlir::ModuleOp"> {
       %loss = nn.mean %y : (tensor<2x8xf32>) -> tensor<f32>
       return %loss : tensor<f32>
     }
-    // ==> @step(…, %gw: tensor<2x8xf32> {nn.gradient = "w"}, %sum: tensor<f32> {nn.input = "loss_sum"})
-    //   …
+    // ==> @step(%x, %w, %sum: tensor<f32> {nn.input = "loss_sum"}, %gw: tensor<2x8xf32> {nn.gradient = "w"})
+    //   %y = nn.add %x, %w : tensor<2x8xf32>
+    //   %loss = nn.mean %y : (tensor<2x8xf32>) -> tensor<f32>
+    //   %part = nn.scale %loss by 1.0 : tensor<f32>
+    //   %total = nn.accumulate %sum, %part : tensor<f32>
     //   nn.backward
     //   %seed = nn.constant 1.0 : tensor<f32>
     //   %dy = nn.broadcast %seed by 6.25e-02 : (tensor<f32>) -> tensor<2x8xf32>
     //   %gw1 = nn.accumulate %gw, %dy : tensor<2x8xf32>
+    //   return %total, %gw1
     ```
   }];
   let dependentDialects = ["::reprise::nn::NNDialect"];
@@ -53,14 +58,28 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
     `nn.adamw` for each parameter with a gradient; the moments, the learning rate and
     the bias corrections become arguments. Hyper-parameters come from the
     module's `nn.train`: `adam_beta1`, `adam_beta2`, `adam_eps`, `weight_decay`
-    and `clip_grad` (0: no clipping). Weight decay applies to parameters with `decay`.
+    and `clip_grad` (0: the scale is 1). Weight decay applies to parameters with `decay`.
+    The norm becomes the result `nn.output = "grad_norm"`.
+
+    Needs: a gradient among the results of `@step` for every parameter that is not
+    frozen, and one such parameter at least; no `nn.update` yet.
 
     ```mlir
-    // %gw1 of nn.differentiate's example ==>
+    module attributes {nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 1.0e-01, clip_grad = 1.0}} {
+      func.func @step(%w: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, decay = true>},
+                      %gw: tensor<2x8xf32> {nn.gradient = "w"}) -> (tensor<2x8xf32> {nn.gradient = "w"}) {
+        nn.backward
+        %dw = nn.constant 5.0e-01 : tensor<2x8xf32>
+        %gw1 = nn.accumulate %gw, %dw : tensor<2x8xf32>
+        return %gw1 : tensor<2x8xf32>
+      }
+    }
+    // ==>
     //   nn.update
     //   %norm = nn.global_norm %gw1 : (tensor<2x8xf32>) -> tensor<f32>
     //   %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
-    //   %w1, %m1, %v1 = nn.adamw %w, %gw1, %m, %v, %scale, %lr, %c1, %c2 beta1 … : …
+    //   %w1, %m1, %v1 = nn.adamw %w, %gw1, %m, %v, %scale, %lr, %c1, %c2 beta1 9.0e-01 … weight_decay 1.0e-01 : …
+    //   return %gw1, %norm, %w1, %m1, %v1
     ```
   }];
   let dependentDialects = ["::reprise::nn::NNDialect"];

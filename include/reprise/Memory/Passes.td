@@ -15,21 +15,23 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every tensor of the schedule its bytes in one arena";
   let description = [{
     Turns `@step` from tensor form into buffer form. The arena holds, in this
-    order, the parameters, their gradients, the two moments, the inputs, and
+    order, the parameters, their gradients, the two moments, the inputs and outputs, and
     then everything that lives within a step, packed so that buffers share bytes where
     their lives do not overlap.
 
     * A result that its kernel makes in place (`rt.in_place`), and the result of a product
-      with an addend, take the buffer of that operand, which nothing may read later.
+      with an addend, take the buffer of that operand, which nothing may read later and
+      the op only there.
     * A result that may alias an operand (`rt.may_alias`) takes its buffer if the operand is a
-      value of the step, is read by nothing later, and by this op only there.
+      value of the step, is read by nothing later, and by this op only there. Results of
+      `@step` keep bytes of their own.
     * A product gets its workspace for as long as it runs.
 
-    The arguments of `@step` become `rt.buffer`s with `rt.state` or `rt.role`, its
-    results must already be in the buffers of the arguments whose role they
-    have. The outputs of the step get bytes of their own. The module gets `rt.plan`:
-    the size of the arena, its categories, and the bound that packing was measured
-    against.
+    The arguments of `@step` become `rt.buffer`s with `rt.state` or `rt.role`; its
+    results that replace a state must already be in the buffer of that state.
+    An output that is made within the step gets bytes of its own beside the inputs. The module
+    gets `rt.plan`: the size of the arena, its categories, and the bound that packing was
+    measured against.
 
     Needs: tensor form, one block. Offsets are multiples of `alignment` bytes.
 
@@ -41,12 +43,12 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
       return %y : tensor<16xf32>
     }
     func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>},
-                    %sum: tensor<16xf32> {nn.gradient = "w"}) -> (tensor<16xf32> {nn.gradient = "w"}) {
+                    %gw: tensor<16xf32> {nn.gradient = "w"}) -> (tensor<16xf32> {nn.gradient = "w"}) {
       %y = rt.launch @gelu_16(%w) : (tensor<16xf32>) -> tensor<16xf32>
-      return %sum : tensor<16xf32>
+      return %gw : tensor<16xf32>
     }
-    // ==> %w = rt.buffer at 0 {rt.state = #rt.state<…>} : memref<16xf32>
-    //     %sum = rt.buffer at 64 {rt.state = …} : memref<16xf32>
+    // ==> %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    //     %gw = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
     //     %y = rt.buffer at 128 : memref<16xf32>
     //     rt.launch @gelu_16(%w) to (%y) : (memref<16xf32>, memref<16xf32>) -> ()
     ```
@@ -61,19 +63,32 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
 def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
   let summary = "Prove that no two live buffers share a byte";
   let description = [{
-    Runs over the schedule in buffer form and checks, from the bytes alone: every
-    read finds the value that the last write to these bytes left, and no launch
-    writes bytes that a later reader of another value still needs; every buffer lies within the
-    arena; the arena is no larger than the last byte in use; categories add up to it. Shares no
-    code with the planner.
+    Walks the schedule in buffer form and follows who wrote each byte of the arena.
+    Shares no code with the planner.
+
+    * Every buffer lies within the arena, at a multiple of its element's size. The arena
+      ends with the last buffer; its categories add up to it, and each has room for its buffers.
+    * States and roles have bytes of their own.
+    * A read finds all bytes as they were last written through the buffer that is read. What
+      a product adds to is one whole value.
+    * An output never shares bytes with another output, and with an input only where the
+      kernel's `rt.in_place` or `rt.may_alias` says so, and then all of them. What is
+      `rt.in_place` does share them.
+    * What outlives the step changes as a whole and in place: gradients and the loss
+      anywhere, parameters and moments below `rt.update`, where no other micro-batch reads
+      them, inputs never.
 
     ```mlir
-    module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
-      func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+    module attributes {rt.plan = {arena = 192 : i64, categories = {activations = 128 : i64, "inputs and outputs" = 64 : i64}}} {
+      func.func private @k(tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
       func.func @step() {
-        %a = rt.buffer at 0 {rt.role = "loss_sum"} : memref<16xf32>
-        %b = rt.buffer at 64 : memref<16xf32>
+        %lr = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+        %a = rt.buffer at 64 : memref<16xf32>
+        rt.launch @k(%lr) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+        %b = rt.buffer at 64 : memref<16xf32> // in place of %a
         rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
+        %c = rt.buffer at 128 : memref<16xf32>
+        rt.launch @k(%b) to (%c) : (memref<16xf32>, memref<16xf32>) -> ()
         return
       }
     }
