@@ -51,7 +51,8 @@ LogicalResult Interpreter::evaluate(Operation *op) {
   for (Type type : op->getResultTypes())
     results.emplace_back(cast<ShapedType>(type).getShape());
   frame.results = results;
-  for (auto family : {evaluateModelOp, evaluateAttentionOp, evaluateTrainingOp}) {
+  for (auto family :
+       {evaluateModelOp, evaluateAttentionOp, evaluateTrainingOp}) {
     FailureOr<bool> evaluated = family(op, frame);
     if (failed(evaluated))
       return failure();

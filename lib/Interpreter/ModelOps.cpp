@@ -1,4 +1,5 @@
-//===- ModelOps.cpp - Embeddings, norms, projections, pointwise --*- C++ -*-===//
+//===- ModelOps.cpp - Embeddings, norms, projections, pointwise --*- C++
+//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -211,8 +212,7 @@ static const double kSqrt2OverPi = std::sqrt(2.0 / M_PI);
 static double gelu(GeluForm form, double x) {
   if (form == GeluForm::Erf)
     return 0.5 * x * (1.0 + std::erf(x / M_SQRT2));
-  return 0.5 * x *
-         (1.0 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x)));
+  return 0.5 * x * (1.0 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x)));
 }
 
 static double geluDerivative(GeluForm form, double x) {
@@ -258,7 +258,8 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
         return linearBackwardWeight(op, frame), true;
       })
       .Case([&](GeluOp op) {
-        forEach(frame, [&](int64_t e) { return gelu(op.getForm(), value(0, e)); });
+        forEach(frame,
+                [&](int64_t e) { return gelu(op.getForm(), value(0, e)); });
         return true;
       })
       .Case([&](GeluBackwardOp op) {

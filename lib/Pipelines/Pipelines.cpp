@@ -22,9 +22,9 @@ using namespace mlir;
 using namespace reprise;
 
 static constexpr std::pair<Phase, StringLiteral> kPhases[] = {
-    {Phase::NN, "nn"},           {Phase::Joint, "joint"},
-    {Phase::Remat, "remat"},     {Phase::Kernels, "kernels"},
-    {Phase::RT, "rt"},           {Phase::LLVM, "llvm"}};
+    {Phase::NN, "nn"},       {Phase::Joint, "joint"},
+    {Phase::Remat, "remat"}, {Phase::Kernels, "kernels"},
+    {Phase::RT, "rt"},       {Phase::LLVM, "llvm"}};
 
 StringRef reprise::stringifyPhase(Phase phase) {
   return kPhases[int(phase)].second;

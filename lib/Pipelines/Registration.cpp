@@ -30,11 +30,11 @@
 using namespace mlir;
 
 void reprise::registerDialects(DialectRegistry &registry) {
-  registry.insert<nn::NNDialect, remat::RematDialect, rt::RTDialect,
-                  arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
-                  linalg::LinalgDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
-                  vector::VectorDialect>();
+  registry
+      .insert<nn::NNDialect, remat::RematDialect, rt::RTDialect,
+              arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
+              linalg::LinalgDialect, math::MathDialect, memref::MemRefDialect,
+              scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
 }
 
 void reprise::registerPasses() {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Target/Executable.h"
 #include "lld/Common/Driver.h"
+#include "reprise/Target/Executable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -45,10 +45,10 @@ LogicalResult reprise::target::linkExecutable(StringRef object,
   }
   // A program appears whole or not at all.
   SmallString<128> temporary;
-  if (std::error_code error = sys::fs::createUniqueFile(
-          output + ".%%%%%%", temporary)) {
-    WithColor::error() << "cannot write '" << output
-                       << "': " << error.message() << "\n";
+  if (std::error_code error =
+          sys::fs::createUniqueFile(output + ".%%%%%%", temporary)) {
+    WithColor::error() << "cannot write '" << output << "': " << error.message()
+                       << "\n";
     return failure();
   }
   std::string start = system + "/Scrt1.o", prologue = system + "/crti.o",
@@ -77,8 +77,8 @@ LogicalResult reprise::target::linkExecutable(StringRef object,
                              "-lm",
                              "-lc",
                              epilogue.c_str()};
-  lld::Result result = lld::lldMain(arguments, outs(), errs(),
-                                    {{lld::Gnu, &lld::elf::link}});
+  lld::Result result =
+      lld::lldMain(arguments, outs(), errs(), {{lld::Gnu, &lld::elf::link}});
   std::error_code error;
   if (result.retCode == 0)
     error = sys::fs::rename(temporary, output);
@@ -86,7 +86,7 @@ LogicalResult reprise::target::linkExecutable(StringRef object,
     return success();
   sys::fs::remove(temporary);
   if (error)
-    WithColor::error() << "cannot write '" << output
-                       << "': " << error.message() << "\n";
+    WithColor::error() << "cannot write '" << output << "': " << error.message()
+                       << "\n";
   return failure();
 }

@@ -1,4 +1,4 @@
-//===- TranslateModel.cpp - Kernels and tables as an LLVM module --*- C++ -*-===//
+//===- TranslateModel.cpp - Kernels and tables in LLVM ----------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -73,9 +73,9 @@ private:
   }
   llvm::Constant *array(ArrayRef<int64_t> values) {
     return llvm::ConstantDataArray::get(
-        context, ArrayRef<uint64_t>(
-                     reinterpret_cast<const uint64_t *>(values.data()),
-                     values.size()));
+        context,
+        ArrayRef<uint64_t>(reinterpret_cast<const uint64_t *>(values.data()),
+                           values.size()));
   }
   llvm::Constant *buffer(rt::BufferOp op) {
     return llvm::ConstantStruct::get(
@@ -270,8 +270,8 @@ llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
 
 void TableWriter::writeMain(llvm::Constant *model) {
   auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
-  auto *main = llvm::Function::Create(
-      type, llvm::GlobalValue::ExternalLinkage, "main", module);
+  auto *main = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                      "main", module);
   llvm::FunctionCallee entry =
       module.getOrInsertFunction("repriseMain", i32, i32, pointer, pointer);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", main));
@@ -310,8 +310,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
   SmallVector<llvm::Constant *> categories, states, kernels, gemms;
   for (StringRef name : {"parameters", "gradients", "optimizer state",
                          "inputs and outputs", "activations"})
-    if (auto bytes = plan.getAs<DictionaryAttr>("categories")
-                         .getAs<IntegerAttr>(name))
+    if (auto bytes =
+            plan.getAs<DictionaryAttr>("categories").getAs<IntegerAttr>(name))
       categories.push_back(llvm::ConstantStruct::getAnon(
           {string(name), integer(bytes.getInt())}));
   for (rt::BufferOp op : tables.states)
@@ -328,33 +328,55 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
 
   auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
-  ArrayRef<int64_t> shape =
-      tables.roles.lookup("tokens").getType().getShape();
+  ArrayRef<int64_t> shape = tables.roles.lookup("tokens").getType().getShape();
   StringRef style = getWord(train, "lr_decay_style");
   int64_t decay = style == "linear"   ? REPRISE_LR_LINEAR
                   : style == "cosine" ? REPRISE_LR_COSINE
                                       : REPRISE_LR_CONSTANT;
   llvm::Constant *model = llvm::ConstantStruct::getAnon(
-      {word(REPRISE_ABI_VERSION), word(tables.numMicroBatches),
+      {word(REPRISE_ABI_VERSION),
+       word(tables.numMicroBatches),
        string(name ? name.getValue() : "model"),
-       string(getWord(train, "recompute")), integer(shape[0]),
-       integer(shape[1]), integer(getInteger(train, "vocab_size")),
+       string(getWord(train, "recompute")),
+       integer(shape[0]),
+       integer(shape[1]),
+       integer(getInteger(train, "vocab_size")),
        integer(plan.getAs<IntegerAttr>("arena").getInt()),
-       word(categories.size()), word(states.size()), word(kernels.size()),
-       word(gemms.size()), word(numMicroKernels), word(tables.micro.size()),
-       word(tables.update.size()), table(categories, "categories"),
-       table(states, "states"), table(kernels, "kernels"),
-       table(gemms, "gemms"), microKernels, micro, update,
-       table(buffers, "buffers"), table(ids, "ids"), role("tokens"),
-       role("targets"), role("rng"), role("lr"), role("bias_correction1"),
-       role("bias_correction2"), role("loss"), role("grad_norm"),
-       number(getNumber(train, "lr")), number(getNumber(train, "min_lr")),
+       word(categories.size()),
+       word(states.size()),
+       word(kernels.size()),
+       word(gemms.size()),
+       word(numMicroKernels),
+       word(tables.micro.size()),
+       word(tables.update.size()),
+       table(categories, "categories"),
+       table(states, "states"),
+       table(kernels, "kernels"),
+       table(gemms, "gemms"),
+       microKernels,
+       micro,
+       update,
+       table(buffers, "buffers"),
+       table(ids, "ids"),
+       role("tokens"),
+       role("targets"),
+       role("rng"),
+       role("lr"),
+       role("bias_correction1"),
+       role("bias_correction2"),
+       role("loss"),
+       role("grad_norm"),
+       number(getNumber(train, "lr")),
+       number(getNumber(train, "min_lr")),
        number(getNumber(train, "adam_beta1")),
        number(getNumber(train, "adam_beta2")),
        integer(getInteger(train, "lr_warmup_iters")),
        integer(getInteger(train, "train_iters")),
-       integer(getInteger(train, "seed")), word(decay), word(0),
-       number(tables.modelFlops), number(tables.replayFlops)});
+       integer(getInteger(train, "seed")),
+       word(decay),
+       word(0),
+       number(tables.modelFlops),
+       number(tables.replayFlops)});
   if (module.getDataLayout().getTypeAllocSize(model->getType()) !=
       sizeof(RepriseModel))
     return source.emitError("has a model table of ")
@@ -391,5 +413,10 @@ target::translateModel(ModuleOp module, llvm::LLVMContext &context) {
       translateModuleToLLVMIR(*code, context, "reprise");
   if (!result || failed(TableWriter(*result).write(module, tables)))
     return nullptr;
+  // Kernels are reached through the tables alone; their names are not to clash
+  // with those of a library.
+  for (llvm::Function &function : *result)
+    if (!function.isDeclaration() && function.getName() != "main")
+      function.setLinkage(llvm::GlobalValue::InternalLinkage);
   return result;
 }

@@ -1,4 +1,5 @@
-//===- reprise-compare-step.cpp - A run against the interpreter --*- C++ -*-===//
+//===- reprise-compare-step.cpp - A run against the interpreter --*- C++
+//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -70,7 +71,8 @@ static llvm::Expected<llvm::StringMap<Tensor>> readDump(llvm::StringRef path) {
     bool isInteger = *entry.getString("dtype") == "I32";
     for (double &element : tensor.values) {
       uint32_t word = llvm::support::endian::read32le(at);
-      element = isInteger ? double(int32_t(word)) : double(llvm::bit_cast<float>(word));
+      element = isInteger ? double(int32_t(word))
+                          : double(llvm::bit_cast<float>(word));
       at += 4;
     }
     tensors[llvm::StringRef(name)] = std::move(tensor);
@@ -112,7 +114,8 @@ struct Comparison {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "Compares a run with the interpreter\n");
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Compares a run with the interpreter\n");
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
@@ -150,8 +153,8 @@ int main(int argc, char **argv) {
     };
     Tensor zero(cast<ShapedType>(argument.getType()).getShape());
     llvm::StringRef role = text(nn::kInputAttr);
-    if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
-            index, nn::kParameterAttr))
+    if (auto parameter =
+            step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
       machine.set(argument, dumped("parameter/" + parameter.getName()));
     else if (auto name = text(nn::kMoment1Attr); !name.empty())
       machine.set(argument, dumped("moment1/" + name));
@@ -171,9 +174,11 @@ int main(int argc, char **argv) {
   llvm::StringMap<Value> results;
   Value norm;
   for (auto [index, value] : llvm::enumerate(exit.getOperands())) {
-    if (auto name = step.getResultAttrOfType<StringAttr>(index, nn::kGradientAttr))
+    if (auto name =
+            step.getResultAttrOfType<StringAttr>(index, nn::kGradientAttr))
       results["gradient/" + name.getValue().str()] = value;
-    if (auto name = step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr)) {
+    if (auto name =
+            step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr)) {
       if (name == "loss")
         results["loss"] = value;
       else
@@ -186,8 +191,8 @@ int main(int argc, char **argv) {
       if (auto role = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                         nn::kInputAttr))
         if (role == "tokens" || role == "targets" || role == "rng")
-          machine.set(argument,
-                      getRow(dumped(role.getValue()), micro, argument.getType()));
+          machine.set(argument, getRow(dumped(role.getValue()), micro,
+                                       argument.getType()));
     if (failed(machine.run(block.begin(), update->getIterator())))
       return 1;
     for (auto &sum : sums)

@@ -1,4 +1,4 @@
-//===- reprise-lsp-server.cpp - Language server for Reprise's IR --*- C++ -*-===//
+//===- reprise-lsp-server.cpp - Language server for the IR ------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- reprisec.cpp - Compiles a model description to a training program --*- C++ -*-===//
+//===- reprisec.cpp - Compiles a description to a program ------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -35,8 +35,8 @@ namespace cl = llvm::cl;
 
 namespace {
 cl::OptionCategory category("reprisec options");
-cl::OptionCategory keyCategory(
-    "Keys of the description (an option wins over the file)");
+cl::OptionCategory
+    keyCategory("Keys of the description (an option wins over the file)");
 
 /// All options: its own, and one for each key of the description.
 struct Options {
@@ -46,8 +46,9 @@ struct Options {
                               cl::value_desc("file"), cl::cat(category)};
   cl::opt<std::string> emit{
       "emit",
-      cl::desc("Stop early and write nn, joint, remat, kernels, rt, llvm or obj "
-               "instead of a program"),
+      cl::desc(
+          "Stop early and write nn, joint, remat, kernels, rt, llvm or obj "
+          "instead of a program"),
       cl::value_desc("phase"), cl::cat(category)};
   cl::opt<std::string> from{
       "from",
@@ -91,8 +92,8 @@ Options::Options() {
       std::string spelling = name;
       llvm::replace(spelling, '_', '-');
       auto key = std::make_unique<cl::opt<std::string>>(
-          keep(spelling), cl::desc(keep(info.summary.str() + " (" +
-                                        info.defaultValue + ")")),
+          keep(spelling),
+          cl::desc(keep(info.summary.str() + " (" + info.defaultValue + ")")),
           cl::value_desc(keep(info.type)), cl::cat(keyCategory),
           info.isSwitch ? cl::ValueOptional : cl::ValueRequired,
           index == 0 ? cl::NotHidden : cl::Hidden);
@@ -132,8 +133,8 @@ static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
     return nullptr;
   if (options.verbose)
     for (const std::string &key : description->ignoredKeys)
-      llvm::WithColor::note() << "the key '" << key
-                              << "' of the model means nothing here\n";
+      llvm::WithColor::note()
+          << "the key '" << key << "' of the model means nothing here\n";
   recompute.granularity = description->recompute.granularity;
   recompute.method = description->recompute.method;
   recompute.numLayers = description->recompute.numLayers;
@@ -218,8 +219,8 @@ int main(int argc, char **argv) {
   for (std::string &spelling : spellings) {
     if (llvm::StringRef(spelling).starts_with("--"))
       std::replace(spelling.begin(),
-                   spelling.begin() + std::min(spelling.find('='),
-                                               spelling.size()),
+                   spelling.begin() +
+                       std::min(spelling.find('='), spelling.size()),
                    '_', '-');
     arguments.push_back(spelling.c_str());
   }

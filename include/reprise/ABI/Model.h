@@ -42,13 +42,13 @@ typedef void (*RepriseKernelFn)(void *const *buffers, const int64_t *ids,
 /// a packed B panel of `cols` columns ([k][cols]) computes
 /// `tile[r * cols + c] = sum over p = 0 .. k-1, in order, of fma(A[p][r],
 /// B[p][c], tile)` starting from zero.
-typedef void (*RepriseMicroKernelFn)(const float *a, const float *b, float *tile,
-                                     int64_t k);
+typedef void (*RepriseMicroKernelFn)(const float *a, const float *b,
+                                     float *tile, int64_t k);
 
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;
-  int32_t rows, cols;     /* tile shape */
-  uint32_t isa;           /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512) */
+  int32_t rows, cols; /* tile shape */
+  uint32_t isa;       /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512) */
   uint32_t reserved;
 } RepriseMicroKernel;
 
@@ -61,13 +61,13 @@ enum { REPRISE_LAUNCH_KERNEL = 0, REPRISE_LAUNCH_GEMM = 1 };
 
 /// One entry of a schedule.
 typedef struct RepriseLaunch {
-  int32_t kind;               /* REPRISE_LAUNCH_* */
-  int32_t callee;             /* index into `kernels` or `gemms` */
+  int32_t kind;                    /* REPRISE_LAUNCH_* */
+  int32_t callee;                  /* index into `kernels` or `gemms` */
   int32_t firstBuffer, numBuffers; /* slice of `buffers` */
-  int32_t firstId, numIds;    /* slice of `ids` */
-  int64_t tasks;              /* kernels only: number of independent tasks */
-  int64_t flops;              /* of this launch; for the report */
-  const char *name;           /* e.g. "layer3.mlp.u@replay" */
+  int32_t firstId, numIds;         /* slice of `ids` */
+  int64_t tasks;    /* kernels only: number of independent tasks */
+  int64_t flops;    /* of this launch; for the report */
+  const char *name; /* e.g. "layer3.mlp.u@replay" */
 } RepriseLaunch;
 
 typedef struct RepriseKernel {
@@ -75,8 +75,8 @@ typedef struct RepriseKernel {
   const char *name;
 } RepriseKernel;
 
-/// C[i,j] (+)= alpha * sum_p A[i,p] * B[p,j] (+ bias[j]), for every index of two
-/// batch dimensions. A is stored [m,k] with row stride lda, or [k,m] when
+/// C[i,j] (+)= alpha * sum_p A[i,p] * B[p,j] (+ bias[j]), for every index of
+/// two batch dimensions. A is stored [m,k] with row stride lda, or [k,m] when
 /// transposeA; B is [k,n], or [n,k] when transposeB; C is [m,n]. Strides count
 /// elements (f32). Buffers of the launch, in order: A, B, then bias if `bias`,
 /// then C, then the workspace. The order of summation is a property of (m,n,k)
@@ -96,8 +96,8 @@ typedef struct RepriseGemm {
 #define REPRISE_GEMM_KC 256
 #define REPRISE_GEMM_NC 2048
 #define REPRISE_GEMM_MC 768
-/* Panels are padded to these multiples of rows and columns; every micro-kernel's
-   tile shape divides them. */
+/* Panels are padded to these multiples of rows and columns; every
+   micro-kernel's tile shape divides them. */
 #define REPRISE_GEMM_ROW_ALIGN 24
 #define REPRISE_GEMM_COL_ALIGN 32
 /* At most this many entries of a batch are worked on at once. */
@@ -129,12 +129,12 @@ enum {
 
 /// A tensor that lives from step to step.
 typedef struct RepriseState {
-  const char *name;           /* logical name of the parameter it belongs to */
-  int32_t kind;               /* REPRISE_STATE_* */
-  int32_t init;               /* REPRISE_INIT_* */
-  float initStd;              /* of REPRISE_INIT_NORMAL */
+  const char *name; /* logical name of the parameter it belongs to */
+  int32_t kind;     /* REPRISE_STATE_* */
+  int32_t init;     /* REPRISE_INIT_* */
+  float initStd;    /* of REPRISE_INIT_NORMAL */
   int32_t rank;
-  int64_t shape[4];           /* row-major f32 */
+  int64_t shape[4]; /* row-major f32 */
   RepriseBuffer buffer;
 } RepriseState;
 
@@ -150,8 +150,8 @@ enum { REPRISE_LR_CONSTANT = 0, REPRISE_LR_LINEAR = 1, REPRISE_LR_COSINE = 2 };
 typedef struct RepriseModel {
   uint32_t abiVersion;
   int32_t numMicroBatches;
-  const char *name;           /* e.g. "gpt2 12x768" */
-  const char *plan;           /* e.g. "none" or "selective core_attn,mlp" */
+  const char *name; /* e.g. "gpt2 12x768" */
+  const char *plan; /* e.g. "none" or "selective core_attn,mlp" */
   int64_t microBatchSize, seqLength, vocabSize;
 
   int64_t arenaBytes;
@@ -179,10 +179,10 @@ typedef struct RepriseModel {
   /* Schedule of the learning rate and other defaults of the description. */
   double learningRate, minLearningRate, beta1, beta2;
   int64_t warmupIters, trainIters, seed;
-  int32_t lrDecayStyle;       /* REPRISE_LR_* */
+  int32_t lrDecayStyle; /* REPRISE_LR_* */
   int32_t reserved;
 
-  double modelFlops;          /* of one step, all micro-batches, no replay */
+  double modelFlops; /* of one step, all micro-batches, no replay */
   double replayFlops;
 } RepriseModel;
 

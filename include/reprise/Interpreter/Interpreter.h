@@ -8,9 +8,10 @@
 
 //
 // What every op of nn means, evaluated in f64, one element at a time, from its
-// formula: slow, and meant to be read. It is what tests trust: it shares nothing
-// with the way to compiled code but the dialect itself. Values are not rounded
-// to their element types, so compiled code agrees with it up to rounding.
+// formula: slow, and meant to be read. It is what tests trust: it shares
+// nothing with the way to compiled code but the dialect itself. Values are not
+// rounded to their element types, so compiled code agrees with it up to
+// rounding.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,15 +23,16 @@ class raw_pwrite_stream;
 namespace reprise::target {
 /// Translates a module of the phase `llvm` (kernels in the LLVM dialect,
 /// `@step` in buffer form, `rt.plan`) into an LLVM module: the kernels, the
-/// tables of `RepriseModel` as constant data, and a `main` that hands them to the
-/// runtime. Consumes the functions of `module`. Null, with a diagnostic, if the
-/// module is not of that phase.
+/// tables of `RepriseModel` as constant data, and a `main` that hands them to
+/// the runtime. Consumes the functions of `module`. Null, with a diagnostic, if
+/// the module is not of that phase.
 std::unique_ptr<llvm::Module> translateModel(mlir::ModuleOp module,
                                              llvm::LLVMContext &context);
 
 /// Optimizes `module` for the processor `cpu` (a name LLVM knows) and writes an
 /// object file. Functions that name a processor of their own keep it. 20 to
-/// 30 ms for each kernel. Fails with a message on stderr for an unknown processor.
+/// 30 ms for each kernel. Fails with a message on stderr for an unknown
+/// processor.
 llvm::LogicalResult emitObject(llvm::Module &module, llvm::StringRef cpu,
                                llvm::raw_pwrite_stream &os);
 

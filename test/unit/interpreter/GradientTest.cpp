@@ -36,31 +36,35 @@ struct Case {
   const char *body;      ///< defines %logits : tensor<2x3x5xf32>
 };
 
-#define PARAMETER(name) "{nn.parameter = #nn.parameter<name = \"" name "\", init = zeros>}"
+#define PARAMETER(name)                                                        \
+  "{nn.parameter = #nn.parameter<name = \"" name "\", init = zeros>}"
 
 const Case kCases[] = {
     {"embedding", "%w: tensor<7x5xf32> " PARAMETER("w"),
      R"(%logits = nn.embedding %tokens, %w : (tensor<2x3xi32>, tensor<7x5xf32>) -> tensor<2x3x5xf32>)"},
     {"add_positions",
-     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER("w"),
+     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER(
+         "w"),
      R"(%logits = nn.add_positions %x, %w : (tensor<2x3x5xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>)"},
     {"layer_norm",
-     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %g: tensor<5xf32> " PARAMETER("g")
-     ", %b: tensor<5xf32> " PARAMETER("b"),
+     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %g: tensor<5xf32> " PARAMETER(
+         "g") ", %b: tensor<5xf32> " PARAMETER("b"),
      R"(%logits, %mean, %rstd = nn.layer_norm %x, %g, %b eps 1.0e-05 : (tensor<2x3x5xf32>, tensor<5xf32>, tensor<5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>))"},
     {"linear_in_out",
-     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER("w")
-     ", %b: tensor<5xf32> " PARAMETER("b"),
+     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER(
+         "w") ", %b: tensor<5xf32> " PARAMETER("b"),
      R"(%logits = nn.linear %x, %w, %b in_out : (tensor<2x3x4xf32>, tensor<4x5xf32>, tensor<5xf32>) -> tensor<2x3x5xf32>)"},
     {"linear_out_in",
-     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<5x4xf32> " PARAMETER("w"),
+     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<5x4xf32> " PARAMETER(
+         "w"),
      R"(%logits = nn.linear %x, %w out_in : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>)"},
     {"gelu_tanh", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
      R"(%logits = nn.gelu %x tanh : tensor<2x3x5xf32>)"},
     {"gelu_erf", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
      R"(%logits = nn.gelu %x erf : tensor<2x3x5xf32>)"},
     {"add_scale_reuse",
-     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %y: tensor<2x3x5xf32> " PARAMETER("y"),
+     "%x: tensor<2x3x5xf32> " PARAMETER(
+         "x") ", %y: tensor<2x3x5xf32> " PARAMETER("y"),
      R"(%a = nn.add %x, %y : tensor<2x3x5xf32>
         %b = nn.scale %a by 0.7 : tensor<2x3x5xf32>
         %c = nn.gelu %x tanh : tensor<2x3x5xf32>
@@ -72,21 +76,43 @@ const Case kCases[] = {
      R"(%h = nn.cast %x : (tensor<2x3x5xf32>) -> tensor<2x3x5xbf16>
         %logits = nn.cast %h : (tensor<2x3x5xbf16>) -> tensor<2x3x5xf32>)"},
     {"attention",
-     "%q: tensor<2x3x6xf32> " PARAMETER("q") ", %k: tensor<2x3x6xf32> " PARAMETER("k")
-     ", %v: tensor<2x3x6xf32> " PARAMETER("v") ", %w: tensor<6x5xf32> " PARAMETER("w"),
+     "%q: tensor<2x3x6xf32> " PARAMETER(
+         "q") ", %k: "
+              "tensor<2x3x6xf32> " PARAMETER("k") ", %v: "
+                                                  "tensor<2x3x6xf32>"
+                                                  " " PARAMETER(
+                                                      "v") ", "
+                                                           "%w: "
+                                                           "tenso"
+                                                           "r<"
+                                                           "6x5xf"
+                                                           "32>"
+                                                           " " PARAMETER("w"),
      R"(%ctx, %lse = nn.attention %q, %k, %v, %rng heads 2 scale 0.6 rate 0.3 stream 1 : (tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<4xi32>) -> (tensor<2x3x6xf32>, tensor<2x2x3xf32>)
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
     {"unfused",
-     "%q: tensor<2x3x6xf32> " PARAMETER("q") ", %k: tensor<2x3x6xf32> " PARAMETER("k")
-     ", %v: tensor<2x3x6xf32> " PARAMETER("v") ", %w: tensor<6x5xf32> " PARAMETER("w"),
+     "%q: tensor<2x3x6xf32> " PARAMETER(
+         "q") ", %k: "
+              "tensor<2x3x6xf32> " PARAMETER("k") ", %v: "
+                                                  "tensor<2x3x6xf32>"
+                                                  " " PARAMETER(
+                                                      "v") ", "
+                                                           "%w: "
+                                                           "tenso"
+                                                           "r<"
+                                                           "6x5xf"
+                                                           "32>"
+                                                           " " PARAMETER("w"),
      R"(%s = nn.scores %q, %k heads 2 scale 0.6 : (tensor<2x3x6xf32>, tensor<2x3x6xf32>) -> tensor<2x2x3x3xf32>
         %p = nn.softmax %s : tensor<2x2x3x3xf32>
         %pd = nn.dropout %p, %rng rate 0.3 stream 1 : (tensor<2x2x3x3xf32>, tensor<4xi32>) -> tensor<2x2x3x3xf32>
         %ctx = nn.context %pd, %v heads 2 scale 0.9 : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
     {"context_transposed",
-     "%p: tensor<2x2x3x3xf32> " PARAMETER("p") ", %v: tensor<2x3x6xf32> " PARAMETER("v")
-     ", %w: tensor<6x5xf32> " PARAMETER("w"),
+     "%p: tensor<2x2x3x3xf32> " PARAMETER(
+         "p") ", %v: tensor<2x3x6xf32> " PARAMETER("v") ", %w: "
+                                                        "tensor<6x5xf32>"
+                                                        " " PARAMETER("w"),
      R"(%ctx = nn.context %p, %v heads 2 scale 0.9 transposed : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
 };
@@ -96,7 +122,8 @@ std::string getModule(const Case &test) {
                      "%tokens: tensor<2x3xi32> {nn.input = \"tokens\"}, "
                      "%targets: tensor<2x3xi32> {nn.input = \"targets\"}, "
                      "%rng: tensor<4xi32> {nn.input = \"rng\"}, ") +
-         test.arguments + ") -> tensor<f32> attributes {nn.micro_batches = 2 : i64} {\n" +
+         test.arguments +
+         ") -> tensor<f32> attributes {nn.micro_batches = 2 : i64} {\n" +
          test.body + R"(
       %losses, %l = nn.cross_entropy %logits, %targets : (tensor<2x3x5xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
       %loss = nn.mean %losses : (tensor<2x3xf32>) -> tensor<f32>
@@ -163,8 +190,8 @@ TEST_P(GradientTest, IsThatOfCentralDifferences) {
     auto name = step.getResultAttrOfType<StringAttr>(r, nn::kGradientAttr);
     ASSERT_TRUE(name);
     for (unsigned a = 0; a < arguments.size(); ++a) {
-      auto parameter = function.getArgAttrOfType<nn::ParameterAttr>(
-          a, nn::kParameterAttr);
+      auto parameter =
+          function.getArgAttrOfType<nn::ParameterAttr>(a, nn::kParameterAttr);
       if (!parameter || parameter.getName() != name.getValue())
         continue;
       for (int64_t e = 0; e < arguments[a].size(); ++e) {
