@@ -361,13 +361,15 @@ LogicalResult Planner::pack() {
     return step.emitError("has no memory plan: ") << *fault;
   solver::PackingResult result = solver::pack(problem);
   // The arena ends with the last byte in use, not with its padding.
+  int64_t used = 0;
   for (auto [buffer, offset] : llvm::zip(packed, result.solution.offsets)) {
     buffer->offset = arena + offset;
-    peak = std::max(peak, offset + buffer->bytes);
+    used = std::max(used, offset + buffer->bytes);
   }
+  peak = result.solution.peak;
   bound = result.bound;
-  categoryBytes[int(Category::Activations)] = peak;
-  arena += peak;
+  categoryBytes[int(Category::Activations)] = used;
+  arena += used;
   return success();
 }
 

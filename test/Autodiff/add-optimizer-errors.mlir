@@ -1,0 +1,73 @@
+// RUN: reprise-opt %s -split-input-file -verify-diagnostics --reprise-add-optimizer
+
+// expected-error@below {{needs a function @step to optimize}}
+module {}
+
+// -----
+
+// expected-error@below {{needs one block to append to, but got 0}}
+func.func private @step()
+
+// -----
+
+func.func @step() {
+  // expected-error@below {{'llvm.unreachable' op needs to be the return of the gradients}}
+  llvm.unreachable
+}
+
+// -----
+
+// expected-error@below {{needs the hyper-parameters, 'nn.train', on the module}}
+module {
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+// expected-error@below {{needs a number 'adam_beta2' in the module's 'nn.train'}}
+// expected-error@below {{needs a number 'clip_grad' in the module's 'nn.train'}}
+module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = "half", adam_eps = 0.0625, weight_decay = 0.125}} {
+  func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> (tensor<f32> {nn.gradient = "w"}) {
+    return %w : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = -1.0}} {
+  // expected-error@below {{needs 'clip_grad' of at least 0, but got -1}}
+  func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> (tensor<f32> {nn.gradient = "w"}) {
+    return %w : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = 0.0}} {
+  // expected-error@below {{needs a gradient of the parameter 'v' among the results of @step}}
+  func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+                  %v: tensor<f32> {nn.parameter = #nn.parameter<name = "v", init = zeros>}) -> (tensor<f32> {nn.gradient = "w"}) {
+    return %w : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = 0.0}} {
+  // expected-error@below {{needs a trainable parameter, but all are frozen}}
+  func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = zeros, frozen = true>}) {
+    return
+  }
+}
+
+// -----
+
+module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = 0.0}} {
+  func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> (tensor<f32> {nn.gradient = "w"}) {
+    // expected-error@below {{needs to be appended once, but is there before}}
+    nn.update
+    return %w : tensor<f32>
+  }
+}

@@ -1,0 +1,147 @@
+// RUN: reprise-opt %s -split-input-file -verify-diagnostics --reprise-plan-memory
+
+// expected-error@below {{needs a function @step of one block to plan}}
+module {}
+
+// -----
+
+// expected-error@below {{needs a function @step of one block to plan}}
+module {
+  func.func private @step()
+}
+
+// -----
+
+// expected-error@below {{needs tensors of static shapes, but argument #0 is 'memref<4xf32>'}}
+func.func @step(%x: memref<4xf32>) {
+  return
+}
+
+// -----
+
+// expected-error@below {{needs a role for every argument, but argument #1 of type 'tensor<4xf32>' has none}}
+func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %x: tensor<4xf32>) {
+  return
+}
+
+// -----
+
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  // expected-error@below {{'nn.gelu' op needs to be a launch or a product by now}}
+  %y = nn.gelu %w tanh : tensor<4xf32>
+  return
+}
+
+// -----
+
+// Buffer form is planned already.
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+func.func @step() {
+  // expected-error@below {{'rt.buffer' op needs to be a launch or a product by now}}
+  %a = rt.buffer at 0 : memref<4xf32>
+  rt.launch @k(%a) to (%a) : (memref<4xf32>, memref<4xf32>) -> ()
+  return
+}
+
+// -----
+
+// In place of what is read later, by a later op or as another operand.
+
+func.func private @k(tensor<4xf32> {rt.in_place = 0 : i64}, tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %v: tensor<4xf32> {nn.parameter = #nn.parameter<name = "v", init = ones>}) {
+  // expected-error@below {{needs to be the last to read operand #0, which it overwrites, but it is read again}}
+  %a = rt.launch @k(%w, %v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %b = rt.launch @k(%w, %v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @k(tensor<4xf32> {rt.in_place = 0 : i64}, tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  // expected-error@below {{needs to be the last to read operand #0, which it overwrites, but it is read again}}
+  %a = rt.launch @k(%w, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @k(tensor<4xf32> {rt.in_place = 0 : i64}, tensor<4xf32> {rt.in_place = 0 : i64}) -> tensor<4xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %v: tensor<4xf32> {nn.parameter = #nn.parameter<name = "v", init = ones>}) {
+  // expected-error@below {{needs one operand to be overwritten by each result, but operand #1 is another one}}
+  %a = rt.launch @k(%w, %v) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @k(tensor<4xf32> {rt.in_place = 1 : i64}) -> tensor<4xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  // expected-error@below {{needs 'rt.in_place' of operand #0 to be a result of type 'tensor<4xf32>', but got 1}}
+  %a = rt.launch @k(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @k(tensor<4xf32> {rt.may_alias = 0 : i64}) -> tensor<2xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  // expected-error@below {{needs 'rt.may_alias' of operand #0 to be a result of type 'tensor<4xf32>', but got 0}}
+  %a = rt.launch @k(%w) : (tensor<4xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %g: tensor<4x4xf32> {nn.gradient = "w"}) {
+  // expected-error@below {{needs to be the last to read its addend, which it adds to, but it is read again}}
+  %a = rt.gemm %w, %w addend(%g) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = rt.gemm %g, %w m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %g: tensor<4x4xf32> {nn.gradient = "w"}) {
+  // expected-error@below {{needs to be the last to read its addend, which it adds to, but it is read again}}
+  %a = rt.gemm %g, %w addend(%g) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return
+}
+
+// -----
+
+// The next step looks for a state where this step found it.
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+// expected-error@below {{needs result #0 to be made in place of the nn.parameter of 'w', but it has other bytes}}
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) -> (tensor<4xf32> {nn.parameter = "w"}) {
+  %a = rt.launch @k(%w) : (tensor<4xf32>) -> tensor<4xf32>
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@below {{needs result #1 to be made in place of the nn.moment1 of 'w', but it has other bytes}}
+func.func @step(%m: tensor<4xf32> {nn.moment1 = "w"}, %v: tensor<4xf32> {nn.moment2 = "w"})
+    -> (tensor<4xf32> {nn.moment1 = "w"}, tensor<4xf32> {nn.moment1 = "w"}) {
+  return %m, %v : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error@below {{needs an argument with nn.gradient of 'w', which result #0 is to replace}}
+func.func @step(%m: tensor<4xf32> {nn.moment1 = "w"}) -> (tensor<4xf32> {nn.gradient = "w"}) {
+  return %m : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@below {{needs result #0 with 'nn.output' "loss" to be a value of the step, but it is an argument's}}
+func.func @step(%lr: tensor<f32> {nn.input = "lr"}) -> (tensor<f32> {nn.output = "loss"}) {
+  return %lr : tensor<f32>
+}
+
+// RUN: echo "func.func @step() { return }" | not reprise-opt --pass-pipeline='builtin.module(reprise-plan-memory{alignment=48})' 2>&1 | FileCheck %s
+
+// CHECK: <stdin>:1:1: error: needs an alignment that is a power of two, but got 48

@@ -1,0 +1,226 @@
+// RUN: reprise-opt %s -split-input-file --reprise-plan-memory --reprise-verify-plan | FileCheck %s
+
+// Every kind of argument. The arena holds parameters, gradients, first moments,
+// second moments, inputs, in each the order of the arguments: 5 floats take 64
+// bytes, 20 take 128.
+
+//       CHECK: rt.plan = {arena = 832 : i64, bound = 0 : i64, categories = {activations = 0 : i64, gradients = 192 : i64,
+//  CHECK-SAME:   "inputs and outputs" = 64 : i64, "optimizer state" = 384 : i64, parameters = 192 : i64}, peak = 0 : i64}
+// CHECK-LABEL: func.func @step() attributes {nn.micro_batches = 2 : i64} {
+//  CHECK-NEXT:   rt.buffer at 768 {rt.role = "lr"} : memref<f32>
+//  CHECK-NEXT:   rt.buffer at 384 {rt.state = #rt.state<kind = moment1, parameter = "b", init = zeros>} : memref<20xf32>
+//  CHECK-NEXT:   rt.buffer at 576 {rt.state = #rt.state<kind = moment2, parameter = "a", init = zeros>} : memref<5xf32>
+//  CHECK-NEXT:   rt.buffer at 192 {rt.state = #rt.state<kind = gradient, parameter = "b", init = zeros>} : memref<20xf32>
+//  CHECK-NEXT:   rt.buffer at 512 {rt.state = #rt.state<kind = moment1, parameter = "a", init = zeros>} : memref<5xf32>
+//  CHECK-NEXT:   rt.buffer at 320 {rt.state = #rt.state<kind = gradient, parameter = "a", init = zeros>} : memref<5xf32>
+//  CHECK-NEXT:   rt.buffer at 640 {rt.state = #rt.state<kind = moment2, parameter = "b", init = zeros>} : memref<20xf32>
+//  CHECK-NEXT:   rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "a", init = ones>} : memref<5xf32>
+//  CHECK-NEXT:   rt.buffer at 64 {rt.state = #rt.state<kind = parameter, parameter = "b", init = normal, std = 5.000000e-01 : f32>} : memref<20xf32>
+//  CHECK-NEXT:   return
+func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %mb: tensor<20xf32> {nn.moment1 = "b"}, %va: tensor<5xf32> {nn.moment2 = "a"},
+                %gb: tensor<20xf32> {nn.gradient = "b"}, %ma: tensor<5xf32> {nn.moment1 = "a"}, %ga: tensor<5xf32> {nn.gradient = "a"},
+                %vb: tensor<20xf32> {nn.moment2 = "b"},
+                %a: tensor<5xf32> {nn.parameter = #nn.parameter<name = "a", init = ones>},
+                %b: tensor<20xf32> {nn.parameter = #nn.parameter<name = "b", init = normal, std = 0.5 : f32>})
+    attributes {nn.micro_batches = 2 : i64} {
+  return
+}
+
+// -----
+
+// %c gets the bytes of %a, which died at %b; %d is alive with both of what it
+// reads: three buffers of 64 bytes.
+
+// CHECK-LABEL: module attributes {rt.plan = {arena = 256 : i64, bound = 192 : i64
+//  CHECK-SAME:   peak = 192 : i64
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
+//  CHECK-NEXT:   %[[A:.*]] = rt.buffer at [[OFFSET:[0-9]+]] : memref<16xf32>
+//  CHECK-NEXT:   rt.launch @k(%[[W]]) to(%[[A]])
+//  CHECK-NEXT:   %[[B:.*]] = rt.buffer at
+//  CHECK-NEXT:   rt.launch @k(%[[A]]) to(%[[B]])
+//  CHECK-NEXT:   %[[C:.*]] = rt.buffer at [[OFFSET]] : memref<16xf32>
+//  CHECK-NEXT:   rt.launch @k(%[[B]]) to(%[[C]])
+//  CHECK-NEXT:   %[[D:.*]] = rt.buffer at
+//  CHECK-NEXT:   rt.launch @sum(%[[B]], %[[C]]) to(%[[D]])
+//  CHECK-NEXT:   return
+func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func private @sum(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  %a = rt.launch @k(%w) : (tensor<16xf32>) -> tensor<16xf32>
+  %b = rt.launch @k(%a) : (tensor<16xf32>) -> tensor<16xf32>
+  %c = rt.launch @k(%b) : (tensor<16xf32>) -> tensor<16xf32>
+  %d = rt.launch @sum(%b, %c) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// Where the kernel may work in place, %b does so on %a; %a itself does not take
+// the bytes of a parameter, though nothing reads that later.
+
+// CHECK-LABEL: module attributes {rt.plan = {arena = 128 : i64, bound = 64 : i64
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
+//  CHECK-NEXT:   %[[A:.*]] = rt.buffer at 64
+//  CHECK-NEXT:   rt.launch @k(%[[W]]) to(%[[A]])
+//  CHECK-NEXT:   %[[B:.*]] = rt.buffer at 64
+//  CHECK-NEXT:   rt.launch @k(%[[A]]) to(%[[B]])
+//  CHECK-NEXT:   return
+func.func private @k(tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  %a = rt.launch @k(%w) : (tensor<16xf32>) -> tensor<16xf32>
+  %b = rt.launch @k(%a) : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// Not in place: %b, because %a is read once more; %c, because @sum reads %a as
+// its other operand too. %d is, in the bytes of %c.
+
+// CHECK-LABEL: module attributes {rt.plan = {arena = 192 : i64, bound = 128 : i64
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
+//  CHECK-NEXT:   %[[A:.*]] = rt.buffer at [[A_AT:[0-9]+]]
+//  CHECK-NEXT:   rt.launch @k(%[[W]]) to(%[[A]])
+//  CHECK-NEXT:   %[[B:.*]] = rt.buffer at [[B_AT:[0-9]+]]
+//  CHECK-NEXT:   rt.launch @k(%[[A]]) to(%[[B]])
+//  CHECK-NEXT:   %[[C:.*]] = rt.buffer at [[B_AT]]
+//  CHECK-NEXT:   rt.launch @sum(%[[A]], %[[A]]) to(%[[C]])
+//  CHECK-NEXT:   %[[D:.*]] = rt.buffer at [[B_AT]]
+//  CHECK-NEXT:   rt.launch @k(%[[C]]) to(%[[D]])
+//  CHECK-NEXT:   return
+func.func private @k(tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+func.func private @sum(tensor<16xf32> {rt.may_alias = 0 : i64}, tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  %a = rt.launch @k(%w) : (tensor<16xf32>) -> tensor<16xf32>
+  %b = rt.launch @k(%a) : (tensor<16xf32>) -> tensor<16xf32>
+  %c = rt.launch @sum(%a, %a) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  %d = rt.launch @k(%c) : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// Each of two results takes the bytes of its operand. Of two operands that could
+// give theirs to one result, the first does.
+
+//       CHECK: func.func @step() {
+//       CHECK:   rt.launch @make(%{{.*}}) to(%[[A:.*]]) :
+//       CHECK:   %[[B:.*]] = rt.buffer
+//  CHECK-NEXT:   rt.launch @make(%{{.*}}) to(%[[B]]) :
+//  CHECK-NEXT:   %[[C:.*]] = rt.buffer at [[C_AT:[0-9]+]]
+//  CHECK-NEXT:   %[[D:.*]] = rt.buffer at [[D_AT:[0-9]+]]
+//  CHECK-NEXT:   rt.launch @both(%[[A]], %[[B]]) to(%[[C]], %[[D]])
+//  CHECK-NEXT:   %[[E:.*]] = rt.buffer at [[D_AT]]
+//  CHECK-NEXT:   rt.launch @sum(%[[D]], %[[C]]) to(%[[E]])
+//  CHECK-NEXT:   return
+func.func private @make(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func private @both(tensor<16xf32> {rt.may_alias = 0 : i64}, tensor<16xf32> {rt.may_alias = 1 : i64})
+    -> (tensor<16xf32>, tensor<16xf32>) attributes {rt.kernel}
+func.func private @sum(tensor<16xf32> {rt.may_alias = 0 : i64}, tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  %a = rt.launch @make(%w) : (tensor<16xf32>) -> tensor<16xf32>
+  %b = rt.launch @make(%w) : (tensor<16xf32>) -> tensor<16xf32>
+  %c:2 = rt.launch @both(%a, %b) : (tensor<16xf32>, tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>)
+  %e = rt.launch @sum(%c#1, %c#0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+
+// -----
+
+// A product of 4 x 4 x 4 packs one block of 24 + 32 columns of 4 floats, 896
+// bytes, for as long as it runs: both products use the same. The second adds to
+// the gradient, where it is. Names and other discardable attributes stay.
+
+// CHECK-LABEL: module attributes {rt.plan = {arena = 1088 : i64, bound = 960 : i64
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
+//  CHECK-NEXT:   %[[G:.*]] = rt.buffer at 64 {rt.state
+//  CHECK-NEXT:   %[[A:.*]] = rt.buffer
+//  CHECK-NEXT:   %[[S:.*]] = rt.buffer at [[OFFSET:[0-9]+]] : memref<224xf32>
+//  CHECK-NEXT:   rt.gemm %[[W]], %[[W]] to(%[[A]]) workspace(%[[S]]) transpose_b m 4 n 4 k 4 lda 4 ldb 4 ldc 4 {rt.name = "layer0.mlp.u"}
+//  CHECK-NEXT:   %[[G1:.*]] = rt.buffer at 64 : memref<4x4xf32>
+//  CHECK-NEXT:   %[[S1:.*]] = rt.buffer at [[OFFSET]] : memref<224xf32>
+//  CHECK-NEXT:   rt.gemm %[[A]], %[[W]] to(%[[G1]]) workspace(%[[S1]]) accumulate m 4
+//  CHECK-NEXT:   return
+func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %g: tensor<4x4xf32> {nn.gradient = "w"})
+    -> (tensor<4x4xf32> {nn.gradient = "w"}) {
+  %a = rt.gemm %w, %w transpose_b m 4 n 4 k 4 lda 4 ldb 4 ldc 4 {rt.name = "layer0.mlp.u"} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = rt.gemm %a, %w addend(%g) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %b : tensor<4x4xf32>
+}
+
+// -----
+
+// States change in place. The running loss is an input and an output in the
+// same bytes; the norm is made within the step, gets bytes of its own beside the
+// inputs, and not those of %n, which its kernel could have used.
+
+// CHECK-LABEL: "inputs and outputs" = 128 : i64
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state = #rt.state<kind = parameter
+//  CHECK-NEXT:   %[[SUM:.*]] = rt.buffer at 64 {rt.role = "loss"} : memref<f32>
+//  CHECK-NEXT:   %[[SUM1:.*]] = rt.buffer at 64 : memref<f32>
+//  CHECK-NEXT:   rt.launch @accumulate(%[[SUM]], %[[W]]) to(%[[SUM1]]) ids [3]
+//  CHECK-NEXT:   rt.update
+//  CHECK-NEXT:   %[[N:.*]] = rt.buffer at 192 : memref<f32>
+//  CHECK-NEXT:   rt.launch @squares(%[[W]]) to(%[[N]])
+//  CHECK-NEXT:   %[[NORM:.*]] = rt.buffer at 128 {rt.role = "grad_norm"} : memref<f32>
+//  CHECK-NEXT:   rt.launch @root(%[[N]]) to(%[[NORM]])
+//  CHECK-NEXT:   %[[W1:.*]] = rt.buffer at 0 : memref<f32>
+//  CHECK-NEXT:   rt.launch @update(%[[W]], %[[NORM]]) to(%[[W1]])
+//  CHECK-NEXT:   return
+func.func private @accumulate(tensor<f32> {rt.in_place = 0 : i64}, tensor<f32>) -> tensor<f32> attributes {rt.kernel}
+func.func private @squares(tensor<f32>) -> tensor<f32> attributes {rt.kernel}
+func.func private @root(tensor<f32> {rt.may_alias = 0 : i64}) -> tensor<f32> attributes {rt.kernel}
+func.func private @update(tensor<f32> {rt.in_place = 0 : i64}, tensor<f32>) -> tensor<f32> attributes {rt.kernel}
+func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %sum: tensor<f32> {nn.input = "loss_sum"})
+    -> (tensor<f32> {nn.output = "loss"}, tensor<f32> {nn.output = "grad_norm"}, tensor<f32> {nn.parameter = "w"}) {
+  %sum1 = rt.launch @accumulate(%sum, %w) ids [3] : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  rt.update
+  %n = rt.launch @squares(%w) : (tensor<f32>) -> tensor<f32>
+  %norm = rt.launch @root(%n) : (tensor<f32>) -> tensor<f32>
+  %w1 = rt.launch @update(%w, %norm) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %sum1, %norm, %w1 : tensor<f32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// Without a running loss among the arguments the loss is an output like others.
+
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   rt.buffer at 0 {rt.state
+//  CHECK-NEXT:   rt.buffer at 64 {rt.role = "loss"} : memref<f32>
+//  CHECK-NEXT:   rt.launch @k
+func.func private @k(tensor<f32>) -> tensor<f32> attributes {rt.kernel}
+func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) -> (tensor<f32> {nn.output = "loss"}) {
+  %loss = rt.launch @k(%w) : (tensor<f32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// A larger alignment moves every offset. The arena ends with
+// the last byte in use. What is measured is a remark.
+
+// RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-plan-memory{alignment=4096},reprise-verify-plan)' \
+// RUN: | FileCheck %s --check-prefix=PAGES
+
+// RUN: reprise-opt %s -split-input-file --reprise-plan-memory --remarks-filter=Memory --remark-policy=all 2>&1 >/dev/null \
+// RUN: | FileCheck %s --check-prefix=REMARK
+
+// REMARK: remark: [Passed] Planned | Category:Memory | Function=step | arena=1088, bound=960, peak=960
+
+// PAGES-LABEL: arena = 8196 : i64, bound = 4096 : i64, categories = {activations = 4 : i64, {{.*}}, parameters = 4096 : i64}, peak = 4096 : i64}
+//       PAGES: func.func @step() {
+//  PAGES-NEXT:   rt.buffer at 4096 {rt.role = "lr"}
+//  PAGES-NEXT:   rt.buffer at 0 {rt.state
+//  PAGES-NEXT:   rt.buffer at 8192 : memref<f32>
+//  PAGES-NEXT:   rt.launch @k
+func.func private @k(tensor<f32>) -> tensor<f32> attributes {rt.kernel}
+func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  %a = rt.launch @k(%w) : (tensor<f32>) -> tensor<f32>
+  return
+}

@@ -1,0 +1,475 @@
+// RUN: reprise-opt %s -split-input-file -verify-diagnostics --reprise-verify-plan
+
+// A plan that holds: %b in place of %a, where the kernel allows it; %c and the
+// product's result in bytes that are free by then; a gradient that is added to,
+// a parameter that is updated, an output that the step makes.
+
+module attributes {rt.plan = {arena = 1344 : i64, categories = {parameters = 64 : i64, gradients = 64 : i64, "inputs and outputs" = 128 : i64, activations = 1088 : i64}}} {
+  func.func private @k(tensor<4x4xf32> {rt.may_alias = 0 : i64}) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func private @update(tensor<4x4xf32> {rt.in_place = 0 : i64}, tensor<4x4xf32> {rt.in_place = 1 : i64}, tensor<f32>)
+      -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {rt.kernel}
+  func.func private @norm(tensor<4x4xf32>) -> tensor<f32> attributes {rt.kernel}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<4x4xf32>
+    %lr = rt.buffer at 128 {rt.role = "lr"} : memref<f32>
+    %a = rt.buffer at 256 : memref<4x4xf32>
+    rt.launch @k(%w) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    %b = rt.buffer at 256 : memref<4x4xf32>
+    rt.launch @k(%a) to (%b) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    %c = rt.buffer at 320 : memref<4x4xf32>
+    rt.launch @k(%b) to (%c) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    %g1 = rt.buffer at 64 : memref<4x4xf32>
+    %s = rt.buffer at 448 : memref<224xf32>
+    rt.gemm %c, %w to (%g1) workspace(%s) accumulate m 4 n 4 k 4 lda 4 ldb 4 ldc 4
+      : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
+    rt.update
+    %norm = rt.buffer at 192 {rt.role = "grad_norm"} : memref<f32>
+    rt.launch @norm(%g1) to (%norm) : (memref<4x4xf32>, memref<f32>) -> ()
+    %w1 = rt.buffer at 0 : memref<4x4xf32>
+    %g2 = rt.buffer at 64 : memref<4x4xf32>
+    rt.launch @update(%w, %g1, %lr) to (%w1, %g2) : (memref<4x4xf32>, memref<4x4xf32>, memref<f32>, memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// Nothing planned: nothing to refuse.
+
+module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {
+  func.func @step() {
+    return
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The arena
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// expected-error@below {{needs one schedule of one block to verify, but got 0 functions that are no kernels}}
+module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {}
+
+// -----
+
+// expected-error@below {{needs one schedule of one block to verify, but got 2 functions that are no kernels}}
+module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {
+  func.func @step() {
+    return
+  }
+  func.func @other() {
+    return
+  }
+}
+
+// -----
+
+// expected-error@below {{needs 'rt.plan' with 'arena' and 'categories' on the module}}
+func.func @step() {
+  return
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func @step() {
+    // expected-error@below {{needs to lie within the arena of 128 bytes, but has 64 bytes from 80 on}}
+    %a = rt.buffer at 80 : memref<16xf32>
+    return
+  }
+}
+
+// -----
+
+// The largest offset there is: no sum of it overflows.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func @step() {
+    // expected-error@below {{needs to lie within the arena of 128 bytes, but has 64 bytes from 9223372036854775807 on}}
+    %a = rt.buffer at 9223372036854775807 : memref<16xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func @step() {
+    // expected-error@below {{needs an offset that is a multiple of its element's 4 bytes, but got 2}}
+    %a = rt.buffer at 2 : memref<16xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 8192 : i64, categories = {activations = 8192 : i64}}} {
+  // expected-error@below {{needs an arena that ends with its last buffer, at 64, but it has 8192 bytes}}
+  func.func @step() {
+    %a = rt.buffer at 0 : memref<16xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 64 : i64, parameters = 32 : i64}}} {
+  // expected-error@below {{needs categories that add up to the arena of 128 bytes, but got 96}}
+  func.func @step() {
+    %a = rt.buffer at 64 : memref<16xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {activations = "64"}}} {
+  // expected-error@below {{needs a number of bytes from 0 to 64 for the category "activations", but got "64"}}
+  func.func @step() {
+    %a = rt.buffer at 0 : memref<16xf32>
+    return
+  }
+}
+
+// -----
+
+// Counted in the wrong place; two buffers in the same bytes count once.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 96 : i64, parameters = 32 : i64}}} {
+  // expected-error@below {{needs the bytes of all its buffers, 64, in the category 'parameters', but got 32}}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    %a = rt.buffer at 64 : memref<16xf32>
+    %b = rt.buffer at 64 : memref<16xf32>
+    return
+  }
+}
+
+// -----
+
+// The second one begins in a gap and ends in the first.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {gradients = 64 : i64, parameters = 64 : i64}}} {
+  func.func @step() {
+    // expected-note@below {{which is here}}
+    %w = rt.buffer at 64 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    // expected-error@below {{needs bytes of its own for the gradient of 'w', but shares some with the parameter of 'w'}}
+    %g = rt.buffer at 32 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
+    return
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Reads
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// %b was put over the last 16 bytes of %a, which is read once more.
+
+module attributes {rt.plan = {arena = 176 : i64, categories = {activations = 112 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %lr = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    // expected-note@below {{the value that is read}}
+    %a = rt.buffer at 64 : memref<16xf32>
+    rt.launch @k(%lr) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+    // expected-note@below {{the value that is there}}
+    %b = rt.buffer at 112 : memref<16xf32>
+    rt.launch @k(%lr) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
+    // expected-error@below {{reads bytes [64, 128), which do not hold this value any more}}
+    rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// The same bytes, but the value before: a parameter that has been updated.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 64 : i64, parameters = 64 : i64}}} {
+  func.func private @update(tensor<16xf32> {rt.in_place = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    rt.update
+    // expected-note@below {{the value that is read}}
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    // expected-note@below {{the value that is there}}
+    %w1 = rt.buffer at 0 : memref<16xf32>
+    rt.launch @update(%w) to (%w1) : (memref<16xf32>, memref<16xf32>) -> ()
+    %a = rt.buffer at 64 : memref<16xf32>
+    // expected-error@below {{reads bytes [0, 64), which do not hold this value any more}}
+    rt.launch @k(%w) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    // expected-note@below {{the value that is read}}
+    %a = rt.buffer at 0 : memref<16xf32>
+    %b = rt.buffer at 64 : memref<16xf32>
+    // expected-error@below {{reads bytes [0, 64), which nothing has written}}
+    rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// A product's scratch memory is a write as well.
+
+module attributes {rt.plan = {arena = 1024 : i64, categories = {activations = 960 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
+    // expected-note@below {{the value that is read}}
+    %a = rt.buffer at 64 : memref<4x4xf32>
+    rt.launch @k(%x) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    %b = rt.buffer at 960 : memref<4x4xf32>
+    // expected-note@below {{the value that is there}}
+    %s = rt.buffer at 64 : memref<224xf32>
+    rt.gemm %x, %x to (%b) workspace(%s) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
+    // expected-error@below {{reads bytes [64, 128), which do not hold this value any more}}
+    rt.launch @k(%a) to (%b) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// What a product adds to must be there.
+
+module attributes {rt.plan = {arena = 1024 : i64, categories = {activations = 960 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
+    %b = rt.buffer at 960 : memref<4x4xf32>
+    %s = rt.buffer at 64 : memref<224xf32>
+    // expected-error@below {{adds to bytes [960, 1024), which do not hold one value to add to}}
+    rt.gemm %x, %x to (%b) workspace(%s) accumulate m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
+    return
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// One op's inputs and outputs
+//===----------------------------------------------------------------------===//
+
+// -----
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 64 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<8xf32>
+    %a = rt.buffer at 64 : memref<8xf32>
+    %b = rt.buffer at 80 : memref<8xf32>
+    // expected-error@below {{writes two outputs to the same bytes, [64, 96) and [80, 112)}}
+    rt.launch @k(%x) to (%a, %b) : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// In place, with a kernel that does not allow it.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 64 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %a = rt.buffer at 64 : memref<16xf32>
+    rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+    %b = rt.buffer at 64 : memref<16xf32>
+    // expected-error@below {{writes output #0 to [64, 128), over its input #0 in [64, 128), which it still reads}}
+    rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// In place, where another argument of the kernel allows it.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 64 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<16xf32>, tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %a = rt.buffer at 64 : memref<16xf32>
+    rt.launch @k(%x, %x) to (%a) : (memref<16xf32>, memref<16xf32>, memref<16xf32>) -> ()
+    %b = rt.buffer at 64 : memref<16xf32>
+    // expected-error@below {{writes output #0 to [64, 128), over its input #0 in [64, 128), which it still reads}}
+    rt.launch @k(%a, %x) to (%b) : (memref<16xf32>, memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// An element further on is another element.
+
+module attributes {rt.plan = {arena = 132 : i64, categories = {activations = 68 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %a = rt.buffer at 64 : memref<16xf32>
+    rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+    %b = rt.buffer at 68 : memref<16xf32>
+    // expected-error@below {{writes output #0 to [68, 132), over its input #0 in [64, 128); they may share all bytes or none}}
+    rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 1024 : i64, categories = {activations = 960 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
+    %a = rt.buffer at 64 : memref<4x4xf32>
+    rt.launch @k(%x) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    %b = rt.buffer at 64 : memref<4x4xf32>
+    %s = rt.buffer at 128 : memref<224xf32>
+    // expected-error@below {{writes output #0 to [64, 128), over its input #1 in [64, 128), which it still reads}}
+    rt.gemm %x, %a to (%b) workspace(%s) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// The kernel counts on finding its old value where the new one goes.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 64 : i64, gradients = 64 : i64}}} {
+  func.func private @k(tensor<16xf32> {rt.in_place = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
+    %a = rt.buffer at 64 : memref<16xf32>
+    // expected-error@below {{needs output #0 in place of input #0, in [0, 64), but it is in [64, 128)}}
+    rt.launch @k(%g) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {gradients = 64 : i64}}} {
+  func.func private @k(tensor<16xf32> {rt.in_place = 2 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
+    // expected-error@below {{needs 'rt.in_place' of its kernel to be one of 1 outputs, but got 2}}
+    rt.launch @k(%g) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step(%x: tensor<16xf32>) {
+    // expected-error@below {{needs to be a launch or a product on rt.buffers by now}}
+    %y = rt.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step(%x: memref<16xf32>) {
+    // expected-error@below {{needs to be a launch or a product on rt.buffers by now}}
+    rt.launch @k(%x) to (%x) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What outlives the step
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// A part of a state.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {parameters = 64 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<8xf32>) -> tensor<8xf32> attributes {rt.kernel}
+  func.func @step() {
+    rt.update
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    %x = rt.buffer at 64 {rt.role = "lr"} : memref<8xf32>
+    %a = rt.buffer at 32 : memref<8xf32>
+    // expected-error@below {{writes bytes [32, 64) over the parameter of 'w' in [0, 64), which outlives the step}}
+    rt.launch @k(%x) to (%a) : (memref<8xf32>, memref<8xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// All of it, but not from its old value.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {gradients = 64 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
+    %x = rt.buffer at 64 {rt.role = "lr"} : memref<16xf32>
+    %a = rt.buffer at 0 : memref<16xf32>
+    // expected-error@below {{writes bytes [0, 64) over the gradient of 'w' in [0, 64), which outlives the step}}
+    rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// Across the border of two states.
+
+module attributes {rt.plan = {arena = 192 : i64, categories = {gradients = 64 : i64, parameters = 64 : i64, "inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
+    %x = rt.buffer at 128 {rt.role = "lr"} : memref<16xf32>
+    %a = rt.buffer at 32 : memref<16xf32>
+    // expected-error@below {{writes bytes [32, 96) over the parameter of 'w' in [0, 64), which outlives the step}}
+    rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// In place, but too early: the next micro-batch would see it.
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {parameters = 64 : i64}}} {
+  func.func private @k(tensor<16xf32> {rt.in_place = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    %w1 = rt.buffer at 0 : memref<16xf32>
+    // expected-error@below {{writes the parameter of 'w' above rt.update, where the next micro-batch needs it}}
+    rt.launch @k(%w) to (%w1) : (memref<16xf32>, memref<16xf32>) -> ()
+    rt.update
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {"inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<16xf32> {rt.in_place = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    rt.update
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %y = rt.buffer at 0 : memref<16xf32>
+    // expected-error@below {{writes the input 'lr'}}
+    rt.launch @k(%x) to (%y) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
