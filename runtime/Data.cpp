@@ -1,4 +1,4 @@
-//===- Data.cpp - Training samples from a file ----------------------------===//
+//===- Data.cpp - Training samples and their order ------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,13 +10,7 @@
 
 #include "reprise/ABI/Philox.h"
 
-#include <cerrno>
 #include <cinttypes>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 using namespace reprise::runtime;
 
@@ -48,55 +42,31 @@ uint64_t reprise::runtime::permute(uint64_t index, uint64_t size, uint64_t seed,
   return index;
 }
 
-TextData::~TextData() {
-  if (bytes)
-    munmap(const_cast<unsigned char *>(bytes), size_t(tokens));
-}
-
-bool TextData::open(const char *path, const BatchShape &batch,
-                    int64_t vocabSize, Error &error) {
+bool TrainingData::open(const Options &options, const BatchShape &batch,
+                        int64_t vocabulary, Error &error) {
   shape = batch;
-  int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  struct stat info;
-  if (file < 0 || fstat(file, &info) != 0) {
-    int code = errno;
-    if (file >= 0)
-      close(file);
-    return error.set("cannot read '%s': %s", path, strerror(code));
-  }
+  vocabSize = vocabulary;
+  shuffled = options.shuffled;
+  seed = options.seed;
+  for (int i = 0; i < options.numData; ++i)
+    if (!tokens.add(options.data[i], options.dtype, error))
+      return false;
   int64_t needed = shape.globalRows() * shape.length + 1;
-  if (!S_ISREG(info.st_mode)) {
-    close(file);
-    return error.set("cannot read '%s': it is not a plain file", path);
-  }
-  if (info.st_size < needed) {
-    close(file);
-    return error.set("'%s' has %" PRId64 " tokens (bytes), but one step needs "
-                     "%" PRId64 ": %" PRId64 " rows of %" PRId64
-                     " and one more; use more text, or compile with a smaller "
-                     "global_batch_size or seq_length",
-                     path, int64_t(info.st_size), needed, shape.globalRows(),
-                     shape.length);
-  }
-  void *memory =
-      mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, file, 0);
-  int code = errno;
-  close(file);
-  if (memory == MAP_FAILED)
-    return error.set("cannot map '%s': %s", path, strerror(code));
-  bytes = static_cast<const unsigned char *>(memory);
-  tokens = info.st_size;
-
-  for (int64_t i = 0; vocabSize < 256 && i < tokens; ++i)
-    if (bytes[i] >= vocabSize)
-      return error.set("'%s' has the token %d (a byte) at offset %" PRId64
-                       ", but the model's vocabulary has %" PRId64
-                       " tokens, 0 to %" PRId64,
-                       path, int(bytes[i]), i, vocabSize, vocabSize - 1);
-  return true;
+  if (tokens.size() >= needed)
+    return true;
+  char others[48] = "";
+  if (tokens.numFiles() > 1)
+    snprintf(others, sizeof(others), " and %" PRId64 " more files",
+             tokens.numFiles() - 1);
+  return error.set("'%s'%s: %" PRId64 " tokens, but one step needs %" PRId64
+                   ": %" PRId64 " rows of %" PRId64
+                   " and one more; use more data, or compile with a smaller "
+                   "global_batch_size or seq_length",
+                   tokens.path(0), others, tokens.size(), needed,
+                   shape.globalRows(), shape.length);
 }
 
-int64_t TextData::sampleOf(int64_t step, int64_t row) const {
+int64_t TrainingData::sampleOf(int64_t step, int64_t row) const {
   int64_t index = step * shape.globalRows() + row;
   int64_t epoch = index / numSamples(), place = index % numSamples();
   if (!shuffled)
@@ -105,14 +75,22 @@ int64_t TextData::sampleOf(int64_t step, int64_t row) const {
       permute(uint64_t(place), uint64_t(numSamples()), seed, uint64_t(epoch)));
 }
 
-void TextData::fill(int64_t step, int64_t microBatch, int32_t *inputs,
-                    int32_t *targets) const {
+bool TrainingData::fill(int64_t step, int64_t microBatch, int32_t *inputs,
+                        int32_t *targets, Error &error) const {
   for (int64_t row = 0; row < shape.rows; ++row) {
-    const unsigned char *sample =
-        bytes + sampleOf(step, microBatch * shape.rows + row) * shape.length;
-    for (int64_t i = 0; i < shape.length; ++i) {
-      inputs[row * shape.length + i] = sample[i];
-      targets[row * shape.length + i] = sample[i + 1];
-    }
+    int64_t first =
+        sampleOf(step, microBatch * shape.rows + row) * shape.length;
+    if (!tokens.read(first, shape.length, vocabSize, inputs, error) ||
+        !tokens.read(first + 1, shape.length, vocabSize, targets, error))
+      return false;
+    inputs += shape.length;
+    targets += shape.length;
   }
+  return true;
+}
+
+void TrainingData::expect(int64_t step, int64_t microBatch) const {
+  for (int64_t row = 0; row < shape.rows; ++row)
+    tokens.expect(sampleOf(step, microBatch * shape.rows + row) * shape.length,
+                  shape.length + 1);
 }

@@ -1,4 +1,4 @@
-//===- Data.h - Training samples from a file --------------------*- C++ -*-===//
+//===- Data.h - Training samples and their order ----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,10 +9,8 @@
 #ifndef REPRISE_RUNTIME_DATA_H
 #define REPRISE_RUNTIME_DATA_H
 
-#include "Error.h"
-
-#include <cstddef>
-#include <cstdint>
+#include "Options.h"
+#include "TokenStream.h"
 
 namespace reprise::runtime {
 
@@ -32,42 +30,36 @@ struct BatchShape {
   int64_t globalRows() const { return microBatches * rows; }
 };
 
-/// A text file whose bytes are the tokens, mapped into memory. With n tokens
-/// there are (n - 1) / length samples; sample i is the tokens from i * length
-/// on, and its targets are the same shifted by one.
-class TextData {
+/// Samples of one stream of tokens. With n tokens there are (n - 1) / length
+/// samples; sample i is the tokens from i * length on, and its targets are the
+/// same shifted by one.
+class TrainingData {
 public:
-  TextData() = default;
-  TextData(const TextData &) = delete;
-  TextData &operator=(const TextData &) = delete;
-  ~TextData();
+  TrainingData() = default;
 
-  /// Opens and checks the file: it must hold at least one step's tokens, and no
-  /// byte at or above `vocabSize`.
-  bool open(const char *path, const BatchShape &shape, int64_t vocabSize,
+  /// Opens the files that the options name; together they must hold at least
+  /// one step's tokens. Takes order and seed from the options, too.
+  bool open(const Options &options, const BatchShape &shape, int64_t vocabSize,
             Error &error);
 
-  /// Chooses the order of samples: as they lie in the file, or permuted anew in
-  /// each epoch.
-  void setOrder(bool shuffled, uint64_t seed) {
-    this->shuffled = shuffled;
-    this->seed = seed;
-  }
-
-  int64_t numTokens() const { return tokens; }
-  int64_t numSamples() const { return (tokens - 1) / shape.length; }
+  const TokenStream &stream() const { return tokens; }
+  int64_t numSamples() const { return (tokens.size() - 1) / shape.length; }
 
   /// The sample in this row (over all micro-batches) of a step, from 0.
   int64_t sampleOf(int64_t step, int64_t row) const;
 
-  /// Writes one micro-batch: rows x length tokens and as many targets.
-  void fill(int64_t step, int64_t microBatch, int32_t *inputs,
-            int32_t *targets) const;
+  /// Writes one micro-batch: rows x length tokens and as many targets. False if
+  /// a token is not in the vocabulary.
+  bool fill(int64_t step, int64_t microBatch, int32_t *inputs, int32_t *targets,
+            Error &error) const;
+
+  /// Lets the system fetch a micro-batch while something else is done.
+  void expect(int64_t step, int64_t microBatch) const;
 
 private:
-  const unsigned char *bytes = nullptr;
-  int64_t tokens = 0;
+  TokenStream tokens;
   BatchShape shape = {};
+  int64_t vocabSize = 0;
   bool shuffled = true;
   uint64_t seed = 0;
 };

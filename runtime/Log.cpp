@@ -109,19 +109,25 @@ static const char *isaName(const RepriseMicroKernel *kernel) {
 }
 
 static void printJsonPlan(const RepriseModel &model, const Options &options,
-                          const TextData &data,
+                          const TrainingData &data,
                           const RepriseMicroKernel *kernel) {
   printf("{\"event\":\"plan\",\"model\":");
   printJsonString(model.name);
   printf(",\"plan\":");
   printJsonString(model.plan);
-  printf(",\"parameters\":%" PRId64 ",\"data\":", countParameters(model));
-  printJsonString(options.data);
-  printf(",\"tokens\":%" PRId64 ",\"samples\":%" PRId64 ",\"steps\":%" PRId64
-         ",\"threads\":%" PRId64 ",\"seed\":%" PRIu64 ",\"isa\":\"%s\""
+  printf(",\"parameters\":%" PRId64 ",\"data\":[", countParameters(model));
+  for (int i = 0; i < options.numData; ++i) {
+    if (i)
+      putchar(',');
+    printJsonString(options.data[i]);
+  }
+  printf("],\"files\":%" PRId64 ",\"tokens\":%" PRId64 ",\"samples\":%" PRId64
+         ",\"steps\":%" PRId64 ",\"threads\":%" PRId64 ",\"seed\":%" PRIu64
+         ",\"isa\":\"%s\""
          ",\"planned_bytes\":%" PRId64 ",\"categories\":{",
-         data.numTokens(), data.numSamples(), options.steps, options.threads,
-         options.seed, isaName(kernel), model.arenaBytes);
+         data.stream().numFiles(), data.stream().size(), data.numSamples(),
+         options.steps, options.threads, options.seed, isaName(kernel),
+         model.arenaBytes);
   for (int i = 0; i < model.numCategories; ++i) {
     if (i)
       putchar(',');
@@ -132,7 +138,7 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
          model.replayFlops);
 }
 
-void Log::plan(const TextData &data, const RepriseMicroKernel *kernel) {
+void Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel) {
   if (options.json) {
     printJsonPlan(model, options, data, kernel);
     fflush(stdout);
@@ -140,8 +146,12 @@ void Log::plan(const TextData &data, const RepriseMicroKernel *kernel) {
   }
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
          grouped(countParameters(model)).chars, model.plan);
-  printf("data     %s, %s tokens, ", options.data,
-         grouped(data.numTokens()).chars);
+  printf("data     ");
+  for (int i = 0; i < options.numData; ++i)
+    printf("%s, ", options.data[i]);
+  if (data.stream().numFiles() > 1)
+    printf("%s files, ", grouped(data.stream().numFiles()).chars);
+  printf("%s tokens, ", grouped(data.stream().size()).chars);
   printf("%s samples of %" PRId64 ", %s\n", grouped(data.numSamples()).chars,
          model.seqLength, options.shuffled ? "shuffled" : "sequential");
   printf("step     %d x %" PRId64 " x %" PRId64 " = %s tokens, %.4g GFLOP",

@@ -31,7 +31,7 @@ public:
   Log(const RepriseModel &model, const Options &options);
 
   /// What is about to happen. `kernel` may be null.
-  void plan(const TextData &data, const RepriseMicroKernel *kernel);
+  void plan(const TrainingData &data, const RepriseMicroKernel *kernel);
   void step(const StepReport &report);
   void interrupted(int64_t stepsDone);
   /// Seconds per launch, first of `micro`, then of `update`, over all steps;

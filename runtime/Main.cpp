@@ -49,7 +49,7 @@ public:
 private:
   bool prepare(Error &error);
   bool runStep(int64_t step, Error &error);
-  void writeInputs(int64_t step, int64_t microBatch);
+  bool writeInputs(int64_t step, int64_t microBatch, Error &error);
   void writeScalar(const RepriseBuffer &buffer, double value) {
     arena.touch(buffer);
     *arena.at<float>(buffer) = float(value);
@@ -58,7 +58,7 @@ private:
 
   const RepriseModel &model;
   const Options &options;
-  TextData data;
+  TrainingData data;
   Arena arena;
   ThreadPool pool;
   Executor executor;
@@ -72,12 +72,11 @@ private:
 bool Trainer::prepare(Error &error) {
   BatchShape batch = {model.numMicroBatches, model.microBatchSize,
                       model.seqLength};
-  if (!data.open(options.data, batch, model.vocabSize, error) ||
+  if (!data.open(options, batch, model.vocabSize, error) ||
       !arena.map(model.arenaBytes, error) ||
       !executor.prepare(cpuLevel(), options.profile, error) ||
       !pool.start(int(options.threads), error))
     return false;
-  data.setOrder(options.shuffled, options.seed);
   if (options.dump && !dump.start(error))
     return false;
   if (options.checkMemory && !check.start(model, arena, error))
@@ -87,17 +86,22 @@ bool Trainer::prepare(Error &error) {
   return true;
 }
 
-void Trainer::writeInputs(int64_t step, int64_t microBatch) {
+bool Trainer::writeInputs(int64_t step, int64_t microBatch, Error &error) {
   arena.touch(model.tokens);
   arena.touch(model.targets);
   arena.touch(model.rng);
-  data.fill(step, microBatch, arena.at<int32_t>(model.tokens),
-            arena.at<int32_t>(model.targets));
+  if (!data.fill(step, microBatch, arena.at<int32_t>(model.tokens),
+                 arena.at<int32_t>(model.targets), error))
+    return false;
   uint32_t *rng = arena.at<uint32_t>(model.rng);
   rng[0] = uint32_t(options.seed);
   rng[1] = uint32_t(options.seed >> 32);
   rng[2] = uint32_t(step);
   rng[3] = uint32_t(microBatch);
+  bool last = microBatch + 1 == model.numMicroBatches;
+  if (!last || step + 1 < options.steps)
+    data.expect(last ? step + 1 : step, last ? 0 : microBatch + 1);
+  return true;
 }
 
 bool Trainer::runStep(int64_t step, Error &error) {
@@ -107,7 +111,8 @@ bool Trainer::runStep(int64_t step, Error &error) {
   double start = now();
   writeScalar(model.loss, 0.0);
   for (int64_t micro = 0; micro < model.numMicroBatches; ++micro) {
-    writeInputs(step, micro);
+    if (!writeInputs(step, micro, error))
+      return false;
     if (dumped)
       dump.keepInputs(micro, arena);
     executor.runMicro();

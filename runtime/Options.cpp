@@ -37,7 +37,11 @@ struct OptionInfo {
 
 static constexpr OptionInfo kOptions[] = {
     {"data", Kind::Path, "FILE",
-     "the text to train on; its bytes are the tokens", 0, 0},
+     "what to train on: text, .bin or .idx, or a pattern in quotes; again for "
+     "more files",
+     0, 0},
+    {"dtype", Kind::Choice, "u16|u32",
+     "the type of tokens in .bin files without a header", 0, 0},
     {"steps", Kind::Number, "N", "train for N steps", 1, INT64_C(1) << 40},
     {"data-order", Kind::Choice, "shuffled|sequential",
      "the order of the samples; shuffled: anew in each epoch", 0, 0},
@@ -130,7 +134,14 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
   case Kind::Path:
     if (!*value)
       return error.set("--%s needs a file name, but got ''", info.name);
-    (is("data") ? options.data : options.dump) = value;
+    if (is("dump"))
+      options.dump = value;
+    else if (options.numData == Options::kMaxData)
+      return error.set("--data can be given %d times; a pattern in quotes "
+                       "stands for any number of files",
+                       Options::kMaxData);
+    else
+      options.data[options.numData++] = value;
     return true;
   case Kind::Number:
     if (!parseNumber(info, value, number, error))
@@ -147,6 +158,8 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
       return false;
     if (is("log-format"))
       options.json = second;
+    else if (is("dtype"))
+      options.dtype = second ? TokenType::U32 : TokenType::U16;
     else
       options.shuffled = !second;
     return true;
@@ -177,7 +190,8 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   for (int i = 1; i < argc; ++i) {
     const char *arg = argv[i];
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
-      return error.set("needs options such as --data FILE, but got '%s'", arg);
+      return error.set("needs options such as --data FILE, but got '%s'%s", arg,
+                       options.numData ? "; put patterns in quotes" : "");
     const char *equals = strchr(arg, '=');
     char name[64];
     snprintf(name, sizeof(name), "%.*s",
@@ -204,8 +218,8 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
     if (!apply(*info, value, options, error))
       return false;
   }
-  if (!options.data && !options.help && !options.version)
-    return error.set("--data FILE is missing: the text to train on");
+  if (!options.numData && !options.help && !options.version)
+    return error.set("--data FILE is missing: what to train on");
   return true;
 }
 

@@ -10,13 +10,20 @@
 #define REPRISE_RUNTIME_OPTIONS_H
 
 #include "Error.h"
+#include "TokenType.h"
 
 #include "reprise/ABI/Model.h"
+
+#include <optional>
 
 namespace reprise::runtime {
 
 struct Options {
-  const char *data = nullptr;
+  static constexpr int kMaxData = 64;
+
+  const char *data[kMaxData] = {}; ///< Files and patterns.
+  int numData = 0;
+  std::optional<TokenType> dtype; ///< Of .bin files without a header.
   const char *dump = nullptr;
   int64_t steps = 0;
   int64_t threads = 0;

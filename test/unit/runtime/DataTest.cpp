@@ -6,41 +6,35 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TestFiles.h"
+
 #include "runtime/Data.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <string>
-#include <unistd.h>
-#include <vector>
+#include <algorithm>
 
 using namespace reprise::runtime;
+using namespace reprise::runtime::test;
 
 namespace {
 
-class TextFile {
-public:
-  explicit TextFile(const std::string &text)
-      : path(testing::TempDir() + "reprise-data-" + std::to_string(getpid()) +
-             "-" + std::to_string(counter++) + ".txt") {
-    std::ofstream(path, std::ios::binary) << text;
+class Samples : public testing::Test {
+protected:
+  /// Opens a file with this text.
+  bool open(const std::string &text, BatchShape shape, bool shuffled,
+            int64_t vocabSize = 256) {
+    path = folder.write("text", text);
+    Options options;
+    options.data[options.numData++] = path.c_str();
+    options.shuffled = shuffled;
+    options.seed = 3;
+    return data.open(options, shape, vocabSize, error);
   }
-  ~TextFile() { remove(path.c_str()); }
-  const std::string path;
 
-private:
-  static int counter;
-};
-int TextFile::counter = 0;
-
-std::string refusal(const std::string &path, BatchShape shape,
-                    int64_t vocabSize) {
-  TextData data;
+  Folder folder;
+  std::string path;
+  TrainingData data;
   Error error;
-  EXPECT_FALSE(data.open(path.c_str(), shape, vocabSize, error));
-  return error.text;
-}
+};
 
 } // namespace
 
@@ -74,31 +68,23 @@ TEST(Permutation, DependsOnSeedAndEpochAndMovesThings) {
     }
 }
 
-TEST(TextData, SequentialOrderFollowsTheFileAndWraps) {
-  TextFile file("abcdefghijklmnopqrstuvwxyz"); // 26 tokens: 6 samples of 4.
-  TextData data;
-  Error error;
-  ASSERT_TRUE(data.open(file.path.c_str(), {2, 2, 4}, 256, error))
-      << error.text;
-  data.setOrder(/*shuffled=*/false, 0);
-  EXPECT_EQ(data.numTokens(), 26);
+TEST_F(Samples, SequentialOrderFollowsTheFileAndWraps) {
+  ASSERT_TRUE(open("abcdefghijklmnopqrstuvwxyz", {2, 2, 4}, false));
+  EXPECT_EQ(data.stream().size(), 26); // 6 samples of 4.
   EXPECT_EQ(data.numSamples(), 6);
   int32_t inputs[8], targets[8];
   // Step 1 has samples 4, 5, 0, 1; micro-batch 0 has the first two.
-  data.fill(1, 0, inputs, targets);
+  ASSERT_TRUE(data.fill(1, 0, inputs, targets, error));
   EXPECT_EQ(std::string(inputs, inputs + 8), "qrstuvwx");
   EXPECT_EQ(std::string(targets, targets + 8), "rstuvwxy");
-  data.fill(1, 1, inputs, targets);
+  ASSERT_TRUE(data.fill(1, 1, inputs, targets, error));
   EXPECT_EQ(std::string(inputs, inputs + 8), "abcdefgh");
   EXPECT_EQ(std::string(targets, targets + 8), "bcdefghi");
 }
 
-TEST(TextData, ShuffledOrderHasEverySampleOnceAnEpoch) {
-  TextFile file(std::string(12 * 4 + 1, 'x')); // 12 samples, 3 steps of 4.
-  TextData data;
-  Error error;
-  ASSERT_TRUE(data.open(file.path.c_str(), {2, 2, 4}, 256, error));
-  data.setOrder(/*shuffled=*/true, 3);
+TEST_F(Samples, ShuffledOrderHasEverySampleOnceAnEpoch) {
+  // 12 samples, 3 steps of 4.
+  ASSERT_TRUE(open(std::string(12 * 4 + 1, 'x'), {2, 2, 4}, true));
   std::vector<std::vector<int64_t>> epochs(2);
   for (int64_t step = 0; step < 6; ++step)
     for (int64_t row = 0; row < 4; ++row)
@@ -111,31 +97,50 @@ TEST(TextData, ShuffledOrderHasEverySampleOnceAnEpoch) {
   }
 }
 
-TEST(TextData, OneStepIsEnough) {
-  TextFile file("0123456789abcdefg"); // 2 * 2 * 4 + 1
-  TextData data;
-  Error error;
-  EXPECT_TRUE(data.open(file.path.c_str(), {2, 2, 4}, 256, error));
+// The tokens of five files are one text, whose samples end where they end.
+TEST_F(Samples, GoOverTheEndsOfFiles) {
+  Options options;
+  std::string pattern = folder.path + "part-*", last = folder.path + "last";
+  for (const char *part : {"part-1", "part-2", "part-3", "part-4"})
+    folder.write(part, std::string(1, part[5]) + "bc");
+  folder.write("last", "xyz");
+  options.data[options.numData++] = pattern.c_str();
+  options.data[options.numData++] = last.c_str();
+  options.shuffled = false;
+  ASSERT_TRUE(data.open(options, {1, 2, 7}, 256, error)) << error.text;
+  EXPECT_EQ(data.stream().numFiles(), 5);
+  int32_t inputs[14], targets[14];
+  data.expect(0, 0);
+  ASSERT_TRUE(data.fill(0, 0, inputs, targets, error));
+  EXPECT_EQ(std::string(inputs, inputs + 14), "1bc2bc3bc4bcxy");
+  EXPECT_EQ(std::string(targets, targets + 14), "bc2bc3bc4bcxyz");
+}
+
+TEST_F(Samples, OneStepIsEnough) {
+  ASSERT_TRUE(open("0123456789abcdefg", {2, 2, 4}, true)); // 2 * 2 * 4 + 1
   EXPECT_EQ(data.numSamples(), 4);
 }
 
-TEST(TextData, RefusesWhatItCannotTrainOn) {
-  TextFile empty(""), shorter("0123456789abcdef"), high("abc\x80 abcabcabcabc");
-  EXPECT_EQ(refusal("/no/such/file", {2, 2, 4}, 256),
-            "cannot read '/no/such/file': No such file or directory");
-  EXPECT_EQ(refusal("/", {2, 2, 4}, 256),
-            "cannot read '/': it is not a plain file");
-  EXPECT_EQ(refusal(empty.path, {1, 1, 1}, 256),
-            "'" + empty.path +
-                "' has 0 tokens (bytes), but one step needs 2: 1 rows of 1 and "
-                "one more; use more text, or compile with a smaller "
-                "global_batch_size or seq_length");
-  EXPECT_NE(refusal(shorter.path, {2, 2, 4}, 256)
-                .find("has 16 tokens (bytes), but one step needs 17: 4 rows of "
-                      "4 and one more"),
-            std::string::npos);
-  EXPECT_EQ(refusal(high.path, {1, 2, 4}, 128),
-            "'" + high.path +
-                "' has the token 128 (a byte) at offset 3, but the model's "
-                "vocabulary has 128 tokens, 0 to 127");
+TEST_F(Samples, TooFewAreRefused) {
+  EXPECT_FALSE(open("", {1, 1, 1}, true));
+  EXPECT_EQ(error.text,
+            "'" + path +
+                "': 0 tokens, but one step needs 2: 1 rows of 1 and one more; "
+                "use more data, or compile with a smaller global_batch_size or "
+                "seq_length");
+  EXPECT_FALSE(open("", {2, 2, 4}, true));
+  std::string expected = "'" + path +
+                         "' and 1 more files: 0 tokens, but one "
+                         "step needs 17: 4 rows of 4 and one more";
+  EXPECT_EQ(std::string(error.text).substr(0, expected.size()), expected);
+}
+
+TEST_F(Samples, TokensOutsideTheVocabularyStopTheirBatch) {
+  ASSERT_TRUE(open("abcdefgh\x80 tail", {1, 2, 4}, false, 128));
+  int32_t inputs[8], targets[8];
+  EXPECT_FALSE(data.fill(0, 0, inputs, targets, error));
+  EXPECT_EQ(error.text,
+            "'" + path +
+                "' has the token 128 at byte 8, but the model's vocabulary has "
+                "128 tokens, 0 to 127");
 }

@@ -42,7 +42,9 @@ std::string refusal(std::vector<const char *> args) {
 TEST(Options, DefaultsComeFromTheModel) {
   Parsed parsed({"--data", "x.txt"});
   ASSERT_TRUE(parsed.good) << parsed.error.text;
-  EXPECT_STREQ(parsed.options.data, "x.txt");
+  ASSERT_EQ(parsed.options.numData, 1);
+  EXPECT_STREQ(parsed.options.data[0], "x.txt");
+  EXPECT_FALSE(parsed.options.dtype);
   EXPECT_EQ(parsed.options.steps, 200);
   EXPECT_EQ(parsed.options.seed, 1337u);
   EXPECT_GE(parsed.options.threads, 1);
@@ -79,6 +81,24 @@ TEST(Options, UnknownNamesGetTheNearestKnownOne) {
       std::string::npos);
 }
 
+TEST(Options, DataMayBeGivenAgain) {
+  Parsed parsed({"--data=a", "--dtype=u32", "--data", "b"});
+  ASSERT_TRUE(parsed.good) << parsed.error.text;
+  ASSERT_EQ(parsed.options.numData, 2);
+  EXPECT_STREQ(parsed.options.data[1], "b");
+  EXPECT_EQ(parsed.options.dtype, TokenType::U32);
+  EXPECT_EQ(Parsed({"--data=a", "--dtype=u16"}).options.dtype, TokenType::U16);
+  EXPECT_EQ(refusal({"--data=a", "--dtype=f32"}),
+            "--dtype needs 'u16' or 'u32', but got 'f32'");
+  // What a shell makes of a pattern without quotes.
+  EXPECT_EQ(refusal({"--data", "1.bin", "2.bin"}),
+            "needs options such as --data FILE, but got '2.bin'; put "
+            "patterns in quotes");
+  EXPECT_EQ(refusal(std::vector<const char *>(65, "--data=a")),
+            "--data can be given 64 times; a pattern in quotes stands for any "
+            "number of files");
+}
+
 TEST(Options, WrongValuesAreNamed) {
   for (const char *wrong : {"x", "0", "-3", "1.5", "", " 7", "99x"})
     EXPECT_EQ(refusal({"--data=f", "--steps", wrong}),
@@ -97,7 +117,7 @@ TEST(Options, WrongValuesAreNamed) {
 }
 
 TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {
-  EXPECT_EQ(refusal({}), "--data FILE is missing: the text to train on");
+  EXPECT_EQ(refusal({}), "--data FILE is missing: what to train on");
   EXPECT_TRUE(Parsed({"--help"}).options.help);
   EXPECT_TRUE(Parsed({"--version"}).good);
 }

@@ -102,6 +102,10 @@ TEST_F(Training, Learns) {
   EXPECT_NE(outcome.out.find("{\"event\":\"plan\",\"model\":\"toy "
                              "\\\"bigram\\\"\""),
             std::string::npos);
+  EXPECT_NE(outcome.out.find(",\"data\":[\"" + data +
+                             "\"],\"files\":1,"
+                             "\"tokens\":13800,"),
+            std::string::npos);
   EXPECT_NE(outcome.out.find("{\"event\":\"end\",\"steps\":40"),
             std::string::npos);
 }
@@ -266,6 +270,19 @@ TEST_F(Training, AnInterruptEndsTheRunAfterItsStep) {
   EXPECT_EQ(outcome.out.find("{\"step\":2,"), std::string::npos);
   EXPECT_NE(outcome.out.find("{\"event\":\"interrupted\",\"steps\":1}"),
             std::string::npos);
+}
+
+TEST_F(Training, ATokenOutsideTheVocabularyEndsTheRunBeforeItsBatch) {
+  std::ofstream(data, std::ios::binary | std::ios::app)
+      << std::string(500, '\xff');
+  // 13800 good bytes are 109 steps of 126 tokens, and some.
+  Outcome outcome = train({"--data-order=sequential", "--steps=200"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.out.find("{\"step\":109,"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("{\"step\":110,"), std::string::npos);
+  EXPECT_EQ(outcome.err, "train: error: '" + data +
+                             "' has the token 255 at byte 13800, but the "
+                             "model's vocabulary has 128 tokens, 0 to 127\n");
 }
 
 TEST_F(Training, RefusalsHaveTheirStatus) {

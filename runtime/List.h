@@ -1,0 +1,59 @@
+//===- List.h - An array that grows -----------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_LIST_H
+#define REPRISE_RUNTIME_LIST_H
+
+#include <cstddef>
+#include <cstdlib>
+#include <type_traits>
+
+namespace reprise::runtime {
+
+/// Plain values side by side. (A std::vector would need the C++ library.)
+template <typename T>
+class List {
+  static_assert(std::is_trivially_copyable_v<T>, "items move as bytes");
+
+public:
+  List() = default;
+  List(const List &) = delete;
+  List &operator=(const List &) = delete;
+  ~List() { free(items); }
+
+  /// Appends `item`; false if there is no memory left for it.
+  bool push(const T &item) {
+    if (count == room) {
+      size_t larger = room ? 2 * room : 4;
+      void *moved = realloc(items, larger * sizeof(T));
+      if (!moved)
+        return false;
+      items = static_cast<T *>(moved);
+      room = larger;
+    }
+    items[count++] = item;
+    return true;
+  }
+
+  size_t size() const { return count; }
+  bool empty() const { return count == 0; }
+  T *begin() { return items; }
+  T *end() { return items + count; }
+  const T *begin() const { return items; }
+  const T *end() const { return items + count; }
+  T &back() { return items[count - 1]; }
+  const T &operator[](size_t i) const { return items[i]; }
+
+private:
+  T *items = nullptr;
+  size_t count = 0, room = 0;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_LIST_H

@@ -1,0 +1,344 @@
+//===- TokenStream.cpp - The tokens of many files -------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TokenStream.h"
+
+#include "MegatronIndex.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <climits>
+#include <glob.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+TokenStream::~TokenStream() {
+  for (MappedFile &file : files)
+    file.unmap();
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// Both endings have four characters.
+static bool endsIn(const char *path, const char *ending) {
+  size_t length = strlen(path);
+  return length > 4 && !strcmp(path + length - 4, ending);
+}
+
+/// `path` with its last four characters replaced.
+static void replaceEnding(const char *path, const char *ending,
+                          char (&result)[PATH_MAX]) {
+  snprintf(result, sizeof(result), "%.*s%s", int(strlen(path)) - 4, path,
+           ending);
+}
+
+/// Whether this is the index of a .bin file that the pattern has, too.
+static bool isListedTwice(const char *path, const glob_t &found) {
+  char tokens[PATH_MAX];
+  if (!endsIn(path, ".idx"))
+    return false;
+  replaceEnding(path, ".bin", tokens);
+  char **end = found.gl_pathv + found.gl_pathc;
+  return std::any_of(found.gl_pathv, end,
+                     [&](const char *other) { return !strcmp(other, tokens); });
+}
+
+bool TokenStream::add(const char *pattern, std::optional<TokenType> stated,
+                      Error &error) {
+  if (!strpbrk(pattern, "*?[") || access(pattern, F_OK) == 0)
+    return addFile(pattern, stated, error);
+  glob_t found = {};
+  int failure = glob(pattern, GLOB_ERR, nullptr, &found);
+  bool good = true;
+  if (failure == GLOB_NOMATCH)
+    good = error.set("no file matches '%s'", pattern);
+  else if (failure)
+    good = error.set("cannot list what matches '%s': %s", pattern,
+                     strerror(errno));
+  for (size_t i = 0; good && i < found.gl_pathc; ++i)
+    if (!isListedTwice(found.gl_pathv[i], found))
+      good = addFile(found.gl_pathv[i], stated, error);
+  globfree(&found);
+  return good;
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+bool TokenStream::addFile(const char *path, std::optional<TokenType> stated,
+                          Error &error) {
+  bool isIndex = endsIn(path, ".idx"), isBinary = endsIn(path, ".bin");
+  if (!isIndex && !isBinary && stated)
+    return error.set("'%s' is text, since its name does not end in .bin, but "
+                     "--dtype %s is for .bin files",
+                     path, nameOf(*stated));
+  char tokens[PATH_MAX];
+  MappedFile index, file;
+  if (isIndex) {
+    if (!index.map(path, error))
+      return false;
+    replaceEnding(path, ".bin", tokens);
+    path = tokens;
+  }
+  bool good = file.map(path, error);
+  if (good && !files.push(file)) {
+    file.unmap();
+    good = error.set("no memory left for a table of %zu files", files.size());
+  }
+  if (good)
+    good = isIndex    ? addMegatron(index, stated, error)
+           : isBinary ? addBinary(stated, error)
+                      : addRun(TokenType::U8, 0, file.size, error);
+  index.unmap();
+  return good;
+}
+
+/// A type that the command line states must be that of the file.
+static bool checkStated(std::optional<TokenType> stated, TokenType type,
+                        const char *path, Error &error) {
+  return !stated || *stated == type ||
+         error.set("'%s' has tokens of type %s, but --dtype is %s; it is "
+                   "needed only for .bin files without a header",
+                   path, nameOf(type), nameOf(*stated));
+}
+
+namespace {
+/// The kinds of llm.c's .bin files (llmc/dataloader.h, train_gpt2.cu).
+struct LlmcKind {
+  int32_t magic, version;
+  const char *what;
+  std::optional<TokenType> type; ///< None if it has no tokens to train on.
+};
+} // namespace
+
+static constexpr LlmcKind kLlmcKinds[] = {
+    {20240520, 1, "tokens", TokenType::U16},
+    {20240801, 7, "tokens", TokenType::U32},
+    {20240522, 0, "multiple-choice questions", std::nullopt},
+    {20240326, 0, "the parameters of a model", std::nullopt}};
+static constexpr int64_t kLlmcHeaderBytes = 256 * 4;
+
+/// Checks the header that begins with `kind.magic`; `count` is set to the
+/// number of tokens behind it.
+static bool readLlmcHeader(const MappedFile &file, const LlmcKind &kind,
+                           int64_t &count, Error &error) {
+  if (!kind.type)
+    return error.set("'%s' is a file of llm.c with %s, not with tokens",
+                     file.path, kind.what);
+  if (file.size < kLlmcHeaderBytes)
+    return error.set("'%s' is truncated: llm.c's header needs %" PRId64
+                     " bytes, but got %" PRId64,
+                     file.path, kLlmcHeaderBytes, file.size);
+  auto version = file.at<int32_t>(4);
+  if (version != kind.version)
+    return error.set("'%s' has llm.c's magic number %d, which needs version "
+                     "%d, but got version %d",
+                     file.path, kind.magic, kind.version, version);
+  count = file.at<int32_t>(8);
+  int64_t expected = kLlmcHeaderBytes + count * bytesOf(*kind.type);
+  if (count < 0 || file.size != expected)
+    return error.set("'%s' needs %" PRId64 " bytes for a header of %" PRId64
+                     " and the %" PRId64
+                     " tokens of type %s that it names, but got %" PRId64,
+                     file.path, expected, kLlmcHeaderBytes, count,
+                     nameOf(*kind.type), file.size);
+  return true;
+}
+
+bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
+  const MappedFile &file = files.back();
+  for (const LlmcKind &kind : kLlmcKinds) {
+    int64_t count;
+    if (file.size >= 4 && file.at<int32_t>(0) == kind.magic)
+      return readLlmcHeader(file, kind, count, error) &&
+             checkStated(stated, *kind.type, file.path, error) &&
+             addRun(*kind.type, kLlmcHeaderBytes, count, error);
+  }
+  char indexPath[PATH_MAX];
+  replaceEnding(file.path, ".idx", indexPath);
+  if (access(indexPath, F_OK) == 0) {
+    MappedFile index;
+    bool good =
+        index.map(indexPath, error) && addMegatron(index, stated, error);
+    index.unmap();
+    return good;
+  }
+  if (!stated)
+    return error.set("'%s' has no header of llm.c and no Megatron index '%s' "
+                     "that would say how its tokens are stored; if it has "
+                     "tokens alone, as nanoGPT writes them, say --dtype u16 or "
+                     "--dtype u32",
+                     file.path, indexPath);
+  int64_t each = bytesOf(*stated);
+  if (file.size % each)
+    return error.set("'%s' needs a whole number of tokens of %" PRId64
+                     " bytes (--dtype %s), but got %" PRId64 " bytes",
+                     file.path, each, nameOf(*stated), file.size);
+  return addRun(*stated, 0, file.size / each, error);
+}
+
+bool TokenStream::addMegatron(const MappedFile &indexFile,
+                              std::optional<TokenType> stated, Error &error) {
+  MegatronIndex index;
+  if (!index.read(indexFile, files.back(), error) ||
+      !checkStated(stated, index.type(), indexFile.path, error))
+    return false;
+  size_t firstRun = runs.size();
+  for (int64_t i = 0; i < index.numSequences(); ++i)
+    if (!addRun(index.type(), index.offset(i), index.length(i), error))
+      return false;
+  return checkOverlaps(firstRun, indexFile.path, error);
+}
+
+bool TokenStream::addRun(TokenType type, int64_t offset, int64_t count,
+                         Error &error) {
+  if (count == 0)
+    return true;
+  int32_t file = int32_t(files.size()) - 1;
+  const unsigned char *data = files.back().data + offset;
+  Run *last = runs.empty() ? nullptr : &runs.back();
+  if (last && last->file == file &&
+      last->data + last->count * bytesOf(type) == data)
+    last->count += count;
+  else if (!runs.push({data, total, count, file, type}))
+    return error.set("no memory left for a table of %zu parts of files",
+                     runs.size());
+  total += count;
+  return true;
+}
+
+/// No two of the last file's runs may have a byte in common.
+bool TokenStream::checkOverlaps(size_t firstRun, const char *index,
+                                Error &error) {
+  Run *begin = runs.begin() + firstRun;
+  std::sort(begin, runs.end(),
+            [](const Run &a, const Run &b) { return a.data < b.data; });
+  Run *overlap =
+      std::adjacent_find(begin, runs.end(), [](const Run &a, const Run &b) {
+        return a.data + a.count * bytesOf(a.type) > b.data;
+      });
+  if (overlap != runs.end())
+    return error.set("'%s' has sequences that overlap: byte %" PRId64
+                     " of '%s' belongs to two",
+                     index, int64_t(overlap[1].data - files.back().data),
+                     files.back().path);
+  std::sort(begin, runs.end(),
+            [](const Run &a, const Run &b) { return a.first < b.first; });
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+/// Calls `fn(run, data, count)` for the parts that these tokens lie in, until
+/// it returns false.
+template <typename Fn>
+bool TokenStream::forEachPiece(int64_t position, int64_t count, Fn fn) const {
+  const Run *run = std::upper_bound(runs.begin(), runs.end(), position,
+                                    [](int64_t position, const Run &run) {
+                                      return position < run.first;
+                                    }) -
+                   1;
+  for (; count > 0; ++run) {
+    int64_t skipped = position - run->first;
+    int64_t here = std::min(count, run->count - skipped);
+    if (!fn(*run, run->data + skipped * bytesOf(run->type), here))
+      return false;
+    position += here;
+    count -= here;
+  }
+  return true;
+}
+
+/// Copies tokens up to the first that is not in [0, vocabSize), and returns how
+/// many these are.
+template <typename T>
+static int64_t copyTokens(const unsigned char *data, int64_t count,
+                          int64_t vocabSize, int32_t *tokens) {
+  for (int64_t i = 0; i < count; ++i) {
+    T token;
+    memcpy(&token, data + i * int64_t(sizeof(T)), sizeof(T));
+    if (int64_t(token) < 0 || int64_t(token) >= vocabSize)
+      return i;
+    tokens[i] = int32_t(token);
+  }
+  return count;
+}
+
+using CopyFn = int64_t (*)(const unsigned char *data, int64_t count,
+                           int64_t vocabSize, int32_t *tokens);
+
+static CopyFn copyOf(TokenType type) {
+  switch (type) {
+  case TokenType::U8:
+    return copyTokens<uint8_t>;
+  case TokenType::I8:
+    return copyTokens<int8_t>;
+  case TokenType::U16:
+    return copyTokens<uint16_t>;
+  case TokenType::I16:
+    return copyTokens<int16_t>;
+  case TokenType::U32:
+    return copyTokens<uint32_t>;
+  case TokenType::I32:
+    return copyTokens<int32_t>;
+  case TokenType::I64:
+    return copyTokens<int64_t>;
+  }
+  return nullptr;
+}
+
+/// A token of any value.
+static int64_t loadToken(TokenType type, const unsigned char *data) {
+  bool isSigned = type == TokenType::I8 || type == TokenType::I16 ||
+                  type == TokenType::I32 || type == TokenType::I64;
+  int64_t bytes = bytesOf(type);
+  uint64_t token = isSigned && data[bytes - 1] & 0x80 ? ~uint64_t(0) : 0;
+  memcpy(&token, data, size_t(bytes));
+  return int64_t(token);
+}
+
+bool TokenStream::read(int64_t position, int64_t count, int64_t vocabSize,
+                       int32_t *tokens, Error &error) const {
+  return forEachPiece(
+      position, count,
+      [&](const Run &run, const unsigned char *data, int64_t here) {
+        int64_t copied = copyOf(run.type)(data, here, vocabSize, tokens);
+        tokens += copied;
+        if (copied == here)
+          return true;
+        data += copied * bytesOf(run.type);
+        const MappedFile &file = files[size_t(run.file)];
+        return error.set("'%s' has the token %" PRId64 " at byte %" PRId64
+                         ", but the model's vocabulary has %" PRId64
+                         " tokens, 0 to %" PRId64,
+                         file.path, loadToken(run.type, data),
+                         int64_t(data - file.data), vocabSize, vocabSize - 1);
+      });
+}
+
+void TokenStream::expect(int64_t position, int64_t count) const {
+  uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
+  forEachPiece(position, count,
+               [&](const Run &run, const unsigned char *data, int64_t here) {
+                 auto begin = reinterpret_cast<uintptr_t>(data);
+                 uintptr_t end = begin + uintptr_t(here * bytesOf(run.type));
+                 begin &= ~(page - 1);
+                 // Only faster; may be refused.
+                 madvise(reinterpret_cast<void *>(begin), end - begin,
+                         MADV_WILLNEED);
+                 return true;
+               });
+}
