@@ -47,6 +47,28 @@ std::string RecomputeOptions::describe() const {
          std::to_string(numLayers.value_or(0));
 }
 
+std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
+  RecomputeOptions options;
+  if (text == "none")
+    return options;
+  SmallVector<StringRef> words, modules;
+  text.split(words, ' ');
+  options.granularity = words[0].str();
+  if (words.size() == 2 && words[0] == "selective") {
+    words[1].split(modules, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    options.modules.emplace(modules.begin(), modules.end());
+    return options;
+  }
+  int64_t numLayers = 0;
+  if (words.size() != 3 || words[0] != "full" ||
+      words[2].getAsInteger(10, numLayers))
+    return std::nullopt;
+  options.method = words[1].str();
+  if (numLayers != 0)
+    options.numLayers = numLayers;
+  return options;
+}
+
 //===----------------------------------------------------------------------===//
 // A phase each
 //===----------------------------------------------------------------------===//

@@ -19,7 +19,8 @@
 
 using namespace llvm;
 
-/// A description of x86-64 Linux and of the processor `cpu`.
+/// A description of x86-64 Linux and of the processor `cpu`; null after a
+/// message.
 static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
   InitializeNativeTarget();
   InitializeNativeTargetAsmPrinter();
@@ -28,6 +29,14 @@ static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
   const llvm::Target *target = TargetRegistry::lookupTarget(triple, error);
   if (!target) {
     WithColor::error() << error << "\n";
+    return nullptr;
+  }
+  std::unique_ptr<MCSubtargetInfo> known(
+      target->createMCSubtargetInfo(triple, /*CPU=*/"", /*Features=*/""));
+  if (!known->isCPUStringValid(cpu)) {
+    WithColor::error() << "needs a processor that LLVM knows, such as "
+                          "x86-64-v3, but got '"
+                       << cpu << "'\n";
     return nullptr;
   }
   TargetOptions options;
@@ -43,12 +52,6 @@ LogicalResult reprise::target::emitObject(Module &module, StringRef cpu,
   std::unique_ptr<TargetMachine> machine = createMachine(cpu);
   if (!machine)
     return failure();
-  if (!machine->getMCSubtargetInfo()->isCPUStringValid(cpu)) {
-    WithColor::error() << "needs a processor that LLVM knows, such as "
-                          "x86-64-v3, but got '"
-                       << cpu << "'\n";
-    return failure();
-  }
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
 

@@ -17,6 +17,7 @@
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Remat/Summary.h"
+#include "reprise/Report/Plan.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -61,6 +62,30 @@ struct Options {
   cl::opt<std::string> runtime{
       "runtime", cl::desc("The runtime archive (default beside this program)"),
       cl::value_desc("file"), cl::cat(category)};
+  cl::opt<std::string> planJSON{
+      "plan-json",
+      cl::desc("Write the plan as JSON here; - is standard output. Without "
+               "-o or --emit nothing else is written"),
+      cl::value_desc("file"), cl::cat(category)};
+  cl::opt<bool> explain{
+      "explain",
+      cl::desc("Print why each value is kept or recomputed, and what it takes "
+               "at the peak. Without -o or --emit nothing else is written"),
+      cl::cat(category)};
+  cl::opt<std::string> accounting{
+      "accounting",
+      cl::desc("megatron: report beside the plan what Megatron's own scheme "
+               "would keep for the same options"),
+      cl::value_desc("scheme"), cl::cat(category)};
+  cl::opt<int> tensorParallel{
+      "tensor-model-parallel-size",
+      cl::desc("With --accounting: ranks that share each layer (1)"),
+      cl::value_desc("ranks"), cl::init(1), cl::cat(category)};
+  cl::opt<bool> sequenceParallel{
+      "sequence-parallel",
+      cl::desc("With --accounting: these ranks split what they do not share by "
+               "positions"),
+      cl::cat(category)};
   cl::opt<bool> quiet{"quiet", cl::desc("Do not print the plan"),
                       cl::cat(category)};
   cl::opt<bool> verbose{
@@ -71,6 +96,9 @@ struct Options {
                           cl::Hidden, cl::cat(category)};
 
   Options();
+  /// Whether a report of the plan is asked for.
+  bool reports() const { return !planJSON.empty() || explain; }
+
   /// The keys given on the command line, in their order.
   std::vector<std::unique_ptr<cl::opt<std::string>>> keys;
   std::vector<std::string> keyNames;
@@ -108,22 +136,50 @@ static int fail(const llvm::Twine &message) {
   return 1;
 }
 
+/// A module as text, and the plan that its description asked for.
+static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
+                                    llvm::SourceMgr &sources,
+                                    const Options &options,
+                                    RecomputeOptions &recompute) {
+  for (const auto &key : options.keys)
+    if (key->getNumOccurrences()) {
+      fail("option --" + key->ArgStr + ": is a key of a description, but " +
+           "--from says that the input is IR");
+      return nullptr;
+    }
+  std::string error;
+  auto buffer = openInputFile(options.input, &error);
+  if (!buffer) {
+    fail(error);
+    return nullptr;
+  }
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  auto train = module ? (*module)->getAttrOfType<DictionaryAttr>(nn::kTrainAttr)
+                      : DictionaryAttr();
+  auto plan = train ? train.getAs<StringAttr>("recompute") : StringAttr();
+  if (!plan)
+    return module;
+  std::optional<RecomputeOptions> recorded = RecomputeOptions::parse(plan);
+  if (!recorded) {
+    module->emitError("needs a plan such as 'none', 'selective mlp,layernorm' "
+                      "or 'full uniform 1' as 'recompute' in 'nn.train', but "
+                      "got ")
+        << plan;
+    return nullptr;
+  }
+  recompute = *recorded;
+  return module;
+}
+
 /// The module of phase `from`, from a description or as IR; null after a
 /// message. `recompute` comes from the description or the options.
 static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
                                        llvm::SourceMgr &sources,
                                        const Options &options, Phase from,
                                        RecomputeOptions &recompute) {
-  if (!options.from.empty()) {
-    std::string error;
-    auto buffer = openInputFile(options.input, &error);
-    if (!buffer) {
-      fail(error);
-      return nullptr;
-    }
-    sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-    return parseSourceFile<ModuleOp>(sources, &context);
-  }
+  if (!options.from.empty())
+    return readIR(context, sources, options, recompute);
   frontend::DescriptionReader reader(sources);
   for (auto [key, name] : llvm::zip(options.keys, options.keyNames))
     if (key->getNumOccurrences() && failed(reader.setOption(name, *key)))
@@ -171,6 +227,81 @@ static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
   PassManager manager(module.getContext());
   buildPipeline(manager, from, to, recompute);
   return manager.run(module);
+}
+
+/// What to report, from the step in nn; memory is still to be planned.
+static FailureOr<report::Plan> readPlan(ModuleOp module, const Options &options,
+                                        const RecomputeOptions &recompute) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step)
+    return module.emitError("needs a function @step to report on");
+  FailureOr<report::Plan> plan = report::readDecisions(step);
+  if (failed(plan) || options.accounting.empty())
+    return plan;
+  report::megatron::Options same;
+  same.granularity = recompute.granularity;
+  same.method = recompute.method;
+  same.numLayers = recompute.numLayers.value_or(0);
+  same.modules =
+      recompute.modules.value_or(std::vector<std::string>{"core_attn"});
+  FailureOr<report::Reference> reference = report::computeReference(
+      step, same, {options.tensorParallel, options.sequenceParallel});
+  if (failed(reference))
+    return failure();
+  plan->reference = std::move(*reference);
+  return plan;
+}
+
+/// Writes what is asked for, of a step whose memory is planned.
+static LogicalResult writeReports(report::Plan &plan, ModuleOp module,
+                                  const Options &options) {
+  if (failed(report::readSchedule(plan, module)))
+    return failure();
+  if (options.explain)
+    plan.explain(options.output == "-" || options.planJSON == "-"
+                     ? llvm::errs()
+                     : llvm::outs());
+  if (options.planJSON.empty())
+    return success();
+  std::string error;
+  auto file = openOutputFile(options.planJSON, &error);
+  if (!file)
+    return failure(fail(error));
+  plan.writeJSON(file->os());
+  file->keep();
+  return success();
+}
+
+/// Refuses options of reports that make no sense.
+static LogicalResult checkReports(const Options &options, Phase from,
+                                  Phase to) {
+  if (options.accounting.empty()) {
+    if (options.tensorParallel.getNumOccurrences() ||
+        options.sequenceParallel.getNumOccurrences())
+      return failure(fail("options --tensor-model-parallel-size and "
+                          "--sequence-parallel: need --accounting=megatron; a "
+                          "program is for one rank"));
+  } else if (options.accounting != "megatron") {
+    return failure(fail("option --accounting: needs megatron, but got '" +
+                        options.accounting + "'"));
+  } else if (!options.reports()) {
+    return failure(fail("option --accounting: needs --plan-json or --explain, "
+                        "which show it"));
+  }
+  if (options.tensorParallel < 1)
+    return failure(fail("option --tensor-model-parallel-size: needs at least "
+                        "1, but got " +
+                        llvm::Twine(options.tensorParallel)));
+  if (options.reports() && from > Phase::Remat)
+    return failure(fail("options --plan-json and --explain: need an input of "
+                        "phase nn, joint or remat, which has the decisions, "
+                        "but --from says " +
+                        stringifyPhase(from)));
+  if (options.reports() && to < Phase::RT)
+    return failure(fail("options --plan-json and --explain: need --emit=rt or "
+                        "later, where memory is planned, but got '" +
+                        options.emit + "'"));
+  return success();
 }
 
 /// Everything after the last phase of IR.
@@ -248,7 +379,13 @@ int main(int argc, char **argv) {
     return fail("option --emit: needs a phase after '" + stringifyPhase(*from) +
                 "', which --from says the input is, but got '" + options.emit +
                 "'");
-  if (options.output.empty()) {
+  if (failed(checkReports(options, *from, *to)))
+    return 1;
+  bool isReport =
+      options.reports() && options.output.empty() && options.emit.empty();
+  if (isReport)
+    to = Phase::RT;
+  if (options.output.empty() && !isReport) {
     if (!isText)
       return fail("needs a place for the program: -o FILE");
     options.output = "-";
@@ -274,6 +411,16 @@ int main(int argc, char **argv) {
   if (*from < Phase::Remat && *to >= Phase::Remat && !options.quiet &&
       failed(printPlan(*module, recompute)))
     return 1;
+  if (options.reports()) {
+    FailureOr<report::Plan> plan = readPlan(*module, options, recompute);
+    if (failed(plan) ||
+        failed(runPhases(*module, decided, Phase::RT, recompute)) ||
+        failed(writeReports(*plan, *module, options)))
+      return 1;
+    if (isReport)
+      return 0;
+    decided = Phase::RT;
+  }
   if (failed(runPhases(*module, std::max(*from, decided), *to, recompute)))
     return 1;
   if (!isText)

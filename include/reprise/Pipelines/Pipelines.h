@@ -44,6 +44,8 @@ struct RecomputeOptions {
 
   /// "none", "selective core_attn,mlp", "full uniform 2".
   std::string describe() const;
+  /// What `describe` wrote; nothing for any other text.
+  static std::optional<RecomputeOptions> parse(llvm::StringRef text);
 };
 
 /// Appends the passes that lead from phase `from` to phase `to`, verifiers
