@@ -26,6 +26,7 @@
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
 #include "reprise/Remat/Passes.h"
+#include "reprise/Report/Passes.h"
 
 using namespace mlir;
 
@@ -46,4 +47,5 @@ void reprise::registerPasses() {
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();
   remat::registerRematPasses();
+  report::registerReportPasses();
 }

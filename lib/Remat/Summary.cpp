@@ -22,19 +22,36 @@ using namespace reprise::remat;
 // From IR
 //===----------------------------------------------------------------------===//
 
-/// The ops of the forward phase that are replayed, or are to be, in order, and
-/// the bytes of their results that are read again.
-static FailureOr<llvm::MapVector<Operation *, int64_t>>
-getReplayedBytes(const Step &step) {
-  llvm::MapVector<Operation *, int64_t> bytes;
+namespace {
+/// What is read again of an op that is replayed, or is to be.
+struct Rebuilt {
+  int64_t bytes = 0, freedBytes = 0;
+  SmallVector<Operation *> readers; // Below, without replays.
+};
+} // namespace
+
+/// The ops of the forward phase that are replayed, or are to be, in order.
+static FailureOr<llvm::MapVector<Operation *, Rebuilt>>
+getRebuilt(const Step &step) {
+  llvm::MapVector<Operation *, Rebuilt> found;
+  auto add = [&](Operation *op, Value value, auto &&isReader) {
+    Rebuilt &rebuilt = found[op];
+    int64_t bytes = getTypeBytes(value.getType());
+    rebuilt.bytes += bytes;
+    auto readers = llvm::make_filter_range(value.getUsers(), isReader);
+    if (!readers.empty())
+      rebuilt.freedBytes += bytes;
+    llvm::append_range(rebuilt.readers, readers);
+  };
   DenseSet<Operation *> pending = step.getReplayed();
+  auto isBelow = [&](Operation *user) { return step.isBelow(user); };
   for (Operation *op : pending)
     for (Value result : op->getResults())
       if (step.isDropped(result) &&
           llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return step.isBelow(user) || pending.contains(user);
+            return isBelow(user) || pending.contains(user);
           }))
-        bytes[op] += getTypeBytes(result.getType());
+        add(op, result, isBelow);
 
   Originals originals(step);
   for (Operation *op : step.below) {
@@ -46,15 +63,47 @@ getReplayedBytes(const Step &step) {
                              "replay of, but there is none");
     for (Value result : op->getResults())
       if (!result.use_empty())
-        bytes[original] += getTypeBytes(result.getType());
+        add(original, result, [](Operation *user) { return !isReplay(user); });
   }
-  auto ordered = bytes.takeVector();
+  auto ordered = found.takeVector();
   llvm::sort(ordered, [&](const auto &a, const auto &b) {
     return step.positions.lookup(a.first) < step.positions.lookup(b.first);
   });
   for (auto &entry : ordered)
-    bytes.insert(entry);
-  return bytes;
+    found.insert(std::move(entry));
+  return found;
+}
+
+static Origin getOrigin(const Step &step, OpResult value) {
+  Operation *op = value.getOwner();
+  return {nn::getScopeName(nn::getScope(op)), step.positions.lookup(op),
+          value.getResultNumber(), op->getNumResults()};
+}
+
+/// "gelu_backward of g reads it", "replay of u reads it, and 2 more": the first
+/// op of backward that does; or else the first replay, one of the forward ops
+/// in `replays`.
+static std::string describeReaders(SmallVector<Operation *> readers,
+                                   SmallVector<Operation *> replays) {
+  auto isBefore = [](Operation *a, Operation *b) {
+    return a != b && a->isBeforeInBlock(b);
+  };
+  for (auto *ops : {&readers, &replays}) {
+    llvm::sort(*ops, isBefore);
+    ops->erase(llvm::unique(*ops), ops->end());
+  }
+  if (readers.empty() && replays.empty())
+    return "";
+  Operation *first = readers.empty() ? replays.front() : readers.front();
+  std::string text =
+      readers.empty() ? "replay" : first->getName().stripDialect().str();
+  nn::ScopeAttr scope = nn::getScope(first);
+  if (scope && !scope.getValue().empty())
+    text += " of " + scope.getValue().str();
+  text += " reads it";
+  if (size_t others = readers.size() + replays.size() - 1)
+    text += ", and " + std::to_string(others) + " more";
+  return text;
 }
 
 /// The layer that a kept value is listed in, and its name there: that of the
@@ -87,7 +136,7 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
     return summary;
   if (failed(step->verifyDecisions()))
     return failure();
-  auto replayed = getReplayedBytes(*step);
+  auto replayed = getRebuilt(*step);
   if (failed(replayed))
     return failure();
 
@@ -95,28 +144,51 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
   std::map<int64_t, std::pair<int64_t, int64_t>> segments;
   for (Operation *op : step->forward)
     for (OpResult value : op->getResults()) {
-      bool isKept = llvm::any_of(value.getUsers(), [&](Operation *user) {
-        return step->isBelow(user) || replayed->contains(user);
-      });
-      if (!isKept || step->isDropped(value))
+      SmallVector<Operation *> readers, replays;
+      for (Operation *user : value.getUsers()) {
+        if (replayed->contains(user))
+          replays.push_back(user);
+        else if (step->isBelow(user) && !isa<FenceOp>(user))
+          readers.push_back(user);
+      }
+      if ((readers.empty() && replays.empty()) || step->isDropped(value))
         continue;
       auto [layer, name] = getHome(*step, value);
       int64_t bytes = getTypeBytes(value.getType());
-      layers[layer].saved.push_back({name, bytes});
+      auto decision = op->getAttrOfType<SaveAttr>(kDecisionAttr);
+      layers[layer].saved.push_back({name, bytes, value.getType(),
+                                     getOrigin(*step, value), bool(decision),
+                                     decision
+                                         ? decision.getReason().str()
+                                         : describeReaders(readers, replays)});
       summary.savedBytes += bytes;
     }
-  for (auto &[op, bytes] : *replayed) {
+  for (auto &[op, rebuilt] : *replayed) {
     auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
     int64_t layer = getLayer(op), segment = decision.getSegment();
     int64_t flops = getFlops(op);
-    layers[layer].recomputed.push_back({getValueName(step->getFirstDropped(op)),
-                                        op->getName().getStringRef().str(),
-                                        decision.getLabel().str(), segment,
-                                        bytes, flops});
+    OpResult first = step->getFirstDropped(op);
+    SmallVector<Operation *> replays;
+    for (Operation *user : op->getUsers())
+      if (replayed->contains(user))
+        replays.push_back(user);
+    layers[layer].recomputed.push_back(
+        {getValueName(first), op->getName().getStringRef().str(),
+         decision.getLabel().str(), segment, rebuilt.bytes, flops,
+         rebuilt.freedBytes, first.getType(), getOrigin(*step, first),
+         describeReaders(rebuilt.readers, replays)});
     summary.replayFlops += flops;
     auto [range, isNew] = segments.try_emplace(segment, layer, layer);
     range->second.first = std::min(range->second.first, layer);
     range->second.second = std::max(range->second.second, layer);
+  }
+  for (Operation *op : step->forward) {
+    auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+    auto plan = layers.find(getLayer(op));
+    if (decision && plan != layers.end() && !replayed->contains(op) &&
+        op->getNumResults() != 0)
+      plan->second.skipped.push_back(
+          {getValueName(step->getFirstDropped(op)), decision.getLabel().str()});
   }
   for (auto &[layer, plan] : layers) {
     plan.layer = layer;
@@ -165,17 +237,16 @@ static std::string formatScaled(int64_t number, double base,
   return text;
 }
 
-static std::string formatBytes(int64_t bytes) {
+std::string remat::formatBytes(int64_t bytes) {
   return formatScaled(bytes, 1024, {"B", "KiB", "MiB", "GiB", "TiB"});
 }
 
-static std::string formatFlops(int64_t flops) {
+std::string remat::formatFlops(int64_t flops) {
   return formatScaled(flops, 1000,
                       {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"});
 }
 
-/// "layer 3", "layers 0-3", "layers 0, 2, 4"; after a few ranges their count.
-static std::string formatLayers(ArrayRef<int64_t> layers) {
+std::string remat::formatLayers(ArrayRef<int64_t> layers) {
   constexpr size_t mostRanges = 4;
   if (layers.front() < 0)
     return "outside layers";

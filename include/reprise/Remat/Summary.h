@@ -10,15 +10,28 @@
 #define REPRISE_REMAT_SUMMARY_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace reprise::remat {
+/// The op of the forward pass that makes a value.
+struct Origin {
+  std::string scope; // "layer3.mlp.u", by which a schedule names it.
+  int64_t position;  // Among the ops of the forward pass.
+  unsigned number;   // Of the result.
+  unsigned numResults;
+};
+
 /// A value of the forward pass that is kept until backward reads it.
 struct SavedValue {
   std::string name; // As in the model: "n1", "q", ...
   int64_t bytes;
+  mlir::Type type;
+  Origin origin;
+  bool isDecided;     // By a `#remat.save`, not for want of a decision.
+  std::string reason; // Of the decision, or who reads the value.
 };
 
 /// An op that backward runs again.
@@ -29,6 +42,16 @@ struct Replay {
   int64_t segment;
   int64_t bytes; // Of the results that are read again.
   int64_t flops;
+  int64_t freedBytes; // Of the results that not only replays read again.
+  mlir::Type type;    // Of the first result that is dropped.
+  Origin origin;      // Of the first result that is dropped.
+  std::string reason; // Who reads the value.
+};
+
+/// An op that is decided to be recomputed and that backward does not need.
+struct SkippedReplay {
+  std::string name;
+  std::string label;
 };
 
 /// What is kept and replayed of one layer, or, with `layer` -1, of what is in
@@ -37,6 +60,7 @@ struct LayerPlan {
   int64_t layer;
   std::vector<SavedValue> saved;
   std::vector<Replay> recomputed;
+  std::vector<SkippedReplay> skipped;
 
   int64_t getSavedBytes() const;
   int64_t getReplayFlops() const;
@@ -61,6 +85,14 @@ struct Summary {
 /// those of the types, before kernels are formed and memory is planned; FLOPs
 /// are those of `CostModel`. Fails with a diagnostic if `step` is malformed.
 mlir::FailureOr<Summary> summarize(mlir::func::FuncOp step);
+
+/// "12 B", "1.5 MiB"; "12 FLOP", "1.5 GFLOP".
+std::string formatBytes(int64_t bytes);
+std::string formatFlops(int64_t flops);
+
+/// "layer 3", "layers 0-3", "layers 0, 2, 4", after a few ranges their count;
+/// "outside layers" for -1.
+std::string formatLayers(llvm::ArrayRef<int64_t> layers);
 } // namespace reprise::remat
 
 #endif // REPRISE_REMAT_SUMMARY_H

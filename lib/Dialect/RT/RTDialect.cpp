@@ -194,8 +194,14 @@ int64_t GemmOp::getBatchCount() {
   return count;
 }
 
+/// Counted as the ops of nn that become a product count them: for each element
+/// a multiply-add for each `k`, the bias, a scale other than 1, and the sum
+/// with what is there.
 int64_t GemmOp::getFlops() {
-  return 2 * getM() * getN() * getK() * getBatchCount();
+  bool scales = !getAlpha().isExactlyValue(1.0);
+  bool adds = getAccumulate() || getAddend();
+  return getM() * getN() * getBatchCount() *
+         (2 * getK() + bool(getBias()) + scales + adds);
 }
 
 int64_t GemmOp::getWorkspaceBytes() {

@@ -1,0 +1,65 @@
+//===- MemoryProfile.h - What is alive, when --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_REPORT_MEMORYPROFILE_H
+#define REPRISE_REPORT_MEMORYPROFILE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
+#include <string>
+#include <vector>
+
+namespace reprise::report {
+/// Positions in a schedule, both ends included; empty if `last < first`.
+struct Interval {
+  int64_t first, last, bytes;
+};
+
+/// The bytes that live within a step, at each position of its schedule.
+class MemoryProfile {
+public:
+  /// Where a buffer is written and read, in order.
+  struct Accesses {
+    int64_t bytes;
+    std::vector<int64_t> positions;
+
+    /// The longest time between two accesses.
+    Interval getLongestGap() const;
+  };
+
+  MemoryProfile() = default;
+
+  /// Of `step` in buffer form; what lies in the arena before `begin` outlives
+  /// the step.
+  MemoryProfile(mlir::func::FuncOp step, int64_t begin);
+
+  int64_t getNumPositions() const { return live.size(); }
+  int64_t getPeak() const { return peak; }
+  int64_t getPeakPosition() const { return peakPosition; }
+  /// The name of the launch or product there.
+  llvm::StringRef getPeakName() const { return names[peakPosition]; }
+  const std::vector<int64_t> &getLive() const { return live; }
+
+  /// The outputs of the launch or product of this name, in order; none if
+  /// there is no such launch.
+  llvm::ArrayRef<Accesses> getOutputs(llvm::StringRef launch) const;
+
+  /// By how many bytes the peak changes if those of `added` are alive too and
+  /// those of `removed` are not.
+  int64_t getPeakChange(llvm::ArrayRef<Interval> added,
+                        llvm::ArrayRef<Interval> removed) const;
+
+private:
+  std::vector<int64_t> live;
+  std::vector<std::string> names;
+  llvm::StringMap<std::vector<Accesses>> outputs;
+  int64_t peak = 0, peakPosition = 0;
+};
+} // namespace reprise::report
+
+#endif // REPRISE_REPORT_MEMORYPROFILE_H

@@ -1,0 +1,156 @@
+//===- Megatron.cpp - What Megatron would keep ------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Report/Megatron.h"
+#include <algorithm>
+#include <string_view>
+
+using namespace reprise::report::megatron;
+
+namespace {
+/// What the elements of a tensor are counted in, with sequence s, micro-batch
+/// b, hidden width h, heads a and feed-forward width f.
+enum class Unit {
+  Hidden,      // s b h
+  FeedForward, // s b f
+  Scores,      // a s^2 b
+  Rows,        // a s b
+};
+
+/// How ranks of a tensor-parallel group share a tensor.
+enum class Share {
+  Divided,    // Each has its heads or columns.
+  Replicated, // Each has all of it, or with sequence parallelism its positions.
+};
+
+/// In which layers a tensor is stored.
+enum class Where {
+  Always,
+  Unfused,
+  Fused,
+  UnfusedDropout,
+  HiddenDropout,
+};
+
+/// A tensor that backward reads.
+struct Stored {
+  std::string_view name;
+  int64_t elementBytes;
+  Unit unit;
+  Share share;
+  Where where;
+  std::string_view label; // Of recompute_modules that drops it, or empty.
+};
+} // namespace
+
+// Korthikanti et al. 2022, arXiv:2205.05198, sections 4.1 to 4.3 and 5; regions
+// of labels as in Megatron Core 0.15 to 0.19. With f = 4h these add up to
+// s b h (34 + 5 a s / h). A mask has a byte, the fused log-sum-exp is f32.
+static constexpr Stored kStored[] = {
+    {"x0", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
+    {"n1", 2, Unit::Hidden, Share::Replicated, Where::Always, "layernorm"},
+    {"q", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
+    {"k", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
+    {"v", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
+    {"p", 2, Unit::Scores, Share::Divided, Where::Unfused, "core_attn"},
+    {"mask of p", 1, Unit::Scores, Share::Divided, Where::UnfusedDropout,
+     "core_attn"},
+    {"pd", 2, Unit::Scores, Share::Divided, Where::UnfusedDropout, "core_attn"},
+    {"ctx.lse", 4, Unit::Rows, Share::Divided, Where::Fused, "core_attn"},
+    {"ctx", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
+    {"mask of a", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
+    {"x1", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
+    {"n2", 2, Unit::Hidden, Share::Replicated, Where::Always, "layernorm"},
+    {"u", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
+    {"g", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
+    {"mask of y", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
+};
+
+static bool isStored(const Stored &stored, const LayerShape &shape) {
+  switch (stored.where) {
+  case Where::Always:
+    return true;
+  case Where::Unfused:
+    return !shape.fusedAttention;
+  case Where::Fused:
+    return shape.fusedAttention;
+  case Where::UnfusedDropout:
+    return !shape.fusedAttention && shape.attentionDropout;
+  case Where::HiddenDropout:
+    return shape.hiddenDropout;
+  }
+  return false;
+}
+
+/// Elements of a tensor on all ranks together.
+static int64_t countElements(Unit unit, const LayerShape &shape) {
+  int64_t rows = shape.sequence * shape.microBatch;
+  switch (unit) {
+  case Unit::Hidden:
+    return rows * shape.hidden;
+  case Unit::FeedForward:
+    return rows * shape.feedForward;
+  case Unit::Scores:
+    return rows * shape.heads * shape.sequence;
+  case Unit::Rows:
+    return rows * shape.heads;
+  }
+  return 0;
+}
+
+static int64_t getBytes(const Stored &stored, const LayerShape &shape,
+                        const Parallelism &parallelism) {
+  bool isDivided = stored.share == Share::Divided || parallelism.sequence;
+  return stored.elementBytes * countElements(stored.unit, shape) /
+         (isDivided ? parallelism.tensor : 1);
+}
+
+int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
+                                                 const Parallelism &parallelism,
+                                                 const Options &options,
+                                                 int64_t layer) {
+  bool isFull = options.granularity == "full";
+  bool isUniform = options.method == "uniform";
+  if (isFull && (isUniform || layer < options.numLayers)) {
+    // Kept is the input of a segment, in the segment's first layer.
+    bool isFirst = !isUniform || layer % options.numLayers == 0;
+    return isFirst ? getBytes(kStored[0], shape, parallelism) : 0;
+  }
+  bool isSelective = options.granularity == "selective";
+  int64_t bytes = 0;
+  for (const Stored &stored : kStored) {
+    bool isDropped =
+        isSelective && std::find(options.modules.begin(), options.modules.end(),
+                                 stored.label) != options.modules.end();
+    if (isStored(stored, shape) && !isDropped)
+      bytes += getBytes(stored, shape, parallelism);
+  }
+  return bytes;
+}
+
+std::string
+reprise::report::megatron::checkDivision(const LayerShape &shape,
+                                         const Parallelism &parallelism) {
+  struct {
+    const char *what;
+    int64_t size;
+    bool isDivided;
+  } sizes[] = {
+      {"number of heads", shape.heads, true},
+      {"hidden width", shape.hidden, true},
+      {"feed-forward width", shape.feedForward, true},
+      {"sequence length", shape.sequence, parallelism.sequence},
+  };
+  for (const auto &[what, size, isDivided] : sizes)
+    if (isDivided && size % parallelism.tensor != 0)
+      return std::string("needs a ") + what + " that the " +
+             std::to_string(parallelism.tensor) +
+             " ranks of a tensor-parallel group can divide, but got " +
+             std::to_string(size);
+  return "";
+}

@@ -1,0 +1,132 @@
+//===- Plan.cpp - What a step keeps, replays and needs ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Report/Plan.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::report;
+
+FailureOr<Plan> report::readDecisions(func::FuncOp step) {
+  FailureOr<remat::Summary> decisions = remat::summarize(step);
+  if (failed(decisions))
+    return failure();
+  Plan plan;
+  plan.decisions = std::move(*decisions);
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// The reference
+//===----------------------------------------------------------------------===//
+
+/// Adds to `shape` what `op`, of its layer, tells of it.
+static void readShape(Operation *op, megatron::LayerShape &shape) {
+  StringRef module = nn::getScope(op).getModule();
+  auto type = dyn_cast<ShapedType>(op->getResult(0).getType());
+  if (!type || type.getRank() < 3)
+    return;
+  if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
+    shape.heads = attention.getHeads();
+    shape.fusedAttention = true;
+    shape.attentionDropout = !attention.getRate().isZero();
+  } else if (auto scores = dyn_cast<nn::ScoresOp>(op)) {
+    shape.heads = scores.getHeads();
+  } else if (isa<nn::LayerNormOp>(op)) {
+    shape.microBatch = type.getDimSize(0);
+    shape.sequence = type.getDimSize(1);
+    shape.hidden = type.getDimSize(2);
+  } else if (isa<nn::GeluOp>(op)) {
+    shape.feedForward = type.getDimSize(2);
+  } else if (isa<nn::DropoutOp>(op)) {
+    (module == "core_attn" ? shape.attentionDropout : shape.hiddenDropout) =
+        true;
+  }
+}
+
+FailureOr<Reference>
+report::computeReference(func::FuncOp step, const megatron::Options &options,
+                         const megatron::Parallelism &parallelism) {
+  std::map<int64_t, megatron::LayerShape> shapes;
+  for (Operation &op : step.getBody().front()) {
+    if (isa<nn::BackwardOp>(op))
+      break;
+    nn::ScopeAttr scope = nn::getScope(&op);
+    if (!scope || scope.getLayer() < 0 || op.getNumResults() == 0)
+      continue;
+    megatron::LayerShape none;
+    none.attentionDropout = none.hiddenDropout = false;
+    readShape(&op, shapes.try_emplace(scope.getLayer(), none).first->second);
+  }
+  Reference reference = {parallelism, {}};
+  for (auto &[layer, shape] : shapes) {
+    if (shape.hidden == 0 || shape.heads == 0 || shape.feedForward == 0)
+      return step.emitError("layer ")
+             << layer
+             << " needs a norm, attention and an activation of [B, T, C] to be "
+                "compared with Megatron's, but lacks one";
+    std::string fault = megatron::checkDivision(shape, parallelism);
+    if (!fault.empty())
+      return step.emitError("layer ") << layer << " " << fault;
+    reference.layerBytes[layer] =
+        megatron::getLayerBytes(shape, parallelism, options, layer);
+  }
+  return reference;
+}
+
+//===----------------------------------------------------------------------===//
+// The schedule
+//===----------------------------------------------------------------------===//
+
+static void countFlops(Plan &plan, func::FuncOp step) {
+  if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
+    plan.numMicroBatches = count.getInt();
+  uint64_t times = plan.numMicroBatches;
+  for (Operation &op : step.getBody().front()) {
+    uint64_t flops = 0;
+    if (isa<rt::UpdateOp>(op))
+      times = 1;
+    else if (auto launch = dyn_cast<rt::LaunchOp>(op))
+      flops = launch.getFlops();
+    else if (auto gemm = dyn_cast<rt::GemmOp>(op))
+      flops = gemm.getFlops();
+    uint64_t &sum =
+        op.hasAttr(remat::kReplayAttr) ? plan.replayFlops : plan.stepFlops;
+    sum = llvm::SaturatingMultiplyAdd(times, flops, sum);
+  }
+}
+
+LogicalResult report::readSchedule(Plan &plan, ModuleOp module) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  auto planned = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
+  auto getNumber = [&](StringRef key) {
+    auto number = planned ? planned.getAs<IntegerAttr>(key) : IntegerAttr();
+    return number ? number.getInt() : -1;
+  };
+  int64_t arena = getNumber("arena"), peak = getNumber("peak"),
+          bound = getNumber("bound");
+  if (!step || arena < 0 || peak < 0 || bound < 0)
+    return module.emitError("needs a function @step and 'rt.plan' with arena, "
+                            "peak and bound: memory that is planned");
+  countFlops(plan, step);
+
+  MemoryPlan memory;
+  memory.arenaBytes = arena;
+  memory.boundBytes = arena - peak + bound;
+  if (auto categories = planned.getAs<DictionaryAttr>("categories"))
+    for (NamedAttribute category : categories)
+      if (auto bytes = dyn_cast<IntegerAttr>(category.getValue()))
+        memory.categories.push_back({category.getName().str(), bytes.getInt()});
+  memory.profile = MemoryProfile(step, arena - peak);
+  plan.memory = std::move(memory);
+  return success();
+}

@@ -1,0 +1,134 @@
+//===- MegatronTest.cpp - What Megatron would keep --------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Against the closed formulas of Korthikanti et al. 2022 (arXiv:2205.05198,
+// table 2) for the models of its table 3.
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Report/Megatron.h"
+#include "gtest/gtest.h"
+
+using namespace reprise::report::megatron;
+
+namespace {
+LayerShape getShape(int64_t s, int64_t b, int64_t h, int64_t a) {
+  LayerShape shape;
+  shape.sequence = s, shape.microBatch = b;
+  shape.hidden = h, shape.heads = a, shape.feedForward = 4 * h;
+  return shape;
+}
+
+Options select(std::vector<std::string> modules) {
+  return {"selective", "", 0, std::move(modules)};
+}
+
+const Options kNone = {};
+const Options kCoreAttention = select({"core_attn"});
+const Options kFull = {"full", "uniform", 1, {}};
+
+/// The sample layer: s = 128, b = 2, h = 64, a = 4.
+int64_t getSampleBytes(const Options &options) {
+  return getLayerBytes(getShape(128, 2, 64, 4), {}, options, 0);
+}
+
+TEST(Megatron, SampleLayer) {
+  EXPECT_EQ(getSampleBytes(kNone), 1212416);
+  EXPECT_EQ(getSampleBytes(select({})), 1212416);
+  EXPECT_EQ(getSampleBytes(kCoreAttention), 557056);
+  EXPECT_EQ(getSampleBytes(select({"mlp"})), 950272);
+  EXPECT_EQ(getSampleBytes(select({"layernorm"})), 1146880);
+  EXPECT_EQ(getSampleBytes(select({"moe"})), 1212416);
+  EXPECT_EQ(getSampleBytes(select({"core_attn", "mlp", "layernorm"})),
+            557056 - 262144 - 65536);
+  EXPECT_EQ(getSampleBytes(kFull), 32768);
+}
+
+TEST(Megatron, FusedAttentionAndNoDropout) {
+  LayerShape shape = getShape(128, 2, 64, 4);
+  shape.fusedAttention = true;
+  // 34 s b h, and the log-sum-exp of 4 bytes for each head and position.
+  EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0), 557056 + 4096);
+  EXPECT_EQ(getLayerBytes(shape, {}, kCoreAttention, 0), 557056);
+  shape.hiddenDropout = false;
+  EXPECT_EQ(getLayerBytes(shape, {}, kCoreAttention, 0), 32 * 16384);
+  shape.fusedAttention = shape.attentionDropout = false;
+  EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0), 32 * 16384 + 2 * 131072);
+}
+
+TEST(Megatron, SegmentsKeepTheirInputs) {
+  LayerShape shape = getShape(128, 2, 64, 4);
+  Options uniform = {"full", "uniform", 3, {}},
+          block = {"full", "block", 2, {}};
+  const int64_t input = 32768, all = 1212416;
+  for (auto [layer, bytes] :
+       {std::pair(0, input), {1, int64_t(0)}, {2, int64_t(0)}, {3, input}})
+    EXPECT_EQ(getLayerBytes(shape, {}, uniform, layer), bytes) << layer;
+  for (auto [layer, bytes] :
+       {std::pair(0, input), {1, input}, {2, all}, {3, all}})
+    EXPECT_EQ(getLayerBytes(shape, {}, block, layer), bytes) << layer;
+}
+
+/// Gigabytes to the digits that are quoted.
+std::string inGB(int64_t bytes, int digits) {
+  char text[32];
+  snprintf(text, sizeof text, "%.*f", digits, double(bytes) * 1e-9);
+  return text;
+}
+
+TEST(Megatron, Published175B) {
+  LayerShape shape = getShape(2048, 1, 12288, 96);
+  Parallelism one, tensor = {8, false}, both = {8, true};
+  auto get = [&](const Parallelism &ranks, const Options &options) {
+    return getLayerBytes(shape, ranks, options, 0);
+  };
+  EXPECT_EQ(inGB(get(one, kNone), 3), "2.869");
+  EXPECT_EQ(inGB(get(tensor, kNone), 3), "0.579");
+  EXPECT_EQ(inGB(get(both, kNone), 3), "0.359");
+  EXPECT_EQ(inGB(get(tensor, kCoreAttention), 3), "0.327");
+  EXPECT_EQ(inGB(get(both, kCoreAttention), 3), "0.107");
+  EXPECT_EQ(inGB(get(tensor, kFull), 4), "0.0503");
+}
+
+TEST(Megatron, FormulasOfThePaper) {
+  struct {
+    const char *name;
+    int64_t h, a, b;
+  } models[] = {{"22B", 6144, 64, 4},
+                {"175B", 12288, 96, 1},
+                {"530B", 20480, 128, 1},
+                {"1T", 25600, 160, 1}};
+  const int64_t s = 2048, t = 8;
+  for (auto [name, h, a, b] : models) {
+    SCOPED_TRACE(name);
+    LayerShape shape = getShape(s, b, h, a);
+    auto get = [&](const Parallelism &ranks, const Options &options) {
+      return double(getLayerBytes(shape, ranks, options, 0));
+    };
+    double sbh = double(s) * b * h, core = 5.0 * a * s / h;
+    EXPECT_DOUBLE_EQ(get({}, kNone), sbh * (34 + core));
+    EXPECT_DOUBLE_EQ(get({t, false}, kNone), sbh * (10 + (24 + core) / t));
+    EXPECT_DOUBLE_EQ(get({t, true}, kNone), sbh / t * (34 + core));
+    EXPECT_DOUBLE_EQ(get({t, false}, kCoreAttention), sbh * (10 + 24.0 / t));
+    EXPECT_DOUBLE_EQ(get({t, true}, kCoreAttention), 34 * sbh / t);
+    EXPECT_DOUBLE_EQ(get({t, false}, kFull), 2 * sbh);
+    EXPECT_DOUBLE_EQ(get({t, true}, kFull), 2 * sbh / t);
+  }
+}
+
+TEST(Megatron, RanksDivideALayer) {
+  LayerShape shape = getShape(130, 2, 64, 4);
+  EXPECT_EQ(checkDivision(shape, {4, false}), "");
+  EXPECT_EQ(checkDivision(shape, {3, false}),
+            "needs a number of heads that the 3 ranks of a tensor-parallel "
+            "group can divide, but got 4");
+  EXPECT_EQ(checkDivision(shape, {4, true}),
+            "needs a sequence length that the 4 ranks of a tensor-parallel "
+            "group can divide, but got 130");
+}
+} // namespace
