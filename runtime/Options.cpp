@@ -37,9 +37,7 @@ struct OptionInfo {
 
 static constexpr OptionInfo kOptions[] = {
     {"data", Kind::Path, "FILE",
-     "what to train on: text, .bin or .idx, or a pattern in quotes; again for "
-     "more files",
-     0, 0},
+     "text, .bin or .idx to train on, or a 'PATTERN'; may be repeated", 0, 0},
     {"dtype", Kind::Choice, "u16|u32",
      "the type of tokens in .bin files without a header", 0, 0},
     {"steps", Kind::Number, "N", "train for N steps", 1, INT64_C(1) << 40},
