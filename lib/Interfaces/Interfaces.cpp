@@ -9,6 +9,8 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "reprise/Interfaces/Differentiable.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -17,16 +19,20 @@ int64_t reprise::getTypeBytes(Type type) {
   if (!shaped || !shaped.hasStaticShape() ||
       !shaped.getElementType().isIntOrFloat())
     return 0;
-  return shaped.getNumElements() * ((shaped.getElementTypeBitWidth() + 7) / 8);
+  int64_t bytes = (shaped.getElementTypeBitWidth() + 7) / 8;
+  for (int64_t size : shaped.getShape())
+    if (llvm::MulOverflow(bytes, size, bytes))
+      return std::numeric_limits<int64_t>::max();
+  return bytes;
 }
 
 int64_t reprise::getOperandAndResultBytes(Operation *op) {
-  int64_t bytes = 0;
+  uint64_t bytes = 0;
   for (Type type : op->getOperandTypes())
-    bytes += getTypeBytes(type);
+    bytes = llvm::SaturatingAdd(bytes, uint64_t(getTypeBytes(type)));
   for (Type type : op->getResultTypes())
-    bytes += getTypeBytes(type);
-  return bytes;
+    bytes = llvm::SaturatingAdd(bytes, uint64_t(getTypeBytes(type)));
+  return std::min(bytes, uint64_t(std::numeric_limits<int64_t>::max()));
 }
 
 #include "reprise/Interfaces/CostModel.cpp.inc"

@@ -59,6 +59,7 @@ struct Planner {
 
   LogicalResult run();
 
+  LogicalResult checkSizes();
   LogicalResult assignArguments();
   LogicalResult assignResults(Operation *op, int64_t position);
   LogicalResult assignLaunch(rt::LaunchOp launch, int64_t position);
@@ -157,13 +158,38 @@ static Category getCategory(rt::StateAttr state) {
   llvm_unreachable("unknown kind of state");
 }
 
+/// All bytes together stay far from where sums of them overflow.
+LogicalResult Planner::checkSizes() {
+  constexpr int64_t kMostBytes = int64_t(1) << 60;
+  int64_t total = 0;
+  auto check = [&](Location loc, Type type) -> LogicalResult {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() ||
+        !tensor.getElementType().isIntOrFloat())
+      return emitError(loc, "needs tensors of static shapes, of integers or "
+                            "floats, to be planned, but got ")
+             << type;
+    int64_t bytes = getTypeBytes(type);
+    if (bytes > kMostBytes - total)
+      return emitError(loc, "needs less than ")
+             << kMostBytes << " bytes in all, but with " << type
+             << " there are more";
+    total += bytes;
+    return success();
+  };
+  for (BlockArgument argument : block.getArguments())
+    if (failed(check(argument.getLoc(), argument.getType())))
+      return failure();
+  for (Operation &op : block)
+    for (Type type : op.getResultTypes())
+      if (isa<rt::LaunchOp, rt::GemmOp>(op) && failed(check(op.getLoc(), type)))
+        return failure();
+  return success();
+}
+
 LogicalResult Planner::assignArguments() {
   for (BlockArgument argument : block.getArguments()) {
     unsigned index = argument.getArgNumber();
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type || !type.hasStaticShape())
-      return step.emitError("needs tensors of static shapes, but argument #")
-             << index << " is " << argument.getType();
     rt::StateAttr state = getState(step, index);
     auto input = step.getArgAttrOfType<StringAttr>(index, nn::kInputAttr);
     if (!state && !input)
@@ -470,7 +496,7 @@ LogicalResult Planner::run() {
     for (Value operand : op.getOperands())
       lastUse[operand] = position;
   end = std::distance(block.begin(), block.end()) - 1;
-  if (failed(assignArguments()))
+  if (failed(checkSizes()) || failed(assignArguments()))
     return failure();
   for (auto [position, op] : llvm::enumerate(block))
     if (failed(assignResults(&op, position)))

@@ -188,13 +188,18 @@ LogicalResult Verifier::verifySizes() {
   arena = size.getInt();
   int64_t end = 0;
   for (auto buffer : step.getOps<rt::BufferOp>()) {
+    Type type = buffer.getType().getElementType();
+    if (!type.isIntOrFloat())
+      return buffer.emitOpError(
+                 "needs elements of integers or floats, but got ")
+             << type;
     int64_t offset = buffer.getOffset(), bytes = getTypeBytes(buffer.getType());
     if (bytes > arena || offset > arena - bytes)
       return buffer.emitOpError("needs to lie within the arena of ")
              << arena << " bytes, but has " << bytes << " bytes from " << offset
              << " on";
-    int64_t element = buffer.getType().getElementTypeBitWidth() / 8;
-    if (element > 0 && offset % element != 0)
+    int64_t element = (type.getIntOrFloatBitWidth() + 7) / 8;
+    if (offset % element != 0)
       return buffer.emitOpError("needs an offset that is a multiple of its "
                                 "element's ")
              << element << " bytes, but got " << offset;

@@ -12,7 +12,16 @@ module {
 
 // -----
 
-// expected-error@below {{needs tensors of static shapes, but argument #0 is 'memref<4xf32>'}}
+// The offsets of what is larger would overflow.
+
+// expected-error@below {{needs less than 1152921504606846976 bytes in all, but with 'tensor<16777216x16777216x16384xf32>' there are more}}
+func.func @step(%x: tensor<16777216x16777216x16384xf32> {nn.gradient = "x"}) {
+  return
+}
+
+// -----
+
+// expected-error@below {{needs tensors of static shapes, of integers or floats, to be planned, but got 'memref<4xf32>'}}
 func.func @step(%x: memref<4xf32>) {
   return
 }

@@ -105,6 +105,26 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128
 
 // -----
 
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func @step() {
+    // expected-error@below {{needs to lie within the arena of 128 bytes, but has 9223372036854775807 bytes from 0 on}}
+    %a = rt.buffer at 0 : memref<4611686018427387904xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func @step() {
+    // expected-error@below {{needs elements of integers or floats, but got 'index'}}
+    %a = rt.buffer at 0 : memref<4xindex>
+    return
+  }
+}
+
+// -----
+
 module attributes {rt.plan = {arena = 8192 : i64, categories = {activations = 8192 : i64}}} {
   // expected-error@below {{needs an arena that ends with its last buffer, at 64, but it has 8192 bytes}}
   func.func @step() {

@@ -12,7 +12,7 @@
 #include "mlir/IR/OpDefinition.h"
 
 namespace reprise {
-/// Bytes of a value of shaped type with static shape; 0 for any other type.
+/// Bytes of a type of static shape, INT64_MAX at most; 0 for any other type.
 int64_t getTypeBytes(mlir::Type type);
 
 /// Bytes of all operands and results of `op`.
