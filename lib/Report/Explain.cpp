@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <set>
 
 using namespace mlir;
 using namespace reprise;
@@ -20,41 +21,61 @@ using llvm::raw_ostream;
 using remat::formatBytes;
 using remat::formatFlops;
 
+/// The rule of a value that a `#remat.save` keeps.
+static constexpr char kDecided[] = "decided";
+
 namespace {
 /// A line of a table: one value of a layer.
 struct Row {
   std::string name, shape, bytes, decision, rule, replay, reason;
-  int64_t position;
+  int64_t position = 0;
 
-  bool operator==(const Row &other) const {
+  /// Whether the values of two layers share a line. A decision's own reason
+  /// may name its segment.
+  bool matches(const Row &other) const {
     return name == other.name && shape == other.shape && bytes == other.bytes &&
            decision == other.decision && rule == other.rule &&
-           replay == other.replay && reason == other.reason;
+           replay == other.replay &&
+           (reason == other.reason || rule == kDecided);
   }
 };
 
-/// What a row's values, in all layers of a class, do at the peak: bytes that
-/// are idle but there, or absent but would be there.
-struct Presence {
-  std::vector<Interval> idle, absent;
-};
+/// How the step would run if what is kept was dropped, or if what is replayed
+/// was kept.
+using Change = MemoryProfile::Change;
 
 /// Layers that have equal rows.
 struct LayerClass {
   std::vector<Row> rows;
-  std::vector<Presence> presences;
+  std::vector<Change> changes; // Of the values of a row, in all layers.
   std::vector<const remat::LayerPlan *> layers;
   std::string skipped;
   int64_t referenceBytes = 0;
 
   const remat::LayerPlan &front() const { return *layers.front(); }
+
+  bool matches(const LayerClass &other) const {
+    return (front().layer < 0) == (other.front().layer < 0) &&
+           skipped == other.skipped && referenceBytes == other.referenceBytes &&
+           llvm::equal(rows, other.rows,
+                       [](const Row &a, const Row &b) { return a.matches(b); });
+  }
+
+  void merge(const LayerClass &other);
+};
+
+/// What the replays of a segment take away.
+struct SegmentTotals {
+  int64_t flops = 0;
+  std::set<int64_t> layers;
+  Change change;
 };
 
 /// What one label does, in all layers.
 struct LabelTotals {
   int64_t freedBytes = 0, flops = 0, fusedFlops = 0;
   std::vector<std::string> values;
-  std::vector<Interval> absent;
+  Change change;
 };
 
 class Explainer {
@@ -63,20 +84,22 @@ public:
   void run();
 
 private:
-  void addPresence(const remat::SavedValue &value, Presence &presence) const;
-  void addPresence(const remat::Replay &replay, Presence &presence) const;
+  Change getChange(const remat::SavedValue &value) const;
+  Change getChange(const remat::Replay &replay) const;
   void addLayer(const remat::LayerPlan &layer);
   void addLabels(const remat::LayerPlan &layer);
-  std::string formatPresence(const Presence &presence) const;
+  std::string formatChange(const Change &change) const;
 
   void printMemory();
   void printClass(const LayerClass &group);
   void printLabels();
+  void printIdleSegments();
 
   const Plan &plan;
   raw_ostream &os;
   std::vector<LayerClass> classes;
   llvm::MapVector<StringRef, LabelTotals> labels;
+  std::map<int64_t, SegmentTotals> segments;
 };
 } // namespace
 
@@ -99,38 +122,66 @@ static std::string formatShape(Type type) {
 
 /// A kept value is idle from the last reader of the forward pass to the first
 /// one of the backward pass.
-void Explainer::addPresence(const remat::SavedValue &value,
-                            Presence &presence) const {
+Change Explainer::getChange(const remat::SavedValue &value) const {
+  Change change;
+  if (!plan.memory)
+    return change;
   auto outputs = plan.memory->profile.getOutputs(value.origin.scope);
   size_t fromEnd = value.origin.numResults - value.origin.number;
   if (outputs.size() >= fromEnd)
-    presence.idle.push_back(outputs[outputs.size() - fromEnd].getLongestGap());
+    change.removed.push_back(outputs[outputs.size() - fromEnd].getLongestGap());
+  return change;
 }
 
 /// A replayed value is absent from the last reader of the forward pass to its
 /// replay; one that only other replays read would not be there anyway.
-void Explainer::addPresence(const remat::Replay &replay,
-                            Presence &presence) const {
-  if (replay.freedBytes == 0)
-    return;
+Change Explainer::getChange(const remat::Replay &replay) const {
+  Change change;
+  if (!plan.memory)
+    return change;
   const MemoryProfile &profile = plan.memory->profile;
   auto originals = profile.getOutputs(replay.origin.scope);
   auto copies = profile.getOutputs(replay.origin.scope + "@replay");
+  if (copies.empty())
+    return change;
+  change.skipped.push_back(copies.front().positions.front());
+  if (replay.freedBytes == 0)
+    return change;
   size_t count = std::min(originals.size(), copies.size());
   for (const auto &[original, copy] :
        llvm::zip(originals.take_back(count), copies.take_back(count)))
     if (copy.positions.size() > 1)
-      presence.absent.push_back({original.positions.back() + 1,
-                                 copy.positions.front() - 1, copy.bytes});
+      change.added.push_back({original.positions.back() + 1,
+                              copy.positions.front() - 1, copy.bytes});
+  return change;
+}
+
+void LayerClass::merge(const LayerClass &other) {
+  llvm::append_range(layers, other.layers);
+  for (auto [row, more] : llvm::zip(rows, other.rows))
+    if (!StringRef(row.reason).contains(more.reason))
+      row.reason += "; " + more.reason;
+  for (auto [change, more] : llvm::zip(changes, other.changes))
+    change.append(more);
+}
+
+/// "input of a segment": which one, the layer tells.
+static std::string formatReason(StringRef reason) {
+  StringRef words = reason.rtrim("0123456789");
+  bool isNumbered = words.size() != reason.size();
+  if (isNumbered && words.consume_back("segment "))
+    return (words + "a segment").str();
+  return reason.str();
 }
 
 void Explainer::addLayer(const remat::LayerPlan &layer) {
   LayerClass group;
+  group.layers.push_back(&layer);
   auto add = [&](const auto &value, Row row) {
     row.name = value.name;
     row.shape = formatShape(value.type);
     row.bytes = formatBytes(value.bytes);
-    row.reason = value.reason;
+    row.reason = formatReason(value.reason);
     row.position = value.origin.position;
     // Behind what is made earlier, and behind what the same op made before.
     size_t index = 0;
@@ -138,15 +189,12 @@ void Explainer::addLayer(const remat::LayerPlan &layer) {
            group.rows[index].position <= row.position)
       ++index;
     group.rows.insert(group.rows.begin() + index, row);
-    Presence presence;
-    if (plan.memory)
-      addPresence(value, presence);
-    group.presences.insert(group.presences.begin() + index, presence);
+    group.changes.insert(group.changes.begin() + index, getChange(value));
   };
   for (const remat::SavedValue &value : layer.saved) {
     Row row;
     row.decision = "save";
-    row.rule = value.isDecided ? "decided" : "-";
+    row.rule = value.isDecided ? kDecided : "-";
     row.replay = "-";
     add(value, row);
   }
@@ -166,17 +214,10 @@ void Explainer::addLayer(const remat::LayerPlan &layer) {
       group.referenceBytes = bytes->second;
 
   for (LayerClass &other : classes)
-    if ((other.front().layer < 0) == (layer.layer < 0) &&
-        other.rows == group.rows && other.skipped == group.skipped &&
-        other.referenceBytes == group.referenceBytes) {
-      other.layers.push_back(&layer);
-      for (auto [all, more] : llvm::zip(other.presences, group.presences)) {
-        llvm::append_range(all.idle, more.idle);
-        llvm::append_range(all.absent, more.absent);
-      }
+    if (other.matches(group)) {
+      other.merge(group);
       return;
     }
-  group.layers.push_back(&layer);
   classes.push_back(std::move(group));
 }
 
@@ -192,10 +233,12 @@ void Explainer::addLabels(const remat::LayerPlan &layer) {
     if (replay.op == "nn.attention" && replay.origin.number != 0)
       totals.fusedFlops += replay.flops;
     addValue(totals, replay.name);
-    Presence presence;
-    if (plan.memory)
-      addPresence(replay, presence);
-    llvm::append_range(totals.absent, presence.absent);
+    Change change = getChange(replay);
+    totals.change.append(change);
+    SegmentTotals &segment = segments[replay.segment];
+    segment.flops += replay.flops;
+    segment.layers.insert(layer.layer);
+    segment.change.append(change);
   }
   for (const remat::SkippedReplay &skipped : layer.skipped)
     addValue(labels[skipped.label], skipped.name);
@@ -205,17 +248,16 @@ void Explainer::addLabels(const remat::LayerPlan &layer) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// "+2.0 MiB", what is idle in the peak; "-2.0 MiB", what would be there but
-/// for the replay; "0" where the peak would be the same; "-" for a value that
-/// has no buffer of its own.
-std::string Explainer::formatPresence(const Presence &presence) const {
-  if (presence.idle.empty() && presence.absent.empty())
+/// "+2.0 MiB", by which the peak would be lower without the values; "-2.0 MiB",
+/// by which it would be higher but for their replay; "0" where it would be the
+/// same; "-" for values that would not be there, or have no buffer.
+std::string Explainer::formatChange(const Change &change) const {
+  if (change.added.empty() && change.removed.empty())
     return "-";
-  int64_t change =
-      plan.memory->profile.getPeakChange(presence.absent, presence.idle);
-  if (change == 0)
-    return "0";
-  return change < 0 ? "+" + formatBytes(-change) : "-" + formatBytes(change);
+  int64_t bytes = plan.memory->profile.getPeakChange(change);
+  if (!change.removed.empty())
+    return bytes < 0 ? "+" + formatBytes(-bytes) : "0";
+  return bytes > 0 ? "-" + formatBytes(bytes) : "0";
 }
 
 /// Prints lines of columns. The columns of numbers end at their right.
@@ -248,10 +290,6 @@ void Explainer::printMemory() {
        << profile.getPeakPosition() + 1 << " of " << profile.getNumPositions()
        << ": " << formatBytes(profile.getPeak())
        << " of what lives within a step\n";
-  os << "at the peak: + what the values of a row, in all its layers, take "
-        "there "
-        "while nothing reads them; - what they would take but for their "
-        "replay\n";
   os << "a step: " << formatFlops(plan.stepFlops);
   if (plan.replayFlops > 0)
     os << ", and " << formatFlops(plan.replayFlops) << " replayed, "
@@ -292,8 +330,8 @@ void Explainer::printClass(const LayerClass &group) {
   addLine({"value", "shape", "bytes", "decision", "rule", "replay", "reason",
            /*position=*/0},
           "at the peak");
-  for (auto [row, presence] : llvm::zip(group.rows, group.presences))
-    addLine(row, hasPeak ? formatPresence(presence) : "");
+  for (auto [row, change] : llvm::zip(group.rows, group.changes))
+    addLine(row, hasPeak ? formatChange(change) : "");
   printTable(os, lines, isNumber);
   if (!group.skipped.empty())
     os << "  not replayed, for backward does not need them: " << group.skipped
@@ -301,8 +339,6 @@ void Explainer::printClass(const LayerClass &group) {
 }
 
 void Explainer::printLabels() {
-  if (!labels.empty())
-    os << "\n";
   for (const auto &[label, totals] : labels) {
     os << label << ": ";
     if (totals.freedBytes == 0) {
@@ -313,16 +349,38 @@ void Explainer::printLabels() {
     os << "frees " << formatBytes(totals.freedBytes) << " until backward for "
        << formatFlops(totals.flops) << " a micro-batch";
     if (plan.memory) {
-      int64_t change = plan.memory->profile.getPeakChange(totals.absent, {});
-      os << ", " << formatBytes(change) << " of it at the peak";
-      if (change == 0)
+      int64_t change = plan.memory->profile.getPeakChange(totals.change);
+      os << ", " << formatBytes(std::max<int64_t>(change, 0))
+         << " of it at the peak";
+      if (change <= 0)
         os << ": buys nothing, for another point of the step needs as much";
     }
     if (totals.fusedFlops > 0)
-      os << "; buys nothing worth its time: of fused attention it frees only "
-            "the log-sum-exp, and replays all of it";
+      os << "; buys nothing worth its time: of fused attention it frees the "
+            "log-sum-exp alone, and replays all";
     os << "\n";
   }
+}
+
+/// Segments whose values, all together, would fit beside the peak if they were
+/// kept; the last one before the loss, whose backward is next, is asked first.
+void Explainer::printIdleSegments() {
+  SmallVector<int64_t> layers;
+  Change change;
+  int64_t flops = 0;
+  for (const auto &[number, segment] : llvm::reverse(segments)) {
+    Change more = change;
+    more.append(segment.change);
+    if (plan.memory->profile.getPeakChange(more) > 0)
+      continue;
+    change = std::move(more);
+    layers.insert(layers.begin(), segment.layers.begin(), segment.layers.end());
+    flops += segment.flops;
+  }
+  if (!layers.empty())
+    os << remat::formatLayers(layers)
+       << ": replays free nothing at the peak, for " << formatFlops(flops)
+       << " a micro-batch\n";
 }
 
 void Explainer::run() {
@@ -332,9 +390,20 @@ void Explainer::run() {
   }
   if (plan.memory)
     printMemory();
-  for (const LayerClass &group : classes)
+  for (const LayerClass &group : classes) {
+    if (plan.memory || &group != &classes.front())
+      os << "\n";
     printClass(group);
+  }
+  if (!labels.empty())
+    os << "\n";
   printLabels();
+  if (!plan.memory)
+    return;
+  printIdleSegments();
+  os << "\nat the peak, of all layers of a table: + what a line takes there "
+        "while "
+        "nothing reads it, - what it would take but for the replay\n";
 }
 
 void Plan::explain(raw_ostream &os) const { Explainer(*this, os).run(); }

@@ -100,17 +100,26 @@ MemoryProfile::getOutputs(StringRef launch) const {
   return found->second;
 }
 
-int64_t MemoryProfile::getPeakChange(ArrayRef<Interval> added,
-                                     ArrayRef<Interval> removed) const {
+void MemoryProfile::Change::append(const Change &other) {
+  llvm::append_range(added, other.added);
+  llvm::append_range(removed, other.removed);
+  llvm::append_range(skipped, other.skipped);
+}
+
+int64_t MemoryProfile::getPeakChange(const Change &change) const {
   std::vector<int64_t> changes(live.size() + 1);
-  for (Interval interval : added)
+  for (Interval interval : change.added)
     addChange(changes, interval, 1);
-  for (Interval interval : removed)
+  for (Interval interval : change.removed)
     addChange(changes, interval, -1);
-  int64_t changed = 0, change = 0;
-  for (auto [bytes, step] : llvm::zip(live, changes)) {
-    change += step;
-    changed = std::max(changed, bytes + change);
+  std::vector<bool> isSkipped(live.size());
+  for (int64_t position : change.skipped)
+    isSkipped[position] = true;
+  int64_t changed = 0, difference = 0;
+  for (size_t position = 0; position < live.size(); ++position) {
+    difference += changes[position];
+    if (!isSkipped[position])
+      changed = std::max(changed, live[position] + difference);
   }
   return changed - peak;
 }

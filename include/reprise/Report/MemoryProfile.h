@@ -49,10 +49,17 @@ public:
   /// there is no such launch.
   llvm::ArrayRef<Accesses> getOutputs(llvm::StringRef launch) const;
 
-  /// By how many bytes the peak changes if those of `added` are alive too and
-  /// those of `removed` are not.
-  int64_t getPeakChange(llvm::ArrayRef<Interval> added,
-                        llvm::ArrayRef<Interval> removed) const;
+  /// Another way to run the step: what is alive too, what is not, and which
+  /// positions are left out.
+  struct Change {
+    std::vector<Interval> added, removed;
+    std::vector<int64_t> skipped;
+
+    void append(const Change &other);
+  };
+
+  /// By how many bytes `change` changes the peak.
+  int64_t getPeakChange(const Change &change) const;
 
 private:
   std::vector<int64_t> live;
