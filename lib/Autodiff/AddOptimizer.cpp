@@ -103,8 +103,6 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   if (failed(trained) || failed(beta1) || failed(beta2) || failed(eps) ||
       failed(weightDecay) || failed(clip))
     return failure();
-  if (!(*clip >= 0))
-    return step.emitError("needs 'clip_grad' of at least 0, but got ") << *clip;
 
   OpBuilder builder(step.getContext());
   Location loc = step.getLoc();
