@@ -40,6 +40,8 @@ std::optional<Phase> reprise::parsePhase(StringRef name) {
 std::string RecomputeOptions::describe() const {
   if (granularity.empty())
     return "none";
+  if (granularity == "selective" && modules && modules->empty())
+    return "selective (nothing)";
   if (granularity == "selective")
     return "selective " +
            (modules ? llvm::join(*modules, ",") : std::string("core_attn"));
@@ -55,7 +57,10 @@ std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
   text.split(words, ' ');
   options.granularity = words[0].str();
   if (words.size() == 2 && words[0] == "selective") {
-    words[1].split(modules, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    if (words[1] != "(nothing)")
+      words[1].split(modules, ',');
+    if (llvm::is_contained(modules, ""))
+      return std::nullopt;
     options.modules.emplace(modules.begin(), modules.end());
     return options;
   }
@@ -124,6 +129,14 @@ static void addRT(OpPassManager &manager) {
 void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
                             const RecomputeOptions &recompute) {
   auto passes = [&](Phase phase) { return from < phase && phase <= to; };
+  // What comes as text is not to be trusted. (NN and Joint are checked by what
+  // follows them; LLVM is what its translation takes.)
+  if (from == Phase::Remat)
+    manager.addNestedPass<func::FuncOp>(remat::createVerify());
+  if (from == Phase::Kernels)
+    manager.addPass(kernels::createVerifyKernels());
+  if (from == Phase::RT)
+    manager.addPass(memory::createVerifyPlan());
   if (passes(Phase::Joint))
     addJoint(manager);
   if (passes(Phase::Remat))

@@ -51,6 +51,20 @@ LogicalResult reprise::target::linkExecutable(StringRef object,
                        << "\n";
     return failure();
   }
+  // The linker writes through a mapping, where a full disk is a signal: what it
+  // can need at most has to be there before.
+  uint64_t objectBytes = 0, runtimeBytes = 0;
+  (void)sys::fs::file_size(object, objectBytes);
+  (void)sys::fs::file_size(runtime, runtimeBytes);
+  ErrorOr<sys::fs::space_info> space = sys::fs::disk_space(temporary);
+  if (space && space->available < objectBytes + runtimeBytes) {
+    sys::fs::remove(temporary);
+    WithColor::error() << "cannot write '" << output << "': needs up to "
+                       << objectBytes + runtimeBytes
+                       << " bytes, but the disk has " << space->available
+                       << "\n";
+    return failure();
+  }
   std::string start = system + "/Scrt1.o", prologue = system + "/crti.o",
               epilogue = system + "/crtn.o", search = "-L" + system;
   std::string archive = runtime.str(), input = object.str();

@@ -9,13 +9,15 @@
 
 //
 // Usage: reprise-compare-step JOINT.mlir DUMP.safetensors [--tolerance=1e-4]
+//                             [--next=DUMP.safetensors]
 //
 // Interprets `@step` on the parameters, tokens and random keys of a dump that a
 // training program wrote with --dump, and compares loss, norm and every
 // gradient: for each tensor the largest difference of an element, over the
 // largest element. Where a whole gradient is below a thousandth of the norm of
 // all (that of a key's bias is zero but for rounding), over that thousandth.
-// Fails if one of these exceeds the tolerance.
+// Fails if one of these exceeds the tolerance. With the dump of the same run
+// one step later, compares parameters and moments after the update, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,18 +34,24 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/WithColor.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace reprise;
 using interpreter::Tensor;
 namespace cl = llvm::cl;
 
+static cl::OptionCategory category("reprise-compare-step options");
 static cl::opt<std::string> inputIR(cl::Positional, cl::Required,
                                     cl::desc("<joint IR>"));
 static cl::opt<std::string> inputDump(cl::Positional, cl::Required,
                                       cl::desc("<dump>"));
+static cl::opt<std::string>
+    nextDump("next", cl::desc("The dump of the same run, one step later"),
+             cl::cat(category));
 static cl::opt<double> tolerance("tolerance", cl::init(1e-4),
-                                 cl::desc("Largest relative difference"));
+                                 cl::desc("Largest relative difference"),
+                                 cl::cat(category));
 
 /// All tensors of a safetensors file.
 static llvm::Expected<llvm::StringMap<Tensor>> readDump(llvm::StringRef path) {
@@ -88,23 +96,46 @@ static Tensor getRow(const Tensor &all, int64_t index, Type type) {
   return row;
 }
 
+static double getNorm(const Tensor &tensor) {
+  double sum = 0;
+  for (double value : tensor.values)
+    sum += value * value;
+  return std::sqrt(sum);
+}
+
 namespace {
 /// The largest difference seen, and where.
 struct Comparison {
-  /// Tensors whose elements are all below this are compared with it.
-  double floor = 0;
   double worst = 0;
   std::string where;
 
-  void add(llvm::StringRef name, const Tensor &have, const Tensor &want) {
-    double difference = 0, largest = floor;
-    for (int64_t e = 0; e < want.size(); ++e) {
+  /// Compares with the largest element of `want`, but at least `floor`. What is
+  /// not finite, or not of the same size, is infinitely far away.
+  void add(llvm::StringRef name, const Tensor &have, const Tensor &want,
+           double floor = 0) {
+    double difference = have.size() == want.size() ? 0 : INFINITY;
+    double largest = floor;
+    for (int64_t e = 0; std::isfinite(difference) && e < want.size(); ++e) {
+      double distance = std::abs(have.values[e] - want.values[e]);
       difference =
-          std::max(difference, std::abs(have.values[e] - want.values[e]));
+          std::isfinite(distance) ? std::max(difference, distance) : INFINITY;
       largest = std::max(largest, std::abs(want.values[e]));
     }
     double relative = largest > 0 ? difference / largest : difference;
-    if (!(relative <= worst)) { // also for NaN
+    if (relative >= worst) {
+      worst = relative;
+      where = name.str();
+    }
+  }
+
+  /// The same, with the norm of the difference and the norm of `want`.
+  void addNorm(llvm::StringRef name, const Tensor &have, const Tensor &want) {
+    Tensor difference = want;
+    for (int64_t e = 0; e < want.size(); ++e)
+      difference.values[e] =
+          e < have.size() ? have.values[e] - want.values[e] : INFINITY;
+    double relative = getNorm(difference) / getNorm(want);
+    if (!(relative < worst)) {
       worst = relative;
       where = name.str();
     }
@@ -114,6 +145,7 @@ struct Comparison {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "Compares a run with the interpreter\n");
   DialectRegistry registry;
@@ -202,15 +234,41 @@ int main(int argc, char **argv) {
     return 1;
 
   Comparison comparison;
-  comparison.floor = 1e-3 * machine.get(norm).values[0];
+  double floor = 1e-3 * machine.get(norm).values[0];
   unsigned tensors = 0;
   for (auto &sum : sums) {
     Tensor have = dumped(sum.first());
     const Tensor &want = machine.get(sum.second);
-    comparison.add(sum.first(), have, want);
+    comparison.add(sum.first(), have, want, sum.first() == "loss" ? 0 : floor);
     ++tensors;
   }
   comparison.add("grad_norm", dumped("grad_norm"), machine.get(norm));
+  if (!nextDump.empty()) {
+    llvm::Expected<llvm::StringMap<Tensor>> next = readDump(nextDump);
+    if (!next) {
+      llvm::WithColor::error() << toString(next.takeError()) << "\n";
+      return 1;
+    }
+    unsigned states = 0;
+    for (auto [index, value] : llvm::enumerate(exit.getOperands()))
+      for (auto [attribute, kind] :
+           {std::pair(nn::kParameterAttr, "parameter/"),
+            std::pair(nn::kMoment1Attr, "moment1/"),
+            std::pair(nn::kMoment2Attr, "moment2/")})
+        if (auto name =
+                step.getResultAttrOfType<StringAttr>(index, attribute)) {
+          std::string full = kind + name.getValue().str();
+          // Adam turns any gradient into a step of the size of the learning
+          // rate, also one that is rounding and nothing else.
+          const Tensor &gradient =
+              machine.get(results["gradient/" + name.getValue().str()]);
+          if (getNorm(gradient) < 1e-6 * machine.get(norm).values[0])
+            continue;
+          comparison.addNorm(full, (*next)[full], machine.get(value));
+          ++states;
+        }
+    llvm::outs() << "compared " << states << " states after the update\n";
+  }
   llvm::outs() << "compared the loss and " << tensors - 1
                << " gradients: largest relative difference "
                << llvm::format("%.3g", comparison.worst) << " in "

@@ -23,11 +23,13 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
+#include "llvm/TargetParser/Host.h"
 #include <deque>
 
 using namespace mlir;
@@ -57,7 +59,9 @@ struct Options {
                "rt or llvm"),
       cl::value_desc("phase"), cl::cat(category)};
   cl::opt<std::string> cpu{
-      "cpu", cl::desc("Processor to compile kernels for (default x86-64-v3)"),
+      "cpu",
+      cl::desc(
+          "Processor to compile kernels for, or native (default x86-64-v3)"),
       cl::value_desc("name"), cl::init("x86-64-v3"), cl::cat(category)};
   cl::opt<std::string> runtime{
       "runtime", cl::desc("The runtime archive (default beside this program)"),
@@ -304,6 +308,43 @@ static LogicalResult checkReports(const Options &options, Phase from,
   return success();
 }
 
+/// Refuses to put a program or an object where something else would be lost;
+/// a symbolic link stands for the file that it names.
+static LogicalResult checkOutput(Options &options) {
+  if (options.output == "-")
+    return failure(fail("option -o: needs a file for a program, but got '-'"));
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(options.output, status))
+    return success(); // What is not there is not lost.
+  if (!llvm::sys::fs::is_regular_file(status))
+    return failure(fail("option -o: needs a plain file, but '" +
+                        options.output + "' is a folder or a device"));
+  bool same = false;
+  if (!llvm::sys::fs::equivalent(options.input, options.output, same) && same)
+    return failure(fail("option -o: needs another file than the input '" +
+                        options.input + "'"));
+  llvm::SmallString<128> real;
+  if (!llvm::sys::fs::real_path(options.output, real))
+    options.output = real.str().str();
+  return success();
+}
+
+/// Writes `bytes` to `path`, all or with a message.
+static LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes) {
+  std::error_code error;
+  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
+  if (!error) {
+    file.os() << bytes;
+    file.os().close();
+    error = file.os().error();
+    file.os().clear_error();
+  }
+  if (error)
+    return failure(fail("cannot write '" + path + "': " + error.message()));
+  file.keep();
+  return success();
+}
+
 /// Everything after the last phase of IR.
 static int writeProgram(ModuleOp module, const Options &options,
                         llvm::StringRef program) {
@@ -311,23 +352,22 @@ static int writeProgram(ModuleOp module, const Options &options,
   std::unique_ptr<llvm::Module> code = target::translateModel(module, context);
   if (!code)
     return 1;
-  bool object = options.emit == "obj";
-  llvm::SmallString<128> path(options.output);
-  if (!object)
-    if (std::error_code error =
-            llvm::sys::fs::createTemporaryFile("reprise", "o", path))
-      return fail("cannot write a temporary file: " + error.message());
-  std::error_code error;
-  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
-  if (error)
-    return fail("cannot write '" + path + "': " + error.message());
-  if (failed(target::emitObject(*code, options.cpu, file.os())))
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream os(object);
+  std::string cpu = options.cpu == "native" ? llvm::sys::getHostCPUName().str()
+                                            : std::string(options.cpu);
+  if (failed(target::emitObject(*code, cpu, os)))
     return 1;
-  file.os().flush();
-  if (object) {
-    file.keep();
-    return 0;
-  }
+  if (options.emit == "obj")
+    return failed(writeFile(options.output, os.str()));
+
+  llvm::SmallString<128> path;
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile("reprise", "o", path))
+    return fail("cannot write a temporary file: " + error.message());
+  llvm::FileRemover remover(path);
+  if (failed(writeFile(path, os.str())))
+    return 1;
   std::string runtime = options.runtime;
   if (runtime.empty()) {
     llvm::SmallString<128> beside(llvm::sys::fs::getMainExecutable(
@@ -390,6 +430,8 @@ int main(int argc, char **argv) {
       return fail("needs a place for the program: -o FILE");
     options.output = "-";
   }
+  if (!isText && !isReport && failed(checkOutput(options)))
+    return 1;
 
   DialectRegistry registry;
   registerDialects(registry);
@@ -431,6 +473,12 @@ int main(int argc, char **argv) {
   if (!file)
     return fail(error);
   module->print(file->os());
+  file->os().flush();
+  if (file->os().has_error()) {
+    std::error_code reason = file->os().error();
+    file->os().clear_error();
+    return fail("cannot write '" + options.output + "': " + reason.message());
+  }
   file->keep();
   return 0;
 }

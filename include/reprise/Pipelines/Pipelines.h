@@ -42,7 +42,8 @@ struct RecomputeOptions {
   std::optional<int64_t> numLayers;
   std::optional<std::vector<std::string>> modules; ///< with "selective"
 
-  /// "none", "selective core_attn,mlp", "full uniform 2".
+  /// "none", "selective core_attn,mlp", "selective (nothing)", "full uniform
+  /// 2".
   std::string describe() const;
   /// What `describe` wrote; nothing for any other text.
   static std::optional<RecomputeOptions> parse(llvm::StringRef text);

@@ -91,6 +91,48 @@ std::string nn::getScopeName(ScopeAttr scope) {
 // Discardable attributes
 //===----------------------------------------------------------------------===//
 
+/// The hyper-parameters: each of its type and within its range. Which ones a
+/// phase needs, that phase says.
+static LogicalResult verifyTrain(Operation *op, DictionaryAttr train) {
+  for (NamedAttribute entry : train) {
+    StringRef name = entry.getName();
+    Attribute value = entry.getValue();
+    bool good = true;
+    StringRef needs;
+    if (name == "lr" || name == "min_lr" || name == "adam_eps" ||
+        name == "weight_decay" || name == "clip_grad") {
+      auto number = dyn_cast<FloatAttr>(value);
+      good = number && number.getValueAsDouble() >= 0;
+      needs = "a floating-point number of at least 0";
+    } else if (name == "adam_beta1" || name == "adam_beta2") {
+      auto number = dyn_cast<FloatAttr>(value);
+      good = number && number.getValueAsDouble() >= 0 &&
+             number.getValueAsDouble() < 1;
+      needs = "a floating-point number of at least 0 and below 1";
+    } else if (name == "lr_warmup_iters" || name == "seed") {
+      auto number = dyn_cast<IntegerAttr>(value);
+      good = number && number.getInt() >= 0;
+      needs = "a whole number of at least 0";
+    } else if (name == "train_iters" || name == "vocab_size") {
+      auto number = dyn_cast<IntegerAttr>(value);
+      good = number && number.getInt() >= 1;
+      needs = "a whole number of at least 1";
+    } else if (name == "lr_decay_style") {
+      auto word = dyn_cast<StringAttr>(value);
+      good =
+          word && (word == "constant" || word == "linear" || word == "cosine");
+      needs = "constant, linear or cosine";
+    } else {
+      good = isa<StringAttr>(value);
+      needs = "a word";
+    }
+    if (!good)
+      return op->emitOpError("needs ") << needs << " for '" << name
+                                       << "' in 'nn.train', but got " << value;
+  }
+  return success();
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -103,16 +145,16 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kMicroBatchesAttr) {
     auto count = dyn_cast<IntegerAttr>(value);
-    if (!count || count.getInt() < 1)
-      return op->emitOpError("needs a count of at least 1 for "
-                             "'nn.micro_batches', but got ")
-             << value;
+    constexpr int64_t kMost = 1 << 20;
+    if (!count || count.getInt() < 1 || count.getInt() > kMost)
+      return op->emitOpError("needs a count of 1 to ")
+             << kMost << " for 'nn.micro_batches', but got " << value;
     return success();
   }
   if (name == kModelAttr && isa<StringAttr>(value))
     return success();
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
-    return success();
+    return verifyTrain(op, cast<DictionaryAttr>(value));
   return op->emitOpError("has no use for the attribute '")
          << name << "' with value " << value;
 }

@@ -12,6 +12,7 @@
 #include "reprise/ABI/Model.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -221,7 +222,9 @@ static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
   if (stride < cols) // C4
     return op.emitOpError("needs a row stride of at least ")
            << cols << " for '" << name << "', but got " << stride;
-  int64_t last = (rows - 1) * stride + cols - 1;
+  // The numbers come from text: they may be beyond all reason.
+  uint64_t last =
+      llvm::SaturatingMultiplyAdd<uint64_t>(rows - 1, stride, cols - 1);
   ArrayRef<int64_t> batch = op.getBatch().value_or(ArrayRef<int64_t>());
   ArrayRef<int64_t> batchStrides = strides.value_or(ArrayRef<int64_t>());
   if (batchStrides.size() != batch.size()) // C4
@@ -232,11 +235,11 @@ static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
     if (batchStride < 0) // C4
       return op.emitOpError("needs batch strides of at least 0 for '")
              << name << "', but got " << batchStride;
-    last += (size - 1) * batchStride;
+    last = llvm::SaturatingMultiplyAdd<uint64_t>(size - 1, batchStride, last);
   }
-  if (last >= type.getNumElements()) // C5
-    return op.emitOpError("needs ")
-           << last + 1 << " elements in '" << name << "', but got "
+  if (last >= uint64_t(type.getNumElements())) // C5
+    return op.emitOpError("needs more than ")
+           << last << " elements in '" << name << "', but got "
            << type.getNumElements() << " in " << type;
   return success();
 }

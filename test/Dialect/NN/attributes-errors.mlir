@@ -116,7 +116,7 @@ func.func private @output_argument(%loss: tensor<f32> {nn.output = "loss"})
 
 // Functions and modules.
 
-// expected-error @+1 {{'func.func' op needs a count of at least 1 for 'nn.micro_batches', but got 0 : i64}}
+// expected-error @+1 {{'func.func' op needs a count of 1 to 1048576 for 'nn.micro_batches', but got 0 : i64}}
 func.func private @micro_batches() attributes {nn.micro_batches = 0}
 
 // -----
@@ -129,3 +129,23 @@ module attributes {nn.model = 1} {
 
 // expected-error @+1 {{'func.func' op has no use for the attribute 'nn.trian' with value unit}}
 func.func private @unknown() attributes {nn.trian}
+
+// -----
+
+// expected-error @+1 {{needs a floating-point number of at least 0 for 'lr' in 'nn.train', but got 5 : i64}}
+module attributes {nn.train = {lr = 5 : i64}} {}
+
+// -----
+
+// expected-error @+1 {{needs a floating-point number of at least 0 and below 1 for 'adam_beta2' in 'nn.train', but got 1.000000e+00 : f64}}
+module attributes {nn.train = {adam_beta2 = 1.0 : f64}} {}
+
+// -----
+
+// expected-error @+1 {{needs a whole number of at least 1 for 'train_iters' in 'nn.train', but got 0 : i64}}
+module attributes {nn.train = {train_iters = 0 : i64}} {}
+
+// -----
+
+// expected-error @+1 {{needs constant, linear or cosine for 'lr_decay_style' in 'nn.train', but got "x"}}
+module attributes {nn.train = {lr_decay_style = "x"}} {}
