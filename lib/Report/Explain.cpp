@@ -350,7 +350,7 @@ void Explainer::printLabels() {
        << formatFlops(totals.flops) << " a micro-batch";
     if (plan.memory) {
       int64_t change = plan.memory->profile.getPeakChange(totals.change);
-      os << ", " << formatBytes(std::max<int64_t>(change, 0))
+      os << ", at most " << formatBytes(std::max<int64_t>(change, 0))
          << " of it at the peak";
       if (change <= 0)
         os << ": buys nothing, for another point of the step needs as much";
@@ -401,9 +401,8 @@ void Explainer::run() {
   if (!plan.memory)
     return;
   printIdleSegments();
-  os << "\nat the peak, of all layers of a table: + what a line takes there "
-        "while "
-        "nothing reads it, - what it would take but for the replay\n";
+  os << "\nat the peak, in all layers of a table, at most: + what a line takes "
+        "while nothing reads it, - what it would take but for its replay\n";
 }
 
 void Plan::explain(raw_ostream &os) const { Explainer(*this, os).run(); }
