@@ -203,10 +203,28 @@ func.func private @others(%q: tensor<2x8x24xf32>, %ids: tensor<2x8xi32>, %rng: t
   // CHECK: rt.attention %{{.*}} heads 3 scale 5.000000e-01 rate 1.000000e-01 stream 0
   %ctx, %lse = nn.attention %q, %q, %q, %rng heads 3 scale 5.0e-01 rate 1.0e-01 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
-  // CHECK: rt.scatter_add %{{.*}}, %{{.*}}, %{{.*}} : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>)
+  // CHECK: rt.scatter_add %{{.*}}, %{{.*}} at %{{.*}} : (tensor<307x24xf32>, tensor<2x8x24xf32>, tensor<2x8xi32>)
   %t = nn.embedding_backward %ids, %ctx : (tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
   %acc = nn.accumulate %sum, %t : tensor<307x24xf32>
   return %ctx, %lse, %acc : tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<307x24xf32>
+}
+
+// -----
+
+// A table of positions takes rows by their position: the old sum, or zeros,
+// and then one op whatever the batch.
+
+// CHECK-LABEL: func private @positions(
+//  CHECK-SAME:   %[[D:[^:]*]]: tensor<2000x8x24xf32>, %[[SUM:[^:]*]]: tensor<16x24xf32>
+func.func private @positions(%d: tensor<2000x8x24xf32>, %sum: tensor<16x24xf32> {rt.in_place = 0 : i64}) -> (tensor<16x24xf32>, tensor<16x24xf32>) attributes {rt.kernel} {
+  // CHECK-NEXT: %[[ACC:.*]] = rt.scatter_add %[[SUM]], %[[D]] : (tensor<16x24xf32>, tensor<2000x8x24xf32>) -> tensor<16x24xf32>
+  %t = nn.positions_backward %d : (tensor<2000x8x24xf32>) -> tensor<16x24xf32>
+  %acc = nn.accumulate %sum, %t : tensor<16x24xf32>
+  // CHECK: %[[ZERO:.*]] = linalg.fill
+  // CHECK-NEXT: %[[NEW:.*]] = rt.scatter_add %[[ZERO]], %[[D]] :
+  // CHECK-NEXT: return %[[ACC]], %[[NEW]]
+  %u = nn.positions_backward %d : (tensor<2000x8x24xf32>) -> tensor<16x24xf32>
+  return %acc, %u : tensor<16x24xf32>, tensor<16x24xf32>
 }
 
 // -----

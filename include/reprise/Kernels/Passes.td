@@ -73,8 +73,8 @@ def ConvertNNToLinalg : Pass<"convert-nn-to-linalg", "::mlir::func::FuncOp"> {
     The accumulator of a reduction starts at zero (`linalg.fill`) or, where the kernel
     accumulates, at the old sum. Tables are read by `tensor.extract` with the column as
     last index. A pointwise group is one `linalg.generic`. Attention,
-    and adding rows to a table, become `rt.attention`, `rt.attention_backward` and
-    `rt.scatter_add`.
+    and adding rows to a table of words or of positions, become `rt.attention`,
+    `rt.attention_backward` and `rt.scatter_add`.
 
     Arithmetic is f32. Operands in bf16 are extended where they are read, and the result of each
     `nn` op is rounded to its element type, in a group too: so fusing never changes bits. Random

@@ -24,9 +24,9 @@ static constexpr int64_t kStrip = 64;
 LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
                                       Kernel &kernel) {
   auto table = cast<ShapedType>(op.getSum().getType());
-  auto ids = cast<ShapedType>(op.getIds().getType());
-  int64_t cols = table.getShape().back(), count = ids.getNumElements();
-  int64_t tableRows = table.getDimSize(0);
+  auto rows = cast<ShapedType>(op.getRows().getType());
+  int64_t tableRows = table.getDimSize(0), cols = table.getDimSize(1);
+  int64_t count = rows.getNumElements() / cols;
   int64_t tasks = llvm::divideCeil(cols, kStrip);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 
@@ -45,8 +45,8 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
     apart = LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, from,
                                  kernel.outputs[0]);
   }
-  Value idBase = addressOf(kernel, op, 1), rowBase = addressOf(kernel, op, 2),
-        to = kernel.outputs[0];
+  Value rowBase = addressOf(kernel, op, 1), to = kernel.outputs[0];
+  Value idBase = op.getIds() ? addressOf(kernel, op, 2) : Value();
   VectorType lanes = code.lanesOf(code.getF32Type());
 
   auto emitStrip = [&](Value first, int64_t width) {
@@ -68,11 +68,20 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
         copy(from, code.add(code.mul(r, cols), first), {});
       });
     });
-    code.loop(code.i64(0), code.i64(count), 1, [&](Value r) {
-      Value id =
-          code.cast(code.load(code.getI32Type(), idBase, r), code.getI64Type());
+    auto addRow = [&](Value r, Value id) {
       copy(to, code.add(code.mul(id, cols), first),
            code.add(code.mul(r, cols), first));
+    };
+    if (idBase)
+      return code.loop(code.i64(0), code.i64(count), 1, [&](Value r) {
+        Value id = code.load(code.getI32Type(), idBase, r);
+        addRow(r, code.cast(id, code.getI64Type()));
+      });
+    int64_t length = rows.getDimSize(1);
+    code.loop(code.i64(0), code.i64(count), length, [&](Value start) {
+      code.loop(code.i64(0), code.i64(length), 1, [&](Value position) {
+        addRow(code.add(start, position), position);
+      });
     });
   };
   kernel.tasks(code, [&](Value task) {

@@ -92,8 +92,18 @@ LogicalResult ScatterAddOp::verify() {
   if (getOut().getType() != getSum().getType()) // C1
     return emitOpError("needs 'out' of the type of 'sum', ")
            << getSum().getType() << ", but got " << getOut().getType();
-  ShapedType ids = getShaped(getIds()), rows = getShaped(getRows());
+  ShapedType rows = getShaped(getRows());
   int64_t width = getShaped(getSum()).getDimSize(1);
+  if (!getIds()) {
+    int64_t last = getShaped(getSum()).getDimSize(0);
+    if (!isF32(getRows(), 3) || rows.getShape().back() != width ||
+        rows.getDimSize(1) > last) // C3
+      return emitOpError("needs 'rows' without ids to be [B, T, ")
+             << width << "] of f32 with T of at most " << last << ", but got "
+             << Type(rows);
+    return success();
+  }
+  ShapedType ids = getShaped(getIds());
   if (!ids.getElementType().isInteger(32)) // C2
     return emitOpError("needs 'ids' to be i32, but got ") << Type(ids);
   if (!rows.getElementType().isF32() || rows.getRank() < 1 ||

@@ -130,6 +130,26 @@ func.func private @attention(%q: tensor<2x20x24xf32>, %k: tensor<2x20x24xf32>, %
   return %o, %l : tensor<2x20x24xf32>, tensor<2x3x20xf32>
 }
 
+// Rows by position: a walk over the batch and in it over the positions, whose
+// rows of the table are the first ones. In place, nothing is copied.
+
+// CHECK-LABEL: llvm.func @positions(
+//  CHECK-SAME:   rt.tasks = 1 : i64
+//       CHECK:   %[[APART:.*]] = llvm.icmp "ne"
+//       CHECK:   scf.if %[[APART]]
+//       CHECK:   %[[ALL:.*]] = arith.constant 16000 : i64
+//       CHECK:   %[[LENGTH:.*]] = arith.constant 8 : i64
+//       CHECK:   scf.for %[[START:.*]] = %{{.*}} to %[[ALL]] step %[[LENGTH]]
+//       CHECK:     scf.for %[[T:.*]] = %{{.*}} to %[[LENGTH]]
+//       CHECK:       %[[ROW:.*]] = arith.addi %[[START]], %[[T]]
+//       CHECK:       arith.muli %[[T]],
+//       CHECK:       arith.muli %[[ROW]],
+//       CHECK:   llvm.return
+func.func private @positions(%sum: tensor<16x24xf32> {rt.in_place = 0 : i64}, %d: tensor<2000x8x24xf32>) -> tensor<16x24xf32> attributes {rt.kernel} {
+  %t = rt.scatter_add %sum, %d : (tensor<16x24xf32>, tensor<2000x8x24xf32>) -> tensor<16x24xf32>
+  return %t : tensor<16x24xf32>
+}
+
 // What is no kernel stays.
 
 // CHECK-LABEL: func.func @main()

@@ -382,7 +382,7 @@ func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l
 
 func.func @scatter_add_c1_sum(%t: tensor<307xf32>, %i: tensor<2x8xi32>, %r: tensor<2x8x24xf32>) {
   // expected-error @+1 {{'rt.scatter_add' op needs 'sum' to be [V, C] of f32, but got 'tensor<307xf32>'}}
-  %y = rt.scatter_add %t, %i, %r : (tensor<307xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307xf32>
+  %y = rt.scatter_add %t, %r at %i : (tensor<307xf32>, tensor<2x8x24xf32>, tensor<2x8xi32>) -> tensor<307xf32>
   return
 }
 
@@ -390,7 +390,7 @@ func.func @scatter_add_c1_sum(%t: tensor<307xf32>, %i: tensor<2x8xi32>, %r: tens
 
 func.func @scatter_add_c1_out(%t: tensor<307x24xf32>, %i: tensor<2x8xi32>, %r: tensor<2x8x24xf32>) {
   // expected-error @+1 {{'rt.scatter_add' op needs 'out' of the type of 'sum', 'tensor<307x24xf32>', but got 'tensor<306x24xf32>'}}
-  %y = rt.scatter_add %t, %i, %r : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<306x24xf32>
+  %y = rt.scatter_add %t, %r at %i : (tensor<307x24xf32>, tensor<2x8x24xf32>, tensor<2x8xi32>) -> tensor<306x24xf32>
   return
 }
 
@@ -398,7 +398,7 @@ func.func @scatter_add_c1_out(%t: tensor<307x24xf32>, %i: tensor<2x8xi32>, %r: t
 
 func.func @scatter_add_c2_ids(%t: tensor<307x24xf32>, %i: tensor<2x8xi64>, %r: tensor<2x8x24xf32>) {
   // expected-error @+1 {{'rt.scatter_add' op needs 'ids' to be i32, but got 'tensor<2x8xi64>'}}
-  %y = rt.scatter_add %t, %i, %r : (tensor<307x24xf32>, tensor<2x8xi64>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+  %y = rt.scatter_add %t, %r at %i : (tensor<307x24xf32>, tensor<2x8x24xf32>, tensor<2x8xi64>) -> tensor<307x24xf32>
   return
 }
 
@@ -406,7 +406,23 @@ func.func @scatter_add_c2_ids(%t: tensor<307x24xf32>, %i: tensor<2x8xi64>, %r: t
 
 func.func @scatter_add_c2_rows(%t: tensor<307x24xf32>, %i: tensor<2x8xi32>, %r: tensor<2x7x24xf32>) {
   // expected-error @+1 {{'rt.scatter_add' op needs 16 rows of 24 columns of f32, but got 'tensor<2x7x24xf32>'}}
-  %y = rt.scatter_add %t, %i, %r : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x7x24xf32>) -> tensor<307x24xf32>
+  %y = rt.scatter_add %t, %r at %i : (tensor<307x24xf32>, tensor<2x7x24xf32>, tensor<2x8xi32>) -> tensor<307x24xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_add_c3_rank(%t: tensor<307x24xf32>, %r: tensor<16x24xf32>) {
+  // expected-error @+1 {{'rt.scatter_add' op needs 'rows' without ids to be [B, T, 24] of f32 with T of at most 307, but got 'tensor<16x24xf32>'}}
+  %y = rt.scatter_add %t, %r : (tensor<307x24xf32>, tensor<16x24xf32>) -> tensor<307x24xf32>
+  return
+}
+
+// -----
+
+func.func @scatter_add_c3_length(%t: tensor<307x24xf32>, %r: tensor<2x308x24xf32>) {
+  // expected-error @+1 {{'rt.scatter_add' op needs 'rows' without ids to be [B, T, 24] of f32 with T of at most 307, but got 'tensor<2x308x24xf32>'}}
+  %y = rt.scatter_add %t, %r : (tensor<307x24xf32>, tensor<2x308x24xf32>) -> tensor<307x24xf32>
   return
 }
 

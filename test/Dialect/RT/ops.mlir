@@ -107,9 +107,11 @@ func.func @attention(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
 // 24 * 960 = 23040 elements are two blocks of 16384, 96 are one.
 
 // CHECK-LABEL: func @sums(
-func.func @sums(%t: tensor<307x24xf32>, %ids: tensor<2x8xi32>, %rows: tensor<2x8x24xf32>, %g0: tensor<24x960xf32>, %g1: tensor<96xf32>) {
-  // CHECK: rt.scatter_add {{.*}} : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
-  %t1 = rt.scatter_add %t, %ids, %rows : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+func.func @sums(%t: tensor<307x24xf32>, %p: tensor<16x24xf32>, %ids: tensor<2x8xi32>, %rows: tensor<2x8x24xf32>, %g0: tensor<24x960xf32>, %g1: tensor<96xf32>) {
+  // CHECK: rt.scatter_add %{{.*}}, %{{.*}} at %{{.*}} : (tensor<307x24xf32>, tensor<2x8x24xf32>, tensor<2x8xi32>) -> tensor<307x24xf32>
+  %t1 = rt.scatter_add %t, %rows at %ids : (tensor<307x24xf32>, tensor<2x8x24xf32>, tensor<2x8xi32>) -> tensor<307x24xf32>
+  // CHECK: rt.scatter_add %{{.*}}, %{{.*}} : (tensor<16x24xf32>, tensor<2x8x24xf32>) -> tensor<16x24xf32>
+  %p1 = rt.scatter_add %p, %rows : (tensor<16x24xf32>, tensor<2x8x24xf32>) -> tensor<16x24xf32>
   // CHECK: rt.block_sums %{{.*}}, %{{.*}} square : (tensor<24x960xf32>, tensor<96xf32>) -> tensor<3xf32>
   %s = rt.block_sums %g0, %g1 square : (tensor<24x960xf32>, tensor<96xf32>) -> tensor<3xf32>
   // CHECK: rt.block_sums %{{.*}} : (tensor<96xf32>) -> tensor<1xf32>

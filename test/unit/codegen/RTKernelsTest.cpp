@@ -15,7 +15,7 @@ using namespace reprise::codegen;
 TEST(ScatterAdd, AddsRowsInTokenOrder) {
   KernelRunner runner(R"(
 func.func private @k(%t: tensor<5x70xf32> {rt.may_alias = 0 : i64}, %ids: tensor<2x3xi32>, %rows: tensor<2x3x70xf32>) -> tensor<5x70xf32> attributes {rt.kernel} {
-  %y = rt.scatter_add %t, %ids, %rows : (tensor<5x70xf32>, tensor<2x3xi32>, tensor<2x3x70xf32>) -> tensor<5x70xf32>
+  %y = rt.scatter_add %t, %rows at %ids : (tensor<5x70xf32>, tensor<2x3x70xf32>, tensor<2x3xi32>) -> tensor<5x70xf32>
   return %y : tensor<5x70xf32>
 })");
   EXPECT_EQ(runner.tasks("k"), 2);
@@ -31,6 +31,35 @@ func.func private @k(%t: tensor<5x70xf32> {rt.may_alias = 0 : i64}, %ids: tensor
   runner.run("k", {inPlace.data(), ids.data(), rows.data(), inPlace.data()});
   EXPECT_EQ(apart, expected);
   EXPECT_EQ(inPlace, expected);
+}
+
+TEST(ScatterAdd, AddsRowsByPositionWithoutIds) {
+  KernelRunner runner(R"(
+func.func private @k(%t: tensor<5x70xf32> {rt.may_alias = 0 : i64}, %rows: tensor<4x3x70xf32>) -> tensor<5x70xf32> attributes {rt.kernel} {
+  %y = rt.scatter_add %t, %rows : (tensor<5x70xf32>, tensor<4x3x70xf32>) -> tensor<5x70xf32>
+  return %y : tensor<5x70xf32>
+}
+func.func private @zero(%rows: tensor<4x3x70xf32>) -> tensor<5x70xf32> attributes {rt.kernel} {
+  %c = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x70xf32>
+  %t = linalg.fill ins(%c : f32) outs(%e : tensor<5x70xf32>) -> tensor<5x70xf32>
+  %y = rt.scatter_add %t, %rows : (tensor<5x70xf32>, tensor<4x3x70xf32>) -> tensor<5x70xf32>
+  return %y : tensor<5x70xf32>
+})");
+  Floats table = randomFloats(5 * 70, 1), rows = randomFloats(12 * 70, 2);
+  Floats expected = table, fromZero(5 * 70, 0.0f);
+  for (int r = 0; r < 12; ++r)
+    for (int c = 0; c < 70; ++c) {
+      expected[r % 3 * 70 + c] += rows[r * 70 + c];
+      fromZero[r % 3 * 70 + c] += rows[r * 70 + c];
+    }
+  Floats apart(5 * 70, NAN), inPlace = table, zero(5 * 70, NAN);
+  runner.run("k", {table.data(), rows.data(), apart.data()}, {}, 1, true);
+  runner.run("k", {inPlace.data(), rows.data(), inPlace.data()});
+  runner.run("zero", {rows.data(), zero.data()}, {}, 1, true);
+  EXPECT_EQ(apart, expected);
+  EXPECT_EQ(inPlace, expected);
+  EXPECT_EQ(zero, fromZero);
 }
 
 TEST(BlockSums, HasAnElementForEachBlockOfEachOperand) {

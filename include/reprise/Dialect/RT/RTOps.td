@@ -294,23 +294,28 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
 }
 
 def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
-  let summary = "Adds rows to the rows of a table that ids name, in order";
+  let summary = "Adds rows to the rows of a table, in order";
   let description = [{
     `out = sum`, then for every row `r` in order `out[ids[r],:] += rows[r,:]`.
-    In place: `out` has the buffer of `sum`.
+    Without `ids`, row `r` goes to its position, `r mod T`; what the table has
+    beyond `T` stays as it is. In place: `out` has the buffer of `sum`.
 
     * (C1) `out` has the type of `sum`, f32 `[V, C]`.
-    * (C2) `rows` is f32 `[..., C]`, with a row for each of the i32 `ids`.
+    * (C2) With `ids`, `rows` is f32 `[..., C]`, with a row for each of the i32 `ids`.
+    * (C3) Without, `rows` is f32 `[B, T, C]`, with `T <= V`.
 
     Example:
 
     ```mlir
-    %t1 = rt.scatter_add %t0, %ids, %rows : (tensor<307x24xf32>, tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
+    %t1 = rt.scatter_add %t0, %rows at %ids : (tensor<307x24xf32>, tensor<2x8x24xf32>, tensor<2x8xi32>) -> tensor<307x24xf32>
+    %p1 = rt.scatter_add %p0, %rows : (tensor<16x24xf32>, tensor<2x8x24xf32>) -> tensor<16x24xf32>
     ```
   }];
-  let arguments = (ins RT_Buffer:$sum, RT_Buffer:$ids, RT_Buffer:$rows);
+  let arguments = (ins RT_Buffer:$sum, RT_Buffer:$rows, Optional<RT_Buffer>:$ids);
   let results = (outs RT_Buffer:$out);
-  let assemblyFormat = "$sum `,` $ids `,` $rows attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $sum `,` $rows (`at` $ids^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def RT_BlockSumsOp : RT_KernelOp<"block_sums"> {
