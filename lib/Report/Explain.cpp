@@ -304,8 +304,7 @@ void Explainer::printClass(const LayerClass &group) {
   for (const remat::LayerPlan *layer : group.layers)
     numbers.push_back(layer->layer);
   const remat::LayerPlan &layer = group.front();
-  os << "\n"
-     << remat::formatLayers(numbers) << (numbers.size() > 1 ? ", each" : "")
+  os << remat::formatLayers(numbers) << (numbers.size() > 1 ? ", each" : "")
      << ": keeps " << formatBytes(layer.getSavedBytes());
   if (!layer.recomputed.empty())
     os << ", replays " << formatFlops(layer.getReplayFlops());

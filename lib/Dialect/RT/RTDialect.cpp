@@ -201,8 +201,11 @@ int64_t GemmOp::getBatchCount() {
 int64_t GemmOp::getFlops() {
   bool scales = !getAlpha().isExactlyValue(1.0);
   bool adds = getAccumulate() || getAddend();
-  return getM() * getN() * getBatchCount() *
-         (2 * getK() + bool(getBias()) + scales + adds);
+  uint64_t flops = llvm::SaturatingMultiplyAdd<uint64_t>(
+      2, getK(), uint64_t(bool(getBias())) + scales + adds);
+  for (int64_t size : {int64_t(getM()), int64_t(getN()), getBatchCount()})
+    flops = llvm::SaturatingMultiply<uint64_t>(flops, size);
+  return std::min<uint64_t>(flops, std::numeric_limits<int64_t>::max());
 }
 
 int64_t GemmOp::getWorkspaceBytes() {
