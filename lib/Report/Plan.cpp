@@ -56,6 +56,12 @@ static void readShape(Operation *op, megatron::LayerShape &shape) {
 FailureOr<Reference>
 report::computeReference(func::FuncOp step, const megatron::Options &options,
                          const megatron::Parallelism &parallelism) {
+  if (step.isExternal())
+    return step.emitError("needs a body to be compared with Megatron's");
+  if (options.granularity == "full" && options.numLayers < 1)
+    return step.emitError("full recompute needs a number of layers of at least "
+                          "1, but got ")
+           << options.numLayers;
   std::map<int64_t, megatron::LayerShape> shapes;
   for (Operation &op : step.getBody().front()) {
     if (isa<nn::BackwardOp>(op))

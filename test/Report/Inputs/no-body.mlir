@@ -1,0 +1,1 @@
+func.func private @step(tensor<8xf32>) -> tensor<8xf32>
