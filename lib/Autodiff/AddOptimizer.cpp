@@ -40,7 +40,7 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
 
   LogicalResult check(func::FuncOp step);
   LogicalResult append(func::FuncOp step);
-  FailureOr<float> getNumber(StringRef key);
+  FailureOr<double> getNumber(StringRef key);
   FailureOr<SmallVector<Trained>> findTrained(func::FuncOp step);
 };
 } // namespace
@@ -61,13 +61,13 @@ LogicalResult AddOptimizer::check(func::FuncOp step) {
   return success();
 }
 
-FailureOr<float> AddOptimizer::getNumber(StringRef key) {
+FailureOr<double> AddOptimizer::getNumber(StringRef key) {
   auto train = getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr);
   auto number = train.getAs<FloatAttr>(key);
   if (!number)
     return getOperation().emitError("needs a number '")
            << key << "' in the module's 'nn.train'";
-  return float(number.getValueAsDouble());
+  return number.getValueAsDouble();
 }
 
 FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
@@ -95,11 +95,11 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
 
 LogicalResult AddOptimizer::append(func::FuncOp step) {
   FailureOr<SmallVector<Trained>> trained = findTrained(step);
-  FailureOr<float> beta1 = getNumber("adam_beta1");
-  FailureOr<float> beta2 = getNumber("adam_beta2");
-  FailureOr<float> eps = getNumber("adam_eps");
-  FailureOr<float> weightDecay = getNumber("weight_decay");
-  FailureOr<float> clip = getNumber("clip_grad");
+  FailureOr<double> beta1 = getNumber("adam_beta1");
+  FailureOr<double> beta2 = getNumber("adam_beta2");
+  FailureOr<double> eps = getNumber("adam_eps");
+  FailureOr<double> weightDecay = getNumber("weight_decay");
+  FailureOr<double> clip = getNumber("clip_grad");
   if (failed(trained) || failed(beta1) || failed(beta2) || failed(eps) ||
       failed(weightDecay) || failed(clip))
     return failure();
@@ -157,10 +157,9 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
     Value moment2 = addArgument(one.value.getType(), kMoment2Attr, name);
     auto adamw = AdamWOp::create(
         builder, loc, one.value, one.gradient, moment1, moment2, scale, lr,
-        correction1, correction2, builder.getF32FloatAttr(*beta1),
-        builder.getF32FloatAttr(*beta2), builder.getF32FloatAttr(*eps),
-        builder.getF32FloatAttr(one.parameter.getDecay() ? *weightDecay
-                                                         : 0.0f));
+        correction1, correction2, builder.getF64FloatAttr(*beta1),
+        builder.getF64FloatAttr(*beta2), builder.getF64FloatAttr(*eps),
+        builder.getF64FloatAttr(one.parameter.getDecay() ? *weightDecay : 0.0));
     setScope(adamw.getNewParameter(), name);
     addResult(adamw.getNewParameter(), kParameterAttr, name);
     addResult(adamw.getNewMoment1(), kMoment1Attr, name);

@@ -52,10 +52,10 @@ static void crossEntropyBackward(const Frame &frame) {
 }
 
 static void adamw(AdamWOp op, const Frame &frame) {
-  double beta1 = op.getBeta1().convertToFloat();
-  double beta2 = op.getBeta2().convertToFloat();
-  double eps = op.getEps().convertToFloat();
-  double decay = op.getWeightDecay().convertToFloat();
+  double beta1 = op.getBeta1().convertToDouble();
+  double beta2 = op.getBeta2().convertToDouble();
+  double eps = op.getEps().convertToDouble();
+  double decay = op.getWeightDecay().convertToDouble();
   double scale = frame.in(4).values[0], lr = frame.in(5).values[0];
   double c1 = frame.in(6).values[0], c2 = frame.in(7).values[0];
   for (int64_t e = 0; e < frame.out().size(); ++e) {

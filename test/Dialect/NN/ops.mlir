@@ -141,7 +141,7 @@ func.func @optimizer(%p: tensor<24x96xf32>, %g: tensor<24x96xf32>, %m: tensor<24
   %norm = nn.global_norm %acc, %g : (tensor<24x96xf32>, tensor<24x96xf32>) -> tensor<f32>
   // CHECK: %[[SCALE:.*]] = nn.clip_scale %[[NORM]] max 1.000000e+00 : tensor<f32>
   %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
-  // CHECK: nn.adamw %[[P]], %[[ACC]], %[[M]], %[[V]], %[[SCALE]], %[[LR]], %[[LR]], %[[LR]] beta1 0.899999976 beta2 0.949999988 eps 9.99999993E-9 weight_decay 1.000000e-01 : tensor<24x96xf32>, tensor<f32>
+  // CHECK: nn.adamw %[[P]], %[[ACC]], %[[M]], %[[V]], %[[SCALE]], %[[LR]], %[[LR]], %[[LR]] beta1 9.000000e-01 beta2 0.94999999999999996 eps 1.000000e-08 weight_decay 1.000000e-01 : tensor<24x96xf32>, tensor<f32>
   %p1, %m1, %v1 = nn.adamw %p, %acc, %m, %v, %scale, %lr, %lr, %lr
     beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<24x96xf32>, tensor<f32>
   return

@@ -77,7 +77,7 @@ func.func @clip_scale_c1(%n: tensor<f32>) {
 
 func.func @adamw_c1(%p: tensor<4xf32>, %s: tensor<f32>, %g: tensor<5xf32>) {
   // expected-error @+1 {{'nn.adamw' op failed to verify that all of {parameter, gradient, moment1, moment2, new_parameter, new_moment1, new_moment2} have same type}}
-  %y:3 = "nn.adamw"(%p, %g, %p, %p, %s, %s, %s, %s) {beta1 = 0.5 : f32, beta2 = 0.5 : f32, eps = 1.0 : f32, weight_decay = 0.0 : f32}
+  %y:3 = "nn.adamw"(%p, %g, %p, %p, %s, %s, %s, %s) {beta1 = 0.5 : f64, beta2 = 0.5 : f64, eps = 1.0 : f64, weight_decay = 0.0 : f64}
     : (tensor<4xf32>, tensor<5xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   return
 }
@@ -85,7 +85,7 @@ func.func @adamw_c1(%p: tensor<4xf32>, %s: tensor<f32>, %g: tensor<5xf32>) {
 // -----
 
 func.func @adamw_c2(%p: tensor<4xf32>, %s: tensor<f32>) {
-  // expected-error @+1 {{'nn.adamw' op needs 'beta1' and 'beta2' in [0, 1), but got 1.000000e+00 : f32}}
+  // expected-error @+1 {{'nn.adamw' op needs 'beta1' and 'beta2' in [0, 1), but got 1.000000e+00 : f64}}
   %y:3 = nn.adamw %p, %p, %p, %p, %s, %s, %s, %s beta1 0.5 beta2 1.0 eps 1.0 weight_decay 0.0
     : tensor<4xf32>, tensor<f32>
   return
@@ -94,7 +94,7 @@ func.func @adamw_c2(%p: tensor<4xf32>, %s: tensor<f32>) {
 // -----
 
 func.func @adamw_c3_eps(%p: tensor<4xf32>, %s: tensor<f32>) {
-  // expected-error @+1 {{'nn.adamw' op needs a finite 'eps' above 0, but got -1.000000e+00 : f32}}
+  // expected-error @+1 {{'nn.adamw' op needs a finite 'eps' above 0, but got -1.000000e+00 : f64}}
   %y:3 = nn.adamw %p, %p, %p, %p, %s, %s, %s, %s beta1 0.5 beta2 0.5 eps -1.0 weight_decay 0.0
     : tensor<4xf32>, tensor<f32>
   return
@@ -103,8 +103,8 @@ func.func @adamw_c3_eps(%p: tensor<4xf32>, %s: tensor<f32>) {
 // -----
 
 func.func @adamw_c3_decay(%p: tensor<4xf32>, %s: tensor<f32>) {
-  // expected-error @+1 {{'nn.adamw' op needs a finite weight decay of at least 0, but got 0x7F800000 : f32}}
-  %y:3 = nn.adamw %p, %p, %p, %p, %s, %s, %s, %s beta1 0.5 beta2 0.5 eps 1.0 weight_decay 0x7F800000
+  // expected-error @+1 {{'nn.adamw' op needs a finite weight decay of at least 0, but got 0x7FF0000000000000 : f64}}
+  %y:3 = nn.adamw %p, %p, %p, %p, %s, %s, %s, %s beta1 0.5 beta2 0.5 eps 1.0 weight_decay 0x7FF0000000000000
     : tensor<4xf32>, tensor<f32>
   return
 }

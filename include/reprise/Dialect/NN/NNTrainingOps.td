@@ -214,7 +214,8 @@ def NN_AdamWOp : NN_PureOp<"adamw", [
                   - lr * (new_moment1 / c1) / (sqrt(new_moment2 / c2) + eps)
     ```
 
-    where `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t` in step `t`, from 1. Works in
+    where `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t` in step `t`, from 1. `1 - beta` is
+    that of the number given and not of its nearest f32, which near 1 is another. Works in
     place, and leaves the gradient's accumulator at zero for the next step.
 
     * (C1) `gradient`, moments and results have the type of `parameter`.
@@ -233,8 +234,8 @@ def NN_AdamWOp : NN_PureOp<"adamw", [
   let arguments = (ins NN_F32Tensor:$parameter, NN_F32Tensor:$gradient,
                        NN_F32Tensor:$moment1, NN_F32Tensor:$moment2, NN_Scalar:$scale,
                        NN_Scalar:$lr, NN_Scalar:$bias_correction1,
-                       NN_Scalar:$bias_correction2, F32Attr:$beta1, F32Attr:$beta2,
-                       F32Attr:$eps, F32Attr:$weight_decay);
+                       NN_Scalar:$bias_correction2, F64Attr:$beta1, F64Attr:$beta2,
+                       F64Attr:$eps, F64Attr:$weight_decay);
   let results = (outs NN_F32Tensor:$new_parameter, NN_F32Tensor:$new_moment1,
                       NN_F32Tensor:$new_moment2);
   let assemblyFormat = [{
