@@ -46,6 +46,11 @@ public:
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 3),
                                   op.getStream())) {}
 
+  /// How many numbers the arrays on the stack have for heads of `width`.
+  static constexpr int64_t scratch(int64_t width) {
+    return (2 * width + kKeys) * kLanes;
+  }
+
   int64_t blocksOfQueries() const {
     return llvm::divideCeil(tile.length, kLanes);
   }
@@ -65,6 +70,7 @@ private:
   RandomStream random;
   Value bh, query, head, elements; ///< of the task
 };
+static_assert(ForwardEmitter::scratch(kMaxHeadWidth) * 4 <= kStackBytes);
 } // namespace
 
 void ForwardEmitter::emit(Value task) {
@@ -164,6 +170,9 @@ void ForwardEmitter::write(Value max, Value total) {
 
 LogicalResult codegen::emitAttention(Code &code, rt::AttentionOp op,
                                      Kernel &kernel) {
+  if (failed(verifyHeadWidth(op, cast<ShapedType>(op.getQuery().getType()),
+                             op.getHeads())))
+    return failure();
   ForwardEmitter forward(code, op, kernel);
   kernel.function->setAttr(rt::kTasksAttr,
                            code.getI64IntegerAttr(forward.tasks()));

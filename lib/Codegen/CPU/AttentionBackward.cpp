@@ -34,7 +34,7 @@ public:
         tile(code, cast<ShapedType>(op.getQuery().getType()), op.getHeads(),
              op.getScale().convertToDouble(), op.getRate().convertToDouble()),
         chunks(llvm::divideCeil(tile.width, kLanes)), padded(chunks * kLanes),
-        delta(code.scratch(llvm::alignTo(tile.length, kLanes))),
+        delta(code.scratch(kLanes)),
         queriesT(code.scratch(tile.width * kLanes)),
         doutT(code.scratch(tile.width * kLanes)),
         queryRows(code.scratch(kLanes * padded)),
@@ -48,13 +48,20 @@ public:
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 6),
                                   op.getStream())) {}
 
+  /// How many numbers the arrays on the stack have for heads of `width`.
+  static constexpr int64_t scratch(int64_t width) {
+    int64_t padded = (width + kLanes - 1) / kLanes * kLanes;
+    return kLanes + 2 * width * kLanes + 3 * (kLanes + kKeys) * padded +
+           2 * kKeys * kLanes;
+  }
+
   int64_t tasks() const { return tile.batch * tile.heads; }
   void emit(Value task);
 
 private:
-  void deltas();
   void keys(Value first);
   void queries(Value first, Value count, Value query);
+  void deltas(Value query);
   void scores(Value first, Value count, Value query);
   void addProducts(Value sums, Value rows, int64_t sideBySide, Value weights,
                    int64_t rowStep, int64_t termStep, Value terms,
@@ -81,6 +88,8 @@ private:
   RandomStream random;
   Value bh, query, key, value, out, dout, dquery, dkey, dvalue; ///< of the task
 };
+static_assert(BackwardEmitter::scratch(kMaxHeadWidth) * 4 <= kStackBytes &&
+              BackwardEmitter::scratch(kMaxHeadWidth + 1) * 4 > kStackBytes);
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -128,24 +137,13 @@ void BackwardEmitter::emit(Value task) {
   dout = at(addressOf(kernel, op, 5)), dquery = at(kernel.outputs[0]);
   dkey = at(kernel.outputs[1]), dvalue = at(kernel.outputs[2]);
 
-  deltas();
+  code.loop(code.i64(0), code.i64(tile.length), 1, [&](Value i) {
+    for (int64_t c = 0; c < chunks; ++c)
+      code.store(code.splatF32(0), dquery,
+                 code.add(tile.rowOffset(i), c * kLanes), mask(c));
+  });
   code.loop(code.i64(0), code.i64(tile.length), kKeys,
             [&](Value first) { keys(first); });
-}
-
-/// delta[i] = dot(dout[i], out[i]), and dquery[i] = 0.
-void BackwardEmitter::deltas() {
-  VectorType lanes = code.lanesOf(code.getF32Type());
-  code.loop(code.i64(0), code.i64(tile.length), 1, [&](Value i) {
-    Value row = tile.rowOffset(i), sum = code.splatF32(0);
-    for (int64_t c = 0; c < chunks; ++c) {
-      Value at = code.add(row, c * kLanes);
-      sum = code.fma(code.load(lanes, dout, at, mask(c)),
-                     code.load(lanes, out, at, mask(c)), sum);
-      code.store(code.splatF32(0), dquery, at, mask(c));
-    }
-    code.store(code.sum(sum), delta, i);
-  });
 }
 
 void BackwardEmitter::keys(Value first) {
@@ -167,6 +165,7 @@ void BackwardEmitter::queries(Value first, Value count, Value q) {
   tile.transpose(dout, q, doutT);
   gather(query, q, kLanes, queryRows);
   gather(dout, q, kLanes, doutRows);
+  deltas(q);
   // None of these queries sees a key beyond the last of them.
   count = code.min(count, code.sub(code.add(q, kLanes), first));
   Value whole = tile.wholeGroups(count);
@@ -181,6 +180,22 @@ void BackwardEmitter::queries(Value first, Value count, Value q) {
   addDquery(q);
 }
 
+/// delta[lane] = dot(dout[q + lane], out[q + lane]). Every block of keys makes
+/// them anew: they cost less than room for the whole sequence.
+void BackwardEmitter::deltas(Value q) {
+  VectorType lanes = code.lanesOf(code.getF32Type());
+  code.loop(code.i64(0), code.i64(kLanes), 1, [&](Value lane) {
+    Value row = tile.rowOffset(code.add(q, lane)), sum = code.splatF32(0);
+    for (int64_t c = 0; c < chunks; ++c) {
+      Value at = code.add(code.mul(lane, padded), c * kLanes);
+      sum = code.fma(code.load(lanes, doutRows, at),
+                     code.load(lanes, out, code.add(row, c * kLanes), mask(c)),
+                     sum);
+    }
+    code.store(code.sum(sum), delta, lane);
+  });
+}
+
 /// probs[j] = p * m and dscores[j] = scale * p * (m * dot(dout, value) -
 /// delta), zero where the query does not see the key.
 void BackwardEmitter::scores(Value first, Value count, Value q) {
@@ -191,7 +206,7 @@ void BackwardEmitter::scores(Value first, Value count, Value q) {
   Value exists = tile.sees(q, code.i64(0));
   Value lse = code.load(lanes, addressOf(kernel, op, 4),
                         code.add(code.mul(bh, tile.length), q), exists);
-  Value deltas = code.load(lanes, delta, q, exists);
+  Value deltas = code.load(lanes, delta, code.i64(0));
   Value scale = code.splatF32(tile.scale), zero = code.splatF32(0);
   tile.forKeys(
       random, tile.elements(bh, q), first, count, [&](Value j, Value factors) {
@@ -258,6 +273,9 @@ void BackwardEmitter::addDquery(Value q) {
 LogicalResult codegen::emitAttentionBackward(Code &code,
                                              rt::AttentionBackwardOp op,
                                              Kernel &kernel) {
+  if (failed(verifyHeadWidth(op, cast<ShapedType>(op.getQuery().getType()),
+                             op.getHeads())))
+    return failure();
   BackwardEmitter backward(code, op, kernel);
   kernel.function->setAttr(rt::kTasksAttr,
                            code.getI64IntegerAttr(backward.tasks()));

@@ -1,5 +1,4 @@
-//===- AttentionTile.cpp - Sixteen queries against a block of keys *- C++
-//-*-===//
+//===- AttentionTile.cpp - Sixteen queries and a block of keys --*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -19,6 +18,16 @@ AttentionTile::AttentionTile(Code &code, ShapedType query, int64_t heads,
     : batch(query.getDimSize(0)), length(query.getDimSize(1)), heads(heads),
       width(query.getDimSize(2) / heads), stride(query.getDimSize(2)),
       scale(float(scale)), dropout(rate), code(code) {}
+
+LogicalResult codegen::verifyHeadWidth(Operation *op, ShapedType query,
+                                       int64_t heads) {
+  int64_t width = query.getDimSize(2) / heads;
+  if (width <= kMaxHeadWidth)
+    return success();
+  return op->emitOpError("needs a head width of at most ")
+         << kMaxHeadWidth << ", for a task to do with " << kStackBytes
+         << " bytes of stack, but got " << width;
+}
 
 //===----------------------------------------------------------------------===//
 // Where things are

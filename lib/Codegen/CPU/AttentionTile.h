@@ -29,6 +29,11 @@ constexpr int64_t kSideBySide = 6;
 /// Blocks are computed in whole groups of so many keys, for products go by 6
 /// and random words by 4.
 constexpr int64_t kKeyGroup = 12;
+/// What a task may have on the stack, of the 8 MiB that a thread usually has.
+constexpr int64_t kStackBytes = 1 << 20;
+/// The widest head whose arrays fit there, in both directions. Nothing on the
+/// stack grows with the sequence.
+constexpr int64_t kMaxHeadWidth = 1152;
 
 class AttentionTile {
 public:
@@ -80,6 +85,10 @@ public:
 private:
   Code &code;
 };
+
+/// Fails, at `op`, for heads that are too wide.
+mlir::LogicalResult verifyHeadWidth(mlir::Operation *op, mlir::ShapedType query,
+                                    int64_t heads);
 
 } // namespace reprise::codegen
 
