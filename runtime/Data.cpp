@@ -54,16 +54,21 @@ bool TrainingData::open(const Options &options, const BatchShape &batch,
   int64_t needed = shape.globalRows() * shape.length + 1;
   if (tokens.size() >= needed)
     return true;
-  char others[48] = "";
-  if (tokens.numFiles() > 1)
-    snprintf(others, sizeof(others), " and %" PRId64 " more files",
-             tokens.numFiles() - 1);
-  return error.set("'%s'%s: %" PRId64 " tokens, but one step needs %" PRId64
-                   ": %" PRId64 " rows of %" PRId64
-                   " and one more; use more data, or compile with a smaller "
-                   "global_batch_size or seq_length",
-                   tokens.path(0), others, tokens.size(), needed,
-                   shape.globalRows(), shape.length);
+  char shortage[256];
+  snprintf(shortage, sizeof(shortage),
+           "%" PRId64 " tokens, but one step needs %" PRId64 ": %" PRId64
+           " rows of %" PRId64 " and one more; use more data, or compile with "
+           "a smaller global_batch_size or seq_length",
+           tokens.size(), needed, shape.globalRows(), shape.length);
+  int64_t others = tokens.numFiles() - 1;
+  const MappedFile &last = tokens.file(others);
+  if (tokens.isText(others))
+    return error.setAt(last.placeOf(last.size), "the data ends after %s",
+                       shortage);
+  if (others == 0)
+    return error.set("'%s': %s", last.path, shortage);
+  return error.set("'%s' and %" PRId64 " more file%s: %s", tokens.file(0).path,
+                   others, others == 1 ? "" : "s", shortage);
 }
 
 int64_t TrainingData::sampleOf(int64_t step, int64_t row) const {

@@ -22,6 +22,8 @@
 #include <cinttypes>
 #include <cstdlib>
 #include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace reprise::runtime;
 
@@ -71,17 +73,56 @@ static size_t inputElements(const RepriseModel &model) {
   return size_t(model.microBatchSize * model.seqLength);
 }
 
-bool Dump::start(Error &error) {
+static const char *kindOf(mode_t mode) {
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISCHR(mode)  ? "a character device"
+         : S_ISBLK(mode)  ? "a block device"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "something else";
+}
+
+/// The file that `path` leads to, over all symbolic links, for `free`; `path`
+/// itself if nothing is there yet. Null if it is no plain file: what replaces
+/// it would not be what was there.
+static char *findTarget(const char *path, Error &error) {
+  struct stat info;
+  if (char *target = realpath(path, nullptr)) {
+    if (stat(target, &info) != 0 || S_ISREG(info.st_mode))
+      return target;
+    free(target);
+    error.set("cannot write '%s': it is %s, not a plain file", path,
+              kindOf(info.st_mode));
+  } else if (errno != ENOENT) {
+    error.set("cannot write '%s': %s", path, strerror(errno));
+  } else if (lstat(path, &info) == 0) {
+    error.set("cannot write '%s': it is a symbolic link that leads nowhere",
+              path);
+  } else if (char *copy = strdup(path)) {
+    return copy;
+  } else {
+    error.set("no memory left for the name '%s'", path);
+  }
+  return nullptr;
+}
+
+bool Dump::start(const char *path, Error &error) {
+  target = findTarget(path, error);
+  if (!target)
+    return false;
+  size_t nameBytes = strlen(target) + sizeof(".partial");
+  partial = static_cast<char *>(malloc(nameBytes));
   size_t bytes =
       size_t(model.numStates) * sizeof(char *) +
       size_t(model.numMicroBatches) * 4 * (2 * inputElements(model) + 4);
   for (int i = 0; i < model.numStates; ++i)
     bytes += size_t(elementCount(model.states[i])) * 4;
   memory = static_cast<char *>(malloc(bytes));
-  if (!memory)
+  if (!memory || !partial)
     return error.set("--dump needs another %zu bytes of memory, which this "
                      "machine does not give",
                      bytes);
+  snprintf(partial, nameBytes, "%s.partial", target);
   states = reinterpret_cast<char **>(memory);
   char *next = memory + size_t(model.numStates) * sizeof(char *);
   for (int i = 0; i < model.numStates; ++i) {
@@ -94,7 +135,11 @@ bool Dump::start(Error &error) {
   return true;
 }
 
-Dump::~Dump() { free(memory); }
+Dump::~Dump() {
+  free(target);
+  free(partial);
+  free(memory);
+}
 
 void Dump::keepInputs(int64_t microBatch, const Arena &arena) {
   size_t count = inputElements(model), at = size_t(microBatch) * count;
@@ -128,15 +173,12 @@ static void writeHeader(FILE *file, const Tensor *tensors, int count) {
 }
 
 /// Writes the whole file; false if that fails, with `errno` set.
-static bool writeFile(const char *path, const Tensor *tensors, int count) {
-  FILE *file = fopen(path, "wb");
-  if (!file)
-    return false;
+static bool writeTensors(FILE *file, const Tensor *tensors, int count) {
   // The header's length goes first, but is known last.
   uint64_t length = 0;
   fwrite(&length, sizeof(length), 1, file);
   writeHeader(file, tensors, count);
-  while (ftell(file) % 8)
+  while (ftell(file) % 8 && !ferror(file))
     fputc(' ', file);
   length = uint64_t(ftell(file)) - sizeof(length);
   for (int i = 0; i < count; ++i)
@@ -147,12 +189,27 @@ static bool writeFile(const char *path, const Tensor *tensors, int count) {
   return fclose(file) == 0 && good;
 }
 
-bool Dump::write(const char *path, float gradNorm, Error &error) {
+/// Replaces `target` by a file with these tensors, or leaves it as it was and
+/// nothing else behind; false with `errno` set.
+static bool replaceFile(const char *target, const char *partial,
+                        const Tensor *tensors, int count) {
+  // What a killed run left; nothing that others have there is written through.
+  unlink(partial);
+  FILE *file = fopen(partial, "wbx");
+  if (!file)
+    return false;
+  if (writeTensors(file, tensors, count) && rename(partial, target) == 0)
+    return true;
+  int code = errno;
+  unlink(partial);
+  errno = code;
+  return false;
+}
+
+bool Dump::write(float gradNorm, Error &error) {
   int count = model.numStates + kNumOtherTensors;
   auto *tensors = static_cast<Tensor *>(calloc(size_t(count), sizeof(Tensor)));
-  size_t pathBytes = strlen(path) + sizeof(".partial");
-  char *partial = static_cast<char *>(malloc(pathBytes));
-  bool good = tensors && partial;
+  bool good = tensors;
   if (good) {
     Tensor *next = tensors;
     for (int i = 0; i < model.numStates; ++i, ++next) {
@@ -174,11 +231,9 @@ bool Dump::write(const char *path, float gradNorm, Error &error) {
         {"rng", "", true, 2, {micro, 4}, rng}};
     std::copy(others, others + kNumOtherTensors, next);
     std::sort(tensors, tensors + count);
-    snprintf(partial, pathBytes, "%s.partial", path);
-    good = writeFile(partial, tensors, count) && rename(partial, path) == 0;
+    good = replaceFile(target, partial, tensors, count);
   }
   int code = errno;
   free(tensors);
-  free(partial);
-  return good || error.set("cannot write '%s': %s", path, strerror(code));
+  return good || error.set("cannot write '%s': %s", target, strerror(code));
 }

@@ -22,8 +22,9 @@ public:
   Dump &operator=(const Dump &) = delete;
   ~Dump();
 
-  /// Allocates the room for copies.
-  bool start(Error &error);
+  /// Finds out where `path` leads, which must be a plain file or nothing yet,
+  /// and allocates the room for copies.
+  bool start(const char *path, Error &error);
 
   /// Keeps a micro-batch's inputs, as they lie in the arena.
   void keepInputs(int64_t microBatch, const Arena &arena);
@@ -31,14 +32,16 @@ public:
   /// Keeps states, loss and this step's scalars; call before the update.
   void keepStates(const Arena &arena);
 
-  /// Writes `path`, by way of a temporary name. Tensors: parameter/NAME,
+  /// Writes the file, by way of a temporary name. Tensors: parameter/NAME,
   /// gradient/NAME, moment1/NAME, moment2/NAME (as before the update), loss,
   /// lr, bias_correction1, bias_correction2, grad_norm, tokens and targets
   /// [micro-batches, rows, length], rng [micro-batches, 4].
-  bool write(const char *path, float gradNorm, Error &error);
+  bool write(float gradNorm, Error &error);
 
 private:
   const RepriseModel &model;
+  char *target = nullptr;  ///< No symbolic link.
+  char *partial = nullptr; ///< The temporary name.
   char *memory = nullptr;
   char **states = nullptr; ///< The copy of each state.
   int32_t *tokens = nullptr, *targets = nullptr, *rng = nullptr;

@@ -11,14 +11,18 @@
 #include "Init.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdlib>
 #include <cstring>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
 
-static constexpr int kBarWidth = 40;
+/// A bar that is full; on a narrow terminal it is shorter, or left out.
+static constexpr char kBar[] = "========================================";
+static constexpr int kLongestBar = sizeof(kBar) - 1, kShortestBar = 8;
 static constexpr int kProfileLines = 20;
 
 //===----------------------------------------------------------------------===//
@@ -72,16 +76,46 @@ static Text duration(double seconds) {
   return text;
 }
 
-static void printJsonString(const char *text) {
+/// The bytes of the character of UTF-8 that begins here; 0 if none does.
+/// Source: The Unicode Standard, table 3-7.
+static int utf8Length(const unsigned char *text) {
+  unsigned char c = text[0], lowest = 0x80, highest = 0xBF;
+  if (c < 0x80)
+    return 1;
+  if (c < 0xC2 || c > 0xF4)
+    return 0;
+  if (c == 0xE0)
+    lowest = 0xA0; // Below, two bytes would do.
+  else if (c == 0xED)
+    highest = 0x9F; // Above are the surrogates.
+  else if (c == 0xF0)
+    lowest = 0x90; // Below, three bytes would do.
+  else if (c == 0xF4)
+    highest = 0x8F; // Above is nothing.
+  if (text[1] < lowest || text[1] > highest)
+    return 0;
+  int length = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+  for (int i = 2; i < length; ++i)
+    if ((text[i] & 0xC0) != 0x80)
+      return 0;
+  return length;
+}
+
+/// Names of files are any bytes, but JSON is UTF-8: others become U+FFFD.
+static void printJsonString(const char *chars) {
+  auto *text = reinterpret_cast<const unsigned char *>(chars);
   putchar('"');
-  for (; *text; ++text) {
-    unsigned char c = static_cast<unsigned char>(*text);
-    if (c == '"' || c == '\\')
-      printf("\\%c", c);
-    else if (c < 0x20)
-      printf("\\u%04x", c);
+  while (*text) {
+    int length = utf8Length(text);
+    if (length == 0)
+      printf("\\ufffd");
+    else if (*text == '"' || *text == '\\')
+      printf("\\%c", *text);
+    else if (*text < 0x20)
+      printf("\\u%04x", *text);
     else
-      putchar(c);
+      fwrite(text, 1, size_t(length), stdout);
+    text += std::max(length, 1);
   }
   putchar('"');
 }
@@ -90,11 +124,23 @@ static void printJsonString(const char *text) {
 // Start
 //===----------------------------------------------------------------------===//
 
+/// Whether standard error is a terminal that knows escapes.
+static bool canMoveCursor() {
+  const char *terminal = getenv("TERM");
+  return terminal && *terminal && strcmp(terminal, "dumb") != 0 &&
+         isatty(STDERR_FILENO);
+}
+
 Log::Log(const RepriseModel &model, const Options &options)
     : model(model), options(options),
       tokensPerStep(model.numMicroBatches * model.microBatchSize *
                     model.seqLength),
-      hasBar(isatty(STDERR_FILENO)) {}
+      hasBar(canMoveCursor()) {}
+
+bool Log::flush(Error &error) {
+  bool good = fflush(stdout) == 0 && !ferror(stdout);
+  return good || error.set("cannot write the log: %s", strerror(errno));
+}
 
 static int64_t countParameters(const RepriseModel &model) {
   int64_t count = 0;
@@ -106,6 +152,26 @@ static int64_t countParameters(const RepriseModel &model) {
 
 static const char *isaName(const RepriseMicroKernel *kernel) {
   return kernel && kernel->isa == 1 ? "x86-64-v4" : "x86-64-v3";
+}
+
+namespace {
+struct Note {
+  char chars[192];
+};
+} // namespace
+
+/// What the user should know of a run that is longer than its schedule; empty
+/// if it is not.
+static Note scheduleNote(const RepriseModel &model, const Options &options) {
+  Note note = {};
+  if (options.steps > model.trainIters &&
+      model.lrDecayStyle != REPRISE_LR_CONSTANT)
+    snprintf(note.chars, sizeof(note.chars),
+             "--steps %" PRId64 " is more than train_iters, %" PRId64
+             ": from step %" PRId64 " on the learning rate stays min_lr, %g",
+             options.steps, model.trainIters, model.trainIters + 1,
+             model.minLearningRate);
+  return note;
 }
 
 static void printJsonPlan(const RepriseModel &model, const Options &options,
@@ -134,15 +200,20 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
     printJsonString(model.categories[i].name);
     printf(":%" PRId64, model.categories[i].bytes);
   }
-  printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g}\n", model.modelFlops,
+  printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g", model.modelFlops,
          model.replayFlops);
+  if (Note note = scheduleNote(model, options); note.chars[0]) {
+    printf(",\"note\":");
+    printJsonString(note.chars);
+  }
+  printf("}\n");
 }
 
-void Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel) {
+bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
+               Error &error) {
   if (options.json) {
     printJsonPlan(model, options, data, kernel);
-    fflush(stdout);
-    return;
+    return flush(error);
   }
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
          grouped(countParameters(model)).chars, model.plan);
@@ -172,7 +243,9 @@ void Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel) {
            100.0 * double(category.bytes) /
                double(std::max<int64_t>(model.arenaBytes, 1)));
   }
-  fflush(stdout);
+  if (Note note = scheduleNote(model, options); note.chars[0])
+    printf("note     %s\n", note.chars);
+  return flush(error);
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,24 +257,35 @@ void Log::clearProgress() {
     fputs("\r\033[K", stderr);
 }
 
+/// As wide as the terminal is at this moment.
+static int terminalColumns() {
+  winsize size = {};
+  bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
+}
+
 void Log::showProgress(int64_t stepsDone, double secondsPerStep) {
   if (!hasBar || stepsDone == options.steps)
     return;
-  char bar[kBarWidth + 1];
-  int filled = int(stepsDone * kBarWidth / options.steps);
-  for (int i = 0; i < kBarWidth; ++i)
-    bar[i] = i < filled ? '=' : i == filled ? '>' : ' ';
-  bar[kBarWidth] = '\0';
-  fprintf(stderr, "[%s] %" PRId64 "/%" PRId64 "  %d%%  %s left", bar, stepsDone,
-          options.steps, int(100 * stepsDone / options.steps),
-          duration(double(options.steps - stepsDone) * secondsPerStep).chars);
+  char numbers[128], bar[kLongestBar + 4] = "";
+  int length = snprintf(
+      numbers, sizeof(numbers), "%" PRId64 "/%" PRId64 "  %d%%  %s left",
+      stepsDone, options.steps, int(100 * stepsDone / options.steps),
+      duration(double(options.steps - stepsDone) * secondsPerStep).chars);
+  // The last column stays free: a terminal may go to the next line behind it.
+  int room = terminalColumns() - 1;
+  int width = std::min(room - length - int(strlen("[] ")), kLongestBar);
+  int filled = int(stepsDone * width / options.steps);
+  if (width >= kShortestBar)
+    snprintf(bar, sizeof(bar), "[%.*s>%*s] ", filled, kBar, width - filled - 1,
+             "");
+  fprintf(stderr, "%s%.*s", bar, room, numbers);
   fflush(stderr);
 }
 
-void Log::step(const StepReport &report) {
+void Log::printStep(const StepReport &report) const {
   double tokensPerSecond = double(tokensPerStep) / report.seconds;
   double milliseconds = report.seconds * 1e3;
-  clearProgress();
   if (options.json) {
     printf("{\"step\":%" PRId64 ",\"loss\":%.9g,\"grad_norm\":%.9g,"
            "\"lr\":%.9g,\"ms\":%.6g,\"tokens_per_s\":%.6g,"
@@ -218,13 +302,28 @@ void Log::step(const StepReport &report) {
            tokensPerSecond, human(report.highWaterBytes).chars);
     printf("%s\n", human(model.arenaBytes).chars);
   }
-  fflush(stdout);
-  shownSeconds += report.seconds;
-  showProgress(report.step + 1, shownSeconds / double(report.step + 1));
+}
+
+bool Log::step(const StepReport &report, Error &error) {
+  int64_t number = report.step + 1;
+  clearProgress();
+  unshown.reset();
+  if (number == 1 || number == options.steps ||
+      number % options.logInterval == 0)
+    printStep(report);
+  else
+    unshown = report;
+  if (!flush(error))
+    return false;
+  trainedSeconds += report.seconds;
+  showProgress(number, trainedSeconds / double(number));
+  return true;
 }
 
 void Log::interrupted(int64_t stepsDone) {
   clearProgress();
+  if (unshown)
+    printStep(*unshown);
   if (options.json)
     printf("{\"event\":\"interrupted\",\"steps\":%" PRId64 "}\n", stepsDone);
   else
@@ -315,8 +414,8 @@ void Log::profile(const double *seconds, int64_t stepsDone) {
   free(lines);
 }
 
-void Log::end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
-              int64_t writtenBytes) {
+bool Log::end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
+              int64_t writtenBytes, Error &error) {
   if (options.json) {
     printf("{\"event\":\"end\",\"steps\":%" PRId64 ",\"seconds\":%.6g,"
            "\"planned_bytes\":%" PRId64 ",\"high_water_bytes\":%" PRId64,
@@ -336,5 +435,5 @@ void Log::end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
       printf(", %s written", grouped(writtenBytes).chars);
     printf("\n");
   }
-  fflush(stdout);
+  return flush(error);
 }

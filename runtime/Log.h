@@ -14,6 +14,8 @@
 
 #include "reprise/ABI/Model.h"
 
+#include <optional>
+
 namespace reprise::runtime {
 
 /// One step; `step` counts from 0 here and from 1 in what is shown.
@@ -25,33 +27,42 @@ struct StepReport {
 };
 
 /// Writes a run's story to standard output, as text or as JSON lines, and a
-/// progress bar to standard error if that is a terminal.
+/// progress bar to standard error if that is a terminal. What returns false
+/// could not be written.
 class Log {
 public:
   Log(const RepriseModel &model, const Options &options);
 
   /// What is about to happen. `kernel` may be null.
-  void plan(const TrainingData &data, const RepriseMicroKernel *kernel);
-  void step(const StepReport &report);
+  bool plan(const TrainingData &data, const RepriseMicroKernel *kernel,
+            Error &error);
+  /// Shown at the interval that the options say.
+  bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
   /// Seconds per launch, first of `micro`, then of `update`, over all steps;
   /// launches that differ only in numbers in their names are one line.
   void profile(const double *seconds, int64_t stepsDone);
   /// `writtenBytes` is negative when memory was not checked.
-  void end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
-           int64_t writtenBytes);
+  bool end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
+           int64_t writtenBytes, Error &error);
+
+  /// Hands all that was printed to the system.
+  static bool flush(Error &error);
 
   /// Takes the progress bar off the screen.
   void clearProgress();
 
 private:
+  void printStep(const StepReport &report) const;
   void showProgress(int64_t stepsDone, double secondsPerStep);
 
   const RepriseModel &model;
   const Options &options;
   int64_t tokensPerStep;
   bool hasBar;
-  double shownSeconds = 0; ///< Of all steps so far.
+  std::optional<StepReport> unshown; ///< The last step, if it is between two
+                                     ///< that are shown.
+  double trainedSeconds = 0;         ///< Of all steps so far.
 };
 
 } // namespace reprise::runtime

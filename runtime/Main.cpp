@@ -77,11 +77,12 @@ bool Trainer::prepare(Error &error) {
       !executor.prepare(cpuLevel(), options.profile, error) ||
       !pool.start(int(options.threads), error))
     return false;
-  if (options.dump && !dump.start(error))
+  if (options.dump && !dump.start(options.dump, error))
     return false;
   if (options.checkMemory && !check.start(model, arena, error))
     return false;
-  log.plan(data, executor.microKernel());
+  if (!log.plan(data, executor.microKernel(), error))
+    return false;
   initializeStates(model, options.seed, arena, pool);
   return true;
 }
@@ -140,8 +141,8 @@ bool Trainer::runStep(int64_t step, Error &error) {
     return error.set("the gradient norm of step %" PRId64 " is %g, while the "
                      "loss is %g",
                      step + 1, double(report.gradNorm), double(report.loss));
-  log.step(report);
-  return !dumped || dump.write(options.dump, report.gradNorm, error);
+  return log.step(report, error) &&
+         (!dumped || dump.write(report.gradNorm, error));
 }
 
 bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
@@ -149,7 +150,8 @@ bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
   if (options.profile)
     log.profile(executor.profile(), stepsDone);
-  log.end(stepsDone, seconds, highWater, written);
+  if (!log.end(stepsDone, seconds, highWater, written, error))
+    return false;
   if (options.checkMemory &&
       (written > highWater || highWater != model.arenaBytes))
     return error.set("--check-memory needs the plan of %" PRId64 " bytes to be "
@@ -191,7 +193,10 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   Error error;
   auto fail = [&](int status) {
     fflush(stdout);
-    fprintf(stderr, "%s: error: %s\n", program, error.text);
+    if (error.hasPlace)
+      fprintf(stderr, "%s\n", error.text);
+    else
+      fprintf(stderr, "%s: error: %s\n", program, error.text);
     return status;
   };
   if (model.abiVersion != REPRISE_ABI_VERSION) {
@@ -205,13 +210,13 @@ int reprise::runtime::trainingMain(int argc, char **argv,
     return fail(2);
   if (options.help) {
     printHelp(program, model);
-    return 0;
+    return Log::flush(error) ? 0 : fail(1);
   }
   if (options.version) {
     printf("Reprise training program: %s, recompute: %s, interface version "
            "%u\n",
            model.name, model.plan, REPRISE_ABI_VERSION);
-    return 0;
+    return Log::flush(error) ? 0 : fail(1);
   }
   Trainer trainer(model, options);
   return trainer.run(error) ? 0 : fail(1);

@@ -49,6 +49,18 @@ bool MappedFile::map(const char *name, Error &error) {
   return true;
 }
 
+Place MappedFile::placeOf(int64_t offset) const {
+  int64_t line = 1, begin = 0;
+  while (begin < offset) {
+    const void *end = memchr(data + begin, '\n', size_t(offset - begin));
+    if (!end)
+      break;
+    begin = static_cast<const unsigned char *>(end) - data + 1;
+    ++line;
+  }
+  return {path, line, offset - begin + 1};
+}
+
 void MappedFile::unmap() {
   if (data)
     munmap(const_cast<unsigned char *>(data), size_t(size));

@@ -26,6 +26,9 @@ struct MappedFile {
   bool map(const char *path, Error &error);
   void unmap();
 
+  /// Where this byte of a text is; takes the time to count lines.
+  Place placeOf(int64_t offset) const;
+
   /// The number at this byte, wherever that lies.
   template <typename T>
   T at(int64_t offset) const {

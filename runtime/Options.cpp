@@ -45,6 +45,8 @@ static constexpr OptionInfo kOptions[] = {
      "the order of the samples; shuffled: anew in each epoch", 0, 0},
     {"log-format", Kind::Choice, "text|json",
      "json: one object a line, see below", 0, 0},
+    {"log-interval", Kind::Number, "N",
+     "show every Nth step, and the first and the last", 1, INT64_C(1) << 40},
     {"threads", Kind::Number, "N", "use N threads; results do not depend on it",
      1, ThreadPool::kMaxThreads},
     {"seed", Kind::Number, "N",
@@ -57,7 +59,7 @@ static constexpr OptionInfo kOptions[] = {
      "write the last step's states and inputs as safetensors", 0, 0},
     {"version", Kind::Flag, "", "show what this program was compiled from", 0,
      0},
-    {"help", Kind::Flag, "", "show this", 0, 0},
+    {"help", Kind::Flag, "", "show this, as does -h", 0, 0},
 };
 
 /// The Levenshtein distance of two names; long ones are cut.
@@ -102,13 +104,9 @@ static bool parseNumber(const OptionInfo &info, const char *text,
   bool whole = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
   if (whole && number >= info.lowest && number <= info.highest)
     return true;
-  if (whole && number > info.highest)
-    return error.set("--%s needs a whole number of at most %" PRId64
-                     ", but got '%s'",
-                     info.name, info.highest, text);
-  return error.set("--%s needs a whole number of at least %" PRId64
+  return error.set("--%s needs a whole number from %" PRId64 " to %" PRId64
                    ", but got '%s'",
-                   info.name, info.lowest, text);
+                   info.name, info.lowest, info.highest, text);
 }
 
 /// Whether `text` is the second of the two choices.
@@ -132,6 +130,12 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
   case Kind::Path:
     if (!*value)
       return error.set("--%s needs a file name, but got ''", info.name);
+    if (!strcmp(value, "-"))
+      return error.set("--%s needs a file, but got '-': %s (a file of that "
+                       "name is ./-)",
+                       info.name,
+                       is("data") ? "standard input cannot be mapped"
+                                  : "standard output has the log");
     if (is("dump"))
       options.dump = value;
     else if (options.numData == Options::kMaxData)
@@ -146,6 +150,8 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
       return false;
     if (is("steps"))
       options.steps = number;
+    else if (is("log-interval"))
+      options.logInterval = number;
     else if (is("threads"))
       options.threads = number;
     else
@@ -186,7 +192,7 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   options.seed = uint64_t(model.seed);
   options.threads = availableProcessors();
   for (int i = 1; i < argc; ++i) {
-    const char *arg = argv[i];
+    const char *arg = strcmp(argv[i], "-h") ? argv[i] : "--help";
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
       return error.set("needs options such as --data FILE, but got '%s'%s", arg,
                        options.numData ? "; put patterns in quotes" : "");

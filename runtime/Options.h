@@ -26,6 +26,7 @@ struct Options {
   std::optional<TokenType> dtype; ///< Of .bin files without a header.
   const char *dump = nullptr;
   int64_t steps = 0;
+  int64_t logInterval = 1;
   int64_t threads = 0;
   uint64_t seed = 0;
   bool json = false;
@@ -36,8 +37,8 @@ struct Options {
   bool version = false;
 };
 
-/// Reads `--name value` and `--name=value`; defaults come from the model and
-/// the machine.
+/// Reads `--name value` and `--name=value`, and `-h` for `--help`; defaults
+/// come from the model and the machine.
 bool parseOptions(int argc, char **argv, const RepriseModel &model,
                   Options &options, Error &error);
 

@@ -104,6 +104,10 @@ bool TokenStream::addFile(const char *path, std::optional<TokenType> stated,
   return good;
 }
 
+bool TokenStream::isText(int64_t file) const {
+  return !endsIn(files[size_t(file)].path, ".bin");
+}
+
 /// A type that the command line states must be that of the file.
 static bool checkStated(std::optional<TokenType> stated, TokenType type,
                         const char *path, Error &error) {
@@ -321,11 +325,18 @@ bool TokenStream::read(int64_t position, int64_t count, int64_t vocabSize,
           return true;
         data += copied * bytesOf(run.type);
         const MappedFile &file = files[size_t(run.file)];
+        int64_t offset = data - file.data;
+        if (isText(run.file))
+          return error.setAt(file.placeOf(offset),
+                             "byte %" PRId64 " is the token %d, but the "
+                             "model's vocabulary has %" PRId64
+                             " tokens, 0 to %" PRId64,
+                             offset, int(*data), vocabSize, vocabSize - 1);
         return error.set("'%s' has the token %" PRId64 " at byte %" PRId64
                          ", but the model's vocabulary has %" PRId64
                          " tokens, 0 to %" PRId64,
-                         file.path, loadToken(run.type, data),
-                         int64_t(data - file.data), vocabSize, vocabSize - 1);
+                         file.path, loadToken(run.type, data), offset,
+                         vocabSize, vocabSize - 1);
       });
 }
 

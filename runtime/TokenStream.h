@@ -39,7 +39,9 @@ public:
 
   int64_t size() const { return total; }
   int64_t numFiles() const { return int64_t(files.size()); }
-  const char *path(int64_t file) const { return files[size_t(file)].path; }
+  const MappedFile &file(int64_t i) const { return files[size_t(i)]; }
+  /// Whether the file's bytes are the tokens, since its name says nothing else.
+  bool isText(int64_t file) const;
 
   /// Writes tokens [position, position + count), which must be there. False if
   /// one of them is not in [0, vocabSize).

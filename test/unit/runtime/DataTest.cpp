@@ -121,26 +121,40 @@ TEST_F(Samples, OneStepIsEnough) {
   EXPECT_EQ(data.numSamples(), 4);
 }
 
+// Text says where it ends; of other files there is no line to name.
 TEST_F(Samples, TooFewAreRefused) {
   EXPECT_FALSE(open("", {1, 1, 1}, true));
   EXPECT_EQ(error.text,
-            "'" + path +
-                "': 0 tokens, but one step needs 2: 1 rows of 1 and one more; "
-                "use more data, or compile with a smaller global_batch_size or "
-                "seq_length");
-  EXPECT_FALSE(open("", {2, 2, 4}, true));
-  std::string expected = "'" + path +
-                         "' and 1 more files: 0 tokens, but one "
-                         "step needs 17: 4 rows of 4 and one more";
+            path + ":1:1: error: the data ends after 0 tokens, but one step "
+                   "needs 2: 1 rows of 1 and one more; use more data, or "
+                   "compile with a smaller global_batch_size or seq_length");
+  EXPECT_TRUE(error.hasPlace);
+  EXPECT_FALSE(open("abc\nde", {2, 2, 4}, true));
+  std::string expected =
+      path + ":2:3: error: the data ends after 6 tokens, but one step needs "
+             "17: 4 rows of 4 and one more;";
   EXPECT_EQ(std::string(error.text).substr(0, expected.size()), expected);
+
+  std::string binary = folder.write("x.bin", bytesAs<uint16_t>({1, 2, 3}));
+  Options options;
+  options.dtype = TokenType::U16;
+  for (const char *more : {"'", "' and 1 more file", "' and 2 more files"}) {
+    options.data[options.numData++] = binary.c_str();
+    TrainingData few;
+    EXPECT_FALSE(few.open(options, {2, 2, 4}, 256, error));
+    expected = "'" + binary + more + ": " +
+               std::to_string(3 * options.numData) +
+               " tokens, but one step needs 17";
+    EXPECT_EQ(std::string(error.text).substr(0, expected.size()), expected);
+    EXPECT_FALSE(error.hasPlace);
+  }
 }
 
 TEST_F(Samples, TokensOutsideTheVocabularyStopTheirBatch) {
-  ASSERT_TRUE(open("abcdefgh\x80 tail", {1, 2, 4}, false, 128));
+  ASSERT_TRUE(open("ab\nde\n\nh\x80 tail", {1, 2, 4}, false, 128));
   int32_t inputs[8], targets[8];
   EXPECT_FALSE(data.fill(0, 0, inputs, targets, error));
   EXPECT_EQ(error.text,
-            "'" + path +
-                "' has the token 128 at byte 8, but the model's vocabulary has "
-                "128 tokens, 0 to 127");
+            path + ":4:2: error: byte 8 is the token 128, but the model's "
+                   "vocabulary has 128 tokens, 0 to 127");
 }

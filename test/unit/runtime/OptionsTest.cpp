@@ -55,12 +55,14 @@ TEST(Options, DefaultsComeFromTheModel) {
 TEST(Options, ValuesFollowAfterASpaceOrAnEqualsSign) {
   Parsed parsed({"--data=x.txt", "--steps=3", "--threads", "2", "--seed=0",
                  "--log-format", "json", "--data_order=sequential",
-                 "--check-memory", "--profile", "--dump", "d.safetensors"});
+                 "--log-interval=25", "--check-memory", "--profile", "--dump",
+                 "d.safetensors"});
   ASSERT_TRUE(parsed.good) << parsed.error.text;
   EXPECT_EQ(parsed.options.steps, 3);
   EXPECT_EQ(parsed.options.threads, 2);
   EXPECT_EQ(parsed.options.seed, 0u);
   EXPECT_TRUE(parsed.options.json);
+  EXPECT_EQ(parsed.options.logInterval, 25);
   EXPECT_FALSE(parsed.options.shuffled);
   EXPECT_TRUE(parsed.options.checkMemory);
   EXPECT_TRUE(parsed.options.profile);
@@ -102,10 +104,20 @@ TEST(Options, DataMayBeGivenAgain) {
 TEST(Options, WrongValuesAreNamed) {
   for (const char *wrong : {"x", "0", "-3", "1.5", "", " 7", "99x"})
     EXPECT_EQ(refusal({"--data=f", "--steps", wrong}),
-              "--steps needs a whole number of at least 1, but got '" +
+              "--steps needs a whole number from 1 to 1099511627776, but "
+              "got '" +
                   std::string(wrong) + "'");
   EXPECT_EQ(refusal({"--data=f", "--threads=9999"}),
-            "--threads needs a whole number of at most 512, but got '9999'");
+            "--threads needs a whole number from 1 to 512, but got '9999'");
+  for (const char *large :
+       {"9223372036854775808", "18446744073709551615", "99999999999999999999"})
+    EXPECT_EQ(refusal({"--data=f", "--seed", large}),
+              "--seed needs a whole number from 0 to 9223372036854775807, but "
+              "got '" +
+                  std::string(large) + "'");
+  EXPECT_EQ(refusal({"--data=f", "--log-interval=0"}),
+            "--log-interval needs a whole number from 1 to 1099511627776, but "
+            "got '0'");
   EXPECT_EQ(refusal({"--data=f", "--log-format=xml"}),
             "--log-format needs 'text' or 'json', but got 'xml'");
   EXPECT_EQ(refusal({"--data=f", "--data-order=shuffle"}),
@@ -114,10 +126,17 @@ TEST(Options, WrongValuesAreNamed) {
             "--profile takes no value, but got 'yes'");
   EXPECT_EQ(refusal({"--data=f", "--steps"}), "--steps needs a value: N");
   EXPECT_EQ(refusal({"--data="}), "--data needs a file name, but got ''");
+  EXPECT_EQ(refusal({"--data=-"}),
+            "--data needs a file, but got '-': standard input cannot be mapped "
+            "(a file of that name is ./-)");
+  EXPECT_EQ(refusal({"--data=f", "--dump", "-"}),
+            "--dump needs a file, but got '-': standard output has the log (a "
+            "file of that name is ./-)");
 }
 
 TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {
   EXPECT_EQ(refusal({}), "--data FILE is missing: what to train on");
   EXPECT_TRUE(Parsed({"--help"}).options.help);
+  EXPECT_TRUE(Parsed({"-h"}).options.help);
   EXPECT_TRUE(Parsed({"--version"}).good);
 }

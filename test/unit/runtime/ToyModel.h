@@ -1,5 +1,4 @@
-//===- ToyModel.h - A model by hand, as a compiler would write it *- C++
-//-*-===//
+//===- ToyModel.h - A model as a compiler would write it --------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

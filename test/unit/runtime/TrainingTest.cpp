@@ -6,91 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ToyModel.h"
+#include "TrainingRun.h"
 
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <iterator>
+#include <filesystem>
 #include <limits>
-#include <regex>
-#include <string>
-#include <unistd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 using namespace reprise::runtime::test;
-
-namespace {
-
-std::string readFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-struct Outcome {
-  int status;
-  std::string out, err;
-
-  /// The JSON lines of the steps without the times.
-  std::string steps() const {
-    std::string text;
-    std::regex line("\\{\"step\".*"), times(",\"ms\":.*");
-    for (std::sregex_iterator i(out.begin(), out.end(), line), end; i != end;
-         ++i)
-      text += std::regex_replace(i->str(), times, "") + "\n";
-    return text;
-  }
-
-  double loss(int64_t step) const {
-    std::string key = "{\"step\":" + std::to_string(step) + ",\"loss\":";
-    size_t at = out.find(key);
-    EXPECT_NE(at, std::string::npos) << key << " in " << out << err;
-    return at == std::string::npos ? 0 : atof(out.c_str() + at + key.size());
-  }
-};
-
-class Training : public testing::Test {
-protected:
-  void SetUp() override {
-    std::ofstream file(data, std::ios::binary);
-    for (int i = 0; i < 300; ++i)
-      file << "the quick brown fox jumps over the lazy dog " << i % 10 << "\n";
-  }
-  void TearDown() override {
-    remove(data.c_str());
-    remove(dump.c_str());
-  }
-
-  Outcome run(std::vector<std::string> args, const RepriseModel &model) {
-    args.insert(args.begin(), "bin/train");
-    std::vector<char *> argv;
-    for (std::string &arg : args)
-      argv.push_back(arg.data());
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    int status = repriseMain(int(argv.size()), argv.data(), &model);
-    Outcome outcome = {status, testing::internal::GetCapturedStdout(),
-                       testing::internal::GetCapturedStderr()};
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    return outcome;
-  }
-  Outcome train(std::vector<std::string> args) {
-    args.insert(args.begin(), {"--data", data, "--log-format=json"});
-    return run(args, toy.model);
-  }
-
-  /// Tests may run side by side, each in a process of its own.
-  const std::string stem =
-      testing::TempDir() + "reprise-training-" + std::to_string(getpid());
-  const std::string data = stem + ".txt";
-  const std::string dump = stem + ".safetensors";
-  ToyModel toy;
-};
-
-} // namespace
 
 // A uniform guess costs ln 128 = 4.85; the text has about 29 characters.
 // Knowing the last one, a model needs less than their entropy.
@@ -215,6 +139,56 @@ TEST_F(Training, DumpIsASafetensorsFileOfTheLastStep) {
   EXPECT_NEAR(value, std::sqrt(squares), 1e-5);
 }
 
+// A link stays what it is; so does whatever is no file, and that is said before
+// the training and not after it.
+TEST_F(Training, DumpReplacesPlainFilesOnly) {
+  const std::string file = stem + ".file", link = stem + ".link";
+  auto refusal = [&](const std::string &path) {
+    Outcome outcome = train({"--steps=2", "--dump", path});
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  };
+  ASSERT_EQ(symlink(file.c_str(), link.c_str()), 0);
+  EXPECT_EQ(refusal(link), "train: error: cannot write '" + link +
+                               "': it is a symbolic link that leads nowhere\n");
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  for (const std::string &path : {file, link})
+    EXPECT_EQ(refusal(path), "train: error: cannot write '" + path +
+                                 "': it is a pipe, not a plain file\n");
+  EXPECT_EQ(refusal(testing::TempDir()),
+            "train: error: cannot write '" + testing::TempDir() +
+                "': it is a folder, not a plain file\n");
+  EXPECT_TRUE(std::filesystem::is_fifo(file));
+
+  std::filesystem::remove(file);
+  std::ofstream(file) << "old";
+  EXPECT_EQ(train({"--steps=2", "--dump", link}).status, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(train({"--steps=2", "--dump", dump}).status, 0);
+  EXPECT_TRUE(readFile(file) == readFile(dump));
+  std::filesystem::remove(file);
+  std::filesystem::remove(link);
+}
+
+// The limit stands for a disk that is full.
+TEST_F(Training, ADumpThatFindsNoRoomLeavesTheOldFileAlone) {
+  std::ofstream(dump) << "old";
+  rlimit before = {}, small = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = {8192, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Outcome outcome = train({"--steps=1", "--dump", dump});
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err,
+            "train: error: cannot write '" + dump + "': File too large\n");
+  EXPECT_EQ(readFile(dump), "old");
+  EXPECT_FALSE(std::filesystem::exists(dump + ".partial"));
+}
+
 TEST_F(Training, HighWaterMarkIsThePlan) {
   Outcome outcome = train({"--steps=2", "--check-memory"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -280,9 +254,9 @@ TEST_F(Training, ATokenOutsideTheVocabularyEndsTheRunBeforeItsBatch) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(outcome.out.find("{\"step\":109,"), std::string::npos);
   EXPECT_EQ(outcome.out.find("{\"step\":110,"), std::string::npos);
-  EXPECT_EQ(outcome.err, "train: error: '" + data +
-                             "' has the token 255 at byte 13800, but the "
-                             "model's vocabulary has 128 tokens, 0 to 127\n");
+  EXPECT_EQ(outcome.err,
+            data + ":301:1: error: byte 13800 is the token 255, but the "
+                   "model's vocabulary has 128 tokens, 0 to 127\n");
 }
 
 TEST_F(Training, RefusalsHaveTheirStatus) {
@@ -291,9 +265,11 @@ TEST_F(Training, RefusalsHaveTheirStatus) {
   EXPECT_EQ(run({"--stepz=3"}, toy.model).status, 2);
   EXPECT_EQ(run({"--data", "/no/such"}, toy.model).status, 1);
   EXPECT_EQ(train({"--steps=1", "--dump=/no/such/dump"}).status, 1);
-  Outcome help = run({"--help"}, toy.model);
-  EXPECT_EQ(help.status, 0);
-  EXPECT_NE(help.out.find("--data FILE"), std::string::npos);
+  for (const char *name : {"--help", "-h"}) {
+    Outcome help = run({name}, toy.model);
+    EXPECT_EQ(help.status, 0);
+    EXPECT_NE(help.out.find("--data FILE"), std::string::npos);
+  }
   EXPECT_EQ(run({"--version"}, toy.model).status, 0);
 }
 
