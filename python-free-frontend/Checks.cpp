@@ -47,6 +47,7 @@ private:
         return key;
     return keys.front();
   }
+  void checkModule(StringRef word, const Origin &origin);
   void checkModules();
 
   const Model &model;
@@ -139,31 +140,51 @@ void Checker::checkSizes() {
 // Section recompute
 //===----------------------------------------------------------------------===//
 
-void Checker::checkModules() {
-  SmallVector<StringRef> accepted;
-  for (const RecomputeLabel &label : kRecomputeLabels)
-    if (label.isAccepted())
-      accepted.push_back(label.name);
-  std::string list = join(accepted, ", ");
-
-  for (const std::string &word : *recompute.modules) {
-    auto *label = find_if(kRecomputeLabels, [&](const RecomputeLabel &known) {
-      return known.name == word;
-    });
-    if (label == std::end(kRecomputeLabels))
-      error("recompute_modules", "needs any of " + list + ", but got '" + word +
-                                     "'" + suggest(word, accepted));
-    else if (label->kind == LabelKind::Newer)
-      error("recompute_modules",
-            "cannot have '" + word + "' for " + label->what +
-                ", which is in no release of Megatron Core up to 0.19; it can "
-                "have " +
-                list);
-    else if (!label->isAccepted())
-      error("recompute_modules",
-            "cannot have '" + word + "': a model of type " + model.modelType +
-                " has no " + label->what + "; it can have " + list);
+void Checker::checkModule(StringRef word, const Origin &origin) {
+  // What frees nothing is accepted, but nobody is led to it.
+  SmallVector<StringRef> useful;
+  const RecomputeLabel *label = nullptr;
+  for (const RecomputeLabel &known : kRecomputeLabels) {
+    if (known.isAccepted() && known.kind != LabelKind::Absent)
+      useful.push_back(known.name);
+    if (known.name == word)
+      label = &known;
   }
+  std::string list = join(useful, ", ");
+
+  const Key &key = *findKey("recompute_modules");
+  if (!label)
+    diagnostics.error(key, origin,
+                      "needs any of " + list + ", but got '" + word + "'" +
+                          suggest(word, useful));
+  else if (label->kind == LabelKind::Newer)
+    diagnostics.error(key, origin,
+                      "cannot have '" + word + "' for " + label->what +
+                          ", which is in no release of Megatron Core up to "
+                          "0.19; it can have " +
+                          list);
+  else if (!label->isAccepted())
+    diagnostics.error(key, origin,
+                      "cannot have '" + word + "': a model of type " +
+                          model.modelType + " has no " + label->what +
+                          "; it can have " + list);
+}
+
+/// Each module once, in the order of the first mentions.
+void Checker::checkModules() {
+  Origin list = origins.lookup("recompute_modules");
+  std::vector<std::string> modules;
+  for (auto [index, word] : enumerate(*recompute.modules)) {
+    Origin origin = list.getItem(index);
+    if (is_contained(modules, word)) {
+      diagnostics.warning(*findKey("recompute_modules"), origin,
+                          "has '" + word + "' already");
+      continue;
+    }
+    modules.push_back(word);
+    checkModule(word, origin);
+  }
+  recompute.modules = std::move(modules);
 }
 
 void Checker::checkRecompute() {

@@ -61,7 +61,8 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
           field)) {
     value.kind = Value::List;
     SmallVector<StringRef> words;
-    text.split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    if (!text.trim().empty())
+      text.split(words, ',');
     for (StringRef word : words)
       value.items.push_back({Value::Plain, word.trim().str(), {}, origin});
   } else {
@@ -100,9 +101,9 @@ void DescriptionReader::Impl::readConfig(StringRef path,
                                          Diagnostics &diagnostics) {
   const Entry *config = nullptr;
   for (const Entry &entry : entries)
-    if (entry.key->name == "hf_config" && !entry.value.text.empty())
+    if (entry.key->name == "hf_config" && entry.value.kind != Value::Null)
       config = &entry;
-  if (!config)
+  if (!config || config->value.text.empty())
     return;
   SmallString<128> file;
   // An option's path is relative to where the user is.

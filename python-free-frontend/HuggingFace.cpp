@@ -112,6 +112,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
                                         std::vector<std::string> &ignored,
                                         Diagnostics &diagnostics) {
   StringRef text = buffer.getBuffer();
+  text.consume_front("\xEF\xBB\xBF"); // A byte order mark.
   Expected<json::Value> root = json::parse(text);
   if (!root)
     return reportParseError(root.takeError(), text, diagnostics);
@@ -133,8 +134,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
     StringRef name = key ? key->name : member.key;
     auto [first, isNew] = seen.try_emplace(name, member.key.str());
     if (!isNew) {
-      diagnostics.error(origin, "'" + member.key + "' is given already, as '" +
-                                    first->second + "'");
+      diagnostics.error(origin, describeRepetition(member.key, first->second));
       continue;
     }
     if (key && key->name != "hf_config") {

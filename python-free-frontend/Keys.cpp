@@ -190,7 +190,7 @@ const Key *reprise::frontend::findKey(StringRef name, StringRef section) {
 static StringRef findNearest(StringRef word, ArrayRef<StringRef> candidates) {
   StringRef best;
   // A third of the letters may be wrong.
-  unsigned bestDistance = std::max<unsigned>(2, (word.size() + 2) / 3) + 1;
+  unsigned bestDistance = (word.size() + 1) / 3 + 1;
   for (StringRef candidate : candidates) {
     unsigned distance = word.edit_distance_insensitive(
         candidate, /*AllowReplacements=*/true, bestDistance);
@@ -227,6 +227,15 @@ std::string reprise::frontend::suggestKey(StringRef word, StringRef section) {
     return "";
   return ("; did you mean '" + nearest + "' of section '" +
           findKey(nearest)->section + "'?")
+      .str();
+}
+
+std::string reprise::frontend::describeRepetition(StringRef name,
+                                                  StringRef first) {
+  if (name == first)
+    return ("'" + name + "' is given twice").str();
+  return ("'" + name + "' is another name of '" + first +
+          "', which is given already")
       .str();
 }
 

@@ -85,6 +85,9 @@ std::string suggest(llvm::StringRef word,
 /// The same for a key, which may be of another section.
 std::string suggestKey(llvm::StringRef word, llvm::StringRef section);
 
+/// What to say of a key that is given as `name`, and was before as `first`.
+std::string describeRepetition(llvm::StringRef name, llvm::StringRef first);
+
 //===----------------------------------------------------------------------===//
 // Values and diagnostics
 //===----------------------------------------------------------------------===//
@@ -92,6 +95,12 @@ std::string suggestKey(llvm::StringRef word, llvm::StringRef section);
 struct Origin {
   llvm::SMLoc location;
   bool isOption = false;
+  std::vector<llvm::SMLoc> items = {}; ///< Of a list in a file.
+
+  /// The place of an item, or of the whole list if that is all there is.
+  Origin getItem(size_t index) const {
+    return index < items.size() ? Origin{items[index], isOption, {}} : *this;
+  }
 };
 
 struct Value {
@@ -109,6 +118,11 @@ struct Entry {
 
 /// `'x'`, `a list`.
 std::string describe(const Value &value);
+
+/// The same diagnostic in other words. What a terminal would obey rather than
+/// show, in the message and in the quoted line, becomes `?`.
+llvm::SMDiagnostic restate(const llvm::SMDiagnostic &given,
+                           llvm::StringRef message);
 
 /// Prints through the source manager, and remembers whether there was an error.
 class Diagnostics {
@@ -164,8 +178,9 @@ void readHuggingFace(llvm::MemoryBufferRef buffer, std::vector<Entry> &entries,
 enum class Syntax { YAML, JSON };
 
 /// Opens a file, and checks what parsers are sensitive to: size, UTF-8, control
-/// characters, depth; in YAML also tabs and the length of lines. Null, with a
-/// diagnostic, at `origin` if the file cannot be opened.
+/// characters, depth; in YAML also tabs, the length and the ends of lines, and
+/// whether it is rather IR. Null, with a diagnostic, at `origin` if the file
+/// cannot be opened.
 const llvm::MemoryBuffer *openText(llvm::StringRef path, Syntax syntax,
                                    Origin origin, Diagnostics &diagnostics);
 

@@ -21,6 +21,20 @@ static constexpr uint64_t kMaxFileBytes = 1 << 20;
 static constexpr ptrdiff_t kMaxLineBytes = 4096;
 static constexpr int kMaxDepth = 32;
 
+/// Whether this is rather what `--emit` writes: a module or a function, after
+/// comments and aliases.
+static bool looksLikeIR(StringRef path, StringRef text) {
+  text = text.ltrim();
+  while (text.starts_with("//") || text.starts_with("#") ||
+         text.starts_with("!"))
+    text = text.split('\n').second.ltrim();
+  return path.ends_with(".mlir") || text.starts_with("module {") ||
+         text.starts_with("module @") ||
+         text.starts_with("module attributes") ||
+         text.starts_with("func.func ") ||
+         text.starts_with("\"builtin.module\"");
+}
+
 /// Brackets count wherever they are, in comments too.
 static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
   auto refuse = [&](const char *at, const Twine &message) {
@@ -39,9 +53,14 @@ static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
       indenting = true;
       continue;
     }
-    if (static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\r')
+    bool isControl = static_cast<unsigned char>(c) < ' ' || c == '\x7F';
+    if (isControl && c != '\t' && c != '\r')
       return refuse(&c, "needs text, but got a control character with code " +
                             Twine(static_cast<int>(c)));
+    if (c == '\r' && syntax == Syntax::YAML &&
+        !StringRef(&c + 1, text.end() - &c - 1).starts_with("\n"))
+      return refuse(&c, "needs lines that end in a line feed, but got a "
+                        "carriage return alone");
     if (c == '\t' && indenting && syntax == Syntax::YAML)
       return refuse(&c, "needs spaces for indentation, but got a tab");
     indenting &= c == ' ';
@@ -85,6 +104,10 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
     return refuse(file.getError().message());
   if ((*file)->getBufferSize() > kMaxFileBytes)
     return refuse("it has more than " + Twine(kMaxFileBytes) + " bytes");
+
+  if (syntax == Syntax::YAML && looksLikeIR(path, (*file)->getBuffer()))
+    return refuse("it looks like IR, not like a description; --from=PHASE "
+                  "reads IR");
 
   SourceMgr &sources = diagnostics.getSources();
   unsigned id = sources.AddNewSourceBuffer(std::move(*file), SMLoc());

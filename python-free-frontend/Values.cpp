@@ -10,8 +10,11 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/Unicode.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace llvm;
 using namespace reprise::frontend;
@@ -20,11 +23,42 @@ using namespace reprise::frontend;
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
+/// With `?` for each byte that is no printable text, so that all others stay in
+/// their columns.
+static std::string makePrintable(StringRef text) {
+  std::string result;
+  const UTF8 *at = text.bytes_begin(), *end = text.bytes_end();
+  while (at != end) {
+    const UTF8 *begin = at;
+    UTF32 character = 0;
+    bool isText = convertUTF8Sequence(&at, end, &character, strictConversion) ==
+                  conversionOK;
+    if (!isText)
+      at = begin + 1;
+    if (isText && (character == '\t' || sys::unicode::isPrintable(character)))
+      result.append(begin, at);
+    else
+      result.append(at - begin, '?');
+  }
+  return result;
+}
+
+SMDiagnostic reprise::frontend::restate(const SMDiagnostic &given,
+                                        StringRef message) {
+  return SMDiagnostic(
+      *given.getSourceMgr(), given.getLoc(), makePrintable(given.getFilename()),
+      given.getLineNo(), given.getColumnNo(), given.getKind(),
+      makePrintable(message), makePrintable(given.getLineContents()),
+      given.getRanges());
+}
+
 void Diagnostics::print(Origin origin, SourceMgr::DiagKind kind,
                         const Twine &message) {
+  std::string text = message.str();
   if (origin.location.isValid())
-    return sources.PrintMessage(origin.location, kind, message);
-  sources.PrintMessage(errs(), SMDiagnostic("", kind, message.str()));
+    return sources.PrintMessage(
+        errs(), restate(sources.GetMessage(origin.location, kind, ""), text));
+  sources.PrintMessage(errs(), SMDiagnostic("", kind, makePrintable(text)));
 }
 
 static std::string qualify(const Key &key, Origin origin,
@@ -64,22 +98,23 @@ std::string reprise::frontend::describe(const Value &value) {
   llvm_unreachable("all kinds are handled");
 }
 
-static bool inBound(double number, Bound bound) {
-  // The graph is f32: what rounds to a bound is on it.
+/// Which bound the number is out of, in the words of `describeType`; empty if
+/// none. `isZero` says that it was written as 0, and did not underflow. The
+/// graph is f32: what rounds to a bound is on it.
+static std::string findBrokenBound(const Key &key, double number, bool isZero) {
   float rounded = static_cast<float>(number);
+  bool isPositive = key.bound == Bound::Positive;
+  bool isRate = key.bound == Bound::Rate;
+  if ((number < 0 && key.bound != Bound::None) || (isZero && isPositive) ||
+      (number >= 1 && isRate))
+    return describeType(key);
+  if (isRate && rounded >= 1)
+    return "a number that is below 1 in f32 too";
+  if (isPositive && rounded < std::numeric_limits<float>::min())
+    return "a number of at least 1.17549435e-38, the smallest normal f32";
   if (!std::isfinite(rounded))
-    return false;
-  switch (bound) {
-  case Bound::None:
-    return true;
-  case Bound::Positive:
-    return rounded > 0;
-  case Bound::NotNegative:
-    return number >= 0;
-  case Bound::Rate:
-    return number >= 0 && rounded < 1;
-  }
-  llvm_unreachable("all bounds are handled");
+    return "a number of at most 3.40282347e+38, the largest f32";
+  return "";
 }
 
 /// Decimal digits, a point, an exponent; not `inf`, `nan` or `0x1p3`.
@@ -89,6 +124,11 @@ static std::optional<double> parseNumber(StringRef text) {
       text.getAsDouble(number))
     return std::nullopt;
   return number;
+}
+
+/// Whether all digits before the exponent are zeros.
+static bool isWrittenAsZero(StringRef text) {
+  return text.find_first_of("123456789") >= text.find_first_of("eE");
 }
 
 static bool isWholeNumber(StringRef text) {
@@ -121,12 +161,13 @@ static void assignList(const Key &key, const Value &value,
                        Diagnostics &diagnostics) {
   std::vector<std::string> words;
   for (const Value &item : value.items) {
-    if (item.kind == Value::Plain || item.kind == Value::Quoted)
-      words.push_back(item.text);
-    else
+    bool isWord = item.kind == Value::Plain || item.kind == Value::Quoted;
+    if (!isWord || item.text.empty())
       return diagnostics.error(key, item.origin,
                                "needs a list of words, but got " +
-                                   describe(item) + " in it");
+                                   (isWord ? "nothing" : describe(item)) +
+                                   " in it");
+    words.push_back(item.text);
   }
   list = std::move(words);
 }
@@ -157,8 +198,14 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     std::optional<double> number;
     if (value.kind == Value::Plain)
       number = parseNumber(value.text);
-    if (!number || !inBound(*number, key.bound))
+    if (!number)
       return refuse();
+    std::string broken =
+        findBrokenBound(key, *number, isWrittenAsZero(value.text));
+    if (!broken.empty())
+      return diagnostics.error(key, value.origin,
+                               "needs " + broken + ", but got " +
+                                   describe(value));
     **real = *number;
     return;
   }
@@ -174,6 +221,9 @@ void reprise::frontend::assign(const Key &key, const Value &value,
       return refuse();
     if (!words.empty() && !is_contained(words, value.text))
       return refuse(suggest(value.text, words));
+    if (value.text.empty())
+      return diagnostics.error(key, value.origin,
+                               "needs a path, but got an empty one");
     **word = value.text;
     return;
   }

@@ -35,6 +35,7 @@ public:
 private:
   void readSection(StringRef section, yaml::MappingNode &map);
   Value readValue(yaml::Node *node, Origin keyOrigin);
+  void readItems(yaml::SequenceNode &sequence, Value &list);
   /// The text of a key, or nothing and a diagnostic.
   std::optional<std::string> readName(yaml::KeyValueNode &pair, StringRef what,
                                       Origin &origin);
@@ -70,6 +71,39 @@ YAMLReader::readName(yaml::KeyValueNode &pair, StringRef what, Origin &origin) {
   return getText(key);
 }
 
+/// The parser passes over what is missing in `[a, , b]`. Where between two
+/// items the place of a third is, if there are more than `most` commas.
+static const char *findEmptyItem(StringRef between, int most) {
+  bool inComment = false;
+  for (const char &c : between) {
+    inComment = c == '#' || (inComment && c != '\n');
+    if (c == ',' && !inComment && most-- == 0)
+      return &c;
+  }
+  return nullptr;
+}
+
+void YAMLReader::readItems(yaml::SequenceNode &sequence, Value &list) {
+  auto checkCommas = [&](const char *begin, const char *end, int most) {
+    if (const char *place = findEmptyItem(StringRef(begin, end - begin), most))
+      diagnostics.error({SMLoc::getFromPointer(place)},
+                        "needs an item of the list before this comma");
+  };
+  const char *end = list.origin.location.getPointer();
+  for (yaml::Node &item : sequence) {
+    SMRange range = item.getSourceRange();
+    list.items.push_back(readValue(&item, {range.Start}));
+    list.origin.items.push_back(list.items.back().origin.location);
+    if (!isa<yaml::ScalarNode>(item))
+      continue;
+    checkCommas(end, range.Start.getPointer(), list.items.size() > 1);
+    end = range.End.getPointer();
+  }
+  StringRef rest(end, text.end() - end);
+  checkCommas(end, end + std::min(rest.find_first_of("]\n"), rest.size()),
+              !list.items.empty());
+}
+
 Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin) {
   Value value;
   value.origin = keyOrigin;
@@ -91,8 +125,7 @@ Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin) {
     value.text = block->getValue().rtrim('\n').str();
   } else if (auto *sequence = dyn_cast<yaml::SequenceNode>(node)) {
     value.kind = Value::List;
-    for (yaml::Node &item : *sequence)
-      value.items.push_back(readValue(&item, keyOrigin));
+    readItems(*sequence, value);
   } else if (auto *map = dyn_cast<yaml::MappingNode>(node)) {
     value.kind = Value::Map;
     map->skip();
@@ -122,11 +155,7 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
     }
     auto [first, isNew] = seen.try_emplace(key->name, *name);
     if (!isNew)
-      diagnostics.error(origin, first->second == *name
-                                    ? "'" + *name + "' is given twice"
-                                    : "'" + *name + "' is another name of '" +
-                                          first->second +
-                                          "', which is given already");
+      diagnostics.error(origin, describeRepetition(*name, first->second));
     else
       entries.push_back({key, std::move(value)});
   }
@@ -218,13 +247,9 @@ private:
 
   static void forward(const SMDiagnostic &given, void *context) {
     auto *self = static_cast<ParserMessages *>(context);
-    SMDiagnostic explained(*given.getSourceMgr(), given.getLoc(),
-                           given.getFilename(), given.getLineNo(),
-                           given.getColumnNo(), given.getKind(),
-                           explain(given.getMessage()), given.getLineContents(),
-                           given.getRanges());
     self->sources.setDiagHandler(self->handler, self->context);
-    self->sources.PrintMessage(errs(), explained);
+    self->sources.PrintMessage(errs(),
+                               restate(given, explain(given.getMessage())));
     self->sources.setDiagHandler(forward, self);
   }
 
