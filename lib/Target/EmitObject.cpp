@@ -39,6 +39,13 @@ static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
                        << cpu << "'\n";
     return nullptr;
   }
+  std::unique_ptr<MCSubtargetInfo> processor(
+      target->createMCSubtargetInfo(triple, cpu, /*Features=*/""));
+  if (!processor->checkFeatures("+64bit")) {
+    WithColor::error() << "needs a 64-bit x86 processor, but got '" << cpu
+                       << "'\n";
+    return nullptr;
+  }
   TargetOptions options;
   options.FunctionSections = options.DataSections = true;
   // A product and a sum are contracted only where a kernel says so.
