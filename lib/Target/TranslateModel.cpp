@@ -129,6 +129,47 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   return gemm;
 }
 
+/// What the tables and the runtime take for granted of a state or a role.
+static LogicalResult verifyBuffer(rt::BufferOp buffer) {
+  MemRefType type = buffer.getType();
+  if (buffer->hasAttr(rt::kStateAttr)) {
+    constexpr int64_t kMost = 4;
+    if (!type.getElementType().isF32() || type.getRank() > kMost)
+      return buffer.emitOpError("needs f32 in at most ")
+             << kMost << " dimensions to be a state, but got " << type;
+    return success();
+  }
+  auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);
+  if (!role)
+    return success();
+  if (role == "tokens" || role == "targets") {
+    if (!type.getElementType().isInteger(32) || type.getRank() != 2)
+      return buffer.emitOpError("needs ids [B, T] of i32 for '")
+             << role.getValue() << "', but got " << type;
+  } else if (role == "rng") {
+    if (!type.getElementType().isInteger(32) || type.getNumElements() != 4)
+      return buffer.emitOpError("needs 4 words of i32 for 'rng', but got ")
+             << type;
+  } else if (!type.getElementType().isF32() || type.getNumElements() != 1) {
+    return buffer.emitOpError("needs one f32 for '")
+           << role.getValue() << "', but got " << type;
+  }
+  return success();
+}
+
+/// The kernel of `call`, if it is what the runtime calls.
+static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols,
+                                  rt::LaunchOp call) {
+  auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(call.getKernel());
+  if (!kernel || kernel.isExternal() || !kernel->hasAttr(rt::kTasksAttr))
+    return {};
+  auto pointer = LLVM::LLVMPointerType::get(call.getContext());
+  auto i64 = IntegerType::get(call.getContext(), 64);
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(call.getContext()), {pointer, pointer, i64, i64});
+  return kernel.getFunctionType() == type ? kernel : LLVM::LLVMFuncOp();
+}
+
 LogicalResult Tables::read(ModuleOp source, func::FuncOp step) {
   SymbolTable symbols(source);
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
@@ -137,6 +178,8 @@ LogicalResult Tables::read(ModuleOp source, func::FuncOp step) {
   double times = double(numMicroBatches);
   for (Operation &op : step.getBody().front()) {
     if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
+      if (failed(verifyBuffer(buffer)))
+        return failure();
       if (op.hasAttr(rt::kStateAttr))
         states.push_back(buffer);
       else if (auto role = op.getAttrOfType<StringAttr>(rt::kRoleAttr))
@@ -150,23 +193,29 @@ LogicalResult Tables::read(ModuleOp source, func::FuncOp step) {
     }
     if (isa<func::ReturnOp>(op))
       continue;
+    if (op.getNumResults() > 0)
+      return op.emitOpError("needs to be in buffer form by now");
+    for (auto [index, operand] : llvm::enumerate(op.getOperands()))
+      if (!operand.getDefiningOp<rt::BufferOp>())
+        return op.emitOpError("needs operands that are 'rt.buffer', but #")
+               << index << " is none";
     Launch launch = {};
     auto use = [&](Value value) {
       if (value)
         launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
     };
     if (auto call = dyn_cast<rt::LaunchOp>(op)) {
-      auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(call.getKernel());
-      auto tasks = kernel ? kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr)
-                          : IntegerAttr();
-      if (!tasks)
-        return op.emitOpError("needs its kernel in the LLVM dialect, with "
+      LLVM::LLVMFuncOp kernel = getKernel(symbols, call);
+      if (!kernel)
+        return op.emitOpError("needs its kernel to be a function of (ptr, ptr, "
+                              "i64, i64) in the LLVM dialect, with a body and "
                               "'rt.tasks', by now");
       launch.kind = REPRISE_LAUNCH_KERNEL;
       launch.callee =
           kernels.insert({call.getKernel(), int64_t(kernels.size())})
               .first->second;
-      launch.tasks = tasks.getInt();
+      launch.tasks =
+          kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
       launch.flops = call.getFlops();
       if (std::optional<ArrayRef<int64_t>> values = call.getIds())
         llvm::append_range(launch.ids, *values);
@@ -248,7 +297,6 @@ llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
   auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
   ArrayRef<int64_t> dims = op.getType().getShape();
   int64_t shape[4] = {1, 1, 1, 1};
-  assert(dims.size() <= 4 && "parameters have at most four dimensions");
   llvm::copy(dims, shape);
   double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
   return llvm::ConstantStruct::getAnon(
@@ -301,17 +349,36 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
   auto plan = source->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
   if (!train || !plan)
     return source.emitError("needs 'nn.train' and 'rt.plan' on the module");
+  for (StringRef key : {"lr", "min_lr", "adam_beta1", "adam_beta2", "seed",
+                        "lr_warmup_iters", "train_iters", "vocab_size"})
+    if (!train.contains(key))
+      return source.emitError("needs '") << key << "' in 'nn.train'";
   for (StringRef role : {"tokens", "targets", "lr", "bias_correction1",
                          "bias_correction2", "loss", "grad_norm"})
     if (!tables.roles.count(role))
       return source.emitError("needs a buffer with the role '")
              << role << "' in @step";
 
+  rt::BufferOp tokens = tables.roles.lookup("tokens");
+  rt::BufferOp targets = tables.roles.lookup("targets");
+  if (targets.getType() != tokens.getType())
+    return targets.emitOpError("needs 'targets' of the type of 'tokens', ")
+           << tokens.getType() << ", but got " << targets.getType();
+  auto arena = plan.getAs<IntegerAttr>("arena");
+  auto shares = plan.getAs<DictionaryAttr>("categories");
+  if (!arena || !shares)
+    return source.emitError("needs 'rt.plan' with 'arena' and 'categories', "
+                            "but got ")
+           << plan;
+  for (StringRef name : {"main", "repriseMain"})
+    if (module.getNamedValue(name))
+      return source.emitError("needs the name '")
+             << name << "' for the program itself, but a kernel has it";
+
   SmallVector<llvm::Constant *> categories, states, kernels, gemms;
   for (StringRef name : {"parameters", "gradients", "optimizer state",
                          "inputs and outputs", "activations"})
-    if (auto bytes =
-            plan.getAs<DictionaryAttr>("categories").getAs<IntegerAttr>(name))
+    if (auto bytes = shares.getAs<IntegerAttr>(name))
       categories.push_back(llvm::ConstantStruct::getAnon(
           {string(name), integer(bytes.getInt())}));
   for (rt::BufferOp op : tables.states)
@@ -328,7 +395,7 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
 
   auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
-  ArrayRef<int64_t> shape = tables.roles.lookup("tokens").getType().getShape();
+  ArrayRef<int64_t> shape = tokens.getType().getShape();
   StringRef style = getWord(train, "lr_decay_style");
   int64_t decay = style == "linear"   ? REPRISE_LR_LINEAR
                   : style == "cosine" ? REPRISE_LR_COSINE
@@ -341,7 +408,7 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        integer(shape[0]),
        integer(shape[1]),
        integer(getInteger(train, "vocab_size")),
-       integer(plan.getAs<IntegerAttr>("arena").getInt()),
+       integer(arena.getInt()),
        word(categories.size()),
        word(states.size()),
        word(kernels.size()),
@@ -393,8 +460,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
 std::unique_ptr<llvm::Module>
 target::translateModel(ModuleOp module, llvm::LLVMContext &context) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  if (!step) {
-    module.emitError("needs a function @step");
+  if (!step || !step.getBody().hasOneBlock()) {
+    module.emitError("needs a function @step of one block to translate");
     return nullptr;
   }
   Tables tables;
@@ -405,7 +472,7 @@ target::translateModel(ModuleOp module, llvm::LLVMContext &context) {
   // it is a table.
   OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
   for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
-    if (isa<LLVM::LLVMFuncOp, LLVM::GlobalOp>(op))
+    if (isa_and_present<LLVM::LLVMDialect>(op.getDialect()))
       op.moveBefore(code->getBody(), code->getBody()->end());
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());

@@ -1,0 +1,25 @@
+// The least module of the phase llvm: one launch, one product, one state.
+module attributes {
+    nn.train = {adam_beta1 = 0.9, adam_beta2 = 0.95, lr = 0.001, lr_warmup_iters = 0, min_lr = 0.0, seed = 1, train_iters = 10, vocab_size = 7},
+    rt.plan = {arena = 4096, categories = {activations = 4096}}} {
+  func.func @step() {
+    %tokens = rt.buffer at 0 {rt.role = "tokens"} : memref<2x4xi32>
+    %targets = rt.buffer at 64 {rt.role = "targets"} : memref<2x4xi32>
+    %rng = rt.buffer at 128 {rt.role = "rng"} : memref<4xi32>
+    %lr = rt.buffer at 192 {rt.role = "lr"} : memref<f32>
+    %c1 = rt.buffer at 256 {rt.role = "bias_correction1"} : memref<f32>
+    %c2 = rt.buffer at 320 {rt.role = "bias_correction2"} : memref<f32>
+    %loss = rt.buffer at 384 {rt.role = "loss"} : memref<f32>
+    %norm = rt.buffer at 448 {rt.role = "grad_norm"} : memref<f32>
+    %w = rt.buffer at 512 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<1x1x4x4xf32>
+    %y = rt.buffer at 576 : memref<4x4xf32>
+    %space = rt.buffer at 640 : memref<224xf32>
+    rt.gemm %w, %w to(%y) workspace(%space) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<1x1x4x4xf32>, memref<1x1x4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
+    rt.launch @sum(%y) to (%loss) : (memref<4x4xf32>, memref<f32>) -> ()
+    rt.update
+    return
+  }
+  llvm.func @sum(%buffers: !llvm.ptr, %ids: !llvm.ptr, %begin: i64, %end: i64) attributes {rt.kernel, rt.tasks = 1 : i64} {
+    llvm.return
+  }
+}
