@@ -167,10 +167,8 @@ TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
 
 // Lengths that are no multiple of 16 queries, of 48 keys or of 4 words, and
 // widths that are no multiple of 16 lanes or 6 columns, and the widest.
-INSTANTIATE_TEST_SUITE_P(Shapes, Attention,
-                         testing::Values(Shape{2, 13, 3, 5, 0.25},
-                                         Shape{1, 64, 2, 8, 0.1},
-                                         Shape{1, 1, 1, 1, 0},
-                                         Shape{2, 50, 1, 18, 0},
-                                         Shape{1, 117, 2, 64, 0.5},
-                                         Shape{1, 50, 1, 1152, 0.1}));
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Attention,
+    testing::Values(Shape{2, 13, 3, 5, 0.25}, Shape{1, 64, 2, 8, 0.1},
+                    Shape{1, 1, 1, 1, 0}, Shape{2, 50, 1, 18, 0},
+                    Shape{1, 117, 2, 64, 0.5}, Shape{1, 50, 1, 1152, 0.1}));
