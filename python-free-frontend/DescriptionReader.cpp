@@ -39,6 +39,8 @@ private:
 // Options
 //===----------------------------------------------------------------------===//
 
+static constexpr StringLiteral kGranularity = "recompute_granularity";
+
 LogicalResult DescriptionReader::Impl::setOption(StringRef name,
                                                  StringRef text) {
   Diagnostics diagnostics(sources);
@@ -70,6 +72,9 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
                     std::holds_alternative<OnlyValue>(field);
     value.kind = Value::Plain;
     value.text = isSwitch && text.empty() ? "true" : text.str();
+    // `--recompute-granularity=` recomputes nothing, whatever the file says.
+    if (text.empty() && key->name == kGranularity)
+      value.kind = Value::Null;
   }
 
   // Refused here, at once, if its type is wrong; used when a file is read.
@@ -151,6 +156,16 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   std::vector<Entry> entries;
   if (failed(readYAML(*file, entries, sections, diagnostics)))
     return failure();
+  // What to recompute is one decision: an option for it replaces all of the
+  // file's, whose other keys would contradict it.
+  auto isDecision = [](const Entry &entry) {
+    return entry.key->name == kGranularity ||
+           entry.key->name == "recompute_activations";
+  };
+  if (llvm::any_of(options, isDecision))
+    llvm::erase_if(entries, [](const Entry &entry) {
+      return entry.key->section == "recompute";
+    });
   entries.insert(entries.end(), options.begin(), options.end());
 
   Description description;

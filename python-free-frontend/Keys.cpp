@@ -142,7 +142,8 @@ static const Key table[] = {
     {"recompute_granularity", "recompute", recompute<&Recompute::granularity>,
      Need::Unset, "unset",
      "`selective`: the named modules of every layer are recomputed in "
-     "backward; `full`: whole layers, in segments; unset: nothing",
+     "backward; `full`: whole layers, in segments; unset, or empty as an "
+     "option: nothing. As an option it replaces the whole section of the file",
      Bound::None, "selective|full", "activations_checkpoint_granularity"},
     {"recompute_method", "recompute", recompute<&Recompute::method>,
      Need::Unset, "unset",
