@@ -1,0 +1,161 @@
+//===- UpdateTest.cpp - Compiled updates against the interpreter *- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a step does below nn.update, on the way that it takes in a program:
+// kernels are formed, written out as loops and compiled; here their launches
+// are run one by one, in place where a kernel says so.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Interpreter/Interpreter.h"
+#include "reprise/Kernels/Passes.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+using interpreter::Tensor;
+
+namespace {
+/// A parameter of more than a block of sums, and more than a task of elements,
+/// that decays; and one of less than a vector that does not.
+std::string getStep(const std::string &maxNorm) {
+  return R"(
+func.func @step(
+    %p: tensor<123x150xf32> {nn.parameter = #nn.parameter<name = "p", init = zeros>}, %gp: tensor<123x150xf32> {nn.gradient = "p"},
+    %mp: tensor<123x150xf32> {nn.moment1 = "p"}, %vp: tensor<123x150xf32> {nn.moment2 = "p"},
+    %q: tensor<7xf32> {nn.parameter = #nn.parameter<name = "q", init = zeros>}, %gq: tensor<7xf32> {nn.gradient = "q"},
+    %mq: tensor<7xf32> {nn.moment1 = "q"}, %vq: tensor<7xf32> {nn.moment2 = "q"},
+    %lr: tensor<f32> {nn.input = "lr"}, %c1: tensor<f32> {nn.input = "bias_correction1"}, %c2: tensor<f32> {nn.input = "bias_correction2"})
+    -> (tensor<f32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<7xf32>, tensor<7xf32>, tensor<7xf32>) {
+  nn.update
+  %norm = nn.global_norm %gp, %gq : (tensor<123x150xf32>, tensor<7xf32>) -> tensor<f32>
+  %scale = nn.clip_scale %norm max )" +
+         maxNorm + R"( : tensor<f32>
+  %p1, %mp1, %vp1 = nn.adamw %p, %gp, %mp, %vp, %scale, %lr, %c1, %c2 beta1 0.9 beta2 0.95 eps 1.0e-08 weight_decay 0.1 : tensor<123x150xf32>, tensor<f32>
+  %q1, %mq1, %vq1 = nn.adamw %q, %gq, %mq, %vq, %scale, %lr, %c1, %c2 beta1 0.8 beta2 0.999 eps 1.0e-02 weight_decay 0.0 : tensor<7xf32>, tensor<f32>
+  return %norm, %p1, %mp1, %vp1, %q1, %mq1, %vq1 : tensor<f32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<7xf32>, tensor<7xf32>, tensor<7xf32>
+})";
+}
+
+func::FuncOp getStep(ModuleOp module) {
+  return module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+}
+
+/// For every argument: numbers in [-1, 1), and above 0 for a second moment.
+std::vector<Floats> makeArguments(func::FuncOp step) {
+  std::vector<Floats> arguments;
+  for (unsigned i = 0; i < step.getNumArguments(); ++i) {
+    auto type = cast<ShapedType>(step.getArgumentTypes()[i]);
+    Floats values = randomFloats(type.getNumElements(), i + 1);
+    if (step.getArgAttr(i, nn::kMoment2Attr))
+      for (float &value : values)
+        value = 0.51f + 0.5f * value;
+    arguments.push_back(values);
+  }
+  unsigned lr = arguments.size() - 3;
+  arguments[lr] = {0.05f}, arguments[lr + 1] = {0.271f},
+  arguments[lr + 2] = {0.142625f};
+  return arguments;
+}
+
+std::vector<Tensor> interpret(func::FuncOp step,
+                              const std::vector<Floats> &arguments) {
+  interpreter::Interpreter machine(step);
+  for (auto [argument, values] : llvm::zip(step.getArguments(), arguments)) {
+    Tensor tensor(cast<ShapedType>(argument.getType()).getShape());
+    llvm::copy(values, tensor.values.begin());
+    machine.set(argument, tensor);
+  }
+  FailureOr<std::vector<Tensor>> results = machine.run();
+  EXPECT_TRUE(succeeded(results));
+  return *results;
+}
+
+/// The text of the module's kernels alone.
+std::string getKernels(ModuleOp module) {
+  OwningOpRef<ModuleOp> kernels = module.clone();
+  getStep(*kernels).erase();
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernels->print(stream);
+  return text;
+}
+
+/// Runs all launches of `step`, tasks in chunks as KernelRunner::run takes
+/// them, and returns what it returns.
+std::vector<Floats> launch(func::FuncOp step, KernelRunner &runner,
+                           std::vector<Floats> buffers, int64_t chunk) {
+  DenseMap<Value, unsigned> where;
+  for (BlockArgument argument : step.getArguments())
+    where[argument] = argument.getArgNumber();
+  auto module = step->getParentOfType<ModuleOp>();
+  for (auto op : step.getOps<rt::LaunchOp>()) {
+    auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
+    for (Value result : op.getResults()) {
+      where[result] = buffers.size();
+      auto type = cast<ShapedType>(result.getType());
+      buffers.emplace_back(type.getNumElements(), NAN);
+    }
+    for (auto [index, input] : llvm::enumerate(op.getInputs()))
+      if (auto shared =
+              kernel.getArgAttrOfType<IntegerAttr>(index, rt::kInPlaceAttr))
+        where[op.getResult(shared.getInt())] = where.lookup(input);
+    std::vector<void *> addresses;
+    for (ValueRange values :
+         {ValueRange(op.getInputs()), ValueRange(op.getResults())})
+      for (Value value : values)
+        addresses.push_back(buffers[where.lookup(value)].data());
+    runner.run(op.getKernel().str(), addresses, {}, chunk, chunk == 1);
+  }
+  std::vector<Floats> results;
+  for (Value value : step.getBody().front().getTerminator()->getOperands())
+    results.push_back(buffers[where.lookup(value)]);
+  return results;
+}
+
+class Update : public testing::TestWithParam<const char *> {};
+} // namespace
+
+TEST_P(Update, ClipsAndDecaysAsTheInterpreterDoes) {
+  MLIRContext context;
+  context.loadDialect<func::FuncDialect, nn::NNDialect, rt::RTDialect>();
+  auto module = parseSourceString<ModuleOp>(getStep(GetParam()), &context);
+  ASSERT_TRUE(module);
+  std::vector<Floats> arguments = makeArguments(getStep(*module));
+  std::vector<Tensor> want = interpret(getStep(*module), arguments);
+
+  PassManager manager(&context);
+  manager.addPass(kernels::createFormKernels());
+  manager.addNestedPass<func::FuncOp>(kernels::createConvertNNToLinalg());
+  ASSERT_TRUE(succeeded(manager.run(*module)));
+  KernelRunner runner(getKernels(*module));
+  func::FuncOp step = getStep(*module);
+  std::vector<Floats> have = launch(step, runner, arguments, INT64_MAX);
+  EXPECT_EQ(launch(step, runner, arguments, 1), have);
+
+  // The sums of gradients are returned too, as zeros for the next step.
+  ASSERT_EQ(have.size(), want.size() + 2);
+  for (unsigned r = 0; r < want.size(); ++r)
+    for (unsigned e = 0; e < have[r].size(); ++e)
+      ASSERT_NEAR(have[r][e], want[r].values[e],
+                  5e-7 * (1 + std::abs(want[r].values[e])))
+          << "element " << e << " of result " << r;
+  for (unsigned r = want.size(); r < have.size(); ++r)
+    EXPECT_EQ(have[r], Floats(have[r].size(), 0.0f));
+}
+
+// The norm is about 78: clipped to less, and left as it is.
+INSTANTIATE_TEST_SUITE_P(MaxNorms, Update, testing::Values("20.0", "100.0"));
