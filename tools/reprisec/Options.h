@@ -1,0 +1,98 @@
+//===- Options.h - What the command line says -------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TOOLS_REPRISEC_OPTIONS_H
+#define REPRISE_TOOLS_REPRISEC_OPTIONS_H
+
+#include "llvm/Support/CommandLine.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace reprise::driver {
+namespace cl = llvm::cl;
+
+extern cl::OptionCategory programCategory, keyCategory;
+
+/// All options: its own, and one for each key of the description.
+struct Options {
+  cl::opt<std::string> input{cl::Positional, cl::desc("<description or IR>"),
+                             cl::init(""), cl::cat(programCategory)};
+  cl::opt<std::string> output{"o", cl::desc("Write here; - is standard output"),
+                              cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<std::string> emit{
+      "emit",
+      cl::desc(
+          "Stop early and write nn, joint, remat, kernels, rt, llvm or obj "
+          "instead of a program"),
+      cl::value_desc("phase"), cl::cat(programCategory)};
+  cl::opt<std::string> from{
+      "from",
+      cl::desc("The input is the IR of this phase: nn, joint, remat, kernels, "
+               "rt or llvm"),
+      cl::value_desc("phase"), cl::cat(programCategory)};
+  cl::opt<std::string> cpu{
+      "cpu",
+      cl::desc(
+          "Processor to compile kernels for, or native (default x86-64-v3)"),
+      cl::value_desc("name"), cl::init("x86-64-v3"), cl::cat(programCategory)};
+  cl::opt<std::string> runtime{
+      "runtime", cl::desc("The runtime archive (default beside this program)"),
+      cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<std::string> planJSON{
+      "plan-json",
+      cl::desc("Write the plan as JSON here; - is standard output. Without "
+               "-o or --emit nothing else is written"),
+      cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<bool> explain{
+      "explain",
+      cl::desc("Print why each value is kept or recomputed, and what it takes "
+               "at the peak. Without -o or --emit nothing else is written"),
+      cl::cat(programCategory)};
+  cl::opt<std::string> accounting{
+      "accounting",
+      cl::desc("megatron: report beside the plan what Megatron's own scheme "
+               "would keep for the same options"),
+      cl::value_desc("scheme"), cl::cat(programCategory)};
+  cl::opt<int> tensorParallel{
+      "tensor-model-parallel-size",
+      cl::desc("With --accounting: ranks that share each layer (1)"),
+      cl::value_desc("ranks"), cl::init(1), cl::cat(programCategory)};
+  cl::opt<bool> sequenceParallel{
+      "sequence-parallel",
+      cl::desc("With --accounting: these ranks split what they do not share by "
+               "positions"),
+      cl::cat(programCategory)};
+  cl::opt<bool> quiet{"quiet", cl::desc("Do not print the plan"),
+                      cl::cat(programCategory)};
+  cl::opt<bool> verbose{
+      "verbose", cl::desc("Print which keys of the model's file mean nothing"),
+      cl::cat(programCategory)};
+  cl::opt<bool> printKeys{"print-keys",
+                          cl::desc("Print the table of all keys and exit"),
+                          cl::Hidden, cl::cat(programCategory)};
+
+  Options();
+
+  /// Reads the command line; keys may be spelt with dashes or underscores, as
+  /// in a description. Ends the program after --help and after an error.
+  void parse(int argc, char **argv);
+
+  /// Whether a report of the plan is asked for.
+  bool reports() const { return !planJSON.empty() || explain; }
+
+  /// The keys given on the command line, in their order.
+  std::vector<std::unique_ptr<cl::opt<std::string>>> keys;
+  std::vector<std::string> keyNames;
+};
+
+/// Prints `error: message`; 1, for `main` to return.
+int fail(const llvm::Twine &message);
+} // namespace reprise::driver
+
+#endif // REPRISE_TOOLS_REPRISEC_OPTIONS_H

@@ -1,0 +1,89 @@
+//===- Output.cpp - Programs and objects as files ---------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Output.h"
+#include "reprise/Target/Executable.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::driver;
+
+LogicalResult driver::checkOutput(Options &options) {
+  if (options.output == "-")
+    return failure(fail("option -o: needs a file for a program, but got '-'"));
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(options.output, status))
+    return success(); // What is not there is not lost.
+  if (!llvm::sys::fs::is_regular_file(status))
+    return failure(fail("option -o: needs a plain file, but '" +
+                        options.output + "' is a folder or a device"));
+  bool same = false;
+  if (!llvm::sys::fs::equivalent(options.input, options.output, same) && same)
+    return failure(fail("option -o: needs another file than the input '" +
+                        options.input + "'"));
+  llvm::SmallString<128> real;
+  if (!llvm::sys::fs::real_path(options.output, real))
+    options.output = real.str().str();
+  return success();
+}
+
+/// Writes `bytes` to `path`, all or with a message.
+static LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes) {
+  std::error_code error;
+  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
+  if (!error) {
+    file.os() << bytes;
+    file.os().close();
+    error = file.os().error();
+    file.os().clear_error();
+  }
+  if (error)
+    return failure(fail("cannot write '" + path + "': " + error.message()));
+  file.keep();
+  return success();
+}
+
+int driver::writeProgram(ModuleOp module, const Options &options,
+                         llvm::StringRef program) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> code = target::translateModel(module, context);
+  if (!code)
+    return 1;
+  llvm::SmallVector<char, 0> object;
+  llvm::raw_svector_ostream os(object);
+  std::string cpu = options.cpu == "native" ? llvm::sys::getHostCPUName().str()
+                                            : std::string(options.cpu);
+  if (failed(target::emitObject(*code, cpu, os)))
+    return 1;
+  if (options.emit == "obj")
+    return failed(writeFile(options.output, os.str()));
+
+  llvm::SmallString<128> path;
+  if (std::error_code error =
+          llvm::sys::fs::createTemporaryFile("reprise", "o", path))
+    return fail("cannot write a temporary file: " + error.message());
+  llvm::FileRemover remover(path);
+  if (failed(writeFile(path, os.str())))
+    return 1;
+  std::string runtime = options.runtime;
+  if (runtime.empty()) {
+    llvm::SmallString<128> beside(llvm::sys::fs::getMainExecutable(
+        program.str().c_str(), reinterpret_cast<void *>(&writeProgram)));
+    llvm::sys::path::remove_filename(beside);
+    llvm::sys::path::append(beside, "..", "lib", "libreprise_runtime.a");
+    runtime = beside.str().str();
+  }
+  return failed(target::linkExecutable(path, runtime, options.output));
+}

@@ -1,0 +1,25 @@
+//===- Output.h - Programs and objects as files -----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TOOLS_REPRISEC_OUTPUT_H
+#define REPRISE_TOOLS_REPRISEC_OUTPUT_H
+
+#include "Options.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace reprise::driver {
+/// Refuses to put a program or an object where something else would be lost;
+/// a symbolic link stands for the file that it names.
+mlir::LogicalResult checkOutput(Options &options);
+
+/// Everything after the last phase of IR.
+int writeProgram(mlir::ModuleOp module, const Options &options,
+                 llvm::StringRef program);
+} // namespace reprise::driver
+
+#endif // REPRISE_TOOLS_REPRISEC_OUTPUT_H

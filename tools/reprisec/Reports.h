@@ -1,0 +1,31 @@
+//===- Reports.h - Reports of a plan on request -----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TOOLS_REPRISEC_REPORTS_H
+#define REPRISE_TOOLS_REPRISEC_REPORTS_H
+
+#include "Options.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Report/Plan.h"
+
+namespace reprise::driver {
+/// What to report, from the step in nn; memory is still to be planned.
+mlir::FailureOr<report::Plan> readPlan(mlir::ModuleOp module,
+                                       const Options &options,
+                                       const RecomputeOptions &recompute);
+
+/// Writes what is asked for, of a step whose memory is planned.
+mlir::LogicalResult writeReports(report::Plan &plan, mlir::ModuleOp module,
+                                 const Options &options);
+
+/// Refuses options of reports that make no sense.
+mlir::LogicalResult checkReports(const Options &options, Phase from, Phase to);
+} // namespace reprise::driver
+
+#endif // REPRISE_TOOLS_REPRISEC_REPORTS_H
