@@ -30,101 +30,81 @@ using namespace reprise;
 using interpreter::Tensor;
 
 namespace {
-struct Case {
-  const char *name;
-  const char *arguments; ///< besides %targets and %rng
-  const char *body;      ///< defines %logits : tensor<2x3x5xf32>
+struct Parameter {
+  const char *name, *shape;
 };
 
-#define PARAMETER(name)                                                        \
-  "{nn.parameter = #nn.parameter<name = \"" name "\", init = zeros>}"
+struct Case {
+  const char *name;
+  std::vector<Parameter> parameters; ///< besides %tokens, %targets and %rng
+  const char *body;                  ///< defines %logits : tensor<2x3x5xf32>
+};
 
 const Case kCases[] = {
-    {"embedding", "%w: tensor<7x5xf32> " PARAMETER("w"),
+    {"embedding",
+     {{"w", "7x5"}},
      R"(%logits = nn.embedding %tokens, %w : (tensor<2x3xi32>, tensor<7x5xf32>) -> tensor<2x3x5xf32>)"},
     {"add_positions",
-     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER(
-         "w"),
+     {{"x", "2x3x5"}, {"w", "4x5"}},
      R"(%logits = nn.add_positions %x, %w : (tensor<2x3x5xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>)"},
     {"layer_norm",
-     "%x: tensor<2x3x5xf32> " PARAMETER("x") ", %g: tensor<5xf32> " PARAMETER(
-         "g") ", %b: tensor<5xf32> " PARAMETER("b"),
+     {{"x", "2x3x5"}, {"g", "5"}, {"b", "5"}},
      R"(%logits, %mean, %rstd = nn.layer_norm %x, %g, %b eps 1.0e-05 : (tensor<2x3x5xf32>, tensor<5xf32>, tensor<5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>))"},
     {"linear_in_out",
-     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<4x5xf32> " PARAMETER(
-         "w") ", %b: tensor<5xf32> " PARAMETER("b"),
+     {{"x", "2x3x4"}, {"w", "4x5"}, {"b", "5"}},
      R"(%logits = nn.linear %x, %w, %b in_out : (tensor<2x3x4xf32>, tensor<4x5xf32>, tensor<5xf32>) -> tensor<2x3x5xf32>)"},
     {"linear_out_in",
-     "%x: tensor<2x3x4xf32> " PARAMETER("x") ", %w: tensor<5x4xf32> " PARAMETER(
-         "w"),
+     {{"x", "2x3x4"}, {"w", "5x4"}},
      R"(%logits = nn.linear %x, %w out_in : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>)"},
-    {"gelu_tanh", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+    {"gelu_tanh",
+     {{"x", "2x3x5"}},
      R"(%logits = nn.gelu %x tanh : tensor<2x3x5xf32>)"},
-    {"gelu_erf", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+    {"gelu_erf",
+     {{"x", "2x3x5"}},
      R"(%logits = nn.gelu %x erf : tensor<2x3x5xf32>)"},
     {"add_scale_reuse",
-     "%x: tensor<2x3x5xf32> " PARAMETER(
-         "x") ", %y: tensor<2x3x5xf32> " PARAMETER("y"),
+     {{"x", "2x3x5"}, {"y", "2x3x5"}},
      R"(%a = nn.add %x, %y : tensor<2x3x5xf32>
         %b = nn.scale %a by 0.7 : tensor<2x3x5xf32>
         %c = nn.gelu %x tanh : tensor<2x3x5xf32>
         %d = nn.add %b, %c : tensor<2x3x5xf32>
         %logits = nn.add %d, %d : tensor<2x3x5xf32>)"},
-    {"dropout", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+    {"dropout",
+     {{"x", "2x3x5"}},
      R"(%logits = nn.dropout %x, %rng rate 0.4 stream 3 : (tensor<2x3x5xf32>, tensor<4xi32>) -> tensor<2x3x5xf32>)"},
-    {"cast", "%x: tensor<2x3x5xf32> " PARAMETER("x"),
+    {"cast",
+     {{"x", "2x3x5"}},
      R"(%h = nn.cast %x : (tensor<2x3x5xf32>) -> tensor<2x3x5xbf16>
         %logits = nn.cast %h : (tensor<2x3x5xbf16>) -> tensor<2x3x5xf32>)"},
     {"attention",
-     "%q: tensor<2x3x6xf32> " PARAMETER(
-         "q") ", %k: "
-              "tensor<2x3x6xf32> " PARAMETER("k") ", %v: "
-                                                  "tensor<2x3x6xf32>"
-                                                  " " PARAMETER(
-                                                      "v") ", "
-                                                           "%w: "
-                                                           "tenso"
-                                                           "r<"
-                                                           "6x5xf"
-                                                           "32>"
-                                                           " " PARAMETER("w"),
+     {{"q", "2x3x6"}, {"k", "2x3x6"}, {"v", "2x3x6"}, {"w", "6x5"}},
      R"(%ctx, %lse = nn.attention %q, %k, %v, %rng heads 2 scale 0.6 rate 0.3 stream 1 : (tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<4xi32>) -> (tensor<2x3x6xf32>, tensor<2x2x3xf32>)
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
     {"unfused",
-     "%q: tensor<2x3x6xf32> " PARAMETER(
-         "q") ", %k: "
-              "tensor<2x3x6xf32> " PARAMETER("k") ", %v: "
-                                                  "tensor<2x3x6xf32>"
-                                                  " " PARAMETER(
-                                                      "v") ", "
-                                                           "%w: "
-                                                           "tenso"
-                                                           "r<"
-                                                           "6x5xf"
-                                                           "32>"
-                                                           " " PARAMETER("w"),
+     {{"q", "2x3x6"}, {"k", "2x3x6"}, {"v", "2x3x6"}, {"w", "6x5"}},
      R"(%s = nn.scores %q, %k heads 2 scale 0.6 : (tensor<2x3x6xf32>, tensor<2x3x6xf32>) -> tensor<2x2x3x3xf32>
         %p = nn.softmax %s : tensor<2x2x3x3xf32>
         %pd = nn.dropout %p, %rng rate 0.3 stream 1 : (tensor<2x2x3x3xf32>, tensor<4xi32>) -> tensor<2x2x3x3xf32>
         %ctx = nn.context %pd, %v heads 2 scale 0.9 : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
     {"context_transposed",
-     "%p: tensor<2x2x3x3xf32> " PARAMETER(
-         "p") ", %v: tensor<2x3x6xf32> " PARAMETER("v") ", %w: "
-                                                        "tensor<6x5xf32>"
-                                                        " " PARAMETER("w"),
+     {{"p", "2x2x3x3"}, {"v", "2x3x6"}, {"w", "6x5"}},
      R"(%ctx = nn.context %p, %v heads 2 scale 0.9 transposed : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
 };
 
 std::string getModule(const Case &test) {
-  return std::string("func.func @forward("
-                     "%tokens: tensor<2x3xi32> {nn.input = \"tokens\"}, "
-                     "%targets: tensor<2x3xi32> {nn.input = \"targets\"}, "
-                     "%rng: tensor<4xi32> {nn.input = \"rng\"}, ") +
-         test.arguments +
-         ") -> tensor<f32> attributes {nn.micro_batches = 2 : i64} {\n" +
-         test.body + R"(
+  std::string text = R"(func.func @forward(
+      %tokens: tensor<2x3xi32> {nn.input = "tokens"},
+      %targets: tensor<2x3xi32> {nn.input = "targets"},
+      %rng: tensor<4xi32> {nn.input = "rng"})";
+  for (auto [name, shape] : test.parameters)
+    text += std::string(", %") + name + ": tensor<" + shape +
+            "xf32> {nn.parameter = #nn.parameter<name = \"" + name +
+            "\", init = zeros>}";
+  text += ") -> tensor<f32> attributes {nn.micro_batches = 2 : i64} {\n";
+  text += test.body;
+  return text + R"(
       %losses, %l = nn.cross_entropy %logits, %targets : (tensor<2x3x5xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
       %loss = nn.mean %losses : (tensor<2x3xf32>) -> tensor<f32>
       return %loss : tensor<f32>
