@@ -48,7 +48,7 @@ bool TrainingData::open(const Options &options, const BatchShape &batch,
   vocabSize = vocabulary;
   shuffled = options.shuffled;
   seed = options.seed;
-  for (int i = 0; i < options.numData; ++i)
+  for (int i = 0; i < options.data.size(); ++i)
     if (!tokens.add(options.data[i], options.dtype, error))
       return false;
   int64_t needed = shape.globalRows() * shape.length + 1;

@@ -182,7 +182,7 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
   printf(",\"plan\":");
   printJsonString(model.plan);
   printf(",\"parameters\":%" PRId64 ",\"data\":[", countParameters(model));
-  for (int i = 0; i < options.numData; ++i) {
+  for (int i = 0; i < options.data.size(); ++i) {
     if (i)
       putchar(',');
     printJsonString(options.data[i]);
@@ -218,7 +218,7 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
          grouped(countParameters(model)).chars, model.plan);
   printf("data     ");
-  for (int i = 0; i < options.numData; ++i)
+  for (int i = 0; i < options.data.size(); ++i)
     printf("%s, ", options.data[i]);
   if (data.stream().numFiles() > 1)
     printf("%s files, ", grouped(data.stream().numFiles()).chars);

@@ -22,44 +22,91 @@ using namespace reprise::runtime;
 
 namespace {
 
-enum class Kind { Path, Number, Choice, Flag };
+/// Where the value of an option goes, and so what it may be.
+enum class Kind {
+  Input,
+  Inputs,
+  Output,
+  Text,
+  Number,
+  Seed,
+  Real,
+  Choice,
+  Flag
+};
+
+struct Target {
+  Kind kind;
+  union {
+    const char *Options::*text;
+    Paths Options::*paths;
+    int64_t Options::*number;
+    uint64_t Options::*seed;
+    double Options::*real;
+    void (*choose)(Options &options, bool second);
+    bool Options::*flag;
+  };
+
+  constexpr Target(Kind kind, const char *Options::*member)
+      : kind(kind), text(member) {}
+  constexpr Target(Paths Options::*member)
+      : kind(Kind::Inputs), paths(member) {}
+  constexpr Target(int64_t Options::*member)
+      : kind(Kind::Number), number(member) {}
+  constexpr Target(uint64_t Options::*member)
+      : kind(Kind::Seed), seed(member) {}
+  constexpr Target(double Options::*member) : kind(Kind::Real), real(member) {}
+  constexpr Target(void (*choose)(Options &, bool))
+      : kind(Kind::Choice), choose(choose) {}
+  constexpr Target(bool Options::*member) : kind(Kind::Flag), flag(member) {}
+};
 
 /// One option: how it is shown, and where its value goes.
 struct OptionInfo {
   const char *name;
-  Kind kind;
   const char *value; ///< What the help calls the value; a choice is "a|b".
+  Target target;
   const char *help;
-  int64_t lowest, highest; ///< Of numbers.
+  double lowest = 0, highest = 0; ///< Of numbers.
 };
 
 } // namespace
 
+/// More steps than anyone trains for.
+static constexpr double kMany = double(INT64_C(1) << 40);
+
 static constexpr OptionInfo kOptions[] = {
-    {"data", Kind::Path, "FILE",
-     "text, .bin or .idx to train on, or a 'PATTERN'; may be repeated", 0, 0},
-    {"dtype", Kind::Choice, "u16|u32",
-     "the type of tokens in .bin files without a header", 0, 0},
-    {"steps", Kind::Number, "N", "train for N steps", 1, INT64_C(1) << 40},
-    {"data-order", Kind::Choice, "shuffled|sequential",
-     "the order of the samples; shuffled: anew in each epoch", 0, 0},
-    {"log-format", Kind::Choice, "text|json",
-     "json: one object a line, see below", 0, 0},
-    {"log-interval", Kind::Number, "N",
-     "show every Nth step, and the first and the last", 1, INT64_C(1) << 40},
-    {"threads", Kind::Number, "N", "use N threads; results do not depend on it",
-     1, ThreadPool::kMaxThreads},
-    {"seed", Kind::Number, "N",
-     "draw parameters, order and dropout from seed N", 0, INT64_MAX},
-    {"profile", Kind::Flag, "",
-     "at the end, show the time spent in each launch", 0, 0},
-    {"check-memory", Kind::Flag, "",
-     "fill unused memory with NaN before each step and prove the plan", 0, 0},
-    {"dump", Kind::Path, "FILE",
-     "write the last step's states and inputs as safetensors", 0, 0},
-    {"version", Kind::Flag, "", "show what this program was compiled from", 0,
-     0},
-    {"help", Kind::Flag, "", "show this, as does -h", 0, 0},
+    {"data", "FILE", &Options::data,
+     "text, .bin or .idx to train on, or a 'PATTERN'; may be repeated"},
+    {"dtype", "u16|u32",
+     +[](Options &options, bool second) {
+       options.dtype = second ? TokenType::U32 : TokenType::U16;
+     },
+     "the type of tokens in .bin files without a header"},
+    {"steps", "N", &Options::steps, "train for N steps", 1, kMany},
+    {"data-order", "shuffled|sequential",
+     +[](Options &options, bool second) { options.shuffled = !second; },
+     "the order of the samples; shuffled: anew in each epoch"},
+    {"log-format", "text|json",
+     +[](Options &options, bool second) { options.json = second; },
+     "json: one object a line, see below"},
+    {"log-interval", "N", &Options::logInterval,
+     "show every Nth step, and the first and the last", 1, kMany},
+    {"threads", "N", &Options::threads,
+     "use N threads; results do not depend on it", 1, ThreadPool::kMaxThreads},
+    {"seed", "N", &Options::seed,
+     "draw parameters, order and dropout from seed N"},
+    {"profile", "", &Options::profile,
+     "at the end, show the time spent in each launch"},
+    {"check-memory", "", &Options::checkMemory,
+     "fill unused memory with NaN before each step and prove the plan"},
+    {"dump",
+     "FILE",
+     {Kind::Output, &Options::dump},
+     "write the last step's states and inputs as safetensors"},
+    {"version", "", &Options::version,
+     "show what this program was compiled from"},
+    {"help", "", &Options::help, "show this, as does -h"},
 };
 
 /// The Levenshtein distance of two names; long ones are cut.
@@ -96,17 +143,30 @@ static const OptionInfo *nearest(const char *name) {
   return best;
 }
 
+/// A whole number from `lowest` to `highest`.
 static bool parseNumber(const OptionInfo &info, const char *text,
-                        int64_t &number, Error &error) {
+                        int64_t lowest, int64_t highest, int64_t &number,
+                        Error &error) {
   char *end = nullptr;
   errno = 0;
   number = strtoll(text, &end, 10);
   bool whole = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
-  if (whole && number >= info.lowest && number <= info.highest)
+  if (whole && number >= lowest && number <= highest)
     return true;
   return error.set("--%s needs a whole number from %" PRId64 " to %" PRId64
                    ", but got '%s'",
-                   info.name, info.lowest, info.highest, text);
+                   info.name, lowest, highest, text);
+}
+
+static bool parseReal(const OptionInfo &info, const char *text, double &number,
+                      Error &error) {
+  char *end = nullptr;
+  number = strtod(text, &end);
+  bool whole = ((*text >= '0' && *text <= '9') || *text == '.') && !*end;
+  if (whole && number >= info.lowest && number <= info.highest)
+    return true;
+  return error.set("--%s needs a number from %g to %g, but got '%s'", info.name,
+                   info.lowest, info.highest, text);
 }
 
 /// Whether `text` is the second of the two choices.
@@ -121,57 +181,63 @@ static bool parseChoice(const OptionInfo &info, const char *text, bool &second,
                    int(length), info.value, bar + 1, text);
 }
 
+/// Whether `value` can name a file or folder.
+static bool checkPath(const OptionInfo &info, const char *value, Error &error) {
+  if (!*value)
+    return error.set("--%s needs a file name, but got ''", info.name);
+  if (strcmp(value, "-") != 0)
+    return true;
+  return error.set("--%s needs a file, but got '-': %s (a file of that name is "
+                   "./-)",
+                   info.name,
+                   info.target.kind == Kind::Output
+                       ? "standard output has the log"
+                       : "standard input cannot be mapped");
+}
+
+static bool addPath(const OptionInfo &info, const char *value, Paths &paths,
+                    Error &error) {
+  if (paths.count == Paths::kMost)
+    return error.set("--%s can be given %d times; a pattern in quotes stands "
+                     "for any number of files",
+                     info.name, Paths::kMost);
+  paths.items[paths.count++] = value;
+  return true;
+}
+
 static bool apply(const OptionInfo &info, const char *value, Options &options,
                   Error &error) {
-  auto is = [&](const char *name) { return !strcmp(info.name, name); };
+  const Target &target = info.target;
   int64_t number = 0;
   bool second = false;
-  switch (info.kind) {
-  case Kind::Path:
-    if (!*value)
-      return error.set("--%s needs a file name, but got ''", info.name);
-    if (!strcmp(value, "-"))
-      return error.set("--%s needs a file, but got '-': %s (a file of that "
-                       "name is ./-)",
-                       info.name,
-                       is("data") ? "standard input cannot be mapped"
-                                  : "standard output has the log");
-    if (is("dump"))
-      options.dump = value;
-    else if (options.numData == Options::kMaxData)
-      return error.set("--data can be given %d times; a pattern in quotes "
-                       "stands for any number of files",
-                       Options::kMaxData);
-    else
-      options.data[options.numData++] = value;
+  switch (target.kind) {
+  case Kind::Input:
+  case Kind::Output:
+    options.*target.text = value;
+    return checkPath(info, value, error);
+  case Kind::Inputs:
+    return checkPath(info, value, error) &&
+           addPath(info, value, options.*target.paths, error);
+  case Kind::Text:
+    options.*target.text = value;
     return true;
   case Kind::Number:
-    if (!parseNumber(info, value, number, error))
+    return parseNumber(info, value, int64_t(info.lowest), int64_t(info.highest),
+                       options.*target.number, error);
+  case Kind::Seed:
+    if (!parseNumber(info, value, 0, INT64_MAX, number, error))
       return false;
-    if (is("steps"))
-      options.steps = number;
-    else if (is("log-interval"))
-      options.logInterval = number;
-    else if (is("threads"))
-      options.threads = number;
-    else
-      options.seed = uint64_t(number);
+    options.*target.seed = uint64_t(number);
     return true;
+  case Kind::Real:
+    return parseReal(info, value, options.*target.real, error);
   case Kind::Choice:
     if (!parseChoice(info, value, second, error))
       return false;
-    if (is("log-format"))
-      options.json = second;
-    else if (is("dtype"))
-      options.dtype = second ? TokenType::U32 : TokenType::U16;
-    else
-      options.shuffled = !second;
+    target.choose(options, second);
     return true;
   case Kind::Flag:
-    (is("profile")        ? options.profile
-     : is("check-memory") ? options.checkMemory
-     : is("version")      ? options.version
-                          : options.help) = true;
+    options.*target.flag = true;
     return true;
   }
   return true;
@@ -195,7 +261,7 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
     const char *arg = strcmp(argv[i], "-h") ? argv[i] : "--help";
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
       return error.set("needs options such as --data FILE, but got '%s'%s", arg,
-                       options.numData ? "; put patterns in quotes" : "");
+                       options.data.size() ? "; put patterns in quotes" : "");
     const char *equals = strchr(arg, '=');
     char name[64];
     snprintf(name, sizeof(name), "%.*s",
@@ -212,9 +278,9 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
                        similar->name);
     }
     const char *value = equals ? equals + 1 : "";
-    if (info->kind == Kind::Flag && equals)
+    if (info->target.kind == Kind::Flag && equals)
       return error.set("--%s takes no value, but got '%s'", name, value);
-    if (info->kind != Kind::Flag && !equals) {
+    if (info->target.kind != Kind::Flag && !equals) {
       if (++i == argc)
         return error.set("--%s needs a value: %s", name, info->value);
       value = argv[i];
@@ -222,7 +288,7 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
     if (!apply(*info, value, options, error))
       return false;
   }
-  if (!options.numData && !options.help && !options.version)
+  if (!options.data.size() && !options.help && !options.version)
     return error.set("--data FILE is missing: what to train on");
   return true;
 }

@@ -18,11 +18,21 @@
 
 namespace reprise::runtime {
 
-struct Options {
-  static constexpr int kMaxData = 64;
+/// Files and patterns, in the order in which they were given.
+struct Paths {
+  static constexpr int kMost = 64;
 
-  const char *data[kMaxData] = {}; ///< Files and patterns.
-  int numData = 0;
+  int size() const { return count; }
+  const char *operator[](int i) const { return items[i]; }
+  const char *const *begin() const { return items; }
+  const char *const *end() const { return items + count; }
+
+  const char *items[kMost] = {};
+  int count = 0;
+};
+
+struct Options {
+  Paths data;
   std::optional<TokenType> dtype; ///< Of .bin files without a header.
   const char *dump = nullptr;
   int64_t steps = 0;

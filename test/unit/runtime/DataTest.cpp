@@ -24,7 +24,7 @@ protected:
             int64_t vocabSize = 256) {
     path = folder.write("text", text);
     Options options;
-    options.data[options.numData++] = path.c_str();
+    options.data.items[options.data.count++] = path.c_str();
     options.shuffled = shuffled;
     options.seed = 3;
     return data.open(options, shape, vocabSize, error);
@@ -104,8 +104,8 @@ TEST_F(Samples, GoOverTheEndsOfFiles) {
   for (const char *part : {"part-1", "part-2", "part-3", "part-4"})
     folder.write(part, std::string(1, part[5]) + "bc");
   folder.write("last", "xyz");
-  options.data[options.numData++] = pattern.c_str();
-  options.data[options.numData++] = last.c_str();
+  options.data.items[options.data.count++] = pattern.c_str();
+  options.data.items[options.data.count++] = last.c_str();
   options.shuffled = false;
   ASSERT_TRUE(data.open(options, {1, 2, 7}, 256, error)) << error.text;
   EXPECT_EQ(data.stream().numFiles(), 5);
@@ -139,11 +139,11 @@ TEST_F(Samples, TooFewAreRefused) {
   Options options;
   options.dtype = TokenType::U16;
   for (const char *more : {"'", "' and 1 more file", "' and 2 more files"}) {
-    options.data[options.numData++] = binary.c_str();
+    options.data.items[options.data.count++] = binary.c_str();
     TrainingData few;
     EXPECT_FALSE(few.open(options, {2, 2, 4}, 256, error));
     expected = "'" + binary + more + ": " +
-               std::to_string(3 * options.numData) +
+               std::to_string(3 * options.data.size()) +
                " tokens, but one step needs 17";
     EXPECT_EQ(std::string(error.text).substr(0, expected.size()), expected);
     EXPECT_FALSE(error.hasPlace);

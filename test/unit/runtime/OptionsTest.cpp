@@ -42,7 +42,7 @@ std::string refusal(std::vector<const char *> args) {
 TEST(Options, DefaultsComeFromTheModel) {
   Parsed parsed({"--data", "x.txt"});
   ASSERT_TRUE(parsed.good) << parsed.error.text;
-  ASSERT_EQ(parsed.options.numData, 1);
+  ASSERT_EQ(parsed.options.data.size(), 1);
   EXPECT_STREQ(parsed.options.data[0], "x.txt");
   EXPECT_FALSE(parsed.options.dtype);
   EXPECT_EQ(parsed.options.steps, 200);
@@ -86,7 +86,7 @@ TEST(Options, UnknownNamesGetTheNearestKnownOne) {
 TEST(Options, DataMayBeGivenAgain) {
   Parsed parsed({"--data=a", "--dtype=u32", "--data", "b"});
   ASSERT_TRUE(parsed.good) << parsed.error.text;
-  ASSERT_EQ(parsed.options.numData, 2);
+  ASSERT_EQ(parsed.options.data.size(), 2);
   EXPECT_STREQ(parsed.options.data[1], "b");
   EXPECT_EQ(parsed.options.dtype, TokenType::U32);
   EXPECT_EQ(Parsed({"--data=a", "--dtype=u16"}).options.dtype, TokenType::U16);
