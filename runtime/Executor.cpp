@@ -96,6 +96,17 @@ static bool checkModel(const RepriseModel &model, Error &error) {
     if (!checkRange(model.states[i].name, model.states[i].buffer,
                     elementCount(model.states[i]) * 4, model.arenaBytes, error))
       return false;
+  for (int i = 0; i < model.numRotaries; ++i) {
+    const RepriseRotary &rotary = model.rotaries[i];
+    if (rotary.length < 1 || rotary.width < 2 || rotary.width % 2 != 0)
+      return error.set(
+          "damaged model: rotary table %d needs rows of pairs, but "
+          "got %" PRId64 " rows of %" PRId64,
+          i, rotary.length, rotary.width);
+    if (!checkRange("rotary table", rotary.buffer,
+                    rotary.length * rotary.width * 4, model.arenaBytes, error))
+      return false;
+  }
   for (int i = 0; i < model.numMicro; ++i)
     if (!checkLaunch(model, model.micro[i], error))
       return false;

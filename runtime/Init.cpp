@@ -1,4 +1,4 @@
-//===- Init.cpp - The first values of the states --------------------------===//
+//===- Init.cpp - The first values of states and tables -------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -60,6 +60,31 @@ void reprise::runtime::initializeStates(const RepriseModel &model,
           float value = state.init == REPRISE_INIT_ONES ? 1.0f : 0.0f;
           for (int64_t i = begin; i < end; ++i)
             values[i] = value;
+        });
+  }
+}
+
+void reprise::runtime::fillRotaries(const RepriseModel &model, Arena &arena,
+                                    ThreadPool &pool) {
+  constexpr int64_t kRows = 64;
+  for (int index = 0; index < model.numRotaries; ++index) {
+    const RepriseRotary &rotary = model.rotaries[index];
+    arena.touch(rotary.buffer);
+    float *table = arena.at<float>(rotary.buffer);
+    int64_t half = rotary.width / 2;
+    pool.parallelFor(
+        (rotary.length + kRows - 1) / kRows, 1,
+        [&](int, int64_t first, int64_t last) {
+          int64_t end =
+              last * kRows < rotary.length ? last * kRows : rotary.length;
+          for (int64_t t = first * kRows; t < end; ++t) {
+            float *row = table + t * rotary.width;
+            for (int64_t j = 0; j < half; ++j) {
+              double angle = double(float(t) * rotary.frequencies[j]);
+              row[j] = float(double(rotary.scale) * std::cos(angle));
+              row[half + j] = float(double(rotary.scale) * std::sin(angle));
+            }
+          }
         });
   }
 }

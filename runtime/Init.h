@@ -1,4 +1,4 @@
-//===- Init.h - The first values of the states ------------------*- C++ -*-===//
+//===- Init.h - The first values of states and tables -----------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,6 +23,11 @@ int64_t elementCount(const RepriseState &state);
 /// two elements in step REPRISE_INIT_STEP.
 void initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
                       ThreadPool &pool);
+
+/// Writes the tables of rotary position embeddings, as published models have
+/// them: the angle is the f32 product of position and frequency, its cosine and
+/// sine are taken in f64, and scaled there.
+void fillRotaries(const RepriseModel &model, Arena &arena, ThreadPool &pool);
 
 } // namespace reprise::runtime
 

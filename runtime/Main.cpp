@@ -84,6 +84,7 @@ bool Trainer::prepare(Error &error) {
   if (!log.plan(data, executor.microKernel(), error))
     return false;
   initializeStates(model, options.seed, arena, pool);
+  fillRotaries(model, arena, pool);
   return true;
 }
 

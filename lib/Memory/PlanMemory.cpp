@@ -133,7 +133,8 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index) {
           step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
     return rt::StateAttr::get(
         context, rt::StateKind::Parameter, parameter.getName(),
-        rt::StateInit(int(parameter.getInit())), parameter.getStd());
+        rt::StateInit(int(parameter.getInit())), parameter.getStd(),
+        /*hub=*/"", /*part=*/0, /*parts=*/1);
   std::pair<StringRef, rt::StateKind> kinds[] = {
       {nn::kGradientAttr, rt::StateKind::Gradient},
       {nn::kMoment1Attr, rt::StateKind::Moment1},
@@ -141,7 +142,8 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index) {
   for (auto [attribute, kind] : kinds)
     if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute))
       return rt::StateAttr::get(context, kind, name.getValue(),
-                                rt::StateInit::Zeros, FloatAttr());
+                                rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
+                                /*part=*/0, /*parts=*/1);
   return {};
 }
 

@@ -38,7 +38,7 @@ struct Tables {
   SmallVector<Launch> micro, update;
   llvm::MapVector<StringRef, int64_t> kernels; ///< name to index
   SmallVector<RepriseGemm> gemms;
-  SmallVector<rt::BufferOp> states;
+  SmallVector<rt::BufferOp> states, rotaries;
   llvm::StringMap<rt::BufferOp> roles;
   double modelFlops = 0, replayFlops = 0; ///< of one step
   int64_t numMicroBatches = 1;
@@ -91,6 +91,7 @@ private:
                                 StringRef name);
   llvm::Constant *writeGemm(const RepriseGemm &gemm);
   llvm::Constant *writeState(rt::BufferOp op);
+  llvm::Constant *writeRotary(rt::BufferOp op);
   llvm::Constant *writeMicroKernels(int32_t &count);
   void writeMain(llvm::Constant *model);
 
@@ -182,6 +183,8 @@ LogicalResult Tables::read(ModuleOp source, func::FuncOp step) {
         return failure();
       if (op.hasAttr(rt::kStateAttr))
         states.push_back(buffer);
+      else if (op.hasAttr(rt::kRotaryAttr))
+        rotaries.push_back(buffer);
       else if (auto role = op.getAttrOfType<StringAttr>(rt::kRoleAttr))
         roles[role.getValue()] = buffer;
       continue;
@@ -299,10 +302,24 @@ llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
   int64_t shape[4] = {1, 1, 1, 1};
   llvm::copy(dims, shape);
   double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
+  StringRef name = state.getParameter(), hub = state.getHub();
   return llvm::ConstantStruct::getAnon(
-      {string(state.getParameter()), word(int(state.getKind())),
-       word(int(state.getInit())), single(std), word(dims.size()), array(shape),
-       buffer(op)});
+      {string(name), string(hub.empty() ? name : hub),
+       word(int(state.getKind())), word(int(state.getInit())), single(std),
+       word(state.getPart()), word(state.getParts()), word(dims.size()),
+       array(shape), buffer(op)});
+}
+
+llvm::Constant *TableWriter::writeRotary(rt::BufferOp op) {
+  auto rotary = op->getAttrOfType<rt::RotaryAttr>(rt::kRotaryAttr);
+  SmallVector<llvm::Constant *> frequencies;
+  for (float frequency : rotary.getFrequencies().asArrayRef())
+    frequencies.push_back(single(frequency));
+  MemRefType type = op.getType();
+  return llvm::ConstantStruct::getAnon(
+      {buffer(op), integer(type.getDimSize(0)), integer(type.getDimSize(1)),
+       table(frequencies, "frequencies"),
+       single(rotary.getScale().getValueAsDouble()), word(0)});
 }
 
 llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
@@ -375,7 +392,7 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
       return source.emitError("needs the name '")
              << name << "' for the program itself, but a kernel has it";
 
-  SmallVector<llvm::Constant *> categories, states, kernels, gemms;
+  SmallVector<llvm::Constant *> categories, states, rotaries, kernels, gemms;
   for (StringRef name : {"parameters", "gradients", "optimizer state",
                          "inputs and outputs", "activations"})
     if (auto bytes = shares.getAs<IntegerAttr>(name))
@@ -383,6 +400,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
           {string(name), integer(bytes.getInt())}));
   for (rt::BufferOp op : tables.states)
     states.push_back(writeState(op));
+  for (rt::BufferOp op : tables.rotaries)
+    rotaries.push_back(writeRotary(op));
   for (auto &[name, index] : tables.kernels)
     kernels.push_back(llvm::ConstantStruct::getAnon(
         {module.getFunction(name), string(name)}));
@@ -416,8 +435,10 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        word(numMicroKernels),
        word(tables.micro.size()),
        word(tables.update.size()),
+       word(rotaries.size()),
        table(categories, "categories"),
        table(states, "states"),
+       table(rotaries, "rotaries"),
        table(kernels, "kernels"),
        table(gemms, "gemms"),
        microKernels,

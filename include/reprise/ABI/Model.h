@@ -23,7 +23,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 1
+#define REPRISE_ABI_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -127,16 +127,31 @@ enum {
   REPRISE_STATE_MOMENT2 = 3
 };
 
-/// A tensor that lives from step to step.
+/// A tensor that lives from step to step. A parameter is block `part` of
+/// `parts` equal blocks, along the last dimension, of the published tensor
+/// `hubName`; its other states go by its own name.
 typedef struct RepriseState {
-  const char *name; /* logical name of the parameter it belongs to */
-  int32_t kind;     /* REPRISE_STATE_* */
-  int32_t init;     /* REPRISE_INIT_* */
-  float initStd;    /* of REPRISE_INIT_NORMAL */
+  const char *name;    /* logical name of the parameter it belongs to */
+  const char *hubName; /* `name`, if it is published under that */
+  int32_t kind;        /* REPRISE_STATE_* */
+  int32_t init;        /* REPRISE_INIT_* */
+  float initStd;       /* of REPRISE_INIT_NORMAL */
+  int32_t part, parts; /* 0 of 1: the whole tensor */
   int32_t rank;
   int64_t shape[4]; /* row-major f32 */
   RepriseBuffer buffer;
 } RepriseState;
+
+/// The table of a rotary position embedding, f32 [length, width]: row t has
+/// scale * cos(t * f) for each of the `width / 2` frequencies f, then
+/// scale * sin(t * f). Written by the runtime at start, read by every step.
+typedef struct RepriseRotary {
+  RepriseBuffer buffer;
+  int64_t length, width;
+  const float *frequencies;
+  float scale;
+  int32_t reserved;
+} RepriseRotary;
 
 /// A line of the plan that is shown at start. The bytes of all categories add
 /// up to the arena.
@@ -157,8 +172,10 @@ typedef struct RepriseModel {
   int64_t arenaBytes;
   int32_t numCategories, numStates, numKernels, numGemms, numMicroKernels;
   int32_t numMicro, numUpdate; /* launches in the two schedules */
+  int32_t numRotaries;
   const RepriseCategory *categories;
   const RepriseState *states;
+  const RepriseRotary *rotaries;
   const RepriseKernel *kernels;
   const RepriseGemm *gemms;
   const RepriseMicroKernel *microKernels;

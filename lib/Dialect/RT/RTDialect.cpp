@@ -13,6 +13,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace reprise;
@@ -42,7 +43,8 @@ void RTDialect::initialize() {
 
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StateKind kind, StringRef parameter,
-                                StateInit init, FloatAttr std) {
+                                StateInit init, FloatAttr std, StringRef hub,
+                                int64_t part, int64_t parts) {
   if (parameter.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == StateInit::Normal) != bool(std))
@@ -50,6 +52,48 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
            << "needs 'std' with init normal and only there, but got "
            << (std ? "one" : "none") << " with init "
            << stringifyStateInit(init);
+  if (parts < 1 || part < 0 || part >= parts)
+    return emitError() << "needs a part from 0 to one below the number of "
+                          "parts, but got part "
+                       << part << " of " << parts;
+  if (hub.empty() && parts != 1)
+    return emitError() << "needs the published tensor that it is part " << part
+                       << " of " << parts << " of, but got no 'hub'";
+  return success();
+}
+
+LogicalResult RotaryAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 DenseF32ArrayAttr frequencies,
+                                 FloatAttr scale) {
+  if (frequencies.empty())
+    return emitError() << "needs at least one frequency, but got none";
+  for (float frequency : frequencies.asArrayRef())
+    if (!std::isfinite(frequency))
+      return emitError() << "needs finite frequencies, but got " << frequency;
+  if (!scale.getType().isF32() || !scale.getValue().isFinite())
+    return emitError() << "needs a finite 'scale' in f32, but got " << scale;
+  return success();
+}
+
+/// A rotary table has a cosine and a sine for each frequency.
+static LogicalResult verifyRotary(Operation *op, Attribute value) {
+  auto rotary = dyn_cast<RotaryAttr>(value);
+  auto buffer = dyn_cast<BufferOp>(op);
+  if (!rotary || !buffer)
+    return op->emitOpError("needs 'rt.rotary' to be an #rt.rotary of an "
+                           "rt.buffer, but got ")
+           << value;
+  for (StringRef other : {kStateAttr, kRoleAttr})
+    if (op->hasAttr(other))
+      return op->emitOpError("needs to be one thing, but has 'rt.rotary' and '")
+             << other << "'";
+  int64_t width = 2 * rotary.getFrequencies().size();
+  MemRefType type = buffer.getType();
+  if (!type.getElementType().isF32() || type.getRank() != 2 ||
+      type.getDimSize(1) != width)
+    return op->emitOpError("needs a table of f32 [T, ")
+           << width << "] for " << width / 2 << " frequencies, but got "
+           << type;
   return success();
 }
 
@@ -69,6 +113,8 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
                            "grad_norm, but got ")
            << value;
   }
+  if (name == kRotaryAttr)
+    return verifyRotary(op, value);
   if (name == kTasksAttr) {
     auto tasks = dyn_cast<IntegerAttr>(value);
     if (tasks && tasks.getInt() >= 1)

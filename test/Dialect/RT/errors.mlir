@@ -478,6 +478,70 @@ func.func @state_std() {
 
 // -----
 
+func.func @state_part() {
+  // expected-error @+1 {{needs a part from 0 to one below the number of parts, but got part 3 of 3}}
+  %b = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, hub = "qkv", part = 3, parts = 3>} : memref<f32>
+  return
+}
+
+// -----
+
+func.func @state_hub() {
+  // expected-error @+1 {{needs the published tensor that it is part 1 of 3 of, but got no 'hub'}}
+  %b = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, part = 1, parts = 3>} : memref<f32>
+  return
+}
+
+// -----
+
+func.func @rotary_empty() {
+  // expected-error @+1 {{needs at least one frequency, but got none}}
+  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [], scale = 1.0 : f32>} : memref<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_infinite() {
+  // expected-error @+1 {{needs finite frequencies, but got inf}}
+  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 0x7F800000], scale = 1.0 : f32>} : memref<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_scale() {
+  // expected-error @+1 {{needs a finite 'scale' in f32, but got 1.000000e+00 : f64}}
+  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f64>} : memref<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_kind() {
+  // expected-error @+1 {{needs 'rt.rotary' to be an #rt.rotary of an rt.buffer, but got 1 : i64}}
+  %b = rt.buffer at 0 {rt.rotary = 1} : memref<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_role() {
+  // expected-error @+1 {{needs to be one thing, but has 'rt.rotary' and 'rt.role'}}
+  %b = rt.buffer at 0 {rt.role = "lr", rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f32>} : memref<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_width() {
+  // expected-error @+1 {{needs a table of f32 [T, 4] for 2 frequencies, but got 'memref<8x6xf32>'}}
+  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f32>} : memref<8x6xf32>
+  return
+}
+
+// -----
+
 // expected-error @+1 {{'func.func' op needs 'rt.tasks' of at least 1, but got 0 : i64}}
 func.func private @tasks() attributes {rt.kernel, rt.tasks = 0}
 

@@ -42,6 +42,10 @@ func.func @buffers() {
   %b1 = rt.buffer at 64 {rt.state = #rt.state<kind = moment1, parameter = "w", init = zeros>} : memref<16xf32>
   // CHECK: rt.buffer at 128 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.000000e-02 : f32>}
   %b2 = rt.buffer at 128 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.0e-02 : f32>} : memref<16xf32>
+  // CHECK: rt.buffer at 192 {rt.state = #rt.state<kind = parameter, parameter = "q", init = ones, hub = "qkv", part = 2, parts = 3>}
+  %b3 = rt.buffer at 192 {rt.state = #rt.state<kind = parameter, parameter = "q", init = ones, hub = "qkv", part = 2, parts = 3>} : memref<16xf32>
+  // CHECK: rt.buffer at 256 {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 1.000000e-02], scale = 1.250000e+00 : f32>} : memref<8x4xf32>
+  %b4 = rt.buffer at 256 {rt.rotary = #rt.rotary<frequencies = [1.0, 0.01], scale = 1.25 : f32>} : memref<8x4xf32>
   // CHECK: rt.launch @gelu(%[[B0]]) to(%[[B1]]) : (memref<16xf32>, memref<16xf32>) -> ()
   rt.launch @gelu(%b0) to (%b1) : (memref<16xf32>, memref<16xf32>) -> ()
   // CHECK: rt.launch @emitted(%[[B0]]) to(%[[B1]]) : (memref<16xf32>, memref<16xf32>) -> ()

@@ -83,23 +83,32 @@ namespace {
 struct Initialized {
   static constexpr int64_t kCount = 100'001;
   RepriseState states[3] = {{"w",
+                             "w",
                              REPRISE_STATE_PARAMETER,
                              REPRISE_INIT_NORMAL,
                              0.02f,
+                             0,
+                             1,
                              1,
                              {kCount},
                              {0, kCount * 4}},
                             {"gain",
+                             "gain",
                              REPRISE_STATE_PARAMETER,
                              REPRISE_INIT_ONES,
                              0,
+                             0,
+                             1,
                              1,
                              {5},
                              {kCount * 4, 20}},
                             {"w",
+                             "w",
                              REPRISE_STATE_GRADIENT,
                              REPRISE_INIT_ZEROS,
                              0,
+                             0,
+                             1,
                              1,
                              {5},
                              {kCount * 4 + 20, 20}}};
@@ -146,4 +155,30 @@ TEST(Init, DependsOnTheSeedAndNotOnTheThreads) {
   size_t bytes = size_t(Initialized::kCount) * 4;
   EXPECT_EQ(0, memcmp(one.values(), three.values(), bytes));
   EXPECT_NE(0, memcmp(one.values(), other.values(), bytes));
+}
+
+TEST(Rotary, HasTheCosinesAndThenTheSinesOfEachPosition) {
+  const float frequencies[3] = {1.0f, 0.1f, 1e-3f};
+  constexpr int64_t kLength = 131;
+  RepriseRotary rotary = {{64, kLength * 6 * 4}, kLength, 6,
+                          frequencies,           1.25f,   0};
+  RepriseModel model = {};
+  model.numRotaries = 1;
+  model.rotaries = &rotary;
+  for (int threads : {1, 3}) {
+    Arena arena;
+    ThreadPool pool;
+    Error error;
+    ASSERT_TRUE(arena.map(64 + kLength * 6 * 4, error)) << error.text;
+    ASSERT_TRUE(pool.start(threads, error)) << error.text;
+    fillRotaries(model, arena, pool);
+    EXPECT_EQ(arena.highWaterBytes(), arena.size());
+    const float *table = arena.at<float>(64);
+    for (int64_t t = 0; t < kLength; ++t)
+      for (int j = 0; j < 3; ++j) {
+        double angle = double(float(t) * frequencies[j]);
+        EXPECT_EQ(table[t * 6 + j], float(1.25 * std::cos(angle))) << t;
+        EXPECT_EQ(table[t * 6 + 3 + j], float(1.25 * std::sin(angle))) << t;
+      }
+  }
 }

@@ -187,9 +187,12 @@ private:
                       int64_t rows, int64_t columns) {
     for (int32_t kind = 0; kind < 4; ++kind)
       states.push_back({name,
+                        name,
                         kind,
                         kind ? int32_t(REPRISE_INIT_ZEROS) : init,
                         0.1f,
+                        0,
+                        1,
                         rank,
                         {rows, columns},
                         allocate(rows * columns * 4)});

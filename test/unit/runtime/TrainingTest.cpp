@@ -273,6 +273,9 @@ TEST_F(Training, RefusalsHaveTheirStatus) {
   EXPECT_EQ(run({"--version"}, toy.model).status, 0);
 }
 
+/// Of rows that are no cosines and sines.
+static const RepriseRotary kRotary = {{0, 96}, 8, 3, nullptr, 1.0f, 0};
+
 TEST_F(Training, DamagedModelsAreRefused) {
   auto refusal = [&](auto damage) {
     ToyModel damaged;
@@ -289,6 +292,13 @@ TEST_F(Training, DamagedModelsAreRefused) {
   EXPECT_NE(refusal([](ToyModel &toy) { toy.model.arenaBytes -= 64; })
                 .find("damaged model: gradNorm needs at least 4 bytes in the "
                       "arena of "),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.numRotaries = 1;
+              toy.model.rotaries = &kRotary;
+            })
+                .find("damaged model: rotary table 0 needs rows of pairs, but "
+                      "got 8 rows of 3"),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.micro[0].callee = 99;

@@ -37,8 +37,10 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "rt.in_place";
 inline constexpr llvm::StringLiteral kMayAliasAttr = "rt.may_alias";
 /// On a launch or product: what a profile calls it.
 inline constexpr llvm::StringLiteral kNameAttr = "rt.name";
-/// On a planned buffer: the state or the input or output of the step it is.
+/// On a planned buffer: the state, the rotary table, or the input or output of
+/// the step it is.
 inline constexpr llvm::StringLiteral kStateAttr = "rt.state";
+inline constexpr llvm::StringLiteral kRotaryAttr = "rt.rotary";
 inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
 /// On the module: sizes of the plan.
 inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";

@@ -33,9 +33,9 @@ def RT_Dialect : Dialect {
     carry `rt.name`, what the person who reads a profile calls it.
 
     After memory is planned, an `rt.buffer` that is more than a value of the step
-    says what it is: `rt.state = #rt.state<…>`, or `rt.role`, one of `tokens`,
-    `targets`, `rng`, `lr`, `bias_correction1`, `bias_correction2`, `loss` and
-    `grad_norm`. Every value has an `rt.buffer` of its own, also where it is made
+    says what it is: `rt.state = #rt.state<…>`, `rt.rotary = #rt.rotary<…>`, or
+    `rt.role`, one of `tokens`, `targets`, `rng`, `lr`, `bias_correction1`,
+    `bias_correction2`, `loss` and `grad_norm`. Every value has an `rt.buffer` of its own, also where it is made
     in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
     lives within a step: as packed, and the most alive at one time) and
     `categories`, which add up to the arena.
@@ -71,13 +71,32 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
   let description = [{
     `parameter` is the name of the parameter it belongs to; `std` the standard
     deviation of `init = normal`. The numbers of both enumerations are those of
-    `reprise/ABI/Model.h`.
+    `reprise/ABI/Model.h`. A parameter that is published under another name is
+    block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`.
 
-    Example: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`
+    Examples: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`,
+    `#rt.state<kind = parameter, parameter = "h.0.attn.q.weight", init = ones, hub = "h.0.attn.c_attn.weight", part = 0, parts = 3>`
   }];
   let parameters = (ins EnumParameter<RT_StateKind>:$kind, StringRefParameter<>:$parameter,
                         EnumParameter<RT_StateInit>:$init,
-                        OptionalParameter<"::mlir::FloatAttr">:$std);
+                        OptionalParameter<"::mlir::FloatAttr">:$std,
+                        StringRefParameter<"", [{""}]>:$hub,
+                        DefaultValuedParameter<"int64_t", "0">:$part,
+                        DefaultValuedParameter<"int64_t", "1">:$parts);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def RT_RotaryAttr : AttrDef<RT_Dialect, "Rotary"> {
+  let mnemonic = "rotary";
+  let summary = "The constant table of a rotary position embedding";
+  let description = [{
+    On a buffer of f32 `[T, D]`: row `t` is `scale * cos(t * f)` for each of the
+    `D / 2` frequencies `f`, then `scale * sin(t * f)`. The runtime writes it at start.
+
+    Example: `#rt.rotary<frequencies = [1.0, 0.01], scale = 1.0 : f32>`
+  }];
+  let parameters = (ins "::mlir::DenseF32ArrayAttr":$frequencies, "::mlir::FloatAttr":$scale);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
