@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <type_traits>
 
 namespace reprise::runtime {
@@ -26,19 +27,51 @@ public:
   List &operator=(const List &) = delete;
   ~List() { free(items); }
 
-  /// Appends `item`; false if there is no memory left for it.
-  bool push(const T &item) {
-    if (count == room) {
-      size_t larger = room ? 2 * room : 4;
-      void *moved = realloc(items, larger * sizeof(T));
-      if (!moved)
-        return false;
-      items = static_cast<T *>(moved);
-      room = larger;
-    }
-    items[count++] = item;
+  /// Makes room for so many items in all; false if there is no memory left for
+  /// them.
+  bool reserve(size_t needed) {
+    if (needed <= room)
+      return true;
+    size_t larger = room ? 2 * room : 4;
+    if (larger < needed)
+      larger = needed;
+    void *moved = realloc(items, larger * sizeof(T));
+    if (!moved)
+      return false;
+    items = static_cast<T *>(moved);
+    room = larger;
     return true;
   }
+
+  /// Appends `item`; false if there is no memory left for it.
+  bool push(const T &item) {
+    T copy = item; // It may be one of this list's own, which moves.
+    if (!reserve(count + 1))
+      return false;
+    items[count++] = copy;
+    return true;
+  }
+
+  /// Appends `number` items that are not this list's own.
+  bool append(const T *other, size_t number) {
+    if (!reserve(count + number))
+      return false;
+    if (number)
+      memcpy(static_cast<void *>(items + count), other, number * sizeof(T));
+    count += number;
+    return true;
+  }
+
+  /// Has `size` items from now on; new ones have any value.
+  bool resize(size_t size) {
+    if (!reserve(size))
+      return false;
+    count = size;
+    return true;
+  }
+
+  /// Forgets all items, but keeps the room.
+  void clear() { count = 0; }
 
   size_t size() const { return count; }
   bool empty() const { return count == 0; }
@@ -47,6 +80,7 @@ public:
   const T *begin() const { return items; }
   const T *end() const { return items + count; }
   T &back() { return items[count - 1]; }
+  T &operator[](size_t i) { return items[i]; }
   const T &operator[](size_t i) const { return items[i]; }
 
 private:
