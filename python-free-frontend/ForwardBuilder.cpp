@@ -49,7 +49,8 @@ Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
   auto parameter = nn::ParameterAttr::get(
       builder.getContext(), text, init,
       init == nn::Init::Normal ? getF32(std) : FloatAttr(),
-      /*decay=*/shape.size() >= 2, /*frozen=*/false);
+      /*decay=*/shape.size() >= 2, /*frozen=*/false, /*hub=*/"", /*part=*/0,
+      /*parts=*/1);
   return addArgument(getType(shape), text, nn::kParameterAttr, parameter);
 }
 

@@ -36,8 +36,9 @@ static LogicalResult verifyAttention(OpTy op) {
   Dims dims(op);
   int64_t heads = op.getHeads();
   if (failed(dims.match({{"query", op.getQuery(), "BTW"}})) ||
-      failed(dims.bindHeads(heads)) ||                   // C3
-      failed(dims.match({{"lse", op.getLse(), "BHT"}}))) // C2
+      failed(dims.bindHeads(heads, op.getKvHeads())) || // C3
+      failed(dims.match(
+          {{"key", op.getKey(), "BTX"}, {"lse", op.getLse(), "BHT"}}))) // C2
     return failure();
   return verifyDropout(
       op, op.getRateAttr(), op.getStream(),
@@ -70,25 +71,29 @@ int64_t AttentionOp::getFlops() {
 LogicalResult AttentionBackwardOp::verify() { return verifyAttention(*this); }
 
 /// A pair: five products of the head width (`s`, `dp` and three results),
-/// `scale`, `p` (2), `ds` (2), and with dropout `m` twice. An element: `delta`
-/// (2), and `scale` in two of the results.
+/// `scale`, `p` (2), `ds` (2), and with dropout `m` twice. An element of `out`:
+/// `delta` (2), and `scale` in `dquery`; one of `dkey`: `scale`.
 int64_t AttentionBackwardOp::getFlops() {
   int64_t width = getHeadWidth(*this, getQuery());
   int64_t perPair = 10 * width + (getRate().isZero() ? 5 : 7);
-  return multiply({countPairs(*this), perPair}) + 4 * countElements(getOut());
+  return multiply({countPairs(*this), perPair}) + 3 * countElements(getOut()) +
+         countElements(getDkey());
 }
 
 //===----------------------------------------------------------------------===//
 // Unfused
 //===----------------------------------------------------------------------===//
 
-/// Checks the shapes of nn.scores and nn.context.
-static LogicalResult verifyUnfused(Operation *op, int64_t heads, Shaped rows,
-                                   Shaped square) {
+/// Checks the shapes of nn.scores and nn.context: rows of all heads, rows of
+/// the heads of keys and values, and what has a number for each pair of rows.
+static LogicalResult verifyUnfused(Operation *op, int64_t heads,
+                                   std::optional<int64_t> kvHeads, Shaped wide,
+                                   Shaped narrow, Shaped square) {
   Dims dims(op);
-  if (failed(dims.match({rows})) || failed(dims.bindHeads(heads))) // C3
+  if (failed(dims.match({wide})) ||
+      failed(dims.bindHeads(heads, kvHeads))) // C3
     return failure();
-  return dims.match({square}); // C2
+  return dims.match({narrow, square}); // C2
 }
 
 /// Every pair of rows, head by head: a product of the head width. A scale of
@@ -100,7 +105,8 @@ static int64_t countUnfusedFlops(Value square, int64_t headWidth, Value out,
 }
 
 LogicalResult ScoresOp::verify() {
-  return verifyUnfused(*this, getHeads(), {"lhs", getLhs(), "BTW"},
+  return verifyUnfused(*this, getHeads(), getKvHeads(),
+                       {"lhs", getLhs(), "BTW"}, {"rhs", getRhs(), "BTX"},
                        {"out", getOut(), "BHTT"});
 }
 
@@ -112,12 +118,16 @@ int64_t ScoresOp::getFlops() {
 bool ScoresOp::isProduct() { return true; }
 
 LogicalResult ContextOp::verify() {
-  return verifyUnfused(*this, getHeads(), {"rows", getRows(), "BTW"},
+  Shaped wide = {"out", getOut(), "BTW"}, narrow = {"rows", getRows(), "BTX"};
+  if (getTransposed())
+    wide = {"rows", getRows(), "BTW"}, narrow = {"out", getOut(), "BTX"};
+  return verifyUnfused(*this, getHeads(), getKvHeads(), wide, narrow,
                        {"probs", getProbs(), "BHTT"});
 }
 
 int64_t ContextOp::getFlops() {
-  return countUnfusedFlops(getProbs(), getHeadWidth(*this, getRows()), getOut(),
+  Value wide = getTransposed() ? getRows() : getOut();
+  return countUnfusedFlops(getProbs(), getHeadWidth(*this, wide), getOut(),
                            getScale());
 }
 

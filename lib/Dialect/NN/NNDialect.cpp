@@ -58,7 +58,7 @@ LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       StringRef name, Init init, FloatAttr std, bool decay,
-                      bool frozen) {
+                      bool frozen, StringRef hub, int64_t part, int64_t parts) {
   if (name.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == Init::Normal) != bool(std))
@@ -68,6 +68,10 @@ ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (std && !(std.getValueAsDouble() >= 0))
     return emitError() << "needs a standard deviation of at least 0, but got "
                        << std.getValueAsDouble();
+  if (parts < 1 || part < 0 || part >= parts)
+    return emitError()
+           << "needs a part below the number of parts, but got part " << part
+           << " of " << parts;
   return success();
 }
 
@@ -151,7 +155,7 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
              << kMost << " for 'nn.micro_batches', but got " << value;
     return success();
   }
-  if (name == kModelAttr && isa<StringAttr>(value))
+  if ((name == kModelAttr || name == kHubConfigAttr) && isa<StringAttr>(value))
     return success();
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
     return verifyTrain(op, cast<DictionaryAttr>(value));
@@ -163,17 +167,22 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
 static LogicalResult verifyInput(Operation *op, StringRef role, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   bool ids = role == "tokens" || role == "targets";
+  bool position = role == "position";
   bool scalar = role == "lr" || role == "bias_correction1" ||
                 role == "bias_correction2" || role == "loss_sum";
-  if (!ids && !scalar && role != "rng")
-    return op->emitOpError("needs 'nn.input' to be tokens, targets, rng, lr, "
-                           "bias_correction1, bias_correction2 or loss_sum, "
-                           "but got '")
+  if (!ids && !position && !scalar && role != "rng")
+    return op->emitOpError("needs 'nn.input' to be tokens, targets, position, "
+                           "rng, lr, bias_correction1, bias_correction2 or "
+                           "loss_sum, but got '")
            << role << "'";
   if (!tensor) // The memory plan turns tensors into views of the arena.
     return success();
   if (ids && (tensor.getRank() != 2 || !tensor.getElementType().isInteger(32)))
     return op->emitOpError("needs ids [B, T] of i32 for '")
+           << role << "', but got " << type;
+  if (position &&
+      (tensor.getRank() != 1 || !tensor.getElementType().isInteger(32)))
+    return op->emitOpError("needs a position [B] of i32 for '")
            << role << "', but got " << type;
   if (scalar && (tensor.getRank() != 0 || !tensor.getElementType().isF32()))
     return op->emitOpError("needs tensor<f32> for '")
@@ -193,12 +202,25 @@ static LogicalResult verifyState(Operation *op, StringRef role, Type type) {
   return success();
 }
 
+/// A table of angles: a row for each position, two columns for each pair.
+static LogicalResult verifyRotary(Operation *op, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (tensor && (tensor.getRank() != 2 || !tensor.getElementType().isF32() ||
+                 tensor.getDimSize(1) % 2 != 0))
+    return op->emitOpError("needs a table [T, D] of f32 with an even D for "
+                           "'nn.rotary', but got ")
+           << type;
+  return success();
+}
+
 static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                                 Type type, bool isArgument) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
   if (name == kParameterAttr && isArgument && isa<ParameterAttr>(value))
     return verifyState(op, name, type);
+  if (name == kRotaryAttr && isArgument && isa<RotaryAttr>(value))
+    return verifyRotary(op, type);
   auto word = dyn_cast<StringAttr>(value);
   if (word && name == kInputAttr && isArgument)
     return verifyInput(op, word.getValue(), type);
@@ -206,10 +228,11 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                name == kMoment2Attr || (name == kParameterAttr && !isArgument)))
     return verifyState(op, name, type);
   if (word && name == kOutputAttr && !isArgument) {
-    if (word == "loss" || word == "grad_norm")
+    if (word == "loss" || word == "grad_norm" || word == "eval_loss" ||
+        word == "logits")
       return success();
-    return op->emitOpError(
-               "needs 'nn.output' to be loss or grad_norm, but got '")
+    return op->emitOpError("needs 'nn.output' to be loss, grad_norm, eval_loss "
+                           "or logits, but got '")
            << word.getValue() << "'";
   }
   return op->emitOpError("has ") << (isArgument ? "an argument" : "a result")

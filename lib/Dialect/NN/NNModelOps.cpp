@@ -69,9 +69,23 @@ LogicalResult PositionsBackwardOp::verify() {
 /// An addition for each element that comes in.
 int64_t PositionsBackwardOp::getFlops() { return countElements(getDout()); }
 
+LogicalResult TakePositionOp::verify() {
+  return Dims(*this).match({{"input", getInput(), "BTC"},
+                            {"position", getPosition(), "B"},
+                            {"out", getOut(), "BC"}}); // C2
+}
+
+int64_t TakePositionOp::getFlops() { return 0; }
+
 //===----------------------------------------------------------------------===//
 // Layer normalisation
 //===----------------------------------------------------------------------===//
+
+static LogicalResult verifyEps(Operation *op, FloatAttr eps) {
+  if (!eps.getValue().isFiniteNonZero() || eps.getValue().isNegative())
+    return op->emitOpError("needs a finite 'eps' above 0, but got ") << eps;
+  return success();
+}
 
 LogicalResult LayerNormOp::verify() {
   if (failed(Dims(*this).match({{"input", getInput(), ".C"},
@@ -80,10 +94,7 @@ LogicalResult LayerNormOp::verify() {
                                 {"mean", getMean(), "."},
                                 {"rstd", getRstd(), "."}}))) // C2
     return failure();
-  if (!getEps().isFiniteNonZero() || getEps().isNegative()) // C3
-    return emitOpError("needs a finite 'eps' above 0, but got ")
-           << getEpsAttr();
-  return success();
+  return verifyEps(*this, getEpsAttr()); // C3
 }
 
 /// An element: sum, difference, square and its sum (2), times `rstd`, times
@@ -123,6 +134,69 @@ LogicalResult SumRowsOp::verify() {
 }
 
 int64_t SumRowsOp::getFlops() { return countElements(getInput()); }
+
+//===----------------------------------------------------------------------===//
+// RMS normalisation
+//===----------------------------------------------------------------------===//
+
+/// Checks what nn.rms_norm and its gradients have in common: that the width of
+/// `input` is a number of groups as wide as `gain`, and that there is an `rstd`
+/// for each of them.
+static LogicalResult verifyRMSNorm(Operation *op, Shaped input, Shaped gain,
+                                   Value rstd) {
+  Dims dims(op);
+  if (failed(dims.match({input, gain})))
+    return failure();
+  int64_t width = dims['W'], group = dims['D'];
+  if (width % group != 0) // C2
+    return op->emitOpError("needs a width of '")
+           << gain.name << "' that divides that of '" << input.name
+           << "', but got " << group << " and " << width;
+  SmallVector<int64_t> expected(getShape(input.value).drop_back());
+  if (width != group)
+    expected.push_back(width / group);
+  if (getShape(rstd) != ArrayRef<int64_t>(expected)) // C3
+    return op->emitOpError("needs 'rstd' to be ")
+           << RankedTensorType::get(expected,
+                                    Float32Type::get(op->getContext()))
+           << " for " << width / group << " groups of " << group
+           << " columns, but got " << rstd.getType();
+  return success();
+}
+
+LogicalResult RMSNormOp::verify() {
+  if (failed(verifyRMSNorm(*this, {"input", getInput(), ".W"},
+                           {"gain", getGain(), "D"}, getRstd())))
+    return failure();
+  return verifyEps(*this, getEpsAttr()); // C4
+}
+
+/// An element: square and its sum (2), times `rstd`, times gain. A group: mean,
+/// plus `eps`, root, reciprocal.
+int64_t RMSNormOp::getFlops() {
+  return multiply({countElements(getInput()), 4}) +
+         4 * countElements(getRstd());
+}
+
+LogicalResult RMSNormBackwardOp::verify() {
+  return verifyRMSNorm(*this, {"input", getInput(), ".W"},
+                       {"gain", getGain(), "D"}, getRstd());
+}
+
+/// An element: `n`, `g`, the sum (2), the formula (3). A group: mean.
+int64_t RMSNormBackwardOp::getFlops() {
+  return multiply({countElements(getInput()), 7}) + countElements(getRstd());
+}
+
+LogicalResult RMSNormBackwardGainOp::verify() {
+  return verifyRMSNorm(*this, {"input", getInput(), ".W"},
+                       {"dgain", getDgain(), "D"}, getRstd());
+}
+
+/// An element: times `rstd`, times `dout` and its sum (2).
+int64_t RMSNormBackwardGainOp::getFlops() {
+  return multiply({countElements(getInput()), 3});
+}
 
 //===----------------------------------------------------------------------===//
 // Projections
@@ -203,6 +277,15 @@ int64_t GeluOp::getFlops() {
 int64_t GeluBackwardOp::getFlops() {
   return multiply(
       {countElements(getInput()), getForm() == GeluForm::Tanh ? 18 : 11});
+}
+
+/// The sigmoid (4: sign, exp, plus 1, reciprocal) and two products.
+int64_t SwiGLUOp::getFlops() { return multiply({countElements(getOut()), 6}); }
+
+/// The sigmoid (4); `gate * s` and its product with `dout`; and of the other
+/// result 1 - s, a multiply-add, two products.
+int64_t SwiGLUBackwardOp::getFlops() {
+  return multiply({countElements(getDout()), 11});
 }
 
 int64_t AddOp::getFlops() { return countElements(getOut()); }

@@ -80,6 +80,23 @@ LogicalResult LayerNormOp::buildVjp(OpBuilder &builder,
   return success();
 }
 
+LogicalResult RMSNormOp::buildVjp(OpBuilder &builder,
+                                  ArrayRef<Value> cotangents,
+                                  ArrayRef<bool> needed,
+                                  MutableArrayRef<Value> gradients) {
+  if (cotangents[1])
+    return emitOpError("has no derivative of its rstd");
+  Value dout = cotangents[0];
+  if (needed[1])
+    gradients[1] = RMSNormBackwardGainOp::create(
+        builder, getLoc(), getGain().getType(), getInput(), getRstd(), dout);
+  if (needed[0])
+    gradients[0] =
+        RMSNormBackwardOp::create(builder, getLoc(), getInput().getType(),
+                                  getInput(), getGain(), getRstd(), dout);
+  return success();
+}
+
 LogicalResult LinearOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                  ArrayRef<bool> needed,
                                  MutableArrayRef<Value> gradients) {
@@ -108,6 +125,21 @@ LogicalResult GeluOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
   if (needed[0])
     gradients[0] = GeluBackwardOp::create(builder, getLoc(), getInput(),
                                           cotangents[0], getForm());
+  return success();
+}
+
+LogicalResult SwiGLUOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                                 ArrayRef<bool> needed,
+                                 MutableArrayRef<Value> gradients) {
+  if (!needed[0] && !needed[1])
+    return success();
+  Type type = getOut().getType();
+  auto backward =
+      SwiGLUBackwardOp::create(builder, getLoc(), TypeRange{type, type},
+                               getGate(), getUp(), cotangents[0]);
+  for (unsigned index : {0u, 1u})
+    if (needed[index])
+      gradients[index] = backward.getResult(index);
   return success();
 }
 
@@ -153,6 +185,16 @@ LogicalResult CastOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
 // Attention
 //===----------------------------------------------------------------------===//
 
+LogicalResult RopeOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
+                               ArrayRef<bool> needed,
+                               MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] = RopeBackwardOp::create(
+        builder, getLoc(), getInput().getType(), cotangents[0], getRotary(),
+        getHeadsAttr(), getStyleAttr());
+  return refuse(*this, needed, {1});
+}
+
 LogicalResult AttentionOp::buildVjp(OpBuilder &builder,
                                     ArrayRef<Value> cotangents,
                                     ArrayRef<bool> needed,
@@ -165,8 +207,8 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder,
         TypeRange{getQuery().getType(), getKey().getType(),
                   getValue().getType()},
         getQuery(), getKey(), getValue(), getOut(), getLse(), cotangents[0],
-        getRng(), getHeadsAttr(), getScaleAttr(), getRateAttr(),
-        getStreamAttr());
+        getRng(), getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(),
+        getRateAttr(), getStreamAttr());
     for (unsigned index : {0u, 1u, 2u})
       if (needed[index])
         gradients[index] = backward.getResult(index);
@@ -178,13 +220,15 @@ LogicalResult ScoresOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                  ArrayRef<bool> needed,
                                  MutableArrayRef<Value> gradients) {
   if (needed[0])
-    gradients[0] = ContextOp::create(builder, getLoc(), getLhs().getType(),
-                                     cotangents[0], getRhs(), getHeadsAttr(),
-                                     getScaleAttr(), /*transposed=*/UnitAttr());
+    gradients[0] =
+        ContextOp::create(builder, getLoc(), getLhs().getType(), cotangents[0],
+                          getRhs(), getHeadsAttr(), getKvHeadsAttr(),
+                          getScaleAttr(), /*transposed=*/UnitAttr());
   if (needed[1])
-    gradients[1] = ContextOp::create(builder, getLoc(), getRhs().getType(),
-                                     cotangents[0], getLhs(), getHeadsAttr(),
-                                     getScaleAttr(), builder.getUnitAttr());
+    gradients[1] =
+        ContextOp::create(builder, getLoc(), getRhs().getType(), cotangents[0],
+                          getLhs(), getHeadsAttr(), getKvHeadsAttr(),
+                          getScaleAttr(), builder.getUnitAttr());
   return success();
 }
 
@@ -194,17 +238,17 @@ LogicalResult ContextOp::buildVjp(OpBuilder &builder,
                                   MutableArrayRef<Value> gradients) {
   Value dout = cotangents[0];
   if (needed[1])
-    gradients[1] =
-        ContextOp::create(builder, getLoc(), getRows().getType(), getProbs(),
-                          dout, getHeadsAttr(), getScaleAttr(),
-                          getTransposed() ? UnitAttr() : builder.getUnitAttr());
+    gradients[1] = ContextOp::create(
+        builder, getLoc(), getRows().getType(), getProbs(), dout,
+        getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(),
+        getTransposed() ? UnitAttr() : builder.getUnitAttr());
   // d probs[i,j] is the product of row i of the output's gradient with row j;
   // transposed, the roles change.
   if (needed[0])
-    gradients[0] = ScoresOp::create(builder, getLoc(), getProbs().getType(),
-                                    getTransposed() ? getRows() : dout,
-                                    getTransposed() ? dout : getRows(),
-                                    getHeadsAttr(), getScaleAttr());
+    gradients[0] = ScoresOp::create(
+        builder, getLoc(), getProbs().getType(),
+        getTransposed() ? getRows() : dout, getTransposed() ? dout : getRows(),
+        getHeadsAttr(), getKvHeadsAttr(), getScaleAttr());
   return success();
 }
 

@@ -17,6 +17,8 @@ static std::string spell(char letter) {
     return "...";
   if (letter == 'W')
     return "H*D";
+  if (letter == 'X')
+    return "G*D";
   return std::string(1, letter);
 }
 
@@ -89,5 +91,18 @@ LogicalResult Dims::bindHeads(int64_t heads) {
            << heads << " heads and the width " << width.size << " of '"
            << width.origin << "'";
   bound('H') = {heads, "heads"};
+  bound('D') = {width.size / heads, "heads"};
+  return success();
+}
+
+LogicalResult Dims::bindHeads(int64_t heads, std::optional<int64_t> kvHeads) {
+  if (failed(bindHeads(heads)))
+    return failure();
+  if (kvHeads && (*kvHeads < 1 || heads % *kvHeads != 0))
+    return op->emitOpError("needs a key head count that divides the head "
+                           "count, but got ")
+           << *kvHeads << " key heads and " << heads << " heads";
+  bound('X') = {bound('D').size * kvHeads.value_or(heads),
+                kvHeads ? "kv_heads" : "heads"};
   return success();
 }

@@ -11,7 +11,8 @@
 // A shape is written as in the descriptions, one letter for each dimension:
 // `{"out", getOut(), "BTC"}` says that `out` is [B, T, C]. A letter is bound
 // where it occurs first and has to agree from then on. `W` stands for the width
-// `H*D`. A dot in front stands for one dimension or more, `[...]`.
+// `H*D`, `X` for that of keys and values, `G*D`. A dot in front stands for one
+// dimension or more, `[...]`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <array>
+#include <optional>
 
 namespace reprise::nn {
 
@@ -43,8 +45,12 @@ public:
   llvm::LogicalResult match(llvm::ArrayRef<Shaped> shapes);
 
   /// Binds `H` to the attribute `heads`, which has to divide the width `W`,
-  /// bound before.
+  /// bound before, and `D` to the quotient.
   llvm::LogicalResult bindHeads(int64_t heads);
+
+  /// The same, and binds `X` to the width of `kvHeads` heads, as many as
+  /// `heads` without a value; they have to divide `heads`.
+  llvm::LogicalResult bindHeads(int64_t heads, std::optional<int64_t> kvHeads);
 
   int64_t operator[](char letter) const { return bound(letter).size; }
 

@@ -16,23 +16,30 @@ include "reprise/Dialect/NN/NNBase.td"
 //===----------------------------------------------------------------------===//
 
 def NN_AttentionOp : NN_PureOp<"attention", [
-    NN_Vjp, AllTypesMatch<["query", "key", "value", "out"]> /* C1 */]> {
+    NN_Vjp, AllTypesMatch<["query", "out"]>, AllTypesMatch<["key", "value"]>,
+    AllElementTypesMatch<["query", "key"]> /* C1 */]> {
   let summary = "Causal scaled dot-product attention with dropout, fused";
   let description = [{
-    For batch `b`, head `h` and position `i`, over the positions `j <= i`:
+    For batch `b`, head `h` and position `i`, over the positions `j <= i`, and
+    with `g = h / (H/G)`, rounded down:
 
     ```
-    s[j]     = scale * dot(query[b,i,h,:], key[b,j,h,:])
+    s[j]     = scale * dot(query[b,i,h,:], key[b,j,g,:])
     lse[b,h,i] = ln(sum_j exp(s[j]))
-    out[b,i,h,:] = sum_j dropout(exp(s[j] - lse)) * value[b,j,h,:]
+    out[b,i,h,:] = sum_j dropout(exp(s[j] - lse)) * value[b,j,g,:]
     ```
+
+    So `H/G` neighbouring heads of `query` share a head of `key` and `value`.
+    Without `kv_heads`, `G` is `H`.
 
     Dropout is that of `nn.dropout` with element index `((b*H + h)*T + i)*T + j`.
     Nothing of size `T*T` is stored.
 
-    * (C1) `key`, `value` and `out` have the type of `query`.
-    * (C2) `query` is `[B, T, H*D]`, `lse` `[B, H, T]`, with `heads` for `H`.
-    * (C3) `heads` is at least 1 and divides the width.
+    * (C1) `out` has the type of `query`, `value` that of `key`, all the same element type.
+    * (C2) `query` is `[B, T, H*D]`, `key` `[B, T, G*D]`, `lse` `[B, H, T]`, with
+      `heads` for `H` and `kv_heads` for `G`.
+    * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
+      and divides `heads`.
     * (C4) `rate`, `stream` and the `B*H*T*T` elements are as in `nn.dropout`.
 
     Example:
@@ -40,22 +47,34 @@ def NN_AttentionOp : NN_PureOp<"attention", [
     ```mlir
     %ctx, %lse = nn.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 1.0e-01 stream 2
       : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+    %ctxg, %lseg = nn.attention %q, %kg, %vg, %rng heads 6 kv_heads 2 scale 0.5 rate 0.0 stream 0
+      : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
     ```
 
-    Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.1.
+    Sources: Dao, FlashAttention-2, arXiv:2307.08691, section 3.1; Ainslie et al.,
+    GQA, arXiv:2305.13245, section 2.2.
   }];
   let arguments = (ins NN_Tensor:$query, NN_Tensor:$key, NN_Tensor:$value, NN_Rng:$rng,
-                       I64Attr:$heads, F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+                       I64Attr:$heads, OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale,
+                       F32Attr:$rate, I64Attr:$stream);
   let results = (outs NN_Tensor:$out, NN_F32Tensor:$lse);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $rng `heads` $heads `scale` $scale `rate` $rate
-    `stream` $stream attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value `,` $rng `heads` $heads (`kv_heads` $kv_heads^)?
+    `scale` $scale `rate` $rate `stream` $stream attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Heads of keys and values: as many as `heads` unless `kv_heads` says less.
+    int64_t getKeyHeads() {
+      return getKvHeads() ? int64_t(*getKvHeads()) : int64_t(getHeads());
+    }
   }];
 }
 
 def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
-    AllTypesMatch<["query", "key", "value", "out", "dout", "dquery", "dkey",
-                   "dvalue"]> /* C1 */]> {
+    AllTypesMatch<["query", "out", "dout", "dquery"]>,
+    AllTypesMatch<["key", "value", "dkey", "dvalue"]>,
+    AllElementTypesMatch<["query", "key"]> /* C1 */]> {
   let summary = "Gradient of nn.attention";
   let description = [{
     With `p[i,j] = exp(s[i,j] - lse[i])`, mask factor `m[i,j]` (0 or
@@ -69,9 +88,15 @@ def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
     dvalue[j,:] = sum_i m[i,j] * p[i,j] * dout[i,:]
     ```
 
-    * (C1) All tensors but `lse` have the type of `query`.
-    * (C2) `query` is `[B, T, H*D]`, `lse` `[B, H, T]`, with `heads` for `H`.
-    * (C3) `heads` is at least 1 and divides the width.
+    With `kv_heads`, `dkey` and `dvalue` are sums over the heads that share them,
+    added in ascending order.
+
+    * (C1) `out`, `dout` and `dquery` have the type of `query`; `value`, `dkey` and
+      `dvalue` that of `key`; all the same element type.
+    * (C2) `query` is `[B, T, H*D]`, `key` `[B, T, G*D]`, `lse` `[B, H, T]`, with
+      `heads` for `H` and `kv_heads` for `G`.
+    * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
+      and divides `heads`.
     * (C4) `rate`, `stream` and the `B*H*T*T` elements are as in `nn.dropout`.
 
     Example:
@@ -86,11 +111,19 @@ def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
   }];
   let arguments = (ins NN_Tensor:$query, NN_Tensor:$key, NN_Tensor:$value, NN_Tensor:$out,
                        NN_F32Tensor:$lse, NN_Tensor:$dout, NN_Rng:$rng, I64Attr:$heads,
-                       F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+                       OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale, F32Attr:$rate,
+                       I64Attr:$stream);
   let results = (outs NN_Tensor:$dquery, NN_Tensor:$dkey, NN_Tensor:$dvalue);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $out `,` $lse `,` $dout `,` $rng `heads` $heads
-    `scale` $scale `rate` $rate `stream` $stream attr-dict `:` functional-type(operands, results)
+    (`kv_heads` $kv_heads^)? `scale` $scale `rate` $rate `stream` $stream attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Heads of keys and values: as many as `heads` unless `kv_heads` says less.
+    int64_t getKeyHeads() {
+      return getKvHeads() ? int64_t(*getKvHeads()) : int64_t(getHeads());
+    }
   }];
 }
 
@@ -99,52 +132,76 @@ def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
 //===----------------------------------------------------------------------===//
 
 def NN_ScoresOp : NN_ProductOp<"scores", [
-    NN_Vjp, AllTypesMatch<["lhs", "rhs"]>, AllElementTypesMatch<["lhs", "out"]> /* C1 */]> {
+    NN_Vjp, AllElementTypesMatch<["lhs", "rhs", "out"]> /* C1 */]> {
   let summary = "Inner products of rows, head by head";
   let description = [{
-    `out[b,h,i,j] = scale * dot(lhs[b,i,h,:], rhs[b,j,h,:])`, for every `i` and `j`.
+    `out[b,h,i,j] = scale * dot(lhs[b,i,h,:], rhs[b,j,g,:])`, for every `i` and `j`;
+    heads `h` and `g` as in `nn.attention`.
 
-    * (C1) `rhs` has the type of `lhs`, `out` its element type.
-    * (C2) `lhs` is `[B, T, H*D]`, `out` `[B, H, T, T]`, with `heads` for `H`.
-    * (C3) `heads` is at least 1 and divides the width.
+    * (C1) `rhs` and `out` have the element type of `lhs`.
+    * (C2) `lhs` is `[B, T, H*D]`, `rhs` `[B, T, G*D]`, `out` `[B, H, T, T]`, with
+      `heads` for `H` and `kv_heads` for `G`.
+    * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
+      and divides `heads`.
 
     Example:
 
     ```mlir
     %s = nn.scores %q, %k heads 3 scale 3.5355338e-01 : (tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x3x8x8xf32>
+    %sg = nn.scores %q, %kg heads 6 kv_heads 2 scale 0.5 : (tensor<2x8x24xf32>, tensor<2x8x8xf32>) -> tensor<2x6x8x8xf32>
     ```
   }];
-  let arguments = (ins NN_Tensor:$lhs, NN_Tensor:$rhs, I64Attr:$heads, F32Attr:$scale);
+  let arguments = (ins NN_Tensor:$lhs, NN_Tensor:$rhs, I64Attr:$heads,
+                       OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale);
   let results = (outs NN_Tensor:$out);
   let assemblyFormat = [{
-    $lhs `,` $rhs `heads` $heads `scale` $scale attr-dict `:` functional-type(operands, results)
+    $lhs `,` $rhs `heads` $heads (`kv_heads` $kv_heads^)? `scale` $scale attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Heads of keys and values: as many as `heads` unless `kv_heads` says less.
+    int64_t getKeyHeads() {
+      return getKvHeads() ? int64_t(*getKvHeads()) : int64_t(getHeads());
+    }
   }];
 }
 
 def NN_ContextOp : NN_ProductOp<"context", [
-    NN_Vjp, AllTypesMatch<["rows", "out"]>, AllElementTypesMatch<["probs", "rows"]> /* C1 */]> {
+    NN_Vjp, AllElementTypesMatch<["probs", "rows", "out"]> /* C1 */]> {
   let summary = "Sums of rows weighted by probabilities, head by head";
   let description = [{
-    `out[b,i,h,:] = scale * sum over j of P[b,h,i,j] * rows[b,j,h,:]`, where `P` is
-    `probs`, or with `transposed` its transpose in the last two dimensions.
+    `out[b,i,h,:] = scale * sum over j of probs[b,h,i,j] * rows[b,j,g,:]`, heads `h`
+    and `g` as in `nn.attention`; with `transposed`, the other way round:
+    `out[b,i,g,:] = scale * sum over the h of g, in order, and j of
+    probs[b,h,j,i] * rows[b,j,h,:]`.
 
-    * (C1) `out` has the type of `rows`, `probs` its element type.
-    * (C2) `rows` is `[B, T, H*D]`, `probs` `[B, H, T, T]`, with `heads` for `H`.
-    * (C3) `heads` is at least 1 and divides the width.
+    * (C1) `probs` and `out` have the element type of `rows`.
+    * (C2) `rows` is `[B, T, G*D]` and `out` `[B, T, H*D]`, with `transposed` each
+      is the other; `probs` is `[B, H, T, T]`, with `heads` for `H` and `kv_heads`
+      for `G`.
+    * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
+      and divides `heads`.
 
     Example:
 
     ```mlir
     %ctx = nn.context %p, %v heads 3 scale 1.0 : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
     %dv = nn.context %p, %dctx heads 3 scale 1.0 transposed : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+    %dvg = nn.context %pg, %dctx heads 6 kv_heads 2 scale 1.0 transposed : (tensor<2x6x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x8xf32>
     ```
   }];
-  let arguments = (ins NN_Tensor:$probs, NN_Tensor:$rows, I64Attr:$heads, F32Attr:$scale,
-                       UnitAttr:$transposed);
+  let arguments = (ins NN_Tensor:$probs, NN_Tensor:$rows, I64Attr:$heads,
+                       OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale, UnitAttr:$transposed);
   let results = (outs NN_Tensor:$out);
   let assemblyFormat = [{
-    $probs `,` $rows `heads` $heads `scale` $scale (`transposed` $transposed^)? attr-dict
-    `:` functional-type(operands, results)
+    $probs `,` $rows `heads` $heads (`kv_heads` $kv_heads^)? `scale` $scale
+    (`transposed` $transposed^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Heads of keys and values: as many as `heads` unless `kv_heads` says less.
+    int64_t getKeyHeads() {
+      return getKvHeads() ? int64_t(*getKvHeads()) : int64_t(getHeads());
+    }
   }];
 }
 

@@ -28,8 +28,8 @@ def NN_Dialect : Dialect {
     verifiers and tests.
 
     The letters in the formulas: `B` micro-batch, `T` sequence length, `C` hidden
-    width, `H` heads, `D` head width, `F` feed-forward width, `V` vocabulary, `P`
-    positions, `[...]` one dimension or more. Activations are `[B, T, C]`; what
+    width, `H` heads, `G` heads of keys and values, `D` head width, `F` feed-forward
+    width, `V` vocabulary, `P` positions, `[...]` one dimension or more. Activations are `[B, T, C]`; what
     attention reads is `[B, T, H*D]`, head `h` in the columns from `h*D` on;
     attention scores are `[B, H, T, T]`.
 
@@ -46,13 +46,22 @@ def NN_Dialect : Dialect {
     | `nn.input = "lr"`, `"bias_correction1"`, `"bias_correction2"` | `tensor<f32>`, this step's learning rate and `1 - beta^t` |
     | `nn.input = "loss_sum"` | `tensor<f32>`, the loss of the micro-batches so far, zero at first |
     | `nn.parameter = #nn.parameter<…>` | a parameter |
+    | `nn.rotary = #nn.rotary<…>` | a table of angles for `nn.rope`, `tensor<TxDxf32>`, filled once before the first step |
     | `nn.gradient = "name"` | the sum of the gradients so far of the parameter of that name, zero at first |
     | `nn.moment1 = "name"`, `nn.moment2 = "name"` | optimizer state |
 
     A result with one of the last four attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
-    or what is shown. Function attributes: `nn.micro_batches`. Module attributes:
-    `nn.model` (a name to show) and `nn.train` (the hyper-parameters).
+    or what is shown.
+
+    Beside `@step` there may be two functions that only go forward, on the same
+    parameters: `@evaluate` returns the loss without dropout, `nn.output = "eval_loss"`,
+    and `@sample`, with the argument `nn.input = "position"` (`tensor<Bxi32>`), the
+    logits of one position of each row, `nn.output = "logits"`.
+
+    Function attributes: `nn.micro_batches`. Module attributes:
+    `nn.model` (a name to show), `nn.train` (the hyper-parameters) and `nn.hub_config`
+    (the text of the `config.json` that published weights of this model come with).
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
@@ -117,15 +126,28 @@ def NN_ParameterAttr : NN_Attr<"Parameter", "parameter"> {
     `init` is `zeros`, `ones` or `normal` with standard deviation `std`.
     `decay`: weight decay applies. `frozen`: it has no gradient.
 
+    In published weights it is the tensor `hub` (without one, the tensor of its
+    own `name`), or of that tensor's last dimension, cut in `parts` equal blocks,
+    block `part`.
+
     Example: `#nn.parameter<name = "h.0.mlp.c_fc.weight", init = normal, std = 2.0e-02 : f32, decay = true>`
   }];
   let parameters = (ins StringRefParameter<>:$name,
                         EnumParameter<NN_Init>:$init,
                         OptionalParameter<"::mlir::FloatAttr">:$std,
                         DefaultValuedParameter<"bool", "false">:$decay,
-                        DefaultValuedParameter<"bool", "false">:$frozen);
+                        DefaultValuedParameter<"bool", "false">:$frozen,
+                        StringRefParameter<"", [{""}]>:$hub,
+                        DefaultValuedParameter<"int64_t", "0">:$part,
+                        DefaultValuedParameter<"int64_t", "1">:$parts);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The published tensor that it is, or is a part of.
+    ::llvm::StringRef getHubName() const {
+      return getHub().empty() ? getName() : getHub();
+    }
+  }];
 }
 
 def NN_WeightLayout : I32EnumAttr<"WeightLayout", "How a weight is stored", [

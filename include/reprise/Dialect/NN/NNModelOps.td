@@ -99,6 +99,27 @@ def NN_PositionsBackwardOp : NN_PureOp<"positions_backward", [
   let assemblyFormat = "$dout attr-dict `:` functional-type(operands, results)";
 }
 
+def NN_TakePositionOp : NN_PureOp<"take_position", [
+    AllElementTypesMatch<["input", "out"]> /* C1 */]> {
+  let summary = "One position of each row of the batch";
+  let description = [{
+    `out[b,:] = input[b,position[b],:]`. Positions must be below `T`. The op is
+    for what only goes forward and has no gradient.
+
+    * (C1) `out` has the element type of `input`.
+    * (C2) `input` is `[B, T, C]`, `position` `[B]`, `out` `[B, C]`.
+
+    Example:
+
+    ```mlir
+    %last = nn.take_position %x, %position : (tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Ids:$position);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = "$input `,` $position attr-dict `:` functional-type(operands, results)";
+}
+
 //===----------------------------------------------------------------------===//
 // Layer normalisation
 //===----------------------------------------------------------------------===//
@@ -210,6 +231,103 @@ def NN_SumRowsOp : NN_PureOp<"sum_rows", [
   let arguments = (ins NN_Tensor:$input);
   let results = (outs NN_Tensor:$out);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// RMS normalisation
+//===----------------------------------------------------------------------===//
+
+def NN_RMSNormOp : NN_PureOp<"rms_norm", [
+    NN_Vjp, AllTypesMatch<["input", "out"]>,
+    AllElementTypesMatch<["input", "gain"]> /* C1 */]> {
+  let summary = "Division by the root of the mean square, over groups of columns";
+  let description = [{
+    A row of `input` has `H` groups of `D` columns; for each group `x`:
+
+    ```
+    rstd = 1 / sqrt(sum(x^2) / D + eps)
+    out  = x * rstd * gain
+    ```
+
+    With `H = 1` that is the usual norm of a whole row. With more, it is that of
+    the heads of queries or keys, which all share one gain. Backward reads `rstd`.
+
+    * (C1) `out` has the type of `input`, `gain` its element type.
+    * (C2) `input` is `[..., H*D]`, `gain` `[D]`; `D` divides the width.
+    * (C3) `rstd` is `[...]` if `H = 1`, otherwise `[..., H]`.
+    * (C4) `eps` is above 0 and finite.
+
+    Example:
+
+    ```mlir
+    %y, %rstd = nn.rms_norm %x, %gain eps 1.0e-06
+      : (tensor<2x8x24xf32>, tensor<24xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
+    %yh, %rstdh = nn.rms_norm %x, %head_gain eps 1.0e-06
+      : (tensor<2x8x24xf32>, tensor<8xf32>) -> (tensor<2x8x24xf32>, tensor<2x8x3xf32>)
+    ```
+
+    Source: Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467, section 4.
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Tensor:$gain, F32Attr:$eps);
+  let results = (outs NN_Tensor:$out, NN_F32Tensor:$rstd);
+  let assemblyFormat = [{
+    $input `,` $gain `eps` $eps attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_RMSNormBackwardOp : NN_PureOp<"rms_norm_backward", [
+    AllTypesMatch<["input", "dout", "dinput"]>,
+    AllElementTypesMatch<["input", "gain"]> /* C1 */]> {
+  let summary = "Gradient of nn.rms_norm with respect to its input";
+  let description = [{
+    With `n = x * rstd` and `g = dout * gain`, for every group of columns:
+
+    ```
+    dinput = rstd * (g - n * sum(g * n) / D)
+    ```
+
+    * (C1) `dout` and `dinput` have the type of `input`, `gain` its element type.
+    * (C2) `input` is `[..., H*D]`, `gain` `[D]`; `D` divides the width.
+    * (C3) `rstd` is `[...]` if `H = 1`, otherwise `[..., H]`.
+
+    Example:
+
+    ```mlir
+    %dx = nn.rms_norm_backward %x, %gain, %rstd, %dy
+      : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Tensor:$gain, NN_F32Tensor:$rstd,
+                       NN_Tensor:$dout);
+  let results = (outs NN_Tensor:$dinput);
+  let assemblyFormat = [{
+    $input `,` $gain `,` $rstd `,` $dout attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_RMSNormBackwardGainOp : NN_PureOp<"rms_norm_backward_gain", [
+    AllTypesMatch<["input", "dout"]>, AllElementTypesMatch<["input", "dgain"]> /* C1 */]> {
+  let summary = "Gradient of nn.rms_norm with respect to its gain";
+  let description = [{
+    `dgain = sum over rows, and in a row over its groups of columns, in order, of
+    dout * x * rstd`.
+
+    * (C1) `dout` has the type of `input`, `dgain` its element type.
+    * (C2) `input` is `[..., H*D]`, `dgain` `[D]`; `D` divides the width.
+    * (C3) `rstd` is `[...]` if `H = 1`, otherwise `[..., H]`.
+
+    Example:
+
+    ```mlir
+    %dgain = nn.rms_norm_backward_gain %x, %rstd, %dy
+      : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$rstd, NN_Tensor:$dout);
+  let results = (outs NN_Tensor:$dgain);
+  let assemblyFormat = [{
+    $input `,` $rstd `,` $dout attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -326,6 +444,48 @@ def NN_GeluBackwardOp
   let arguments = (ins NN_Tensor:$input, NN_Tensor:$dout, NN_GeluForm:$form);
   let results = (outs NN_Tensor:$dinput);
   let assemblyFormat = "$input `,` $dout $form attr-dict `:` type($input)";
+  let hasVerifier = 0;
+}
+
+def NN_SwiGLUOp : NN_PureOp<"swiglu", [NN_Vjp, NN_Pointwise, SameOperandsAndResultType]> {
+  let summary = "Gated linear unit with SiLU as its gate";
+  let description = [{
+    `out = gate * sigmoid(gate) * up`, with `sigmoid(x) = 1 / (1 + exp(-x))`.
+
+    Example:
+
+    ```mlir
+    %g = nn.swiglu %gt, %u : tensor<2x8x96xf32>
+    ```
+
+    Source: Shazeer, GLU Variants Improve Transformer, arXiv:2002.05202, section 2.
+  }];
+  let arguments = (ins NN_Tensor:$gate, NN_Tensor:$up);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = "$gate `,` $up attr-dict `:` type($gate)";
+  let hasVerifier = 0;
+}
+
+def NN_SwiGLUBackwardOp
+    : NN_PureOp<"swiglu_backward", [NN_Pointwise, SameOperandsAndResultType]> {
+  let summary = "Gradient of nn.swiglu";
+  let description = [{
+    With `s = sigmoid(gate)`:
+
+    ```
+    dgate = dout * up * (s + gate * s * (1 - s))
+    dup   = dout * gate * s
+    ```
+
+    Example:
+
+    ```mlir
+    %dgt, %du = nn.swiglu_backward %gt, %u, %dg : tensor<2x8x96xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$gate, NN_Tensor:$up, NN_Tensor:$dout);
+  let results = (outs NN_Tensor:$dgate, NN_Tensor:$dup);
+  let assemblyFormat = "$gate `,` $up `,` $dout attr-dict `:` type($gate)";
   let hasVerifier = 0;
 }
 

@@ -39,6 +39,7 @@ class Pointwise : public mlir::OpTrait::TraitBase<ConcreteOp, Pointwise> {};
 
 inline constexpr llvm::StringLiteral kInputAttr = "nn.input";
 inline constexpr llvm::StringLiteral kParameterAttr = "nn.parameter";
+inline constexpr llvm::StringLiteral kRotaryAttr = "nn.rotary";
 inline constexpr llvm::StringLiteral kGradientAttr = "nn.gradient";
 inline constexpr llvm::StringLiteral kMoment1Attr = "nn.moment1";
 inline constexpr llvm::StringLiteral kMoment2Attr = "nn.moment2";
@@ -47,16 +48,39 @@ inline constexpr llvm::StringLiteral kScopeAttr = "nn.scope";
 inline constexpr llvm::StringLiteral kMicroBatchesAttr = "nn.micro_batches";
 inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
 inline constexpr llvm::StringLiteral kTrainAttr = "nn.train";
+inline constexpr llvm::StringLiteral kHubConfigAttr = "nn.hub_config";
 
 /// The function of a step, before and after differentiation.
 inline constexpr llvm::StringLiteral kForwardFunction = "forward";
 inline constexpr llvm::StringLiteral kStepFunction = "step";
+/// What only goes forward beside the step: the loss without dropout, and the
+/// logits of one position.
+inline constexpr llvm::StringLiteral kEvaluateFunction = "evaluate";
+inline constexpr llvm::StringLiteral kSampleFunction = "sample";
+/// The functions that become schedules of one program; all but the first may
+/// be missing.
+inline constexpr llvm::StringLiteral kScheduleFunctions[] = {
+    kStepFunction, kEvaluateFunction, kSampleFunction};
 
 /// The scope of `op`, or null.
 ScopeAttr getScope(mlir::Operation *op);
 
 /// "layer3.mlp.u", "loss.losses"; empty without a scope.
 std::string getScopeName(ScopeAttr scope);
+
+/// How far each pair of a head's columns turns from one position to the next,
+/// and what cosine and sine are multiplied with.
+struct RotaryFrequencies {
+  llvm::SmallVector<float> frequencies;
+  float scale;
+};
+
+/// What `rotary` means for heads of `headWidth` columns, an even number. The
+/// formulas are those of the attribute's description, in f64; what comes out is
+/// rounded. `table[t, j]` is `cos(a) * scale` and `table[t, headWidth/2 + j]`
+/// is `sin(a) * scale`, in f64, with the product `a = t * frequencies[j]` in
+/// f32.
+RotaryFrequencies getRotaryFrequencies(RotaryAttr rotary, int64_t headWidth);
 } // namespace reprise::nn
 
 #define GET_OP_CLASSES

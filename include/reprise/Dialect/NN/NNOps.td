@@ -10,6 +10,7 @@
 #define REPRISE_DIALECT_NN_NNOPS
 
 include "reprise/Dialect/NN/NNModelOps.td"
+include "reprise/Dialect/NN/NNRotaryOps.td"
 include "reprise/Dialect/NN/NNAttentionOps.td"
 include "reprise/Dialect/NN/NNTrainingOps.td"
 
