@@ -30,13 +30,14 @@ double interpreter::getDropoutFactor(const Tensor &rng, double rate,
   return double(random) >= threshold ? 1.0 / (1.0 - rate) : 0.0;
 }
 
-/// The row that id `index` names, checked against the table's `size`.
+/// The row that id `index` names, checked against the table's `size`; `what`
+/// the ids are.
 static FailureOr<int64_t> getId(Operation *op, const Tensor &ids, int64_t index,
-                                int64_t size) {
+                                int64_t size, StringRef what = "id") {
   int64_t id = int64_t(ids.values[index]);
   if (id < 0 || id >= size)
-    return op->emitOpError("needs ids below ")
-           << size << ", but id #" << index << " is " << id;
+    return op->emitOpError("needs ") << what << "s below " << size << ", but "
+                                     << what << " #" << index << " is " << id;
   return id;
 }
 
@@ -83,6 +84,20 @@ static void positionsBackward(const Frame &frame) {
     for (int64_t c = 0; c < width; ++c)
       frame.out().values[row % length * width + c] +=
           dout.values[row * width + c];
+}
+
+static LogicalResult takePosition(TakePositionOp op, const Frame &frame) {
+  const Tensor &input = frame.in(0), &positions = frame.in(1);
+  int64_t length = input.shape[1], width = input.cols();
+  for (int64_t b = 0; b < positions.size(); ++b) {
+    FailureOr<int64_t> position = getId(op, positions, b, length, "position");
+    if (failed(position))
+      return failure();
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[b * width + c] =
+          input.values[(b * length + *position) * width + c];
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -242,6 +257,11 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
       })
       .Case([&](AddPositionsOp) { return addPositions(frame), true; })
       .Case([&](PositionsBackwardOp) { return positionsBackward(frame), true; })
+      .Case([&](TakePositionOp op) -> FailureOr<bool> {
+        if (failed(takePosition(op, frame)))
+          return failure();
+        return true;
+      })
       .Case([&](LayerNormOp op) {
         return layerNorm(op.getEps().convertToFloat(), frame), true;
       })

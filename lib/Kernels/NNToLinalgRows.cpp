@@ -290,6 +290,23 @@ static Values convert(LoopBuilder &loops, AddPositionsOp op) {
                    });
 }
 
+static Values convert(LoopBuilder &loops, TakePositionOp op) {
+  ArrayRef<int64_t> shape = getShape(op.getInput());
+  Value x = loops.asMatrix(op.getInput());
+  return loops.map(
+      {shape[0], shape[2]}, {{op.getPosition(), Access::Row}},
+      getElementType(op.getOut()),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        Value entry = linalg::IndexOp::create(builder, 0);
+        Value length = arith::ConstantIndexOp::create(builder, shape[1]);
+        Value first = arith::MulIOp::create(builder, entry, length);
+        Value position = arith::IndexCastOp::create(
+            builder, builder.getIndexType(), s[0].get());
+        Value row = arith::AddIOp::create(builder, first, position);
+        return {gather(builder, x, row)};
+      });
+}
+
 //===----------------------------------------------------------------------===//
 // Attention
 //===----------------------------------------------------------------------===//
@@ -309,7 +326,7 @@ FailureOr<Values> kernels::convertRows(LoopBuilder &loops, Operation *op) {
   return TypeSwitch<Operation *, FailureOr<Values>>(op)
       .Case<LayerNormOp, LayerNormBackwardOp, SoftmaxOp, SoftmaxBackwardOp,
             CrossEntropyOp, CrossEntropyBackwardOp, MeanOp, ClipScaleOp,
-            EmbeddingOp, AddPositionsOp>(
+            EmbeddingOp, AddPositionsOp, TakePositionOp>(
           [&](auto typed) { return convert(loops, typed); })
       .Case([&](AttentionOp attention) {
         return renamed<rt::AttentionOp>(loops, attention);

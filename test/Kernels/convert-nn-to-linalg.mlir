@@ -195,6 +195,26 @@ func.func private @tables(%ids: tensor<2x8xi32>, %wte: tensor<307x24xf32>, %wpe:
 
 // -----
 
+// A position of each row of the batch: row b * T + position[b] of all rows.
+
+// CHECK-LABEL: func private @position(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x8x24xf32>, %[[AT:[^:]*]]: tensor<2xi32>)
+func.func private @position(%x: tensor<2x8x24xf32>, %at: tensor<2xi32>) -> tensor<2x24xf32> attributes {rt.kernel} {
+  // CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[X]] {{.*}} into tensor<16x24xf32>
+  // CHECK: linalg.generic {{.*}} ins(%[[AT]] : tensor<2xi32>)
+  // CHECK: ^bb0(%[[P:.*]]: i32, %{{.*}}: f32):
+  // CHECK:   %[[B:.*]] = linalg.index 0 : index
+  // CHECK:   %[[T:.*]] = arith.constant 8 : index
+  // CHECK:   %[[FIRST:.*]] = arith.muli %[[B]], %[[T]] : index
+  // CHECK:   %[[POSITION:.*]] = arith.index_cast %[[P]] : i32 to index
+  // CHECK:   %[[ROW:.*]] = arith.addi %[[FIRST]], %[[POSITION]] : index
+  // CHECK:   tensor.extract %[[ROWS]][%[[ROW]],
+  %y = nn.take_position %x, %at : (tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>
+  return %y : tensor<2x24xf32>
+}
+
+// -----
+
 // What is no loop nest, with the kernel's own numbers of streams.
 
 // CHECK-LABEL: func private @others(

@@ -11,6 +11,49 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DeriveInference : Pass<"reprise-derive-inference", "::mlir::ModuleOp"> {
+  let summary = "Copy what validation and sampling need from the forward pass";
+  let description = [{
+    Puts beside `@forward`, on the same parameters:
+
+    * `@evaluate`, which returns the loss, `nn.output = "eval_loss"`;
+    * `@sample`, which has an argument `nn.input = "position"`, one position for each row
+      of the batch, and returns the logits of these positions,
+      `nn.output = "logits"`. The head is one `nn.linear` with the value `logits` in its
+      scope, on `[B, T, C]`; without it, or with more than one, there is no `@sample`. It projects
+      the rows that `nn.take_position` picks and no others.
+
+    Each has the ops that its result needs, and the arguments that these read, in
+    their order. There is no dropout: `nn.dropout` is left out, and the rate of
+    attention is 0. `@forward` stays as it is.
+
+    Needs: `@forward` of one block, without regions, that returns one value; `@evaluate`
+    and `@sample` free.
+
+    ```mlir
+    func.func @forward(%tokens: tensor<2x4xi32> {nn.input = "tokens"}, %targets: tensor<2x4xi32> {nn.input = "targets"},
+                       %rng: tensor<4xi32> {nn.input = "rng"},
+                       %w: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<f32> {
+      %x = nn.embedding %tokens, %w : (tensor<2x4xi32>, tensor<7x8xf32>) -> tensor<2x4x8xf32>
+      %y = nn.dropout %x, %rng rate 1.0e-01 stream 0 : (tensor<2x4x8xf32>, tensor<4xi32>) -> tensor<2x4x8xf32>
+      %logits = nn.linear %y, %w out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+        : (tensor<2x4x8xf32>, tensor<7x8xf32>) -> tensor<2x4x7xf32>
+      %losses, %lse = nn.cross_entropy %logits, %targets
+        : (tensor<2x4x7xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+      %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // ==> @evaluate(%tokens, %targets, %w): %x, %logits of %x, %losses, %loss
+    //     @sample(%tokens, %w, %position: tensor<2xi32> {nn.input = "position"})
+    //   %x = nn.embedding %tokens, %w : (tensor<2x4xi32>, tensor<7x8xf32>) -> tensor<2x4x8xf32>
+    //   %last = nn.take_position %x, %position : (tensor<2x4x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
+    //   %logits = nn.linear %last, %w out_in : (tensor<2x8xf32>, tensor<7x8xf32>) -> tensor<2x7xf32>
+    //   return %logits
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
 def Differentiate : Pass<"reprise-differentiate", "::mlir::ModuleOp"> {
   let summary = "Append the backward pass to the forward pass";
   let description = [{

@@ -79,7 +79,7 @@ func.func private @moment_kind(%g: tensor<4xf32> {nn.moment1 = 1})
 
 // Inputs and outputs.
 
-// expected-error @+1 {{'func.func' op needs 'nn.input' to be tokens, targets, rng, lr, bias_correction1, bias_correction2 or loss_sum, but got 'token'}}
+// expected-error @+1 {{'func.func' op needs 'nn.input' to be tokens, targets, position, rng, lr, bias_correction1, bias_correction2 or loss_sum, but got 'token'}}
 func.func private @input_word(%ids: tensor<2x8xi32> {nn.input = "token"})
 
 // -----
@@ -94,6 +94,11 @@ func.func private @input_targets(%ids: tensor<2x8xi64> {nn.input = "targets"})
 
 // -----
 
+// expected-error @+1 {{'func.func' op needs a position [B] of i32 for 'position', but got 'tensor<i32>'}}
+func.func private @input_position(%position: tensor<i32> {nn.input = "position"})
+
+// -----
+
 // expected-error @+1 {{'func.func' op needs tensor<4xi32> for 'rng', but got 'tensor<2xi32>'}}
 func.func private @input_rng(%rng: tensor<2xi32> {nn.input = "rng"})
 
@@ -104,7 +109,7 @@ func.func private @input_scalar(%lr: tensor<1xf32> {nn.input = "lr"})
 
 // -----
 
-// expected-error @+1 {{'func.func' op needs 'nn.output' to be loss or grad_norm, but got 'norm'}}
+// expected-error @+1 {{'func.func' op needs 'nn.output' to be loss, grad_norm, eval_loss or logits, but got 'norm'}}
 func.func private @output_word() -> (tensor<f32> {nn.output = "norm"})
 
 // -----

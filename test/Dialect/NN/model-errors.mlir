@@ -114,6 +114,22 @@ func.func @add_positions_c3(%x: tensor<2x8x24xf32>, %t: tensor<7x24xf32>) {
 
 // -----
 
+func.func @take_position_c1(%x: tensor<2x8x24xf32>, %p: tensor<2xi32>) {
+  // expected-error @+1 {{'nn.take_position' op failed to verify that all of {input, out} have same element type}}
+  %y = nn.take_position %x, %p : (tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xbf16>
+  return
+}
+
+// -----
+
+func.func @take_position_c2(%x: tensor<2x8x24xf32>, %p: tensor<3xi32>) {
+  // expected-error @+1 {{'nn.take_position' op needs 'position' to be [B] with B = 2 from 'input', but got 3 in 'tensor<3xi32>'}}
+  %y = nn.take_position %x, %p : (tensor<2x8x24xf32>, tensor<3xi32>) -> tensor<2x24xf32>
+  return
+}
+
+// -----
+
 func.func @positions_backward_c1(%d: tensor<2x8x24xf32>) {
   // expected-error @+1 {{'nn.positions_backward' op failed to verify that all of {dout, dtable} have same element type}}
   %y = nn.positions_backward %d : (tensor<2x8x24xf32>) -> tensor<16x24xbf16>

@@ -5,13 +5,15 @@
 
 // CHECK-LABEL: func @embeddings(
 //  CHECK-SAME:   %[[IDS:.*]]: tensor<2x8xi32>, %[[TABLE:.*]]: tensor<307x24xf32>, %[[POS:.*]]: tensor<16x24xf32>
-func.func @embeddings(%ids: tensor<2x8xi32>, %table: tensor<307x24xf32>, %positions: tensor<16x24xf32>) {
+func.func @embeddings(%ids: tensor<2x8xi32>, %table: tensor<307x24xf32>, %positions: tensor<16x24xf32>, %position: tensor<2xi32>) {
   // CHECK: %[[X:.*]] = nn.embedding %[[IDS]], %[[TABLE]] : (tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xf32>
   %x = nn.embedding %ids, %table : (tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xf32>
   // CHECK: nn.embedding_backward %[[IDS]], %[[X]] : (tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
   %dtable = nn.embedding_backward %ids, %x : (tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>
   // CHECK: %[[Y:.*]] = nn.add_positions %[[X]], %[[POS]] : (tensor<2x8x24xf32>, tensor<16x24xf32>) -> tensor<2x8x24xf32>
   %y = nn.add_positions %x, %positions : (tensor<2x8x24xf32>, tensor<16x24xf32>) -> tensor<2x8x24xf32>
+  // CHECK: nn.take_position %[[Y]], %{{.*}} : (tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>
+  %at = nn.take_position %y, %position : (tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>
   // CHECK: nn.positions_backward %[[Y]] : (tensor<2x8x24xf32>) -> tensor<16x24xf32>
   %dpositions = nn.positions_backward %y : (tensor<2x8x24xf32>) -> tensor<16x24xf32>
   return

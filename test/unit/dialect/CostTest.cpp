@@ -32,7 +32,7 @@ struct Case {
 };
 
 const char *const kArguments =
-    "%ids: tensor<2x8xi32>, %rng: tensor<4xi32>, %x: tensor<2x8x24xf32>, "
+    "%ids: tensor<2x8xi32>, %at: tensor<2xi32>, %rng: tensor<4xi32>, %x: tensor<2x8x24xf32>, "
     "%u: tensor<2x8x96xf32>, %l: tensor<2x8x307xf32>, %s: tensor<2x3x8x8xf32>, "
     "%odd: tensor<2x3x3x3xf32>, %row: tensor<2x8xf32>, %h: tensor<2x3x8xf32>, "
     "%c: tensor<24xf32>, %f: tensor<96xf32>, %w: tensor<24x96xf32>, "
@@ -49,6 +49,8 @@ const Case kCases[] = {
      "(tensor<2x8x24xf32>, tensor<16x24xf32>) -> tensor<2x8x24xf32>", 384},
     {"nn.positions_backward %x", "(tensor<2x8x24xf32>) -> tensor<16x24xf32>",
      384},
+    {"nn.take_position %x, %at",
+     "(tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>", 0},
     {"nn.layer_norm %x, %c, %c eps 1.0",
      "(tensor<2x8x24xf32>, tensor<24xf32>, tensor<24xf32>) -> "
      "(tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>)",

@@ -1,0 +1,95 @@
+// RUN: reprise-opt %s -split-input-file --reprise-derive-inference | FileCheck %s
+
+// The loss without dropout, and the logits of one position. What was in
+// @forward stays; scopes and locations are those of the originals.
+
+// CHECK-LABEL: func.func @forward(
+//       CHECK:   nn.dropout
+//       CHECK:   return
+
+// CHECK-LABEL: func.func @evaluate(
+//  CHECK-SAME:   %[[TOKENS:[^:]*]]: tensor<2x4xi32> {nn.input = "tokens"},
+//  CHECK-SAME:   %[[TARGETS:[^:]*]]: tensor<2x4xi32> {nn.input = "targets"},
+//  CHECK-SAME:   %[[RNG:[^:]*]]: tensor<4xi32> {nn.input = "rng"},
+//  CHECK-SAME:   %[[W:[^:]*]]: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+//  CHECK-SAME:   %[[B:[^:]*]]: tensor<7xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>})
+//  CHECK-SAME:   -> (tensor<f32> {nn.output = "eval_loss"}) {
+//  CHECK-NEXT:   %[[X:.*]] = nn.embedding %[[TOKENS]], %[[W]] {nn.scope = #nn.scope<module = "embedding", value = "e">}
+//  CHECK-NEXT:   %[[CTX:[^,]*]], %{{.*}} = nn.attention %[[X]], %[[X]], %[[X]], %[[RNG]] heads 2 scale 5.000000e-01 rate 0.000000e+00 stream 1
+//  CHECK-NEXT:   %[[LOGITS:.*]] = nn.linear %[[CTX]], %[[W]], %[[B]] out_in
+//  CHECK-NEXT:   %[[LOSSES:[^,]*]], %{{.*}} = nn.cross_entropy %[[LOGITS]], %[[TARGETS]]
+//  CHECK-NEXT:   %[[LOSS:.*]] = nn.mean %[[LOSSES]]
+//  CHECK-NEXT:   return %[[LOSS]]
+
+// CHECK-LABEL: func.func @sample(
+//  CHECK-SAME:   %[[TOKENS:[^:]*]]: tensor<2x4xi32> {nn.input = "tokens"},
+//  CHECK-SAME:   %[[RNG:[^:]*]]: tensor<4xi32> {nn.input = "rng"},
+//  CHECK-SAME:   %[[W:[^:]*]]: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+//  CHECK-SAME:   %[[B:[^:]*]]: tensor<7xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>},
+//  CHECK-SAME:   %[[POSITION:[^:]*]]: tensor<2xi32> {nn.input = "position"})
+//  CHECK-SAME:   -> (tensor<2x7xf32> {nn.output = "logits"}) {
+//  CHECK-NEXT:   %[[X:.*]] = nn.embedding %[[TOKENS]], %[[W]]
+//  CHECK-NEXT:   %[[CTX:[^,]*]], %{{.*}} = nn.attention
+//  CHECK-NEXT:   %[[LAST:.*]] = nn.take_position %[[CTX]], %[[POSITION]] {nn.scope = #nn.scope<module = "head", value = "position">}
+//  CHECK-NEXT:   %[[LOGITS:.*]] = nn.linear %[[LAST]], %[[W]], %[[B]] out_in {nn.scope = #nn.scope<module = "head", value = "logits">} : (tensor<2x8xf32>, tensor<7x8xf32>, tensor<7xf32>) -> tensor<2x7xf32>
+//  CHECK-NEXT:   return %[[LOGITS]]
+func.func @forward(%tokens: tensor<2x4xi32> {nn.input = "tokens"},
+                   %targets: tensor<2x4xi32> {nn.input = "targets"},
+                   %rng: tensor<4xi32> {nn.input = "rng"},
+                   %w: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+                   %b: tensor<7xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>}) -> tensor<f32>
+    attributes {nn.micro_batches = 2 : i64} {
+  %e = nn.embedding %tokens, %w {nn.scope = #nn.scope<module = "embedding", value = "e">}
+    : (tensor<2x4xi32>, tensor<7x8xf32>) -> tensor<2x4x8xf32>
+  %x = nn.dropout %e, %rng rate 0.1 stream 0 : (tensor<2x4x8xf32>, tensor<4xi32>) -> tensor<2x4x8xf32>
+  %ctx, %slse = nn.attention %x, %x, %x, %rng heads 2 scale 0.5 rate 0.1 stream 1
+    : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<4xi32>) -> (tensor<2x4x8xf32>, tensor<2x2x4xf32>)
+  %logits = nn.linear %ctx, %w, %b out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+    : (tensor<2x4x8xf32>, tensor<7x8xf32>, tensor<7xf32>) -> tensor<2x4x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x4x7xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Dropouts on top of each other all go, and so do arguments and ops that no
+// result needs. Without a head there is nothing to sample.
+
+// CHECK-LABEL: func.func @evaluate(
+//  CHECK-SAME:   %[[W:[^:]*]]: tensor<8xf32>
+//   CHECK-NOT:   nn.input
+//  CHECK-SAME:   {
+//  CHECK-NEXT:   %[[LOSS:.*]] = nn.mean %[[W]]
+//  CHECK-NEXT:   return %[[LOSS]]
+//   CHECK-NOT: func.func @sample
+func.func @forward(%rng: tensor<4xi32> {nn.input = "rng"},
+                   %w: tensor<8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+                   %v: tensor<8xf32> {nn.parameter = #nn.parameter<name = "v", init = zeros>}) -> tensor<f32> {
+  %a = nn.dropout %w, %rng rate 0.1 stream 0 : (tensor<8xf32>, tensor<4xi32>) -> tensor<8xf32>
+  %b = nn.dropout %a, %rng rate 0.1 stream 1 : (tensor<8xf32>, tensor<4xi32>) -> tensor<8xf32>
+  %unread = nn.add %b, %v : tensor<8xf32>
+  %loss = nn.mean %b : (tensor<8xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Which of two heads would be meant is not known.
+
+// CHECK-LABEL: func.func @evaluate(
+//   CHECK-NOT: func.func @sample
+func.func @forward(%x: tensor<2x4x8xf32> {nn.parameter = #nn.parameter<name = "x", init = zeros>},
+                   %w: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+                   %targets: tensor<2x4xi32> {nn.input = "targets"}) -> tensor<f32> {
+  %a = nn.linear %x, %w out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+    : (tensor<2x4x8xf32>, tensor<7x8xf32>) -> tensor<2x4x7xf32>
+  %b = nn.linear %x, %w out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+    : (tensor<2x4x8xf32>, tensor<7x8xf32>) -> tensor<2x4x7xf32>
+  %both = nn.add %a, %b : tensor<2x4x7xf32>
+  %losses, %lse = nn.cross_entropy %both, %targets
+    : (tensor<2x4x7xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
