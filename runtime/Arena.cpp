@@ -47,6 +47,25 @@ bool Arena::map(int64_t planBytes, Error &error) {
   return true;
 }
 
+int64_t Arena::residentBytes(const RepriseBuffer &range) const {
+  auto page = uintptr_t(sysconf(_SC_PAGESIZE));
+  uintptr_t begin = reinterpret_cast<uintptr_t>(base + range.offset);
+  uintptr_t end = begin + uintptr_t(range.bytes);
+  constexpr uintptr_t kPages = 4096; // At a time.
+  unsigned char present[kPages];
+  int64_t sum = 0;
+  for (uintptr_t first = begin / page * page; first < end;
+       first += kPages * page) {
+    uintptr_t last = std::min(first + kPages * page, end);
+    if (mincore(reinterpret_cast<void *>(first), last - first, present) != 0)
+      return -1;
+    for (uintptr_t at = first, i = 0; at < last; at += page, ++i)
+      if (present[i] & 1)
+        sum += int64_t(std::min(at + page, end) - std::max(at, begin));
+  }
+  return sum;
+}
+
 Arena::~Arena() {
   if (mapping)
     munmap(mapping, mappingBytes);

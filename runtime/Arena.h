@@ -51,6 +51,11 @@ public:
   /// The end of the furthest buffer that was touched.
   int64_t highWaterBytes() const { return touched; }
 
+  /// How many bytes of this range have memory of the machine behind them: the
+  /// pages that were used, as far as they lie in it. -1 if the system does not
+  /// say.
+  int64_t residentBytes(const RepriseBuffer &range) const;
+
 private:
   char *base = nullptr;
   int64_t bytes = 0;

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 using namespace reprise::runtime;
@@ -116,6 +117,15 @@ static bool checkModel(const RepriseModel &model, Error &error) {
   return true;
 }
 
+/// Whether the norm of the gradients is the last thing that `launch` names:
+/// what a launch writes comes after what it reads.
+static bool writesNorm(const RepriseModel &model, const RepriseLaunch &launch) {
+  if (launch.numBuffers == 0)
+    return false;
+  int last = launch.firstBuffer + launch.numBuffers - 1;
+  return model.buffers[last].offset == model.gradNorm.offset;
+}
+
 bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
   if (!checkModel(model, error))
     return false;
@@ -125,6 +135,9 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
     return error.set("none of the %d micro-kernels of this program runs on "
                      "this processor (x86-64-v%d)",
                      model.numMicroKernels, cpuLevel);
+  while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
+    ++numNorm;
+  numNorm = std::min(numNorm + 1, model.numUpdate);
   int numBuffers = 0;
   auto count = [&](const RepriseLaunch *launches, int numLaunches) {
     for (int i = 0; i < numLaunches; ++i)
@@ -150,6 +163,14 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
 Executor::~Executor() {
   free(addresses);
   free(seconds);
+}
+
+void Executor::clearGradients() {
+  for (int i = 0; i < model.numStates; ++i)
+    if (model.states[i].kind == REPRISE_STATE_GRADIENT) {
+      const RepriseBuffer &buffer = model.states[i].buffer;
+      memset(arena.at<char>(buffer), 0, size_t(buffer.bytes));
+    }
 }
 
 void Executor::runAll(const RepriseLaunch *launches, int count, double *times) {

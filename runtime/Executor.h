@@ -31,11 +31,13 @@ public:
   /// Forward and backward of one micro-batch.
   void runMicro() { runAll(model.micro, model.numMicro, seconds); }
 
-  /// Once a step, after all micro-batches.
-  void runUpdate() {
-    runAll(model.update, model.numUpdate,
-           seconds ? seconds + model.numMicro : nullptr);
-  }
+  /// Once a step, after all micro-batches: what computes the norm of the
+  /// gradients, then the rest.
+  void runNorm() { runUpdate(0, numNorm); }
+  void runOptimizer() { runUpdate(numNorm, model.numUpdate); }
+
+  /// In place of the optimizer: takes back what the micro-batches have added.
+  void clearGradients();
 
   /// Null if the model has no products.
   const RepriseMicroKernel *microKernel() const { return chosen; }
@@ -45,6 +47,10 @@ public:
   const double *profile() const { return seconds; }
 
 private:
+  void runUpdate(int begin, int end) {
+    runAll(model.update + begin, end - begin,
+           seconds ? seconds + model.numMicro + begin : nullptr);
+  }
   void runAll(const RepriseLaunch *launches, int count, double *times);
   void runLaunch(const RepriseLaunch &launch);
 
@@ -52,6 +58,7 @@ private:
   Arena &arena;
   ThreadPool &pool;
   const RepriseMicroKernel *chosen = nullptr;
+  int numNorm = 0;            ///< Launches of `update` up to that of the norm.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
 };

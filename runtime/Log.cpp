@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <sys/ioctl.h>
@@ -176,7 +177,7 @@ static Note scheduleNote(const RepriseModel &model, const Options &options) {
 
 static void printJsonPlan(const RepriseModel &model, const Options &options,
                           const TrainingData &data,
-                          const RepriseMicroKernel *kernel) {
+                          const RepriseMicroKernel *kernel, double peakFlops) {
   printf("{\"event\":\"plan\",\"model\":");
   printJsonString(model.name);
   printf(",\"plan\":");
@@ -200,8 +201,9 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
     printJsonString(model.categories[i].name);
     printf(":%" PRId64, model.categories[i].bytes);
   }
-  printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g", model.modelFlops,
-         model.replayFlops);
+  printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g,"
+         "\"peak_flops\":%.6g",
+         model.modelFlops, model.replayFlops, peakFlops);
   if (Note note = scheduleNote(model, options); note.chars[0]) {
     printf(",\"note\":");
     printJsonString(note.chars);
@@ -210,9 +212,9 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
 }
 
 bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
-               Error &error) {
+               double peakFlops, Error &error) {
   if (options.json) {
-    printJsonPlan(model, options, data, kernel);
+    printJsonPlan(model, options, data, kernel, peakFlops);
     return flush(error);
   }
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
@@ -233,7 +235,8 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   printf("\nmachine  %" PRId64 " thread%s, %s", options.threads,
          options.threads == 1 ? "" : "s", isaName(kernel));
   if (kernel)
-    printf(", product tiles %d x %d", kernel->rows, kernel->cols);
+    printf(", product tiles %d x %d, %.4g GFLOP/s at most", kernel->rows,
+           kernel->cols, peakFlops * 1e-9);
   printf("\nmemory   %s = %s bytes, allocated now and never again\n",
          human(model.arenaBytes).chars, grouped(model.arenaBytes).chars);
   for (int i = 0; i < model.numCategories; ++i) {
@@ -264,7 +267,7 @@ static int terminalColumns() {
   return known ? size.ws_col : 80;
 }
 
-void Log::showProgress(int64_t stepsDone, double secondsPerStep) {
+void Log::showProgress(int64_t stepsDone) {
   if (!hasBar || stepsDone == options.steps)
     return;
   char numbers[128], bar[kLongestBar + 4] = "";
@@ -283,31 +286,59 @@ void Log::showProgress(int64_t stepsDone, double secondsPerStep) {
   fflush(stderr);
 }
 
+/// A member of JSON whose value is a number, or null if it is not known.
+static void printJsonNumber(const char *key, double number) {
+  if (std::isnan(number))
+    printf(",\"%s\":null", key);
+  else
+    printf(",\"%s\":%.6g", key, number);
+}
+
 void Log::printStep(const StepReport &report) const {
-  double tokensPerSecond = double(tokensPerStep) / report.seconds;
   double milliseconds = report.seconds * 1e3;
+  double left = double(options.steps - report.step - 1) * secondsPerStep;
   if (options.json) {
     printf("{\"step\":%" PRId64 ",\"loss\":%.9g,\"grad_norm\":%.9g,"
-           "\"lr\":%.9g,\"ms\":%.6g,\"tokens_per_s\":%.6g,"
-           "\"high_water_bytes\":%" PRId64 ",\"planned_bytes\":%" PRId64 "}\n",
+           "\"lr\":%.9g,\"ms\":%.6g,\"tokens_per_s\":%.6g",
            report.step + 1, double(report.loss), double(report.gradNorm),
-           double(report.learningRate), milliseconds, tokensPerSecond,
-           report.highWaterBytes, model.arenaBytes);
-  } else {
-    int width = snprintf(nullptr, 0, "%" PRId64, options.steps);
-    printf("step %*" PRId64 "/%" PRId64 "  loss %.5f  norm %-8.4g lr %.3e  "
-           "%.1f ms  %.0f tokens/s  memory %s of ",
-           width, report.step + 1, options.steps, double(report.loss),
-           double(report.gradNorm), double(report.learningRate), milliseconds,
-           tokensPerSecond, human(report.highWaterBytes).chars);
-    printf("%s\n", human(model.arenaBytes).chars);
+           double(report.learningRate), milliseconds, report.tokensPerSecond);
+    printJsonNumber("mfu", report.mfu);
+    printJsonNumber("hfu", report.hfu);
+    printJsonNumber("loss_z", report.lossZ);
+    printJsonNumber("grad_norm_z", report.gradNormZ);
+    printf(",\"skipped\":%s,\"high_water_bytes\":%" PRId64
+           ",\"planned_bytes\":%" PRId64 ",\"seconds_left\":%.6g}\n",
+           report.skipped ? "true" : "false", report.highWaterBytes,
+           model.arenaBytes, left);
+    return;
   }
+  int width = snprintf(nullptr, 0, "%" PRId64, options.steps);
+  printf("step %*" PRId64 "/%" PRId64 "  loss %.5f", width, report.step + 1,
+         options.steps, double(report.loss));
+  if (!std::isnan(report.lossZ))
+    printf(" (%+.1fz)", report.lossZ);
+  printf("  norm %-8.4g", double(report.gradNorm));
+  if (!std::isnan(report.gradNormZ))
+    printf("(%+.1fz) ", report.gradNormZ);
+  printf(" lr %.3e  %.1f ms  %.0f tokens/s", double(report.learningRate),
+         milliseconds, report.tokensPerSecond);
+  if (!std::isnan(report.mfu))
+    printf("  mfu %.1f%%", 100 * report.mfu);
+  if (!std::isnan(report.mfu) && model.replayFlops > 0)
+    printf(" (hfu %.1f%%)", 100 * report.hfu);
+  printf("  memory %s of ", human(report.highWaterBytes).chars);
+  printf("%s", human(model.arenaBytes).chars);
+  if (report.step + 1 < options.steps)
+    printf("  %s left", duration(left).chars);
+  printf("%s\n", report.skipped ? "  update left out" : "");
 }
 
 bool Log::step(const StepReport &report, Error &error) {
   int64_t number = report.step + 1;
   clearProgress();
   unshown.reset();
+  trainedSeconds += report.seconds;
+  secondsPerStep = trainedSeconds / double(++stepsHere);
   if (number == 1 || number == options.steps ||
       number % options.logInterval == 0)
     printStep(report);
@@ -315,8 +346,7 @@ bool Log::step(const StepReport &report, Error &error) {
     unshown = report;
   if (!flush(error))
     return false;
-  trainedSeconds += report.seconds;
-  showProgress(number, trainedSeconds / double(number));
+  showProgress(number);
   return true;
 }
 
@@ -412,6 +442,51 @@ void Log::profile(const double *seconds, int64_t stepsDone) {
     }
   }
   free(lines);
+}
+
+/// The most memory that this process has had, everything included; 0 if the
+/// system does not say.
+static int64_t peakResidentBytes() {
+  FILE *file = fopen("/proc/self/status", "re");
+  if (!file)
+    return 0;
+  int64_t kilobytes = 0;
+  char line[256];
+  while (fgets(line, sizeof(line), file) &&
+         sscanf(line, "VmHWM: %" SCNd64, &kilobytes) != 1) {
+  }
+  fclose(file);
+  return kilobytes * 1024;
+}
+
+void Log::memory(const Arena &arena) const {
+  int64_t resident = peakResidentBytes(), offset = 0;
+  if (options.json)
+    printf("{\"event\":\"memory\",\"categories\":{");
+  else
+    printf("%-24s %18s %18s\n", "memory", "planned bytes", "in use");
+  for (int i = 0; i < model.numCategories; ++i) {
+    const RepriseCategory &category = model.categories[i];
+    int64_t used = arena.residentBytes({offset, category.bytes});
+    offset += category.bytes;
+    if (options.json) {
+      if (i)
+        putchar(',');
+      printJsonString(category.name);
+      printf(":{\"planned_bytes\":%" PRId64 ",\"resident_bytes\":%" PRId64 "}",
+             category.bytes, used);
+    } else {
+      printf("  %-22s %18s", category.name, grouped(category.bytes).chars);
+      printf(" %18s\n", grouped(used).chars);
+    }
+  }
+  if (options.json) {
+    printf("},\"process_bytes\":%" PRId64 "}\n", resident);
+    return;
+  }
+  printf("  %-22s %18s", "whole program", grouped(model.arenaBytes).chars);
+  printf(" %18s  (with code, data files and tables)\n",
+         grouped(resident).chars);
 }
 
 bool Log::end(int64_t stepsDone, double seconds, int64_t highWaterBytes,

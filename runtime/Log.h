@@ -9,7 +9,9 @@
 #ifndef REPRISE_RUNTIME_LOG_H
 #define REPRISE_RUNTIME_LOG_H
 
+#include "Arena.h"
 #include "Data.h"
+#include "Metrics.h"
 #include "Options.h"
 
 #include "reprise/ABI/Model.h"
@@ -18,14 +20,6 @@
 
 namespace reprise::runtime {
 
-/// One step; `step` counts from 0 here and from 1 in what is shown.
-struct StepReport {
-  int64_t step;
-  float loss, gradNorm, learningRate;
-  double seconds;
-  int64_t highWaterBytes;
-};
-
 /// Writes a run's story to standard output, as text or as JSON lines, and a
 /// progress bar to standard error if that is a terminal. What returns false
 /// could not be written.
@@ -33,15 +27,18 @@ class Log {
 public:
   Log(const RepriseModel &model, const Options &options);
 
-  /// What is about to happen. `kernel` may be null.
+  /// What is about to happen. `kernel` may be null; `peakFlops` is 0 if it is
+  /// not known.
   bool plan(const TrainingData &data, const RepriseMicroKernel *kernel,
-            Error &error);
+            double peakFlops, Error &error);
   /// Shown at the interval that the options say.
   bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
   /// Seconds per launch, first of `micro`, then of `update`, over all steps;
   /// launches that differ only in numbers in their names are one line.
   void profile(const double *seconds, int64_t stepsDone);
+  /// Plan against measurement, category by category.
+  void memory(const Arena &arena) const;
   /// `writtenBytes` is negative when memory was not checked.
   bool end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
            int64_t writtenBytes, Error &error);
@@ -54,7 +51,7 @@ public:
 
 private:
   void printStep(const StepReport &report) const;
-  void showProgress(int64_t stepsDone, double secondsPerStep);
+  void showProgress(int64_t stepsDone);
 
   const RepriseModel &model;
   const Options &options;
@@ -62,7 +59,9 @@ private:
   bool hasBar;
   std::optional<StepReport> unshown; ///< The last step, if it is between two
                                      ///< that are shown.
-  double trainedSeconds = 0;         ///< Of all steps so far.
+  /// Of the steps of this run so far.
+  double trainedSeconds = 0, secondsPerStep = 0;
+  int64_t stepsHere = 0;
 };
 
 } // namespace reprise::runtime

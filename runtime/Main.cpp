@@ -13,6 +13,8 @@
 #include "Init.h"
 #include "Log.h"
 #include "Options.h"
+#include "Outliers.h"
+#include "Peak.h"
 #include "Schedule.h"
 
 #include <cinttypes>
@@ -42,13 +44,14 @@ class Trainer {
 public:
   Trainer(const RepriseModel &model, const Options &options)
       : model(model), options(options), executor(model, arena, pool),
-        log(model, options), dump(model) {}
+        log(model, options), metrics(model), dump(model) {}
 
   bool run(Error &error);
 
 private:
   bool prepare(Error &error);
   bool runStep(int64_t step, Error &error);
+  bool update(StepReport &report, bool dumped, Error &error);
   bool writeInputs(int64_t step, int64_t microBatch, Error &error);
   void writeScalar(const RepriseBuffer &buffer, double value) {
     arena.touch(buffer);
@@ -63,6 +66,9 @@ private:
   ThreadPool pool;
   Executor executor;
   Log log;
+  Metrics metrics;
+  Outliers losses, gradNorms;
+  double peakFlops = 0; ///< 0 if it is not known.
   Dump dump;
   MemoryCheck check;
 };
@@ -81,7 +87,12 @@ bool Trainer::prepare(Error &error) {
     return false;
   if (options.checkMemory && !check.start(model, arena, error))
     return false;
-  if (!log.plan(data, executor.microKernel(), error))
+  if (!metrics.open(options, error))
+    return false;
+  peakFlops = options.peakFlops;
+  if (peakFlops == 0 && executor.microKernel())
+    peakFlops = measurePeakFlops(*executor.microKernel(), pool);
+  if (!log.plan(data, executor.microKernel(), peakFlops, error))
     return false;
   initializeStates(model, options.seed, arena, pool);
   fillRotaries(model, arena, pool);
@@ -123,6 +134,25 @@ bool Trainer::runStep(int64_t step, Error &error) {
   report.step = step;
   report.loss = *arena.at<float>(model.loss);
   report.learningRate = float(learningRate(model, step));
+  if (!update(report, dumped, error))
+    return false;
+  report.seconds = now() - start;
+  report.highWaterBytes = arena.highWaterBytes();
+  report.tokensPerSecond =
+      double(model.numMicroBatches * model.microBatchSize * model.seqLength) /
+      report.seconds;
+  bool isKnown = peakFlops > 0 && model.modelFlops > 0;
+  double available = isKnown ? peakFlops * report.seconds : NAN;
+  report.mfu = model.modelFlops / available;
+  report.hfu = (model.modelFlops + model.replayFlops) / available;
+  return log.step(report, error) && metrics.step(report, error) &&
+         (!dumped || dump.write(report.gradNorm, error));
+}
+
+/// Changes the parameters, unless loss or norm are no numbers, or stand out
+/// more than the options allow.
+bool Trainer::update(StepReport &report, bool dumped, Error &error) {
+  int64_t step = report.step;
   if (!std::isfinite(report.loss))
     return error.set("the loss of step %" PRId64 " is %g; parameters are as "
                      "step %" PRId64 " left them. A lower learning rate (now "
@@ -134,16 +164,25 @@ bool Trainer::runStep(int64_t step, Error &error) {
   writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
   if (dumped)
     dump.keepStates(arena);
-  executor.runUpdate();
+  executor.runNorm();
   report.gradNorm = *arena.at<float>(model.gradNorm);
-  report.seconds = now() - start;
-  report.highWaterBytes = arena.highWaterBytes();
   if (!std::isfinite(report.gradNorm))
     return error.set("the gradient norm of step %" PRId64 " is %g, while the "
-                     "loss is %g",
-                     step + 1, double(report.gradNorm), double(report.loss));
-  return log.step(report, error) &&
-         (!dumped || dump.write(report.gradNorm, error));
+                     "loss is %g; parameters are as step %" PRId64 " left them",
+                     step + 1, double(report.gradNorm), double(report.loss),
+                     step);
+  report.lossZ = losses.add(double(report.loss));
+  report.gradNormZ = gradNorms.add(double(report.gradNorm));
+  auto standsOut = [](double z, double limit) {
+    return limit > 0 && z > limit;
+  };
+  report.skipped = standsOut(report.lossZ, options.skipLossZ) ||
+                   standsOut(report.gradNormZ, options.skipGradZ);
+  if (report.skipped)
+    executor.clearGradients();
+  else
+    executor.runOptimizer();
+  return true;
 }
 
 bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
@@ -151,6 +190,7 @@ bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
   if (options.profile)
     log.profile(executor.profile(), stepsDone);
+  log.memory(arena);
   if (!log.end(stepsDone, seconds, highWater, written, error))
     return false;
   if (options.checkMemory &&

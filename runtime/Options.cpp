@@ -92,6 +92,24 @@ static constexpr OptionInfo kOptions[] = {
      "json: one object a line, see below"},
     {"log-interval", "N", &Options::logInterval,
      "show every Nth step, and the first and the last", 1, kMany},
+    {"tensorboard",
+     "DIR",
+     {Kind::Output, &Options::tensorboard},
+     "write curves to a new event file in DIR"},
+    {"csv",
+     "FILE",
+     {Kind::Output, &Options::csv},
+     "append a line for each step to a table"},
+    {"skip-loss-z", "X", &Options::skipLossZ,
+     "leave out updates whose loss lies X standard deviations above the last "
+     "128",
+     0, 1e6},
+    {"skip-grad-z", "X", &Options::skipGradZ,
+     "the same for the norm of the gradients", 0, 1e6},
+    {"peak-flops", "X", &Options::peakFlops,
+     "FLOP/s that utilization is measured against; measured at start if not "
+     "given",
+     1, 1e21},
     {"threads", "N", &Options::threads,
      "use N threads; results do not depend on it", 1, ThreadPool::kMaxThreads},
     {"seed", "N", &Options::seed,
@@ -313,7 +331,8 @@ void reprise::runtime::printHelp(const char *program,
   printf("\n"
          "With --log-format json, standard output has one object a line. Each "
          "step has the\nkeys step (from 1), loss, grad_norm, lr, ms, "
-         "tokens_per_s, high_water_bytes and\nplanned_bytes; floats have all "
+         "tokens_per_s, mfu, hfu, loss_z, grad_norm_z,\nskipped, "
+         "high_water_bytes and planned_bytes; floats have all "
          "their digits. Other lines have the key \"event\":\nplan, "
          "interrupted, profile and end.\n"
          "\n"

@@ -36,7 +36,11 @@ struct Options {
   std::optional<TokenType> dtype; ///< Of .bin files without a header.
   const char *dump = nullptr;
   int64_t steps = 0;
+  const char *tensorboard = nullptr;
+  const char *csv = nullptr;
   int64_t logInterval = 1;
+  double skipLossZ = 0, skipGradZ = 0; ///< 0: never
+  double peakFlops = 0;                ///< 0: to be measured.
   int64_t threads = 0;
   uint64_t seed = 0;
   bool json = false;

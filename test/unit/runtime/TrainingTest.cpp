@@ -217,7 +217,8 @@ TEST_F(Training, TextHasThePlanAndALineAStep) {
        {"model    toy \"bigram\", 6,272 parameters, recompute: none",
         "step     2 x 3 x 21 = 126 tokens", "  activations ",
         "step 3/3  loss 4.", "  lr 5.000e-02  ", " tokens/s  memory ",
-        "done: 3 steps", "\nembed ", "\nadamw "})
+        " left\n", "\n  whole program ", "done: 3 steps", "\nembed ",
+        "\nadamw "})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in\n"
                                                          << outcome.out;
   EXPECT_EQ(outcome.err, "");

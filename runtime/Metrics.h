@@ -1,0 +1,61 @@
+//===- Metrics.h - A run's numbers in files ---------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_METRICS_H
+#define REPRISE_RUNTIME_METRICS_H
+
+#include "EventFile.h"
+#include "Options.h"
+
+namespace reprise::runtime {
+
+/// One step; `step` counts from 0 here and from 1 in what is shown.
+struct StepReport {
+  int64_t step;
+  float loss, gradNorm, learningRate;
+  double seconds;
+  int64_t highWaterBytes;
+  /// How far loss and norm lie from those before, in standard deviations; NaN
+  /// while there are too few.
+  double lossZ, gradNormZ;
+  /// Whether the step left the parameters alone, because of these.
+  bool skipped;
+  double tokensPerSecond;
+  /// Shares of the machine's peak: that of the model's FLOPs, and that of all,
+  /// the replayed among them. NaN if the peak is unknown.
+  double mfu, hfu;
+};
+
+/// Writes every step to the files of --csv and --tensorboard.
+class Metrics {
+public:
+  explicit Metrics(const RepriseModel &model) : model(model) {}
+  Metrics(const Metrics &) = delete;
+  Metrics &operator=(const Metrics &) = delete;
+  ~Metrics();
+
+  /// Opens what the options name. A table that exists is continued.
+  bool open(const Options &options, Error &error);
+
+  bool step(const StepReport &report, Error &error);
+
+  /// The mean loss of validation after `stepsDone` steps.
+  bool validation(int64_t stepsDone, float loss, Error &error);
+
+private:
+  bool flushTable(Error &error);
+
+  const RepriseModel &model;
+  EventFile events;
+  FILE *table = nullptr;
+  const char *tablePath = nullptr;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_METRICS_H

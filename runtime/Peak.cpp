@@ -1,0 +1,41 @@
+//===- Peak.cpp - The fastest that products can be ------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Peak.h"
+
+#include "Executor.h"
+
+#include <algorithm>
+
+using namespace reprise::runtime;
+
+/// The largest tile, and as many values of p as panels of it fit in 24 KiB.
+static constexpr int64_t kLargestTile = 32, kDepth = 96;
+
+double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
+                                          ThreadPool &pool) {
+  if (kernel.rows > kLargestTile || kernel.cols > kLargestTile)
+    return 0;
+  constexpr int kRounds = 8, kCalls = 2000;
+  double flops = 2.0 * kernel.rows * kernel.cols * kDepth * kCalls;
+  double best = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    double start = now();
+    pool.parallelFor(pool.size(), 1, [&](int, int64_t begin, int64_t end) {
+      alignas(64) float a[kLargestTile * kDepth], b[kLargestTile * kDepth],
+          tile[kLargestTile * kLargestTile];
+      std::fill_n(a, kLargestTile * kDepth, 1.0f);
+      std::fill_n(b, kLargestTile * kDepth, 1.0f);
+      for (int64_t task = begin; task < end; ++task)
+        for (int call = 0; call < kCalls; ++call)
+          kernel.fn(a, b, tile, kDepth);
+    });
+    best = std::max(best, flops * pool.size() / (now() - start));
+  }
+  return best;
+}

@@ -1,0 +1,274 @@
+//===- MetricsTest.cpp - A run's numbers in files -------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TrainingRun.h"
+
+#include "runtime/Crc32c.h"
+#include "runtime/Metrics.h"
+#include "runtime/Outliers.h"
+
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+using namespace reprise::runtime;
+using namespace reprise::runtime::test;
+
+namespace {
+
+/// The CRC-32C a bit at a time, as the polynomial says.
+uint32_t slowCrc(const std::string &bytes) {
+  uint32_t crc = ~0u;
+  for (unsigned char byte : bytes) {
+    crc ^= byte;
+    for (int bit = 0; bit < 8; ++bit)
+      crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78u : 0);
+  }
+  return ~crc;
+}
+
+uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xA282EAD8u; }
+
+template <typename T>
+T read(const std::string &bytes, size_t at) {
+  T value;
+  EXPECT_LE(at + sizeof(T), bytes.size());
+  memcpy(&value, bytes.data() + at, sizeof(T));
+  return value;
+}
+
+/// A reader of protocol buffers that knows of varints, doubles, floats and
+/// bytes, and nothing of what they mean: field number to raw values.
+std::multimap<int, std::string> fields(const std::string &message) {
+  std::multimap<int, std::string> result;
+  size_t at = 0;
+  auto varint = [&] {
+    uint64_t value = 0;
+    for (int shift = 0;; shift += 7) {
+      auto byte = static_cast<unsigned char>(message.at(at++));
+      value |= uint64_t(byte & 0x7F) << shift;
+      if (!(byte & 0x80))
+        return value;
+    }
+  };
+  while (at < message.size()) {
+    uint64_t tag = varint();
+    size_t length = 0;
+    switch (tag & 7) {
+    case 0:
+      result.insert({int(tag >> 3), std::to_string(varint())});
+      continue;
+    case 1:
+      length = 8;
+      break;
+    case 2:
+      length = varint();
+      break;
+    case 5:
+      length = 4;
+      break;
+    default:
+      ADD_FAILURE() << "wire type " << (tag & 7);
+      return result;
+    }
+    EXPECT_LE(at + length, message.size());
+    result.insert({int(tag >> 3), message.substr(at, length)});
+    at += length;
+  }
+  return result;
+}
+
+/// The payloads of an event file, whose frames must be right to the last byte.
+std::vector<std::string> records(const std::string &bytes) {
+  std::vector<std::string> result;
+  size_t at = 0;
+  while (at < bytes.size()) {
+    auto length = read<uint64_t>(bytes, at);
+    EXPECT_EQ(read<uint32_t>(bytes, at + 8),
+              masked(slowCrc(bytes.substr(at, 8))));
+    result.push_back(bytes.substr(at + 12, length));
+    EXPECT_EQ(read<uint32_t>(bytes, at + 12 + length),
+              masked(slowCrc(result.back())));
+    at += 16 + length;
+  }
+  EXPECT_EQ(at, bytes.size());
+  return result;
+}
+
+std::vector<std::string> lines(const std::string &text) {
+  std::vector<std::string> result;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    result.push_back(line);
+  return result;
+}
+
+class MetricsOfRun : public Training {
+protected:
+  void TearDown() override {
+    Training::TearDown();
+    std::filesystem::remove_all(stem + ".d");
+    remove(table.c_str());
+  }
+  const std::string folder = stem + ".d/a/b", table = stem + ".csv";
+};
+
+} // namespace
+
+TEST(Crc32c, IsThatOfThePolynomial) {
+  // From RFC 3720, appendix B.4, and TensorBoard's masked_crc.rs.
+  EXPECT_EQ(crc32c(std::string(32, '\0').data(), 32), 0x8A9136AAu);
+  std::string text = "\x1a\x11" "CRC test, one two";
+  EXPECT_EQ(masked(crc32c(text.data(), text.size())), 0x5794D08Au);
+  for (size_t size : {0, 1, 7, 8, 9, 31, 100}) {
+    std::string bytes;
+    for (size_t i = 0; i < size; ++i)
+      bytes += char(37 * i + size);
+    EXPECT_EQ(crc32c(bytes.data(), size), slowCrc(bytes)) << size;
+    uint32_t first = crc32c(bytes.data(), size / 3);
+    EXPECT_EQ(crc32c(bytes.data() + size / 3, size - size / 3, first),
+              slowCrc(bytes))
+        << size;
+  }
+}
+
+TEST(Outliers, CountInStandardDeviations) {
+  Outliers outliers;
+  for (int i = 1; i < Outliers::kWindow; ++i)
+    EXPECT_TRUE(std::isnan(outliers.add(i % 2 ? 1 : -1))) << i;
+  EXPECT_NEAR(outliers.add(-1), -1, 1e-12);
+  // Now 64 of each. The next takes the place of the first, a 1.
+  double mean = (63.0 - 64.0 + 10) / 128;
+  double variance = (127.0 + 100) / 128 - mean * mean;
+  EXPECT_NEAR(outliers.add(10), (10 - mean) / std::sqrt(variance), 1e-12);
+  Outliers alike;
+  for (int i = 0; i < Outliers::kWindow; ++i)
+    alike.add(3);
+  EXPECT_EQ(alike.add(3), 0);
+}
+
+TEST_F(MetricsOfRun, EventFileHasEveryStep) {
+  toy.model.modelFlops = 1e6;
+  Outcome outcome = train({"--steps=3", "--tensorboard", folder,
+                           "--log-interval=9", "--peak-flops=1e12"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::filesystem::path path =
+      std::filesystem::directory_iterator(folder)->path();
+  EXPECT_TRUE(std::regex_match(
+      path.filename().string(),
+      std::regex("events\\.out\\.tfevents\\.\\d{10}\\..+\\.\\d+\\.0")))
+      << path;
+  std::vector<std::string> events = records(readFile(path));
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(fields(events[0]).find(3)->second, "brain.Event:2");
+  for (int step : {1, 2, 3}) {
+    auto event = fields(events[size_t(step)]);
+    double time = read<double>(event.find(1)->second, 0);
+    EXPECT_GT(time, 1.7e9);
+    EXPECT_EQ(event.find(2)->second, std::to_string(step));
+    auto summary = fields(event.find(5)->second);
+    std::map<std::string, float> values;
+    for (auto &[number, value] : summary) {
+      EXPECT_EQ(number, 1);
+      auto scalar = fields(value);
+      values[scalar.find(1)->second] = read<float>(scalar.find(2)->second, 0);
+    }
+    EXPECT_EQ(values.size(), 9u);
+    if (step != 2) // 2 is not in the log.
+      EXPECT_EQ(values["loss"], float(outcome.loss(step)));
+    EXPECT_EQ(values["lr"], 0.05f);
+    EXPECT_EQ(values["memory/planned_gib"], values["memory/actual_gib"]);
+    EXPECT_TRUE(values.count("mfu") && values.count("tokens_per_sec"));
+  }
+}
+
+TEST_F(MetricsOfRun, TableGoesOn) {
+  ASSERT_EQ(train({"--steps=2", "--csv", table}).status, 0);
+  Outcome second = train({"--steps=1", "--csv", table});
+  std::vector<std::string> rows = lines(readFile(table));
+  ASSERT_EQ(rows.size(), 4u);
+  auto commas = [](const std::string &row) {
+    return std::count(row.begin(), row.end(), ',');
+  };
+  EXPECT_EQ(rows[0].rfind("step,loss,grad_norm,lr,ms,", 0), 0u) << rows[0];
+  for (const std::string &row : rows)
+    EXPECT_EQ(commas(row), 13) << row;
+  EXPECT_EQ(rows[1].rfind("1,", 0), 0u) << rows[1];
+  EXPECT_EQ(rows[2].rfind("2,", 0), 0u) << rows[2];
+  EXPECT_EQ(rows[3].rfind("1,", 0), 0u) << rows[3];
+  EXPECT_EQ(float(atof(rows[3].c_str() + 2)), float(second.loss(1)));
+  Options options;
+  options.csv = table.c_str();
+  Metrics metrics(toy.model);
+  reprise::runtime::Error error;
+  ASSERT_TRUE(metrics.open(options, error)) << error.text;
+  ASSERT_TRUE(metrics.validation(7, 0.5f, error)) << error.text;
+  std::string last = lines(readFile(table)).back();
+  EXPECT_EQ(last, "7,,,,,,,,,,,,,0.5");
+  EXPECT_EQ(commas(last), 13);
+}
+
+TEST_F(MetricsOfRun, PlacesThatCannotBeWritten) {
+  Outcome outcome = train({"--csv", "/nowhere/t.csv"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("cannot write '/nowhere/t.csv': No such file or "
+                             "directory"),
+            std::string::npos)
+      << outcome.err;
+  outcome = train({"--tensorboard", data + "/x"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("Not a directory"), std::string::npos)
+      << outcome.err;
+  outcome = train({"--steps=1", "--csv", "/dev/full"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("cannot write '/dev/full': No space left"),
+            std::string::npos)
+      << outcome.err;
+}
+
+TEST_F(MetricsOfRun, UpdatesThatStandOutAreLeftOut) {
+  // With a limit that every loss above the mean exceeds, steps after the first
+  // 128 are left out as soon as one is; without one, none.
+  auto skipped = [](const Outcome &outcome) {
+    std::vector<int> steps;
+    for (const std::string &line : lines(outcome.out))
+      if (int step = 0; line.find("\"skipped\":true") != std::string::npos &&
+                        sscanf(line.c_str(), "{\"step\":%d", &step) == 1)
+        steps.push_back(step);
+    return steps;
+  };
+  Outcome free = train({"--steps=140"});
+  EXPECT_TRUE(skipped(free).empty());
+  Outcome guarded = train({"--steps=140", "--skip-grad-z=0.001", "--dump",
+                           dump});
+  std::vector<int> steps = skipped(guarded);
+  ASSERT_FALSE(steps.empty());
+  EXPECT_GE(steps[0], 128);
+  // Up to there both are the same, and a step that is left out changes nothing:
+  // its gradients are gone in the next one.
+  std::vector<std::string> a = lines(free.steps()), b = lines(guarded.steps());
+  for (int i = 0; i < steps[0]; ++i)
+    EXPECT_EQ(a[size_t(i)], b[size_t(i)]);
+  EXPECT_NE(a[size_t(steps[0])], b[size_t(steps[0])]);
+  auto norm = [](const std::string &line) {
+    return atof(line.c_str() + line.find("\"grad_norm\":") + 12);
+  };
+  size_t next = size_t(steps[0]);
+  EXPECT_NEAR(norm(b[next]) / norm(a[next]), 1, 0.1) << a[next] << b[next];
+}
+
+TEST_F(MetricsOfRun, EndComparesThePlanWithPagesInUse) {
+  Outcome outcome = train({"--steps=1"});
+  std::smatch match;
+  std::regex line("\\{\"event\":\"memory\",\"categories\":\\{\"parameters and "
+                  "optimizer\":\\{\"planned_bytes\":(\\d+),\"resident_bytes\":"
+                  "(\\d+)\\}.*\"process_bytes\":(\\d+)\\}");
+  ASSERT_TRUE(std::regex_search(outcome.out, match, line)) << outcome.out;
+  EXPECT_EQ(match[1], match[2]);
+  EXPECT_GT(atoll(match[3].str().c_str()), toy.model.arenaBytes);
+}
