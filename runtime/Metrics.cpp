@@ -37,8 +37,7 @@ bool Metrics::open(const Options &options, Error &error) {
 
 bool Metrics::flushTable(Error &error) {
   bool good = fflush(table) == 0 && !ferror(table);
-  return good ||
-         error.set("cannot write '%s': %s", tablePath, strerror(errno));
+  return good || error.set("cannot write '%s': %s", tablePath, strerror(errno));
 }
 
 /// The number, or nothing if it is not known.

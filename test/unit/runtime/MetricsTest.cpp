@@ -123,7 +123,8 @@ protected:
 TEST(Crc32c, IsThatOfThePolynomial) {
   // From RFC 3720, appendix B.4, and TensorBoard's masked_crc.rs.
   EXPECT_EQ(crc32c(std::string(32, '\0').data(), 32), 0x8A9136AAu);
-  std::string text = "\x1a\x11" "CRC test, one two";
+  std::string text = "\x1a\x11"
+                     "CRC test, one two";
   EXPECT_EQ(masked(crc32c(text.data(), text.size())), 0x5794D08Au);
   for (size_t size : {0, 1, 7, 8, 9, 31, 100}) {
     std::string bytes;
@@ -244,8 +245,8 @@ TEST_F(MetricsOfRun, UpdatesThatStandOutAreLeftOut) {
   };
   Outcome free = train({"--steps=140"});
   EXPECT_TRUE(skipped(free).empty());
-  Outcome guarded = train({"--steps=140", "--skip-grad-z=0.001", "--dump",
-                           dump});
+  Outcome guarded =
+      train({"--steps=140", "--skip-grad-z=0.001", "--dump", dump});
   std::vector<int> steps = skipped(guarded);
   ASSERT_FALSE(steps.empty());
   EXPECT_GE(steps[0], 128);
