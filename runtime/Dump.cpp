@@ -5,17 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// The format is that of the safetensors README: the length of a JSON header,
-// the header padded with spaces to 8 bytes, then the tensors without gaps,
-// sorted by type (descending in the format's own order: F32 before I32), then
-// by name.
-//
-//===----------------------------------------------------------------------===//
 
 #include "Dump.h"
 
 #include "Init.h"
+#include "SafeTensorsWriter.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -26,33 +20,6 @@
 #include <unistd.h>
 
 using namespace reprise::runtime;
-
-namespace {
-
-/// One entry of the file. All types have four bytes.
-struct Tensor {
-  const char *prefix, *name;
-  bool isInt;
-  int rank;
-  int64_t shape[4];
-  const void *data;
-
-  size_t bytes() const {
-    size_t bytes = 4;
-    for (int i = 0; i < rank; ++i)
-      bytes *= size_t(shape[i]);
-    return bytes;
-  }
-  bool operator<(const Tensor &other) const {
-    if (isInt != other.isInt)
-      return other.isInt;
-    if (int order = strcmp(prefix, other.prefix))
-      return order < 0;
-    return strcmp(name, other.name) < 0;
-  }
-};
-
-} // namespace
 
 static constexpr int kNumOtherTensors = 8; // All that are no states.
 
@@ -158,41 +125,22 @@ void Dump::keepStates(const Arena &arena) {
   correction2 = *arena.at<float>(model.biasCorrection2);
 }
 
-static void writeHeader(FILE *file, const Tensor *tensors, int count) {
-  fprintf(file, "{\"__metadata__\":{\"format\":\"pt\"}");
-  size_t offset = 0;
-  for (const Tensor *t = tensors; t != tensors + count; ++t) {
-    fprintf(file, ",\"%s%s\":{\"dtype\":\"%s\",\"shape\":[", t->prefix, t->name,
-            t->isInt ? "I32" : "F32");
-    for (int i = 0; i < t->rank; ++i)
-      fprintf(file, "%s%" PRId64, i ? "," : "", t->shape[i]);
-    fprintf(file, "],\"data_offsets\":[%zu,%zu]}", offset, offset + t->bytes());
-    offset += t->bytes();
-  }
-  fputc('}', file);
-}
-
 /// Writes the whole file; false if that fails, with `errno` set.
-static bool writeTensors(FILE *file, const Tensor *tensors, int count) {
-  // The header's length goes first, but is known last.
-  uint64_t length = 0;
-  fwrite(&length, sizeof(length), 1, file);
-  writeHeader(file, tensors, count);
-  while (ftell(file) % 8 && !ferror(file))
-    fputc(' ', file);
-  length = uint64_t(ftell(file)) - sizeof(length);
-  for (int i = 0; i < count; ++i)
+static bool writeTensors(FILE *file, OutputTensor *tensors, int count) {
+  size_t size = 0;
+  char *header = makeSafeTensorsHeader(tensors, count, size);
+  bool good = header && fwrite(header, 1, size, file) == size;
+  free(header);
+  for (int i = 0; i < count && good; ++i)
     fwrite(tensors[i].data, 1, tensors[i].bytes(), file);
-  fseek(file, 0, SEEK_SET);
-  fwrite(&length, sizeof(length), 1, file);
-  bool good = !ferror(file);
+  good = good && !ferror(file);
   return fclose(file) == 0 && good;
 }
 
 /// Replaces `target` by a file with these tensors, or leaves it as it was and
 /// nothing else behind; false with `errno` set.
 static bool replaceFile(const char *target, const char *partial,
-                        const Tensor *tensors, int count) {
+                        OutputTensor *tensors, int count) {
   // What a killed run left; nothing that others have there is written through.
   unlink(partial);
   FILE *file = fopen(partial, "wbx");
@@ -208,10 +156,11 @@ static bool replaceFile(const char *target, const char *partial,
 
 bool Dump::write(float gradNorm, Error &error) {
   int count = model.numStates + kNumOtherTensors;
-  auto *tensors = static_cast<Tensor *>(calloc(size_t(count), sizeof(Tensor)));
+  auto *tensors =
+      static_cast<OutputTensor *>(calloc(size_t(count), sizeof(OutputTensor)));
   bool good = tensors;
   if (good) {
-    Tensor *next = tensors;
+    OutputTensor *next = tensors;
     for (int i = 0; i < model.numStates; ++i, ++next) {
       const RepriseState &state = model.states[i];
       *next = {prefixOf(state.kind), state.name, false,
@@ -220,7 +169,7 @@ bool Dump::write(float gradNorm, Error &error) {
     }
     int64_t micro = model.numMicroBatches;
     int64_t rows = model.microBatchSize, length = model.seqLength;
-    const Tensor others[kNumOtherTensors] = {
+    const OutputTensor others[kNumOtherTensors] = {
         {"loss", "", false, 1, {1}, &loss},
         {"lr", "", false, 1, {1}, &lr},
         {"bias_correction1", "", false, 1, {1}, &correction1},
@@ -230,7 +179,6 @@ bool Dump::write(float gradNorm, Error &error) {
         {"targets", "", true, 3, {micro, rows, length}, targets},
         {"rng", "", true, 2, {micro, 4}, rng}};
     std::copy(others, others + kNumOtherTensors, next);
-    std::sort(tensors, tensors + count);
     good = replaceFile(target, partial, tensors, count);
   }
   int code = errno;
