@@ -37,9 +37,7 @@ namespace {
 class ForwardEmitter {
 public:
   ForwardEmitter(Code &code, rt::AttentionOp op, Kernel &kernel)
-      : code(code), op(op), kernel(kernel),
-        tile(code, cast<ShapedType>(op.getQuery().getType()), op.getHeads(),
-             op.getScale().convertToDouble(), op.getRate().convertToDouble()),
+      : code(code), op(op), kernel(kernel), tile(code, op),
         queries(code.scratch(tile.width * kLanes)),
         scores(code.scratch(kKeys * kLanes)),
         sums(code.scratch(tile.width * kLanes)),
@@ -54,7 +52,9 @@ public:
   int64_t blocksOfQueries() const {
     return llvm::divideCeil(tile.length, kLanes);
   }
-  int64_t tasks() const { return tile.batch * tile.heads * blocksOfQueries(); }
+  int64_t tasks() const {
+    return tile.batch * tile.queryHeads.count * blocksOfQueries();
+  }
   void emit(Value task);
 
 private:
@@ -68,7 +68,7 @@ private:
   AttentionTile tile;
   Value queries, scores, sums; ///< on the stack
   RandomStream random;
-  Value bh, query, head, elements; ///< of the task
+  Value bh, query, head, keyHead, elements; ///< of the task
 };
 static_assert(ForwardEmitter::scratch(kMaxHeadWidth) * 4 <= kStackBytes);
 } // namespace
@@ -77,7 +77,14 @@ void ForwardEmitter::emit(Value task) {
   Value blocks = code.i64(blocksOfQueries());
   bh = arith::DivSIOp::create(code, task, blocks);
   query = code.mul(arith::RemSIOp::create(code, task, blocks), kLanes);
-  head = tile.headOffset(bh);
+  head = tile.headOffset(tile.queryHeads, bh);
+  // Of entry and head of keys together, as of bh itself, since groups are
+  // equal.
+  keyHead = tile.group() == 1
+                ? head
+                : tile.headOffset(
+                      tile.keyHeads,
+                      arith::DivSIOp::create(code, bh, code.i64(tile.group())));
   elements = tile.elements(bh, query);
   Type f32 = code.getF32Type();
   tile.transpose(code.address(addressOf(kernel, op, 0), f32, head), query,
@@ -99,7 +106,8 @@ void ForwardEmitter::emit(Value task) {
 SmallVector<Value> ForwardEmitter::block(Value first, Value count,
                                          ValueRange state) {
   Value whole = tile.wholeGroups(count);
-  Value keys = code.address(addressOf(kernel, op, 1), code.getF32Type(), head);
+  Value keys =
+      code.address(addressOf(kernel, op, 1), code.getF32Type(), keyHead);
   tile.products(keys, first, whole, queries, scores);
 
   Value scale = code.splatF32(tile.scale), lowest = code.splatF32(kLowest);
@@ -129,7 +137,7 @@ SmallVector<Value> ForwardEmitter::block(Value first, Value count,
 /// sums = sums * decay + the block's values, weighted.
 void ForwardEmitter::accumulate(Value first, Value count, Value decay) {
   Value values =
-      code.address(addressOf(kernel, op, 2), code.getF32Type(), head);
+      code.address(addressOf(kernel, op, 2), code.getF32Type(), keyHead);
   auto columns = [&](Value column, int64_t number) {
     SmallVector<Value> state;
     for (int64_t k = 0; k < number; ++k)
@@ -160,7 +168,7 @@ void ForwardEmitter::write(Value max, Value total) {
   Value out = code.address(kernel.outputs[0], f32, head);
   Value left = code.sub(code.i64(tile.length), query);
   code.loop(code.i64(0), code.min(left, code.i64(kLanes)), 1, [&](Value lane) {
-    Value row = tile.rowOffset(code.add(query, lane));
+    Value row = tile.rowOffset(tile.queryHeads, code.add(query, lane));
     code.loop(code.i64(0), code.i64(tile.width), 1, [&](Value d) {
       Value x = code.load(f32, sums, code.add(code.mul(d, kLanes), lane));
       code.store(x, out, code.add(row, d));

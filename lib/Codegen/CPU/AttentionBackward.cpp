@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A task is a head. It walks the blocks of keys and for each those queries that
-// see them, 16 at a time. The gradients of a block's keys and values are summed
-// on the stack, queries in order; those of the queries where they belong,
-// blocks in order: one task, so nothing is atomic and the order is always the
-// same.
+// A task is a head of keys. It walks the blocks of keys and for each, head by
+// head of those that share them, the queries that see them, 16 at a time. The
+// gradients of a block's keys and values are summed on the stack, heads and
+// their queries in order; those of the queries where they belong, blocks in
+// order: one task, so nothing is atomic and the order is always the same.
 //
 // Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.2.
 //
@@ -30,9 +30,7 @@ namespace {
 class BackwardEmitter {
 public:
   BackwardEmitter(Code &code, rt::AttentionBackwardOp op, Kernel &kernel)
-      : code(code), op(op), kernel(kernel),
-        tile(code, cast<ShapedType>(op.getQuery().getType()), op.getHeads(),
-             op.getScale().convertToDouble(), op.getRate().convertToDouble()),
+      : code(code), op(op), kernel(kernel), tile(code, op),
         chunks(llvm::divideCeil(tile.width, kLanes)), padded(chunks * kLanes),
         delta(code.scratch(kLanes)),
         queriesT(code.scratch(tile.width * kLanes)),
@@ -55,11 +53,12 @@ public:
            2 * kKeys * kLanes;
   }
 
-  int64_t tasks() const { return tile.batch * tile.heads; }
+  int64_t tasks() const { return tile.batch * tile.keyHeads.count; }
   void emit(Value task);
 
 private:
-  void keys(Value first);
+  void forHeads(Value task, function_ref<void()> body);
+  void keys(Value task, Value first);
   void queries(Value first, Value count, Value query);
   void deltas(Value query);
   void scores(Value first, Value count, Value query);
@@ -73,9 +72,10 @@ private:
     return left < kLanes ? code.maskOf(left) : Value();
   }
   /// to[r] = from[first + r], for all rows of `to`.
-  void gather(Value from, Value first, int64_t rows, Value to);
+  void gather(const AttentionTile::Heads &heads, Value from, Value first,
+              int64_t rows, Value to);
   void fillZero(Value base, int64_t rows);
-  /// Writes `count` rows to the positions from `first` on.
+  /// Writes `count` rows to the positions of keys from `first` on.
   void scatter(Value from, Value to, Value first, Value count);
 
   Code &code;
@@ -86,7 +86,8 @@ private:
   Value delta, queriesT, doutT, queryRows, doutRows, dqueryRows, keyRows,
       dkeyRows, dvalueRows, probs, dscores;
   RandomStream random;
-  Value bh, query, key, value, out, dout, dquery, dkey, dvalue; ///< of the task
+  Value key, value, dkey, dvalue;     ///< of the task
+  Value bh, query, out, dout, dquery; ///< of one of its heads of queries
 };
 static_assert(BackwardEmitter::scratch(kMaxHeadWidth) * 4 <= kStackBytes &&
               BackwardEmitter::scratch(kMaxHeadWidth + 1) * 4 > kStackBytes);
@@ -96,10 +97,11 @@ static_assert(BackwardEmitter::scratch(kMaxHeadWidth) * 4 <= kStackBytes &&
 // Rows
 //===----------------------------------------------------------------------===//
 
-void BackwardEmitter::gather(Value from, Value first, int64_t rows, Value to) {
+void BackwardEmitter::gather(const AttentionTile::Heads &heads, Value from,
+                             Value first, int64_t rows, Value to) {
   VectorType lanes = code.lanesOf(code.getF32Type());
   code.loop(code.i64(0), code.i64(rows), 1, [&](Value r) {
-    Value source = tile.rowOffset(code.add(first, r));
+    Value source = tile.rowOffset(heads, code.add(first, r));
     for (int64_t c = 0; c < chunks; ++c)
       code.store(code.load(lanes, from, code.add(source, c * kLanes), mask(c)),
                  to, code.add(code.mul(r, padded), c * kLanes));
@@ -114,7 +116,7 @@ void BackwardEmitter::fillZero(Value base, int64_t rows) {
 void BackwardEmitter::scatter(Value from, Value to, Value first, Value count) {
   VectorType lanes = code.lanesOf(code.getF32Type());
   code.loop(code.i64(0), count, 1, [&](Value r) {
-    Value target = tile.rowOffset(code.add(first, r));
+    Value target = tile.rowOffset(tile.keyHeads, code.add(first, r));
     for (int64_t c = 0; c < chunks; ++c)
       code.store(
           code.load(lanes, from, code.add(code.mul(r, padded), c * kLanes)), to,
@@ -126,36 +128,56 @@ void BackwardEmitter::scatter(Value from, Value to, Value first, Value count) {
 // The walk
 //===----------------------------------------------------------------------===//
 
+/// Emits `body` for each head of queries of the task, in order.
+void BackwardEmitter::forHeads(Value task, function_ref<void()> body) {
+  auto head = [&](Value index) {
+    bh = index;
+    Value offset = tile.headOffset(tile.queryHeads, bh);
+    auto at = [&](Value base) {
+      return code.address(base, code.getF32Type(), offset);
+    };
+    query = at(addressOf(kernel, op, 0)), out = at(addressOf(kernel, op, 3));
+    dout = at(addressOf(kernel, op, 5)), dquery = at(kernel.outputs[0]);
+    body();
+  };
+  if (tile.group() == 1)
+    return head(task);
+  Value first = code.mul(task, tile.group());
+  code.loop(first, code.add(first, tile.group()), 1, head);
+}
+
 void BackwardEmitter::emit(Value task) {
-  bh = task;
-  Value head = tile.headOffset(bh);
+  Value head = tile.headOffset(tile.keyHeads, task);
   auto at = [&](Value base) {
     return code.address(base, code.getF32Type(), head);
   };
-  query = at(addressOf(kernel, op, 0)), key = at(addressOf(kernel, op, 1));
-  value = at(addressOf(kernel, op, 2)), out = at(addressOf(kernel, op, 3));
-  dout = at(addressOf(kernel, op, 5)), dquery = at(kernel.outputs[0]);
+  key = at(addressOf(kernel, op, 1)), value = at(addressOf(kernel, op, 2));
   dkey = at(kernel.outputs[1]), dvalue = at(kernel.outputs[2]);
 
-  code.loop(code.i64(0), code.i64(tile.length), 1, [&](Value i) {
-    for (int64_t c = 0; c < chunks; ++c)
-      code.store(code.splatF32(0), dquery,
-                 code.add(tile.rowOffset(i), c * kLanes), mask(c));
+  forHeads(task, [&] {
+    code.loop(code.i64(0), code.i64(tile.length), 1, [&](Value i) {
+      Value row = tile.rowOffset(tile.queryHeads, i);
+      for (int64_t c = 0; c < chunks; ++c)
+        code.store(code.splatF32(0), dquery, code.add(row, c * kLanes),
+                   mask(c));
+    });
   });
   code.loop(code.i64(0), code.i64(tile.length), kKeys,
-            [&](Value first) { keys(first); });
+            [&](Value first) { keys(task, first); });
 }
 
-void BackwardEmitter::keys(Value first) {
+void BackwardEmitter::keys(Value task, Value first) {
   Value count =
       code.min(code.sub(code.i64(tile.length), first), code.i64(kKeys));
-  gather(key, first, kKeys, keyRows);
+  gather(tile.keyHeads, key, first, kKeys, keyRows);
   fillZero(dkeyRows, kKeys);
   fillZero(dvalueRows, kKeys);
   // Blocks of keys begin where blocks of queries do.
   static_assert(kKeys % kLanes == 0 && kKeys % kKeyGroup == 0);
-  code.loop(first, code.i64(tile.length), kLanes,
-            [&](Value q) { queries(first, count, q); });
+  forHeads(task, [&] {
+    code.loop(first, code.i64(tile.length), kLanes,
+              [&](Value q) { queries(first, count, q); });
+  });
   scatter(dkeyRows, dkey, first, count);
   scatter(dvalueRows, dvalue, first, count);
 }
@@ -163,8 +185,8 @@ void BackwardEmitter::keys(Value first) {
 void BackwardEmitter::queries(Value first, Value count, Value q) {
   tile.transpose(query, q, queriesT);
   tile.transpose(dout, q, doutT);
-  gather(query, q, kLanes, queryRows);
-  gather(dout, q, kLanes, doutRows);
+  gather(tile.queryHeads, query, q, kLanes, queryRows);
+  gather(tile.queryHeads, dout, q, kLanes, doutRows);
   deltas(q);
   // None of these queries sees a key beyond the last of them.
   count = code.min(count, code.sub(code.add(q, kLanes), first));
@@ -185,7 +207,8 @@ void BackwardEmitter::queries(Value first, Value count, Value q) {
 void BackwardEmitter::deltas(Value q) {
   VectorType lanes = code.lanesOf(code.getF32Type());
   code.loop(code.i64(0), code.i64(kLanes), 1, [&](Value lane) {
-    Value row = tile.rowOffset(code.add(q, lane)), sum = code.splatF32(0);
+    Value row = tile.rowOffset(tile.queryHeads, code.add(q, lane));
+    Value sum = code.splatF32(0);
     for (int64_t c = 0; c < chunks; ++c) {
       Value at = code.add(code.mul(lane, padded), c * kLanes);
       sum = code.fma(code.load(lanes, doutRows, at),
@@ -259,7 +282,7 @@ void BackwardEmitter::addDquery(Value q) {
   VectorType lanes = code.lanesOf(code.getF32Type());
   Value left = code.sub(code.i64(tile.length), q);
   code.loop(code.i64(0), code.min(left, code.i64(kLanes)), 1, [&](Value r) {
-    Value row = tile.rowOffset(code.add(q, r));
+    Value row = tile.rowOffset(tile.queryHeads, code.add(q, r));
     for (int64_t c = 0; c < chunks; ++c) {
       Value at = code.add(row, c * kLanes);
       Value term = code.load(lanes, dqueryRows,

@@ -14,10 +14,11 @@ using namespace reprise;
 using namespace reprise::codegen;
 
 AttentionTile::AttentionTile(Code &code, ShapedType query, int64_t heads,
-                             double scale, double rate)
-    : batch(query.getDimSize(0)), length(query.getDimSize(1)), heads(heads),
-      width(query.getDimSize(2) / heads), stride(query.getDimSize(2)),
-      scale(float(scale)), dropout(rate), code(code) {}
+                             int64_t keyHeads, double scale, double rate)
+    : batch(query.getDimSize(0)), length(query.getDimSize(1)),
+      width(query.getDimSize(2) / heads), queryHeads{heads, heads * width},
+      keyHeads{keyHeads, keyHeads * width}, scale(float(scale)), dropout(rate),
+      code(code) {}
 
 LogicalResult codegen::verifyHeadWidth(Operation *op, ShapedType query,
                                        int64_t heads) {
@@ -33,15 +34,15 @@ LogicalResult codegen::verifyHeadWidth(Operation *op, ShapedType query,
 // Where things are
 //===----------------------------------------------------------------------===//
 
-Value AttentionTile::headOffset(Value bh) {
-  Value count = code.i64(heads);
-  Value b = arith::DivSIOp::create(code, bh, count);
-  Value h = arith::RemSIOp::create(code, bh, count);
-  return code.add(code.mul(b, length * stride), code.mul(h, width));
+Value AttentionTile::headOffset(const Heads &heads, Value index) {
+  Value count = code.i64(heads.count);
+  Value b = arith::DivSIOp::create(code, index, count);
+  Value h = arith::RemSIOp::create(code, index, count);
+  return code.add(code.mul(b, length * heads.stride), code.mul(h, width));
 }
 
-Value AttentionTile::rowOffset(Value position) {
-  return code.mul(code.min(position, code.i64(length - 1)), stride);
+Value AttentionTile::rowOffset(const Heads &heads, Value position) {
+  return code.mul(code.min(position, code.i64(length - 1)), heads.stride);
 }
 
 Value AttentionTile::loadRow(Value base, Value row) {
@@ -86,7 +87,7 @@ Value AttentionTile::elements(Value bh, Value query) {
 
 void AttentionTile::transpose(Value from, Value first, Value to) {
   code.loop(code.i64(0), code.i64(kLanes), 1, [&](Value lane) {
-    Value row = rowOffset(code.add(first, lane));
+    Value row = rowOffset(queryHeads, code.add(first, lane));
     code.loop(code.i64(0), code.i64(width), 1, [&](Value d) {
       Value x = code.load(code.getF32Type(), from, code.add(row, d));
       code.store(x, to, code.add(code.mul(d, kLanes), lane));
@@ -100,7 +101,7 @@ void AttentionTile::products(Value keys, Value first, Value count,
   code.loop(code.i64(0), count, kSideBySide, [&](Value j) {
     SmallVector<Value> rows;
     for (int64_t k = 0; k < kSideBySide; ++k)
-      rows.push_back(rowOffset(code.add(code.add(first, j), k)));
+      rows.push_back(rowOffset(keyHeads, code.add(code.add(first, j), k)));
     SmallVector<Value> sums(kSideBySide, code.splatF32(0));
     sums = code.loop(code.i64(0), code.i64(width), 1, sums,
                      [&](Value d, ValueRange old) {
@@ -122,7 +123,7 @@ SmallVector<Value> AttentionTile::weigh(Value from, Value first, Value count,
                                         int64_t columns, ValueRange sums) {
   return code.loop(code.i64(0), count, 1, sums, [&](Value j, ValueRange old) {
     Value p = loadRow(tile, j);
-    Value row = code.add(rowOffset(code.add(first, j)), column);
+    Value row = code.add(rowOffset(keyHeads, code.add(first, j)), column);
     SmallVector<Value> next;
     for (int64_t k = 0; k < columns; ++k) {
       Value x = code.load(code.getF32Type(), from, code.add(row, k));

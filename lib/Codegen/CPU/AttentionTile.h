@@ -37,21 +37,33 @@ constexpr int64_t kMaxHeadWidth = 1152;
 
 class AttentionTile {
 public:
-  AttentionTile(Code &code, mlir::ShapedType query, int64_t heads, double scale,
-                double rate);
+  /// The shapes and numbers of an rt.attention or rt.attention_backward.
+  template <typename Op>
+  AttentionTile(Code &code, Op op)
+      : AttentionTile(
+            code, mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
+            op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
+            op.getScale().convertToDouble(), op.getRate().convertToDouble()) {}
 
-  int64_t batch, length, heads, width, stride;
+  /// What lies beside each other in one position.
+  struct Heads {
+    int64_t count, stride;
+  };
+  int64_t batch, length, width;
+  Heads queryHeads, keyHeads;
+  /// Heads of queries that share one of keys.
+  int64_t group() const { return queryHeads.count / keyHeads.count; }
 
-  /// The offset of element 0 of position 0 of head `bh` = b * heads + h.
-  mlir::Value headOffset(mlir::Value bh);
+  /// The offset of element 0 of position 0 of head `index` = b * count + h.
+  mlir::Value headOffset(const Heads &heads, mlir::Value index);
   /// The offset of the first element of `position` from there; positions beyond
   /// the last mean the last.
-  mlir::Value rowOffset(mlir::Value position);
+  mlir::Value rowOffset(const Heads &heads, mlir::Value position);
 
-  /// to[d][lane] = from[row first + lane][d], `from` at its head.
+  /// to[d][lane] = from[row first + lane][d], `from` at its head of queries.
   void transpose(mlir::Value from, mlir::Value first, mlir::Value to);
   /// tile[j][lane] = dot(keys[first + j], queries[lane]) for `count` keys, a
-  /// multiple of 6.
+  /// multiple of 6; `keys` at its head of keys.
   void products(mlir::Value keys, mlir::Value first, mlir::Value count,
                 mlir::Value queries, mlir::Value tile);
   /// For `columns` vectors side by side, one for each column d of a head,
@@ -83,6 +95,9 @@ public:
   const Dropout dropout;
 
 private:
+  AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
+                int64_t keyHeads, double scale, double rate);
+
   Code &code;
 };
 

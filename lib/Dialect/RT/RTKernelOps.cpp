@@ -29,9 +29,11 @@ static bool isF32(Value value, int64_t rank) {
 // rt.attention, rt.attention_backward
 //===----------------------------------------------------------------------===//
 
-/// \param like  the values that have the type of `query`.
+/// \param like     the values that have the type of `query`.
+/// \param keyLike  those of the heads of keys.
 template <typename OpTy>
-static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like) {
+static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like,
+                                     ArrayRef<Named> keyLike) {
   Value query = op.getQuery(), lse = op.getLse();
   if (!isF32(query, 3)) // C1
     return op.emitOpError("needs 'query' to be [B, T, H*D] of f32, but got ")
@@ -46,6 +48,18 @@ static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like) {
   if (heads < 1 || shape[2] % heads != 0) // C3
     return op.emitOpError("needs a head count that divides the width, but got ")
            << heads << " heads and the width " << shape[2];
+  int64_t keyHeads = op.getKvHeads() ? int64_t(*op.getKvHeads()) : heads;
+  if (keyHeads < 1 || heads % keyHeads != 0) // C3
+    return op.emitOpError("needs 'kv_heads' to divide the head count, but got ")
+           << keyHeads << " and " << heads << " heads";
+  int64_t keyWidth = shape[2] / heads * keyHeads;
+  for (auto [name, value] : keyLike)
+    if (!isF32(value, 3) ||
+        getShaped(value).getShape() !=
+            ArrayRef<int64_t>{shape[0], shape[1], keyWidth}) // C1
+      return op.emitOpError("needs '")
+             << name << "' to be [" << shape[0] << ", " << shape[1] << ", "
+             << keyWidth << "] of f32, but got " << value.getType();
   if (!isF32(lse, 3) || getShaped(lse).getShape() !=
                             ArrayRef<int64_t>{shape[0], heads, shape[1]}) // C2
     return op.emitOpError("needs 'lse' to be [")
@@ -67,18 +81,17 @@ static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like) {
 }
 
 LogicalResult AttentionOp::verify() {
-  return verifyAttention(
-      *this, {{"key", getKey()}, {"value", getValue()}, {"out", getOut()}});
+  return verifyAttention(*this, {{"out", getOut()}},
+                         {{"key", getKey()}, {"value", getValue()}});
 }
 
 LogicalResult AttentionBackwardOp::verify() {
-  return verifyAttention(*this, {{"key", getKey()},
-                                 {"value", getValue()},
-                                 {"out", getOut()},
-                                 {"dout", getDout()},
-                                 {"dquery", getDquery()},
-                                 {"dkey", getDkey()},
-                                 {"dvalue", getDvalue()}});
+  return verifyAttention(
+      *this, {{"out", getOut()}, {"dout", getDout()}, {"dquery", getDquery()}},
+      {{"key", getKey()},
+       {"value", getValue()},
+       {"dkey", getDkey()},
+       {"dvalue", getDvalue()}});
 }
 
 //===----------------------------------------------------------------------===//

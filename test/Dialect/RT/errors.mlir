@@ -318,9 +318,36 @@ func.func @attention_c1_query(%q: tensor<2x8x24xbf16>, %rng: tensor<4xi32>) {
 // -----
 
 func.func @attention_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %k: tensor<2x9x24xf32>) {
-  // expected-error @+1 {{'rt.attention' op needs 'key' of the type of 'query', 'tensor<2x8x24xf32>', but got 'tensor<2x9x24xf32>'}}
+  // expected-error @+1 {{'rt.attention' op needs 'key' to be [2, 8, 24] of f32, but got 'tensor<2x9x24xf32>'}}
   %y:2 = rt.attention %q, %k, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x9x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_out(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'out' of the type of 'query', 'tensor<2x8x24xf32>', but got 'tensor<2x8x12xf32>'}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x12xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_kv(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'key' to be [2, 8, 8] of f32, but got 'tensor<2x8x24xf32>'}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 6 kv_heads 2 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_kv(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'kv_heads' to divide the head count, but got 4 and 6 heads}}
+  %y:2 = rt.attention %q, %q, %q, %rng heads 6 kv_heads 4 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
   return
 }
 
@@ -372,7 +399,7 @@ func.func @attention_c4_stream(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
 // -----
 
 func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l: tensor<2x3x8xf32>) {
-  // expected-error @+1 {{'rt.attention_backward' op needs 'dvalue' of the type of 'query', 'tensor<2x8x24xf32>', but got 'tensor<2x8x12xf32>'}}
+  // expected-error @+1 {{'rt.attention_backward' op needs 'dvalue' to be [2, 8, 24] of f32, but got 'tensor<2x8x12xf32>'}}
   %y:3 = rt.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x12xf32>)
   return
@@ -447,7 +474,7 @@ func.func @stream() {
 // Attributes.
 
 func.func @role() {
-  // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss or grad_norm, but got "los"}}
+  // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss, grad_norm, position, logits or eval_loss, but got "los"}}
   %b = rt.buffer at 0 {rt.role = "los"} : memref<f32>
   return
 }
@@ -503,8 +530,8 @@ func.func @rotary_empty() {
 // -----
 
 func.func @rotary_infinite() {
-  // expected-error @+1 {{needs finite frequencies, but got inf}}
-  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 0x7F800000], scale = 1.0 : f32>} : memref<8x4xf32>
+  // expected-error @+1 {{needs finite frequencies, but got INF}}
+  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 1.0e40], scale = 1.0 : f32>} : memref<8x4xf32>
   return
 }
 

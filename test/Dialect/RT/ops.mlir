@@ -108,6 +108,18 @@ func.func @attention(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
   return
 }
 
+// CHECK-LABEL: func @shared_keys(
+func.func @shared_keys(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>) {
+  // CHECK: rt.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} heads 6 kv_heads 2 scale
+  %ctx, %lse = rt.attention %q, %k, %k, %rng heads 6 kv_heads 2 scale 0.5 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+  // CHECK: rt.attention_backward {{.*}} heads 6 kv_heads 2 scale
+  %dq, %dk, %dv = rt.attention_backward %q, %k, %k, %ctx, %lse, %ctx, %rng heads 6 kv_heads 2 scale 0.5 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<2x8x24xf32>, tensor<2x6x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>)
+      -> (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>)
+  return
+}
+
 // 24 * 960 = 23040 elements are two blocks of 16384, 96 are one.
 
 // CHECK-LABEL: func @sums(

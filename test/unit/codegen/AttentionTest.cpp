@@ -20,12 +20,18 @@ namespace {
 using Doubles = std::vector<double>;
 
 struct Shape {
-  int64_t batch, length, heads, width;
+  int64_t batch, length, heads, keyHeads, width;
   double rate;
 
   int64_t size() const { return batch * length * heads * width; }
+  int64_t keySize() const { return size() / heads * keyHeads; }
   int64_t at(int64_t b, int64_t i, int64_t h, int64_t d) const {
     return ((b * length + i) * heads + h) * width + d;
+  }
+  /// What head `h` of the queries reads of keys and values.
+  int64_t keyAt(int64_t b, int64_t j, int64_t h, int64_t d) const {
+    int64_t g = h / (heads / keyHeads);
+    return ((b * length + j) * keyHeads + g) * width + d;
   }
 };
 
@@ -48,13 +54,13 @@ struct Reference {
 Reference reference(const Shape &s, double scale, const Floats &q,
                     const Floats &k, const Floats &v, const Floats &dout) {
   Reference r;
-  r.out.resize(s.size()), r.dq.resize(s.size()), r.dk.resize(s.size());
-  r.dv.resize(s.size()), r.lse.resize(s.batch * s.heads * s.length);
+  r.out.resize(s.size()), r.dq.resize(s.size()), r.dk.resize(s.keySize());
+  r.dv.resize(s.keySize()), r.lse.resize(s.batch * s.heads * s.length);
   auto dot = [&](const Floats &x, const Floats &y, int64_t b, int64_t h,
                  int64_t i, int64_t j) {
     double sum = 0;
     for (int64_t d = 0; d < s.width; ++d)
-      sum += double(x[s.at(b, i, h, d)]) * y[s.at(b, j, h, d)];
+      sum += double(x[s.at(b, i, h, d)]) * y[s.keyAt(b, j, h, d)];
     return sum;
   };
   for (int64_t b = 0; b < s.batch; ++b)
@@ -68,8 +74,8 @@ Reference reference(const Shape &s, double scale, const Floats &q,
           double p = std::exp(scale * dot(q, k, b, h, i, j)) / total *
                      maskFactor(s, b, h, i, j);
           for (int64_t d = 0; d < s.width; ++d) {
-            r.out[s.at(b, i, h, d)] += p * v[s.at(b, j, h, d)];
-            r.dv[s.at(b, j, h, d)] += p * dout[s.at(b, i, h, d)];
+            r.out[s.at(b, i, h, d)] += p * v[s.keyAt(b, j, h, d)];
+            r.dv[s.keyAt(b, j, h, d)] += p * dout[s.at(b, i, h, d)];
           }
         }
         for (int64_t d = 0; d < s.width; ++d)
@@ -79,8 +85,8 @@ Reference reference(const Shape &s, double scale, const Floats &q,
           double dp = maskFactor(s, b, h, i, j) * dot(dout, v, b, h, i, j);
           double ds = scale * p * (dp - delta);
           for (int64_t d = 0; d < s.width; ++d) {
-            r.dq[s.at(b, i, h, d)] += ds * k[s.at(b, j, h, d)];
-            r.dk[s.at(b, j, h, d)] += ds * q[s.at(b, i, h, d)];
+            r.dq[s.at(b, i, h, d)] += ds * k[s.keyAt(b, j, h, d)];
+            r.dk[s.keyAt(b, j, h, d)] += ds * q[s.at(b, i, h, d)];
           }
         }
       }
@@ -88,30 +94,36 @@ Reference reference(const Shape &s, double scale, const Floats &q,
 }
 
 std::string kernels(const Shape &s, float scale) {
-  std::ostringstream text, x, l;
-  text.precision(9), text << std::scientific;
-  x << "tensor<" << s.batch << "x" << s.length << "x" << s.heads * s.width
-    << "xf32>";
+  auto activation = [&](int64_t heads) {
+    std::ostringstream type;
+    type << "tensor<" << s.batch << "x" << s.length << "x" << heads * s.width
+         << "xf32>";
+    return type.str();
+  };
+  std::ostringstream text, l, how;
   l << "tensor<" << s.batch << "x" << s.heads << "x" << s.length << "xf32>";
-  std::string X = x.str(), L = l.str(), I = "tensor<4xi32>";
-  std::ostringstream how;
   how.precision(9);
-  how << "heads " << s.heads << std::scientific << " scale " << scale
-      << " rate " << s.rate << " stream 0";
-  text << "func.func private @forward(%q: " << X << ", %k: " << X
-       << ", %v: " << X << ", %r: " << I << ") -> (" << X << ", " << L
+  how << "heads " << s.heads;
+  if (s.keyHeads != s.heads)
+    how << " kv_heads " << s.keyHeads;
+  how << std::scientific << " scale " << scale << " rate " << s.rate
+      << " stream 0";
+  std::string X = activation(s.heads), K = activation(s.keyHeads), L = l.str(),
+              I = "tensor<4xi32>";
+  text << "func.func private @forward(%q: " << X << ", %k: " << K
+       << ", %v: " << K << ", %r: " << I << ") -> (" << X << ", " << L
        << ") attributes {rt.kernel} {\n  %o, %l = rt.attention %q, %k, %v, %r "
-       << how.str() << " : (" << X << ", " << X << ", " << X << ", " << I
+       << how.str() << " : (" << X << ", " << K << ", " << K << ", " << I
        << ") -> (" << X << ", " << L << ")\n  return %o, %l : " << X << ", "
-       << L << "\n}\nfunc.func private @backward(%q: " << X << ", %k: " << X
-       << ", %v: " << X << ", %o: " << X << ", %l: " << L << ", %d: " << X
-       << ", %r: " << I << ") -> (" << X << ", " << X << ", " << X
+       << L << "\n}\nfunc.func private @backward(%q: " << X << ", %k: " << K
+       << ", %v: " << K << ", %o: " << X << ", %l: " << L << ", %d: " << X
+       << ", %r: " << I << ") -> (" << X << ", " << K << ", " << K
        << ") attributes {rt.kernel} {\n  %dq, %dk, %dv = rt.attention_backward "
           "%q, %k, %v, %o, %l, %d, %r "
-       << how.str() << " : (" << X << ", " << X << ", " << X << ", " << X
-       << ", " << L << ", " << X << ", " << I << ") -> (" << X << ", " << X
-       << ", " << X << ")\n  return %dq, %dk, %dv : " << X << ", " << X << ", "
-       << X << "\n}\n";
+       << how.str() << " : (" << X << ", " << K << ", " << K << ", " << X
+       << ", " << L << ", " << X << ", " << I << ") -> (" << X << ", " << K
+       << ", " << K << ")\n  return %dq, %dk, %dv : " << X << ", " << K << ", "
+       << K << "\n}\n";
   return text.str();
 }
 
@@ -130,8 +142,8 @@ TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
   Shape s = GetParam();
   float scale = 1 / std::sqrt(float(s.width));
   KernelRunner runner(kernels(s, scale));
-  Floats q = randomFloats(s.size(), 1), k = randomFloats(s.size(), 2),
-         v = randomFloats(s.size(), 3), dout = randomFloats(s.size(), 4);
+  Floats q = randomFloats(s.size(), 1), k = randomFloats(s.keySize(), 2),
+         v = randomFloats(s.keySize(), 3), dout = randomFloats(s.size(), 4);
   for (float &x : q)
     x *= 4; // far from uniform attention
   Reference want = reference(s, scale, q, k, v, dout);
@@ -139,7 +151,7 @@ TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
   Floats first[5];
   for (int64_t chunk : {INT64_MAX, int64_t(1)}) {
     Floats out(s.size(), NAN), lse(want.lse.size(), NAN), dq(s.size(), NAN),
-        dk(s.size(), NAN), dv(s.size(), NAN);
+        dk(s.keySize(), NAN), dv(s.keySize(), NAN);
     int32_t rng[4];
     std::copy(kRng, kRng + 4, rng);
     runner.run("forward",
@@ -166,9 +178,12 @@ TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
 }
 
 // Lengths that are no multiple of 16 queries, of 48 keys or of 4 words, and
-// widths that are no multiple of 16 lanes or 6 columns, and the widest.
+// widths that are no multiple of 16 lanes or 6 columns, and the widest. Keys of
+// each head, of groups of three and two, and of all heads together.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Attention,
-    testing::Values(Shape{2, 13, 3, 5, 0.25}, Shape{1, 64, 2, 8, 0.1},
-                    Shape{1, 1, 1, 1, 0}, Shape{2, 50, 1, 18, 0},
-                    Shape{1, 117, 2, 64, 0.5}, Shape{1, 50, 1, 1152, 0.1}));
+    testing::Values(Shape{2, 13, 3, 3, 5, 0.25}, Shape{1, 64, 2, 2, 8, 0.1},
+                    Shape{1, 1, 1, 1, 1, 0}, Shape{2, 50, 1, 1, 18, 0},
+                    Shape{1, 117, 2, 2, 64, 0.5}, Shape{1, 50, 1, 1, 1152, 0.1},
+                    Shape{2, 13, 6, 2, 8, 0.25}, Shape{1, 67, 4, 2, 13, 0},
+                    Shape{2, 52, 3, 1, 20, 0.1}));

@@ -35,7 +35,8 @@ def RT_Dialect : Dialect {
     After memory is planned, an `rt.buffer` that is more than a value of the step
     says what it is: `rt.state = #rt.state<…>`, `rt.rotary = #rt.rotary<…>`, or
     `rt.role`, one of `tokens`, `targets`, `rng`, `lr`, `bias_correction1`,
-    `bias_correction2`, `loss` and `grad_norm`. Every value has an `rt.buffer` of its own, also where it is made
+    `bias_correction2`, `loss` and `grad_norm`, and outside `@step` `position`, `logits`
+    and `eval_loss`. Every value has an `rt.buffer` of its own, also where it is made
     in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
     lives within a step: as packed, and the most alive at one time) and
     `categories`, which add up to the arena.
@@ -264,9 +265,11 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
     As `nn.attention`; `stream` is the position of the random stream among the
     launch's ids.
 
-    * (C1) `key`, `value` and `out` have the type of `query`, f32 `[B, T, H*D]`.
-    * (C2) `lse` is f32 `[B, H, T]`, with `heads` for `H`; `rng` has 4 elements.
-    * (C3) `heads` is at least 1 and divides the width.
+    * (C1) `out` has the type of `query`, f32 `[B, T, H*D]`, with `heads` for `H`;
+      `key` and `value` are f32 `[B, T, G*D]`, with `kv_heads`, or else `heads`, for `G`.
+    * (C2) `lse` is f32 `[B, H, T]`; `rng` has 4 elements.
+    * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
+      and divides `heads`.
     * (C4) `rate` is in [0, 1), `stream` at least 0.
 
     Example:
@@ -274,14 +277,18 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
     ```mlir
     %ctx, %lse = rt.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 1.0e-01 stream 0
       : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+    %ctxg, %lseg = rt.attention %q, %kg, %vg, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
+      : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
     ```
   }];
   let arguments = (ins RT_Buffer:$query, RT_Buffer:$key, RT_Buffer:$value, RT_Buffer:$rng,
-                       I64Attr:$heads, F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+                       I64Attr:$heads, OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale,
+                       F32Attr:$rate, I64Attr:$stream);
   let results = (outs RT_Buffer:$out, RT_Buffer:$lse);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $rng `heads` $heads `scale` $scale `rate` $rate
-    `stream` $stream attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value `,` $rng `heads` $heads (`kv_heads` $kv_heads^)?
+    `scale` $scale `rate` $rate `stream` $stream attr-dict
+    `:` functional-type(operands, results)
   }];
 }
 
@@ -290,8 +297,8 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
   let description = [{
     As `nn.attention_backward`; `stream` as in `rt.attention`.
 
-    * (C1) Tensors other than `lse` and `rng` have the type of `query`, f32
-      `[B, T, H*D]`.
+    * (C1) `out`, `dout` and `dquery` have the type of `query`, f32 `[B, T, H*D]`,
+      the others but `lse` and `rng` are f32 `[B, T, G*D]`.
     * (C2)-(C4) as in `rt.attention`.
 
     Example:
@@ -304,11 +311,13 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
   }];
   let arguments = (ins RT_Buffer:$query, RT_Buffer:$key, RT_Buffer:$value, RT_Buffer:$out,
                        RT_Buffer:$lse, RT_Buffer:$dout, RT_Buffer:$rng, I64Attr:$heads,
-                       F32Attr:$scale, F32Attr:$rate, I64Attr:$stream);
+                       OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale, F32Attr:$rate,
+                       I64Attr:$stream);
   let results = (outs RT_Buffer:$dquery, RT_Buffer:$dkey, RT_Buffer:$dvalue);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $out `,` $lse `,` $dout `,` $rng `heads` $heads
-    `scale` $scale `rate` $rate `stream` $stream attr-dict `:` functional-type(operands, results)
+    (`kv_heads` $kv_heads^)? `scale` $scale `rate` $rate `stream` $stream attr-dict
+    `:` functional-type(operands, results)
   }];
 }
 
