@@ -17,16 +17,20 @@ using namespace reprise::interpreter;
 using namespace reprise::nn;
 
 namespace {
-/// How `[B, T, H*D]` and `[B, H, T, T]` are indexed.
+/// How `[B, T, H*D]`, `[B, T, G*D]` and `[B, H, T, T]` are indexed.
 struct Heads {
-  int64_t batch, length, heads, width;
+  int64_t batch, length, heads, keyHeads, width;
 
-  Heads(const Tensor &rows, int64_t heads)
-      : batch(rows.shape[0]), length(rows.shape[1]), heads(heads),
-        width(rows.shape[2] / heads) {}
+  Heads(const Tensor &wide, int64_t heads, int64_t keyHeads)
+      : batch(wide.shape[0]), length(wide.shape[1]), heads(heads),
+        keyHeads(keyHeads), width(wide.shape[2] / heads) {}
 
   int64_t row(int64_t b, int64_t t, int64_t h) const {
     return ((b * length + t) * heads + h) * width;
+  }
+  /// Of the key or value that head `h` of the query reads.
+  int64_t keyRow(int64_t b, int64_t t, int64_t h) const {
+    return ((b * length + t) * keyHeads + h / (heads / keyHeads)) * width;
   }
   int64_t stat(int64_t b, int64_t h, int64_t i) const {
     return (b * heads + h) * length + i;
@@ -34,18 +38,19 @@ struct Heads {
   int64_t score(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return stat(b, h, i) * length + j;
   }
-  double dot(const Tensor &lhs, const Tensor &rhs, int64_t b, int64_t h,
-             int64_t i, int64_t j) const {
+  /// Of the rows that begin at `lhsRow` and `rhsRow`.
+  double dot(const Tensor &lhs, int64_t lhsRow, const Tensor &rhs,
+             int64_t rhsRow) const {
     double sum = 0;
     for (int64_t d = 0; d < width; ++d)
-      sum += lhs.values[row(b, i, h) + d] * rhs.values[row(b, j, h) + d];
+      sum += lhs.values[lhsRow + d] * rhs.values[rhsRow + d];
     return sum;
   }
-  /// to[i, :] += weight * from[j, :]
-  void add(Tensor &to, const Tensor &from, double weight, int64_t b, int64_t h,
-           int64_t i, int64_t j) const {
+  /// to[toRow, :] += weight * from[fromRow, :]
+  void add(Tensor &to, int64_t toRow, double weight, const Tensor &from,
+           int64_t fromRow) const {
     for (int64_t d = 0; d < width; ++d)
-      to.values[row(b, i, h) + d] += weight * from.values[row(b, j, h) + d];
+      to.values[toRow + d] += weight * from.values[fromRow + d];
   }
   template <typename Function>
   void forEachRow(Function function) const {
@@ -60,14 +65,15 @@ struct Heads {
 static void attention(AttentionOp op, const Frame &frame) {
   const Tensor &query = frame.in(0), &key = frame.in(1), &value = frame.in(2),
                &rng = frame.in(3);
-  Heads at(query, op.getHeads());
+  Heads at(query, op.getHeads(), op.getKeyHeads());
   double scale = op.getScale().convertToFloat();
   double rate = op.getRate().convertToFloat();
   at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+    int64_t row = at.row(b, i, h);
     std::vector<double> s;
     double max = -INFINITY, sum = 0;
     for (int64_t j = 0; j <= i; ++j) {
-      s.push_back(scale * at.dot(query, key, b, h, i, j));
+      s.push_back(scale * at.dot(query, row, key, at.keyRow(b, j, h)));
       max = std::max(max, s.back());
     }
     for (double x : s)
@@ -77,7 +83,8 @@ static void attention(AttentionOp op, const Frame &frame) {
     for (int64_t j = 0; j <= i; ++j) {
       double factor =
           getDropoutFactor(rng, rate, op.getStream(), at.score(b, h, i, j));
-      at.add(frame.out(), value, factor * std::exp(s[j] - lse), b, h, i, j);
+      at.add(frame.out(), row, factor * std::exp(s[j] - lse), value,
+             at.keyRow(b, j, h));
     }
   });
 }
@@ -86,43 +93,49 @@ static void attentionBackward(AttentionBackwardOp op, const Frame &frame) {
   const Tensor &query = frame.in(0), &key = frame.in(1), &value = frame.in(2),
                &out = frame.in(3), &lse = frame.in(4), &dout = frame.in(5),
                &rng = frame.in(6);
-  Heads at(query, op.getHeads());
+  Heads at(query, op.getHeads(), op.getKeyHeads());
   double scale = op.getScale().convertToFloat();
   double rate = op.getRate().convertToFloat();
   at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
-    double delta = at.dot(dout, out, b, h, i, i);
+    int64_t row = at.row(b, i, h);
+    double delta = at.dot(dout, row, out, row);
     for (int64_t j = 0; j <= i; ++j) {
+      int64_t keyRow = at.keyRow(b, j, h);
       double factor =
           getDropoutFactor(rng, rate, op.getStream(), at.score(b, h, i, j));
-      double p = std::exp(scale * at.dot(query, key, b, h, i, j) -
+      double p = std::exp(scale * at.dot(query, row, key, keyRow) -
                           lse.values[at.stat(b, h, i)]);
-      double ds = p * (factor * at.dot(dout, value, b, h, i, j) - delta);
-      at.add(frame.out(0), key, scale * ds, b, h, i, j);
-      at.add(frame.out(1), query, scale * ds, b, h, j, i);
-      at.add(frame.out(2), dout, factor * p, b, h, j, i);
+      double ds = p * (factor * at.dot(dout, row, value, keyRow) - delta);
+      at.add(frame.out(0), row, scale * ds, key, keyRow);
+      at.add(frame.out(1), keyRow, scale * ds, query, row);
+      at.add(frame.out(2), keyRow, factor * p, dout, row);
     }
   });
 }
 
 static void scores(ScoresOp op, const Frame &frame) {
-  Heads at(frame.in(0), op.getHeads());
+  Heads at(frame.in(0), op.getHeads(), op.getKeyHeads());
   double scale = op.getScale().convertToFloat();
   at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
     for (int64_t j = 0; j < at.length; ++j)
       frame.out().values[at.score(b, h, i, j)] =
-          scale * at.dot(frame.in(0), frame.in(1), b, h, i, j);
+          scale *
+          at.dot(frame.in(0), at.row(b, i, h), frame.in(1), at.keyRow(b, j, h));
   });
 }
 
 static void context(ContextOp op, const Frame &frame) {
   const Tensor &probs = frame.in(0), &rows = frame.in(1);
-  Heads at(rows, op.getHeads());
+  bool transposed = op.getTransposed();
+  Heads at(transposed ? rows : frame.out(), op.getHeads(), op.getKeyHeads());
   double scale = op.getScale().convertToFloat();
   at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
     for (int64_t j = 0; j < at.length; ++j) {
-      int64_t index =
-          op.getTransposed() ? at.score(b, h, j, i) : at.score(b, h, i, j);
-      at.add(frame.out(), rows, scale * probs.values[index], b, h, i, j);
+      double weight = scale * probs.values[at.score(b, h, i, j)];
+      if (transposed)
+        at.add(frame.out(), at.keyRow(b, j, h), weight, rows, at.row(b, i, h));
+      else
+        at.add(frame.out(), at.row(b, i, h), weight, rows, at.keyRow(b, j, h));
     }
   });
 }

@@ -23,6 +23,16 @@ Tensor::Tensor(ArrayRef<int64_t> shape, double value)
   values.assign(size, value);
 }
 
+Interpreter::Interpreter(func::FuncOp function) : function(function) {
+  for (BlockArgument argument : function.getArguments())
+    if (auto rotary = function.getArgAttrOfType<nn::RotaryAttr>(
+            argument.getArgNumber(), nn::kRotaryAttr)) {
+      auto type = cast<ShapedType>(argument.getType());
+      set(argument,
+          makeRotaryTable(rotary, type.getDimSize(0), type.getDimSize(1)));
+    }
+}
+
 void Interpreter::set(Value value, Tensor tensor) {
   assert(ArrayRef<int64_t>(tensor.shape) ==
              cast<ShapedType>(value.getType()).getShape() &&
@@ -51,8 +61,8 @@ LogicalResult Interpreter::evaluate(Operation *op) {
   for (Type type : op->getResultTypes())
     results.emplace_back(cast<ShapedType>(type).getShape());
   frame.results = results;
-  for (auto family :
-       {evaluateModelOp, evaluateAttentionOp, evaluateTrainingOp}) {
+  for (auto family : {evaluateModelOp, evaluateRotaryOp, evaluateAttentionOp,
+                      evaluateTrainingOp}) {
     FailureOr<bool> evaluated = family(op, frame);
     if (failed(evaluated))
       return failure();

@@ -166,6 +166,55 @@ static void sumRows(const Frame &frame) {
 }
 
 //===----------------------------------------------------------------------===//
+// RMS normalisation
+//===----------------------------------------------------------------------===//
+
+static void rmsNorm(double eps, const Frame &frame) {
+  const Tensor &input = frame.in(0), &gain = frame.in(1);
+  int64_t width = gain.size();
+  for (int64_t group = 0; group < frame.out(1).size(); ++group) {
+    const double *x = &input.values[group * width];
+    double square = 0;
+    for (int64_t c = 0; c < width; ++c)
+      square += x[c] * x[c] / double(width);
+    double rstd = 1.0 / std::sqrt(square + eps);
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[group * width + c] = x[c] * rstd * gain.values[c];
+    frame.out(1).values[group] = rstd;
+  }
+}
+
+static void rmsNormBackward(const Frame &frame) {
+  const Tensor &input = frame.in(0), &gain = frame.in(1), &rstd = frame.in(2),
+               &dout = frame.in(3);
+  int64_t width = gain.size();
+  for (int64_t group = 0; group < rstd.size(); ++group) {
+    auto n = [&](int64_t c) {
+      return input.values[group * width + c] * rstd.values[group];
+    };
+    auto g = [&](int64_t c) {
+      return dout.values[group * width + c] * gain.values[c];
+    };
+    double mean = 0;
+    for (int64_t c = 0; c < width; ++c)
+      mean += g(c) * n(c) / double(width);
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[group * width + c] =
+          rstd.values[group] * (g(c) - n(c) * mean);
+  }
+}
+
+static void rmsNormBackwardGain(const Frame &frame) {
+  const Tensor &input = frame.in(0), &rstd = frame.in(1), &dout = frame.in(2);
+  int64_t width = frame.out().size();
+  for (int64_t group = 0; group < rstd.size(); ++group)
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[c] += dout.values[group * width + c] *
+                               input.values[group * width + c] *
+                               rstd.values[group];
+}
+
+//===----------------------------------------------------------------------===//
 // Projections
 //===----------------------------------------------------------------------===//
 
@@ -239,6 +288,8 @@ static double geluDerivative(GeluForm form, double x) {
                                (1.0 + 3.0 * 0.044715 * x * x);
 }
 
+static double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
 FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
                                              const Frame &frame) {
   auto value = [&](unsigned operand, int64_t e) {
@@ -270,6 +321,13 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
         return layerNormBackwardGain(frame), true;
       })
       .Case([&](SumRowsOp) { return sumRows(frame), true; })
+      .Case([&](RMSNormOp op) {
+        return rmsNorm(op.getEps().convertToFloat(), frame), true;
+      })
+      .Case([&](RMSNormBackwardOp) { return rmsNormBackward(frame), true; })
+      .Case([&](RMSNormBackwardGainOp) {
+        return rmsNormBackwardGain(frame), true;
+      })
       .Case([&](LinearOp op) { return linear(op, frame), true; })
       .Case([&](LinearBackwardInputOp op) {
         return linearBackwardInput(op, frame), true;
@@ -286,6 +344,21 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
         forEach(frame, [&](int64_t e) {
           return value(1, e) * geluDerivative(op.getForm(), value(0, e));
         });
+        return true;
+      })
+      .Case([&](SwiGLUOp) {
+        forEach(frame, [&](int64_t e) {
+          return value(0, e) * sigmoid(value(0, e)) * value(1, e);
+        });
+        return true;
+      })
+      .Case([&](SwiGLUBackwardOp) {
+        for (int64_t e = 0; e < frame.out().size(); ++e) {
+          double gate = value(0, e), dout = value(2, e), s = sigmoid(gate);
+          frame.out(0).values[e] =
+              dout * value(1, e) * (s + gate * s * (1.0 - s));
+          frame.out(1).values[e] = dout * gate * s;
+        }
         return true;
       })
       .Case([&](AddOp) {

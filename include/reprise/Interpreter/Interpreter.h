@@ -19,6 +19,7 @@
 #define REPRISE_INTERPRETER_INTERPRETER_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/LogicalResult.h"
 #include <vector>
@@ -39,11 +40,15 @@ struct Tensor {
   int64_t rows() const { return cols() ? size() / cols() : 0; }
 };
 
+/// The table `[length, width]` that `rotary` describes, of numbers of f32 as
+/// the runtime makes them.
+Tensor makeRotaryTable(nn::RotaryAttr rotary, int64_t length, int64_t width);
+
 /// Evaluates the ops of one function of one block, on values that the caller
-/// gives to its arguments.
+/// gives to its arguments; those with `nn.rotary` are given already.
 class Interpreter {
 public:
-  explicit Interpreter(mlir::func::FuncOp function) : function(function) {}
+  explicit Interpreter(mlir::func::FuncOp function);
 
   void set(mlir::Value value, Tensor tensor);
   const Tensor &get(mlir::Value value) const;

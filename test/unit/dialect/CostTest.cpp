@@ -8,7 +8,8 @@
 //
 // Counts worked out by hand for B = 2, T = 8, C = 24, H = 3, D = 8, F = 96 and
 // V = 307: 16 rows, 384 elements of [B, T, C], 1536 of [B, T, F], 384 scores,
-// of which 2 * 3 * 36 = 216 on or below the diagonal.
+// of which 2 * 3 * 36 = 216 on or below the diagonal. Where two heads of keys
+// serve six of queries, D is 4 and all scores are twice as many.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,10 +33,14 @@ struct Case {
 };
 
 const char *const kArguments =
-    "%ids: tensor<2x8xi32>, %at: tensor<2xi32>, %rng: tensor<4xi32>, %x: tensor<2x8x24xf32>, "
+    "%ids: tensor<2x8xi32>, %at: tensor<2xi32>, %rng: tensor<4xi32>, %x: "
+    "tensor<2x8x24xf32>, "
     "%u: tensor<2x8x96xf32>, %l: tensor<2x8x307xf32>, %s: tensor<2x3x8x8xf32>, "
     "%odd: tensor<2x3x3x3xf32>, %row: tensor<2x8xf32>, %h: tensor<2x3x8xf32>, "
     "%c: tensor<24xf32>, %f: tensor<96xf32>, %w: tensor<24x96xf32>, "
+    "%kv: tensor<2x8x8xf32>, %gh: tensor<2x6x8xf32>, %sg: "
+    "tensor<2x6x8x8xf32>, %d: tensor<8xf32>, %heads: tensor<2x8x3xf32>, "
+    "%t: tensor<8x8xf32>, "
     "%e: tensor<307x24xf32>, %p: tensor<16x24xf32>, %one: tensor<f32>, "
     "%huge: tensor<4294967296x4294967296xf32>, "
     "%tall: tensor<4294967296x1xf32>";
@@ -63,6 +68,28 @@ const Case kCases[] = {
      "(tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>, "
      "tensor<2x8x24xf32>) -> tensor<24xf32>",
      4 * 384},
+    {"nn.rms_norm %x, %c eps 1.0",
+     "(tensor<2x8x24xf32>, tensor<24xf32>) -> (tensor<2x8x24xf32>, "
+     "tensor<2x8xf32>)",
+     4 * 384 + 4 * 16},
+    {"nn.rms_norm %x, %d eps 1.0",
+     "(tensor<2x8x24xf32>, tensor<8xf32>) -> (tensor<2x8x24xf32>, "
+     "tensor<2x8x3xf32>)",
+     4 * 384 + 4 * 48},
+    {"nn.rms_norm_backward %x, %d, %heads, %x",
+     "(tensor<2x8x24xf32>, tensor<8xf32>, tensor<2x8x3xf32>, "
+     "tensor<2x8x24xf32>) -> tensor<2x8x24xf32>",
+     7 * 384 + 48},
+    {"nn.rms_norm_backward_gain %x, %row, %x",
+     "(tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> "
+     "tensor<24xf32>",
+     3 * 384},
+    {"nn.swiglu %u, %u", "tensor<2x8x96xf32>", 6 * 1536},
+    {"nn.swiglu_backward %u, %u, %u", "tensor<2x8x96xf32>", 11 * 1536},
+    {"nn.rope %x, %t heads 3 half_split",
+     "(tensor<2x8x24xf32>, tensor<8x8xf32>) -> tensor<2x8x24xf32>", 3 * 384},
+    {"nn.rope_backward %x, %t heads 3 interleaved",
+     "(tensor<2x8x24xf32>, tensor<8x8xf32>) -> tensor<2x8x24xf32>", 3 * 384},
     {"nn.sum_rows %x", "(tensor<2x8x24xf32>) -> tensor<24xf32>", 384},
     {"nn.linear %x, %w, %f in_out",
      "(tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> "
@@ -111,6 +138,27 @@ const Case kCases[] = {
     {"nn.context %s, %x heads 3 scale 1.0",
      "(tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>",
      384 * 2 * 8},
+    {"nn.attention %x, %kv, %kv, %rng heads 6 kv_heads 2 scale 0.5 rate 0.0 "
+     "stream 0",
+     "(tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, "
+     "tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)",
+     432 * (4 * 4 + 5) + 384 + 2 * 96},
+    {"nn.attention_backward %x, %kv, %kv, %x, %gh, %x, %rng heads 6 kv_heads 2 "
+     "scale 0.5 rate 0.0 stream 0",
+     "(tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, "
+     "tensor<2x8x24xf32>, tensor<2x6x8xf32>, tensor<2x8x24xf32>, "
+     "tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x8xf32>, "
+     "tensor<2x8x8xf32>)",
+     432 * (10 * 4 + 5) + 3 * 384 + 128},
+    {"nn.scores %x, %kv heads 6 kv_heads 2 scale 0.5",
+     "(tensor<2x8x24xf32>, tensor<2x8x8xf32>) -> tensor<2x6x8x8xf32>",
+     768 * 2 * 4 + 768},
+    {"nn.context %sg, %kv heads 6 kv_heads 2 scale 0.5",
+     "(tensor<2x6x8x8xf32>, tensor<2x8x8xf32>) -> tensor<2x8x24xf32>",
+     768 * 2 * 4 + 384},
+    {"nn.context %sg, %x heads 6 kv_heads 2 scale 0.5 transposed",
+     "(tensor<2x6x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x8xf32>",
+     768 * 2 * 4 + 128},
     {"nn.softmax %s", "tensor<2x3x8x8xf32>", 5 * 216},
     {"nn.softmax %odd", "tensor<2x3x3x3xf32>", 5 * 2 * 3 * 6},
     {"nn.softmax_backward %s, %s", "tensor<2x3x8x8xf32>", 4 * 384},
@@ -162,7 +210,9 @@ private:
     if (op.starts_with("nn.layer_norm ") || op.starts_with("nn.adamw") ||
         op.starts_with("nn.attention_backward"))
       return "%r:3 = ";
-    if (op.starts_with("nn.attention ") || op.starts_with("nn.cross_entropy "))
+    if (op.starts_with("nn.attention ") ||
+        op.starts_with("nn.cross_entropy ") || op.starts_with("nn.rms_norm ") ||
+        op.starts_with("nn.swiglu_backward"))
       return "%r:2 = ";
     return "%r = ";
   }

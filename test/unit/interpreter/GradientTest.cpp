@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -36,7 +37,7 @@ struct Parameter {
 
 struct Case {
   const char *name;
-  std::vector<Parameter> parameters; ///< besides %tokens, %targets and %rng
+  std::vector<Parameter> parameters; ///< besides those of every module
   const char *body;                  ///< defines %logits : tensor<2x3x5xf32>
 };
 
@@ -91,13 +92,62 @@ const Case kCases[] = {
      {{"p", "2x2x3x3"}, {"v", "2x3x6"}, {"w", "6x5"}},
      R"(%ctx = nn.context %p, %v heads 2 scale 0.9 transposed : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"rms_norm",
+     {{"x", "2x3x5"}, {"g", "5"}},
+     R"(%logits, %rstd = nn.rms_norm %x, %g eps 1.0e-06 : (tensor<2x3x5xf32>, tensor<5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3xf32>))"},
+    {"rms_norm_heads",
+     {{"x", "2x3x12"}, {"g", "4"}, {"w", "12x5"}},
+     R"(%n, %rstd = nn.rms_norm %x, %g eps 1.0e-02 : (tensor<2x3x12xf32>, tensor<4xf32>) -> (tensor<2x3x12xf32>, tensor<2x3x3xf32>)
+        %logits = nn.linear %n, %w in_out : (tensor<2x3x12xf32>, tensor<12x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"swiglu",
+     {{"x", "2x3x5"}, {"y", "2x3x5"}},
+     R"(%logits = nn.swiglu %x, %y : tensor<2x3x5xf32>)"},
+    {"swiglu_of_itself",
+     {{"x", "2x3x5"}},
+     R"(%logits = nn.swiglu %x, %x : tensor<2x3x5xf32>)"},
+    {"rope_half_split",
+     {{"x", "2x3x12"}, {"w", "12x5"}},
+     R"(%r = nn.rope %x, %rotary heads 3 half_split : (tensor<2x3x12xf32>, tensor<3x4xf32>) -> tensor<2x3x12xf32>
+        %logits = nn.linear %r, %w in_out : (tensor<2x3x12xf32>, tensor<12x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"rope_interleaved",
+     {{"x", "2x3x12"}, {"w", "12x5"}},
+     R"(%r = nn.rope %x, %rotary heads 3 interleaved : (tensor<2x3x12xf32>, tensor<3x4xf32>) -> tensor<2x3x12xf32>
+        %logits = nn.linear %r, %w in_out : (tensor<2x3x12xf32>, tensor<12x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"attention_groups",
+     {{"q", "2x3x12"}, {"k", "2x3x4"}, {"v", "2x3x4"}, {"w", "12x5"}},
+     R"(%ctx, %lse = nn.attention %q, %k, %v, %rng heads 6 kv_heads 2 scale 0.6 rate 0.3 stream 1 : (tensor<2x3x12xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<4xi32>) -> (tensor<2x3x12xf32>, tensor<2x6x3xf32>)
+        %logits = nn.linear %ctx, %w in_out : (tensor<2x3x12xf32>, tensor<12x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"unfused_groups",
+     {{"q", "2x3x12"}, {"k", "2x3x4"}, {"v", "2x3x4"}, {"w", "12x5"}},
+     R"(%s = nn.scores %q, %k heads 6 kv_heads 2 scale 0.6 : (tensor<2x3x12xf32>, tensor<2x3x4xf32>) -> tensor<2x6x3x3xf32>
+        %p = nn.softmax %s : tensor<2x6x3x3xf32>
+        %ctx = nn.context %p, %v heads 6 kv_heads 2 scale 0.9 : (tensor<2x6x3x3xf32>, tensor<2x3x4xf32>) -> tensor<2x3x12xf32>
+        %logits = nn.linear %ctx, %w in_out : (tensor<2x3x12xf32>, tensor<12x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"context_transposed_groups",
+     {{"p", "2x6x3x3"}, {"v", "2x3x12"}, {"w", "4x5"}},
+     R"(%ctx = nn.context %p, %v heads 6 kv_heads 2 scale 0.9 transposed : (tensor<2x6x3x3xf32>, tensor<2x3x12xf32>) -> tensor<2x3x4xf32>
+        %logits = nn.linear %ctx, %w in_out : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"normed_and_turned_heads_on_one_key",
+     {{"q", "2x3x12"},
+      {"k", "2x3x4"},
+      {"v", "2x3x4"},
+      {"gq", "4"},
+      {"gk", "4"},
+      {"w", "12x5"}},
+     R"(%qn, %rq = nn.rms_norm %q, %gq eps 1.0e-06 : (tensor<2x3x12xf32>, tensor<4xf32>) -> (tensor<2x3x12xf32>, tensor<2x3x3xf32>)
+        %kn, %rk = nn.rms_norm %k, %gk eps 1.0e-06 : (tensor<2x3x4xf32>, tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3xf32>)
+        %qr = nn.rope %qn, %rotary heads 3 half_split : (tensor<2x3x12xf32>, tensor<3x4xf32>) -> tensor<2x3x12xf32>
+        %kr = nn.rope %kn, %rotary heads 1 half_split : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x4xf32>
+        %ctx, %lse = nn.attention %qr, %kr, %v, %rng heads 3 kv_heads 1 scale 0.5 rate 0.0 stream 1 : (tensor<2x3x12xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<4xi32>) -> (tensor<2x3x12xf32>, tensor<2x3x3xf32>)
+        %logits = nn.linear %ctx, %w in_out : (tensor<2x3x12xf32>, tensor<12x5xf32>) -> tensor<2x3x5xf32>)"},
 };
 
 std::string getModule(const Case &test) {
   std::string text = R"(func.func @forward(
       %tokens: tensor<2x3xi32> {nn.input = "tokens"},
       %targets: tensor<2x3xi32> {nn.input = "targets"},
-      %rng: tensor<4xi32> {nn.input = "rng"})";
+      %rng: tensor<4xi32> {nn.input = "rng"},
+      %rotary: tensor<3x4xf32> {nn.rotary = #nn.rotary<theta = 100.0 : f64>})";
   for (auto [name, shape] : test.parameters)
     text += std::string(", %") + name + ": tensor<" + shape +
             "xf32> {nn.parameter = #nn.parameter<name = \"" + name +
@@ -142,7 +192,8 @@ std::vector<Tensor> evaluate(func::FuncOp function,
                              const std::vector<Tensor> &arguments) {
   interpreter::Interpreter machine(function);
   for (auto [argument, value] : llvm::zip(function.getArguments(), arguments))
-    machine.set(argument, value);
+    if (!function.getArgAttr(argument.getArgNumber(), nn::kRotaryAttr))
+      machine.set(argument, value);
   FailureOr<std::vector<Tensor>> results = machine.run();
   EXPECT_TRUE(succeeded(results));
   return *results;
@@ -190,6 +241,25 @@ TEST_P(GradientTest, IsThatOfCentralDifferences) {
     }
   }
   EXPECT_GT(checked, 0u);
+}
+
+/// The table is given: cosines, then sines. Position 99999 turns by the f32
+/// nearest to 99999 times the f32 nearest to a tenth, 9999.900390625.
+TEST(RotaryTable, IsThatOfTheRuntime) {
+  MLIRContext context;
+  context.loadDialect<nn::NNDialect>();
+  auto rotary = cast<nn::RotaryAttr>(
+      parseAttribute("#nn.rotary<theta = 100.0 : f64>", &context));
+  Tensor table = interpreter::makeRotaryTable(rotary, 100000, 4);
+  auto row = [&](int64_t t) {
+    return std::vector<double>(table.values.begin() + t * 4,
+                               table.values.begin() + (t + 1) * 4);
+  };
+  EXPECT_EQ(row(0), (std::vector<double>{1, 1, 0, 0}));
+  EXPECT_EQ(row(1)[0], 0.540302276611328125);
+  EXPECT_EQ(row(1)[2], 0.841470956802368164);
+  EXPECT_EQ(row(99999)[1], -0.9778273701667786);
+  EXPECT_EQ(row(99999)[3], -0.20941264927387238);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, ::testing::ValuesIn(kCases),
