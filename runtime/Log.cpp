@@ -9,6 +9,8 @@
 #include "Log.h"
 
 #include "Init.h"
+#include "Json.h"
+#include "Text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,101 +27,6 @@ using namespace reprise::runtime;
 static constexpr char kBar[] = "========================================";
 static constexpr int kLongestBar = sizeof(kBar) - 1, kShortestBar = 8;
 static constexpr int kProfileLines = 20;
-
-//===----------------------------------------------------------------------===//
-// Numbers and strings
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A short text that a function can return.
-struct Text {
-  char chars[48];
-};
-} // namespace
-
-/// 1234567 as "1,234,567".
-static Text grouped(int64_t number) {
-  char digits[24];
-  int count = snprintf(digits, sizeof(digits), "%" PRId64, number);
-  Text text;
-  int length = 0;
-  for (int i = 0; i < count; ++i) {
-    if (i > 0 && (count - i) % 3 == 0 && digits[i - 1] != '-')
-      text.chars[length++] = ',';
-    text.chars[length++] = digits[i];
-  }
-  text.chars[length] = '\0';
-  return text;
-}
-
-/// Bytes in the largest binary unit that leaves at least 1.
-static Text human(int64_t bytes) {
-  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = double(bytes);
-  int unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit)
-    value /= 1024;
-  Text text;
-  snprintf(text.chars, sizeof(text.chars), unit ? "%.2f %s" : "%.0f %s", value,
-           units[unit]);
-  return text;
-}
-
-static Text duration(double seconds) {
-  int64_t whole = int64_t(seconds + 0.5);
-  Text text;
-  if (whole >= 3600)
-    snprintf(text.chars, sizeof(text.chars), "%" PRId64 ":%02d:%02d",
-             whole / 3600, int(whole / 60 % 60), int(whole % 60));
-  else
-    snprintf(text.chars, sizeof(text.chars), "%d:%02d", int(whole / 60),
-             int(whole % 60));
-  return text;
-}
-
-/// The bytes of the character of UTF-8 that begins here; 0 if none does.
-/// Source: The Unicode Standard, table 3-7.
-static int utf8Length(const unsigned char *text) {
-  unsigned char c = text[0], lowest = 0x80, highest = 0xBF;
-  if (c < 0x80)
-    return 1;
-  if (c < 0xC2 || c > 0xF4)
-    return 0;
-  if (c == 0xE0)
-    lowest = 0xA0; // Below, two bytes would do.
-  else if (c == 0xED)
-    highest = 0x9F; // Above are the surrogates.
-  else if (c == 0xF0)
-    lowest = 0x90; // Below, three bytes would do.
-  else if (c == 0xF4)
-    highest = 0x8F; // Above is nothing.
-  if (text[1] < lowest || text[1] > highest)
-    return 0;
-  int length = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-  for (int i = 2; i < length; ++i)
-    if ((text[i] & 0xC0) != 0x80)
-      return 0;
-  return length;
-}
-
-/// Names of files are any bytes, but JSON is UTF-8: others become U+FFFD.
-static void printJsonString(const char *chars) {
-  auto *text = reinterpret_cast<const unsigned char *>(chars);
-  putchar('"');
-  while (*text) {
-    int length = utf8Length(text);
-    if (length == 0)
-      printf("\\ufffd");
-    else if (*text == '"' || *text == '\\')
-      printf("\\%c", *text);
-    else if (*text < 0x20)
-      printf("\\u%04x", *text);
-    else
-      fwrite(text, 1, size_t(length), stdout);
-    text += std::max(length, 1);
-  }
-  putchar('"');
-}
 
 //===----------------------------------------------------------------------===//
 // Start
@@ -179,14 +86,14 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
                           const TrainingData &data,
                           const RepriseMicroKernel *kernel, double peakFlops) {
   printf("{\"event\":\"plan\",\"model\":");
-  printJsonString(model.name);
+  writeJsonString(stdout, model.name);
   printf(",\"plan\":");
-  printJsonString(model.plan);
+  writeJsonString(stdout, model.plan);
   printf(",\"parameters\":%" PRId64 ",\"data\":[", countParameters(model));
   for (int i = 0; i < options.data.size(); ++i) {
     if (i)
       putchar(',');
-    printJsonString(options.data[i]);
+    writeJsonString(stdout, options.data[i]);
   }
   printf("],\"files\":%" PRId64 ",\"tokens\":%" PRId64 ",\"samples\":%" PRId64
          ",\"steps\":%" PRId64 ",\"threads\":%" PRId64 ",\"seed\":%" PRIu64
@@ -198,7 +105,7 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
   for (int i = 0; i < model.numCategories; ++i) {
     if (i)
       putchar(',');
-    printJsonString(model.categories[i].name);
+    writeJsonString(stdout, model.categories[i].name);
     printf(":%" PRId64, model.categories[i].bytes);
   }
   printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g,"
@@ -206,7 +113,7 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
          model.modelFlops, model.replayFlops, peakFlops);
   if (Note note = scheduleNote(model, options); note.chars[0]) {
     printf(",\"note\":");
-    printJsonString(note.chars);
+    writeJsonString(stdout, note.chars);
   }
   printf("}\n");
 }
@@ -432,7 +339,7 @@ void Log::profile(const double *seconds, int64_t stepsDone) {
     double rate = line.seconds > 0 ? line.flops * 1e-9 / line.seconds : 0;
     if (options.json) {
       printf("{\"event\":\"profile\",\"launch\":");
-      printJsonString(line.name);
+      writeJsonString(stdout, line.name);
       printf(",\"calls\":%" PRId64 ",\"ms_per_step\":%.6g,"
              "\"gflop_per_s\":%.6g}\n",
              line.calls, perStep, rate);
@@ -472,7 +379,7 @@ void Log::memory(const Arena &arena) const {
     if (options.json) {
       if (i)
         putchar(',');
-      printJsonString(category.name);
+      writeJsonString(stdout, category.name);
       printf(":{\"planned_bytes\":%" PRId64 ",\"resident_bytes\":%" PRId64 "}",
              category.bytes, used);
     } else {

@@ -1,0 +1,77 @@
+//===- ModelTensors.h - States under the names of files ---------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_MODELTENSORS_H
+#define REPRISE_RUNTIME_MODELTENSORS_H
+
+#include "Arena.h"
+#include "SafeTensors.h"
+#include "ThreadPool.h"
+
+namespace reprise::runtime {
+
+/// A tensor as it stands in a file: a state, or several side by side.
+struct ModelTensor {
+  const char *prefix, *name; ///< Its name in the file is both together.
+  int rank;
+  int64_t shape[4];
+  int first, parts; ///< Its states: a slice of `ModelTensors::states`.
+
+  int64_t columns() const { return rank ? shape[rank - 1] : 1; }
+  int64_t rows() const {
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < rank; ++i)
+      rows *= shape[i];
+    return rows;
+  }
+  int64_t elements() const { return rows() * columns(); }
+};
+
+/// All states of a model that outlive a step, as tensors of files. The
+/// parameters have their published names; parts of one published tensor (the
+/// three of GPT-2's c_attn) stand side by side in its columns. The moments of
+/// the optimizer are exp_avg.NAME and exp_avg_sq.NAME, with the parameters' own
+/// names and shapes.
+class ModelTensors {
+public:
+  explicit ModelTensors(const RepriseModel &model) : model(model) {}
+
+  /// Finds the tensors, once; false if parts of one are missing.
+  bool find(Error &error);
+
+  int size() const { return int(tensors.size()); }
+  /// The first ones are the parameters.
+  int numParameters() const { return parameters; }
+  /// Sorted by name, parameters and each kind of moments for themselves.
+  const ModelTensor &operator[](int i) const { return tensors[size_t(i)]; }
+
+  /// Copies all tensors to `places[i]`, in all threads.
+  void copyOut(const Arena &arena, float *const *places,
+               ThreadPool &pool) const;
+
+  /// Reads `count` of the tensors, from number `first` on, each from
+  /// `sources[i]`, whose types are floats and whose shapes are right. With
+  /// `onlyFinite`, one that is not a number or infinite is an error.
+  bool read(const TensorSet &set, const TensorEntry *const *sources, int first,
+            int count, bool onlyFinite, Arena &arena, ThreadPool &pool,
+            Error &error) const;
+
+private:
+  struct Piece;
+  bool cut(int first, int count, List<Piece> &pieces) const;
+  bool add(int kind, const char *prefix, Error &error);
+
+  const RepriseModel &model;
+  List<ModelTensor> tensors;
+  List<int> states;
+  int parameters = 0;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_MODELTENSORS_H

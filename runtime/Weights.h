@@ -1,0 +1,33 @@
+//===- Weights.h - Parameters from published files --------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_WEIGHTS_H
+#define REPRISE_RUNTIME_WEIGHTS_H
+
+#include "ModelTensors.h"
+
+namespace reprise::runtime {
+
+/// What was read.
+struct WeightsReport {
+  int tensors, files;
+  int64_t bytes; ///< In the files.
+};
+
+/// Reads every parameter from `path`, a file, an index or a folder (see
+/// TensorSet). Needs all tensors of the model, with their shapes, in F32, BF16
+/// or F16, finite, and no others. The name of the base model, `transformer.` or
+/// `model.`, may be missing in front of the names or be there where the model
+/// has none. Tables that old versions saved are passed over, and so is an
+/// lm_head.weight that equals the embedding of a model which has them tied.
+bool loadWeights(const char *path, const ModelTensors &tensors, Arena &arena,
+                 ThreadPool &pool, WeightsReport &report, Error &error);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_WEIGHTS_H
