@@ -159,8 +159,8 @@ static LogicalResult verifyRMSNorm(Operation *op, Shaped input, Shaped gain,
     return op->emitOpError("needs 'rstd' to be ")
            << RankedTensorType::get(expected,
                                     Float32Type::get(op->getContext()))
-           << " for " << width / group << " groups of " << group
-           << " columns, but got " << rstd.getType();
+           << " with H = " << width / group << " and D = " << group
+           << ", but got " << rstd.getType();
   return success();
 }
 

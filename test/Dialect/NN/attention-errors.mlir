@@ -5,9 +5,18 @@
 // nn.attention.
 
 func.func @attention_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
-  // expected-error @+1 {{'nn.attention' op failed to verify that all of {query, key, value, out} have same type}}
+  // expected-error @+1 {{'nn.attention' op failed to verify that all of {query, out} have same type}}
   %y:2 = nn.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_value(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'nn.attention' op failed to verify that all of {key, value} have same type}}
+  %y:2 = nn.attention %q, %k, %q, %rng heads 3 kv_heads 1 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
   return
 }
 
@@ -17,6 +26,26 @@ func.func @attention_c2_query(%q: tensor<2x3x8x8xf32>, %rng: tensor<4xi32>) {
   // expected-error @+1 {{'nn.attention' op needs 'query' to be [B, T, H*D], but got 'tensor<2x3x8x8xf32>'}}
   %y:2 = nn.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x3x8x8xf32>, tensor<2x3x8x8xf32>, tensor<2x3x8x8xf32>, tensor<4xi32>) -> (tensor<2x3x8x8xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c2_key(%q: tensor<2x8x24xf32>, %k: tensor<2x8x12xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'nn.attention' op needs 'key' to be [B, T, G*D] with G*D = 8 from 'kv_heads', but got 12 in 'tensor<2x8x12xf32>'}}
+  %y:2 = nn.attention %q, %k, %k, %rng heads 6 kv_heads 2 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x12xf32>, tensor<2x8x12xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+// Without kv_heads there is a head of keys for each of the query.
+
+func.func @attention_c2_all_heads(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'nn.attention' op needs 'key' to be [B, T, G*D] with G*D = 24 from 'heads', but got 8 in 'tensor<2x8x8xf32>'}}
+  %y:2 = nn.attention %q, %k, %k, %rng heads 6 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
   return
 }
 
@@ -44,6 +73,24 @@ func.func @attention_c3_zero(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
   // expected-error @+1 {{'nn.attention' op needs a head count that divides the width, but got 0 heads and the width 24 of 'query'}}
   %y:2 = nn.attention %q, %q, %q, %rng heads 0 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_key_heads(%q: tensor<2x8x24xf32>, %k: tensor<2x8x16xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'nn.attention' op needs a key head count that divides the head count, but got 4 key heads and 6 heads}}
+  %y:2 = nn.attention %q, %k, %k, %rng heads 6 kv_heads 4 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c3_no_key_heads(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'nn.attention' op needs a key head count that divides the head count, but got 0 key heads and 6 heads}}
+  %y:2 = nn.attention %q, %q, %q, %rng heads 6 kv_heads 0 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
   return
 }
 
@@ -81,9 +128,18 @@ func.func @attention_c4_elements(%q: tensor<1x131072x2xf32>, %rng: tensor<4xi32>
 // nn.attention_backward.
 
 func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l: tensor<2x3x8xf32>) {
-  // expected-error @+1 {{'nn.attention_backward' op failed to verify that all of {query, key, value, out, dout, dquery, dkey, dvalue} have same type}}
+  // expected-error @+1 {{'nn.attention_backward' op failed to verify that all of {query, out, dout, dquery} have same type}}
   %y:3 = nn.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x12xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_backward_c1_key(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>, %l: tensor<2x6x8xf32>) {
+  // expected-error @+1 {{'nn.attention_backward' op failed to verify that all of {key, value, dkey, dvalue} have same type}}
+  %y:3 = nn.attention_backward %q, %k, %k, %q, %l, %q, %rng heads 6 kv_heads 2 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<2x8x24xf32>, tensor<2x6x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x8xf32>)
   return
 }
 
@@ -119,7 +175,7 @@ func.func @attention_backward_c4(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l
 // nn.scores.
 
 func.func @scores_c1(%l: tensor<2x8x24xf32>) {
-  // expected-error @+1 {{'nn.scores' op failed to verify that all of {lhs, out} have same element type}}
+  // expected-error @+1 {{'nn.scores' op failed to verify that all of {lhs, rhs, out} have same element type}}
   %y = nn.scores %l, %l heads 3 scale 1.0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x3x8x8xbf16>
   return
@@ -131,6 +187,15 @@ func.func @scores_c2(%l: tensor<2x8x24xf32>) {
   // expected-error @+1 {{'nn.scores' op needs 'out' to be [B, H, T, T] with T = 8 from 'lhs', but got 9 in 'tensor<2x3x8x9xf32>'}}
   %y = nn.scores %l, %l heads 3 scale 1.0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x3x8x9xf32>
+  return
+}
+
+// -----
+
+func.func @scores_c2_groups(%l: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'nn.scores' op needs 'rhs' to be [B, T, G*D] with G*D = 12 from 'kv_heads', but got 24 in 'tensor<2x8x24xf32>'}}
+  %y = nn.scores %l, %l heads 6 kv_heads 3 scale 1.0
+    : (tensor<2x8x24xf32>, tensor<2x8x24xf32>) -> tensor<2x6x8x8xf32>
   return
 }
 
@@ -148,16 +213,16 @@ func.func @scores_c3(%l: tensor<2x8x24xf32>) {
 // nn.context.
 
 func.func @context_c1(%p: tensor<2x3x8x8xf32>, %r: tensor<2x8x24xf32>) {
-  // expected-error @+1 {{'nn.context' op failed to verify that all of {rows, out} have same type}}
+  // expected-error @+1 {{'nn.context' op failed to verify that all of {probs, rows, out} have same element type}}
   %y = nn.context %p, %r heads 3 scale 1.0
-    : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x25xf32>
+    : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xbf16>
   return
 }
 
 // -----
 
 func.func @context_c2(%p: tensor<2x3x9x8xf32>, %r: tensor<2x8x24xf32>) {
-  // expected-error @+1 {{'nn.context' op needs 'probs' to be [B, H, T, T] with T = 8 from 'rows', but got 9 in 'tensor<2x3x9x8xf32>'}}
+  // expected-error @+1 {{'nn.context' op needs 'probs' to be [B, H, T, T] with T = 8 from 'out', but got 9 in 'tensor<2x3x9x8xf32>'}}
   %y = nn.context %p, %r heads 3 scale 1.0
     : (tensor<2x3x9x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
   return
@@ -165,8 +230,28 @@ func.func @context_c2(%p: tensor<2x3x9x8xf32>, %r: tensor<2x8x24xf32>) {
 
 // -----
 
+// The wide rows are those of the output; transposed, those that are read.
+
+func.func @context_c2_groups(%p: tensor<2x6x8x8xf32>, %r: tensor<2x8x8xf32>) {
+  // expected-error @+1 {{'nn.context' op needs 'rows' to be [B, T, G*D] with G*D = 12 from 'kv_heads', but got 8 in 'tensor<2x8x8xf32>'}}
+  %y = nn.context %p, %r heads 6 kv_heads 3 scale 1.0
+    : (tensor<2x6x8x8xf32>, tensor<2x8x8xf32>) -> tensor<2x8x24xf32>
+  return
+}
+
+// -----
+
+func.func @context_c2_transposed(%p: tensor<2x6x8x8xf32>, %r: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'nn.context' op needs 'out' to be [B, T, G*D] with G*D = 12 from 'kv_heads', but got 8 in 'tensor<2x8x8xf32>'}}
+  %y = nn.context %p, %r heads 6 kv_heads 3 scale 1.0 transposed
+    : (tensor<2x6x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x8xf32>
+  return
+}
+
+// -----
+
 func.func @context_c3(%p: tensor<2x3x8x8xf32>, %r: tensor<2x8x24xf32>) {
-  // expected-error @+1 {{'nn.context' op needs a head count that divides the width, but got 48 heads and the width 24 of 'rows'}}
+  // expected-error @+1 {{'nn.context' op needs a head count that divides the width, but got 48 heads and the width 24 of 'out'}}
   %y = nn.context %p, %r heads 48 scale 1.0
     : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
   return

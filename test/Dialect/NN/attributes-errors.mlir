@@ -53,6 +53,21 @@ func.func private @parameter_type(%w: tensor<4xbf16> {nn.parameter = #nn.paramet
 
 // -----
 
+// expected-error @+1 {{needs a part below the number of parts, but got part 3 of 3}}
+func.func private @parameter_part(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, hub = "c_attn", part = 3, parts = 3>})
+
+// -----
+
+// expected-error @+1 {{needs a part below the number of parts, but got part -1 of 1}}
+func.func private @parameter_negative_part(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, part = -1>})
+
+// -----
+
+// expected-error @+1 {{needs a part below the number of parts, but got part 0 of 0}}
+func.func private @parameter_parts(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, parts = 0>})
+
+// -----
+
 // An argument says how a parameter starts, a result only which one it is.
 
 // expected-error @+1 {{'func.func' op has an argument with no use for the attribute 'nn.parameter' with value "w"}}
@@ -62,6 +77,83 @@ func.func private @parameter_argument(%w: tensor<4xf32> {nn.parameter = "w"})
 
 // expected-error @+1 {{'func.func' op has a result with no use for the attribute 'nn.parameter' with value #nn.parameter<name = "w", init = zeros>}}
 func.func private @parameter_result() -> (tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>})
+
+// -----
+
+// Tables of angles.
+
+// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D for 'nn.rotary', but got 'tensor<8x7xf32>'}}
+func.func private @rotary_odd(%r: tensor<8x7xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D for 'nn.rotary', but got 'tensor<8xf32>'}}
+func.func private @rotary_rank(%r: tensor<8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D for 'nn.rotary', but got 'tensor<8x8xbf16>'}}
+func.func private @rotary_type(%r: tensor<8x8xbf16> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
+
+// -----
+
+// expected-error @+1 {{'func.func' op has a result with no use for the attribute 'nn.rotary' with value #nn.rotary<theta = 1.000000e+04 : f64>}}
+func.func private @rotary_result() -> (tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
+
+// -----
+
+// expected-error @+1 {{'func.func' op has an argument with no use for the attribute 'nn.rotary' with value "llama3"}}
+func.func private @rotary_kind(%r: tensor<8x8xf32> {nn.rotary = "llama3"})
+
+// -----
+
+// expected-error @+1 {{needs a finite 'theta' above 1, but got 1.000000e+00 : f64}}
+func.func private @rotary_theta(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0 : f64>})
+
+// -----
+
+// expected-error @+1 {{has no use for 'factor' with type default, but got one}}
+func.func private @rotary_default_factor(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, factor = 2.0 : f64>})
+
+// -----
+
+// expected-error @+1 {{needs 'factor' with type linear, but got none}}
+func.func private @rotary_linear(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = linear>})
+
+// -----
+
+// expected-error @+1 {{needs a finite 'factor' above 0, but got 0.000000e+00 : f64}}
+func.func private @rotary_factor(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = linear, factor = 0.0 : f64>})
+
+// -----
+
+// expected-error @+1 {{needs 'original_max_position_embeddings' to be left out with type linear, but got 4096}}
+func.func private @rotary_linear_length(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = linear, factor = 2.0 : f64, original_max_position_embeddings = 4096>})
+
+// -----
+
+// expected-error @+1 {{needs 'high_freq_factor' with type llama3, but got none}}
+func.func private @rotary_llama3(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = llama3, factor = 2.0 : f64, low_freq_factor = 1.0 : f64, original_max_position_embeddings = 4096>})
+
+// -----
+
+// expected-error @+1 {{needs a 'low_freq_factor' below 'high_freq_factor', but got 4.000000e+00 : f64 and 4.000000e+00 : f64}}
+func.func private @rotary_llama3_factors(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = llama3, factor = 2.0 : f64, low_freq_factor = 4.0 : f64, high_freq_factor = 4.0 : f64, original_max_position_embeddings = 4096>})
+
+// -----
+
+// expected-error @+1 {{has no use for 'beta_fast' with type llama3, but got one}}
+func.func private @rotary_llama3_beta(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = llama3, factor = 2.0 : f64, low_freq_factor = 1.0 : f64, high_freq_factor = 4.0 : f64, original_max_position_embeddings = 4096, beta_fast = 32.0 : f64>})
+
+// -----
+
+// expected-error @+1 {{needs 'original_max_position_embeddings' to be at least 1 with type yarn, but got 0}}
+func.func private @rotary_yarn(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = yarn, factor = 2.0 : f64>})
+
+// -----
+
+// expected-error @+1 {{has no use for 'truncate' with type default, but got false}}
+func.func private @rotary_truncate(%r: tensor<8x8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, truncate = false>})
 
 // -----
 

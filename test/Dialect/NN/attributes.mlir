@@ -3,8 +3,8 @@
 // The roles of the arguments and results of a step, and what an op of the model
 // carries, as the dialect's description says.
 
-// CHECK: module attributes {nn.model = "gpt2 2x24", nn.train = {lr = 1.000000e-03 : f64}}
-module attributes {nn.model = "gpt2 2x24", nn.train = {lr = 1.0e-3}} {
+// CHECK: module attributes {nn.hub_config = "{}", nn.model = "gpt2 2x24", nn.train = {lr = 1.000000e-03 : f64}}
+module attributes {nn.hub_config = "{}", nn.model = "gpt2 2x24", nn.train = {lr = 1.0e-3}} {
   // CHECK-LABEL: func @step(
   //  CHECK-SAME:   tensor<2x8xi32> {nn.input = "tokens"}
   //  CHECK-SAME:   tensor<2x8xi32> {nn.input = "targets"}
@@ -43,6 +43,29 @@ module attributes {nn.model = "gpt2 2x24", nn.train = {lr = 1.0e-3}} {
     return %sum, %lr, %w, %dw, %m, %v
       : tensor<f32>, tensor<f32>, tensor<24x96xf32>, tensor<24x96xf32>, tensor<24x96xf32>, tensor<24x96xf32>
   }
+
+  // Where a parameter is published under another name, and as a part of it.
+
+  // CHECK-LABEL: func private @published(
+  //  CHECK-SAME:   #nn.parameter<name = "h.0.attn.k.weight", init = zeros, hub = "h.0.attn.c_attn.weight", part = 1, parts = 3>
+  func.func private @published(%w: tensor<24x24xf32> {nn.parameter = #nn.parameter<
+      name = "h.0.attn.k.weight", init = zeros, hub = "h.0.attn.c_attn.weight", part = 1, parts = 3>})
+
+  // Every type of rotary positions with all that it may say; what is default is left out.
+
+  // CHECK-LABEL: func private @rotary(
+  //  CHECK-SAME:   tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.000000e+04 : f64>}
+  //  CHECK-SAME:   #nn.rotary<theta = 1.000000e+04 : f64, type = linear, factor = 4.000000e+00 : f64>
+  //  CHECK-SAME:   #nn.rotary<theta = 5.000000e+05 : f64, type = llama3, factor = 8.000000e+00 : f64, low_freq_factor = 1.000000e+00 : f64, high_freq_factor = 4.000000e+00 : f64, original_max_position_embeddings = 8192>
+  //  CHECK-SAME:   #nn.rotary<theta = 1.000000e+04 : f64, type = yarn, factor = 4.000000e+01 : f64, original_max_position_embeddings = 4096, beta_fast = 3.200000e+01 : f64, beta_slow = 1.000000e+00 : f64, truncate = false, attention_factor = 1.000000e+00 : f64, mscale = 1.000000e+00 : f64, mscale_all_dim = 1.000000e+00 : f64>
+  func.func private @rotary(
+      %default: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = default, truncate = true>},
+      %linear: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = linear, factor = 4.0 : f64>},
+      %llama3: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 5.0e+05 : f64, type = llama3, factor = 8.0 : f64,
+        low_freq_factor = 1.0 : f64, high_freq_factor = 4.0 : f64, original_max_position_embeddings = 8192>},
+      %yarn: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64, type = yarn, factor = 40.0 : f64,
+        original_max_position_embeddings = 4096, beta_fast = 32.0 : f64, beta_slow = 1.0 : f64, truncate = false,
+        attention_factor = 1.0 : f64, mscale = 1.0 : f64, mscale_all_dim = 1.0 : f64>})
 
   // Layer and value are left out where there is none.
 

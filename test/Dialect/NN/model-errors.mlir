@@ -253,6 +253,112 @@ func.func @sum_rows_c2(%x: tensor<2x8x24xf32>) {
 
 // -----
 
+// nn.rms_norm.
+
+func.func @rms_norm_c1(%x: tensor<2x8x24xf32>, %g: tensor<24xbf16>) {
+  // expected-error @+1 {{'nn.rms_norm' op failed to verify that all of {input, gain} have same element type}}
+  %y:2 = nn.rms_norm %x, %g eps 1.0 : (tensor<2x8x24xf32>, tensor<24xbf16>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_c2(%x: tensor<2x8x24xf32>, %g: tensor<9xf32>) {
+  // expected-error @+1 {{'nn.rms_norm' op needs a width of 'gain' that divides that of 'input', but got 9 and 24}}
+  %y:2 = nn.rms_norm %x, %g eps 1.0 : (tensor<2x8x24xf32>, tensor<9xf32>) -> (tensor<2x8x24xf32>, tensor<2x8x3xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_c2_wide(%x: tensor<2x8x24xf32>, %g: tensor<48xf32>) {
+  // expected-error @+1 {{'nn.rms_norm' op needs a width of 'gain' that divides that of 'input', but got 48 and 24}}
+  %y:2 = nn.rms_norm %x, %g eps 1.0 : (tensor<2x8x24xf32>, tensor<48xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_c2_rank(%x: tensor<24xf32>, %g: tensor<24xf32>) {
+  // expected-error @+1 {{'nn.rms_norm' op needs 'input' to be [..., H*D], but got 'tensor<24xf32>'}}
+  %y:2 = nn.rms_norm %x, %g eps 1.0 : (tensor<24xf32>, tensor<24xf32>) -> (tensor<24xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3(%x: tensor<2x8x24xf32>, %g: tensor<8xf32>) {
+  // expected-error @+1 {{'nn.rms_norm' op needs 'rstd' to be 'tensor<2x8x3xf32>' with H = 3 and D = 8, but got 'tensor<2x8xf32>'}}
+  %y:2 = nn.rms_norm %x, %g eps 1.0 : (tensor<2x8x24xf32>, tensor<8xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_c3_one(%x: tensor<2x8x24xf32>, %g: tensor<24xf32>) {
+  // expected-error @+1 {{'nn.rms_norm' op needs 'rstd' to be 'tensor<2x8xf32>' with H = 1 and D = 24, but got 'tensor<2x8x1xf32>'}}
+  %y:2 = nn.rms_norm %x, %g eps 1.0 : (tensor<2x8x24xf32>, tensor<24xf32>) -> (tensor<2x8x24xf32>, tensor<2x8x1xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_c4(%x: tensor<2x8x24xf32>, %g: tensor<24xf32>) {
+  // expected-error @+1 {{'nn.rms_norm' op needs a finite 'eps' above 0, but got -1.000000e+00 : f32}}
+  %y:2 = nn.rms_norm %x, %g eps -1.0 : (tensor<2x8x24xf32>, tensor<24xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @rms_norm_backward_c1(%x: tensor<2x8x24xf32>, %g: tensor<24xf32>, %r: tensor<2x8xf32>, %d: tensor<2x9x24xf32>) {
+  // expected-error @+1 {{'nn.rms_norm_backward' op failed to verify that all of {input, dout, dinput} have same type}}
+  %y = nn.rms_norm_backward %x, %g, %r, %d : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<2x8xf32>, tensor<2x9x24xf32>) -> tensor<2x8x24xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_backward_c2(%x: tensor<2x8x24xf32>, %g: tensor<10xf32>, %r: tensor<2x8xf32>) {
+  // expected-error @+1 {{'nn.rms_norm_backward' op needs a width of 'gain' that divides that of 'input', but got 10 and 24}}
+  %y = nn.rms_norm_backward %x, %g, %r, %x : (tensor<2x8x24xf32>, tensor<10xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_backward_c3(%x: tensor<2x8x24xf32>, %g: tensor<12xf32>, %r: tensor<2x8x3xf32>) {
+  // expected-error @+1 {{'nn.rms_norm_backward' op needs 'rstd' to be 'tensor<2x8x2xf32>' with H = 2 and D = 12, but got 'tensor<2x8x3xf32>'}}
+  %y = nn.rms_norm_backward %x, %g, %r, %x : (tensor<2x8x24xf32>, tensor<12xf32>, tensor<2x8x3xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_backward_gain_c1(%x: tensor<2x8x24xf32>, %r: tensor<2x8xf32>) {
+  // expected-error @+1 {{'nn.rms_norm_backward_gain' op failed to verify that all of {input, dgain} have same element type}}
+  %y = nn.rms_norm_backward_gain %x, %r, %x : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<24xbf16>
+  return
+}
+
+// -----
+
+func.func @rms_norm_backward_gain_c2(%x: tensor<2x8x24xf32>, %r: tensor<2x8xf32>) {
+  // expected-error @+1 {{'nn.rms_norm_backward_gain' op needs a width of 'dgain' that divides that of 'input', but got 7 and 24}}
+  %y = nn.rms_norm_backward_gain %x, %r, %x : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<7xf32>
+  return
+}
+
+// -----
+
+func.func @rms_norm_backward_gain_c3(%x: tensor<2x8x24xf32>, %r: tensor<2x8xf32>) {
+  // expected-error @+1 {{'nn.rms_norm_backward_gain' op needs 'rstd' to be 'tensor<2x8x4xf32>' with H = 4 and D = 6, but got 'tensor<2x8xf32>'}}
+  %y = nn.rms_norm_backward_gain %x, %r, %x : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<6xf32>
+  return
+}
+
+// -----
+
 // nn.linear.
 
 func.func @linear_c1(%x: tensor<2x8x24xf32>, %w: tensor<24x96xbf16>) {

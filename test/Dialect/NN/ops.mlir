@@ -39,6 +39,34 @@ func.func @layer_norm(%x: tensor<2x8x24xf32>, %gain: tensor<24xf32>, %bias: tens
   return
 }
 
+// Over whole rows, and over the heads in a row.
+
+// CHECK-LABEL: func @rms_norm(
+//  CHECK-SAME:   %[[X:.*]]: tensor<2x8x24xf32>, %[[GAIN:.*]]: tensor<24xf32>, %[[HEAD_GAIN:.*]]: tensor<8xf32>
+func.func @rms_norm(%x: tensor<2x8x24xf32>, %gain: tensor<24xf32>, %head_gain: tensor<8xf32>) {
+  // CHECK: %[[Y:.*]], %[[RSTD:.*]] = nn.rms_norm %[[X]], %[[GAIN]] eps 9.99999997E-7 : (tensor<2x8x24xf32>, tensor<24xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
+  %y, %rstd = nn.rms_norm %x, %gain eps 1.0e-06 : (tensor<2x8x24xf32>, tensor<24xf32>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
+  // CHECK: nn.rms_norm_backward %[[X]], %[[GAIN]], %[[RSTD]], %[[Y]] : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+  %dx = nn.rms_norm_backward %x, %gain, %rstd, %y : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+  // CHECK: nn.rms_norm_backward_gain %[[X]], %[[RSTD]], %[[Y]] : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<24xf32>
+  %dgain = nn.rms_norm_backward_gain %x, %rstd, %y : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<24xf32>
+  // CHECK: %{{.*}}, %[[RSTDH:.*]] = nn.rms_norm %[[X]], %[[HEAD_GAIN]] eps 9.99999997E-7 : (tensor<2x8x24xf32>, tensor<8xf32>) -> (tensor<2x8x24xf32>, tensor<2x8x3xf32>)
+  %yh, %rstdh = nn.rms_norm %x, %head_gain eps 1.0e-06 : (tensor<2x8x24xf32>, tensor<8xf32>) -> (tensor<2x8x24xf32>, tensor<2x8x3xf32>)
+  // CHECK: nn.rms_norm_backward_gain %[[X]], %[[RSTDH]], %[[Y]] : (tensor<2x8x24xf32>, tensor<2x8x3xf32>, tensor<2x8x24xf32>) -> tensor<8xf32>
+  %dgainh = nn.rms_norm_backward_gain %x, %rstdh, %y : (tensor<2x8x24xf32>, tensor<2x8x3xf32>, tensor<2x8x24xf32>) -> tensor<8xf32>
+  return
+}
+
+// CHECK-LABEL: func @rope(
+//  CHECK-SAME:   %[[Q:.*]]: tensor<2x8x32xf32>, %[[ROTARY:.*]]: tensor<8x8xf32>
+func.func @rope(%q: tensor<2x8x32xf32>, %rotary: tensor<8x8xf32>) {
+  // CHECK: %[[QR:.*]] = nn.rope %[[Q]], %[[ROTARY]] heads 4 half_split : (tensor<2x8x32xf32>, tensor<8x8xf32>) -> tensor<2x8x32xf32>
+  %qr = nn.rope %q, %rotary heads 4 half_split : (tensor<2x8x32xf32>, tensor<8x8xf32>) -> tensor<2x8x32xf32>
+  // CHECK: nn.rope_backward %[[QR]], %[[ROTARY]] heads 4 interleaved : (tensor<2x8x32xf32>, tensor<8x8xf32>) -> tensor<2x8x32xf32>
+  %dq = nn.rope_backward %qr, %rotary heads 4 interleaved : (tensor<2x8x32xf32>, tensor<8x8xf32>) -> tensor<2x8x32xf32>
+  return
+}
+
 // A bias is optional; the weight is stored either way.
 
 // CHECK-LABEL: func @linear(
@@ -68,6 +96,10 @@ func.func @pointwise(%u: tensor<2x8x96xf32>, %rng: tensor<4xi32>) {
   %e = nn.gelu %u erf : tensor<2x8x96xf32>
   // CHECK: nn.gelu_backward %[[U]], %[[G]] tanh : tensor<2x8x96xf32>
   %du = nn.gelu_backward %u, %g tanh : tensor<2x8x96xf32>
+  // CHECK: nn.swiglu %[[U]], %[[G]] : tensor<2x8x96xf32>
+  %sg = nn.swiglu %u, %g : tensor<2x8x96xf32>
+  // CHECK: nn.swiglu_backward %[[U]], %[[G]], %[[U]] : tensor<2x8x96xf32>
+  %dgate, %dup = nn.swiglu_backward %u, %g, %u : tensor<2x8x96xf32>
   // CHECK: nn.add %[[U]], %[[G]] : tensor<2x8x96xf32>
   %z = nn.add %u, %g : tensor<2x8x96xf32>
   // CHECK: nn.scale %[[U]] by 2.500000e-01 : tensor<2x8x96xf32>
@@ -109,6 +141,29 @@ func.func @unfused_attention(%q: tensor<2x8x24xf32>, %k: tensor<2x8x24xf32>) {
   %ctx = nn.context %p, %q heads 3 scale 1.0 : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
   // CHECK: nn.context %[[P]], %[[Q]] heads 3 scale 1.000000e+00 transposed : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
   %dv = nn.context %p, %q heads 3 scale 1.0 transposed : (tensor<2x3x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
+  return
+}
+
+// Three heads of the query share one of keys and values.
+
+// CHECK-LABEL: func @grouped_attention(
+//  CHECK-SAME:   %[[Q:.*]]: tensor<2x8x24xf32>, %[[K:.*]]: tensor<2x8x8xf32>, %[[RNG:.*]]: tensor<4xi32>
+func.func @grouped_attention(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>) {
+  // CHECK: %[[CTX:.*]], %[[LSE:.*]] = nn.attention %[[Q]], %[[K]], %[[K]], %[[RNG]] heads 6 kv_heads 2 scale 5.000000e-01 rate 0.000000e+00 stream 0
+  // CHECK-SAME: : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+  %ctx, %lse = nn.attention %q, %k, %k, %rng heads 6 kv_heads 2 scale 0.5 rate 0.0 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+  // CHECK: nn.attention_backward %[[Q]], %[[K]], %[[K]], %[[CTX]], %[[LSE]], %[[CTX]], %[[RNG]] heads 6 kv_heads 2 scale 5.000000e-01 rate 0.000000e+00 stream 0
+  // CHECK-SAME: -> (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>)
+  %dq, %dk, %dv = nn.attention_backward %q, %k, %k, %ctx, %lse, %ctx, %rng heads 6 kv_heads 2 scale 0.5 rate 0.0 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<2x8x24xf32>, tensor<2x6x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>)
+      -> (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>)
+  // CHECK: %[[S:.*]] = nn.scores %[[Q]], %[[K]] heads 6 kv_heads 2 scale 5.000000e-01 : (tensor<2x8x24xf32>, tensor<2x8x8xf32>) -> tensor<2x6x8x8xf32>
+  %s = nn.scores %q, %k heads 6 kv_heads 2 scale 0.5 : (tensor<2x8x24xf32>, tensor<2x8x8xf32>) -> tensor<2x6x8x8xf32>
+  // CHECK: nn.context %[[S]], %[[K]] heads 6 kv_heads 2 scale 1.000000e+00 : (tensor<2x6x8x8xf32>, tensor<2x8x8xf32>) -> tensor<2x8x24xf32>
+  %c = nn.context %s, %k heads 6 kv_heads 2 scale 1.0 : (tensor<2x6x8x8xf32>, tensor<2x8x8xf32>) -> tensor<2x8x24xf32>
+  // CHECK: nn.context %[[S]], %[[Q]] heads 6 kv_heads 2 scale 1.000000e+00 transposed : (tensor<2x6x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x8xf32>
+  %t = nn.context %s, %q heads 6 kv_heads 2 scale 1.0 transposed : (tensor<2x6x8x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x8xf32>
   return
 }
 
