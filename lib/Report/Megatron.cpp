@@ -14,9 +14,12 @@ using namespace reprise::report::megatron;
 
 namespace {
 /// What the elements of a tensor are counted in, with sequence s, micro-batch
-/// b, hidden width h, heads a and feed-forward width f.
+/// b, hidden width h, heads a of width d, heads k of keys and values, and
+/// feed-forward width f.
 enum class Unit {
   Hidden,      // s b h
+  Queries,     // s b a d
+  Keys,        // s b k d
   FeedForward, // s b f
   Scores,      // a s^2 b
   Rows,        // a s b
@@ -31,6 +34,8 @@ enum class Share {
 /// In which layers a tensor is stored.
 enum class Where {
   Always,
+  NormedHeads,
+  Gated,
   Unfused,
   Fused,
   UnfusedDropout,
@@ -49,23 +54,30 @@ struct Stored {
 } // namespace
 
 // Korthikanti et al. 2022, arXiv:2205.05198, sections 4.1 to 4.3 and 5; regions
-// of labels as in Megatron Core 0.15 to 0.19. With f = 4h these add up to
-// s b h (34 + 5 a s / h). A mask has a byte, the fused log-sum-exp is f32.
+// of labels as in Megatron Core 0.15 to 0.19. With f = 4h and k = a these add
+// up to s b h (34 + 5 a s / h). A mask has a byte, the fused log-sum-exp is
+// f32. Attention keeps queries and keys as it reads them, normed and turned;
+// turning back needs nothing, the norms need what they read.
 static constexpr Stored kStored[] = {
     {"x0", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
     {"n1", 2, Unit::Hidden, Share::Replicated, Where::Always, "layernorm"},
-    {"q", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
-    {"k", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
-    {"v", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
+    {"q", 2, Unit::Queries, Share::Divided, Where::Always, ""},
+    {"k", 2, Unit::Keys, Share::Divided, Where::Always, ""},
+    {"v", 2, Unit::Keys, Share::Divided, Where::Always, ""},
+    {"q before its norm", 2, Unit::Queries, Share::Divided, Where::NormedHeads,
+     ""},
+    {"k before its norm", 2, Unit::Keys, Share::Divided, Where::NormedHeads,
+     ""},
     {"p", 2, Unit::Scores, Share::Divided, Where::Unfused, "core_attn"},
     {"mask of p", 1, Unit::Scores, Share::Divided, Where::UnfusedDropout,
      "core_attn"},
     {"pd", 2, Unit::Scores, Share::Divided, Where::UnfusedDropout, "core_attn"},
     {"ctx.lse", 4, Unit::Rows, Share::Divided, Where::Fused, "core_attn"},
-    {"ctx", 2, Unit::Hidden, Share::Divided, Where::Always, ""},
+    {"ctx", 2, Unit::Queries, Share::Divided, Where::Always, ""},
     {"mask of a", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
     {"x1", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
     {"n2", 2, Unit::Hidden, Share::Replicated, Where::Always, "layernorm"},
+    {"gt", 2, Unit::FeedForward, Share::Divided, Where::Gated, "mlp"},
     {"u", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
     {"g", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
     {"mask of y", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
@@ -75,6 +87,10 @@ static bool isStored(const Stored &stored, const LayerShape &shape) {
   switch (stored.where) {
   case Where::Always:
     return true;
+  case Where::NormedHeads:
+    return shape.normedHeads;
+  case Where::Gated:
+    return shape.gated;
   case Where::Unfused:
     return !shape.fusedAttention;
   case Where::Fused:
@@ -87,12 +103,26 @@ static bool isStored(const Stored &stored, const LayerShape &shape) {
   return false;
 }
 
+static int64_t getKeyHeads(const LayerShape &shape) {
+  return shape.keyHeads ? shape.keyHeads : shape.heads;
+}
+
+/// Columns of `heads` heads.
+static int64_t getWidth(int64_t heads, const LayerShape &shape) {
+  return shape.headWidth ? heads * shape.headWidth
+                         : shape.hidden / shape.heads * heads;
+}
+
 /// Elements of a tensor on all ranks together.
 static int64_t countElements(Unit unit, const LayerShape &shape) {
   int64_t rows = shape.sequence * shape.microBatch;
   switch (unit) {
   case Unit::Hidden:
     return rows * shape.hidden;
+  case Unit::Queries:
+    return rows * getWidth(shape.heads, shape);
+  case Unit::Keys:
+    return rows * getWidth(getKeyHeads(shape), shape);
   case Unit::FeedForward:
     return rows * shape.feedForward;
   case Unit::Scores:
@@ -142,6 +172,7 @@ reprise::report::megatron::checkDivision(const LayerShape &shape,
     bool isDivided;
   } sizes[] = {
       {"number of heads", shape.heads, true},
+      {"number of key heads", getKeyHeads(shape), true},
       {"hidden width", shape.hidden, true},
       {"feed-forward width", shape.feedForward, true},
       {"sequence length", shape.sequence, parallelism.sequence},

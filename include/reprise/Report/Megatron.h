@@ -22,6 +22,10 @@ namespace reprise::report::megatron {
 struct LayerShape {
   int64_t sequence = 0, microBatch = 0;
   int64_t hidden = 0, heads = 0, feedForward = 0;
+  int64_t keyHeads = 0;     ///< of keys and values; 0: as many as `heads`
+  int64_t headWidth = 0;    ///< 0: all heads are as wide as `hidden`
+  bool gated = false;       ///< two projections into the feed-forward width
+  bool normedHeads = false; ///< a norm of queries and keys, head by head
   bool fusedAttention = false;
   bool attentionDropout = true, hiddenDropout = true;
 };

@@ -61,6 +61,28 @@ TEST(Megatron, FusedAttentionAndNoDropout) {
   EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0), 32 * 16384 + 2 * 131072);
 }
 
+/// Of 8 heads as wide as 16, two hold keys: q and ctx have 128 columns, k and v
+/// 32. The gate is a third tensor of the feed-forward width, 96; norms of heads
+/// need q and k once more.
+TEST(Megatron, SharedKeysAndGates) {
+  LayerShape shape = getShape(128, 2, 64, 8);
+  shape.feedForward = 96;
+  shape.keyHeads = 2, shape.headWidth = 16;
+  shape.gated = shape.fusedAttention = true;
+  shape.attentionDropout = shape.hiddenDropout = false;
+  const int64_t rows = 256, lse = 4 * 8;
+  EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0),
+            rows * (2 * (4 * 64 + 2 * 128 + 2 * 32 + 3 * 96) + lse));
+  EXPECT_EQ(getLayerBytes(shape, {}, select({"mlp"}), 0),
+            rows * (2 * (4 * 64 + 2 * 128 + 2 * 32) + lse));
+  shape.normedHeads = true;
+  EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0),
+            rows * (2 * (4 * 64 + 3 * 128 + 3 * 32 + 3 * 96) + lse));
+  EXPECT_EQ(checkDivision(shape, {4, false}),
+            "needs a number of key heads that the 4 ranks of a tensor-parallel "
+            "group can divide, but got 2");
+}
+
 TEST(Megatron, SegmentsKeepTheirInputs) {
   LayerShape shape = getShape(128, 2, 64, 4);
   Options uniform = {"full", "uniform", 3, {}},
