@@ -34,6 +34,8 @@ static std::string getSuffix(OpResult result) {
     return "";
   if (isa<nn::LayerNormOp>(result.getOwner()))
     return number == 1 ? ".mean" : ".rstd";
+  if (isa<nn::RMSNormOp>(result.getOwner()))
+    return ".rstd";
   if (isa<nn::AttentionOp, nn::CrossEntropyOp>(result.getOwner()))
     return ".lse";
   return "#" + std::to_string(number);

@@ -29,6 +29,15 @@ FailureOr<Plan> report::readDecisions(func::FuncOp step) {
 // The reference
 //===----------------------------------------------------------------------===//
 
+/// Adds to `shape` the heads of attention that reads `query`.
+template <typename OpTy>
+static void readHeads(OpTy op, Value query, megatron::LayerShape &shape) {
+  shape.heads = op.getHeads();
+  shape.keyHeads = op.getKeyHeads();
+  shape.headWidth =
+      cast<ShapedType>(query.getType()).getDimSize(2) / shape.heads;
+}
+
 /// Adds to `shape` what `op`, of its layer, tells of it.
 static void readShape(Operation *op, megatron::LayerShape &shape) {
   StringRef module = nn::getScope(op).getModule();
@@ -36,17 +45,20 @@ static void readShape(Operation *op, megatron::LayerShape &shape) {
   if (!type || type.getRank() < 3)
     return;
   if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
-    shape.heads = attention.getHeads();
+    readHeads(attention, attention.getQuery(), shape);
     shape.fusedAttention = true;
     shape.attentionDropout = !attention.getRate().isZero();
   } else if (auto scores = dyn_cast<nn::ScoresOp>(op)) {
-    shape.heads = scores.getHeads();
-  } else if (isa<nn::LayerNormOp>(op)) {
+    readHeads(scores, scores.getLhs(), shape);
+  } else if (isa<nn::RMSNormOp>(op) && module == "attention") {
+    shape.normedHeads = true;
+  } else if (isa<nn::LayerNormOp, nn::RMSNormOp>(op)) {
     shape.microBatch = type.getDimSize(0);
     shape.sequence = type.getDimSize(1);
     shape.hidden = type.getDimSize(2);
-  } else if (isa<nn::GeluOp>(op)) {
+  } else if (isa<nn::GeluOp, nn::SwiGLUOp>(op)) {
     shape.feedForward = type.getDimSize(2);
+    shape.gated = isa<nn::SwiGLUOp>(op);
   } else if (isa<nn::DropoutOp>(op)) {
     (module == "core_attn" ? shape.attentionDropout : shape.hiddenDropout) =
         true;
