@@ -73,6 +73,15 @@ public:
   /// Forgets all items, but keeps the room.
   void clear() { count = 0; }
 
+  /// Hands the memory over, to be freed by whoever takes it; null if there is
+  /// none. The list is empty then.
+  T *release() {
+    T *memory = items;
+    items = nullptr;
+    count = room = 0;
+    return memory;
+  }
+
   size_t size() const { return count; }
   bool empty() const { return count == 0; }
   T *begin() { return items; }
