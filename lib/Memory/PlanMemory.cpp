@@ -44,67 +44,69 @@ struct Buffer {
   /// Positions in the schedule, for Activations.
   int64_t firstUse = 0, lastUse = 0;
   int64_t offset = 0;
-  /// What the buffer is outside the step, if it is that.
+  /// What the buffer is outside the schedule, if it is that.
   rt::StateAttr state;
+  rt::RotaryAttr rotary;
   StringAttr role;
-  /// The value that puts out what `role` says, if it is made within the step.
+  /// The value that puts out what `role` says, if it is made within the
+  /// schedule.
   Value output;
 };
 
-/// One run of the pass over one step.
+/// The plan of one schedule. What `@evaluate` and `@sample` share with `step`
+/// lies where that has it; all else of theirs takes the place of its
+/// activations, which are dead between two steps.
 struct Planner {
-  Planner(ModuleOp module, func::FuncOp step, int64_t alignment)
-      : module(module), step(step), block(step.getBody().front()),
-        alignment(alignment), symbols(module) {}
+  Planner(const SymbolTable &symbols, func::FuncOp function, int64_t alignment,
+          const Planner *step)
+      : symbols(symbols), function(function), block(function.getBody().front()),
+        alignment(alignment), step(step) {}
 
-  LogicalResult run();
+  /// Decides; of several schedules the step comes first.
+  LogicalResult plan();
+  /// Writes the decisions into the function.
+  void rewrite();
 
   LogicalResult checkSizes();
   LogicalResult assignArguments();
+  FailureOr<Buffer> getArgumentBuffer(BlockArgument argument);
+  FailureOr<Buffer> getSharedBuffer(BlockArgument argument);
   LogicalResult assignResults(Operation *op, int64_t position);
   LogicalResult assignLaunch(rt::LaunchOp launch, int64_t position);
   FailureOr<Value> getShared(rt::LaunchOp launch, func::FuncOp kernel,
                              unsigned input, StringRef attribute);
   LogicalResult checkReturn();
+  void placeFixed();
   LogicalResult pack();
-  void rewrite();
 
   int64_t addBuffer(Category category, Type type, int64_t position);
   Value createBuffer(OpBuilder &builder, Location loc, Type type,
                      const Buffer &buffer);
 
-  ModuleOp module;
-  func::FuncOp step;
+  const SymbolTable &symbols;
+  func::FuncOp function;
   Block &block;
   int64_t alignment;
-  SymbolTable symbols;
+  const Planner *step; ///< Null for the step itself.
   SmallVector<Buffer> buffers;
   DenseMap<Value, int64_t> bufferOf;
+  /// By the attributes of an argument: what shares it has the same.
+  DenseMap<Attribute, int64_t> bufferOfRole;
   DenseMap<Operation *, int64_t> workspaceOf;
   DenseMap<Value, int64_t> lastUse;
   /// The position of the return, whose values nothing may share bytes with.
   int64_t end = 0;
-  int64_t arena = 0, peak = 0, bound = 0;
+  /// Where activations begin, and their bytes.
+  int64_t begin = 0, used = 0;
+  int64_t peak = 0, bound = 0;
   int64_t categoryBytes[5] = {};
 };
 
 struct PlanMemory : public memory::impl::PlanMemoryBase<PlanMemory> {
   using Base::Base;
-  void runOnOperation() override {
-    auto step = getOperation().lookupSymbol<func::FuncOp>(nn::kStepFunction);
-    if (!step || !step.getBody().hasOneBlock() ||
-        !isa<func::ReturnOp>(step.getBody().front().getTerminator())) {
-      getOperation().emitError("needs a function @step of one block to plan");
-      return signalPassFailure();
-    }
-    if (alignment < 1 || !llvm::isPowerOf2_64(alignment)) {
-      step.emitError("needs an alignment that is a power of two, but got ")
-          << int64_t(alignment);
-      return signalPassFailure();
-    }
-    if (failed(Planner(getOperation(), step, alignment).run()))
-      return signalPassFailure();
-  }
+  void runOnOperation() override;
+  LogicalResult checkSchedule(func::FuncOp function);
+  void recordPlan(ArrayRef<std::unique_ptr<Planner>> planners);
 };
 } // namespace
 
@@ -134,7 +136,7 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index) {
     return rt::StateAttr::get(
         context, rt::StateKind::Parameter, parameter.getName(),
         rt::StateInit(int(parameter.getInit())), parameter.getStd(),
-        /*hub=*/"", /*part=*/0, /*parts=*/1);
+        parameter.getHub(), parameter.getPart(), parameter.getParts());
   std::pair<StringRef, rt::StateKind> kinds[] = {
       {nn::kGradientAttr, rt::StateKind::Gradient},
       {nn::kMoment1Attr, rt::StateKind::Moment1},
@@ -189,23 +191,69 @@ LogicalResult Planner::checkSizes() {
   return success();
 }
 
+FailureOr<Buffer> Planner::getArgumentBuffer(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  Buffer buffer;
+  buffer.bytes = getTypeBytes(argument.getType());
+  buffer.category = Category::Inputs;
+  if ((buffer.state = getState(function, index))) {
+    buffer.category = getCategory(buffer.state);
+  } else if (auto rotary = function.getArgAttrOfType<nn::RotaryAttr>(
+                 index, nn::kRotaryAttr)) {
+    int64_t width = cast<ShapedType>(argument.getType()).getShape().back();
+    nn::RotaryFrequencies angles = nn::getRotaryFrequencies(rotary, width);
+    buffer.rotary = rt::RotaryAttr::get(
+        function.getContext(),
+        DenseF32ArrayAttr::get(function.getContext(), angles.frequencies),
+        Builder(function.getContext()).getF32FloatAttr(angles.scale));
+  } else if (auto input =
+                 function.getArgAttrOfType<StringAttr>(index, nn::kInputAttr)) {
+    // The running loss is what the step puts out.
+    buffer.role = input.getValue() == "loss_sum"
+                      ? StringAttr::get(function.getContext(), "loss")
+                      : input;
+  } else {
+    return function.emitError("needs a role for every argument, but argument #")
+           << index << " of type " << argument.getType() << " has none";
+  }
+  return buffer;
+}
+
+/// As `getArgumentBuffer`, beside a step: its buffer, or for an input that it
+/// does not have a new one.
+FailureOr<Buffer> Planner::getSharedBuffer(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  FailureOr<Buffer> buffer = getArgumentBuffer(argument);
+  if (failed(buffer))
+    return failure();
+  auto shared = step->bufferOfRole.find(function.getArgAttrDict(index));
+  if (shared == step->bufferOfRole.end()) {
+    if (!buffer->role)
+      return function.emitError("needs argument #")
+             << index << " to be one of @" << nn::kStepFunction
+             << " too, since it outlives a schedule, but that has none with "
+             << function.getArgAttrDict(index);
+    buffer->category = Category::Activations;
+    return buffer;
+  }
+  const Buffer &other = step->buffers[shared->second];
+  if (other.bytes != buffer->bytes)
+    return function.emitError("needs argument #")
+           << index << " to have the " << other.bytes << " bytes that @"
+           << nn::kStepFunction << " has for it, but got " << buffer->bytes;
+  return other;
+}
+
 LogicalResult Planner::assignArguments() {
   for (BlockArgument argument : block.getArguments()) {
-    unsigned index = argument.getArgNumber();
-    rt::StateAttr state = getState(step, index);
-    auto input = step.getArgAttrOfType<StringAttr>(index, nn::kInputAttr);
-    if (!state && !input)
-      return step.emitError("needs a role for every argument, but argument #")
-             << index << " of type " << argument.getType() << " has none";
-    int64_t id = addBuffer(state ? getCategory(state) : Category::Inputs,
-                           argument.getType(), 0);
-    buffers[id].state = state;
-    // The running loss is what the step puts out.
-    if (input)
-      buffers[id].role = input.getValue() == "loss_sum"
-                             ? StringAttr::get(step.getContext(), "loss")
-                             : input;
-    bufferOf[argument] = id;
+    FailureOr<Buffer> buffer =
+        step ? getSharedBuffer(argument) : getArgumentBuffer(argument);
+    if (failed(buffer))
+      return failure();
+    bufferOf[argument] = buffers.size();
+    bufferOfRole[function.getArgAttrDict(argument.getArgNumber())] =
+        buffers.size();
+    buffers.push_back(*buffer);
   }
   return success();
 }
@@ -321,30 +369,32 @@ LogicalResult Planner::checkReturn() {
   for (auto [index, value] : llvm::enumerate(exit.getOperands())) {
     Buffer &buffer = buffers[bufferOf.lookup(value)];
     for (auto [attribute, kind] : kinds) {
-      auto name = step.getResultAttrOfType<StringAttr>(index, attribute);
+      auto name = function.getResultAttrOfType<StringAttr>(index, attribute);
       if (!name)
         continue;
       auto it = states.find({int(kind), name.getValue()});
       if (it == states.end())
-        return step.emitError("needs an argument with ")
+        return function.emitError("needs an argument with ")
                << attribute << " of '" << name.getValue() << "', which result #"
                << index << " is to replace";
       if (it->second != bufferOf.lookup(value))
-        return step.emitError("needs result #")
+        return function.emitError("needs result #")
                << index << " to be made in place of the " << attribute
                << " of '" << name.getValue() << "', but it has other bytes";
     }
-    auto output = step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr);
+    auto output =
+        function.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr);
     if (!output)
       continue;
-    if (buffer.category == Category::Activations) {
-      buffer.category = Category::Inputs;
+    if (buffer.category == Category::Activations && !buffer.role) {
+      if (!step)
+        buffer.category = Category::Inputs;
       buffer.role = output;
       buffer.output = value;
     } else if (buffer.role != output) {
-      return step.emitError("needs result #")
+      return function.emitError("needs result #")
              << index << " with 'nn.output' " << output
-             << " to be a value of the step, but it is an argument's";
+             << " to be a value of the schedule, but it is an argument's";
     }
   }
   return success();
@@ -354,16 +404,17 @@ LogicalResult Planner::checkReturn() {
 // Offsets
 //===----------------------------------------------------------------------===//
 
-LogicalResult Planner::pack() {
+/// What is there all the time: each category is one array.
+void Planner::placeFixed() {
   for (Category category : {Category::Parameters, Category::Gradients,
                             Category::Optimizer, Category::Inputs}) {
-    int64_t start = arena;
+    int64_t start = begin;
     // Both moments are arrays of their own, as the optimizer walks them.
     auto place = [&](auto &&matches) {
       for (Buffer &buffer : buffers)
         if (buffer.category == category && matches(buffer)) {
-          buffer.offset = arena;
-          arena += llvm::alignTo(buffer.bytes, alignment);
+          buffer.offset = begin;
+          begin += llvm::alignTo(buffer.bytes, alignment);
         }
     };
     bool moments = category == Category::Optimizer;
@@ -373,9 +424,15 @@ LogicalResult Planner::pack() {
     place([&](Buffer &buffer) {
       return moments && buffer.state.getKind() == rt::StateKind::Moment2;
     });
-    categoryBytes[int(category)] = arena - start;
+    categoryBytes[int(category)] = begin - start;
   }
+}
 
+LogicalResult Planner::pack() {
+  if (step)
+    begin = step->begin;
+  else
+    placeFixed();
   solver::PackingProblem problem;
   problem.alignment = alignment;
   SmallVector<Buffer *> packed;
@@ -386,18 +443,15 @@ LogicalResult Planner::pack() {
       packed.push_back(&buffer);
     }
   if (std::optional<std::string> fault = solver::check(problem))
-    return step.emitError("has no memory plan: ") << *fault;
+    return function.emitError("has no memory plan: ") << *fault;
   solver::PackingResult result = solver::pack(problem);
   // The arena ends with the last byte in use, not with its padding.
-  int64_t used = 0;
   for (auto [buffer, offset] : llvm::zip(packed, result.solution.offsets)) {
-    buffer->offset = arena + offset;
+    buffer->offset = begin + offset;
     used = std::max(used, offset + buffer->bytes);
   }
   peak = result.solution.peak;
   bound = result.bound;
-  categoryBytes[int(Category::Activations)] = used;
-  arena += used;
   return success();
 }
 
@@ -411,7 +465,7 @@ Value Planner::createBuffer(OpBuilder &builder, Location loc, Type type,
 }
 
 void Planner::rewrite() {
-  OpBuilder builder(step.getContext());
+  OpBuilder builder(function.getContext());
   DenseMap<Value, Value> view;
   builder.setInsertionPointToStart(&block);
   for (BlockArgument argument : block.getArguments()) {
@@ -420,6 +474,8 @@ void Planner::rewrite() {
         createBuffer(builder, argument.getLoc(), argument.getType(), buffer);
     if (buffer.state)
       value.getDefiningOp()->setAttr(rt::kStateAttr, buffer.state);
+    else if (buffer.rotary)
+      value.getDefiningOp()->setAttr(rt::kRotaryAttr, buffer.rotary);
     else
       value.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
     view[argument] = value;
@@ -475,25 +531,12 @@ void Planner::rewrite() {
   for (Operation *op : llvm::reverse(schedule))
     op->erase();
   block.eraseArguments(0, block.getNumArguments());
-  step.setType(builder.getFunctionType({}, {}));
-  step.removeArgAttrsAttr();
-  step.removeResAttrsAttr();
-
-  SmallVector<NamedAttribute> categories;
-  for (auto [name, bytes] : llvm::zip(kCategoryNames, categoryBytes))
-    categories.push_back(
-        builder.getNamedAttr(name, builder.getI64IntegerAttr(bytes)));
-  module->setAttr(
-      rt::kPlanAttr,
-      builder.getDictionaryAttr(
-          {builder.getNamedAttr("arena", builder.getI64IntegerAttr(arena)),
-           builder.getNamedAttr("peak", builder.getI64IntegerAttr(peak)),
-           builder.getNamedAttr("bound", builder.getI64IntegerAttr(bound)),
-           builder.getNamedAttr("categories",
-                                builder.getDictionaryAttr(categories))}));
+  function.setType(builder.getFunctionType({}, {}));
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
 }
 
-LogicalResult Planner::run() {
+LogicalResult Planner::plan() {
   for (auto [position, op] : llvm::enumerate(block))
     for (Value operand : op.getOperands())
       lastUse[operand] = position;
@@ -503,14 +546,78 @@ LogicalResult Planner::run() {
   for (auto [position, op] : llvm::enumerate(block))
     if (failed(assignResults(&op, position)))
       return failure();
-  if (failed(checkReturn()) || failed(pack()))
-    return failure();
-  rewrite();
-  remark::passed(
-      step.getLoc(),
-      remark::RemarkOpts::name("Planned").category("Memory").function(
-          step.getName()))
-      << remark::metric("arena", arena) << remark::metric("peak", peak)
-      << remark::metric("bound", bound);
+  return failure(failed(checkReturn()) || failed(pack()));
+}
+
+//===----------------------------------------------------------------------===//
+// All schedules
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanMemory::checkSchedule(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock() ||
+      !isa<func::ReturnOp>(function.getBody().front().getTerminator()))
+    return function.emitError("needs one block that returns to be planned");
+  if (alignment < 1 || !llvm::isPowerOf2_64(alignment))
+    return function.emitError(
+               "needs an alignment that is a power of two, but got ")
+           << int64_t(alignment);
   return success();
+}
+
+/// The arena has room for whichever schedule needs most.
+void PlanMemory::recordPlan(ArrayRef<std::unique_ptr<Planner>> planners) {
+  Planner &step = *planners.front();
+  int64_t used = 0, peak = 0, bound = 0;
+  for (const std::unique_ptr<Planner> &planner : planners) {
+    used = std::max(used, planner->used);
+    peak = std::max(peak, planner->peak);
+    bound = std::max(bound, planner->bound);
+  }
+  step.categoryBytes[int(Category::Activations)] = used;
+  Builder builder(&getContext());
+  SmallVector<NamedAttribute> categories;
+  for (auto [name, bytes] : llvm::zip(kCategoryNames, step.categoryBytes))
+    categories.push_back(
+        builder.getNamedAttr(name, builder.getI64IntegerAttr(bytes)));
+  int64_t arena = step.begin + used;
+  getOperation()->setAttr(
+      rt::kPlanAttr,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr("arena", builder.getI64IntegerAttr(arena)),
+           builder.getNamedAttr("peak", builder.getI64IntegerAttr(peak)),
+           builder.getNamedAttr("bound", builder.getI64IntegerAttr(bound)),
+           builder.getNamedAttr("categories",
+                                builder.getDictionaryAttr(categories))}));
+  for (const std::unique_ptr<Planner> &planner : planners)
+    remark::passed(
+        planner->function.getLoc(),
+        remark::RemarkOpts::name("Planned").category("Memory").function(
+            planner->function.getName()))
+        << remark::metric("arena", planner->begin + planner->used)
+        << remark::metric("peak", planner->peak)
+        << remark::metric("bound", planner->bound);
+}
+
+void PlanMemory::runOnOperation() {
+  SymbolTable symbols(getOperation());
+  SmallVector<std::unique_ptr<Planner>> planners;
+  for (StringRef name : nn::kScheduleFunctions) {
+    auto function = symbols.lookup<func::FuncOp>(name);
+    if (!function && !planners.empty())
+      continue;
+    if (!function) {
+      getOperation().emitError("needs a function @step to plan");
+      return signalPassFailure();
+    }
+    if (failed(checkSchedule(function)))
+      return signalPassFailure();
+    planners.push_back(std::make_unique<Planner>(
+        symbols, function, alignment,
+        planners.empty() ? nullptr : planners.front().get()));
+    if (failed(planners.back()->plan()))
+      return signalPassFailure();
+  }
+  recordPlan(planners);
+  for (const std::unique_ptr<Planner> &planner : planners)
+    planner->rewrite();
 }

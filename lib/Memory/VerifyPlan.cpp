@@ -9,9 +9,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "reprise/Memory/Passes.h"
+#include <deque>
 #include <map>
 
 namespace reprise::memory {
@@ -103,27 +105,36 @@ struct Access {
   SmallVector<int64_t> inPlace, mayAlias;
 };
 
+/// The proof for one schedule. `@evaluate` and `@sample` have a `step` beside
+/// them: what outlives a schedule is as that has it, and is only read.
 class Verifier {
 public:
-  Verifier(ModuleOp module, func::FuncOp step)
-      : module(module), step(step), symbols(module) {}
+  Verifier(const SymbolTable &symbols, func::FuncOp function,
+           const Verifier *step)
+      : symbols(symbols), function(function), step(step) {}
 
+  LogicalResult verify(int64_t arena, DictionaryAttr categories);
+
+  /// The end of the last buffer.
+  int64_t getEnd() const { return end; }
+
+private:
   LogicalResult verifySizes();
   LogicalResult verifyCategories();
   LogicalResult verifyPersistent();
+  LogicalResult verifyShared(rt::BufferOp buffer);
   LogicalResult verifySchedule();
-
-private:
+  LogicalResult verifyOutputs();
   FailureOr<Access> getAccess(Operation *op);
   LogicalResult verifyReads(Operation *op, const Access &access);
   LogicalResult verifySharing(Operation *op, const Access &access);
   LogicalResult verifyWrites(Operation *op, const Access &access);
 
-  ModuleOp module;
-  func::FuncOp step;
-  SymbolTable symbols;
+  const SymbolTable &symbols;
+  func::FuncOp function;
+  const Verifier *step; ///< Null for the step itself.
   DictionaryAttr categories;
-  int64_t arena = 0;
+  int64_t arena = 0, end = 0;
   /// Buffers whose bytes outlive the step or come from outside it.
   ByteMap persistent;
   ByteMap bytes;
@@ -133,6 +144,7 @@ private:
 
 struct VerifyPlan : public memory::impl::VerifyPlanBase<VerifyPlan> {
   void runOnOperation() override;
+  FailureOr<SmallVector<func::FuncOp>> findSchedules();
 };
 } // namespace
 
@@ -145,9 +157,20 @@ static rt::StateAttr getState(rt::BufferOp buffer) {
   return buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
 }
 
+static bool isRotary(rt::BufferOp buffer) {
+  return buffer->hasAttr(rt::kRotaryAttr);
+}
+
 static StringRef getRole(rt::BufferOp buffer) {
   auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);
   return role ? role.getValue() : "";
+}
+
+/// Inputs and outputs of what runs between two steps alone: they lie where
+/// activations of the step do.
+static bool isInput(StringRef role) { return role == "position"; }
+static bool isOutput(StringRef role) {
+  return role == "eval_loss" || role == "logits";
 }
 
 /// "the moment1 of 'wte.weight'", "'tokens'".
@@ -156,6 +179,8 @@ static std::string describe(rt::BufferOp persistent) {
     return ("the " + rt::stringifyStateKind(state.getKind()) + " of '" +
             state.getParameter() + "'")
         .str();
+  if (isRotary(persistent))
+    return "the rotary table";
   return ("'" + getRole(persistent) + "'").str();
 }
 
@@ -170,7 +195,10 @@ static StringRef getCategory(rt::BufferOp buffer) {
     case rt::StateKind::Moment2:
       return "optimizer state";
     }
-  return getRole(buffer).empty() ? "activations" : "inputs and outputs";
+  StringRef role = getRole(buffer);
+  bool outlivesStep =
+      isRotary(buffer) || !(role.empty() || isInput(role) || isOutput(role));
+  return outlivesStep ? "inputs and outputs" : "activations";
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,16 +206,7 @@ static StringRef getCategory(rt::BufferOp buffer) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Verifier::verifySizes() {
-  auto plan = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  auto size = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
-  categories =
-      plan ? plan.getAs<DictionaryAttr>("categories") : DictionaryAttr();
-  if (!size || !categories)
-    return step.emitError("needs 'rt.plan' with 'arena' and 'categories' on "
-                          "the module");
-  arena = size.getInt();
-  int64_t end = 0;
-  for (auto buffer : step.getOps<rt::BufferOp>()) {
+  for (auto buffer : function.getOps<rt::BufferOp>()) {
     Type type = buffer.getType().getElementType();
     if (!type.isIntOrFloat())
       return buffer.emitOpError(
@@ -205,11 +224,6 @@ LogicalResult Verifier::verifySizes() {
              << element << " bytes, but got " << offset;
     end = std::max(end, offset + bytes);
   }
-  // Past the last buffer there is at most what rounds its size up.
-  constexpr int64_t kMostAlignment = 4096;
-  if (arena - end >= kMostAlignment)
-    return step.emitError("needs an arena that ends with its last buffer, at ")
-           << end << ", but it has " << arena << " bytes";
   return success();
 }
 
@@ -218,17 +232,17 @@ LogicalResult Verifier::verifyCategories() {
   for (NamedAttribute category : categories) {
     auto bytes = dyn_cast<IntegerAttr>(category.getValue());
     if (!bytes || bytes.getInt() < 0 || bytes.getInt() > arena)
-      return step.emitError("needs a number of bytes from 0 to ")
+      return function.emitError("needs a number of bytes from 0 to ")
              << arena << " for the category " << category.getName()
              << ", but got " << category.getValue();
     sum += bytes.getInt();
   }
   if (sum != arena)
-    return step.emitError("needs categories that add up to the arena of ")
+    return function.emitError("needs categories that add up to the arena of ")
            << arena << " bytes, but got " << sum;
 
   ByteMap all;
-  for (auto buffer : step.getOps<rt::BufferOp>())
+  for (auto buffer : function.getOps<rt::BufferOp>())
     all.write(getRange(buffer), buffer);
   for (auto &[begin, piece] : persistent.getPieces())
     all.write({begin, piece.end}, piece.writer);
@@ -239,17 +253,42 @@ LogicalResult Verifier::verifyCategories() {
     auto category = categories.getAs<IntegerAttr>(name);
     int64_t counted = category ? category.getInt() : 0;
     if (counted < bytes)
-      return step.emitError("needs the bytes of all its buffers, ")
+      return function.emitError("needs the bytes of all its buffers, ")
              << bytes << ", in the category '" << name << "', but got "
              << counted;
   }
   return success();
 }
 
+/// What outlives the schedules is one thing in all of them.
+LogicalResult Verifier::verifyShared(rt::BufferOp buffer) {
+  Range range = getRange(buffer);
+  SmallVector<rt::BufferOp, 2> there = step->persistent.getWriters(range);
+  if (there.size() != 1 || !there[0] || !(getRange(there[0]) == range) ||
+      there[0].getType() != buffer.getType() ||
+      there[0]->getAttrDictionary() != buffer->getAttrDictionary()) {
+    InFlightDiagnostic error = buffer.emitOpError("needs bytes ")
+                               << range << " to be " << describe(buffer)
+                               << " in @step too, but they are not";
+    if (!there.empty() && there[0])
+      error.attachNote(there[0].getLoc()) << "this is there";
+    return error;
+  }
+  persistent.write(range, buffer);
+  return success();
+}
+
 LogicalResult Verifier::verifyPersistent() {
-  for (auto buffer : step.getOps<rt::BufferOp>()) {
-    if (!getState(buffer) && getRole(buffer).empty())
+  if (step)
+    persistent = step->persistent;
+  for (auto buffer : function.getOps<rt::BufferOp>()) {
+    if (getCategory(buffer) == "activations")
       continue;
+    if (step) {
+      if (failed(verifyShared(buffer)))
+        return failure();
+      continue;
+    }
     for (rt::BufferOp other : persistent.getWriters(getRange(buffer))) {
       if (!other)
         continue;
@@ -262,6 +301,17 @@ LogicalResult Verifier::verifyPersistent() {
     persistent.write(getRange(buffer), buffer);
   }
   bytes = persistent;
+  // What else is there before the schedule, and may be gone behind it.
+  for (auto buffer : function.getOps<rt::BufferOp>()) {
+    if (!isInput(getRole(buffer)))
+      continue;
+    for (rt::BufferOp other : bytes.getWriters(getRange(buffer)))
+      if (other)
+        return buffer.emitOpError("needs bytes of its own for ")
+               << describe(buffer) << ", but shares some with "
+               << describe(other);
+    bytes.write(getRange(buffer), buffer);
+  }
   return success();
 }
 
@@ -391,15 +441,20 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
       if (!state)
         continue;
       StringRef role = getRole(state);
-      bool isOutput = role == "loss" || role == "grad_norm";
-      bool isMadeHere = isOutput && write == state;
+      bool isResult = !step && (role == "loss" || role == "grad_norm");
+      bool isMadeHere = isResult && write == state;
+      if (step)
+        return op->emitOpError("writes bytes ")
+               << range << " over " << describe(state) << " in "
+               << getRange(state) << ", which @" << function.getName()
+               << " may only read";
       if (!isMadeHere &&
           !(getRange(state) == range && isInPlace(op, access, number)))
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "
                << getRange(state) << ", which outlives the step";
       bool isState = bool(getState(state));
-      if (!isState && !isOutput)
+      if (!isState && !isResult)
         return op->emitOpError("writes the input ") << describe(state);
       if (isState && !isUpdate &&
           getState(state).getKind() != rt::StateKind::Gradient)
@@ -413,7 +468,7 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
 }
 
 LogicalResult Verifier::verifySchedule() {
-  for (Operation &op : step.getBody().front()) {
+  for (Operation &op : function.getBody().front()) {
     if (isa<rt::BufferOp, func::ReturnOp>(op))
       continue;
     if (isa<rt::UpdateOp>(op)) {
@@ -429,19 +484,84 @@ LogicalResult Verifier::verifySchedule() {
   return success();
 }
 
-void VerifyPlan::runOnOperation() {
+/// What the runtime reads is there when the schedule has run. (What of this
+/// outlives the step is never written over.)
+LogicalResult Verifier::verifyOutputs() {
+  for (auto buffer : function.getOps<rt::BufferOp>()) {
+    if (!isOutput(getRole(buffer)))
+      continue;
+    Range range = getRange(buffer);
+    for (rt::BufferOp writer : bytes.getWriters(range))
+      if (writer != buffer)
+        return buffer.emitOpError("needs bytes ")
+               << range << " to hold " << describe(buffer)
+               << " at the end, but they "
+               << (writer ? "were written over" : "were never written");
+  }
+  return success();
+}
+
+LogicalResult Verifier::verify(int64_t arenaBytes, DictionaryAttr shares) {
+  arena = arenaBytes;
+  categories = shares;
+  return failure(failed(verifySizes()) || failed(verifyPersistent()) ||
+                 failed(verifyCategories()) || failed(verifySchedule()) ||
+                 failed(verifyOutputs()));
+}
+
+//===----------------------------------------------------------------------===//
+// All schedules
+//===----------------------------------------------------------------------===//
+
+/// The functions that are no kernels, the step first.
+FailureOr<SmallVector<func::FuncOp>> VerifyPlan::findSchedules() {
   SmallVector<func::FuncOp> schedules;
-  for (auto function : getOperation().getOps<func::FuncOp>())
-    if (!function.isExternal() && !function->hasAttr(rt::kKernelAttr))
-      schedules.push_back(function);
-  if (schedules.size() != 1 || !schedules[0].getBody().hasOneBlock()) {
-    getOperation().emitError("needs one schedule of one block to verify, but "
-                             "got ")
-        << schedules.size() << " functions that are no kernels";
+  for (auto function : getOperation().getOps<func::FuncOp>()) {
+    if (function.isExternal() || function->hasAttr(rt::kKernelAttr))
+      continue;
+    if (!llvm::is_contained(nn::kScheduleFunctions, function.getName()))
+      return function.emitError("needs to be a kernel, or @step, @evaluate or "
+                                "@sample, to be verified");
+    if (!function.getBody().hasOneBlock())
+      return function.emitError("needs one block to be verified, but got ")
+             << function.getBody().getBlocks().size();
+    bool isStep = function.getName() == nn::kStepFunction;
+    schedules.insert(isStep ? schedules.begin() : schedules.end(), function);
+  }
+  if (schedules.empty() || schedules[0].getName() != nn::kStepFunction)
+    return getOperation().emitError("needs a schedule @step to verify");
+  return schedules;
+}
+
+void VerifyPlan::runOnOperation() {
+  FailureOr<SmallVector<func::FuncOp>> schedules = findSchedules();
+  if (failed(schedules))
+    return signalPassFailure();
+  func::FuncOp step = schedules->front();
+  auto plan = getOperation()->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
+  auto size = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
+  auto categories =
+      plan ? plan.getAs<DictionaryAttr>("categories") : DictionaryAttr();
+  if (!size || !categories) {
+    step.emitError("needs 'rt.plan' with 'arena' and 'categories' on the "
+                   "module");
     return signalPassFailure();
   }
-  Verifier verifier(getOperation(), schedules[0]);
-  if (failed(verifier.verifySizes()) || failed(verifier.verifyPersistent()) ||
-      failed(verifier.verifyCategories()) || failed(verifier.verifySchedule()))
+  SymbolTable symbols(getOperation());
+  std::deque<Verifier> verifiers;
+  int64_t arena = size.getInt(), end = 0;
+  for (func::FuncOp schedule : *schedules) {
+    verifiers.emplace_back(symbols, schedule,
+                           verifiers.empty() ? nullptr : &verifiers.front());
+    if (failed(verifiers.back().verify(arena, categories)))
+      return signalPassFailure();
+    end = std::max(end, verifiers.back().getEnd());
+  }
+  // Past the last buffer there is at most what rounds its size up.
+  constexpr int64_t kMostAlignment = 4096;
+  if (arena - end >= kMostAlignment) {
+    step.emitError("needs an arena that ends with its last buffer, at ")
+        << end << ", but it has " << arena << " bytes";
     signalPassFailure();
+  }
 }

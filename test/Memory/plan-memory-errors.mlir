@@ -1,12 +1,12 @@
 // RUN: reprise-opt %s -split-input-file -verify-diagnostics --reprise-plan-memory
 
-// expected-error@below {{needs a function @step of one block to plan}}
+// expected-error@below {{needs a function @step to plan}}
 module {}
 
 // -----
 
-// expected-error@below {{needs a function @step of one block to plan}}
 module {
+  // expected-error@below {{needs one block that returns to be planned}}
   func.func private @step()
 }
 
@@ -146,7 +146,7 @@ func.func @step(%m: tensor<4xf32> {nn.moment1 = "w"}) -> (tensor<4xf32> {nn.grad
 
 // -----
 
-// expected-error@below {{needs result #0 with 'nn.output' "loss" to be a value of the step, but it is an argument's}}
+// expected-error@below {{needs result #0 with 'nn.output' "loss" to be a value of the schedule, but it is an argument's}}
 func.func @step(%lr: tensor<f32> {nn.input = "lr"}) -> (tensor<f32> {nn.output = "loss"}) {
   return %lr : tensor<f32>
 }
@@ -154,3 +154,35 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}) -> (tensor<f32> {nn.output =
 // RUN: echo "func.func @step() { return }" | not reprise-opt --pass-pipeline='builtin.module(reprise-plan-memory{alignment=48})' 2>&1 | FileCheck %s
 
 // CHECK: <stdin>:1:1: error: needs an alignment that is a power of two, but got 48
+
+//===----------------------------------------------------------------------===//
+// Beside the step
+//===----------------------------------------------------------------------===//
+
+// -----
+
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  return
+}
+// expected-error@below {{needs argument #0 to be one of @step too, since it outlives a schedule, but that has none with {nn.parameter = #nn.parameter<name = "v", init = ones>}}}
+func.func @evaluate(%v: tensor<4xf32> {nn.parameter = #nn.parameter<name = "v", init = ones>}) {
+  return
+}
+
+// -----
+
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  return
+}
+// expected-error@below {{needs argument #0 to have the 16 bytes that @step has for it, but got 20}}
+func.func @sample(%w: tensor<5xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  return
+}
+
+// -----
+
+func.func @step() {
+  return
+}
+// expected-error@below {{needs one block that returns to be planned}}
+func.func private @sample()

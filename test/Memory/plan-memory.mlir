@@ -202,6 +202,41 @@ func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init =
 
 // -----
 
+// Beside a step: the parameter lies where that has it, all else where
+// its activations do. The arena ends where the schedule that needs most does:
+// @sample, with the position and two values, and not the step, with two.
+
+// CHECK-LABEL: rt.plan = {arena = 256 : i64, bound = 192 : i64, categories = {activations = 192 : i64, {{.*}} parameters = 64 : i64}, peak = 192 : i64}
+//       CHECK: func.func @step() {
+//       CHECK:   rt.buffer at 0 {rt.state
+//       CHECK: func.func @sample() {
+//  CHECK-NEXT:   %[[P:.*]] = rt.buffer at {{64|128|192}} {rt.role = "position"} : memref<16xi32>
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+//  CHECK-NEXT:   %[[A:.*]] = rt.buffer at {{64|128|192}} : memref<16xf32>
+//  CHECK-NEXT:   rt.launch @take(%[[W]], %[[P]]) to(%[[A]])
+//  CHECK-NEXT:   %[[B:.*]] = rt.buffer at {{64|128|192}} : memref<16xf32>
+//  CHECK-NEXT:   rt.launch @take(%[[A]], %[[P]]) to(%[[B]])
+//  CHECK-NEXT:   %[[LOGITS:.*]] = rt.buffer at {{64|128|192}} {rt.role = "logits"} : memref<16xf32>
+//  CHECK-NEXT:   rt.launch @k(%[[B]]) to(%[[LOGITS]])
+//  CHECK-NEXT:   return
+func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func private @take(tensor<16xf32>, tensor<16xi32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  %a = rt.launch @k(%w) : (tensor<16xf32>) -> tensor<16xf32>
+  %b = rt.launch @k(%a) : (tensor<16xf32>) -> tensor<16xf32>
+  return
+}
+func.func @sample(%position: tensor<16xi32> {nn.input = "position"},
+                  %w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>})
+    -> (tensor<16xf32> {nn.output = "logits"}) {
+  %a = rt.launch @take(%w, %position) : (tensor<16xf32>, tensor<16xi32>) -> tensor<16xf32>
+  %b = rt.launch @take(%a, %position) : (tensor<16xf32>, tensor<16xi32>) -> tensor<16xf32>
+  %logits = rt.launch @k(%b) : (tensor<16xf32>) -> tensor<16xf32>
+  return %logits : tensor<16xf32>
+}
+
+// -----
+
 // A larger alignment moves every offset. The arena ends with
 // the last byte in use. What is measured is a remark.
 

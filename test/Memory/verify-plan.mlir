@@ -43,22 +43,49 @@ module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {
   }
 }
 
+// -----
+
+// Beside the step: the parameter is where the step has it, and all else over
+// the step's activations; the logits are there at the end, in bytes that the
+// position had.
+
+module attributes {rt.plan = {arena = 256 : i64, categories = {parameters = 64 : i64, gradients = 64 : i64, activations = 128 : i64}}} {
+  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func private @take(tensor<4x4xf32>, tensor<16xi32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<4x4xf32>
+    %a = rt.buffer at 128 : memref<4x4xf32>
+    rt.launch @k(%w) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+  func.func @sample() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %position = rt.buffer at 128 {rt.role = "position"} : memref<16xi32>
+    %a = rt.buffer at 192 : memref<4x4xf32>
+    rt.launch @take(%w, %position) to (%a) : (memref<4x4xf32>, memref<16xi32>, memref<4x4xf32>) -> ()
+    %logits = rt.buffer at 128 {rt.role = "logits"} : memref<4x4xf32>
+    rt.launch @k(%a) to (%logits) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // The arena
 //===----------------------------------------------------------------------===//
 
 // -----
 
-// expected-error@below {{needs one schedule of one block to verify, but got 0 functions that are no kernels}}
+// expected-error@below {{needs a schedule @step to verify}}
 module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {}
 
 // -----
 
-// expected-error@below {{needs one schedule of one block to verify, but got 2 functions that are no kernels}}
 module attributes {rt.plan = {arena = 0 : i64, categories = {}}} {
   func.func @step() {
     return
   }
+  // expected-error@below {{needs to be a kernel, or @step, @evaluate or @sample, to be verified}}
   func.func @other() {
     return
   }
@@ -490,6 +517,99 @@ module attributes {rt.plan = {arena = 64 : i64, categories = {"inputs and output
     %y = rt.buffer at 0 : memref<16xf32>
     // expected-error@below {{writes the input 'lr'}}
     rt.launch @k(%x) to (%y) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Beside the step
+//===----------------------------------------------------------------------===//
+
+// -----
+
+// What a schedule shares with the step is the same thing there.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {parameters = 64 : i64, activations = 64 : i64}}} {
+  func.func @step() {
+    // expected-note@below {{this is there}}
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %a = rt.buffer at 64 : memref<4x4xf32>
+    return
+  }
+  func.func @evaluate() {
+    // expected-error@below {{needs bytes [0, 64) to be the parameter of 'v' in @step too, but they are not}}
+    %v = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "v", init = ones>} : memref<4x4xf32>
+    return
+  }
+}
+
+// -----
+
+// Gradients stay as the step left them: zero.
+
+module attributes {rt.plan = {arena = 192 : i64, categories = {parameters = 64 : i64, gradients = 64 : i64, activations = 64 : i64}}} {
+  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<4x4xf32>
+    %a = rt.buffer at 128 : memref<4x4xf32>
+    return
+  }
+  func.func @evaluate() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %a = rt.buffer at 64 : memref<4x4xf32>
+    // expected-error@below {{writes bytes [64, 128) over the gradient of 'w' in [64, 128), which @evaluate may only read}}
+    rt.launch @k(%w) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// The runtime writes a position before the schedule runs.
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {parameters = 64 : i64}}} {
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    return
+  }
+  func.func @sample() {
+    // expected-error@below {{needs bytes of its own for 'position', but shares some with the parameter of 'w'}}
+    %position = rt.buffer at 16 {rt.role = "position"} : memref<4xi32>
+    return
+  }
+}
+
+// -----
+
+// And reads the logits behind it.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {parameters = 64 : i64, activations = 64 : i64}}} {
+  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    return
+  }
+  func.func @sample() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    // expected-error@below {{needs bytes [64, 128) to hold 'logits' at the end, but they were written over}}
+    %logits = rt.buffer at 64 {rt.role = "logits"} : memref<4x4xf32>
+    rt.launch @k(%w) to (%logits) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    %a = rt.buffer at 64 : memref<4x4xf32>
+    rt.launch @k(%w) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {activations = 64 : i64}}} {
+  func.func @step() {
+    return
+  }
+  func.func @evaluate() {
+    // expected-error@below {{needs bytes [0, 64) to hold 'eval_loss' at the end, but they were never written}}
+    %loss = rt.buffer at 0 {rt.role = "eval_loss"} : memref<4x4xf32>
     return
   }
 }
