@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/GlobPattern.h"
 
 using namespace llvm;
 using namespace reprise;
@@ -23,11 +24,13 @@ class Checker {
 public:
   Checker(Description &description, const Origins &origins,
           Diagnostics &diagnostics)
-      : model(description.model), train(description.train),
+      : family(description.family), model(description.model),
+        rotary(description.rotary), train(description.train),
         recompute(description.recompute), origins(origins),
         diagnostics(diagnostics) {}
 
   void checkModel();
+  void checkRotary();
   void checkTrain();
   void checkSizes();
   void checkRecompute();
@@ -35,10 +38,16 @@ public:
 private:
   bool isGiven(StringRef key) const { return origins.count(key); }
   void error(StringRef key, const Twine &message) {
-    diagnostics.error(*findKey(key), origins.lookup(key), message);
+    diagnostics.error(getKey(key), origins.lookup(key), message);
   }
   void warning(StringRef key, const Twine &message) {
-    diagnostics.warning(*findKey(key), origins.lookup(key), message);
+    diagnostics.warning(getKey(key), origins.lookup(key), message);
+  }
+  /// By the name that origins know.
+  const Key &getKey(StringRef name) const {
+    return *llvm::find_if(allKeys(), [&](const Key &key) {
+      return key.name == name && (key.families & family);
+    });
   }
   /// The first of the keys that was given: defaults cannot be wrong alone.
   StringRef firstGiven(ArrayRef<StringRef> keys) const {
@@ -49,8 +58,18 @@ private:
   }
   void checkModule(StringRef word, const Origin &origin);
   void checkModules();
+  void checkFrozen();
+  void checkRotaryKeys(ArrayRef<StringRef> required,
+                       ArrayRef<StringRef> optional);
 
+  /// What the family calls a key: one of the two names.
+  StringRef either(StringRef gpt2, StringRef others) const {
+    return family == kGPT2 ? gpt2 : others;
+  }
+
+  const Family family;
   const Model &model;
+  const Rotary &rotary;
   const Train &train;
   Recompute &recompute;
   const Origins &origins;
@@ -63,19 +82,83 @@ private:
 //===----------------------------------------------------------------------===//
 
 void Checker::checkModel() {
-  if (model.width % model.numHeads != 0)
-    error(firstGiven({"n_head", "n_embd"}),
-          "needs heads of equal width, but got n_head " +
-              Twine(model.numHeads) + ", which does not divide n_embd " +
-              Twine(model.width));
+  StringRef heads = either("n_head", "num_attention_heads");
+  StringRef width = either("n_embd", "hidden_size");
+  if (!model.headWidth && model.width % model.numHeads != 0)
+    error(firstGiven({heads, width}), "needs heads of equal width, but got " +
+                                          heads + " " + Twine(model.numHeads) +
+                                          ", which does not divide " + width +
+                                          " " + Twine(model.width));
+  if (family == kGPT2)
+    return;
+  if (model.numHeads % model.getNumKeyValueHeads() != 0)
+    error(firstGiven({"num_key_value_heads", heads}),
+          "needs to divide num_attention_heads " + Twine(model.numHeads) +
+              ", but got " + Twine(model.getNumKeyValueHeads()));
+  if (model.getHeadWidth() % 2 != 0)
+    error(firstGiven({"head_dim", heads, width}),
+          "needs heads of an even width for rotary positions, but got " +
+              Twine(model.getHeadWidth()));
+}
+
+/// Those that `rope_type` needs are there; those that it does not use are not.
+void Checker::checkRotaryKeys(ArrayRef<StringRef> required,
+                              ArrayRef<StringRef> optional) {
+  for (StringRef key : required)
+    if (!isGiven(key))
+      error("rope_type", rotary.type + " needs '" + key + "'");
+  for (const Key &key : allKeys())
+    if (key.section == kRopeScaling && key.name != "rope_type" &&
+        isGiven(key.name) && !is_contained(required, key.name) &&
+        !is_contained(optional, key.name))
+      warning(key.name, "has no effect with rope_type " + rotary.type);
+}
+
+void Checker::checkRotary() {
+  if (family == kGPT2)
+    return;
+  // At 1, all columns would turn alike; yarn divides by its logarithm.
+  if (static_cast<float>(model.ropeTheta) <= 1)
+    error("rope_theta", formatv("needs a number above 1, but got {0}",
+                                format("%g", model.ropeTheta)));
+  constexpr StringLiteral kFactor = "factor", kLow = "low_freq_factor",
+                          kHigh = "high_freq_factor",
+                          kOriginal = "original_max_position_embeddings";
+  if (rotary.type == "default") {
+    checkRotaryKeys({}, {});
+  } else if (rotary.type == "linear") {
+    checkRotaryKeys({kFactor}, {});
+  } else if (rotary.type == "llama3") {
+    checkRotaryKeys({kFactor, kLow, kHigh, kOriginal}, {});
+    if (rotary.lowFreqFactor && rotary.highFreqFactor &&
+        *rotary.lowFreqFactor >= *rotary.highFreqFactor)
+      error(kHigh, formatv("needs to be above low_freq_factor {0}, but got {1}",
+                           format("%g", *rotary.lowFreqFactor),
+                           format("%g", *rotary.highFreqFactor)));
+  } else {
+    checkRotaryKeys({kFactor, kOriginal},
+                    {"beta_fast", "beta_slow", "attention_factor", "mscale",
+                     "mscale_all_dim", "truncate"});
+    double fast = rotary.betaFast.value_or(32);
+    double slow = rotary.betaSlow.value_or(1);
+    if (slow > fast)
+      error(firstGiven({"beta_slow", "beta_fast"}),
+            formatv("needs beta_slow to be at most beta_fast, but got "
+                    "beta_slow {0} and beta_fast {1}",
+                    format("%g", slow), format("%g", fast)));
+    if (rotary.mscale.has_value() != rotary.mscaleAllDim.has_value())
+      warning(firstGiven({"mscale", "mscale_all_dim"}),
+              "has no effect without mscale and mscale_all_dim both");
+  }
 }
 
 void Checker::checkTrain() {
+  StringRef positions = either("n_positions", "max_position_embeddings");
   if (train.seqLength > model.numPositions)
-    error(firstGiven({"seq_length", "n_positions"}),
-          "needs seq_length to be at most n_positions, but got seq_length " +
-              Twine(train.seqLength) + " and n_positions " +
-              Twine(model.numPositions));
+    error(firstGiven({"seq_length", positions}),
+          "needs seq_length to be at most " + positions +
+              ", but got seq_length " + Twine(train.seqLength) + " and " +
+              positions + " " + Twine(model.numPositions));
   int64_t global = train.globalBatchSize.value_or(train.microBatchSize);
   if (global % train.microBatchSize != 0)
     error(firstGiven({"global_batch_size", "micro_batch_size"}),
@@ -94,6 +177,18 @@ void Checker::checkTrain() {
               Twine(train.trainIters));
   if (train.precision == "bf16")
     error("precision", "bf16 is not available for the target cpu; use fp32");
+  checkFrozen();
+}
+
+void Checker::checkFrozen() {
+  if (!train.frozen)
+    return;
+  for (auto [index, pattern] : enumerate(*train.frozen))
+    if (Expected<GlobPattern> glob = GlobPattern::create(pattern); !glob)
+      diagnostics.error(getKey("frozen"),
+                        origins.lookup("frozen").getItem(index),
+                        "needs a shell pattern, but got '" + pattern +
+                            "': " + toString(glob.takeError()));
 }
 
 void Checker::checkSizes() {
@@ -106,14 +201,21 @@ void Checker::checkSizes() {
   };
   int64_t batch = train.microBatchSize, length = train.seqLength;
   int64_t width = model.width, inner = model.getInnerWidth();
+  int64_t queries = model.numHeads * model.getHeadWidth();
+  StringRef widthKey = either("n_embd", "hidden_size");
   SmallVector<Tensor> tensors = {
       {"the token embedding", "vocab_size", {model.vocabSize, width}},
-      {"the table of positions", "n_positions", {model.numPositions, width}},
-      {"a weight of attention", "n_embd", {width, width}},
-      {"a weight of the MLP", "n_inner", {width, inner}},
+      {"a weight of attention", either("n_embd", "head_dim"), {width, queries}},
+      {"a weight of the MLP",
+       either("n_inner", "intermediate_size"),
+       {width, inner}},
       {"the hidden state", "micro_batch_size", {batch, length, width}},
+      {"the queries", "micro_batch_size", {batch, length, queries}},
       {"the MLP's hidden state", "micro_batch_size", {batch, length, inner}},
       {"the logits", "vocab_size", {batch, length, model.vocabSize}}};
+  if (family == kGPT2)
+    tensors.push_back(
+        {"the table of positions", "n_positions", {model.numPositions, width}});
   if (train.attention == "unfused")
     tensors.push_back({"the attention scores",
                        "seq_length",
@@ -130,7 +232,7 @@ void Checker::checkSizes() {
     std::string shape;
     raw_string_ostream os(shape);
     interleave(tensor.shape, os, "x");
-    return error(firstGiven({tensor.key, "n_embd", "seq_length"}),
+    return error(firstGiven({tensor.key, widthKey, "seq_length"}),
                  "makes " + tensor.what + " too large: " + shape +
                      " elements, more than 2^40");
   }
@@ -219,6 +321,7 @@ void reprise::frontend::checkDescription(Description &description,
                                          Diagnostics &diagnostics) {
   Checker checker(description, origins, diagnostics);
   checker.checkModel();
+  checker.checkRotary();
   checker.checkTrain();
   checker.checkSizes();
   checker.checkRecompute();

@@ -28,18 +28,47 @@
 
 namespace reprise::frontend {
 
-/// The section `model`, under the names of Hugging Face's `config.json`.
+/// A family of models, by `model_type`; also a bit in sets of families.
+enum Family : unsigned {
+  kGPT2 = 1,
+  kLlama = 2,
+  kQwen2 = 4,
+  kQwen3 = 8,
+  kRotaryFamilies = kLlama | kQwen2 | kQwen3,
+  kAllFamilies = kGPT2 | kRotaryFamilies,
+};
+
+/// The section `model`, under the names of Hugging Face's `config.json`. What a
+/// family has no key for keeps the value that it has here.
 struct Model {
   std::string hfConfig;
   std::string modelType;
-  int64_t vocabSize, numPositions, width, numLayers, numHeads;
-  std::optional<int64_t> innerWidth; ///< Unset: four times the width.
+  int64_t vocabSize = 0, numPositions = 0, width = 0, numLayers = 0;
+  int64_t numHeads = 0;
+  std::optional<int64_t> numKeyValueHeads; ///< Unset: as many as heads.
+  std::optional<int64_t> headWidth;        ///< Unset: width / heads.
+  std::optional<int64_t> innerWidth;       ///< Unset: four times the width.
   std::string activation;
-  double normEpsilon, initializerRange;
-  double residDropout, embdDropout, attnDropout;
-  bool tieWordEmbeddings;
+  double normEpsilon = 0, initializerRange = 0, ropeTheta = 0;
+  double residDropout = 0, embdDropout = 0, attnDropout = 0;
+  bool attentionBias = false, mlpBias = false, tieWordEmbeddings = false;
 
+  int64_t getNumKeyValueHeads() const {
+    return numKeyValueHeads.value_or(numHeads);
+  }
+  int64_t getHeadWidth() const { return headWidth.value_or(width / numHeads); }
   int64_t getInnerWidth() const { return innerWidth.value_or(4 * width); }
+};
+
+/// The map `rope_scaling` of the section `model`: how the angles of rotary
+/// positions are stretched.
+struct Rotary {
+  std::string type; ///< "default", "linear", "llama3" or "yarn".
+  std::optional<double> factor, lowFreqFactor, highFreqFactor;
+  std::optional<int64_t> originalPositions;
+  std::optional<double> betaFast, betaSlow;
+  std::optional<double> attentionFactor, mscale, mscaleAllDim;
+  bool truncate = true;
 };
 
 /// The section `train`.
@@ -55,6 +84,8 @@ struct Train {
   double adamBeta1, adamBeta2, adamEps, weightDecay;
   double clipGrad; ///< 0: gradients are not clipped.
   int64_t seed;
+  /// Shell patterns for names of parameters that are not trained.
+  std::optional<std::vector<std::string>> frozen;
 
   int64_t getNumMicroBatches() const {
     return globalBatchSize.value_or(microBatchSize) / microBatchSize;
@@ -71,20 +102,26 @@ struct Recompute {
   bool activations = false;
 };
 
-/// A place in a file, from 1.
+/// A place in a file, from 1; without a file, the command line.
 struct SourcePosition {
   std::string file;
   unsigned line = 1, column = 1;
 };
 
 struct Description {
-  /// With the default of every key that has one.
-  Description();
+  /// With the default of every key of `family` that has one.
+  explicit Description(Family family = kGPT2);
 
+  Family family;
   Model model;
+  Rotary rotary;
   Train train;
   Recompute recompute;
-  SourcePosition modelPosition; ///< Of the section `model`.
+  SourcePosition modelPosition;                ///< Of the section `model`.
+  std::vector<SourcePosition> frozenPositions; ///< Of each of `train.frozen`.
+  /// The ids of special tokens in the Hugging Face file, names and JSON: they
+  /// mean nothing to training, but to who generates text with the weights.
+  std::vector<std::pair<std::string, std::string>> tokenIds;
   /// Keys of the Hugging Face file that mean nothing to training.
   std::vector<std::string> ignoredKeys;
 };
@@ -116,9 +153,9 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// One key of a description, and option of the command line.
+/// One key of a description, as an option of the command line.
 struct KeyInfo {
-  llvm::StringRef name;     ///< `lr_decay_style`
+  std::string name;         ///< `lr_decay_style`
   llvm::StringRef section;  ///< `train`
   std::string type;         ///< `one of constant, linear, cosine`
   std::string defaultValue; ///< `cosine`, `required`, `unset`
@@ -127,7 +164,8 @@ struct KeyInfo {
   bool isSwitch; ///< true or false: needs no value as an option
 };
 
-/// All keys, in the order of the documentation.
+/// All keys that are options, each name once, in the order of the
+/// documentation.
 std::vector<KeyInfo> listKeys();
 
 /// The tables of docs/description.md, a heading and a table for each section.

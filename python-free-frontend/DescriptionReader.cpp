@@ -24,11 +24,14 @@ public:
 
 private:
   void readConfig(StringRef path, ArrayRef<Entry> entries,
-                  Description &description, Diagnostics &diagnostics);
+                  std::vector<Entry> &members, Description &description,
+                  Diagnostics &diagnostics);
   void assignAll(ArrayRef<Entry> entries, Description &description,
                  Diagnostics &diagnostics);
+  SourcePosition getPosition(const Origin &origin, StringRef path);
+  /// With the keys of all families, and those of one if it is known.
   void checkRequired(const MemoryBuffer &file, const Description &description,
-                     Diagnostics &diagnostics);
+                     std::optional<Family> family, Diagnostics &diagnostics);
 
   SourceMgr &sources;
   std::vector<Entry> options;
@@ -40,6 +43,25 @@ private:
 //===----------------------------------------------------------------------===//
 
 static constexpr StringLiteral kGranularity = "recompute_granularity";
+
+/// How to stretch positions is one decision, as is what to recompute: where one
+/// place says it, it replaces what places that it wins over say of it, whose
+/// other keys would contradict it.
+static void dropReplaced(std::vector<Entry> &entries, ArrayRef<Entry> winners) {
+  auto decides = [](StringRef section) {
+    return [section](const Entry &entry) {
+      StringRef name = entry.key->name;
+      return entry.key->section == section &&
+             (name == kGranularity || name == "recompute_activations" ||
+              name == "rope_type");
+    };
+  };
+  for (StringRef section : {StringRef("recompute"), StringRef(kRopeScaling)})
+    if (llvm::any_of(winners, decides(section)))
+      llvm::erase_if(entries, [&](const Entry &entry) {
+        return entry.key->section == section;
+      });
+}
 
 LogicalResult DescriptionReader::Impl::setOption(StringRef name,
                                                  StringRef text) {
@@ -81,7 +103,10 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
   assign(*key, value, scratch, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
-  options.push_back({key, std::move(value)});
+  StringRef inSection = underscored;
+  if (key->section == kRopeScaling)
+    inSection = inSection.drop_front(key->getOption("").size());
+  options.push_back({key, std::move(value), inSection.str(), origin});
   return success();
 }
 
@@ -102,6 +127,7 @@ void DescriptionReader::Impl::assignAll(ArrayRef<Entry> entries,
 /// Reads what the last `hf_config` of `entries` names, if there is one.
 void DescriptionReader::Impl::readConfig(StringRef path,
                                          ArrayRef<Entry> entries,
+                                         std::vector<Entry> &members,
                                          Description &description,
                                          Diagnostics &diagnostics) {
   const Entry *config = nullptr;
@@ -120,17 +146,19 @@ void DescriptionReader::Impl::readConfig(StringRef path,
     sys::path::append(file, "config.json");
   const MemoryBuffer *buffer =
       openText(file, Syntax::JSON, config->value.origin, diagnostics);
-  if (!buffer)
-    return;
-  std::vector<Entry> members;
-  readHuggingFace(*buffer, members, description.ignoredKeys, diagnostics);
-  assignAll(members, description, diagnostics);
+  if (buffer)
+    readHuggingFace(*buffer, findFamily(entries), members, description,
+                    diagnostics);
 }
 
 void DescriptionReader::Impl::checkRequired(const MemoryBuffer &file,
                                             const Description &description,
+                                            std::optional<Family> family,
                                             Diagnostics &diagnostics) {
   for (const Key &key : allKeys()) {
+    if (key.families != kAllFamilies &&
+        !(key.families & family.value_or(Family())))
+      continue;
     bool required =
         key.need == Need::Required ||
         (key.need == Need::HFDefault && description.model.hfConfig.empty());
@@ -156,37 +184,51 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   std::vector<Entry> entries;
   if (failed(readYAML(*file, entries, sections, diagnostics)))
     return failure();
-  // What to recompute is one decision: an option for it replaces all of the
-  // file's, whose other keys would contradict it.
-  auto isDecision = [](const Entry &entry) {
-    return entry.key->name == kGranularity ||
-           entry.key->name == "recompute_activations";
-  };
-  if (llvm::any_of(options, isDecision))
-    llvm::erase_if(entries, [](const Entry &entry) {
-      return entry.key->section == "recompute";
-    });
+  dropReplaced(entries, options);
   entries.insert(entries.end(), options.begin(), options.end());
 
-  Description description;
-  readConfig(path, entries, description, diagnostics);
+  Description about;
+  std::vector<Entry> members;
+  readConfig(path, entries, members, about, diagnostics);
+  dropReplaced(members, entries);
+  std::optional<Family> family = findFamily(entries);
+  if (!family)
+    family = findFamily(members);
+  Description description(family.value_or(kGPT2));
+  description.ignoredKeys = std::move(about.ignoredKeys);
+  description.tokenIds = std::move(about.tokenIds);
+  if (family)
+    resolveFamily(entries, *family, diagnostics);
+  assignAll(members, description, diagnostics);
   assignAll(entries, description, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
-  checkRequired(*file, description, diagnostics);
+  checkRequired(*file, description, family, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
   checkDescription(description, origins, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
 
-  SourcePosition &position = description.modelPosition;
-  position.file = path.str();
-  auto section = sections.find("model");
-  if (section != sections.end())
-    std::tie(position.line, position.column) =
-        sources.getLineAndColumn(section->second.location);
+  description.modelPosition.file = path.str();
+  if (sections.count("model"))
+    description.modelPosition = getPosition(sections["model"], path);
+  if (description.train.frozen)
+    for (size_t i = 0; i < description.train.frozen->size(); ++i)
+      description.frozenPositions.push_back(
+          getPosition(origins["frozen"].getItem(i), path));
   return description;
+}
+
+SourcePosition DescriptionReader::Impl::getPosition(const Origin &origin,
+                                                    StringRef path) {
+  SourcePosition position;
+  if (origin.isOption)
+    return position;
+  position.file = path.str();
+  std::tie(position.line, position.column) =
+      sources.getLineAndColumn(origin.location);
+  return position;
 }
 
 DescriptionReader::DescriptionReader(SourceMgr &sources)

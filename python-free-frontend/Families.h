@@ -13,8 +13,18 @@
 
 namespace reprise::frontend {
 
-/// Each adds `@forward` to an empty module, and names the model.
+/// Each adds `@forward` to an empty module.
 void buildGPT2(mlir::ModuleOp module, const Description &description);
+/// Of the families llama, qwen2 and qwen3.
+void buildLlama(mlir::ModuleOp module, const Description &description);
+
+/// Marks the parameters of `@forward` that `train.frozen` names. Fails, with a
+/// diagnostic, if a pattern names none or nothing is left to train.
+llvm::LogicalResult freezeParameters(mlir::func::FuncOp function,
+                                     const Description &description);
+
+/// The text of the `config.json` that goes with weights of the model.
+std::string writeHubConfig(const Description &description);
 
 } // namespace reprise::frontend
 

@@ -8,6 +8,8 @@
 
 #include "python-free-frontend/ForwardBuilder.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::frontend;
@@ -17,12 +19,19 @@ ForwardBuilder::ForwardBuilder(ModuleOp module, const Description &description)
       location(module.getLoc()),
       function(func::FuncOp::create(builder, location, nn::kForwardFunction,
                                     builder.getFunctionType({}, {}))),
-      body(function.addEntryBlock()) {
-  function->setAttr(
-      nn::kMicroBatchesAttr,
-      builder.getI64IntegerAttr(description.train.getNumMicroBatches()));
+      body(function.addEntryBlock()), model(description.model),
+      train(description.train) {
+  function->setAttr(nn::kMicroBatchesAttr, getI64(train.getNumMicroBatches()));
   builder.setInsertionPointToEnd(body);
+  int64_t batch = train.microBatchSize, length = train.seqLength;
+  tokens = addInput("tokens", {batch, length});
+  targets = addInput("targets", {batch, length});
+  rng = addInput("rng", {4});
 }
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
 
 Location ForwardBuilder::getLocation(const Twine &name) {
   std::string full =
@@ -43,18 +52,93 @@ Value ForwardBuilder::addInput(StringRef role, ArrayRef<int64_t> shape) {
                      nn::kInputAttr, builder.getStringAttr(role));
 }
 
+Value ForwardBuilder::addRotary(nn::RotaryAttr rotary) {
+  return addArgument(getType({train.seqLength, model.getHeadWidth()}), "rotary",
+                     nn::kRotaryAttr, rotary);
+}
+
 Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
-                                   nn::Init init, double std) {
+                                   nn::Init init, double std,
+                                   const Published &published) {
   std::string text = name.str();
+  bool isPart = !published.hub.empty();
   auto parameter = nn::ParameterAttr::get(
       builder.getContext(), text, init,
       init == nn::Init::Normal ? getF32(std) : FloatAttr(),
-      /*decay=*/shape.size() >= 2, /*frozen=*/false, /*hub=*/"", /*part=*/0,
-      /*parts=*/1);
+      /*decay=*/shape.size() >= 2, /*frozen=*/false, published.hub,
+      isPart ? published.part : 0, isPart ? published.parts : 1);
   return addArgument(getType(shape), text, nn::kParameterAttr, parameter);
 }
 
-void ForwardBuilder::finish(Value loss) {
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+Value ForwardBuilder::embed(StringRef name, Value table) {
+  RankedTensorType type =
+      getType({train.microBatchSize, train.seqLength, model.width});
+  return create<nn::EmbeddingOp>("embedding", name, type, tokens, table);
+}
+
+Value ForwardBuilder::linear(StringRef module, StringRef name, Value input,
+                             Value weight, Value bias,
+                             nn::WeightLayout layout) {
+  SmallVector<int64_t> shape(
+      cast<RankedTensorType>(input.getType()).getShape());
+  shape.back() = cast<RankedTensorType>(weight.getType())
+                     .getDimSize(layout == nn::WeightLayout::InOut);
+  return create<nn::LinearOp>(module, name, getType(shape), input, weight, bias,
+                              layout);
+}
+
+Value ForwardBuilder::add(StringRef name, Value lhs, Value rhs) {
+  return create<nn::AddOp>("residual", name, lhs.getType(), lhs, rhs);
+}
+
+Value ForwardBuilder::dropout(StringRef module, StringRef name, Value input,
+                              double rate, int64_t stream) {
+  if (rate == 0)
+    return input;
+  return create<nn::DropoutOp>(module, name, input.getType(), input, rng,
+                               getF32(rate), getI64(stream));
+}
+
+Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
+  int64_t batch = train.microBatchSize, length = train.seqLength;
+  IntegerAttr heads = getI64(model.numHeads), shared;
+  if (model.getNumKeyValueHeads() != model.numHeads)
+    shared = getI64(model.getNumKeyValueHeads());
+  FloatAttr scale =
+      getF32(1.0 / std::sqrt(static_cast<double>(model.getHeadWidth())));
+  if (train.attention == "flash") {
+    RankedTensorType lse = getType({batch, model.numHeads, length});
+    return create<nn::AttentionOp>(
+               "core_attn", "ctx", TypeRange{q.getType(), lse}, q, k, v, rng,
+               heads, shared, scale, getF32(model.attnDropout), getI64(stream))
+        .getOut();
+  }
+  RankedTensorType square = getType({batch, model.numHeads, length, length});
+  Value s = create<nn::ScoresOp>("core_attn", "s", square, q, k, heads, shared,
+                                 scale);
+  Value p = create<nn::SoftmaxOp>("core_attn", "p", square, s);
+  Value pd = dropout("core_attn", "pd", p, model.attnDropout, stream);
+  return create<nn::ContextOp>("core_attn", "ctx", q.getType(), pd, v, heads,
+                               shared, getF32(1.0), UnitAttr());
+}
+
+void ForwardBuilder::finish(Value hidden, Value table) {
+  Value head = table;
+  if (!model.tieWordEmbeddings)
+    head = addParameter("lm_head.weight", {model.vocabSize, model.width},
+                        nn::Init::Normal, model.initializerRange);
+  Value logits = linear("head", "logits", hidden, head, /*bias=*/Value(),
+                        nn::WeightLayout::OutIn);
+  RankedTensorType perRow = getType({train.microBatchSize, train.seqLength});
+  auto losses = create<nn::CrossEntropyOp>(
+      "loss", "losses", TypeRange{perRow, perRow}, logits, targets);
+  Value loss =
+      create<nn::MeanOp>("loss", "loss", getType({}), losses.getLosses());
+
   func::ReturnOp::create(builder, location, loss);
   function.setType(
       builder.getFunctionType(body->getArgumentTypes(), loss.getType()));

@@ -17,19 +17,31 @@
 
 namespace reprise::frontend {
 
+/// Where a parameter is in published weights: block `part` of `parts` equal
+/// blocks of columns of the tensor `hub`.
+struct Published {
+  std::string hub;
+  int64_t part, parts;
+};
+
 /// Writes a function `@forward` from top to bottom. Inputs and parameters are
 /// arguments in the order in which they are asked for; ops get their scope and
 /// location from the layer that was set last, and from a module and a name.
 class ForwardBuilder {
 public:
+  /// Begins with the inputs that all models have.
   ForwardBuilder(mlir::ModuleOp module, const Description &description);
 
-  mlir::Value addInput(llvm::StringRef role, llvm::ArrayRef<int64_t> shape);
+  mlir::Value getTokens() const { return tokens; }
 
-  /// `std`: 0 for a parameter that starts as `init` says.
+  /// The table of angles of rotary positions.
+  mlir::Value addRotary(nn::RotaryAttr rotary);
+
+  /// `std`: 0 for a parameter that starts as `init` says. Without `published`,
+  /// it is published under its own name.
   mlir::Value addParameter(const llvm::Twine &name,
                            llvm::ArrayRef<int64_t> shape, nn::Init init,
-                           double std = 0);
+                           double std = 0, const Published &published = {});
 
   /// Ops from here on belong to this layer; -1 is none.
   void setLayer(int64_t index) { layer = index; }
@@ -44,9 +56,25 @@ public:
     return op;
   }
 
-  /// Returns `loss` and completes the function.
-  void finish(mlir::Value loss);
+  mlir::Value embed(llvm::StringRef name, mlir::Value table);
+  /// `bias` may be null.
+  mlir::Value linear(llvm::StringRef module, llvm::StringRef name,
+                     mlir::Value input, mlir::Value weight, mlir::Value bias,
+                     nn::WeightLayout layout);
+  mlir::Value add(llvm::StringRef name, mlir::Value lhs, mlir::Value rhs);
+  /// `input` itself if the rate is 0.
+  mlir::Value dropout(llvm::StringRef module, llvm::StringRef name,
+                      mlir::Value input, double rate, int64_t stream);
+  /// Causal attention of the model's heads, in the form that the description
+  /// asks for: from q, k and v to `ctx`.
+  mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
+                        int64_t stream);
+  /// The mean loss of `hidden` as it comes out of the last norm, which
+  /// completes the function. The head is `table` if the description ties them,
+  /// otherwise a parameter of its own.
+  void finish(mlir::Value hidden, mlir::Value table);
 
+  mlir::MLIRContext *getContext() { return builder.getContext(); }
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape) {
     return mlir::RankedTensorType::get(shape, builder.getF32Type());
   }
@@ -59,6 +87,7 @@ public:
 
 private:
   mlir::Location getLocation(const llvm::Twine &name);
+  mlir::Value addInput(llvm::StringRef role, llvm::ArrayRef<int64_t> shape);
   mlir::Value addArgument(mlir::Type type, llvm::StringRef name,
                           llvm::StringRef role, mlir::Attribute value);
 
@@ -67,6 +96,9 @@ private:
   mlir::func::FuncOp function;
   mlir::Block *body;
   llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs;
+  const Model &model;
+  const Train &train;
+  mlir::Value tokens, targets, rng;
   int64_t layer = -1;
 };
 

@@ -55,13 +55,23 @@ reprise::frontend::buildModel(MLIRContext &context,
   auto location = FileLineColLoc::get(&context, position.file, position.line,
                                       position.column);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
-  OpBuilder builder = OpBuilder::atBlockBegin(module->getBody());
+  OpBuilder builder(&context);
+  const Model &model = description.model;
+  std::string name = model.modelType + " " + std::to_string(model.numLayers) +
+                     "x" + std::to_string(model.width);
+  (*module)->setAttr(nn::kModelAttr, builder.getStringAttr(name));
   (*module)->setAttr(nn::kTrainAttr, buildTrainAttr(builder, description));
+  (*module)->setAttr(nn::kHubConfigAttr,
+                     builder.getStringAttr(writeHubConfig(description)));
 
-  // The checks let no other family through.
-  assert(description.model.modelType == "gpt2");
-  buildGPT2(*module, description);
+  if (description.family == kGPT2)
+    buildGPT2(*module, description);
+  else
+    buildLlama(*module, description);
 
+  auto forward = module->lookupSymbol<func::FuncOp>(nn::kForwardFunction);
+  if (failed(freezeParameters(forward, description)))
+    return nullptr;
   if (failed(verify(*module)))
     return nullptr;
   return module;

@@ -20,10 +20,12 @@ namespace reprise::frontend {
 /// Loads the dialects it needs. Every op has an `nn.scope`, and a location that
 /// names its value (`layer3.u`) at the description's section `model`.
 ///
-/// The module's `nn.train` has `lr, min_lr, adam_beta1, adam_beta2, adam_eps,
+/// The module's `nn.hub_config` is the text of a `config.json` for weights of
+/// the model; its `nn.train` has `lr, min_lr, adam_beta1, adam_beta2, adam_eps,
 /// weight_decay, clip_grad` (f64, `clip_grad` 0 for none), `lr_warmup_iters,
 /// train_iters, seed, vocab_size` (i64), `lr_decay_style` and `optimizer`
-/// (words).
+/// (words). Null, with a diagnostic, if `train.frozen` names no parameter or
+/// leaves none to train.
 mlir::OwningOpRef<mlir::ModuleOp> buildModel(mlir::MLIRContext &context,
                                              const Description &description);
 

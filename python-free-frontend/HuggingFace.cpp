@@ -9,22 +9,46 @@
 #include "python-free-frontend/Keys.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 using namespace reprise::frontend;
 
-/// Keys outside the table that would change what gpt2 computes, unless null,
-/// false or empty. Everything else in the file is about other things.
-static constexpr StringLiteral kRefused[] = {
-    "add_cross_attention", "hidden_act",          "layer_types",
-    "pruned_heads",        "rope_parameters",     "rope_scaling",
-    "rope_type",           "quantization_config", "sliding_window"};
+namespace {
+/// A key outside the table of a family that would change what its models
+/// compute, unless it is null, false or empty, or is what it says here. All
+/// other keys in the file are about other things.
+struct RefusedKey {
+  StringLiteral name;
+  unsigned families;
+  StringLiteral harmless = "";
+};
+} // namespace
+
+static constexpr RefusedKey kRefused[] = {
+    {"add_cross_attention", kAllFamilies},
+    {"hidden_act", kGPT2},
+    {"layer_types", kAllFamilies, "full_attention"},
+    {"partial_rotary_factor", kRotaryFamilies, "1.0"},
+    {"pruned_heads", kAllFamilies},
+    {"quantization_config", kAllFamilies},
+    {"rope_parameters", kGPT2},
+    {"rope_scaling", kGPT2},
+    {"rope_type", kAllFamilies},
+    // In qwen2 and qwen3 it is the size of a window that another key turns on.
+    {"sliding_window", kGPT2 | kLlama},
+    {"use_mrope", kRotaryFamilies},
+};
+
+/// What those who generate text with the weights need.
+static constexpr StringLiteral kTokenIds[] = {"bos_token_id", "eos_token_id",
+                                              "pad_token_id"};
 
 namespace {
-/// A member of the outermost object, as it is in the text.
-struct Member {
+/// A member of an object, as it is in the text.
+struct RawMember {
   StringRef key; ///< without quotes
   StringRef value;
 };
@@ -51,9 +75,10 @@ static size_t findValueEnd(StringRef text, size_t begin) {
   return text.size();
 }
 
-/// llvm::json keeps no positions; this finds those of the outermost members.
-static SmallVector<Member> findMembers(StringRef text) {
-  SmallVector<Member> members;
+/// llvm::json keeps no positions; this finds those of the members of the object
+/// that the text is.
+static SmallVector<RawMember> findMembers(StringRef text) {
+  SmallVector<RawMember> members;
   size_t at = text.find('{') + 1;
   while (at < text.size()) {
     size_t colon = findValueEnd(text, at);
@@ -82,34 +107,128 @@ static void reportParseError(Error error, StringRef text,
                     "not JSON: " + reason);
 }
 
-static bool isNothing(const json::Value &value) {
+/// Null, false, empty, or the harmless text alone or all through a list.
+static bool isHarmless(const json::Value &value, StringRef harmless) {
   if (auto *object = value.getAsObject())
     return object->empty();
   if (auto *array = value.getAsArray())
-    return array->empty();
+    return llvm::all_of(*array, [&](const json::Value &item) {
+      return !harmless.empty() && item.getAsString() == harmless;
+    });
+  double number;
+  if (value.getAsNumber() && !harmless.getAsDouble(number))
+    return *value.getAsNumber() == number;
   return value.getAsNull() || value.getAsBoolean() == false;
 }
 
-static Value toValue(const json::Value &json, const Member &member) {
+static Value toValue(const json::Value &json, StringRef text) {
   Value value;
-  value.origin.location = SMLoc::getFromPointer(member.value.data());
+  value.origin.location = SMLoc::getFromPointer(text.data());
   if (std::optional<StringRef> string = json.getAsString()) {
     value.kind = Value::Quoted;
     value.text = string->str();
   } else if (json.getAsArray()) {
     value.kind = Value::List;
-  } else if (json.getAsObject()) {
+  } else if (const json::Object *object = json.getAsObject()) {
     value.kind = Value::Map;
+    for (const RawMember &raw : findMembers(text))
+      if (const json::Value *inner = object->get(raw.key))
+        value.members.push_back({raw.key.str(),
+                                 {SMLoc::getFromPointer(raw.key.data() - 1)},
+                                 toValue(*inner, raw.value)});
   } else if (!json.getAsNull()) {
     value.kind = Value::Plain;
-    value.text = member.value.str();
+    value.text = text.str();
   }
   return value;
 }
 
+namespace {
+/// Sorts the members of the outermost object by what is to be done with them.
+class ConfigReader {
+public:
+  ConfigReader(const json::Object &object, std::vector<Entry> &entries,
+               Description &description, Diagnostics &diagnostics)
+      : object(object), list(entries, diagnostics), description(description),
+        diagnostics(diagnostics) {}
+
+  /// The family that the file says it is for; adds the entry that says so.
+  std::optional<Family> readFamily(ArrayRef<RawMember> members);
+  void readMember(const RawMember &member, Family family);
+
+private:
+  void refuse(const RawMember &member, Origin origin, Family family);
+
+  const json::Object &object;
+  EntryList list;
+  StringSet<> others; ///< Names that are no keys here.
+  Description &description;
+  Diagnostics &diagnostics;
+};
+} // namespace
+
+std::optional<Family> ConfigReader::readFamily(ArrayRef<RawMember> members) {
+  std::optional<Family> family;
+  // Files from before `model_type` name the class alone.
+  bool hasType = object.getString("model_type").has_value();
+  for (const RawMember &member : members) {
+    const json::Value *json = object.get(member.key);
+    if (!json || member.key != (hasType ? "model_type" : "architectures"))
+      continue;
+    Value value = toValue(*json, member.value);
+    if (const json::Array *classes = json->getAsArray()) {
+      StringRef name =
+          classes->empty() ? "" : classes->front().getAsString().value_or("");
+      family = parseFamily(name);
+      value.kind = name.empty() ? Value::Null : Value::Quoted;
+      value.text = family ? describeFamilies(*family) : name.str();
+    } else {
+      family = parseFamily(value.text);
+    }
+    Origin origin{SMLoc::getFromPointer(member.key.data() - 1)};
+    list.add(*findKey("model_type", "model"),
+             {"model_type", origin, std::move(value)});
+  }
+  return family;
+}
+
+void ConfigReader::refuse(const RawMember &member, Origin origin,
+                          Family family) {
+  std::string message = ("'" + member.key +
+                         "' changes what the model computes and is not "
+                         "supported for ")
+                            .str();
+  diagnostics.error(origin, message + describeFamilies(family));
+}
+
+void ConfigReader::readMember(const RawMember &member, Family family) {
+  Origin origin{SMLoc::getFromPointer(member.key.data() - 1)};
+  const json::Value *json = object.get(member.key);
+  if (!json || member.key == "model_type" || member.key == "architectures")
+    return;
+  const Key *key = findKey(member.key, "model", family);
+  if (key && key->name != "hf_config")
+    return list.add(*key,
+                    {member.key.str(), origin, toValue(*json, member.value)});
+  if (!others.insert(member.key).second)
+    return diagnostics.error(origin,
+                             describeRepetition(member.key, member.key));
+  for (const RefusedKey &refused : kRefused)
+    if (refused.name == member.key && (refused.families & family)) {
+      if (!isHarmless(*json, refused.harmless))
+        refuse(member, origin, family);
+      return;
+    }
+  if (is_contained(kTokenIds, member.key))
+    description.tokenIds.emplace_back(member.key, member.value);
+  else
+    description.ignoredKeys.push_back(member.key.str());
+}
+
 void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
+                                        std::optional<Family> family,
                                         std::vector<Entry> &entries,
-                                        std::vector<std::string> &ignored,
+                                        Description &description,
                                         Diagnostics &diagnostics) {
   StringRef text = buffer.getBuffer();
   text.consume_front("\xEF\xBB\xBF"); // A byte order mark.
@@ -121,39 +240,26 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
     return diagnostics.error({SMLoc::getFromPointer(text.ltrim().data())},
                              "needs a JSON object");
 
-  StringMap<std::string> seen;
-  bool hasModelType = object->getString("model_type").has_value();
-  for (const Member &member : findMembers(text)) {
-    Origin origin{SMLoc::getFromPointer(member.key.data() - 1)};
-    const json::Value *json = object->get(member.key);
-    if (!json) {
-      diagnostics.error(origin, "needs keys without escapes");
-      continue;
-    }
-    const Key *key = findKey(member.key, "model");
-    StringRef name = key ? key->name : member.key;
-    auto [first, isNew] = seen.try_emplace(name, member.key.str());
-    if (!isNew) {
-      diagnostics.error(origin, describeRepetition(member.key, first->second));
-      continue;
-    }
-    if (key && key->name != "hf_config") {
-      entries.push_back({key, toValue(*json, member)});
-    } else if (is_contained(kRefused, member.key)) {
-      if (!isNothing(*json))
-        diagnostics.error(origin, "'" + member.key +
-                                      "' changes what the model computes and "
-                                      "is not supported for gpt2");
-    } else if (member.key == "architectures" && !hasModelType &&
-               json->getAsArray() && !json->getAsArray()->empty()) {
-      // Files from before `model_type` name the class alone.
-      StringRef name = json->getAsArray()->front().getAsString().value_or("");
-      Value type = toValue(*json, member);
-      type.kind = Value::Quoted;
-      type.text = name.starts_with("GPT2") ? "gpt2" : name.str();
-      entries.push_back({findKey("model_type"), std::move(type)});
-    } else {
-      ignored.push_back(member.key.str());
-    }
-  }
+  SmallVector<RawMember> members = findMembers(text);
+  for (const RawMember &member : members)
+    if (!object->get(member.key))
+      diagnostics.error({SMLoc::getFromPointer(member.key.data() - 1)},
+                        "needs keys without escapes");
+  ConfigReader reader(*object, entries, description, diagnostics);
+  std::optional<Family> own = reader.readFamily(members);
+  if (!family)
+    family = own;
+  // Of a family that is not known, that is all there is to say.
+  if (!family)
+    return;
+  for (const RawMember &member : members)
+    reader.readMember(member, *family);
+  // Hugging Face's default of these two is a number, unless it is null.
+  constexpr StringLiteral kKVHeads = "num_key_value_heads";
+  if ((*family & (kQwen2 | kQwen3)) && !object->get(kKVHeads))
+    entries.push_back(
+        {findKey(kKVHeads, "model", *family),
+         {Value::Plain, "32", {}, {SMLoc::getFromPointer(text.data())}},
+         kKVHeads.str(),
+         {}});
 }

@@ -35,63 +35,213 @@ template <auto member>
 static Field recompute(Description &d) {
   return field<&Description::recompute, member>(d);
 }
+template <auto member>
+static Field rotary(Description &d) {
+  return field<&Description::rotary, member>(d);
+}
 template <bool value>
 static Field only(Description &) {
   return OnlyValue{value};
 }
+static Field nested(Description &) { return Nested{}; }
+
+/// A key that some families have.
+static Key of(unsigned families, Key key) {
+  key.families = families;
+  return key;
+}
 
 /// Every key, and option of `reprisec`. Defaults of `train` are those of
 /// GPT-3's training, but for the number of steps; those of `model` are Hugging
-/// Face's.
+/// Face's for the family.
 static const Key table[] = {
     {"hf_config", "model", model<&Model::hfConfig>, Need::Unset, "unset",
      "A Hugging Face `config.json`, or a folder with one, relative to this "
      "file; keys given beside it win"},
     {"model_type", "model", model<&Model::modelType>, Need::Required, "",
-     "The family of models", Bound::None, "gpt2"},
-    {"vocab_size", "model", model<&Model::vocabSize>, Need::HFDefault, "50257",
-     "Tokens in the vocabulary; ids are below it", Bound::Positive},
-    {"n_positions", "model", model<&Model::numPositions>, Need::Defaulted,
-     "1024", "Rows of the table of positions", Bound::Positive, "",
-     "max_position_embeddings"},
-    {"n_embd", "model", model<&Model::width>, Need::HFDefault, "768",
-     "Hidden width", Bound::Positive, "", "hidden_size"},
-    {"n_layer", "model", model<&Model::numLayers>, Need::HFDefault, "12",
-     "Layers", Bound::Positive, "", "num_hidden_layers", 4096},
-    {"n_head", "model", model<&Model::numHeads>, Need::HFDefault, "12",
-     "Attention heads; divides `n_embd`", Bound::Positive, "",
-     "num_attention_heads"},
-    {"n_inner", "model", model<&Model::innerWidth>, Need::Unset, "4 * n_embd",
-     "Width inside the MLP", Bound::Positive},
-    {"activation_function", "model", model<&Model::activation>, Need::Defaulted,
-     "gelu_new",
-     "GELU in its tanh form (the first two, which are the same) or its exact "
-     "form",
-     Bound::None, "gelu_new|gelu_pytorch_tanh|gelu"},
-    {"layer_norm_epsilon", "model", model<&Model::normEpsilon>, Need::Defaulted,
-     "1e-5", "Added to the variance in every LayerNorm", Bound::Positive},
+     "The family of models", Bound::None, "gpt2|llama|qwen2|qwen3"},
+    {"vocab_size",
+     "model",
+     model<&Model::vocabSize>,
+     Need::HFDefault,
+     {"50257", "32000", "151936", "151936"},
+     "Tokens in the vocabulary; ids are below it",
+     Bound::Positive},
+    of(kGPT2, {"n_positions", "model", model<&Model::numPositions>,
+               Need::Defaulted, "1024", "Rows of the table of positions",
+               Bound::Positive, "", "max_position_embeddings"}),
+    of(kGPT2, {"n_embd", "model", model<&Model::width>, Need::HFDefault, "768",
+               "Hidden width", Bound::Positive, "", "hidden_size"}),
+    of(kGPT2, {"n_layer", "model", model<&Model::numLayers>, Need::HFDefault,
+               "12", "Layers", Bound::Positive, "", "num_hidden_layers", 4096}),
+    of(kGPT2, {"n_head", "model", model<&Model::numHeads>, Need::HFDefault,
+               "12", "Attention heads; divides `n_embd`", Bound::Positive, "",
+               "num_attention_heads"}),
+    of(kGPT2, {"n_inner", "model", model<&Model::innerWidth>, Need::Unset,
+               "4 * n_embd", "Width inside the MLP", Bound::Positive}),
+    of(kGPT2, {"activation_function", "model", model<&Model::activation>,
+               Need::Defaulted, "gelu_new",
+               "GELU in its tanh form (the first two, which are the same) or "
+               "its exact form",
+               Bound::None, "gelu_new|gelu_pytorch_tanh|gelu"}),
+    of(kGPT2, {"layer_norm_epsilon", "model", model<&Model::normEpsilon>,
+               Need::Defaulted, "1e-5",
+               "Added to the variance in every LayerNorm", Bound::Positive}),
+
+    of(kRotaryFamilies, {"max_position_embeddings",
+                         "model",
+                         model<&Model::numPositions>,
+                         Need::Defaulted,
+                         {"", "2048", "32768", "32768"},
+                         "Longest text that the model is for",
+                         Bound::Positive}),
+    of(kRotaryFamilies,
+       {"hidden_size", "model", model<&Model::width>, Need::HFDefault, "4096",
+        "Hidden width", Bound::Positive}),
+    of(kRotaryFamilies,
+       {"num_hidden_layers", "model", model<&Model::numLayers>, Need::HFDefault,
+        "32", "Layers", Bound::Positive, "", "", 4096}),
+    of(kRotaryFamilies,
+       {"num_attention_heads", "model", model<&Model::numHeads>,
+        Need::HFDefault, "32", "Attention heads", Bound::Positive}),
+    of(kRotaryFamilies,
+       {"num_key_value_heads",
+        "model",
+        model<&Model::numKeyValueHeads>,
+        Need::Unset,
+        {"", "num_attention_heads",
+         "num_attention_heads; 32 in a config.json without it",
+         "num_attention_heads; 32 in a config.json without it"},
+        "Heads of keys and values, each for as many neighbouring attention "
+        "heads; divides `num_attention_heads`",
+        Bound::Positive}),
+    of(kLlama | kQwen2, {"head_dim", "model", model<&Model::headWidth>,
+                         Need::Unset, "hidden_size / num_attention_heads",
+                         "Columns of a head, an even number", Bound::Positive}),
+    of(kQwen3, {"head_dim", "model", model<&Model::headWidth>, Need::Defaulted,
+                "128", "Columns of a head, an even number", Bound::Positive}),
+    of(kRotaryFamilies, {"intermediate_size",
+                         "model",
+                         model<&Model::innerWidth>,
+                         Need::HFDefault,
+                         {"", "11008", "22016", "22016"},
+                         "Width inside the MLP",
+                         Bound::Positive}),
+    of(kRotaryFamilies,
+       {"hidden_act", "model", model<&Model::activation>, Need::Defaulted,
+        "silu", "What the gate of the MLP goes through", Bound::None, "silu"}),
+    of(kRotaryFamilies,
+       {"rms_norm_eps", "model", model<&Model::normEpsilon>, Need::Defaulted,
+        "1e-6", "Added to the mean square in every RMSNorm", Bound::Positive}),
+    of(kRotaryFamilies,
+       {"rope_theta", "model", model<&Model::ropeTheta>, Need::Defaulted,
+        "10000.0", "Base of the wavelengths of rotary positions; above 1",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"rope_scaling", "model", nested, Need::Unset, "unset",
+        "How rotary positions are stretched, see below; also with "
+        "`rope_theta` among its keys",
+        Bound::None, "", "rope_parameters"}),
+    of(kLlama | kQwen3,
+       {"attention_bias", "model", model<&Model::attentionBias>,
+        Need::Defaulted, "false",
+        "The four projections of attention have a bias (in qwen2, those to "
+        "q, k and v always do)"}),
+    of(kLlama, {"mlp_bias", "model", model<&Model::mlpBias>, Need::Defaulted,
+                "false", "The three projections of the MLP have a bias"}),
+    of(kRotaryFamilies,
+       {"attention_dropout", "model", model<&Model::attnDropout>,
+        Need::Defaulted, "0.0", "Dropout of the attention probabilities",
+        Bound::Rate}),
+    of(kQwen2 | kQwen3,
+       {"use_sliding_window", "model", only<false>, Need::Defaulted, "false",
+        "Attention reaches back over a window alone"}),
+
     {"initializer_range", "model", model<&Model::initializerRange>,
      Need::Defaulted, "0.02",
-     "Standard deviation of a new weight; projections into the residual stream "
-     "get it divided by sqrt(2 * n_layer)",
+     "Standard deviation of a new weight; in gpt2, projections into the "
+     "residual stream get it divided by sqrt(2 * n_layer)",
      Bound::NotNegative},
-    {"resid_pdrop", "model", model<&Model::residDropout>, Need::Defaulted,
-     "0.1", "Dropout of what is added to the residual stream", Bound::Rate},
-    {"embd_pdrop", "model", model<&Model::embdDropout>, Need::Defaulted, "0.1",
-     "Dropout of the embeddings", Bound::Rate},
-    {"attn_pdrop", "model", model<&Model::attnDropout>, Need::Defaulted, "0.1",
-     "Dropout of the attention probabilities", Bound::Rate},
-    {"tie_word_embeddings", "model", model<&Model::tieWordEmbeddings>,
-     Need::Defaulted, "true", "The output head is the token embedding"},
-    {"scale_attn_weights", "model", only<true>, Need::Defaulted, "true",
-     "Scores are divided by the square root of the head width"},
-    {"scale_attn_by_inverse_layer_idx", "model", only<false>, Need::Defaulted,
-     "false", "Scores are also divided by the number of the layer"},
-    {"reorder_and_upcast_attn", "model", only<false>, Need::Defaulted, "false",
-     "Scores are computed in another order and precision"},
+    of(kGPT2,
+       {"resid_pdrop", "model", model<&Model::residDropout>, Need::Defaulted,
+        "0.1", "Dropout of what is added to the residual stream", Bound::Rate}),
+    of(kGPT2,
+       {"embd_pdrop", "model", model<&Model::embdDropout>, Need::Defaulted,
+        "0.1", "Dropout of the embeddings", Bound::Rate}),
+    of(kGPT2,
+       {"attn_pdrop", "model", model<&Model::attnDropout>, Need::Defaulted,
+        "0.1", "Dropout of the attention probabilities", Bound::Rate}),
+    {"tie_word_embeddings",
+     "model",
+     model<&Model::tieWordEmbeddings>,
+     Need::Defaulted,
+     {"true", "false", "false", "false"},
+     "The output head is the token embedding"},
+    of(kGPT2,
+       {"scale_attn_weights", "model", only<true>, Need::Defaulted, "true",
+        "Scores are divided by the square root of the head width"}),
+    of(kGPT2, {"scale_attn_by_inverse_layer_idx", "model", only<false>,
+               Need::Defaulted, "false",
+               "Scores are also divided by the number of the layer"}),
+    of(kGPT2, {"reorder_and_upcast_attn", "model", only<false>, Need::Defaulted,
+               "false", "Scores are computed in another order and precision"}),
+
+    of(kRotaryFamilies,
+       {"rope_type", kRopeScaling, rotary<&Rotary::type>, Need::Defaulted,
+        "default",
+        "`linear` divides all positions; `llama3` and `yarn` leave the short "
+        "wavelengths as they are",
+        Bound::None, "default|linear|llama3|yarn", "type"}),
+    of(kRotaryFamilies,
+       {"factor", kRopeScaling, rotary<&Rotary::factor>, Need::Unset, "unset",
+        "By which long wavelengths are stretched; required but for `default`",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"original_max_position_embeddings", kRopeScaling,
+        rotary<&Rotary::originalPositions>, Need::Unset, "unset",
+        "Longest text before the stretching; required by `llama3` and `yarn`",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"low_freq_factor", kRopeScaling, rotary<&Rotary::lowFreqFactor>,
+        Need::Unset, "unset",
+        "Required by `llama3`: wavelengths above the original length divided "
+        "by it are stretched",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"high_freq_factor", kRopeScaling, rotary<&Rotary::highFreqFactor>,
+        Need::Unset, "unset",
+        "Required by `llama3`, above `low_freq_factor`: wavelengths below the "
+        "original length divided by it are not",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"beta_fast", kRopeScaling, rotary<&Rotary::betaFast>, Need::Unset, "32",
+        "Of `yarn`: with more turns than this in the original length, a "
+        "wavelength is not stretched",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"beta_slow", kRopeScaling, rotary<&Rotary::betaSlow>, Need::Unset, "1",
+        "Of `yarn`: with fewer turns it is stretched in full; at most "
+        "`beta_fast`",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"attention_factor", kRopeScaling, rotary<&Rotary::attentionFactor>,
+        Need::Unset, "0.1 * ln(factor) + 1",
+        "Of `yarn`: multiplies rotated queries and keys", Bound::Positive}),
+    of(kRotaryFamilies,
+       {"mscale", kRopeScaling, rotary<&Rotary::mscale>, Need::Unset, "unset",
+        "Of `yarn`: with both, `attention_factor` is (0.1 * mscale * "
+        "ln(factor) + 1) / (0.1 * mscale_all_dim * ln(factor) + 1)",
+        Bound::Positive}),
+    of(kRotaryFamilies,
+       {"mscale_all_dim", kRopeScaling, rotary<&Rotary::mscaleAllDim>,
+        Need::Unset, "unset", "Of `yarn`: see `mscale`", Bound::Positive}),
+    of(kRotaryFamilies,
+       {"truncate", kRopeScaling, rotary<&Rotary::truncate>, Need::Defaulted,
+        "true", "Of `yarn`: the ends of the ramp are whole numbers"}),
 
     {"seq_length", "train", train<&Train::seqLength>, Need::Required, "",
-     "Tokens in a sequence, at most `n_positions`", Bound::Positive},
+     "Tokens in a sequence, at most `n_positions` or `max_position_embeddings`",
+     Bound::Positive},
     {"micro_batch_size", "train", train<&Train::microBatchSize>, Need::Required,
      "", "Sequences that go through the model together", Bound::Positive},
     {"global_batch_size", "train", train<&Train::globalBatchSize>, Need::Unset,
@@ -138,6 +288,9 @@ static const Key table[] = {
     {"seed", "train", train<&Train::seed>, Need::Defaulted, "1234",
      "Of initial weights, dropout and the order of data", Bound::NotNegative,
      "", "", INT64_MAX},
+    {"frozen", "train", train<&Train::frozen>, Need::Unset, "unset",
+     "Parameters that are not trained: shell patterns, in quotes, such as "
+     "\"model.layers.0.*\", for their names or those of published weights"},
 
     {"recompute_granularity", "recompute", recompute<&Recompute::granularity>,
      Need::Unset, "unset",
@@ -176,11 +329,95 @@ SmallVector<StringRef> reprise::frontend::splitWords(StringRef words) {
   return result;
 }
 
-const Key *reprise::frontend::findKey(StringRef name, StringRef section) {
+std::string Key::getOption(StringRef name) const {
+  return section == kRopeScaling ? (kRopeScaling + "_" + name).str()
+                                 : name.str();
+}
+
+static bool hasName(const Key &key, StringRef name, bool asOption) {
+  auto isIt = [&](StringRef own) {
+    return asOption ? key.getOption(own) == name : own == name;
+  };
+  return isIt(key.name) || any_of(splitWords(key.aliases), isIt);
+}
+
+const Key *reprise::frontend::findKey(StringRef name, StringRef section,
+                                      unsigned families) {
   for (const Key &key : table)
-    if ((section.empty() || key.section == section) &&
-        (key.name == name || is_contained(splitWords(key.aliases), name)))
+    if ((key.families & families) &&
+        (section.empty() || key.section == section) &&
+        hasName(key, name, /*asOption=*/section.empty()))
       return &key;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct FamilyName {
+  Family family;
+  StringLiteral name, className;
+};
+} // namespace
+
+static constexpr FamilyName kFamilyNames[] = {{kGPT2, "gpt2", "GPT2"},
+                                              {kLlama, "llama", "Llama"},
+                                              {kQwen2, "qwen2", "Qwen2"},
+                                              {kQwen3, "qwen3", "Qwen3"}};
+
+StringRef PerFamily::get(Family family) const {
+  return texts[llvm::countr_zero(static_cast<unsigned>(family))];
+}
+
+std::optional<Family> reprise::frontend::parseFamily(StringRef name) {
+  for (const FamilyName &known : kFamilyNames) {
+    StringRef rest = name;
+    if (name == known.name ||
+        (rest.consume_front(known.className) &&
+         (rest.starts_with("For") || rest.starts_with("LMHead") ||
+          rest.starts_with("DoubleHeads") || rest == "Model")))
+      return known.family;
+  }
+  return std::nullopt;
+}
+
+std::string reprise::frontend::describeFamilies(unsigned families) {
+  SmallVector<StringRef> names;
+  for (const FamilyName &known : kFamilyNames)
+    if (known.family & families)
+      names.push_back(known.name);
+  StringRef last = names.pop_back_val();
+  return names.empty() ? last.str() : join(names, ", ") + " and " + last.str();
+}
+
+std::string reprise::frontend::getClassName(Family family) {
+  const FamilyName *known = llvm::find_if(
+      kFamilyNames, [&](auto &name) { return name.family == family; });
+  return (known->className + (family == kGPT2 ? "LMHeadModel" : "ForCausalLM"))
+      .str();
+}
+
+/// Where a key puts its value, if that is a place.
+static const void *getAddress(const Field &field) {
+  return std::visit(
+      [](auto member) -> const void * {
+        if constexpr (std::is_pointer_v<decltype(member)>)
+          return member;
+        else
+          return nullptr;
+      },
+      field);
+}
+
+const Key *reprise::frontend::findCounterpart(const Key &key, Family family) {
+  Description none;
+  const void *member = getAddress(key.field(none));
+  for (const Key &other : table)
+    if (member && (other.families & family) &&
+        getAddress(other.field(none)) == member)
+      return &other;
   return nullptr;
 }
 
@@ -209,25 +446,36 @@ std::string reprise::frontend::suggest(StringRef word,
   return nearest.empty() ? "" : ("; did you mean '" + nearest + "'?").str();
 }
 
-std::string reprise::frontend::suggestKey(StringRef word, StringRef section) {
-  if (const Key *elsewhere = findKey(word))
-    return ("; it belongs to section '" + elsewhere->section + "'").str();
+std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
+                                          unsigned families) {
   SmallVector<StringRef> here, anywhere;
+  std::vector<std::string> options;
   for (const Key &key : table) {
+    if (hasName(key, word, /*asOption=*/false))
+      return ("; it belongs to section '" + key.section + "'").str();
+    if (!(key.families & families))
+      continue;
     SmallVector<StringRef> names = splitWords(key.aliases);
     names.push_back(key.name);
     anywhere.append(names);
-    if (section.empty() || key.section == section)
+    if (key.section == section)
       here.append(names);
+    if (section.empty())
+      for (StringRef name : names)
+        options.push_back(key.getOption(name));
   }
+  if (section.empty())
+    here.assign(options.begin(), options.end());
   std::string suggestion = suggest(word, here);
   if (!suggestion.empty())
     return suggestion;
   StringRef nearest = findNearest(word, anywhere);
   if (nearest.empty())
     return "";
-  return ("; did you mean '" + nearest + "' of section '" +
-          findKey(nearest)->section + "'?")
+  const Key *key = llvm::find_if(table, [&](const Key &key) {
+    return hasName(key, nearest, /*asOption=*/false);
+  });
+  return ("; did you mean '" + nearest + "' of section '" + key->section + "'?")
       .str();
 }
 
@@ -251,6 +499,8 @@ std::string reprise::frontend::describeType(const Key &key) {
     return "true or false";
   if (auto *only = std::get_if<OnlyValue>(&field))
     return only->value ? "true" : "false";
+  if (std::holds_alternative<Nested>(field))
+    return "a map of keys";
   if (std::holds_alternative<std::string *>(field)) {
     SmallVector<StringRef> words = splitWords(key.words);
     if (words.empty())
@@ -259,7 +509,8 @@ std::string reprise::frontend::describeType(const Key &key) {
   }
   if (std::holds_alternative<std::optional<std::vector<std::string>> *>(field))
     return "a list of words";
-  if (std::holds_alternative<double *>(field)) {
+  if (std::holds_alternative<double *>(field) ||
+      std::holds_alternative<std::optional<double> *>(field)) {
     switch (key.bound) {
     case Bound::None:
       return "a number";
@@ -275,14 +526,15 @@ std::string reprise::frontend::describeType(const Key &key) {
                                       : "a whole number of at least 0";
 }
 
-Description::Description() {
+Description::Description(Family family) : family(family) {
   llvm::SourceMgr sources;
   Diagnostics diagnostics(sources);
   // Defaults are read from the table, so that it cannot disagree with them.
   for (const Key &key : table)
-    if (key.need == Need::Defaulted || key.need == Need::HFDefault)
-      assign(key, {Value::Plain, key.defaultValue.str(), {}, {}}, *this,
-             diagnostics);
+    if ((key.families & family) &&
+        (key.need == Need::Defaulted || key.need == Need::HFDefault))
+      assign(key, {Value::Plain, key.defaultValue.get(family).str(), {}, {}},
+             *this, diagnostics);
   assert(!diagnostics.hasFailed() && "defaults are of their keys' types");
 }
 
@@ -290,24 +542,53 @@ Description::Description() {
 // The table for people
 //===----------------------------------------------------------------------===//
 
+/// Each default once, with the families that it is for.
+static std::string describeDefault(const Key &key) {
+  if (key.need == Need::Required)
+    return "required";
+  SmallVector<std::pair<StringRef, unsigned>> texts;
+  for (const FamilyName &known : kFamilyNames) {
+    if (!(key.families & known.family))
+      continue;
+    StringRef text = key.defaultValue.get(known.family);
+    auto *same = llvm::find_if(texts, [&](auto &t) { return t.first == text; });
+    if (same == texts.end())
+      texts.push_back({text, known.family});
+    else
+      same->second |= known.family;
+  }
+  std::string result;
+  for (auto [text, families] : texts) {
+    result += (result.empty() ? "" : ", ") + text.str();
+    if (texts.size() > 1)
+      result += " (" + describeFamilies(families) + ")";
+  }
+  return key.need == Need::HFDefault ? "required; in config.json " + result
+                                     : result;
+}
+
 std::vector<KeyInfo> reprise::frontend::listKeys() {
   std::vector<KeyInfo> keys;
+  std::vector<std::string> names;
+  for (const Key &key : table)
+    names.push_back(key.getOption());
   Description none;
   for (const Key &key : table) {
+    Field field = key.field(none);
+    std::string name = key.getOption();
+    bool isListed = llvm::any_of(
+        keys, [&](const KeyInfo &info) { return info.name == name; });
+    if (isListed || std::holds_alternative<Nested>(field))
+      continue;
     KeyInfo info;
-    info.name = key.name;
+    info.name = std::move(name);
     info.section = key.section;
     info.type = describeType(key);
-    info.defaultValue = key.defaultValue.str();
-    if (key.need == Need::Required)
-      info.defaultValue = "required";
-    else if (key.need == Need::HFDefault)
-      info.defaultValue =
-          ("required; " + key.defaultValue + " in config.json").str();
+    info.defaultValue = describeDefault(key);
     info.summary = key.summary;
     for (StringRef alias : splitWords(key.aliases))
-      info.aliases.push_back(alias.str());
-    Field field = key.field(none);
+      if (!is_contained(names, key.getOption(alias)))
+        info.aliases.push_back(key.getOption(alias));
     info.isSwitch = std::holds_alternative<bool *>(field) ||
                     std::holds_alternative<OnlyValue>(field);
     keys.push_back(std::move(info));
@@ -317,16 +598,24 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
 
 void reprise::frontend::printKeysAsMarkdown(raw_ostream &os) {
   StringRef section;
-  for (const KeyInfo &key : listKeys()) {
+  for (const Key &key : table) {
+    bool hasFamilies = key.section == "model";
     if (key.section != section) {
-      os << "\n### `" << key.section << "`\n\n"
-         << "| key | value | default | meaning |\n|---|---|---|---|\n";
       section = key.section;
+      os << "\n### `" << section << "`"
+         << (section == kRopeScaling ? ", a map in `model`" : "") << "\n\n"
+         << (hasFamilies ? "| key | of | value | default | meaning |\n|---"
+                         : "| key | value | default | meaning |\n")
+         << "|---|---|---|---|\n";
     }
     os << "| `" << key.name << "`";
-    for (const std::string &alias : key.aliases)
+    for (StringRef alias : splitWords(key.aliases))
       os << ", `" << alias << "`";
-    os << " | " << key.type << " | " << key.defaultValue << " | " << key.summary
-       << ". |\n";
+    if (hasFamilies)
+      os << " | "
+         << (key.families == kAllFamilies ? "all"
+                                          : describeFamilies(key.families));
+    os << " | " << describeType(key) << " | " << describeDefault(key) << " | "
+       << key.summary << ". |\n";
   }
 }

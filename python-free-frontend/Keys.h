@@ -34,11 +34,14 @@ struct OnlyValue {
   bool value;
 };
 
+/// A key whose value is a map: the keys of the section of its name.
+struct Nested {};
+
 /// Where the value of a key goes; the alternative says the key's type.
 using Field =
-    std::variant<int64_t *, std::optional<int64_t> *, double *, bool *,
-                 std::string *, std::optional<std::vector<std::string>> *,
-                 OnlyValue>;
+    std::variant<int64_t *, std::optional<int64_t> *, double *,
+                 std::optional<double> *, bool *, std::string *,
+                 std::optional<std::vector<std::string>> *, OnlyValue, Nested>;
 
 /// What a number may be.
 enum class Bound {
@@ -55,19 +58,40 @@ enum class Need {
   HFDefault, ///< Required, but has the default in a Hugging Face file.
 };
 
+/// Text that is the same for all families, or for each its own.
+struct PerFamily {
+  PerFamily(const char *all) : texts{all, all, all, all} {}
+  PerFamily(const char *gpt2, const char *llama, const char *qwen2,
+            const char *qwen3)
+      : texts{gpt2, llama, qwen2, qwen3} {}
+  llvm::StringRef get(Family family) const;
+
+  llvm::StringRef texts[4];
+};
+
 struct Key {
   llvm::StringRef name, section;
   Field (*field)(Description &);
   Need need;
-  llvm::StringRef defaultValue;
+  PerFamily defaultValue;
   llvm::StringRef summary;
   Bound bound = Bound::None;
-  llvm::StringRef words = "";   ///< `flash|unfused`
-  llvm::StringRef aliases = ""; ///< `hidden_size`, separated by `|`
-  int64_t most = INT32_MAX;     ///< for whole numbers
+  llvm::StringRef words = "";       ///< `flash|unfused`
+  llvm::StringRef aliases = "";     ///< `hidden_size`, separated by `|`
+  int64_t most = INT32_MAX;         ///< for whole numbers
+  unsigned families = kAllFamilies; ///< that have the key
+
+  /// What it is as an option, with underscores: those of a map have its name
+  /// before their own, `rope_scaling_factor`.
+  std::string getOption(llvm::StringRef name) const;
+  std::string getOption() const { return getOption(name); }
 };
 
+/// The map in the section `model` whose keys are a section of their own.
+inline constexpr llvm::StringLiteral kRopeScaling = "rope_scaling";
+
 llvm::ArrayRef<Key> allKeys();
+/// Those of a file; `rope_scaling` is inside `model`.
 llvm::ArrayRef<llvm::StringRef> allSections();
 
 /// "a number above 0", "one of flash, unfused".
@@ -76,14 +100,28 @@ std::string describeType(const Key &key);
 /// The words of `a|b`.
 llvm::SmallVector<llvm::StringRef> splitWords(llvm::StringRef words);
 
-/// By name or alias; null if there is none. With an empty `section`, in any.
-const Key *findKey(llvm::StringRef name, llvm::StringRef section = "");
+/// The first key of any of the families by name or alias; null if there is
+/// none. Without a `section`, by its name as an option.
+const Key *findKey(llvm::StringRef name, llvm::StringRef section = "",
+                   unsigned families = kAllFamilies);
+
+/// The key of `family` for what `key` is a key for in others; null if none.
+const Key *findCounterpart(const Key &key, Family family);
+
+/// The family of that name, `architectures` of `config.json` included
+/// (`LlamaForCausalLM`).
+std::optional<Family> parseFamily(llvm::StringRef name);
+/// "gpt2", "llama and qwen3".
+std::string describeFamilies(unsigned families);
+/// Of the model with its head, in transformers: `LlamaForCausalLM`.
+std::string getClassName(Family family);
 
 /// `; did you mean 'lr'?` if a candidate is near enough, otherwise nothing.
 std::string suggest(llvm::StringRef word,
                     llvm::ArrayRef<llvm::StringRef> candidates);
 /// The same for a key, which may be of another section.
-std::string suggestKey(llvm::StringRef word, llvm::StringRef section);
+std::string suggestKey(llvm::StringRef word, llvm::StringRef section,
+                       unsigned families = kAllFamilies);
 
 /// What to say of a key that is given as `name`, and was before as `first`.
 std::string describeRepetition(llvm::StringRef name, llvm::StringRef first);
@@ -103,18 +141,62 @@ struct Origin {
   }
 };
 
+struct Member;
+class Diagnostics;
+
 struct Value {
   enum Kind { Null, Plain, Quoted, List, Map };
   Kind kind = Null;
   std::string text;         ///< of Plain and Quoted
   std::vector<Value> items; ///< of List
   Origin origin;
+  std::vector<Member> members = {}; ///< of Map, if the key is for one
 };
 
+/// A name and its value, in a map.
+struct Member {
+  std::string name;
+  Origin origin; ///< of the name
+  Value value;
+};
+
+/// A key that was given, under one of its names.
 struct Entry {
   const Key *key;
   Value value;
+  std::string name;
+  Origin origin; ///< of the name
 };
+
+/// Takes the keys of one file as they come: refuses those that are given twice,
+/// and takes maps apart.
+class EntryList {
+public:
+  EntryList(std::vector<Entry> &entries, Diagnostics &diagnostics)
+      : entries(entries), diagnostics(diagnostics) {}
+
+  void add(const Key &key, Member given) { add(key, std::move(given), false); }
+
+private:
+  struct Seen {
+    Member member;
+    bool inMap;
+  };
+  void add(const Key &key, Member given, bool inMap);
+  void addMap(const Key &key, Value &map);
+
+  std::vector<Entry> &entries;
+  Diagnostics &diagnostics;
+  llvm::StringMap<Seen> seen; ///< by section and name of the key
+};
+
+/// What the last entry for `model_type` says; nothing if it is no family.
+std::optional<Family> findFamily(llvm::ArrayRef<Entry> entries);
+
+/// From here on each entry has the key of `family`, where names mean different
+/// things; one of other families alone is an error.
+void resolveFamily(std::vector<Entry> &entries, Family family,
+                   Diagnostics &diagnostics);
 
 /// `'x'`, `a list`.
 std::string describe(const Value &value);
@@ -169,10 +251,11 @@ llvm::LogicalResult readYAML(llvm::MemoryBufferRef buffer,
                              std::vector<Entry> &entries, Origins &sections,
                              Diagnostics &diagnostics);
 
-/// The keys of a Hugging Face `config.json`; names of those that mean nothing
-/// here go to `ignored`.
-void readHuggingFace(llvm::MemoryBufferRef buffer, std::vector<Entry> &entries,
-                     std::vector<std::string> &ignored,
+/// The keys of a Hugging Face `config.json` that `family` has, or the family
+/// that the file says; what training does not need goes to `ignoredKeys` and
+/// `tokenIds` of `description`.
+void readHuggingFace(llvm::MemoryBufferRef buffer, std::optional<Family> family,
+                     std::vector<Entry> &entries, Description &description,
                      Diagnostics &diagnostics);
 
 enum class Syntax { YAML, JSON };

@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/Unicode.h"
 
@@ -65,7 +66,7 @@ static std::string qualify(const Key &key, Origin origin,
                            const Twine &message) {
   if (!origin.isOption)
     return ("'" + key.name + "' " + message).str();
-  std::string name = key.name.str();
+  std::string name = key.getOption();
   std::replace(name.begin(), name.end(), '_', '-');
   return ("option --" + name + ": " + message).str();
 }
@@ -156,6 +157,21 @@ parseWholeNumber(const Key &key, const Value &value, Diagnostics &diagnostics) {
   return std::nullopt;
 }
 
+static std::optional<double> parseNumber(const Key &key, const Value &value,
+                                         Diagnostics &diagnostics) {
+  std::optional<double> number;
+  if (value.kind == Value::Plain)
+    number = parseNumber(value.text);
+  std::string needs =
+      number ? findBrokenBound(key, *number, isWrittenAsZero(value.text))
+             : describeType(key);
+  if (needs.empty())
+    return number;
+  diagnostics.error(key, value.origin,
+                    "needs " + needs + ", but got " + describe(value));
+  return std::nullopt;
+}
+
 static void assignList(const Key &key, const Value &value,
                        std::optional<std::vector<std::string>> &list,
                        Diagnostics &diagnostics) {
@@ -170,6 +186,18 @@ static void assignList(const Key &key, const Value &value,
     words.push_back(item.text);
   }
   list = std::move(words);
+}
+
+/// Why a word is refused that other programs know.
+static StringRef explainRefusal(const Key &key, StringRef word) {
+  if (key.name != "rope_type")
+    return "";
+  return StringSwitch<StringRef>(word)
+      .Case("dynamic", "; its angles grow with the length of the text at hand, "
+                       "but a training has one table of angles")
+      .Case("longrope", "; it has angles for short and for long texts, but a "
+                        "training has one table of angles")
+      .Default("");
 }
 
 void reprise::frontend::assign(const Key &key, const Value &value,
@@ -195,18 +223,13 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     return;
   }
   if (auto **real = std::get_if<double *>(&field)) {
-    std::optional<double> number;
-    if (value.kind == Value::Plain)
-      number = parseNumber(value.text);
-    if (!number)
-      return refuse();
-    std::string broken =
-        findBrokenBound(key, *number, isWrittenAsZero(value.text));
-    if (!broken.empty())
-      return diagnostics.error(key, value.origin,
-                               "needs " + broken + ", but got " +
-                                   describe(value));
-    **real = *number;
+    if (auto number = parseNumber(key, value, diagnostics))
+      **real = *number;
+    return;
+  }
+  if (auto **real = std::get_if<std::optional<double> *>(&field)) {
+    if (auto number = parseNumber(key, value, diagnostics))
+      **real = number;
     return;
   }
   if (auto **list =
@@ -219,8 +242,10 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     SmallVector<StringRef> words = splitWords(key.words);
     if (value.kind != Value::Plain && value.kind != Value::Quoted)
       return refuse();
-    if (!words.empty() && !is_contained(words, value.text))
-      return refuse(suggest(value.text, words));
+    if (!words.empty() && !is_contained(words, value.text)) {
+      StringRef reason = explainRefusal(key, value.text);
+      return refuse(reason.empty() ? suggest(value.text, words) : reason.str());
+    }
     if (value.text.empty())
       return diagnostics.error(key, value.origin,
                                "needs a path, but got an empty one");
@@ -228,6 +253,8 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     return;
   }
 
+  if (std::holds_alternative<Nested>(field))
+    return refuse();
   if (value.kind != Value::Plain ||
       (value.text != "true" && value.text != "false"))
     return refuse();

@@ -25,8 +25,8 @@ class YAMLReader {
 public:
   YAMLReader(MemoryBufferRef buffer, std::vector<Entry> &entries,
              Origins &sections, Diagnostics &diagnostics)
-      : entries(entries), sections(sections), diagnostics(diagnostics),
-        text(buffer.getBuffer()),
+      : entries(entries), list(entries, diagnostics), sections(sections),
+        diagnostics(diagnostics), text(buffer.getBuffer()),
         stream(buffer, diagnostics.getSources(), /*ShowColors=*/true) {}
 
   void read();
@@ -34,13 +34,16 @@ public:
 
 private:
   void readSection(StringRef section, yaml::MappingNode &map);
-  Value readValue(yaml::Node *node, Origin keyOrigin);
+  /// The members of a map are read if `isMap`, otherwise passed over.
+  Value readValue(yaml::Node *node, Origin keyOrigin, bool isMap = false);
+  void readMembers(yaml::MappingNode &map, Value &value);
   void readItems(yaml::SequenceNode &sequence, Value &list);
   /// The text of a key, or nothing and a diagnostic.
   std::optional<std::string> readName(yaml::KeyValueNode &pair, StringRef what,
                                       Origin &origin);
 
   std::vector<Entry> &entries;
+  EntryList list;
   Origins &sections;
   Diagnostics &diagnostics;
   StringRef text;
@@ -104,7 +107,23 @@ void YAMLReader::readItems(yaml::SequenceNode &sequence, Value &list) {
               !list.items.empty());
 }
 
-Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin) {
+void YAMLReader::readMembers(yaml::MappingNode &map, Value &value) {
+  for (yaml::KeyValueNode &pair : map) {
+    Member member;
+    std::optional<std::string> name = readName(pair, "key", member.origin);
+    if (stream.failed())
+      return;
+    if (!name)
+      continue;
+    member.name = *name;
+    member.value = readValue(pair.getValue(), member.origin);
+    if (stream.failed())
+      return;
+    value.members.push_back(std::move(member));
+  }
+}
+
+Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin, bool isMap) {
   Value value;
   value.origin = keyOrigin;
   if (!node)
@@ -128,7 +147,10 @@ Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin) {
     readItems(*sequence, value);
   } else if (auto *map = dyn_cast<yaml::MappingNode>(node)) {
     value.kind = Value::Map;
-    map->skip();
+    if (isMap)
+      readMembers(*map, value);
+    else
+      map->skip();
   } else if (isa<yaml::AliasNode>(node)) {
     diagnostics.error(keyOrigin, "aliases have no meaning here");
   }
@@ -136,28 +158,27 @@ Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin) {
 }
 
 void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
-  StringMap<std::string> seen;
   for (yaml::KeyValueNode &pair : map) {
-    Origin origin;
-    std::optional<std::string> name = readName(pair, "key", origin);
+    Member given;
+    std::optional<std::string> name = readName(pair, "key", given.origin);
     if (stream.failed())
       return;
     if (!name)
       continue;
-    Value value = readValue(pair.getValue(), origin);
+    given.name = *name;
+    const Key *key = findKey(*name, section);
+    bool isMap = key && key->name == kRopeScaling;
+    given.value = readValue(pair.getValue(), given.origin, isMap);
     if (stream.failed())
       return;
-    const Key *key = findKey(*name, section);
-    if (!key) {
-      diagnostics.error(origin, "unknown key '" + *name + "' in section '" +
-                                    section + "'" + suggestKey(*name, section));
-      continue;
-    }
-    auto [first, isNew] = seen.try_emplace(key->name, *name);
-    if (!isNew)
-      diagnostics.error(origin, describeRepetition(*name, first->second));
+    if (key)
+      list.add(*key, std::move(given));
     else
-      entries.push_back({key, std::move(value)});
+      diagnostics.error(
+          given.origin,
+          "unknown key '" + *name + "' in section '" + section + "'" +
+              suggestKey(*name, section,
+                         findFamily(entries).value_or(kAllFamilies)));
   }
 }
 

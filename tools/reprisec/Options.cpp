@@ -9,6 +9,8 @@
 #include "Options.h"
 #include "python-free-frontend/Description.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include <algorithm>
 #include <deque>
@@ -29,7 +31,7 @@ Options::Options() {
     return texts.emplace_back(std::move(text));
   };
   for (const frontend::KeyInfo &info : infos) {
-    std::vector<std::string> names = {info.name.str()};
+    std::vector<std::string> names = {std::string(info.name)};
     names.insert(names.end(), info.aliases.begin(), info.aliases.end());
     for (auto [index, name] : llvm::enumerate(names)) {
       std::string spelling = name;
@@ -42,25 +44,71 @@ Options::Options() {
           index == 0 ? cl::NotHidden : cl::Hidden);
       keys.push_back(std::move(key));
       keyNames.push_back(name);
+      isRecomputeKey.push_back(info.section == "recompute");
     }
   }
 }
 
 void Options::parse(int argc, char **argv) {
   cl::HideUnrelatedOptions({&programCategory, &keyCategory});
-  std::vector<std::string> spellings(argv, argv + argc);
-  std::vector<const char *> arguments;
+  arguments.assign(argv, argv + argc);
+  std::vector<std::string> spellings = arguments;
+  std::vector<const char *> texts;
   for (std::string &spelling : spellings) {
     if (llvm::StringRef(spelling).starts_with("--"))
       std::replace(spelling.begin(),
                    spelling.begin() +
                        std::min(spelling.find('='), spelling.size()),
                    '_', '-');
-    arguments.push_back(spelling.c_str());
+    texts.push_back(spelling.c_str());
   }
   cl::ParseCommandLineOptions(
-      arguments.size(), arguments.data(),
+      texts.size(), texts.data(),
       "Compiles a description of a transformer into a training program\n");
+}
+
+llvm::StringRef Options::getReport() const {
+  const cl::opt<std::string> *files[] = {&planJSON, &report, &trace, &dot};
+  for (const cl::opt<std::string> *file : files)
+    if (!file->empty())
+      return llvm::StringRef(file->ArgStr);
+  return explain ? llvm::StringRef(explain.ArgStr) : "";
+}
+
+/// `text` as a word of a shell.
+static std::string quote(llvm::StringRef text) {
+  bool isPlain = !text.empty() && llvm::all_of(text, [](char c) {
+    return llvm::isAlnum(c) || llvm::StringRef("-_./=,+:@%").contains(c);
+  });
+  if (isPlain)
+    return text.str();
+  std::string quoted = "'";
+  for (char c : text)
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string Options::getCommand() const {
+  std::string command = quote(llvm::sys::path::filename(arguments.front()));
+  for (const std::string &argument : llvm::drop_begin(arguments))
+    command += " " + quote(argument);
+  return command;
+}
+
+std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
+  std::string command =
+      quote(llvm::sys::path::filename(arguments.front())) + " " + quote(input);
+  auto add = [&](llvm::StringRef name, const std::string &value) {
+    command += " " + quote(("--" + name + "=" + value).str());
+  };
+  if (!from.empty())
+    add(from.ArgStr, from);
+  for (auto [key, isRecompute] : llvm::zip(keys, isRecomputeKey))
+    if (key->getNumOccurrences() && !isRecompute)
+      add(key->ArgStr, *key);
+  for (const std::string &option : recompute)
+    command += " " + quote(option);
+  return command + " -o train";
 }
 
 int driver::fail(const llvm::Twine &message) {

@@ -1,0 +1,87 @@
+//===- Frozen.cpp - Parameters that are not trained -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Families.h"
+
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::frontend;
+
+/// Says it at the pattern, or of the option.
+static InFlightDiagnostic emitError(MLIRContext *context,
+                                    const SourcePosition &position) {
+  if (position.file.empty())
+    return mlir::emitError(UnknownLoc::get(context), "option --frozen: ");
+  return mlir::emitError(FileLineColLoc::get(context, position.file,
+                                             position.line, position.column),
+                         "'frozen' ");
+}
+
+/// The name that has most in common with `pattern`.
+static StringRef findNearest(StringRef pattern, func::FuncOp function) {
+  StringRef nearest;
+  unsigned least = UINT_MAX;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto parameter = function.getArgAttrOfType<nn::ParameterAttr>(
+            i, nn::kParameterAttr)) {
+      unsigned distance = pattern.edit_distance(parameter.getName());
+      if (distance < least) {
+        least = distance;
+        nearest = parameter.getName();
+      }
+    }
+  return nearest;
+}
+
+static nn::ParameterAttr freeze(nn::ParameterAttr parameter) {
+  return nn::ParameterAttr::get(
+      parameter.getContext(), parameter.getName(), parameter.getInit(),
+      parameter.getStd(), parameter.getDecay(), /*frozen=*/true,
+      parameter.getHub(), parameter.getPart(), parameter.getParts());
+}
+
+LogicalResult
+reprise::frontend::freezeParameters(func::FuncOp function,
+                                    const Description &description) {
+  if (!description.train.frozen)
+    return success();
+  MLIRContext *context = function.getContext();
+  for (auto [pattern, position] : llvm::zip_equal(
+           *description.train.frozen, description.frozenPositions)) {
+    // The checks let no pattern through that is none.
+    llvm::GlobPattern glob = llvm::cantFail(llvm::GlobPattern::create(pattern));
+    bool isUsed = false;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto parameter =
+          function.getArgAttrOfType<nn::ParameterAttr>(i, nn::kParameterAttr);
+      if (!parameter || (!glob.match(parameter.getName()) &&
+                         !glob.match(parameter.getHubName())))
+        continue;
+      isUsed = true;
+      function.setArgAttr(i, nn::kParameterAttr, freeze(parameter));
+    }
+    if (!isUsed)
+      return emitError(context, position)
+             << "needs patterns of parameters, but '" << pattern
+             << "' is none of any; the nearest is '"
+             << findNearest(pattern, function) << "'";
+  }
+
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto parameter =
+        function.getArgAttrOfType<nn::ParameterAttr>(i, nn::kParameterAttr);
+    if (parameter && !parameter.getFrozen())
+      return success();
+  }
+  if (description.frozenPositions.empty())
+    return success();
+  return emitError(context, description.frozenPositions.front())
+         << "needs to leave a parameter to train, but takes all";
+}

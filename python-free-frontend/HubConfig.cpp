@@ -1,0 +1,122 @@
+//===- HubConfig.cpp - Writes config.json -----------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What HuggingFace.cpp reads, the other way round: every key of the family, in
+// alphabetical order. Rotary positions are spelt as in version 4 of
+// transformers, which version 5 accepts; the type of weights has both names.
+// Version 5 takes no whole number for one that is not: 1e-06, 10000.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Families.h"
+#include "python-free-frontend/Keys.h"
+
+#include "llvm/Support/JSON.h"
+
+#include <cstdlib>
+#include <map>
+
+using namespace llvm;
+using namespace reprise::frontend;
+
+/// With the fewest digits that read back as `number`, and a point or an
+/// exponent.
+static std::string formatReal(double number) {
+  char text[64];
+  int digits = 0;
+  do
+    snprintf(text, sizeof text, "%.*e", digits, number);
+  while (strtod(text, nullptr) != number && ++digits < 17);
+  int exponent = atoi(strchr(text, 'e') + 1);
+  if (number == 0 || (exponent >= -4 && exponent < 16))
+    snprintf(text, sizeof text, "%.*f", std::max(digits - exponent, 1), number);
+  return text;
+}
+
+static std::string quote(StringRef text) {
+  std::string result;
+  raw_string_ostream(result) << json::Value(text);
+  return result;
+}
+
+/// The value of a key as JSON; nothing if the key is a map.
+static std::optional<std::string> formatValue(const Field &field) {
+  if (auto *whole = std::get_if<int64_t *>(&field))
+    return std::to_string(**whole);
+  if (auto *whole = std::get_if<std::optional<int64_t> *>(&field))
+    return **whole ? std::to_string(***whole) : "null";
+  if (auto *real = std::get_if<double *>(&field))
+    return formatReal(**real);
+  if (auto *real = std::get_if<std::optional<double> *>(&field))
+    return **real ? formatReal(***real) : "null";
+  if (auto *truth = std::get_if<bool *>(&field))
+    return **truth ? "true" : "false";
+  if (auto *word = std::get_if<std::string *>(&field))
+    return quote(**word);
+  if (auto *only = std::get_if<OnlyValue>(&field))
+    return only->value ? "true" : "false";
+  return std::nullopt;
+}
+
+/// The keys of a section that `family` has; those that are null if `all`.
+static std::map<std::string, std::string>
+collect(StringRef section, Description &description, bool all) {
+  std::map<std::string, std::string> members;
+  for (const Key &key : allKeys()) {
+    if (key.section != section || !(key.families & description.family))
+      continue;
+    std::optional<std::string> value = formatValue(key.field(description));
+    if (value && (all || value != "null"))
+      members[key.name.str()] = *value;
+  }
+  return members;
+}
+
+std::string reprise::frontend::writeHubConfig(const Description &given) {
+  Description description = given;
+  std::map<std::string, std::string> members =
+      collect("model", description, /*all=*/true);
+  members.erase("hf_config");
+  members["architectures"] = "[" + quote(getClassName(given.family)) + "]";
+  members["dtype"] = members["torch_dtype"] = quote("float32");
+  for (const char *name : {"bos_token_id", "eos_token_id"})
+    members[name] = "null";
+  for (const auto &[name, json] : given.tokenIds)
+    members[name] = json;
+  if (given.family != kGPT2) {
+    const Model &model = given.model;
+    members["head_dim"] = std::to_string(model.getHeadWidth());
+    members["num_key_value_heads"] =
+        std::to_string(model.getNumKeyValueHeads());
+    members["rope_scaling"] = "null";
+  }
+
+  std::string text;
+  raw_string_ostream os(text);
+  json::OStream json(os, /*IndentSize=*/2);
+  auto write = [&](const std::map<std::string, std::string> &members) {
+    for (const auto &[name, value] : members) {
+      json.attributeBegin(name);
+      json.rawValue(value);
+      json.attributeEnd();
+    }
+  };
+  json.object([&] {
+    auto rope = members.find("rope_scaling");
+    bool isStretched = rope != members.end() && given.rotary.type != "default";
+    if (!isStretched)
+      return write(members);
+    write({members.begin(), rope});
+    json.attributeObject("rope_scaling", [&] {
+      write(collect(kRopeScaling, description, /*all=*/false));
+    });
+    write({std::next(rope), members.end()});
+  });
+  os << "\n";
+  return text;
+}
