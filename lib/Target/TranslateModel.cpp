@@ -20,6 +20,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -361,6 +362,27 @@ static StringRef getWord(DictionaryAttr train, StringRef key) {
   return "";
 }
 
+/// The family that `config`, the text of a `config.json`, is of.
+static FailureOr<std::string> getModelType(ModuleOp source, StringRef config) {
+  if (config.empty())
+    return std::string();
+  llvm::Expected<llvm::json::Value> json = llvm::json::parse(config);
+  if (!json) {
+    source.emitError("needs JSON in 'nn.hub_config', but got something else: ")
+        << llvm::toString(json.takeError());
+    return failure();
+  }
+  const llvm::json::Object *object = json->getAsObject();
+  std::optional<StringRef> type;
+  if (object)
+    type = object->getString("model_type");
+  if (!type) {
+    source.emitError("needs 'model_type' in 'nn.hub_config'");
+    return failure();
+  }
+  return type->str();
+}
+
 LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
   auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   auto plan = source->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
@@ -414,6 +436,11 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
 
   auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
+  auto config = source->getAttrOfType<StringAttr>(nn::kHubConfigAttr);
+  StringRef configJson = config ? config.getValue() : "";
+  FailureOr<std::string> modelType = getModelType(source, configJson);
+  if (failed(modelType))
+    return failure();
   ArrayRef<int64_t> shape = tokens.getType().getShape();
   StringRef style = getWord(train, "lr_decay_style");
   int64_t decay = style == "linear"   ? REPRISE_LR_LINEAR
@@ -424,6 +451,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        word(tables.numMicroBatches),
        string(name ? name.getValue() : "model"),
        string(getWord(train, "recompute")),
+       string(*modelType),
+       string(configJson),
        integer(shape[0]),
        integer(shape[1]),
        integer(getInteger(train, "vocab_size")),

@@ -167,6 +167,9 @@ typedef struct RepriseModel {
   int32_t numMicroBatches;
   const char *name; /* e.g. "gpt2 12x768" */
   const char *plan; /* e.g. "none" or "selective core_attn,mlp" */
+  /* Hugging Face's: the family, e.g. "llama", and the text of the config.json
+     that belongs beside saved weights; "" if the compiler does not know. */
+  const char *modelType, *configJson;
   int64_t microBatchSize, seqLength, vocabSize;
 
   int64_t arenaBytes;

@@ -128,6 +128,8 @@ public:
     model.numMicroBatches = kMicroBatches;
     model.name = "toy \"bigram\"";
     model.plan = "none";
+    model.modelType = "toy";
+    model.configJson = "{\n  \"model_type\": \"toy\"\n}\n";
     model.microBatchSize = kRows;
     model.seqLength = kLength;
     model.vocabSize = kVocab;
