@@ -1,0 +1,173 @@
+//===- ForwardTest.cpp - What forward ops compute ---------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A gradient can be that of the wrong function: which columns are a pair, which
+// heads share a key. Here are numbers worked out by hand, and ops against
+// others that say the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interpreter/Interpreter.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using interpreter::Tensor;
+using Values = std::vector<double>;
+
+namespace {
+/// The results of the one function of `text` on `arguments`, which leave out
+/// the tables of angles.
+std::vector<Values> evaluate(const std::string &text,
+                             std::vector<Values> arguments) {
+  MLIRContext context;
+  context.loadDialect<nn::NNDialect, func::FuncDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  EXPECT_TRUE(module) << text;
+  auto function = *module->getOps<func::FuncOp>().begin();
+  interpreter::Interpreter machine(function);
+  unsigned next = 0;
+  for (BlockArgument argument : function.getArguments()) {
+    if (function.getArgAttr(argument.getArgNumber(), nn::kRotaryAttr))
+      continue;
+    Tensor tensor(cast<ShapedType>(argument.getType()).getShape());
+    EXPECT_EQ(tensor.values.size(), arguments.at(next).size());
+    tensor.values = arguments.at(next++);
+    machine.set(argument, std::move(tensor));
+  }
+  std::vector<Values> results;
+  FailureOr<std::vector<Tensor>> tensors = machine.run();
+  EXPECT_TRUE(succeeded(tensors));
+  for (Tensor &tensor : *tensors)
+    results.push_back(std::move(tensor.values));
+  return results;
+}
+
+/// `rows` rows of `columns` numbers between -1 and 1 that look random.
+Values makeRows(int64_t rows, int64_t columns, double seed) {
+  Values values;
+  for (int64_t e = 0; e < rows * columns; ++e)
+    values.push_back(std::sin(seed + 1.7 * double(e)));
+  return values;
+}
+
+/// Each of the heads of rows, of `width` columns, `times` times in a row.
+Values repeatHeads(const Values &rows, int64_t width, int64_t times) {
+  Values repeated;
+  for (size_t head = 0; head < rows.size(); head += width)
+    for (int64_t time = 0; time < times; ++time)
+      repeated.insert(repeated.end(), rows.begin() + head,
+                      rows.begin() + head + width);
+  return repeated;
+}
+
+void expectNear(const Values &have, const Values &want) {
+  ASSERT_EQ(have.size(), want.size());
+  for (size_t e = 0; e < want.size(); ++e)
+    EXPECT_NEAR(have[e], want[e], 1e-7) << e;
+}
+
+/// At position 1 the first pair turns by 1, the second by 1/10. A unit vector
+/// turns into the other column of its pair.
+Values rotate(const char *style, Values row) {
+  Values both(4, 0.0);
+  both.insert(both.end(), row.begin(), row.end());
+  Values out = evaluate(
+      std::string(R"(
+    func.func @f(%x: tensor<1x2x4xf32>, %t: tensor<2x4xf32> {nn.rotary = #nn.rotary<theta = 100.0 : f64>}) -> tensor<1x2x4xf32> {
+      %y = nn.rope %x, %t heads 1 )") +
+          style +
+          R"( : (tensor<1x2x4xf32>, tensor<2x4xf32>) -> tensor<1x2x4xf32>
+      return %y : tensor<1x2x4xf32>
+    })",
+      {both})[0];
+  return Values(out.begin() + 4, out.end());
+}
+
+TEST(Forward, RopePairsHalvesOrNeighbours) {
+  double c0 = std::cos(1.0), s0 = std::sin(1.0);
+  double c1 = std::cos(0.1), s1 = std::sin(0.1);
+  expectNear(rotate("half_split", {1, 0, 0, 0}), {c0, 0, s0, 0});
+  expectNear(rotate("half_split", {0, 0, 0, 1}), {0, -s1, 0, c1});
+  expectNear(rotate("interleaved", {1, 0, 0, 0}), {c0, s0, 0, 0});
+  expectNear(rotate("interleaved", {0, 0, 0, 1}), {0, 0, -s1, c1});
+}
+
+/// Backward turns back, all heads of all rows.
+TEST(Forward, RopeBackwardIsItsInverse) {
+  Values x = makeRows(2 * 3, 12, 0.5);
+  expectNear(evaluate(R"(
+    func.func @f(%x: tensor<2x3x12xf32>, %t: tensor<3x4xf32> {nn.rotary = #nn.rotary<theta = 100.0 : f64>}) -> tensor<2x3x12xf32> {
+      %y = nn.rope %x, %t heads 3 half_split : (tensor<2x3x12xf32>, tensor<3x4xf32>) -> tensor<2x3x12xf32>
+      %z = nn.rope_backward %y, %t heads 3 half_split : (tensor<2x3x12xf32>, tensor<3x4xf32>) -> tensor<2x3x12xf32>
+      return %z : tensor<2x3x12xf32>
+    })",
+                      {x})[0],
+             x);
+}
+
+/// Two heads of two columns: mean squares 12.5 and 50, and eps 0.5.
+TEST(Forward, RMSNormOfHeads) {
+  auto results = evaluate(R"(
+    func.func @f(%x: tensor<1x4xf32>, %g: tensor<2xf32>) -> (tensor<1x4xf32>, tensor<1x2xf32>) {
+      %y, %rstd = nn.rms_norm %x, %g eps 0.5 : (tensor<1x4xf32>, tensor<2xf32>) -> (tensor<1x4xf32>, tensor<1x2xf32>)
+      return %y, %rstd : tensor<1x4xf32>, tensor<1x2xf32>
+    })",
+                          {{3, -4, 6, 8}, {1, 2}});
+  double r0 = 1 / std::sqrt(13.0), r1 = 1 / std::sqrt(50.5);
+  expectNear(results[0], {3 * r0, -8 * r0, 6 * r1, 16 * r1});
+  expectNear(results[1], {r0, r1});
+}
+
+TEST(Forward, SwiGLU) {
+  Values out = evaluate(R"(
+    func.func @f(%g: tensor<3xf32>, %u: tensor<3xf32>) -> tensor<3xf32> {
+      %y = nn.swiglu %g, %u : tensor<3xf32>
+      return %y : tensor<3xf32>
+    })",
+                        {{0, std::log(3.0), -std::log(3.0)}, {5, 4, 4}})[0];
+  expectNear(out, {0, 3 * std::log(3.0), -std::log(3.0)});
+}
+
+/// Three heads of the query on each of two of keys and values are six heads on
+/// six, each key and value three times.
+TEST(Forward, SharedKeysAreRepeatedKeys) {
+  Values query = makeRows(2 * 3, 12, 0.1);
+  Values key = makeRows(2 * 3, 4, 0.2), value = makeRows(2 * 3, 4, 0.3);
+  auto attend = [&](std::string heads, const char *narrow, Values k, Values v) {
+    std::string keys = std::string("tensor<2x3x") + narrow + "xf32>";
+    return evaluate(
+        "func.func @f(%q: tensor<2x3x12xf32>, %k: " + keys + ", %v: " + keys +
+            ", %rng: tensor<4xi32>) -> (tensor<2x3x12xf32>, "
+            "tensor<2x6x3x3xf32>, tensor<2x3x12xf32>) {\n"
+            "%ctx, %lse = nn.attention %q, %k, %v, %rng " +
+            heads + " scale 0.6 rate 0.3 stream 1 : (tensor<2x3x12xf32>, " +
+            keys + ", " + keys +
+            ", tensor<4xi32>) -> (tensor<2x3x12xf32>, tensor<2x6x3xf32>)\n"
+            "%s = nn.scores %q, %k " +
+            heads + " scale 0.6 : (tensor<2x3x12xf32>, " + keys +
+            ") -> tensor<2x6x3x3xf32>\n"
+            "%c = nn.context %s, %v " +
+            heads + " scale 0.9 : (tensor<2x6x3x3xf32>, " + keys +
+            ") -> tensor<2x3x12xf32>\n"
+            "return %ctx, %s, %c : tensor<2x3x12xf32>, tensor<2x6x3x3xf32>, "
+            "tensor<2x3x12xf32>\n}",
+        {query, k, v, {1, 2, 3, 4}});
+  };
+  auto shared = attend("heads 6 kv_heads 2", "4", key, value);
+  auto repeated =
+      attend("heads 6", "12", repeatHeads(key, 2, 3), repeatHeads(value, 2, 3));
+  for (unsigned result : {0u, 1u, 2u})
+    expectNear(shared[result], repeated[result]);
+}
+} // namespace
