@@ -54,7 +54,11 @@ private:
 
   LogicalResult formUnit(unsigned index);
   LogicalResult formProductUnit(const Unit &unit);
+  Value formHeads(Operation *product, const SharedHeads &shared, Value value,
+                  Phase phase);
   void formGlobalNorm(GlobalNormOp op, Phase phase);
+  rt::LaunchOp formLaunch(func::FuncOp kernel, ValueRange inputs, int64_t flops,
+                          Operation *origin, Phase phase);
   void formLaunch(unsigned index);
   void annotate(Operation *formed, Operation *origin, Phase phase);
 
@@ -231,12 +235,57 @@ LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
       return product->emitOpError("needs operands in f32 to be an rt.gemm, but "
                                   "got ")
              << type;
+  std::optional<SharedHeads> shared = getSharedHeads(product);
+  if (shared && !shared->areSummed)
+    product->setOperand(
+        1, formHeads(product, *shared, product->getOperand(1), unit.phase));
   auto accumulate = dyn_cast<AccumulateOp>(last);
   rt::GemmOp gemm =
       formProduct(builder, product, accumulate ? accumulate.getSum() : Value());
   annotate(gemm, product, unit.phase);
-  last->getResult(0).replaceAllUsesWith(gemm.getResult());
+  Value result = gemm.getResult();
+  if (shared && shared->areSummed)
+    result = formHeads(product, *shared, result, unit.phase);
+  last->getResult(0).replaceAllUsesWith(result);
   return success();
+}
+
+rt::LaunchOp ScheduleFormer::formLaunch(func::FuncOp kernel, ValueRange inputs,
+                                        int64_t flops, Operation *origin,
+                                        Phase phase) {
+  auto launch = rt::LaunchOp::create(
+      builder, origin->getLoc(), kernel.getResultTypes(), kernel.getSymName(),
+      inputs, ValueRange(), DenseI64ArrayAttr(), flops);
+  annotate(launch, origin, phase);
+  return launch;
+}
+
+/// `value` with its heads of keys repeated for each head of queries, or its
+/// heads of queries summed for each head of keys.
+Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
+                                Value value, Phase phase) {
+  auto [heads, keyHeads, areSummed] = shared;
+  int64_t have = areSummed ? heads : keyHeads;
+  int64_t want = areSummed ? keyHeads : heads;
+  auto from = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(from.getShape());
+  shape.back() = shape.back() / have * want;
+  auto to = RankedTensorType::get(shape, from.getElementType());
+
+  std::string name = areSummed ? "sum_heads_" : "repeat_heads_";
+  name += std::to_string(have) + "_to_" + std::to_string(want);
+  for (auto [index, size] : llvm::enumerate(from.getShape()))
+    name += (index ? "x" : "_") + std::to_string(size);
+  func::FuncOp kernel = kernels.getKernel(
+      name, builder.getFunctionType(from, to),
+      [&](OpBuilder &body, ValueRange arguments) {
+        LoopBuilder loops(body, product->getLoc());
+        Value result = (areSummed ? buildSummedHeads : buildRepeatedHeads)(
+            loops, arguments[0], heads, keyHeads);
+        return loops.asShapeOf(result, to);
+      });
+  int64_t flops = areSummed ? from.getNumElements() - to.getNumElements() : 0;
+  return formLaunch(kernel, value, flops, product, phase).getResult(0);
 }
 
 /// The norm is the root of the sum of the sums of squares of blocks.
@@ -250,13 +299,6 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
   auto sums = RankedTensorType::get({numBlocks}, builder.getF32Type());
   Type scalar = op.getNorm().getType();
   Location loc = op.getLoc();
-  auto launch = [&](func::FuncOp kernel, ValueRange inputs, int64_t flops) {
-    auto launch = rt::LaunchOp::create(
-        builder, loc, kernel.getResultTypes(), kernel.getSymName(), inputs,
-        ValueRange(), DenseI64ArrayAttr(), flops);
-    annotate(launch, op, phase);
-    return launch;
-  };
 
   func::FuncOp squares = kernels.getKernel(
       "sums_of_squares_" + std::to_string(numBlocks),
@@ -272,8 +314,9 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
         LoopBuilder loops(body, loc);
         return loops.asShapeOf(buildRootOfSum(loops, arguments[0]), scalar);
       });
-  auto parts = launch(squares, op.getGradients(), 2 * numElements);
-  auto norm = launch(root, parts.getResults(), numBlocks + 1);
+  auto parts =
+      formLaunch(squares, op.getGradients(), 2 * numElements, op, phase);
+  auto norm = formLaunch(root, parts.getResults(), numBlocks + 1, op, phase);
   op.getNorm().replaceAllUsesWith(norm.getResult(0));
 }
 

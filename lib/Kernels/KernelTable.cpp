@@ -132,7 +132,8 @@ static bool readsBeforeWriting(ArrayRef<Operation *> ops) {
   return llvm::all_of(ops, [](Operation *op) {
     return op->hasTrait<nn::Pointwise>() ||
            isa<AddPositionsOp, CrossEntropyBackwardOp, LayerNormBackwardOp,
-               LayerNormOp, SoftmaxOp, SoftmaxBackwardOp>(op);
+               LayerNormOp, RMSNormBackwardOp, RMSNormOp, SoftmaxOp,
+               SoftmaxBackwardOp>(op);
   });
 }
 

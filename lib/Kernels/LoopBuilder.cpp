@@ -93,6 +93,9 @@ Value LoopBuilder::asShapeOf(Value value, Type type) {
     return value;
   auto to = RankedTensorType::get(shape, from.getElementType());
   int64_t have = from.getRank(), want = to.getRank();
+  // Rows are cut, or joined, only where all is one vector.
+  if (have > 1 && want > 1 && from.getShape().back() != shape.back())
+    return asShapeOf(asVector(value), type);
   if (have > want)
     return tensor::CollapseShapeOp::create(builder, to, value,
                                            getGroups(have, want));
@@ -105,9 +108,10 @@ Value LoopBuilder::asVector(Value value) {
   return asShapeOf(value, type.clone({type.getNumElements()}));
 }
 
-Value LoopBuilder::asMatrix(Value value) {
+Value LoopBuilder::asMatrix(Value value, int64_t cols) {
   RankedTensorType type = getTensorType(value);
-  int64_t cols = type.getRank() ? type.getShape().back() : 1;
+  if (!cols)
+    cols = type.getRank() ? type.getShape().back() : 1;
   if (type.getRank() == 0)
     value = asVector(value);
   return asShapeOf(value, type.clone({type.getNumElements() / cols, cols}));

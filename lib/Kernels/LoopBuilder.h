@@ -93,9 +93,10 @@ public:
 
   mlir::ImplicitLocOpBuilder &getBuilder() { return builder; }
 
-  /// `value` as `[n]`, as `[rows, cols]`, with the shape of `type`.
+  /// `value` as `[n]`, as `[rows, cols]`, with the shape of `type`. Columns are
+  /// those of its last dimension, unless `cols` says how many.
   mlir::Value asVector(mlir::Value value);
-  mlir::Value asMatrix(mlir::Value value);
+  mlir::Value asMatrix(mlir::Value value, int64_t cols = 0);
   mlir::Value asShapeOf(mlir::Value value, mlir::Type type);
 
   /// `value` with the shape of `type`, rounded to its element type.

@@ -37,6 +37,19 @@ mlir::Value convertSum(LoopBuilder &loops, mlir::Operation *op,
 mlir::FailureOr<LoopBuilder::Values> convertRows(LoopBuilder &loops,
                                                  mlir::Operation *op);
 
+/// Builds the loops of a rotation, and returns its result, flattened.
+LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeOp op);
+LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeBackwardOp op);
+
+/// [B, T, H*D] with a copy of each of `value`'s heads, [B, T, G*D], for every
+/// one of the `heads / keyHeads` heads that share it, flattened.
+mlir::Value buildRepeatedHeads(LoopBuilder &loops, mlir::Value value,
+                               int64_t heads, int64_t keyHeads);
+/// The other way round: the sums of heads of `value` that share a head of keys,
+/// in ascending order.
+mlir::Value buildSummedHeads(LoopBuilder &loops, mlir::Value value,
+                             int64_t heads, int64_t keyHeads);
+
 /// The Euclidean norm, of one element, of what `squares` are sums of.
 mlir::Value buildRootOfSum(LoopBuilder &loops, mlir::Value squares);
 

@@ -181,6 +181,29 @@ static Scalar buildGeluDerivative(Scalar x, GeluForm form) {
 }
 
 //===----------------------------------------------------------------------===//
+// SwiGLU
+//===----------------------------------------------------------------------===//
+
+static Scalar buildSigmoid(Scalar x) {
+  return 1.0 / (1.0 + exp(x.unary<arith::NegFOp>()));
+}
+
+static Scalar buildSwiGLU(Scalar gate, Scalar up) {
+  Scalar silu = gate * buildSigmoid(gate);
+  return silu * up;
+}
+
+/// The gradients of the gate and of what it gates.
+static SmallVector<Scalar> buildSwiGLUBackward(Scalar gate, Scalar up,
+                                               Scalar dout) {
+  Scalar sigmoid = buildSigmoid(gate);
+  Scalar silu = gate * sigmoid;
+  Scalar slope = sigmoid + silu * (1.0 - sigmoid);
+  Scalar dsilu = dout * up;
+  return {dsilu * slope, dout * silu};
+}
+
+//===----------------------------------------------------------------------===//
 // AdamW
 //===----------------------------------------------------------------------===//
 
@@ -223,6 +246,12 @@ buildElement(ImplicitLocOpBuilder &builder, Operation *op,
       })
       .Case([&](GeluBackwardOp gelu) -> Results {
         return {operands[1] * buildGeluDerivative(operands[0], gelu.getForm())};
+      })
+      .Case([&](SwiGLUOp) -> Results {
+        return {buildSwiGLU(operands[0], operands[1])};
+      })
+      .Case([&](SwiGLUBackwardOp) {
+        return buildSwiGLUBackward(operands[0], operands[1], operands[2]);
       })
       .Case([&](AddOp) -> Results { return {operands[0] + operands[1]}; })
       .Case(

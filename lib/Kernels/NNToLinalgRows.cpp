@@ -122,6 +122,59 @@ static Values convert(LoopBuilder &loops, LayerNormBackwardOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// RMS normalisation
+//===----------------------------------------------------------------------===//
+
+static Values convert(LoopBuilder &loops, RMSNormOp op) {
+  int64_t cols = getShape(op.getGain())[0];
+  Value x = loops.asMatrix(op.getInput(), cols);
+  int64_t rows = getShape(x)[0];
+
+  Value squares =
+      sumRows(loops, {{x}}, rows, [](Scalars s) { return s[0] * s[0]; });
+  double eps = op.getEps().convertToDouble();
+  Value rstd = loops.map({rows}, {{squares}}, loops.getBuilder().getF32Type(),
+                         [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                           Scalar mean = s[0] / double(cols);
+                           return {1.0 / sqrt(mean + eps)};
+                         })[0];
+  Value out = loops.map(
+      {rows, cols}, {{x}, {rstd, Access::Row}, {op.getGain(), Access::Column}},
+      getElementType(op.getOut()),
+      [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        Scalar normal = s[0] * s[1];
+        return {normal * s[2]};
+      })[0];
+  return {out, rstd};
+}
+
+static Values convert(LoopBuilder &loops, RMSNormBackwardOp op) {
+  int64_t cols = getShape(op.getGain())[0];
+  Value x = loops.asMatrix(op.getInput(), cols);
+  int64_t rows = getShape(x)[0];
+  SmallVector<LoopOperand> inputs = {
+      {x},
+      {loops.asMatrix(op.getDout(), cols)},
+      {op.getGain(), Access::Column},
+      {loops.asVector(op.getRstd()), Access::Row}};
+  auto getGradient = [](Scalars s) { return s[1] * s[2]; };
+  auto getNormal = [](Scalars s) { return s[0] * s[3]; };
+
+  Value dot = sumRows(loops, inputs, rows, [&](Scalars s) {
+    Scalar gradient = getGradient(s);
+    return gradient * getNormal(s);
+  });
+  inputs.push_back({dot, Access::Row});
+  return loops.map({rows, cols}, inputs, getElementType(op.getDinput()),
+                   [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     Scalar normal = getNormal(s);
+                     Scalar gradient = getGradient(s);
+                     Scalar meanDot = s[4] / double(cols);
+                     return {s[3] * (gradient - normal * meanDot)};
+                   });
+}
+
+//===----------------------------------------------------------------------===//
 // Softmax and cross-entropy
 //===----------------------------------------------------------------------===//
 
@@ -324,10 +377,13 @@ static Values renamed(LoopBuilder &loops, Op op) {
 
 FailureOr<Values> kernels::convertRows(LoopBuilder &loops, Operation *op) {
   return TypeSwitch<Operation *, FailureOr<Values>>(op)
-      .Case<LayerNormOp, LayerNormBackwardOp, SoftmaxOp, SoftmaxBackwardOp,
-            CrossEntropyOp, CrossEntropyBackwardOp, MeanOp, ClipScaleOp,
-            EmbeddingOp, AddPositionsOp, TakePositionOp>(
+      .Case<LayerNormOp, LayerNormBackwardOp, RMSNormOp, RMSNormBackwardOp,
+            SoftmaxOp, SoftmaxBackwardOp, CrossEntropyOp,
+            CrossEntropyBackwardOp, MeanOp, ClipScaleOp, EmbeddingOp,
+            AddPositionsOp, TakePositionOp>(
           [&](auto typed) { return convert(loops, typed); })
+      .Case<RopeOp, RopeBackwardOp>(
+          [&](auto rope) { return convertRope(loops, rope); })
       .Case([&](AttentionOp attention) {
         return renamed<rt::AttentionOp>(loops, attention);
       })

@@ -23,8 +23,8 @@ static ArrayRef<int64_t> getShape(Value value) {
 }
 
 bool kernels::canAccumulate(Operation *op) {
-  return isa<SumRowsOp, LayerNormBackwardGainOp, PositionsBackwardOp,
-             EmbeddingBackwardOp>(op);
+  return isa<SumRowsOp, LayerNormBackwardGainOp, RMSNormBackwardGainOp,
+             PositionsBackwardOp, EmbeddingBackwardOp>(op);
 }
 
 static Value convert(LoopBuilder &loops, SumRowsOp op, Value sum) {
@@ -52,6 +52,20 @@ static Value convert(LoopBuilder &loops, LayerNormBackwardGainOp op,
                              });
 }
 
+static Value convert(LoopBuilder &loops, RMSNormBackwardGainOp op, Value sum) {
+  int64_t cols = getShape(op.getDgain())[0];
+  if (!sum)
+    sum = loops.filled({cols}, 0);
+  return loops.reduceColumns({{loops.asMatrix(op.getInput(), cols)},
+                              {loops.asVector(op.getRstd()), Access::Row},
+                              {loops.asMatrix(op.getDout(), cols)}},
+                             sum,
+                             [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                               Scalar normal = s[0] * s[1];
+                               return {s[3] + s[2] * normal};
+                             });
+}
+
 static Value convert(LoopBuilder &loops, PositionsBackwardOp op, Value sum) {
   ImplicitLocOpBuilder &builder = loops.getBuilder();
   if (!sum)
@@ -70,8 +84,8 @@ static Value convert(LoopBuilder &loops, EmbeddingBackwardOp op, Value sum) {
 
 Value kernels::convertSum(LoopBuilder &loops, Operation *op, Value sum) {
   return TypeSwitch<Operation *, Value>(op)
-      .Case<SumRowsOp, LayerNormBackwardGainOp, PositionsBackwardOp,
-            EmbeddingBackwardOp>(
+      .Case<SumRowsOp, LayerNormBackwardGainOp, RMSNormBackwardGainOp,
+            PositionsBackwardOp, EmbeddingBackwardOp>(
           [&](auto typed) { return convert(loops, typed, sum); })
       .DefaultUnreachable("an op that cannot accumulate");
 }

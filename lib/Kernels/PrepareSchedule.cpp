@@ -18,9 +18,12 @@ using namespace reprise::kernels;
 using namespace reprise::nn;
 
 bool kernels::canStartFromSum(Operation *op) {
-  // A bias would have to come after the sum.
+  if (!isProduct(op))
+    return canAccumulate(op);
+  // A bias would have to come after the sum, and so would sums of heads.
   auto linear = dyn_cast<LinearOp>(op);
-  return canAccumulate(op) || (isProduct(op) && !(linear && linear.getBias()));
+  std::optional<SharedHeads> shared = getSharedHeads(op);
+  return !(linear && linear.getBias()) && !(shared && shared->areSummed);
 }
 
 static void dropFences(Block &block) {

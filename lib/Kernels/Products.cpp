@@ -116,6 +116,18 @@ bool kernels::isProduct(Operation *op) {
              ContextOp>(op);
 }
 
+std::optional<kernels::SharedHeads> kernels::getSharedHeads(Operation *op) {
+  std::optional<kernels::SharedHeads> shared;
+  if (auto scores = dyn_cast<ScoresOp>(op))
+    shared = {int64_t(scores.getHeads()), scores.getKeyHeads(), false};
+  if (auto context = dyn_cast<ContextOp>(op))
+    shared = {int64_t(context.getHeads()), context.getKeyHeads(),
+              context.getTransposed()};
+  if (shared && shared->heads == shared->keyHeads)
+    return std::nullopt;
+  return shared;
+}
+
 rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op,
                                 Value addend) {
   auto p = TypeSwitch<Operation *, Product>(op)
@@ -131,11 +143,13 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op,
   auto flag = [&](bool set) {
     return set ? builder.getUnitAttr() : UnitAttr();
   };
+  // Rows go in and come out for the same heads.
+  Type type = isa<ContextOp>(op) ? p.b.getType() : op->getResult(0).getType();
   return rt::GemmOp::create(
-      builder, op->getLoc(), op->getResult(0).getType(), p.a, p.b, p.bias,
-      addend, /*output=*/Value(), /*workspace=*/Value(), number(p.m),
-      number(p.n), number(p.k), number(p.lda), number(p.ldb), number(p.ldc),
-      strides(p.batch), strides(p.strideA), strides(p.strideB),
-      strides(p.strideC), builder.getF32FloatAttr(p.alpha), flag(p.transposeA),
-      flag(p.transposeB), /*accumulate=*/UnitAttr());
+      builder, op->getLoc(), type, p.a, p.b, p.bias, addend, /*output=*/Value(),
+      /*workspace=*/Value(), number(p.m), number(p.n), number(p.k),
+      number(p.lda), number(p.ldb), number(p.ldc), strides(p.batch),
+      strides(p.strideA), strides(p.strideB), strides(p.strideC),
+      builder.getF32FloatAttr(p.alpha), flag(p.transposeA), flag(p.transposeB),
+      /*accumulate=*/UnitAttr());
 }

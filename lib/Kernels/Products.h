@@ -16,8 +16,19 @@ namespace reprise::kernels {
 /// Whether `op` is a matrix product that formProduct knows.
 bool isProduct(mlir::Operation *op);
 
+/// Heads of keys that heads of queries share. An rt.gemm has as many of both:
+/// operand 1 of the op is to be repeated for each head of queries, or, if
+/// `areSummed`, what it makes for each of them is to be summed.
+struct SharedHeads {
+  int64_t heads, keyHeads;
+  bool areSummed;
+};
+
+/// The heads that a product shares, or none.
+std::optional<SharedHeads> getSharedHeads(mlir::Operation *op);
+
 /// Builds the product that `op` is; with `addend`, of its result's type, added
-/// to that.
+/// to that. It shares no heads.
 rt::GemmOp formProduct(mlir::OpBuilder &builder, mlir::Operation *op,
                        mlir::Value addend);
 

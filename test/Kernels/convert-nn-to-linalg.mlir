@@ -256,3 +256,126 @@ func.func @not_a_kernel(%x: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK-NEXT: return
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// A norm of heads: 2*8 rows of three heads are 48 rows of 8, which share one
+// gain; 1 / sqrt(sum / 8 + eps) for each.
+
+// CHECK-DAG: #[[$RC:.*]] = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK-DAG: #[[$R:.*]] = affine_map<(d0, d1) -> (d0)>
+// CHECK-DAG: #[[$C:.*]] = affine_map<(d0, d1) -> (d1)>
+
+// CHECK-LABEL: func private @rms_norm(
+//  CHECK-SAME:   %[[IN:[^:]*]]: tensor<2x8x24xf32>, %[[GAIN:[^:]*]]: tensor<8xf32>)
+func.func private @rms_norm(%x: tensor<2x8x24xf32>, %g: tensor<8xf32>) -> (tensor<2x8x24xf32>, tensor<2x8x3xf32>) attributes {rt.kernel} {
+  // CHECK:      %[[ALL:.*]] = tensor.collapse_shape %[[IN]] {{\[\[}}0, 1, 2]]
+  // CHECK-NEXT: %[[X:.*]] = tensor.expand_shape %[[ALL]] {{\[\[}}0, 1]] output_shape [48, 8]
+  // CHECK:      linalg.generic {indexing_maps = [#[[$RC]], #[[$R]]], iterator_types = ["parallel", "reduction"]} ins(%[[X]] : {{.*}}) outs(%{{.*}} : tensor<48xf32>)
+  // CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[SUM:.*]]: f32):
+  // CHECK-NEXT:   %[[SQUARE:.*]] = arith.mulf %[[A]], %[[A]]
+  // CHECK-NEXT:   arith.addf %[[SUM]], %[[SQUARE]]
+  // CHECK:      %[[RSTD:.*]] = linalg.generic {{.*}} iterator_types = ["parallel"]}
+  // CHECK:        arith.constant 8.000000e+00
+  // CHECK:        math.sqrt
+  // CHECK:      linalg.generic {indexing_maps = [#[[$RC]], #[[$R]], #[[$C]], #[[$RC]]], iterator_types = ["parallel", "parallel"]} ins(%[[X]], %[[RSTD]], %[[GAIN]] :
+  // CHECK:      tensor.expand_shape %[[RSTD]] {{\[\[}}0, 1, 2]] output_shape [2, 8, 3]
+  %y, %rstd = nn.rms_norm %x, %g eps 1.0e-06 : (tensor<2x8x24xf32>, tensor<8xf32>) -> (tensor<2x8x24xf32>, tensor<2x8x3xf32>)
+  return %y, %rstd : tensor<2x8x24xf32>, tensor<2x8x3xf32>
+}
+
+// Its gain's gradient adds up the 48 rows in order, from the old sum on.
+
+// CHECK-LABEL: func private @rms_norm_backward_gain(
+//  CHECK-SAME:   %[[SUM:[^:]*]]: tensor<8xf32> {rt.in_place
+func.func private @rms_norm_backward_gain(%x: tensor<2x8x24xf32>, %rstd: tensor<2x8x3xf32>, %dy: tensor<2x8x24xf32>, %sum: tensor<8xf32> {rt.in_place = 0 : i64}) -> tensor<8xf32> attributes {rt.kernel} {
+  // CHECK: %[[NEW:.*]] = linalg.generic {indexing_maps = [#[[$RC]], #[[$R]], #[[$RC]], #[[$C]]], iterator_types = ["reduction", "parallel"]}
+  // CHECK-SAME: tensor<48x8xf32>, tensor<48xf32>, tensor<48x8xf32>) outs(%[[SUM]] :
+  // CHECK: return %[[NEW]]
+  %dg = nn.rms_norm_backward_gain %x, %rstd, %dy : (tensor<2x8x24xf32>, tensor<2x8x3xf32>, tensor<2x8x24xf32>) -> tensor<8xf32>
+  %new = nn.accumulate %sum, %dg : tensor<8xf32>
+  return %new : tensor<8xf32>
+}
+
+// -----
+
+// Half of a head is a row, and what it is turned with is the row beside it: of
+// 2*8 tokens with 3 heads in halves of 4 there are 96 rows. Every 6 rows are a
+// position, of 8; its cosines and sines are rows too. The left half takes the
+// sine with a minus.
+
+// CHECK-LABEL: func private @rope(
+func.func private @rope(%x: tensor<2x8x24xf32>, %r: tensor<8x8xf32>) -> tensor<2x8x24xf32> attributes {rt.kernel} {
+  // CHECK-DAG: %[[X:.*]] = tensor.expand_shape %{{.*}} output_shape [96, 4]
+  // CHECK-DAG: %[[ANGLES:.*]] = tensor.expand_shape %{{.*}} output_shape [16, 4]
+  // CHECK:     ^bb0(%[[A:.*]]: f32, %{{.*}}: f32):
+  // CHECK-DAG:   %[[ROW:.*]] = linalg.index 0
+  // CHECK-DAG:   %[[COL:.*]] = linalg.index 1
+  // CHECK:       %[[SIX:.*]] = arith.constant 6
+  // CHECK-NEXT:  %[[TOKEN:.*]] = arith.divui %[[ROW]], %[[SIX]]
+  // CHECK:       %[[POSITION:.*]] = arith.remui %[[TOKEN]], %c8
+  // CHECK:       %[[COSINES:.*]] = arith.muli %[[POSITION]],
+  // CHECK-NEXT:  %[[SINES:.*]] = arith.addi %[[COSINES]],
+  // CHECK-NEXT:  %[[COSINE:.*]] = tensor.extract %[[ANGLES]][%[[COSINES]], %[[COL]]]
+  // CHECK-NEXT:  %[[SINE:.*]] = tensor.extract %[[ANGLES]][%[[SINES]], %[[COL]]]
+  // CHECK:       %[[LEFT:.*]] = arith.cmpi eq,
+  // CHECK-NEXT:  %[[BESIDE:.*]] = arith.xori %[[ROW]],
+  // CHECK-NEXT:  %[[PARTNER:.*]] = tensor.extract %[[X]][%[[BESIDE]], %[[COL]]]
+  // CHECK-NEXT:  %[[OPPOSITE:.*]] = arith.negf %[[SINE]]
+  // CHECK-NEXT:  %[[TURN:.*]] = arith.select %[[LEFT]], %[[OPPOSITE]], %[[SINE]]
+  // CHECK-NEXT:  %[[KEPT:.*]] = arith.mulf %[[A]], %[[COSINE]]
+  // CHECK-NEXT:  %[[TURNED:.*]] = arith.mulf %[[PARTNER]], %[[TURN]]
+  // CHECK-NEXT:  arith.addf %[[KEPT]], %[[TURNED]]
+  %y = nn.rope %x, %r heads 3 half_split : (tensor<2x8x24xf32>, tensor<8x8xf32>) -> tensor<2x8x24xf32>
+  return %y : tensor<2x8x24xf32>
+}
+
+// Interleaved, a row is a pair. Backward, the right one takes the minus.
+
+// CHECK-LABEL: func private @rope_backward(
+func.func private @rope_backward(%d: tensor<2x8x24xf32>, %r: tensor<8x8xf32>) -> tensor<2x8x24xf32> attributes {rt.kernel} {
+  // CHECK:       %[[X:.*]] = tensor.expand_shape %{{.*}} output_shape [192, 2]
+  // CHECK:       %[[LEFT:.*]] = arith.cmpi eq, %{{.*}}, %c0
+  // CHECK:       %[[A:.*]] = tensor.extract %[[X]][%{{.*}}, %c0
+  // CHECK-NEXT:  %[[B:.*]] = tensor.extract %[[X]][%{{.*}}, %c1]
+  // CHECK-NEXT:  arith.select %[[LEFT]], %[[B]], %[[A]]
+  // CHECK-NEXT:  %[[OPPOSITE:.*]] = arith.negf %[[SINE:.*]] : f32
+  // CHECK-NEXT:  arith.select %[[LEFT]], %[[SINE]], %[[OPPOSITE]]
+  %dx = nn.rope_backward %d, %r heads 3 interleaved : (tensor<2x8x24xf32>, tensor<8x8xf32>) -> tensor<2x8x24xf32>
+  return %dx : tensor<2x8x24xf32>
+}
+
+// -----
+
+// Both gradients of a gate come from one loop, and from one exponential.
+
+// CHECK-LABEL: func private @swiglu_backward(
+func.func private @swiglu_backward(%g: tensor<4x6xf32>, %u: tensor<4x6xf32>, %d: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) attributes {rt.kernel} {
+  // CHECK:     %[[R:.*]]:2 = linalg.generic
+  // CHECK:     ^bb0(%[[G:.*]]: f32, %[[U:.*]]: f32, %[[D:.*]]: f32, %{{.*}}: f32, %{{.*}}: f32):
+  // CHECK:       math.exp
+  // CHECK:       %[[S:.*]] = arith.divf
+  // CHECK-NEXT:  %[[SILU:.*]] = arith.mulf %[[G]], %[[S]]
+  // CHECK:       %[[REST:.*]] = arith.subf %{{.*}}, %[[S]]
+  // CHECK-NEXT:  %[[BEND:.*]] = arith.mulf %[[SILU]], %[[REST]]
+  // CHECK-NEXT:  %[[SLOPE:.*]] = arith.addf %[[S]], %[[BEND]]
+  // CHECK-NEXT:  %[[DU:.*]] = arith.mulf %[[D]], %[[U]]
+  // CHECK-NEXT:  %[[DGATE:.*]] = arith.mulf %[[DU]], %[[SLOPE]]
+  // CHECK-NEXT:  %[[DUP:.*]] = arith.mulf %[[D]], %[[SILU]]
+  // CHECK-NEXT:  linalg.yield %[[DGATE]], %[[DUP]]
+  // CHECK-NOT: linalg.generic
+  %dg, %du = nn.swiglu_backward %g, %u, %d : tensor<4x6xf32>
+  return %dg, %du : tensor<4x6xf32>, tensor<4x6xf32>
+}
+
+// -----
+
+// Heads of keys that are shared stay so.
+
+// CHECK-LABEL: func private @shared_keys(
+func.func private @shared_keys(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>) attributes {rt.kernel} {
+  // CHECK: rt.attention %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} heads 6 kv_heads 2 scale
+  %ctx, %lse = nn.attention %q, %k, %k, %rng heads 6 kv_heads 2 scale 0.5 rate 0.0 stream 0
+    : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+  return %ctx, %lse : tensor<2x8x24xf32>, tensor<2x6x8xf32>
+}

@@ -240,3 +240,62 @@ func.func @step(%p: tensor<20x1000xf32> {nn.parameter = #nn.parameter<name = "p"
 //  CHECK-SAME:   tensor<20x1000xf32> {rt.in_place = 0 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 3 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 1 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 2 : i64}, %{{.*}}: tensor<f32>,
 //       CHECK:   nn.adamw
 //       CHECK:   nn.constant 0.000000e+00 : tensor<20x1000xf32>
+
+// -----
+
+// A product has as many heads of keys as of queries: where these share them,
+// keys are repeated before, by one kernel for all layers, and gradients of keys
+// summed afterwards, (2*9*24 - 2*9*8) = 288 additions. Of 6 heads, 0 to 2 read
+// head 0 of the 2.
+
+// CHECK-LABEL: func @shared_heads(
+//  CHECK-SAME:   %[[Q:[^:]*]]: tensor<2x9x24xf32>, %[[K:[^:]*]]: tensor<2x9x8xf32>, %[[P:[^:]*]]: tensor<2x6x9x9xf32>)
+func.func @shared_heads(%q: tensor<2x9x24xf32>, %k: tensor<2x9x8xf32>, %p: tensor<2x6x9x9xf32>) -> (tensor<2x6x9x9xf32>, tensor<2x9x24xf32>, tensor<2x9x8xf32>) {
+  // CHECK-NEXT: %[[K6:.*]] = rt.launch @repeat_heads_2_to_6_2x9x8(%[[K]]) {rt.name = "layer0.core_attn.s"} : (tensor<2x9x8xf32>) -> tensor<2x9x24xf32>
+  // CHECK-NEXT: rt.gemm %[[Q]], %[[K6]] transpose_b m 9 n 9 k 4 lda 24 ldb 24 ldc 9 batch [2, 6] strides [216, 4], [216, 4], [486, 81]
+  // CHECK-NEXT: %[[V6:.*]] = rt.launch @repeat_heads_2_to_6_2x9x8(%[[K]])
+  // CHECK-NEXT: rt.gemm %[[P]], %[[V6]] m 9 n 4 k 9 lda 9 ldb 24 ldc 24 batch [2, 6] strides [486, 81], [216, 4], [216, 4]
+  %s = nn.scores %q, %k heads 6 kv_heads 2 scale 2.5e-01 {nn.scope = #nn.scope<layer = 0, module = "core_attn", value = "s">}
+    : (tensor<2x9x24xf32>, tensor<2x9x8xf32>) -> tensor<2x6x9x9xf32>
+  %ctx = nn.context %p, %k heads 6 kv_heads 2 scale 1.0 : (tensor<2x6x9x9xf32>, tensor<2x9x8xf32>) -> tensor<2x9x24xf32>
+  nn.backward
+  // CHECK-NEXT: %[[DV6:.*]] = rt.gemm %[[P]], %[[Q]] transpose_a m 9 n 4 k 9 lda 9 ldb 24 ldc 24 batch [2, 6] strides [486, 81], [216, 4], [216, 4]
+  // CHECK-NEXT: rt.launch @sum_heads_6_to_2_2x9x24(%[[DV6]]) {flops = 288 : i64, rt.name = "layer0.core_attn.ctx.backward"} : (tensor<2x9x24xf32>) -> tensor<2x9x8xf32>
+  // CHECK-NEXT: return
+  %dv = nn.context %p, %q heads 6 kv_heads 2 scale 1.0 transposed {nn.scope = #nn.scope<layer = 0, module = "core_attn", value = "ctx">}
+    : (tensor<2x6x9x9xf32>, tensor<2x9x24xf32>) -> tensor<2x9x8xf32>
+  return %s, %ctx, %dv : tensor<2x6x9x9xf32>, tensor<2x9x24xf32>, tensor<2x9x8xf32>
+}
+
+// CHECK-LABEL: func private @repeat_heads_2_to_6_2x9x8(
+//       CHECK:   %[[K:.*]] = tensor.expand_shape %{{.*}} output_shape [36, 4]
+//       CHECK:     %[[ROW:.*]] = linalg.index 0
+//       CHECK:     %[[SHARED:.*]] = arith.divui %[[ROW]], %c3
+//       CHECK:     tensor.extract %[[K]][%[[SHARED]],
+
+// In ascending order.
+// CHECK-LABEL: func private @sum_heads_6_to_2_2x9x24(
+//       CHECK:     %[[FIRST:.*]] = arith.muli %{{.*}}, %c3
+//       CHECK:     %[[A:.*]] = tensor.extract %{{.*}}[%[[FIRST]],
+//       CHECK:     %[[B:.*]] = tensor.extract
+//  CHECK-NEXT:     %[[AB:.*]] = arith.addf %[[A]], %[[B]]
+//       CHECK:     %[[C:.*]] = tensor.extract
+//  CHECK-NEXT:     %[[ABC:.*]] = arith.addf %[[AB]], %[[C]]
+//  CHECK-NEXT:     linalg.yield %[[ABC]]
+
+// -----
+
+// What a norm reads and what a gate reads may become what they make; a rotation
+// reads across its rows.
+
+// CHECK-LABEL: func @sharing(
+func.func @sharing(%x: tensor<2x4x8xf32>, %g: tensor<8xf32>, %u: tensor<2x4x8xf32>, %r: tensor<4x8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>) {
+  %n, %rstd = nn.rms_norm %x, %g eps 1.0e-06 : (tensor<2x4x8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+  %t = nn.rope %n, %r heads 1 half_split : (tensor<2x4x8xf32>, tensor<4x8xf32>) -> tensor<2x4x8xf32>
+  nn.backward
+  %dg, %du = nn.swiglu_backward %t, %u, %x : tensor<2x4x8xf32>
+  return %dg, %du : tensor<2x4x8xf32>, tensor<2x4x8xf32>
+}
+// CHECK: func private @rms_norm_2x4x8(%{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 0 : i64}, %{{.*}}: tensor<8xf32>)
+// CHECK: func private @rope_2x4x8(%{{.*}}: tensor<2x4x8xf32>, %{{.*}}: tensor<4x8xf32>)
+// CHECK: func private @swiglu_backward_2x4x8(%{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 0 : i64}, %{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 1 : i64}, %{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 0 : i64})

@@ -6,20 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a step does below nn.update, on the way that it takes in a program:
-// kernels are formed, written out as loops and compiled; here their launches
-// are run one by one, in place where a kernel says so.
+// What a step does below nn.update.
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelRunner.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
+#include "StepRunner.h"
 #include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Dialect/RT/RTOps.h"
-#include "reprise/Interpreter/Interpreter.h"
-#include "reprise/Kernels/Passes.h"
 #include "gtest/gtest.h"
 #include <cmath>
 
@@ -50,10 +42,6 @@ func.func @step(
 })";
 }
 
-func::FuncOp getStep(ModuleOp module) {
-  return module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-}
-
 /// For every argument: numbers in [-1, 1), and above 0 for a second moment.
 std::vector<Floats> makeArguments(func::FuncOp step) {
   std::vector<Floats> arguments;
@@ -71,80 +59,16 @@ std::vector<Floats> makeArguments(func::FuncOp step) {
   return arguments;
 }
 
-std::vector<Tensor> interpret(func::FuncOp step,
-                              const std::vector<Floats> &arguments) {
-  interpreter::Interpreter machine(step);
-  for (auto [argument, values] : llvm::zip(step.getArguments(), arguments)) {
-    Tensor tensor(cast<ShapedType>(argument.getType()).getShape());
-    llvm::copy(values, tensor.values.begin());
-    machine.set(argument, tensor);
-  }
-  FailureOr<std::vector<Tensor>> results = machine.run();
-  EXPECT_TRUE(succeeded(results));
-  return *results;
-}
-
-/// The text of the module's kernels alone.
-std::string getKernels(ModuleOp module) {
-  OwningOpRef<ModuleOp> kernels = module.clone();
-  getStep(*kernels).erase();
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  kernels->print(stream);
-  return text;
-}
-
-/// Runs all launches of `step`, tasks in chunks as KernelRunner::run takes
-/// them, and returns what it returns.
-std::vector<Floats> launch(func::FuncOp step, KernelRunner &runner,
-                           std::vector<Floats> buffers, int64_t chunk) {
-  DenseMap<Value, unsigned> where;
-  for (BlockArgument argument : step.getArguments())
-    where[argument] = argument.getArgNumber();
-  auto module = step->getParentOfType<ModuleOp>();
-  for (auto op : step.getOps<rt::LaunchOp>()) {
-    auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
-    for (Value result : op.getResults()) {
-      where[result] = buffers.size();
-      auto type = cast<ShapedType>(result.getType());
-      buffers.emplace_back(type.getNumElements(), NAN);
-    }
-    for (auto [index, input] : llvm::enumerate(op.getInputs()))
-      if (auto shared =
-              kernel.getArgAttrOfType<IntegerAttr>(index, rt::kInPlaceAttr))
-        where[op.getResult(shared.getInt())] = where.lookup(input);
-    std::vector<void *> addresses;
-    for (ValueRange values :
-         {ValueRange(op.getInputs()), ValueRange(op.getResults())})
-      for (Value value : values)
-        addresses.push_back(buffers[where.lookup(value)].data());
-    runner.run(op.getKernel().str(), addresses, {}, chunk, chunk == 1);
-  }
-  std::vector<Floats> results;
-  for (Value value : step.getBody().front().getTerminator()->getOperands())
-    results.push_back(buffers[where.lookup(value)]);
-  return results;
-}
-
 class Update : public testing::TestWithParam<const char *> {};
 } // namespace
 
 TEST_P(Update, ClipsAndDecaysAsTheInterpreterDoes) {
-  MLIRContext context;
-  context.loadDialect<func::FuncDialect, nn::NNDialect, rt::RTDialect>();
-  auto module = parseSourceString<ModuleOp>(getStep(GetParam()), &context);
-  ASSERT_TRUE(module);
-  std::vector<Floats> arguments = makeArguments(getStep(*module));
-  std::vector<Tensor> want = interpret(getStep(*module), arguments);
-
-  PassManager manager(&context);
-  manager.addPass(kernels::createFormKernels());
-  manager.addNestedPass<func::FuncOp>(kernels::createConvertNNToLinalg());
-  ASSERT_TRUE(succeeded(manager.run(*module)));
-  KernelRunner runner(getKernels(*module));
-  func::FuncOp step = getStep(*module);
-  std::vector<Floats> have = launch(step, runner, arguments, INT64_MAX);
-  EXPECT_EQ(launch(step, runner, arguments, 1), have);
+  StepRunner runner(getStep(GetParam()));
+  std::vector<Floats> arguments = makeArguments(runner.getStep());
+  std::vector<Tensor> want = runner.interpret(arguments);
+  runner.compile();
+  std::vector<Floats> have = runner.launch(arguments, INT64_MAX);
+  EXPECT_EQ(runner.launch(arguments, 1), have);
 
   // The sums of gradients are returned too, as zeros for the next step.
   ASSERT_EQ(have.size(), want.size() + 2);
