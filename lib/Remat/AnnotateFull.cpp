@@ -32,13 +32,17 @@ struct AnnotateFull : public remat::impl::AnnotateFullBase<AnnotateFull> {
       return markAllAnalysesPreserved();
     if (failed(checkOptions()) || failed(step->verifyDecisions()))
       return signalPassFailure();
-    decide(*step);
+    FailureOr<Chunks> chunks = getChunks(getOperation(), *step);
+    if (failed(chunks))
+      return signalPassFailure();
+    decide(*step, getSegments(*step, *chunks));
     remarkDecisions(*step);
   }
 
   LogicalResult checkOptions();
-  DenseMap<int64_t, int64_t> getSegments(const Step &step);
-  void decide(const Step &step);
+  DenseMap<int64_t, int64_t> getSegments(const Step &step,
+                                         const Chunks &chunks);
+  void decide(const Step &step, const DenseMap<int64_t, int64_t> &segments);
 };
 } // namespace
 
@@ -60,24 +64,33 @@ LogicalResult AnnotateFull::checkOptions() {
   return success();
 }
 
-/// From layer to segment; without the layers that keep everything.
-DenseMap<int64_t, int64_t> AnnotateFull::getSegments(const Step &step) {
+/// From layer to segment; without the layers that keep everything. Every chunk
+/// begins with a segment of its own.
+DenseMap<int64_t, int64_t> AnnotateFull::getSegments(const Step &step,
+                                                     const Chunks &chunks) {
   std::set<int64_t> layers;
   for (Operation *op : step.forward)
     if (getLayer(op) >= 0)
       layers.insert(getLayer(op));
   DenseMap<int64_t, int64_t> segments;
-  for (auto [index, layer] : llvm::enumerate(layers)) {
-    if (method == "uniform")
-      segments[layer] = int64_t(index) / numLayers;
-    else if (int64_t(index) < numLayers)
-      segments[layer] = index;
+  int64_t segment = -1, chunk = -1, index = 0;
+  for (int64_t layer : layers) {
+    if (int64_t next = chunks.getChunkOf(layer); next != chunk) {
+      chunk = next;
+      index = 0;
+    }
+    bool isUniform = method == "uniform";
+    if (isUniform || index < numLayers) {
+      segment += !isUniform || index % numLayers == 0;
+      segments[layer] = segment;
+    }
+    ++index;
   }
   return segments;
 }
 
-void AnnotateFull::decide(const Step &step) {
-  DenseMap<int64_t, int64_t> segments = getSegments(step);
+void AnnotateFull::decide(const Step &step,
+                          const DenseMap<int64_t, int64_t> &segments) {
   if (segments.empty())
     getOperation().emitWarning(
         "full recompute buys nothing: no op of the forward pass is in a layer");

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Step.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace reprise;
@@ -54,6 +55,24 @@ std::string remat::getFullName(OpResult result) {
   if (name.empty())
     name = result.getOwner()->getName().getStringRef();
   return name + getSuffix(result);
+}
+
+std::pair<int64_t, std::string> remat::getHome(const Step &step,
+                                               OpResult value) {
+  int64_t home = getLayer(value.getOwner());
+  std::optional<int64_t> reader;
+  for (Operation *user : value.getUsers()) {
+    if (!step.isForward(user))
+      continue;
+    if (reader && *reader != getLayer(user))
+      return {home, getValueName(value)};
+    reader = getLayer(user);
+  }
+  if (!reader || *reader == home)
+    return {home, getValueName(value)};
+  StringRef from = getModule(value.getOwner());
+  bool isInput = *reader >= 0 && (from == "residual" || from == "embedding");
+  return {*reader, isInput ? "x0" : getValueName(value)};
 }
 
 int64_t remat::getFlops(Operation *op) {
@@ -104,6 +123,38 @@ FailureOr<Step> remat::getStep(func::FuncOp function) {
     }
   }
   return step;
+}
+
+int64_t remat::countLayers(const Step &step) {
+  int64_t count = 0;
+  for (Operation *op : step.forward)
+    count = std::max(count, getLayer(op) + 1);
+  return count;
+}
+
+FailureOr<Chunks> remat::getChunks(func::FuncOp function, const Step &step) {
+  int64_t layers = countLayers(step);
+  Chunks chunks = {1, {layers}};
+  auto attribute = function->getAttrOfType<ChunksAttr>(kChunksAttr);
+  if (!attribute)
+    return chunks;
+  chunks.stages = attribute.getStages();
+  chunks.layers.assign(attribute.getLayers().asArrayRef().begin(),
+                       attribute.getLayers().asArrayRef().end());
+  int64_t sum =
+      std::accumulate(chunks.layers.begin(), chunks.layers.end(), int64_t(0));
+  if (sum != layers)
+    return function.emitError("needs 'remat.chunks' of the ")
+           << layers << " layers of the forward pass, but got chunks of " << sum
+           << " in all";
+  return chunks;
+}
+
+int64_t Chunks::getChunkOf(int64_t layer) const {
+  size_t chunk = 0;
+  for (int64_t end = layers[0]; layer >= end; end += layers[chunk])
+    ++chunk;
+  return chunk;
 }
 
 bool Step::isDropped(Value value) const {

@@ -59,6 +59,24 @@ struct Step {
 /// Fails, with a diagnostic, if it has several, or more blocks than one.
 mlir::FailureOr<Step> getStep(mlir::func::FuncOp function);
 
+/// How the layers of a step are spread over pipeline stages.
+struct Chunks {
+  int64_t stages = 1;
+  llvm::SmallVector<int64_t> layers; ///< of each chunk
+
+  int64_t getNumVirtualStages() const { return layers.size() / stages; }
+  /// The chunk that has `layer`.
+  int64_t getChunkOf(int64_t layer) const;
+};
+
+/// One chunk, unless the function of `step` says otherwise. Fails, with a
+/// diagnostic, if that is about another number of layers.
+mlir::FailureOr<Chunks> getChunks(mlir::func::FuncOp function,
+                                  const Step &step);
+
+/// Layers of the forward phase, from 0 to the last one that an op is in.
+int64_t countLayers(const Step &step);
+
 /// The layer of an op, -1 if it is in none, and its module, which may be empty.
 int64_t getLayer(mlir::Operation *op);
 llvm::StringRef getModule(mlir::Operation *op);
@@ -66,6 +84,11 @@ llvm::StringRef getModule(mlir::Operation *op);
 /// The name of a value in its layer, "u", and in the model, "layer3.mlp.u".
 std::string getValueName(mlir::OpResult result);
 std::string getFullName(mlir::OpResult result);
+
+/// The layer that a kept value is listed in, and its name there: that of the
+/// one layer that reads it in the forward phase, or else its own. The residual
+/// stream is what a layer calls x0.
+std::pair<int64_t, std::string> getHome(const Step &step, mlir::OpResult value);
 
 int64_t getFlops(mlir::Operation *op);
 

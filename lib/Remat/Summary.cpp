@@ -9,10 +9,12 @@
 
 #include "reprise/Remat/Summary.h"
 #include "Step.h"
+#include "reprise/Solver/Pipeline.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace reprise;
@@ -106,25 +108,50 @@ static std::string describeReaders(SmallVector<Operation *> readers,
   return text;
 }
 
-/// The layer that a kept value is listed in, and its name there: that of the
-/// one layer that reads it in the forward phase, or else its own. The residual
-/// stream is what a layer calls x0.
-static std::pair<int64_t, std::string> getHome(const Step &step,
-                                               OpResult value) {
-  int64_t home = getLayer(value.getOwner());
-  std::optional<int64_t> reader;
-  for (Operation *user : value.getUsers()) {
-    if (!step.isForward(user))
-      continue;
-    if (reader && *reader != getLayer(user))
-      return {home, getValueName(value)};
-    reader = getLayer(user);
+/// Says which stage and chunk each layer is of, and what the stages keep.
+static LogicalResult addStages(func::FuncOp function, const Chunks &chunks,
+                               Summary &summary) {
+  solver::PipelineShape shape;
+  shape.stages = chunks.stages;
+  shape.virtualStages = chunks.getNumVirtualStages();
+  // Without a pipeline, micro-batches come one after another.
+  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
+  if (count && shape.stages > 1)
+    shape.microBatches = count.getInt();
+  if (std::optional<std::string> fault = solver::check(shape))
+    return function.emitError("has no pipeline: ") << *fault;
+  solver::PipelineSchedule schedule = solver::simulate(shape);
+  if (schedule.empty())
+    return function.emitError("needs a multiple of its ")
+           << shape.stages << " pipeline stages as micro-batches, for "
+           << shape.virtualStages
+           << " chunks on each stage wait for each other forever with "
+           << shape.microBatches;
+
+  std::vector<int64_t> bytes(chunks.layers.size(), 0);
+  for (LayerPlan &plan : summary.layers) {
+    int64_t chunk = plan.layer < 0 ? chunks.layers.size() - 1
+                                   : chunks.getChunkOf(plan.layer);
+    plan.stage = chunk % shape.stages;
+    plan.chunk = chunk / shape.stages;
+    bytes[chunk] += plan.getSavedBytes();
   }
-  if (!reader || *reader == home)
-    return {home, getValueName(value)};
-  StringRef from = getModule(value.getOwner());
-  bool isInput = *reader >= 0 && (from == "residual" || from == "embedding");
-  return {*reader, isInput ? "x0" : getValueName(value)};
+  summary.stages.resize(shape.stages);
+  int64_t firstLayer = 0;
+  for (auto [chunk, numLayers] : llvm::enumerate(chunks.layers)) {
+    summary.stages[chunk % shape.stages].chunks.push_back(
+        {firstLayer, numLayers, bytes[chunk], 0});
+    firstLayer += numLayers;
+  }
+  for (auto [stage, tasks] : llvm::zip(summary.stages, schedule)) {
+    std::vector<int64_t> weights;
+    for (const ChunkPlan &chunk : stage.chunks)
+      weights.push_back(chunk.savedBytes);
+    solver::InFlight peak = solver::getPeak(tasks, weights);
+    for (auto [chunk, count] : llvm::zip(stage.chunks, peak.microBatches))
+      chunk.inFlight = count;
+  }
+  return success();
 }
 
 FailureOr<Summary> remat::summarize(func::FuncOp function) {
@@ -134,7 +161,8 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
   Summary summary;
   if (!step->backward)
     return summary;
-  if (failed(step->verifyDecisions()))
+  FailureOr<Chunks> chunks = getChunks(function, *step);
+  if (failed(chunks) || failed(step->verifyDecisions()))
     return failure();
   auto replayed = getRebuilt(*step);
   if (failed(replayed))
@@ -199,7 +227,16 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
     summary.layers.push_back(std::move(rest->second));
   for (auto &[segment, range] : segments)
     summary.segments.push_back(range);
+  if (failed(addStages(function, *chunks, summary)))
+    return failure();
   return summary;
+}
+
+int64_t StagePlan::getActivationBytes() const {
+  int64_t bytes = 0;
+  for (const ChunkPlan &chunk : chunks)
+    bytes += chunk.inFlight * chunk.savedBytes;
+  return bytes;
 }
 
 int64_t LayerPlan::getSavedBytes() const {
@@ -294,6 +331,23 @@ static std::string formatPlan(const LayerPlan &plan, StringRef each) {
   return text;
 }
 
+/// "layers 0-1, 3 micro-batches of 512.0 KiB; layers 4-5, 2 of 512.0 KiB: 2.5
+/// MiB in flight".
+static std::string formatStage(const StagePlan &stage) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (const ChunkPlan &chunk : stage.chunks) {
+    SmallVector<int64_t> layers(chunk.numLayers);
+    std::iota(layers.begin(), layers.end(), chunk.firstLayer);
+    os << (&chunk == &stage.chunks.front() ? "" : "; ")
+       << (layers.empty() ? "no layers" : formatLayers(layers)) << ", "
+       << chunk.inFlight << " micro-batch" << (chunk.inFlight == 1 ? "" : "es")
+       << " of " << formatBytes(chunk.savedBytes);
+  }
+  os << ": " << formatBytes(stage.getActivationBytes()) << " in flight";
+  return text;
+}
+
 void Summary::print(llvm::raw_ostream &os) const {
   // Classes of equal layers, by the text that they share, in order of their
   // first layers; what is in no layer is a class of its own.
@@ -315,4 +369,7 @@ void Summary::print(llvm::raw_ostream &os) const {
   if (!layers.empty())
     os << "in all: save " << formatBytes(savedBytes) << ", recompute "
        << formatFlops(replayFlops) << "\n";
+  if (stages.size() > 1)
+    for (auto [number, stage] : llvm::enumerate(stages))
+      os << "stage " << number << ": " << formatStage(stage) << "\n";
 }

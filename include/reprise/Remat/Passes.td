@@ -24,7 +24,7 @@ def AnnotateFull : Pass<"reprise-remat-annotate-full", "::mlir::func::FuncOp"> {
     What a segment's layers compute is dropped, but for what other layers or the
     head read: the residual stream between two segments is kept. So are
     embedding, final norm, output layer and loss. An op that has a decision
-    already keeps it. All layers are one model chunk.
+    already keeps it. With `remat.chunks` each chunk is cut by itself.
 
     Needs: `nn.scope` on the ops of layers; a function without `nn.backward` is
     left alone, for it saves nothing. Keeps: all results.
@@ -84,6 +84,59 @@ def AnnotateSelective
   let options = [
     Option<"modules", "modules", "std::string", /*default=*/"\"core_attn\"",
            "Comma-separated labels of what to recompute; may be empty">];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+}
+
+def SplitLayers : Pass<"reprise-remat-split-layers", "::mlir::func::FuncOp"> {
+  let summary = "Spread the layers of a step over pipeline stages";
+  let description = [{
+    Writes `remat.chunks` on a function with `nn.backward`; nothing else. Chunks
+    follow each other in the model and go round the stages. Without `layers`,
+    their sizes differ by one at most, the larger ones first.
+
+    It is what deciders and reports go by, before them; the step itself stays
+    that of one device.
+
+    ```mlir
+    // stages=2, of a model of 5 layers
+    func.func @step() attributes {remat.chunks = #remat.chunks<stages = 2, layers = [3, 2]>} {
+      return
+    }
+    ```
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", /*default=*/"1",
+           "Stages of the pipeline; at least 1">,
+    Option<"virtualStages", "virtual-stages", "int64_t", /*default=*/"1",
+           "Chunks on each stage; at least 1, and 1 without a pipeline">,
+    ListOption<"layers", "layers", "int64_t",
+               "How many layers each chunk has, in the order of the model">];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+}
+
+def ReadPlan : Pass<"reprise-remat-read-plan", "::mlir::func::FuncOp"> {
+  let summary = "Decide as a plan file says";
+  let description = [{
+    Writes `remat.decision` as the rules of a plan file say; later rules win.
+    Values and layers that no rule is about have none. An op that has a decision
+    already keeps it. Writes `remat.chunks` if the file has chunks.
+
+    Needs: `nn.scope` on the ops that rules are about; a function without
+    `nn.backward` is left alone. Keeps: all results.
+
+    ```mlir
+    // a rule of the file: {layers: 0-3, recompute: all, except: ctx}
+    %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "u">} : tensor<8xf32>
+    %y = nn.scale %u by 2.0 {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "y">} : tensor<8xf32>
+    // ==> on both: remat.decision = #remat.recompute<segment = 3, label = "plan">
+    ```
+
+    Remarks, category `Remat`: `Recompute` and `Save`, one for each decision, with
+    `bytes` (what is no longer kept for backward, or is) and `flops` (of its replay).
+  }];
+  let options = [
+    Option<"file", "file", "std::string", /*default=*/"",
+           "The plan: YAML, docs/remat.md has the form">];
   let dependentDialects = ["::reprise::remat::RematDialect"];
 }
 

@@ -58,6 +58,8 @@ struct SkippedReplay {
 /// none.
 struct LayerPlan {
   int64_t layer;
+  int64_t stage = 0; ///< of the pipeline
+  int64_t chunk = 0; ///< of the stage: its virtual stage
   std::vector<SavedValue> saved;
   std::vector<Replay> recomputed;
   std::vector<SkippedReplay> skipped;
@@ -66,15 +68,32 @@ struct LayerPlan {
   int64_t getReplayFlops() const;
 };
 
+/// What a pipeline stage keeps of one of its chunks.
+struct ChunkPlan {
+  int64_t firstLayer, numLayers;
+  int64_t savedBytes; ///< of a micro-batch; the last chunk has the head's too
+  int64_t inFlight;   ///< micro-batches, when the stage keeps most
+};
+
+/// What a pipeline stage keeps when it keeps most.
+struct StagePlan {
+  std::vector<ChunkPlan> chunks; ///< by virtual stage
+
+  int64_t getActivationBytes() const;
+};
+
 struct Summary {
   /// Layers in order, then what is in no layer if it keeps anything.
   std::vector<LayerPlan> layers;
   /// First and last layer of each segment that has replays, in order.
   std::vector<std::pair<int64_t, int64_t>> segments;
-  int64_t savedBytes = 0;
+  /// Of the pipeline, as its schedule is simulated; one if there is no other.
+  std::vector<StagePlan> stages;
+  int64_t savedBytes = 0; ///< of a micro-batch, in all layers
   int64_t replayFlops = 0;
 
-  /// A line for each class of equal layers, and one with the totals.
+  /// A line for each class of equal layers, one with the totals, and one for
+  /// each pipeline stage if there are several.
   void print(llvm::raw_ostream &os) const;
 };
 

@@ -52,6 +52,23 @@ static LogicalResult verifyRecompute(Operation *op, RecomputeAttr decision) {
   return success();
 }
 
+/// Every stage has as many chunks as the others; there may be chunks without
+/// layers.
+static LogicalResult verifyChunks(Operation *op, ChunksAttr chunks) {
+  int64_t stages = chunks.getStages(), count = chunks.getLayers().size();
+  if (stages < 1)
+    return op->emitOpError("needs at least 1 pipeline stage, but got ")
+           << stages;
+  if (count == 0 || count % stages != 0)
+    return op->emitOpError("needs as many chunks on each of ")
+           << stages << " pipeline stages, but got " << count << " in all";
+  for (int64_t layers : chunks.getLayers().asArrayRef())
+    if (layers < 0)
+      return op->emitOpError("needs chunks of at least 0 layers, but got ")
+             << layers;
+  return success();
+}
+
 LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -71,6 +88,12 @@ LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs the number of a segment, an i64 of at least "
                            "0, for 'remat.replay', but got ")
+           << value;
+  }
+  if (name == kChunksAttr) {
+    if (auto chunks = dyn_cast<ChunksAttr>(value))
+      return verifyChunks(op, chunks);
+    return op->emitOpError("needs #remat.chunks for 'remat.chunks', but got ")
            << value;
   }
   return op->emitOpError("has no use for the attribute '")

@@ -61,3 +61,23 @@ func.func @unknown(%x: tensor<4xf32>) {
   %y = nn.gelu %x tanh {remat.decison = #remat.save} : tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs #remat.chunks for 'remat.chunks', but got 2}}
+func.func private @chunks_kind() attributes {remat.chunks = 2 : i64}
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs at least 1 pipeline stage, but got 0}}
+func.func private @chunks_stages() attributes {remat.chunks = #remat.chunks<stages = 0, layers = [1]>}
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs as many chunks on each of 2 pipeline stages, but got 3 in all}}
+func.func private @chunks_count() attributes {remat.chunks = #remat.chunks<stages = 2, layers = [1, 1, 1]>}
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs chunks of at least 0 layers, but got -1}}
+func.func private @chunks_layers() attributes {remat.chunks = #remat.chunks<stages = 2, layers = [1, -1]>}

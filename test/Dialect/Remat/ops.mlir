@@ -53,3 +53,7 @@ func.func @replay(%x: tensor<4xf32>, %d: tensor<4xf32>) -> (tensor<4xf32>, tenso
   %r = nn.gelu %f tanh {remat.replay = 0} : tensor<4xf32>
   return %u, %r : tensor<4xf32>, tensor<4xf32>
 }
+
+// CHECK-LABEL: func private @chunks()
+//  CHECK-SAME:   attributes {remat.chunks = #remat.chunks<stages = 2, layers = [2, 2, 2, 1]>}
+func.func private @chunks() attributes {remat.chunks = #remat.chunks<stages = 2, layers = [2, 2, 2, 1]>}

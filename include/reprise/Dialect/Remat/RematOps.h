@@ -29,6 +29,8 @@ namespace reprise::remat {
 inline constexpr llvm::StringLiteral kDecisionAttr = "remat.decision";
 /// On an op of the backward pass: it replays an op of this segment.
 inline constexpr llvm::StringLiteral kReplayAttr = "remat.replay";
+/// On a function: how its layers are spread over pipeline stages.
+inline constexpr llvm::StringLiteral kChunksAttr = "remat.chunks";
 } // namespace reprise::remat
 
 #endif // REPRISE_DIALECT_REMAT_REMATOPS_H

@@ -56,6 +56,22 @@ def Remat_RecomputeAttr : AttrDef<Remat_Dialect, "Recompute"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Remat_ChunksAttr : AttrDef<Remat_Dialect, "Chunks"> {
+  let mnemonic = "chunks";
+  let summary = "How the layers of a model are spread over pipeline stages";
+  let description = [{
+    On a function: chunk `c` of the model has the next `layers[c]` layers, and
+    is virtual stage `c / stages` of pipeline stage `c % stages`. A policy for
+    whole layers begins anew in each chunk. Without the attribute all layers are
+    one chunk.
+
+    Example: `remat.chunks = #remat.chunks<stages = 2, layers = [2, 2, 2, 1]>`
+    puts layers 0, 1, 4 and 5 on stage 0.
+  }];
+  let parameters = (ins "int64_t":$stages, "::mlir::DenseI64ArrayAttr":$layers);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 def Remat_FenceOp : Op<Remat_Dialect, "fence", [
     Pure, AllTypesMatch<["value", "out"]>]> {
   let summary = "A saved value, not to be read before another is there";

@@ -1,0 +1,76 @@
+//===- Pipeline.h - A pipeline's schedule, simulated ------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Which micro-batches are in flight on which stage of a pipeline, from the
+// schedule as it runs: every stage goes through its own list of tasks, and each
+// task waits for what it needs from another stage.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_SOLVER_PIPELINE_H
+#define REPRISE_SOLVER_PIPELINE_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise::solver {
+
+/// A pipeline of `stages`, each with `virtualStages` chunks of the model: 1F1B
+/// with one, interleaved 1F1B with more. Chunk `c` of the model is virtual
+/// stage `c / stages` of stage `c % stages`.
+struct PipelineShape {
+  int64_t stages = 1;
+  int64_t virtualStages = 1;
+  int64_t microBatches = 1;
+};
+
+/// The forward or backward pass of a micro-batch through a virtual stage.
+struct PipelineTask {
+  bool isBackward;
+  int64_t virtualStage;
+  int64_t microBatch;
+  int64_t begin, end; ///< In the units of the times that were given.
+};
+
+/// The tasks of each stage, in order.
+using PipelineSchedule = std::vector<std::vector<PipelineTask>>;
+
+/// Says with numbers what is wrong with `shape`: a number below 1, more tasks
+/// than 2^24, virtual stages without stages.
+std::optional<std::string> check(const PipelineShape &shape);
+
+/// Runs the schedule of `shape`, which passes `check`: warm-up, then a forward
+/// and a backward task in turn, then cool-down. A task begins when its stage is
+/// free and its input is there; sending takes no time. A backward task takes
+/// `backwardTime`, by default twice as long as a forward task. Empty if stages
+/// wait for each other forever, as they may where the stages do not divide the
+/// micro-batches of an interleaved pipeline.
+///
+/// Source: Narayanan et al., Efficient Large-Scale Language Model Training on
+/// GPU Clusters, arXiv:2104.04473, figure 4; Megatron Core 0.15,
+/// `schedules.py`, for the order of tasks and the length of warm-up.
+PipelineSchedule simulate(const PipelineShape &shape, int64_t forwardTime = 1,
+                          int64_t backwardTime = 2);
+
+/// What a stage holds when it holds most.
+struct InFlight {
+  std::vector<int64_t> microBatches; ///< Of each virtual stage.
+  int64_t bytes = 0;
+};
+
+/// Walks through the tasks of one stage. A micro-batch takes `bytes[v]` from
+/// the beginning of its forward task on virtual stage `v` to the end of its
+/// backward task.
+InFlight getPeak(const std::vector<PipelineTask> &stage,
+                 const std::vector<int64_t> &bytes);
+
+} // namespace reprise::solver
+
+#endif // REPRISE_SOLVER_PIPELINE_H

@@ -1,0 +1,267 @@
+//===- ReadPlan.cpp - Decides as a plan file says -------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decide.h"
+#include "reprise/Remat/Passes.h"
+#include "reprise/Remat/PlanFile.h"
+#include "reprise/Support/RecomputeLabels.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace reprise::remat {
+#define GEN_PASS_DEF_READPLAN
+#include "reprise/Remat/Passes.h.inc"
+} // namespace reprise::remat
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::remat;
+
+namespace {
+/// What the rules so far say of an op.
+struct Verdict {
+  llvm::SmallBitVector dropped;
+  const PlanRule *recompute = nullptr, *save = nullptr; ///< the last ones
+  std::string label;
+};
+
+class PlanReader {
+public:
+  PlanReader(func::FuncOp function, const Step &step)
+      : function(function), step(step), numLayers(countLayers(step)) {}
+
+  LogicalResult apply(const PlanFile &plan);
+
+private:
+  LogicalResult applyChunks(const PlanFile &plan);
+  LogicalResult applyRule(const PlanRule &rule);
+  void decide();
+
+  bool isOf(Operation *op, const PlanRule &rule) const;
+  bool isOf(int64_t layer, const PlanRule &rule) const;
+  /// The results that `word` means among the layers of `rule`. Fails, with a
+  /// diagnostic, if there are none.
+  FailureOr<SmallVector<OpResult>>
+  find(const PlanWord &word, const PlanRule &rule, std::string &label);
+  SmallVector<OpResult> findNamed(StringRef name, const PlanRule &rule) const;
+  SmallVector<OpResult> findRegion(const RecomputeLabel *label,
+                                   const PlanRule &rule) const;
+  LogicalResult refuse(const PlanWord &word, const PlanRule &rule) const;
+
+  func::FuncOp function;
+  const Step &step;
+  int64_t numLayers;
+  DenseMap<Operation *, Verdict> verdicts;
+};
+
+struct ReadPlan : public remat::impl::ReadPlanBase<ReadPlan> {
+  using ReadPlanBase::ReadPlanBase;
+
+  void runOnOperation() override {
+    FailureOr<Step> step = getStep(getOperation());
+    if (failed(step))
+      return signalPassFailure();
+    if (!step->backward)
+      return markAllAnalysesPreserved();
+    FailureOr<PlanFile> plan = parsePlanFile(file, &getContext());
+    if (failed(plan) || failed(step->verifyDecisions()) ||
+        failed(PlanReader(getOperation(), *step).apply(*plan)))
+      return signalPassFailure();
+    remarkDecisions(*step);
+  }
+};
+} // namespace
+
+bool PlanReader::isOf(int64_t layer, const PlanRule &rule) const {
+  if (layer < 0 || rule.isOutside)
+    return layer < 0 && rule.isOutside;
+  return rule.layers.empty() ||
+         llvm::any_of(rule.layers, [&](std::pair<int64_t, int64_t> range) {
+           return range.first <= layer && layer <= range.second;
+         });
+}
+
+bool PlanReader::isOf(Operation *op, const PlanRule &rule) const {
+  return isOf(getLayer(op), rule);
+}
+
+//===----------------------------------------------------------------------===//
+// What words mean
+//===----------------------------------------------------------------------===//
+
+/// A name is that of a result, or of all results of an op; a layer may also
+/// name what it reads and another layer makes: x0.
+SmallVector<OpResult> PlanReader::findNamed(StringRef name,
+                                            const PlanRule &rule) const {
+  SmallVector<OpResult> results;
+  for (Operation *op : step.forward)
+    for (OpResult result : op->getResults()) {
+      bool isHere = isOf(op, rule) && (getValueName(result) == name ||
+                                       getValueName(op->getResult(0)) == name);
+      if (!isHere && name == "x0") {
+        auto [layer, homeName] = getHome(step, result);
+        isHere = homeName == name && isOf(layer, rule);
+      }
+      if (isHere)
+        results.push_back(result);
+    }
+  return results;
+}
+
+/// The results of a label's region, or, without a label, of whole layers, that
+/// may be dropped: nothing outside reads them in the forward pass.
+SmallVector<OpResult> PlanReader::findRegion(const RecomputeLabel *label,
+                                             const PlanRule &rule) const {
+  SmallVector<OpResult> results;
+  for (Operation *op : step.forward) {
+    if (!isOf(op, rule) || (label && getModule(op) != label->what))
+      continue;
+    Operation *outside = nullptr;
+    auto isInside = [&](Operation *user) {
+      if (label && label->kind == LabelKind::OutputDiscarding)
+        return true;
+      bool isSameLayer =
+          getLayer(user) == getLayer(op) || (rule.segment && isOf(user, rule));
+      return isSameLayer && (!label || getModule(user) == label->what);
+    };
+    for (int64_t number : getInnerResults(step, op, isInside, outside))
+      results.push_back(op->getResult(number));
+  }
+  return results;
+}
+
+FailureOr<SmallVector<OpResult>> PlanReader::find(const PlanWord &word,
+                                                  const PlanRule &rule,
+                                                  std::string &label) {
+  label = "plan";
+  if (word.text == "all")
+    return findRegion(nullptr, rule);
+  SmallVector<OpResult> results = findNamed(word.text, rule);
+  if (!results.empty())
+    return results;
+  for (const RecomputeLabel &known : kRecomputeLabels)
+    if (known.name == word.text && known.isAccepted()) {
+      label = known.name.str();
+      results = findRegion(&known, rule);
+      if (!results.empty())
+        return results;
+    }
+  return refuse(word, rule);
+}
+
+LogicalResult PlanReader::refuse(const PlanWord &word,
+                                 const PlanRule &rule) const {
+  // In the order of the forward pass, then the labels.
+  SmallVector<std::string> names;
+  llvm::StringSet<> known;
+  auto add = [&](StringRef name) {
+    if (known.insert(name).second)
+      names.push_back(name.str());
+  };
+  for (Operation *op : step.forward)
+    if (isOf(op, rule) && op->getNumResults() != 0)
+      add(getValueName(op->getResult(0)));
+  for (const RecomputeLabel &label : kRecomputeLabels)
+    if (label.isAccepted() && !findRegion(&label, rule).empty())
+      add(label.name);
+  InFlightDiagnostic error =
+      emitError(word.location)
+      << "needs a value or a label of the rule's "
+         "layers, but got '"
+      << word.text << "'; there are: " << (names.empty() ? "none" : "");
+  llvm::interleave(
+      names, [&](const std::string &name) { error << name; },
+      [&] { error << " "; });
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+LogicalResult PlanReader::applyChunks(const PlanFile &plan) {
+  if (!plan.chunksLocation)
+    return success();
+  MLIRContext *context = function.getContext();
+  auto chunks = ChunksAttr::get(context, plan.stages,
+                                DenseI64ArrayAttr::get(context, plan.chunks));
+  Attribute there = function->getAttr(kChunksAttr);
+  if (there && there != chunks)
+    return emitError(*plan.chunksLocation)
+           << "needs the chunks that are asked for elsewhere, " << there
+           << ", but got " << chunks;
+  function->setAttr(kChunksAttr, chunks);
+  int64_t sum = 0;
+  for (int64_t size : plan.chunks)
+    sum += size;
+  if (sum != numLayers)
+    return emitError(*plan.chunksLocation) << "needs chunks of " << numLayers
+                                           << " layers in all, but got " << sum;
+  return success();
+}
+
+LogicalResult PlanReader::applyRule(const PlanRule &rule) {
+  for (auto [first, last] : rule.layers)
+    if (last >= numLayers)
+      return emitError(*rule.layersLocation)
+             << "needs layers of 0 to " << numLayers - 1 << ", but got "
+             << last;
+  std::string label;
+  DenseSet<OpResult> excepted;
+  for (const PlanWord &word : rule.except) {
+    FailureOr<SmallVector<OpResult>> results = find(word, rule, label);
+    if (failed(results))
+      return failure();
+    excepted.insert(results->begin(), results->end());
+  }
+  for (const PlanWord &word : rule.values) {
+    FailureOr<SmallVector<OpResult>> results = find(word, rule, label);
+    if (failed(results))
+      return failure();
+    for (OpResult result : *results) {
+      Operation *op = result.getOwner();
+      if (excepted.contains(result) || !isMemoryEffectFree(op))
+        continue;
+      Verdict &verdict = verdicts[op];
+      verdict.dropped.resize(op->getNumResults());
+      verdict.dropped[result.getResultNumber()] = rule.isRecompute;
+      (rule.isRecompute ? verdict.recompute : verdict.save) = &rule;
+      if (rule.isRecompute)
+        verdict.label = rule.label.empty() ? label : rule.label;
+    }
+  }
+  return success();
+}
+
+void PlanReader::decide() {
+  for (Operation *op : step.forward) {
+    auto found = verdicts.find(op);
+    if (found == verdicts.end())
+      continue;
+    const Verdict &verdict = found->second;
+    if (verdict.dropped.none()) {
+      const std::string &reason = verdict.save->reason;
+      decideToSave(op, reason.empty() ? "plan" : reason);
+      continue;
+    }
+    SmallVector<int64_t> dropped(verdict.dropped.set_bits());
+    // What is in no layer comes behind the layers.
+    int64_t own = getLayer(op) < 0 ? numLayers : getLayer(op);
+    decideToRecompute(op, verdict.recompute->segment.value_or(own),
+                      verdict.label, dropped);
+  }
+}
+
+LogicalResult PlanReader::apply(const PlanFile &plan) {
+  if (failed(applyChunks(plan)))
+    return failure();
+  for (const PlanRule &rule : plan.rules)
+    if (failed(applyRule(rule)))
+      return failure();
+  decide();
+  return success();
+}

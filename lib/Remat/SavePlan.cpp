@@ -1,0 +1,152 @@
+//===- SavePlan.cpp - Decisions as a plan file ----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Step.h"
+#include "reprise/Remat/PlanFile.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/YAMLParser.h"
+#include <map>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::remat;
+
+namespace {
+/// Values of one layer with one decision.
+struct Part {
+  std::string values; ///< "u, g"
+  std::string ending; ///< ", label: mlp"
+  bool isRecompute;
+
+  auto getKey() const { return std::tie(isRecompute, values, ending); }
+};
+
+/// Layers that share a part.
+struct Line {
+  Part part;
+  SmallVector<int64_t> layers;
+};
+} // namespace
+
+/// A word as YAML has it: with quotes unless it is a plain name.
+static std::string quote(StringRef word) {
+  bool isPlain = !word.empty() && llvm::isAlpha(word.front()) &&
+                 llvm::all_of(word, [](char c) {
+                   return llvm::isAlnum(c) || c == '_' || c == '.';
+                 });
+  return isPlain ? word.str() : "\"" + llvm::yaml::escape(word) + "\"";
+}
+
+/// What follows the values of a rule.
+static std::string formatEnding(Attribute attribute, int64_t layer) {
+  if (auto save = dyn_cast<SaveAttr>(attribute))
+    return save.getReason().empty() ? ""
+                                    : ", reason: " + quote(save.getReason());
+  auto recompute = cast<RecomputeAttr>(attribute);
+  std::string ending;
+  if (recompute.getSegment() != layer)
+    ending = ", segment: " + std::to_string(recompute.getSegment());
+  return ending + ", label: " + quote(recompute.getLabel());
+}
+
+/// The decisions on the values of one layer, in the order of the ops.
+static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
+                                             ArrayRef<Operation *> ops) {
+  SmallVector<Part> parts;
+  std::map<std::string, Operation *> named;
+  for (Operation *op : ops) {
+    if (op->getNumResults() == 0)
+      continue;
+    Attribute decision = op->getAttr(kDecisionAttr);
+    auto [first, isNew] = named.try_emplace(getValueName(op->getResult(0)), op);
+    if (!isNew && first->second->getAttr(kDecisionAttr) != decision) {
+      InFlightDiagnostic error = op->emitOpError(
+          "needs a name of its own in its layer to have a decision of its own "
+          "in a plan file, but another is called ");
+      error << first->first;
+      error.attachNote(first->second->getLoc()) << "this one";
+      return error;
+    }
+    if (!isNew || !decision)
+      continue;
+    auto recompute = dyn_cast<RecomputeAttr>(decision);
+    std::string ending = formatEnding(decision, layer);
+    auto part = llvm::find_if(parts, [&](const Part &known) {
+      return known.isRecompute == bool(recompute) && known.ending == ending;
+    });
+    if (part == parts.end())
+      part = parts.insert(part, {"", ending, bool(recompute)});
+    auto add = [&](StringRef name) {
+      part->values += (part->values.empty() ? "" : ", ") + quote(name);
+    };
+    if (!recompute || !recompute.getResults())
+      add(first->first);
+    else
+      for (int64_t result : recompute.getResults().asArrayRef())
+        add(getValueName(op->getResult(result)));
+  }
+  return parts;
+}
+
+/// "0-3", "[0-1, 5]", "outside".
+static std::string formatLayers(ArrayRef<int64_t> layers) {
+  if (layers.front() < 0)
+    return "outside";
+  std::string text;
+  bool isList = false;
+  for (size_t first = 0, last = 0; first < layers.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1)
+      ++last;
+    isList |= first != 0;
+    text += (first ? ", " : "") + std::to_string(layers[first]);
+    if (last > first)
+      text += "-" + std::to_string(layers[last]);
+  }
+  return isList ? "[" + text + "]" : text;
+}
+
+LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
+                                   llvm::raw_ostream &os) {
+  FailureOr<Step> step = getStep(function);
+  if (failed(step))
+    return failure();
+  std::map<int64_t, SmallVector<Operation *>> layers;
+  for (Operation *op : step->forward)
+    layers[getLayer(op)].push_back(op);
+
+  // Rules of different layers or values do not meet, so their order is free:
+  // that in which they come up first.
+  SmallVector<Line> lines;
+  std::map<std::tuple<bool, bool, std::string, std::string>, size_t> numbers;
+  for (auto &[layer, ops] : layers) {
+    FailureOr<SmallVector<Part>> parts = getParts(*step, layer, ops);
+    if (failed(parts))
+      return failure();
+    for (Part &part : *parts) {
+      auto [found, isNew] = numbers.try_emplace(
+          std::tuple_cat(std::tuple(layer < 0), part.getKey()), lines.size());
+      if (isNew)
+        lines.push_back({part, {}});
+      lines[found->second].layers.push_back(layer);
+    }
+  }
+
+  os << "name: " << quote(name) << "\n";
+  if (auto chunks = function->getAttrOfType<ChunksAttr>(kChunksAttr)) {
+    os << "chunks: {stages: " << chunks.getStages() << ", layers: [";
+    llvm::interleaveComma(chunks.getLayers().asArrayRef(), os);
+    os << "]}\n";
+  }
+  os << (lines.empty() ? "rules: []\n" : "rules:\n");
+  for (const Line &line : lines)
+    os << "- {layers: " << formatLayers(line.layers) << ", "
+       << (line.part.isRecompute ? "recompute: [" : "save: [")
+       << line.part.values << "]" << line.part.ending << "}\n";
+  return success();
+}

@@ -1,0 +1,145 @@
+//===- Pipeline.cpp - A pipeline's schedule, simulated --------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Solver/Pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+using namespace reprise::solver;
+
+std::optional<std::string> reprise::solver::check(const PipelineShape &shape) {
+  constexpr int64_t mostTasks = int64_t(1) << 24;
+  const std::pair<const char *, int64_t> counts[] = {
+      {"pipeline stages", shape.stages},
+      {"virtual stages", shape.virtualStages},
+      {"micro-batches", shape.microBatches}};
+  int64_t tasks = 1;
+  for (auto [what, count] : counts) {
+    if (count < 1)
+      return std::string("needs at least 1 for the number of ") + what +
+             ", but got " + std::to_string(count);
+    if (count > mostTasks / tasks)
+      return "needs at most " + std::to_string(mostTasks) +
+             " tasks, but got more with " + std::to_string(count) + " " + what;
+    tasks *= count;
+  }
+  if (shape.stages == 1 && shape.virtualStages > 1)
+    return "needs more than 1 pipeline stage to have virtual stages, but got " +
+           std::to_string(shape.virtualStages) + " virtual stages";
+  return std::nullopt;
+}
+
+/// The forward tasks of every stage: groups of as many micro-batches as there
+/// are stages go through all virtual stages before the next group begins.
+static std::vector<PipelineTask> listForward(const PipelineShape &shape) {
+  std::vector<PipelineTask> tasks;
+  int64_t group = shape.virtualStages > 1 ? shape.stages : shape.microBatches;
+  for (int64_t first = 0; first < shape.microBatches; first += group)
+    for (int64_t stage = 0; stage < shape.virtualStages; ++stage)
+      for (int64_t batch = first;
+           batch < std::min(first + group, shape.microBatches); ++batch)
+        tasks.push_back({/*isBackward=*/false, stage, batch, 0, 0});
+  return tasks;
+}
+
+/// How many forward tasks a stage does before its first backward task.
+static int64_t getWarmUp(const PipelineShape &shape, int64_t stage) {
+  int64_t behind = shape.stages - stage - 1;
+  if (shape.virtualStages == 1)
+    return behind;
+  return 2 * behind + (shape.virtualStages - 1) * shape.stages;
+}
+
+/// The tasks of one stage, in order.
+static std::vector<PipelineTask>
+listTasks(const PipelineShape &shape, int64_t stage,
+          const std::vector<PipelineTask> &forward) {
+  std::vector<PipelineTask> tasks;
+  size_t begun = 0, done = 0;
+  size_t warmUp = std::min<size_t>(getWarmUp(shape, stage), forward.size());
+  auto goBack = [&] {
+    PipelineTask task = forward[done++];
+    task.isBackward = true;
+    task.virtualStage = shape.virtualStages - 1 - task.virtualStage;
+    tasks.push_back(task);
+  };
+  while (begun < warmUp)
+    tasks.push_back(forward[begun++]);
+  while (begun < forward.size()) {
+    tasks.push_back(forward[begun++]);
+    goBack();
+  }
+  while (done < forward.size())
+    goBack();
+  return tasks;
+}
+
+PipelineSchedule reprise::solver::simulate(const PipelineShape &shape,
+                                           int64_t forwardTime,
+                                           int64_t backwardTime) {
+  std::vector<PipelineTask> forward = listForward(shape);
+  PipelineSchedule schedule;
+  for (int64_t stage = 0; stage < shape.stages; ++stage)
+    schedule.push_back(listTasks(shape, stage, forward));
+
+  // When each task ends, by direction, chunk of the model and micro-batch.
+  constexpr int64_t never = -1;
+  int64_t numChunks = shape.stages * shape.virtualStages;
+  std::vector<int64_t> ends(2 * numChunks * shape.microBatches, never);
+  auto endOf = [&](bool isBackward, int64_t chunk, int64_t batch) -> int64_t & {
+    return ends[(isBackward * numChunks + chunk) * shape.microBatches + batch];
+  };
+  auto inputOf = [&](bool isBackward, int64_t chunk, int64_t batch) -> int64_t {
+    if (!isBackward)
+      return chunk == 0 ? 0 : endOf(false, chunk - 1, batch);
+    bool isLast = chunk == numChunks - 1;
+    return endOf(!isLast, isLast ? chunk : chunk + 1, batch);
+  };
+
+  std::vector<size_t> next(shape.stages, 0);
+  std::vector<int64_t> free(shape.stages, 0);
+  for (bool goesOn = true; goesOn;) {
+    goesOn = false;
+    for (int64_t stage = 0; stage < shape.stages; ++stage)
+      for (; next[stage] < schedule[stage].size(); ++next[stage]) {
+        PipelineTask &task = schedule[stage][next[stage]];
+        int64_t chunk = task.virtualStage * shape.stages + stage;
+        int64_t input = inputOf(task.isBackward, chunk, task.microBatch);
+        if (input == never)
+          break;
+        task.begin = std::max(free[stage], input);
+        task.end = task.begin + (task.isBackward ? backwardTime : forwardTime);
+        free[stage] = task.end;
+        endOf(task.isBackward, chunk, task.microBatch) = task.end;
+        goesOn = true;
+      }
+  }
+  for (int64_t stage = 0; stage < shape.stages; ++stage)
+    if (next[stage] < schedule[stage].size())
+      return {};
+  return schedule;
+}
+
+InFlight reprise::solver::getPeak(const std::vector<PipelineTask> &stage,
+                                  const std::vector<int64_t> &bytes) {
+  InFlight now = {std::vector<int64_t>(bytes.size(), 0), 0}, peak = now;
+  int64_t held = 0, mostHeld = 0;
+  for (const PipelineTask &task : stage) {
+    int64_t change = task.isBackward ? -1 : 1;
+    now.microBatches[task.virtualStage] += change;
+    now.bytes += change * bytes[task.virtualStage];
+    held += change;
+    // What takes nothing is counted as well.
+    if (std::pair(now.bytes, held) > std::pair(peak.bytes, mostHeld)) {
+      peak = now;
+      mostHeld = held;
+    }
+  }
+  return peak;
+}

@@ -1,0 +1,135 @@
+//===- PipelineTest.cpp - Tests of the simulated pipeline -----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Solver/Pipeline.h"
+
+#include <gtest/gtest.h>
+
+using namespace reprise::solver;
+
+/// "F0@0 B0@4": the tasks of a stage with their beginnings; with virtual stages
+/// "F0.1@3" is micro-batch 0 on virtual stage 1.
+static std::string draw(const std::vector<PipelineTask> &stage,
+                        bool isInterleaved) {
+  std::string text;
+  for (const PipelineTask &task : stage) {
+    text +=
+        (text.empty() ? "" : " ") + std::string(task.isBackward ? "B" : "F");
+    text += std::to_string(task.microBatch);
+    if (isInterleaved)
+      text += "." + std::to_string(task.virtualStage);
+    text += "@" + std::to_string(task.begin);
+  }
+  return text;
+}
+
+/// Micro-batches in flight at the peak of each stage, where all chunks weigh
+/// the same.
+static std::vector<std::vector<int64_t>> getInFlight(PipelineShape shape) {
+  EXPECT_EQ(check(shape).value_or(""), "");
+  std::vector<std::vector<int64_t>> counts;
+  for (const auto &stage : simulate(shape))
+    counts.push_back(
+        getPeak(stage, std::vector<int64_t>(shape.virtualStages, 1))
+            .microBatches);
+  return counts;
+}
+
+using Counts = std::vector<std::vector<int64_t>>;
+
+// A forward task takes 1, a backward task 2. Drawn by hand.
+//
+//   stage 0  F0 F1 .  .  B0 B0 F2 B1 B1 .  B2 B2
+//   stage 1  .  F0 B0 B0 F1 B1 B1 F2 B2 B2
+TEST(PipelineTest, TwoStages) {
+  PipelineSchedule schedule = simulate({2, 1, 3});
+  ASSERT_EQ(schedule.size(), 2u);
+  EXPECT_EQ(draw(schedule[0], false), "F0@0 F1@1 B0@4 F2@6 B1@7 B2@10");
+  EXPECT_EQ(draw(schedule[1], false), "F0@1 B0@2 F1@4 B1@5 F2@7 B2@8");
+}
+
+//   stage 0  F0.0 F1.0 F0.1 F1.1 .    .  .  B0.1 ...
+//   stage 1  .    F0.0 F1.0 F0.1 B0.1 B0.1 F1.1 ...
+TEST(PipelineTest, TwoVirtualStages) {
+  PipelineSchedule schedule = simulate({2, 2, 2});
+  ASSERT_EQ(schedule.size(), 2u);
+  EXPECT_EQ(draw(schedule[0], true), "F0.0@0 F1.0@1 F0.1@2 F1.1@3 B0.1@6 "
+                                     "B1.1@9 B0.0@11 B1.0@13");
+  EXPECT_EQ(draw(schedule[1], true), "F0.0@1 F1.0@2 F0.1@3 B0.1@4 F1.1@6 "
+                                     "B1.1@7 B0.0@9 B1.0@11");
+}
+
+// One stage runs forward and backward in turn. Of p stages, stage s holds p - s
+// micro-batches, unless there are fewer.
+TEST(PipelineTest, InFlight) {
+  EXPECT_EQ(getInFlight({1, 1, 8}), (Counts{{1}}));
+  EXPECT_EQ(getInFlight({2, 1, 1}), (Counts{{1}, {1}}));
+  EXPECT_EQ(getInFlight({4, 1, 8}), (Counts{{4}, {3}, {2}, {1}}));
+  EXPECT_EQ(getInFlight({4, 1, 2}), (Counts{{2}, {2}, {2}, {1}}));
+}
+
+// Of the drawing above: stage 0 has begun all before the first backward task;
+// stage 1 never holds more than one micro-batch of its last chunk.
+TEST(PipelineTest, InFlightOfVirtualStages) {
+  EXPECT_EQ(getInFlight({2, 2, 2}), (Counts{{2, 2}, {2, 1}}));
+  // Warm-up is 4 tasks on stage 0, and a fifth is begun before the first ends:
+  // 5 chunks where 1F1B holds 2 stages, that is 4 chunks.
+  EXPECT_EQ(getInFlight({2, 2, 4}), (Counts{{3, 2}, {2, 1}}));
+  EXPECT_EQ(getInFlight({2, 2, 1}), (Counts{{1, 1}, {1, 1}}));
+}
+
+// Where the chunks weigh differently, another moment is the peak: of 4 times
+// the first chunk and once the second, rather than 3 and 2.
+TEST(PipelineTest, PeakIsOfBytes) {
+  PipelineSchedule schedule = simulate({2, 2, 4});
+  InFlight peak = getPeak(schedule[0], {100, 1});
+  EXPECT_EQ(peak.microBatches, (std::vector<int64_t>{4, 1}));
+  EXPECT_EQ(peak.bytes, 401);
+  EXPECT_EQ(getPeak(schedule[0], {0, 0}).bytes, 0);
+}
+
+// Every task runs once, after what it needs, and a stage does one at a time.
+TEST(PipelineTest, SchedulesAreValid) {
+  for (int64_t stages : {2, 3, 5})
+    for (int64_t virtualStages : {1, 2, 3})
+      for (int64_t groups : {1, 2, 4}) {
+        PipelineShape shape = {stages, virtualStages, groups * stages};
+        PipelineSchedule schedule = simulate(shape);
+        ASSERT_EQ(int64_t(schedule.size()), stages);
+        for (const auto &stage : schedule) {
+          ASSERT_EQ(int64_t(stage.size()),
+                    2 * virtualStages * shape.microBatches);
+          for (size_t i = 1; i < stage.size(); ++i)
+            EXPECT_GE(stage[i].begin, stage[i - 1].end);
+          InFlight held = getPeak({stage.begin(), stage.end()},
+                                  std::vector<int64_t>(virtualStages, 1));
+          EXPECT_LE(held.bytes, virtualStages * shape.microBatches);
+        }
+      }
+}
+
+// Three chunks each on four stages need the micro-batches in fours: the fifth
+// alone makes the stages wait for each other.
+TEST(PipelineTest, StagesWaitForever) {
+  EXPECT_EQ(check({4, 3, 5}), std::nullopt);
+  EXPECT_TRUE(simulate({4, 3, 5}).empty());
+  EXPECT_FALSE(simulate({4, 3, 8}).empty());
+}
+
+TEST(PipelineTest, Faults) {
+  EXPECT_EQ(check({0, 1, 1}),
+            "needs at least 1 for the number of pipeline stages, but got 0");
+  EXPECT_EQ(check({2, 1, -3}),
+            "needs at least 1 for the number of micro-batches, but got -3");
+  EXPECT_EQ(check({1, 2, 4}),
+            "needs more than 1 pipeline stage to have virtual "
+            "stages, but got 2 virtual stages");
+  EXPECT_EQ(check({4096, 1, 8192}),
+            "needs at most 16777216 tasks, but got more "
+            "with 8192 micro-batches");
+}
