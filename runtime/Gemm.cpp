@@ -10,7 +10,7 @@
 
 #include "Pack.h"
 
-#include <immintrin.h>
+#include <cstring>
 
 using namespace reprise::runtime;
 
@@ -29,46 +29,6 @@ reprise::runtime::chooseMicroKernel(const RepriseMicroKernel *kernels,
         (!best || kernels[i].isa > best->isa))
       best = &kernels[i];
   return best;
-}
-
-//===----------------------------------------------------------------------===//
-// From tile to C
-//===----------------------------------------------------------------------===//
-
-/// Puts the sums of one block of the depth, `tile` with rows of `width`, where
-/// they belong: rows x cols elements of C. One product and at most two sums per
-/// element, each rounded, so vectors and the scalar rest agree.
-template <bool AddToC, bool AddBias>
-static void mergeTile(const float *tile, int64_t width, float alpha,
-                      const float *bias, float *c, int64_t ldc, int64_t rows,
-                      int64_t cols) {
-  for (int64_t r = 0; r < rows; ++r, tile += width, c += ldc) {
-    int64_t j = 0;
-    for (; j + 8 <= cols; j += 8) {
-      __m256 v = _mm256_mul_ps(_mm256_set1_ps(alpha), _mm256_load_ps(tile + j));
-      if (AddToC)
-        v = _mm256_add_ps(_mm256_loadu_ps(c + j), v);
-      if (AddBias)
-        v = _mm256_add_ps(v, _mm256_loadu_ps(bias + j));
-      _mm256_storeu_ps(c + j, v);
-    }
-    for (; j < cols; ++j) {
-      float v = alpha * tile[j];
-      if (AddToC)
-        v = c[j] + v;
-      if (AddBias)
-        v = v + bias[j];
-      c[j] = v;
-    }
-  }
-}
-
-using MergeTileFn = decltype(&mergeTile<false, false>);
-
-static MergeTileFn chooseMerge(bool addToC, bool addBias) {
-  if (addToC)
-    return addBias ? mergeTile<true, true> : mergeTile<true, false>;
-  return addBias ? mergeTile<false, true> : mergeTile<false, false>;
 }
 
 //===----------------------------------------------------------------------===//
@@ -120,7 +80,15 @@ private:
               depth.begin, depth.size, kernel.cols,
               panelsB + first * depth.size);
   }
+  /// The part of a tile that lies in C.
+  struct Edge {
+    float *c;
+    int64_t rows, cols;
+  };
+
   void computeTiles(int64_t panelB, int64_t firstA, int64_t endA);
+  void computeEdge(const float *packedA, const float *packedB, const Edge &edge,
+                   bool addToC, const float *tileBias);
   void computeBlock(ThreadPool *pool);
 
   const RepriseGemm &shape;
@@ -137,25 +105,44 @@ private:
 
 /// The tiles of one panel of B with the panels [firstA, endA) of A.
 void Product::computeTiles(int64_t panelB, int64_t firstA, int64_t endA) {
-  alignas(64) float tile[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
-  MergeTileFn merge =
-      chooseMerge(depth.begin > 0 || shape.accumulate,
-                  shape.bias && depth.begin + depth.size == shape.k);
+  bool addToC = depth.begin > 0 || shape.accumulate;
+  bool addBias = shape.bias && depth.begin + depth.size == shape.k;
   int64_t col = cols.begin + panelB * kernel.cols;
   int64_t numCols = smaller(kernel.cols, cols.begin + cols.size - col);
   const float *packedB = panelsB + panelB * kernel.cols * depth.size;
+  const float *tileBias = addBias ? bias + col : nullptr;
   for (int64_t panel = firstA; panel < endA; ++panel) {
     int64_t row = rows.begin + panel * kernel.rows;
     int64_t numRows = smaller(kernel.rows, rows.begin + rows.size - row);
+    const float *packedA = panelsA + panel * kernel.rows * depth.size;
     float *target = c + row * shape.ldc + col;
     for (int64_t r = 0; r < numRows; ++r)
       for (int64_t j = 0; j < numCols; j += 16)
         __builtin_prefetch(target + r * shape.ldc + j, /*write=*/1);
-    kernel.fn(panelsA + panel * kernel.rows * depth.size, packedB, tile,
-              depth.size);
-    merge(tile, kernel.cols, shape.alpha, bias + (bias ? col : 0), target,
-          shape.ldc, numRows, numCols);
+    if (numRows == kernel.rows && numCols == kernel.cols)
+      kernel.fn(packedA, packedB, depth.size, target, shape.ldc, shape.alpha,
+                addToC, tileBias);
+    else
+      computeEdge(packedA, packedB, {target, numRows, numCols}, addToC,
+                  tileBias);
   }
+}
+
+void Product::computeEdge(const float *packedA, const float *packedB,
+                          const Edge &edge, bool addToC,
+                          const float *tileBias) {
+  alignas(64) float tile[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN] = {};
+  size_t rowBytes = size_t(edge.cols) * sizeof(float);
+  if (addToC)
+    for (int64_t r = 0; r < edge.rows; ++r)
+      memcpy(tile + r * kernel.cols, edge.c + r * shape.ldc, rowBytes);
+  if (tileBias)
+    memcpy(wholeBias, tileBias, rowBytes);
+  kernel.fn(packedA, packedB, depth.size, tile, kernel.cols, shape.alpha,
+            addToC, tileBias ? wholeBias : nullptr);
+  for (int64_t r = 0; r < edge.rows; ++r)
+    memcpy(edge.c + r * shape.ldc, tile + r * kernel.cols, rowBytes);
 }
 
 /// Adds one block of the depth to one block of C: packs what is not packed yet,

@@ -33,7 +33,8 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
       std::fill_n(b, kLargestTile * kDepth, 1.0f);
       for (int64_t task = begin; task < end; ++task)
         for (int call = 0; call < kCalls; ++call)
-          kernel.fn(a, b, tile, kDepth);
+          kernel.fn(a, b, kDepth, tile, kernel.cols, 1.0f, /*addToC=*/0,
+                    /*bias=*/nullptr);
     });
     best = std::max(best, flops * pool.size() / (now() - start));
   }

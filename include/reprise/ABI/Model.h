@@ -38,12 +38,14 @@ extern "C" {
 typedef void (*RepriseKernelFn)(void *const *buffers, const int64_t *ids,
                                 int64_t begin, int64_t end);
 
-/// A product micro-kernel: for a packed A panel of `rows` rows ([k][rows]) and
-/// a packed B panel of `cols` columns ([k][cols]) computes
-/// `tile[r * cols + c] = sum over p = 0 .. k-1, in order, of fma(A[p][r],
-/// B[p][c], tile)` starting from zero.
-typedef void (*RepriseMicroKernelFn)(const float *a, const float *b,
-                                     float *tile, int64_t k);
+/// A product micro-kernel. With a packed A panel of `rows` rows ([k][rows]) and
+/// a packed B panel of `cols` columns ([k][cols]), `sum` is for every element
+/// of the tile the chain over p = 0 .. k-1, in order, of fma(A[p][r], B[p][j],
+/// sum) from zero. Then `c[r * ldc + j] = (addToC ? c[r * ldc + j] + alpha *
+/// sum : alpha * sum)`, plus `bias[j]` unless `bias` is null. Each step rounds.
+typedef void (*RepriseMicroKernelFn)(const float *a, const float *b, int64_t k,
+                                     float *c, int64_t ldc, float alpha,
+                                     int32_t addToC, const float *bias);
 
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;

@@ -72,11 +72,34 @@ static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
   return next;
 }
 
+/// Writes the tile to its place in C: what is there plus `alpha` times the
+/// sums, or these alone; plus a row of bias.
+static void emitStores(Code &code, const MicroKernel &tile, ValueRange sums,
+                       Value c, Value ldc, Value alpha, Value bias, bool adds) {
+  Value factor = code.splat(alpha);
+  unsigned sum = 0;
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    Value row = code.mul(ldc, r);
+    for (int64_t j = 0; j < tile.cols; j += kLanes) {
+      VectorType lanes = code.lanesOf(code.getF32Type());
+      Value at = code.add(row, j);
+      Value value = code.mul(factor, sums[sum++]);
+      if (adds)
+        value = code.add(code.load(lanes, c, at), value);
+      if (bias)
+        value = code.add(value, code.load(lanes, bias, code.i64(j)));
+      code.store(value, c, at);
+    }
+  }
+}
+
 static void emitMicroKernel(Code &code, const MicroKernel &tile) {
   auto pointer = LLVM::LLVMPointerType::get(code.getContext());
+  Type i64 = code.getI64Type(), i32 = code.getI32Type(),
+       f32 = code.getF32Type();
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(code.getContext()),
-      {pointer, pointer, pointer, code.getI64Type()});
+      {pointer, pointer, i64, pointer, i64, f32, i32, pointer});
   auto function = LLVM::LLVMFuncOp::create(code, tile.symbol(), type);
   function.setTargetCpu(StringRef(tile.cpu));
   if (tile.isa > 0) {
@@ -89,7 +112,9 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile) {
   Block *entry = function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);
   Value a = entry->getArgument(0), b = entry->getArgument(1),
-        out = entry->getArgument(2), k = entry->getArgument(3);
+        k = entry->getArgument(2), c = entry->getArgument(3),
+        ldc = entry->getArgument(4), alpha = entry->getArgument(5),
+        addToC = entry->getArgument(6), bias = entry->getArgument(7);
 
   SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
   constexpr int64_t unroll = 4;
@@ -102,8 +127,17 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile) {
   sums = code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
     return emitSteps(code, tile, a, b, p, 1, carried);
   });
-  for (auto [index, sum] : llvm::enumerate(sums))
-    code.store(sum, out, code.i64(index * kLanes));
+  Value adds = arith::CmpIOp::create(code, arith::CmpIPredicate::ne, addToC,
+                                     code.scalar(i32, 0));
+  Value hasBias = LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, bias,
+                                       LLVM::ZeroOp::create(code, pointer));
+  auto store = [&](bool add) {
+    code.when(
+        hasBias,
+        [&] { emitStores(code, tile, sums, c, ldc, alpha, bias, add); },
+        [&] { emitStores(code, tile, sums, c, ldc, alpha, Value(), add); });
+  };
+  code.when(adds, [&] { store(true); }, [&] { store(false); });
   LLVM::ReturnOp::create(code, ValueRange());
 }
 

@@ -11,8 +11,39 @@
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <cstring>
 
 using namespace reprise::codegen;
+
+/// A tile inside a larger matrix, of whose other elements none may change.
+static void checkTile(const MicroKernel &kernel, RepriseMicroKernelFn fn,
+                      const Floats &a, const Floats &b, int64_t k, bool add,
+                      bool hasBias) {
+  constexpr float kAlpha = 0.7f;
+  const int64_t ldc = kernel.cols + 5;
+  Floats before = randomFloats(kernel.rows * ldc, 3);
+  if (!add) // Nothing reads what is there.
+    std::fill(before.begin(), before.end(), NAN);
+  Floats bias = randomFloats(kernel.cols, 4), c = before;
+  fn(a.data(), b.data(), k, c.data(), ldc, kAlpha, add,
+     hasBias ? bias.data() : nullptr);
+  for (int64_t r = 0; r < kernel.rows; ++r)
+    for (int64_t j = 0; j < ldc; ++j) {
+      float expected = before[r * ldc + j];
+      if (j < kernel.cols) {
+        float sum = 0;
+        for (int64_t p = 0; p < k; ++p)
+          sum = std::fma(a[p * kernel.rows + r], b[p * kernel.cols + j], sum);
+        float product = kAlpha * sum;
+        expected = add ? expected + product : product;
+        if (hasBias)
+          expected = expected + bias[j];
+      }
+      ASSERT_EQ(memcmp(&c[r * ldc + j], &expected, 4), 0)
+          << kernel.symbol() << " k " << k << " at " << r << ", " << j << ": "
+          << c[r * ldc + j] << " for " << expected;
+    }
+}
 
 TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
   KernelRunner runner("module {}");
@@ -27,16 +58,9 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     for (int64_t k : {0, 1, 3, 4, 8, 13, 256}) {
       Floats a = randomFloats(k * kernel.rows, 1),
              b = randomFloats(k * kernel.cols, 2);
-      Floats tile(kernel.rows * kernel.cols, NAN);
-      fn(a.data(), b.data(), tile.data(), k);
-      for (int r = 0; r < kernel.rows; ++r)
-        for (int c = 0; c < kernel.cols; ++c) {
-          float sum = 0;
-          for (int64_t p = 0; p < k; ++p)
-            sum = std::fma(a[p * kernel.rows + r], b[p * kernel.cols + c], sum);
-          ASSERT_EQ(tile[r * kernel.cols + c], sum)
-              << kernel.symbol() << " k " << k << " at " << r << ", " << c;
-        }
+      for (bool add : {false, true})
+        for (bool bias : {false, true})
+          checkTile(kernel, fn, a, b, k, add, bias);
     }
   }
   EXPECT_GE(ran, 1);

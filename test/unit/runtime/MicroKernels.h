@@ -17,14 +17,23 @@ namespace reprise::runtime::test {
 
 /// What RepriseMicroKernelFn asks for, to the letter.
 template <int Rows, int Cols>
-void microKernel(const float *a, const float *b, float *tile, int64_t k) {
-  for (int i = 0; i < Rows * Cols; ++i)
-    tile[i] = 0;
+void microKernel(const float *a, const float *b, int64_t k, float *c,
+                 int64_t ldc, float alpha, int32_t addToC, const float *bias) {
+  float tile[Rows * Cols] = {};
   for (int64_t p = 0; p < k; ++p)
     for (int r = 0; r < Rows; ++r)
-      for (int c = 0; c < Cols; ++c)
-        tile[r * Cols + c] =
-            std::fma(a[p * Rows + r], b[p * Cols + c], tile[r * Cols + c]);
+      for (int j = 0; j < Cols; ++j)
+        tile[r * Cols + j] =
+            std::fma(a[p * Rows + r], b[p * Cols + j], tile[r * Cols + j]);
+  for (int r = 0; r < Rows; ++r)
+    for (int j = 0; j < Cols; ++j) {
+      float value = alpha * tile[r * Cols + j];
+      if (addToC)
+        value = c[r * ldc + j] + value;
+      if (bias)
+        value = value + bias[j];
+      c[r * ldc + j] = value;
+    }
 }
 
 /// The shapes that the compiler emits, and one that no vector fits.

@@ -58,7 +58,7 @@ def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
     multiply-add, `p` from 0 up, so that all of them give the same bits.
 
     ```mlir
-    // ==> llvm.func @reprise_micro_6x16_v3(%a: !llvm.ptr, %b: !llvm.ptr, %tile: !llvm.ptr, %k: i64) attributes {target_cpu = "x86-64-v3"}
+    // ==> llvm.func @reprise_micro_6x16_v3(%a: !llvm.ptr, %b: !llvm.ptr, %k: i64, %c: !llvm.ptr, %ldc: i64, %alpha: f32, %addToC: i32, %bias: !llvm.ptr) attributes {target_cpu = "x86-64-v3"}
     ```
   }];
   let dependentDialects = [
