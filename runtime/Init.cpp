@@ -43,9 +43,13 @@ static void drawNormal(uint64_t seed, uint32_t stream, double std,
 
 void reprise::runtime::initializeStates(const RepriseModel &model,
                                         uint64_t seed, Arena &arena,
-                                        ThreadPool &pool) {
+                                        ThreadPool &pool, Loaded loaded) {
   for (int index = 0; index < model.numStates; ++index) {
     const RepriseState &state = model.states[index];
+    if (loaded == Loaded::Parameters ? state.kind == REPRISE_STATE_PARAMETER
+                                     : loaded == Loaded::AllButGradients &&
+                                           state.kind != REPRISE_STATE_GRADIENT)
+      continue;
     arena.touch(state.buffer);
     float *values = arena.at<float>(state.buffer);
     int64_t count = elementCount(state);

@@ -17,12 +17,15 @@ namespace reprise::runtime {
 /// The number of elements of a state.
 int64_t elementCount(const RepriseState &state);
 
-/// Fills every state as its `init` says. Normal values are a function of seed,
-/// the state's index and the element alone: element pair (2i, 2i+1) is the pair
-/// that Box and Muller's transform makes, in f64, of the Philox words of these
-/// two elements in step REPRISE_INIT_STEP.
+/// The states that are read from files and need no first values.
+enum class Loaded { Nothing, Parameters, AllButGradients };
+
+/// Fills every other state as its `init` says. Normal values are a function of
+/// seed, the state's index and the element alone: element pair (2i, 2i+1) is
+/// the pair that Box and Muller's transform makes, in f64, of the Philox words
+/// of these two elements in step REPRISE_INIT_STEP.
 void initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
-                      ThreadPool &pool);
+                      ThreadPool &pool, Loaded loaded = Loaded::Nothing);
 
 /// Writes the tables of rotary position embeddings, as published models have
 /// them: the angle is the f32 product of position and frequency, its cosine and

@@ -246,7 +246,7 @@ bool Log::step(const StepReport &report, Error &error) {
   unshown.reset();
   trainedSeconds += report.seconds;
   secondsPerStep = trainedSeconds / double(++stepsHere);
-  if (number == 1 || number == options.steps ||
+  if (stepsHere == 1 || number == options.steps ||
       number % options.logInterval == 0)
     printStep(report);
   else

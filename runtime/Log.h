@@ -10,9 +10,12 @@
 #define REPRISE_RUNTIME_LOG_H
 
 #include "Arena.h"
+#include "CheckpointWriter.h"
 #include "Data.h"
 #include "Metrics.h"
 #include "Options.h"
+#include "Resume.h"
+#include "Weights.h"
 
 #include "reprise/ABI/Model.h"
 
@@ -34,6 +37,14 @@ public:
   /// Shown at the interval that the options say.
   bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
+  /// Weights that were read from options.initFrom.
+  void weights(const WeightsReport &report);
+  /// Where the run goes on.
+  void resumed(const Resumed &resumed, int64_t dataTokens);
+  /// Checkpoints that will be written, and the memory a copy takes.
+  void saving(int64_t copyBytes);
+  /// A checkpoint that was written.
+  void saved(const SaveReport &report);
   /// Seconds per launch, first of `micro`, then of `update`, over all steps;
   /// launches that differ only in numbers in their names are one line.
   void profile(const double *seconds, int64_t stepsDone);

@@ -44,12 +44,14 @@ class Trainer {
 public:
   Trainer(const RepriseModel &model, const Options &options)
       : model(model), options(options), executor(model, arena, pool),
-        log(model, options), metrics(model), dump(model) {}
+        log(model, options), metrics(model), dump(model), tensors(model),
+        saver(model, tensors) {}
 
   bool run(Error &error);
 
 private:
   bool prepare(Error &error);
+  bool loadStates(Error &error);
   bool runStep(int64_t step, Error &error);
   bool update(StepReport &report, bool dumped, Error &error);
   bool writeInputs(int64_t step, int64_t microBatch, Error &error);
@@ -57,6 +59,8 @@ private:
     arena.touch(buffer);
     *arena.at<float>(buffer) = float(value);
   }
+  bool saveWhenDue(bool isEnd, Error &error);
+  bool runSteps(Error &error);
   bool finish(int64_t stepsDone, double seconds, Error &error);
 
   const RepriseModel &model;
@@ -67,10 +71,14 @@ private:
   Executor executor;
   Log log;
   Metrics metrics;
-  Outliers losses, gradNorms;
   double peakFlops = 0; ///< 0 if it is not known.
   Dump dump;
   MemoryCheck check;
+  ModelTensors tensors;
+  WeightsReport weights = {};
+  Resumed resumed;
+  CheckpointWriter saver;
+  RunState state;
 };
 
 } // namespace
@@ -87,16 +95,45 @@ bool Trainer::prepare(Error &error) {
     return false;
   if (options.checkMemory && !check.start(model, arena, error))
     return false;
-  if (!metrics.open(options, error))
+  if (!loadStates(error) || !metrics.open(options, error))
     return false;
   peakFlops = options.peakFlops;
   if (peakFlops == 0 && executor.microKernel())
     peakFlops = measurePeakFlops(*executor.microKernel(), pool);
   if (!log.plan(data, executor.microKernel(), peakFlops, error))
     return false;
-  initializeStates(model, options.seed, arena, pool);
+  if (options.initFrom)
+    log.weights(weights);
+  if (resumed.folder.chars[0])
+    log.resumed(resumed, data.stream().size());
+  if (options.save)
+    log.saving(saver.copyBytes());
+  return Log::flush(error);
+}
+
+/// Gives every state the value that the first step of this run starts from.
+bool Trainer::loadStates(Error &error) {
+  if (!tensors.find(error))
+    return false;
+  Loaded loaded = Loaded::Nothing;
+  if (options.initFrom) {
+    if (!loadWeights(options.initFrom, tensors, arena, pool, weights, error))
+      return false;
+    loaded = Loaded::Parameters;
+  }
+  if (options.resume &&
+      !resumeTraining(model, options, tensors, arena, pool, resumed, error))
+    return false;
+  bool goesOn = resumed.folder.chars[0];
+  state = resumed.state;
+  initializeStates(model, options.seed, arena, pool,
+                   goesOn ? Loaded::AllButGradients : loaded);
   fillRotaries(model, arena, pool);
-  return true;
+  SaveSettings settings = {options.save, options.keepLast, options.seed,
+                           options.shuffled, data.stream().size()};
+  return !options.save ||
+         saver.start(settings, goesOn ? resumed.folder.chars : nullptr,
+                     state.step, error);
 }
 
 bool Trainer::writeInputs(int64_t step, int64_t microBatch, Error &error) {
@@ -171,8 +208,8 @@ bool Trainer::update(StepReport &report, bool dumped, Error &error) {
                      "loss is %g; parameters are as step %" PRId64 " left them",
                      step + 1, double(report.gradNorm), double(report.loss),
                      step);
-  report.lossZ = losses.add(double(report.loss));
-  report.gradNormZ = gradNorms.add(double(report.gradNorm));
+  report.lossZ = state.losses.add(double(report.loss));
+  report.gradNormZ = state.gradNorms.add(double(report.gradNorm));
   auto standsOut = [](double z, double limit) {
     return limit > 0 && z > limit;
   };
@@ -203,23 +240,61 @@ bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
   return true;
 }
 
+/// Begins to write a checkpoint if this step has one, and shows what was
+/// written. At the end, the last step has one, and is waited for.
+bool Trainer::saveWhenDue(bool isEnd, Error &error) {
+  if (!options.save)
+    return true;
+  bool isDue =
+      isEnd || (options.saveInterval && state.step % options.saveInterval == 0);
+  if (!saver.poll(error) || (isDue && !saver.wait(error)))
+    return false;
+  SaveReport report;
+  if (saver.takeReport(report))
+    log.saved(report);
+  if (isDue && saver.lastStep() != state.step &&
+      !saver.save(state, arena, pool, error))
+    return false;
+  if (!isEnd)
+    return true;
+  if (!saver.wait(error))
+    return false;
+  if (saver.takeReport(report))
+    log.saved(report);
+  return Log::flush(error);
+}
+
+bool Trainer::runSteps(Error &error) {
+  while (state.step < options.steps && !interruptRequested) {
+    if (!runStep(state.step, error))
+      return false;
+    ++state.step;
+    if (!saveWhenDue(/*isEnd=*/false, error))
+      return false;
+  }
+  log.clearProgress();
+  if (state.step < options.steps)
+    log.interrupted(state.step);
+  return saveWhenDue(/*isEnd=*/true, error);
+}
+
 bool Trainer::run(Error &error) {
   if (!prepare(error))
     return false;
   catchInterrupts();
   double start = now();
-  int64_t step = 0;
-  while (step < options.steps && !interruptRequested) {
-    if (!runStep(step, error)) {
-      log.clearProgress();
-      return false;
-    }
-    ++step;
-  }
+  int64_t first = state.step;
+  if (runSteps(error))
+    return finish(state.step - first, now() - start, error);
   log.clearProgress();
-  if (step < options.steps)
-    log.interrupted(step);
-  return finish(step, now() - start, error);
+  Error another;
+  saver.wait(another); // What is being written may still be the last one.
+  if (const char *path = saver.lastComplete()) {
+    size_t length = strlen(error.text);
+    snprintf(error.text + length, sizeof(error.text) - length,
+             ". The last checkpoint is '%s'", path);
+  }
+  return false;
 }
 
 /// The last part of the program's own name.

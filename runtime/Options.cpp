@@ -83,7 +83,27 @@ static constexpr OptionInfo kOptions[] = {
        options.dtype = second ? TokenType::U32 : TokenType::U16;
      },
      "the type of tokens in .bin files without a header"},
-    {"steps", "N", &Options::steps, "train for N steps", 1, kMany},
+    {"steps", "N", &Options::steps,
+     "train up to step N; 0 only reads and saves", 0, kMany},
+    {"init-from",
+     "DIR|FILE",
+     {Kind::Input, &Options::initFrom},
+     "start from published weights: safetensors, an index, or their folder"},
+    {"save",
+     "DIR",
+     {Kind::Output, &Options::save},
+     "write checkpoints to DIR, at the end and as often as --save-interval "
+     "says"},
+    {"save-interval", "N", &Options::saveInterval,
+     "write a checkpoint after every Nth step, while training goes on", 1,
+     kMany},
+    {"keep-last", "N", &Options::keepLast,
+     "remove all but the last N checkpoints; not given: keep all", 2, kMany},
+    {"resume",
+     "DIR|auto",
+     {Kind::Input, &Options::resume},
+     "go on from a checkpoint, or the last one in DIR; auto: that in --save's "
+     "folder, if it has one"},
     {"data-order", "shuffled|sequential",
      +[](Options &options, bool second) { options.shuffled = !second; },
      "the order of the samples; shuffled: anew in each epoch"},
@@ -261,6 +281,21 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
   return true;
 }
 
+/// Whether the options go together.
+static bool checkTogether(const Options &options, Error &error) {
+  if (options.initFrom && options.resume)
+    return error.set("needs --init-from or --resume, but got both: where "
+                     "should the parameters come from?");
+  const char *needsSave = options.saveInterval ? "--save-interval"
+                          : options.keepLast   ? "--keep-last"
+                          : options.resume && !strcmp(options.resume, "auto")
+                              ? "--resume auto"
+                              : nullptr;
+  if (needsSave && !options.save)
+    return error.set("%s needs --save DIR", needsSave);
+  return true;
+}
+
 /// The processors this program may use.
 static int64_t availableProcessors() {
   cpu_set_t allowed;
@@ -308,7 +343,7 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   }
   if (!options.data.size() && !options.help && !options.version)
     return error.set("--data FILE is missing: what to train on");
-  return true;
+  return checkTogether(options, error);
 }
 
 void reprise::runtime::printHelp(const char *program,

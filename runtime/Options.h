@@ -36,6 +36,11 @@ struct Options {
   std::optional<TokenType> dtype; ///< Of .bin files without a header.
   const char *dump = nullptr;
   int64_t steps = 0;
+  const char *initFrom = nullptr;
+  const char *save = nullptr;
+  const char *resume = nullptr; ///< A folder, or "auto".
+  int64_t saveInterval = 0;     ///< 0: only at the end.
+  int64_t keepLast = 0;         ///< 0: all.
   const char *tensorboard = nullptr;
   const char *csv = nullptr;
   int64_t logInterval = 1;

@@ -101,10 +101,35 @@ TEST(Options, DataMayBeGivenAgain) {
             "number of files");
 }
 
+TEST(Options, WeightsAndCheckpoints) {
+  Parsed parsed({"--data=f", "--save=d", "--save-interval=5", "--keep-last=2",
+                 "--resume", "auto", "--steps=0"});
+  ASSERT_TRUE(parsed.good) << parsed.error.text;
+  EXPECT_STREQ(parsed.options.save, "d");
+  EXPECT_STREQ(parsed.options.resume, "auto");
+  EXPECT_EQ(parsed.options.saveInterval, 5);
+  EXPECT_EQ(parsed.options.keepLast, 2);
+  EXPECT_EQ(parsed.options.steps, 0);
+  EXPECT_STREQ(Parsed({"--data=f", "--init-from=w"}).options.initFrom, "w");
+  EXPECT_TRUE(Parsed({"--data=f", "--resume=d"}).good);
+  EXPECT_EQ(refusal({"--data=f", "--init-from=w", "--resume=d"}),
+            "needs --init-from or --resume, but got both: where should the "
+            "parameters come from?");
+  EXPECT_EQ(refusal({"--data=f", "--save-interval=5"}),
+            "--save-interval needs --save DIR");
+  EXPECT_EQ(refusal({"--data=f", "--keep-last=5"}),
+            "--keep-last needs --save DIR");
+  EXPECT_EQ(refusal({"--data=f", "--resume=auto"}),
+            "--resume auto needs --save DIR");
+  EXPECT_EQ(refusal({"--data=f", "--save=d", "--keep-last=1"}),
+            "--keep-last needs a whole number from 2 to 1099511627776, but got "
+            "'1'");
+}
+
 TEST(Options, WrongValuesAreNamed) {
-  for (const char *wrong : {"x", "0", "-3", "1.5", "", " 7", "99x"})
+  for (const char *wrong : {"x", "-3", "1.5", "", " 7", "99x"})
     EXPECT_EQ(refusal({"--data=f", "--steps", wrong}),
-              "--steps needs a whole number from 1 to 1099511627776, but "
+              "--steps needs a whole number from 0 to 1099511627776, but "
               "got '" +
                   std::string(wrong) + "'");
   EXPECT_EQ(refusal({"--data=f", "--threads=9999"}),

@@ -1,0 +1,426 @@
+//===- CheckpointWriter.cpp - Saves while training goes on ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckpointWriter.h"
+
+#include "Crc32c.h"
+#include "Executor.h"
+#include "Json.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <csignal>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace reprise::runtime;
+
+//===----------------------------------------------------------------------===//
+// Start and end
+//===----------------------------------------------------------------------===//
+
+/// Makes a folder and those above it; false with `errno`.
+static bool makeFolders(const char *path) {
+  Path part("%s", path);
+  for (char *c = part.chars + 1; *c; ++c)
+    if (*c == '/') {
+      *c = '\0';
+      if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        return false;
+      *c = '/';
+    }
+  return mkdir(part, 0777) == 0 || errno == EEXIST;
+}
+
+/// Whether both names mean the same folder.
+static bool sameFolder(const char *a, const char *b) {
+  struct stat first, second;
+  return stat(a, &first) == 0 && stat(b, &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/// Removes what a run left that was killed while it saved.
+static bool removeUnfinished(const char *folder, Error &error) {
+  DIR *entries = opendir(folder);
+  bool good = entries;
+  while (const dirent *entry = good ? readdir(entries) : nullptr) {
+    size_t length = strlen(entry->d_name);
+    if (!strncmp(entry->d_name, "step-", 5) && length > 4 &&
+        !strcmp(entry->d_name + length - 4, ".tmp"))
+      good = removeFolder(Path("%s/%s", folder, entry->d_name));
+  }
+  int code = errno;
+  if (entries)
+    closedir(entries);
+  return good || error.set("cannot remove unfinished checkpoints in '%s': %s",
+                           folder, strerror(code));
+}
+
+bool CheckpointWriter::setAside(int64_t step, Error &error) {
+  Path path = checkpointPath(settings.folder, step);
+  struct stat info;
+  Path old("%s.old", path.chars);
+  for (int i = 2; lstat(old, &info) == 0; ++i)
+    old = Path("%s.old%d", path.chars, i);
+  return rename(path, old) == 0 ||
+         error.set("cannot rename '%s', which is later than the step this run "
+                   "goes on from, to '%s': %s",
+                   path.chars, old.chars, strerror(errno));
+}
+
+bool CheckpointWriter::prepareFolder(const char *resumedFrom,
+                                     int64_t resumedStep, Error &error) {
+  const char *path = settings.folder;
+  if (makeFolders(path))
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 || access(path, W_OK | X_OK) != 0)
+    return error.set("cannot save in '%s': %s", path, strerror(errno));
+  if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return error.set("cannot save in '%s': another run does", path);
+  if (!removeUnfinished(path, error))
+    return false;
+  List<int64_t> steps;
+  if (!findCheckpoints(path, steps, error))
+    return false;
+  bool isOwn =
+      resumedFrom && sameFolder(resumedFrom, checkpointPath(path, resumedStep));
+  if (!steps.empty() && !isOwn)
+    return error.set(
+        "'%s' has checkpoints of another run, the last one of step "
+        "%" PRId64 "; --resume auto goes on from there, or name "
+        "another folder",
+        path, steps.back());
+  if (isOwn) {
+    last = resumedStep;
+    complete = checkpointPath(path, resumedStep);
+  }
+  for (int64_t step : steps)
+    if (step > resumedStep && !setAside(step, error))
+      return false;
+  return true;
+}
+
+bool CheckpointWriter::allocate(Error &error) {
+  for (int i = 0; i < tensors.size(); ++i)
+    bytes += tensors[i].elements() * 4;
+  copy = static_cast<float *>(malloc(size_t(bytes)));
+  bool good = copy || bytes == 0;
+  float *next = copy;
+  for (int i = 0; i < tensors.size() && good; ++i) {
+    const ModelTensor &tensor = tensors[i];
+    OutputTensor output = {tensor.prefix, tensor.name, false,
+                           tensor.rank,   {},          next};
+    memcpy(output.shape, tensor.shape, sizeof(output.shape));
+    good = places.push(next) && outputs.push(output) && sums.push(0);
+    next += tensor.elements();
+  }
+  return good || error.set("--save needs another %" PRId64 " bytes of memory "
+                           "for a copy, which this machine does not give",
+                           bytes);
+}
+
+bool CheckpointWriter::cutShards(Error &error) {
+  bool good = shards.push({0, 0, 0});
+  for (int i = 0; i < tensors.numParameters() && good; ++i) {
+    int64_t size = tensors[i].elements() * 4;
+    Shard *shard = &shards.back();
+    if (shard->count && shard->bytes + size > settings.shardBytes) {
+      good = shards.push({i, 0, 0});
+      shard = &shards.back();
+    }
+    ++shard->count;
+    shard->bytes += size;
+  }
+  return good || error.set("no memory left for the names of files");
+}
+
+bool CheckpointWriter::start(const SaveSettings &chosen,
+                             const char *resumedFrom, int64_t resumedStep,
+                             Error &error) {
+  settings = chosen;
+  return prepareFolder(resumedFrom, resumedStep, error) && allocate(error) &&
+         cutShards(error);
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (running)
+    pthread_join(thread, nullptr);
+  if (folder >= 0)
+    close(folder);
+  free(copy);
+}
+
+//===----------------------------------------------------------------------===//
+// The thread and the run
+//===----------------------------------------------------------------------===//
+
+bool CheckpointWriter::save(const RunState &now, const Arena &arena,
+                            ThreadPool &pool, Error &error) {
+  if (!wait(error))
+    return false;
+  state = now;
+  report = {state.step, 0, runtime::now()};
+  tensors.copyOut(arena, places.begin(), pool);
+  finished = false;
+  failure = {};
+  // Interrupts are for the thread that trains.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int code = pthread_create(&thread, nullptr, threadEntry, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (code != 0)
+    return error.set("cannot start a thread to save step %" PRId64 ": %s",
+                     state.step, strerror(code));
+  running = true;
+  last = state.step;
+  return true;
+}
+
+bool CheckpointWriter::wait(Error &error) {
+  if (!running)
+    return true;
+  pthread_join(thread, nullptr);
+  running = false;
+  if (failure.text[0]) {
+    error = failure;
+    return false;
+  }
+  hasReport = true;
+  return true;
+}
+
+bool CheckpointWriter::takeReport(SaveReport &taken) {
+  taken = report;
+  return std::exchange(hasReport, false);
+}
+
+void *CheckpointWriter::threadEntry(void *writer) {
+  auto *self = static_cast<CheckpointWriter *>(writer);
+  self->write();
+  self->finished = true;
+  return nullptr;
+}
+
+void CheckpointWriter::write() {
+  Path path = checkpointPath(settings.folder, state.step);
+  Path unfinished("%s.tmp", path.chars);
+  bool good = removeFolder(unfinished) && mkdir(unfinished, 0777) == 0 &&
+              writeFolder(unfinished) && syncFolder(unfinished) &&
+              rename(unfinished, path) == 0;
+  if (!good) {
+    int code = errno;
+    removeFolder(unfinished);
+    failure.set("cannot save step %" PRId64 " in '%s': %s", state.step,
+                path.chars, strerror(code));
+    return;
+  }
+  complete = path;
+  if (!syncFolder(settings.folder) || !pointLatest())
+    failure.set("cannot write '%s/LATEST': %s", settings.folder,
+                strerror(errno));
+  else
+    removeOld(failure);
+  for (const FileSum &file : files)
+    report.bytes += file.bytes;
+  report.seconds = now() - report.seconds;
+}
+
+bool CheckpointWriter::pointLatest() {
+  Path partial("%s/LATEST.tmp", settings.folder);
+  Path latest("%s/LATEST", settings.folder);
+  char line[32];
+  int length = snprintf(line, sizeof(line), "step-%08" PRId64 "\n", state.step);
+  OutputFile file;
+  unlink(partial);
+  return file.create(partial) && file.write(line, size_t(length)) &&
+         file.finish() && rename(partial, latest) == 0 &&
+         syncFolder(settings.folder);
+}
+
+bool CheckpointWriter::removeOld(Error &error) {
+  List<int64_t> steps;
+  if (settings.keepLast == 0 || !findCheckpoints(settings.folder, steps, error))
+    return settings.keepLast == 0;
+  for (int64_t i = 0; i + settings.keepLast < int64_t(steps.size()); ++i) {
+    Path path = checkpointPath(settings.folder, steps[size_t(i)]);
+    Path unfinished("%s.tmp", path.chars);
+    // It loses its name before it loses a file.
+    if (rename(path, unfinished) != 0 || !removeFolder(unfinished))
+      return error.set("cannot remove the old checkpoint '%s': %s", path.chars,
+                       strerror(errno));
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+void CheckpointWriter::shardName(int index, char *name, size_t size) const {
+  if (shards.size() == 1)
+    snprintf(name, size, "%s", kModelFile);
+  else
+    snprintf(name, size, "model-%05d-of-%05zu.safetensors", index + 1,
+             shards.size());
+}
+
+bool CheckpointWriter::writeFolder(const char *path) {
+  files.clear();
+  if (model.configJson && *model.configJson &&
+      !writeText(path, kConfigFile, model.configJson, strlen(model.configJson)))
+    return false;
+  for (int i = 0; i < int(shards.size()); ++i) {
+    char name[64];
+    shardName(i, name, sizeof(name));
+    if (!writeTensors(path, name, shards[size_t(i)]))
+      return false;
+  }
+  if (shards.size() > 1 && !writeIndex(path))
+    return false;
+  int first = tensors.numParameters();
+  return writeTensors(path, kOptimizerFile,
+                      {first, tensors.size() - first, 0}) &&
+         writeTrainer(path);
+}
+
+bool CheckpointWriter::writeText(const char *path, const char *name,
+                                 const char *text, size_t size) {
+  FileSum sum = {"", int64_t(size), int64_t(size), 0};
+  snprintf(sum.name, sizeof(sum.name), "%s", name);
+  OutputFile file;
+  return file.create(Path("%s/%s", path, name)) &&
+         file.write(text, size, &sum.crc) && file.finish() && files.push(sum);
+}
+
+bool CheckpointWriter::writeTensors(const char *path, const char *name,
+                                    const Shard &shard) {
+  FileSum sum = {};
+  snprintf(sum.name, sizeof(sum.name), "%s", name);
+  size_t size = 0;
+  OutputTensor *first = outputs.begin() + shard.first;
+  // They are sorted already, so it changes nothing that this sorts.
+  char *header = makeSafeTensorsHeader(first, shard.count, size);
+  sum.bytes = sum.summed = int64_t(size);
+  OutputFile file;
+  bool good = header && file.create(Path("%s/%s", path, name)) &&
+              file.write(header, size, &sum.crc);
+  free(header);
+  for (int i = 0; i < shard.count && good; ++i) {
+    uint32_t &crc = sums.begin()[shard.first + i];
+    crc = 0;
+    good = file.write(first[i].data, first[i].bytes(), &crc);
+    sum.bytes += int64_t(first[i].bytes());
+  }
+  return good && file.finish() && files.push(sum);
+}
+
+namespace {
+/// A text in memory that is written like a file.
+struct TextFile {
+  ~TextFile() {
+    close();
+    free(text);
+  }
+  bool close() {
+    bool good = file && !ferror(file);
+    bool closed = file && fclose(file) == 0;
+    file = nullptr;
+    return good && closed;
+  }
+
+  char *text = nullptr;
+  size_t size = 0;
+  FILE *file = open_memstream(&text, &size);
+};
+} // namespace
+
+bool CheckpointWriter::writeIndex(const char *path) {
+  TextFile out;
+  if (!out.file)
+    return false;
+  int64_t total = 0;
+  for (const Shard &shard : shards)
+    total += shard.bytes;
+  fprintf(out.file,
+          "{\n  \"metadata\": {\n    \"total_size\": %" PRId64
+          "\n  },\n  \"weight_map\": {",
+          total);
+  for (int i = 0; i < int(shards.size()); ++i) {
+    char name[64];
+    shardName(i, name, sizeof(name));
+    const Shard &shard = shards[size_t(i)];
+    for (int j = shard.first; j < shard.first + shard.count; ++j) {
+      fprintf(out.file, "%s\n    ", j ? "," : "");
+      writeJsonString(out.file, tensors[j].name);
+      fprintf(out.file, ": \"%s\"", name);
+    }
+  }
+  fprintf(out.file, "\n  }\n}\n");
+  return out.close() && writeText(path, kIndexFile, out.text, out.size);
+}
+
+/// The last values that outliers are measured against, oldest place first.
+static void writeOutliers(FILE *file, const char *key, const Outliers &values) {
+  fprintf(file, "  \"%s\": {\"count\": %" PRId64 ", \"values\": [", key,
+          values.count);
+  int64_t known = std::min(values.count, Outliers::kWindow);
+  for (int64_t i = 0; i < known; ++i)
+    fprintf(file, "%s%.17g", i ? ", " : "", values.values[i]);
+  fprintf(file, "]},\n");
+}
+
+bool CheckpointWriter::writeTrainer(const char *path) {
+  TextFile out;
+  if (!out.file)
+    return false;
+  FILE *file = out.file;
+  int64_t rows = model.numMicroBatches * model.microBatchSize;
+  fprintf(file, "{\n  \"format\": %" PRId64 ",\n  \"interface\": %d,\n",
+          kCheckpointFormat, REPRISE_ABI_VERSION);
+  fprintf(file, "  \"model\": ");
+  writeJsonString(file, model.name);
+  fprintf(file, ",\n  \"plan\": ");
+  writeJsonString(file, model.plan);
+  fprintf(file, ",\n  \"step\": %" PRId64 ",\n  \"samples\": %" PRId64 ",\n",
+          state.step, state.step * rows);
+  fprintf(file, "  \"seed\": %" PRIu64 ",\n  \"data_order\": \"%s\",\n",
+          settings.seed, settings.shuffled ? "shuffled" : "sequential");
+  fprintf(file, "  \"data_tokens\": %" PRId64 ",\n", settings.dataTokens);
+  fprintf(file,
+          "  \"micro_batches\": %d,\n  \"micro_batch_size\": %" PRId64
+          ",\n  \"seq_length\": %" PRId64 ",\n  \"vocab_size\": %" PRId64 ",\n",
+          model.numMicroBatches, model.microBatchSize, model.seqLength,
+          model.vocabSize);
+  writeOutliers(file, "losses", state.losses);
+  writeOutliers(file, "grad_norms", state.gradNorms);
+  fprintf(file, "  \"files\": {");
+  for (const FileSum &sum : files)
+    fprintf(file,
+            "%s\n    \"%s\": {\"bytes\": %" PRId64 ", \"summed\": %" PRId64
+            ", \"crc32c\": \"%08" PRIx32 "\"}",
+            &sum == files.begin() ? "" : ",", sum.name, sum.bytes, sum.summed,
+            sum.crc);
+  fprintf(file, "\n  },\n  \"tensors\": {");
+  for (int i = 0; i < tensors.size(); ++i)
+    fprintf(file, "%s\n    \"%s%s\": \"%08" PRIx32 "\"", i ? "," : "",
+            tensors[i].prefix, tensors[i].name, sums[size_t(i)]);
+  fprintf(file, "\n  }");
+  // The sum of all before it; the reader expects exactly this line.
+  if (fflush(file) != 0)
+    return false;
+  fprintf(file, ",\n  \"crc32c\": \"%08" PRIx32 "\"\n}\n",
+          crc32c(out.text, out.size));
+  return out.close() && writeText(path, kTrainerFile, out.text, out.size);
+}

@@ -1,0 +1,96 @@
+//===- Files.cpp - Files and folders that are written ---------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Files.h"
+
+#include "Crc32c.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+/// Bytes that are summed up and written while they are in a cache.
+static constexpr size_t kBlock = 1 << 20;
+
+Path::Path(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  vsnprintf(chars, sizeof(chars), format, args);
+  va_end(args);
+}
+
+OutputFile::~OutputFile() {
+  int code = errno; // Of what went wrong, if something did.
+  if (file >= 0)
+    close(file);
+  errno = code;
+}
+
+bool OutputFile::create(const char *path) {
+  file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return file >= 0;
+}
+
+bool OutputFile::write(const void *bytes, size_t count, uint32_t *crc) {
+  auto *next = static_cast<const char *>(bytes);
+  while (count > 0) {
+    ssize_t done = ::write(file, next, std::min(count, kBlock));
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return false;
+    if (crc)
+      *crc = crc32c(next, size_t(done), *crc);
+    next += done;
+    count -= size_t(done);
+  }
+  return true;
+}
+
+bool OutputFile::finish() {
+  if (fsync(file) != 0)
+    return false;
+  int closed = close(file);
+  file = -1;
+  return closed == 0;
+}
+
+bool reprise::runtime::syncFolder(const char *path) {
+  int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return false;
+  // Some file systems cannot do it, and need not.
+  bool good = fsync(folder) == 0 || errno == EINVAL;
+  int code = errno;
+  close(folder);
+  errno = code;
+  return good;
+}
+
+bool reprise::runtime::removeFolder(const char *path) {
+  DIR *folder = opendir(path);
+  if (!folder)
+    return errno == ENOENT;
+  bool good = true;
+  while (const dirent *entry = readdir(folder)) {
+    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+      continue;
+    good = unlinkat(dirfd(folder), entry->d_name, 0) == 0 && good;
+  }
+  int code = errno;
+  closedir(folder);
+  errno = code;
+  return good && rmdir(path) == 0;
+}

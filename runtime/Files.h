@@ -1,0 +1,56 @@
+//===- Files.h - Files and folders that are written -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_FILES_H
+#define REPRISE_RUNTIME_FILES_H
+
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+
+namespace reprise::runtime {
+
+/// The name of a file. One that is too long is cut, and then not found.
+struct Path {
+  [[gnu::format(printf, 2, 3)]] explicit Path(const char *format, ...);
+  operator const char *() const { return chars; }
+
+  char chars[PATH_MAX];
+};
+
+/// A new file on its way to the disk. What returns false sets `errno`.
+class OutputFile {
+public:
+  OutputFile() = default;
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+  ~OutputFile();
+
+  /// Makes the file; whatever has its name already makes this fail.
+  bool create(const char *path);
+
+  /// Appends bytes. If `crc` is given, it goes on with the checksum there.
+  bool write(const void *bytes, size_t count, uint32_t *crc = nullptr);
+
+  /// Waits until the disk has the file, and closes it.
+  bool finish();
+
+private:
+  int file = -1;
+};
+
+/// Waits until the disk has the names of a folder's files; false with `errno`.
+bool syncFolder(const char *path);
+
+/// Removes a folder and the files in it, but no folders in it. One that is not
+/// there is removed already. False with `errno`.
+bool removeFolder(const char *path);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_FILES_H

@@ -1,0 +1,102 @@
+//===- CheckpointRun.h - Runs of the toy model that save --------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TEST_UNIT_RUNTIME_CHECKPOINTRUN_H
+#define REPRISE_TEST_UNIT_RUNTIME_CHECKPOINTRUN_H
+
+#include "TestFiles.h"
+#include "TrainingRun.h"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <filesystem>
+#include <set>
+#include <sys/file.h>
+
+namespace reprise::runtime::test {
+
+/// Runs that write into folders of one folder.
+class Checkpoints : public Training {
+protected:
+  void SetUp() override {
+    Training::SetUp();
+    // Measuring takes longer than these runs.
+    always = {"--peak-flops=1e9"};
+  }
+
+  std::string path(const std::string &name) const { return folder.path + name; }
+
+  Outcome save(const std::string &name, int steps,
+               std::vector<std::string> args = {}) {
+    args.insert(args.end(),
+                {"--save", path(name), "--steps", std::to_string(steps)});
+    return train(args);
+  }
+  Outcome train(std::vector<std::string> args) {
+    args.insert(args.end(), always.begin(), always.end());
+    return Training::train(args);
+  }
+
+  /// Why a run ended with status 1, without the name of the folder.
+  std::string refusal(const Outcome &outcome) {
+    EXPECT_EQ(outcome.status, 1);
+    std::string text = outcome.err;
+    const std::string start = "train: error: ";
+    if (text.rfind(start, 0) == 0)
+      text.erase(0, start.size());
+    for (size_t at; (at = text.find(folder.path)) != text.npos;)
+      text.erase(at, folder.path.size());
+    return text.substr(0, text.find('\n'));
+  }
+
+  /// The names in a folder, sorted.
+  std::string list(const std::string &name) const {
+    std::set<std::string> names;
+    for (auto &entry : std::filesystem::directory_iterator(path(name)))
+      names.insert(entry.path().filename().string());
+    std::string text;
+    for (const std::string &each : names)
+      text += each + " ";
+    return text;
+  }
+
+  /// The files that are not the same in two folders.
+  std::string different(const std::string &a, const std::string &b) const {
+    std::string text;
+    if (list(a) != list(b))
+      text = list(a) + "but " + list(b);
+    for (auto &entry : std::filesystem::directory_iterator(path(a)))
+      if (readFile(entry.path()) !=
+          readFile(path(b) + "/" + entry.path().filename().string()))
+        text += entry.path().filename().string() + " ";
+    return text;
+  }
+
+  /// Publishes embedding and output side by side, as columns of one tensor.
+  void publishAsParts() {
+    states.assign(toy.model.states, toy.model.states + toy.model.numStates);
+    for (RepriseState &state : states) {
+      bool isSecond = !strcmp(state.name, "output");
+      if (!strcmp(state.name, "bias")) {
+        state.hubName = "transformer.h.0.attn.c_attn.bias";
+      } else {
+        state.hubName = "transformer.h.0.attn.c_attn.weight";
+        state.part = isSecond, state.parts = 2;
+      }
+    }
+    toy.model.states = states.data();
+  }
+
+  Folder folder;
+  std::vector<std::string> always;
+  std::vector<RepriseState> states;
+};
+
+} // namespace reprise::runtime::test
+
+#endif // REPRISE_TEST_UNIT_RUNTIME_CHECKPOINTRUN_H

@@ -1,0 +1,206 @@
+//===- CheckpointTest.cpp - Saving, resuming, weights of others -----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckpointRun.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+using namespace reprise::runtime::test;
+
+TEST_F(Checkpoints, SixStepsAreThreeAndThree) {
+  Outcome whole = save("a", 6, {"--save-interval=3"});
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  EXPECT_EQ(list("a"), "LATEST step-00000003 step-00000006 ");
+  EXPECT_EQ(readFile(path("a/LATEST")), "step-00000006\n");
+  ASSERT_EQ(save("b", 3).status, 0);
+  EXPECT_EQ(different("a/step-00000003", "b/step-00000003"), "");
+  for (const char *from : {"auto", "b", "b/step-00000003/"}) {
+    std::filesystem::remove_all(path("c"));
+    std::filesystem::copy(path("b"), path("c"),
+                          std::filesystem::copy_options::recursive);
+    std::string resume = "--resume=";
+    resume += *from == 'a' ? "auto" : path(std::string("c") + (from + 1));
+    Outcome rest = save("c", 6, {resume, "--threads=2"});
+    ASSERT_EQ(rest.status, 0) << rest.err;
+    EXPECT_EQ(whole.steps().find("{\"step\":1,"), 0u);
+    EXPECT_EQ(rest.steps(),
+              whole.steps().substr(whole.steps().find("{\"step\":4,")));
+    EXPECT_EQ(different("a/step-00000006", "c/step-00000006"), "");
+  }
+  // With other options, other bits: the comparison can fail.
+  EXPECT_EQ(save("d", 6, {"--data-order=sequential"}).status, 0);
+  EXPECT_NE(different("a/step-00000006", "d/step-00000006"), "");
+  // Nothing is left to do, or to save.
+  EXPECT_EQ(save("a", 6, {"--resume=auto"}).steps(), "");
+  EXPECT_EQ(list("a"), "LATEST step-00000003 step-00000006 ");
+}
+
+TEST_F(Checkpoints, AutoIsAFreshRunWhereNothingIs) {
+  Outcome fresh = save("new/folder", 2, {"--resume=auto"});
+  ASSERT_EQ(fresh.status, 0) << fresh.err;
+  EXPECT_EQ(fresh.out.find("\"event\":\"resumed\""), fresh.out.npos);
+  EXPECT_EQ(list("new/folder"), "LATEST step-00000002 ");
+  Outcome more = save("new/folder", 3, {"--resume=auto"});
+  EXPECT_NE(more.out.find("\"event\":\"resumed\",\"path\":\"" +
+                          path("new/folder/step-00000002") + "\",\"step\":2,"),
+            more.out.npos)
+      << more.out << more.err;
+}
+
+TEST_F(Checkpoints, OnlyTheLastAreKept) {
+  ASSERT_EQ(save("a", 7, {"--save-interval=2", "--keep-last=2"}).status, 0);
+  EXPECT_EQ(list("a"), "LATEST step-00000006 step-00000007 ");
+}
+
+TEST_F(Checkpoints, AFolderBelongsToOneRun) {
+  ASSERT_EQ(save("a", 4, {"--save-interval=2"}).status, 0);
+  EXPECT_EQ(refusal(save("a", 4)),
+            "'a' has checkpoints of another run, the last one of step 4; "
+            "--resume auto goes on from there, or name another folder");
+  ASSERT_EQ(save("b", 2).status, 0);
+  EXPECT_EQ(refusal(save("a", 4, {"--resume", path("b")})),
+            "'a' has checkpoints of another run, the last one of step 4; "
+            "--resume auto goes on from there, or name another folder");
+  // Going on from an earlier one, later ones are those of another future.
+  Outcome other = save("a", 3, {"--resume", path("a/step-00000002")});
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_EQ(list("a"), "LATEST step-00000002 step-00000003 step-00000004.old ");
+  // Somebody else's lock.
+  int lock = open(path("a").c_str(), O_RDONLY);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  EXPECT_EQ(refusal(save("a", 5, {"--resume=auto"})),
+            "cannot save in 'a': another run does");
+  close(lock);
+  folder.write("file", "");
+  EXPECT_EQ(refusal(save("file", 1)), "cannot save in 'file': Not a directory");
+  EXPECT_EQ(refusal(save("file/a", 1)),
+            "cannot save in 'file/a': Not a directory");
+}
+
+TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
+  ASSERT_EQ(save("a", 2).status, 0);
+  EXPECT_EQ(refusal(save("a", 4, {"--resume=auto", "--seed=7"})),
+            "'a/step-00000002' was trained with --seed 1, but this run has 7");
+  EXPECT_EQ(
+      refusal(save("a", 4, {"--resume=auto", "--data-order=sequential"})),
+      "'a/step-00000002' was trained with --data-order shuffled, but this "
+      "run has sequential");
+  toy.model.name = "another";
+  EXPECT_EQ(refusal(save("a", 4, {"--resume=auto"})),
+            "'a/step-00000002' is of the model 'toy \"bigram\"', but this "
+            "program trains 'another'");
+  EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("none")})),
+            "'none' is no checkpoint, with a file trainer.json, nor a folder "
+            "of checkpoints, step-00000001 or the like");
+}
+
+// One bit in any byte of any file, and any file cut off: refused, with the one
+// before it offered. Every byte of the small files, some of the large ones.
+TEST_F(Checkpoints, DamageIsFoundAndTheOneBeforeOffered) {
+  toy.model.configJson = "{\n  \"model_type\": \"toy\"\n}\n";
+  ASSERT_EQ(save("a", 2, {"--save-interval=1"}).status, 0);
+  const std::string last = path("a/step-00000002/");
+  int refused = 0;
+  for (const char *name : {"config.json", "model.safetensors",
+                           "optimizer.safetensors", "trainer.json"}) {
+    const std::string good = readFile(last + name);
+    ASSERT_GT(good.size(), 20u) << name;
+    auto check = [&](const std::string &bytes, size_t at) {
+      folder.write(std::string("a/step-00000002/") + name, bytes);
+      std::string text = refusal(train({"--steps=4", "--resume", path("a")}));
+      const std::string offer =
+          "; the one before it is good: --resume a/step-00000001";
+      size_t end = text.size() - std::min(text.size(), offer.size());
+      EXPECT_EQ(text.substr(end), offer) << name << " " << at << ": " << text;
+      refused += text.substr(end) == offer;
+    };
+    size_t stride = std::max<size_t>(1, good.size() / 60);
+    for (size_t at = 0; at < good.size() && !HasFailure(); at += stride) {
+      std::string damaged = good;
+      damaged[at] = char(damaged[at] ^ 1 << at % 8);
+      check(damaged, at);
+      check(good.substr(0, at), at);
+    }
+    check(good + " ", good.size());
+    folder.write(std::string("a/step-00000002/") + name, good);
+    std::filesystem::rename(last + name, last + "gone");
+    EXPECT_NE(refusal(train({"--steps=4", "--resume", path("a")}))
+                  .find("No such file or directory; the one before it is good"),
+              std::string::npos);
+    std::filesystem::rename(last + "gone", last + name);
+  }
+  EXPECT_GT(refused, 400);
+  EXPECT_EQ(train({"--steps=3", "--resume", path("a")}).status, 0);
+  // With the one before damaged, too, there is nothing to offer.
+  folder.write("a/step-00000002/config.json", "");
+  folder.write("a/step-00000001/optimizer.safetensors", "");
+  EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("a")})),
+            "'a/step-00000002/config.json' is damaged: it needs 26 bytes, but "
+            "has 0; no earlier one is good");
+}
+
+TEST_F(Checkpoints, ADiskThatIsFullLeavesTheGoodOne) {
+  ASSERT_EQ(save("a", 1).status, 0);
+  const std::string before = readFile(path("a/step-00000001/trainer.json"));
+  rlimit old = {}, small = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  small = {30000, old.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Outcome outcome = save("a", 9, {"--resume=auto", "--save-interval=3"});
+  setrlimit(RLIMIT_FSIZE, &old);
+  signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(refusal(outcome),
+            "cannot save step 3 in 'a/step-00000003': File too large. The last "
+            "checkpoint is 'a/step-00000001'");
+  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
+  EXPECT_EQ(readFile(path("a/step-00000001/trainer.json")), before);
+  EXPECT_EQ(save("a", 3, {"--resume=auto"}).status, 0);
+}
+
+TEST_F(Checkpoints, WhenALossIsNoNumberTheLastGoodOneIsNamed) {
+  toy.model.learningRate = 1e38;
+  Outcome outcome = save("a", 9, {"--save-interval=1"});
+  EXPECT_NE(refusal(outcome).find(". The last checkpoint is 'a/step-00000001'"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
+}
+
+TEST_F(Checkpoints, AnInterruptSavesItsStep) {
+  toy.addLaunch(
+      toy.update, "signal",
+      [](void *const *, const int64_t *, int64_t, int64_t) { raise(SIGTERM); },
+      1, {});
+  toy.finish();
+  Outcome outcome = save("a", 9, {"--save-interval=5"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
+}
+
+// What was saved is what others read, and read back it is saved alike.
+TEST_F(Checkpoints, WeightsGoInAndOutUnchanged) {
+  publishAsParts();
+  ASSERT_EQ(save("a", 2).status, 0);
+  const std::string first = path("a/step-00000002");
+  for (const std::string &from : {first, first + "/model.safetensors"}) {
+    std::filesystem::remove_all(path("b"));
+    Outcome again = save("b", 0, {"--init-from", from});
+    ASSERT_EQ(again.status, 0) << again.err;
+    EXPECT_NE(again.out.find("\"event\":\"weights\",\"path\":\"" + from +
+                             "\",\"tensors\":2,\"files\":1,\"bytes\":25088}"),
+              again.out.npos)
+        << again.out;
+    EXPECT_TRUE(readFile(path("b/step-00000000/model.safetensors")) ==
+                readFile(first + "/model.safetensors"));
+  }
+  // The moments start anew.
+  EXPECT_FALSE(readFile(path("b/step-00000000/optimizer.safetensors")) ==
+               readFile(first + "/optimizer.safetensors"));
+}
