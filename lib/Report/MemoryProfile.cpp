@@ -8,6 +8,7 @@
 
 #include "reprise/Report/MemoryProfile.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -35,14 +36,87 @@ static void addChange(std::vector<int64_t> &changes, Interval interval,
   changes[interval.last + 1] -= sign * interval.bytes;
 }
 
+StringRef report::stringifyRole(Role role) {
+  constexpr StringLiteral names[kNumRoles] = {
+      "kept for backward", "within the forward pass",
+      "replayed",          "within the backward pass",
+      "within the update", "workspace of products"};
+  return names[size_t(role)];
+}
+
+/// Whether `launch` is of a kernel with attention in it.
+static bool isAttention(rt::LaunchOp launch, SymbolTable &symbols) {
+  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+  return kernel && !kernel.isExternal() &&
+         llvm::any_of(kernel.getBody().front(), [](Operation &op) {
+           return isa<rt::AttentionOp, rt::AttentionBackwardOp>(op);
+         });
+}
+
+static Position getPosition(Operation *op, bool isUpdate,
+                            SymbolTable &symbols) {
+  Position position;
+  auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr);
+  position.name = name ? name.str() : op->getName().getStringRef().str();
+  if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+    position.work = Work::Product;
+    position.flops = gemm.getFlops();
+  } else {
+    auto launch = cast<rt::LaunchOp>(op);
+    position.work =
+        isAttention(launch, symbols) ? Work::Attention : Work::Pointwise;
+    position.flops = launch.getFlops();
+  }
+  position.bytes = getOperandAndResultBytes(op);
+  if (auto gemm = dyn_cast<rt::GemmOp>(op))
+    if (gemm.getWorkspace()) // Panels stay in caches.
+      position.bytes -= getTypeBytes(gemm.getWorkspace().getType());
+  // A schedule has no mark where backward begins but the names of its ops.
+  if (isUpdate)
+    position.phase = Phase::Update;
+  else if (op->hasAttr(remat::kReplayAttr))
+    position.phase = Phase::Replay;
+  else if (StringRef(position.name).contains(".backward"))
+    position.phase = Phase::Backward;
+  else
+    position.phase = Phase::Forward;
+  return position;
+}
+
+static Role getRole(Phase writer, Phase lastReader) {
+  switch (writer) {
+  case Phase::Forward:
+    return lastReader == Phase::Forward ? Role::Forward : Role::Kept;
+  case Phase::Replay:
+    return Role::Replayed;
+  case Phase::Backward:
+    return Role::Gradient;
+  case Phase::Update:
+    return Role::Update;
+  }
+  llvm_unreachable("unknown phase");
+}
+
+/// The buffers that `op` writes, in order; its workspace is none of them.
+static SmallVector<Value> getWritten(Operation *op) {
+  if (auto launch = dyn_cast<rt::LaunchOp>(op))
+    return SmallVector<Value>(launch.getOutputs());
+  return {cast<rt::GemmOp>(op).getOutput()};
+}
+
 MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
   llvm::MapVector<Operation *, Accesses> buffers;
+  DenseMap<Operation *, unsigned> outputNumbers;
+  std::vector<Operation *> schedule;
+  SymbolTable symbols(step->getParentOp());
+  bool isUpdate = false;
   for (Operation &op : step.getBody().front()) {
+    isUpdate |= isa<rt::UpdateOp>(op);
     if (!isa<rt::LaunchOp, rt::GemmOp>(op))
       continue;
-    int64_t position = names.size();
-    auto name = op.getAttrOfType<StringAttr>(rt::kNameAttr);
-    names.push_back(name ? name.str() : op.getName().getStringRef().str());
+    int64_t position = positions.size();
+    positions.push_back(getPosition(&op, isUpdate, symbols));
+    schedule.push_back(&op);
     for (Value operand : op.getOperands())
       if (auto buffer = operand.getDefiningOp<rt::BufferOp>()) {
         Accesses &accesses = buffers[buffer];
@@ -50,9 +124,11 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
         if (accesses.positions.empty() || accesses.positions.back() != position)
           accesses.positions.push_back(position);
       }
+    for (auto [number, value] : llvm::enumerate(getWritten(&op)))
+      outputNumbers[value.getDefiningOp()] = number;
   }
 
-  std::vector<int64_t> changes(names.size() + 1);
+  std::vector<int64_t> changes(positions.size() + 1);
   // Values that take turns in the same bytes meet in one position: the op that
   // reads the one and writes the other in its place.
   llvm::DenseMap<int64_t, int64_t> lastAt;
@@ -60,14 +136,23 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     int64_t offset = cast<rt::BufferOp>(op).getOffset();
     if (offset < begin)
       continue;
-    int64_t first = accesses.positions.front();
-    auto [last, isNew] = lastAt.try_emplace(offset, first - 1);
-    first = std::max(first, last->second + 1);
-    last->second = std::max(last->second, accesses.positions.back());
-    addChange(changes, {first, accesses.positions.back(), accesses.bytes}, 1);
+    int64_t writer = accesses.positions.front();
+    int64_t reader = accesses.positions.back();
+    auto [last, isNew] = lastAt.try_emplace(offset, writer - 1);
+    int64_t first = std::max(writer, last->second + 1);
+    last->second = std::max(last->second, reader);
+    addChange(changes, {first, reader, accesses.bytes}, 1);
+    if (reader < first)
+      continue;
+    auto number = outputNumbers.find(op);
+    Role role = number == outputNumbers.end()
+                    ? Role::Workspace
+                    : getRole(positions[writer].phase, positions[reader].phase);
+    blocks.push_back({offset, accesses.bytes, first, reader, role, writer,
+                      number == outputNumbers.end() ? 0 : number->second});
   }
   int64_t bytes = 0;
-  for (size_t position = 0; position < names.size(); ++position) {
+  for (size_t position = 0; position < positions.size(); ++position) {
     bytes += changes[position];
     live.push_back(bytes);
     if (bytes > peak) {
@@ -76,18 +161,10 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     }
   }
 
-  int64_t position = 0;
-  for (Operation &op : step.getBody().front()) {
-    SmallVector<Value> written;
-    if (auto launch = dyn_cast<rt::LaunchOp>(op))
-      llvm::append_range(written, launch.getOutputs());
-    else if (auto gemm = dyn_cast<rt::GemmOp>(op))
-      written.push_back(gemm.getOutput());
-    else
-      continue;
-    std::vector<Accesses> &named = outputs[names[position++]];
+  for (auto [op, position] : llvm::zip(schedule, positions)) {
+    std::vector<Accesses> &named = outputs[position.name];
     if (named.empty())
-      for (Value value : written)
+      for (Value value : getWritten(op))
         named.push_back(buffers.lookup(value.getDefiningOp()));
   }
 }

@@ -10,19 +10,80 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/CostModel.h"
+#include "reprise/Support/RecomputeLabels.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::report;
 
-FailureOr<Plan> report::readDecisions(func::FuncOp step) {
+/// The label that would drop `result`, which nothing drops; empty if none
+/// would.
+static StringRef getLabel(OpResult result, Operation *backward) {
+  nn::ScopeAttr scope = nn::getScope(result.getOwner());
+  if (!scope || scope.getLayer() < 0)
+    return "";
+  auto leaves = [&](Operation *user) {
+    nn::ScopeAttr reader = nn::getScope(user);
+    return user->isBeforeInBlock(backward) &&
+           (!reader || reader.getLayer() != scope.getLayer() ||
+            reader.getModule() != scope.getModule());
+  };
+  for (const RecomputeLabel &label : kRecomputeLabels) {
+    if (label.what != scope.getModule())
+      continue;
+    if (label.kind == LabelKind::OutputDiscarding ||
+        (label.kind == LabelKind::Plain &&
+         llvm::none_of(result.getUsers(), leaves)))
+      return label.name;
+  }
+  return "";
+}
+
+FailureOr<Plan> report::readDecisions(func::FuncOp step,
+                                      const CostTable &costs) {
   FailureOr<remat::Summary> decisions = remat::summarize(step);
   if (failed(decisions))
     return failure();
   Plan plan;
   plan.decisions = std::move(*decisions);
+  plan.costs = costs;
+  if (step.isExternal() || step.getOps<nn::BackwardOp>().empty())
+    return plan;
+  Operation *backward = *step.getOps<nn::BackwardOp>().begin();
+  for (Operation &op : step.getBody().front()) {
+    if (&op == backward)
+      break;
+    ForwardOp known = {0, {}};
+    if (auto cost = dyn_cast<CostModel>(op)) {
+      Work work = cost.isProduct()           ? Work::Product
+                  : isa<nn::AttentionOp>(op) ? Work::Attention
+                                             : Work::Pointwise;
+      known.seconds = costs.getSeconds(cost.getFlops(), cost.getBytes(), work);
+    }
+    for (OpResult result : op.getResults())
+      known.labels.push_back(getLabel(result, backward).str());
+    plan.forward.push_back(std::move(known));
+  }
   return plan;
+}
+
+Alternative Plan::asAlternative() const {
+  assert(memory && "needs a schedule");
+  Alternative alternative;
+  alternative.peakBytes = memory->arenaBytes;
+  alternative.replayFlops = replayFlops;
+  alternative.replaySeconds = replaySeconds;
+  for (const remat::LayerPlan &layer : decisions.layers) {
+    for (const remat::SavedValue &value : layer.saved)
+      alternative.kept.insert({value.origin.position, value.origin.number});
+    for (const remat::Replay &replay : layer.recomputed)
+      for (unsigned number = replay.origin.number;
+           number < replay.origin.numResults; ++number)
+        alternative.replayed.insert({replay.origin.position, number});
+  }
+  return alternative;
 }
 
 //===----------------------------------------------------------------------===//
@@ -105,21 +166,17 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
 // The schedule
 //===----------------------------------------------------------------------===//
 
-static void countFlops(Plan &plan, func::FuncOp step) {
-  if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
-    plan.numMicroBatches = count.getInt();
-  uint64_t times = plan.numMicroBatches;
-  for (Operation &op : step.getBody().front()) {
-    uint64_t flops = 0;
-    if (isa<rt::UpdateOp>(op))
-      times = 1;
-    else if (auto launch = dyn_cast<rt::LaunchOp>(op))
-      flops = launch.getFlops();
-    else if (auto gemm = dyn_cast<rt::GemmOp>(op))
-      flops = gemm.getFlops();
-    uint64_t &sum =
-        op.hasAttr(remat::kReplayAttr) ? plan.replayFlops : plan.stepFlops;
-    sum = llvm::SaturatingMultiplyAdd(times, flops, sum);
+/// Adds up the positions of the schedule: all but the update run once for each
+/// micro-batch.
+static void addUp(Plan &plan, const MemoryProfile &profile) {
+  for (const Position &position : profile.getPositions()) {
+    uint64_t times = position.phase == Phase::Update ? 1 : plan.numMicroBatches;
+    bool isReplay = position.phase == Phase::Replay;
+    uint64_t &flops = isReplay ? plan.replayFlops : plan.stepFlops;
+    flops = llvm::SaturatingMultiplyAdd(times, uint64_t(position.flops), flops);
+    (isReplay ? plan.replaySeconds : plan.stepSeconds) +=
+        times *
+        plan.costs.getSeconds(position.flops, position.bytes, position.work);
   }
 }
 
@@ -135,16 +192,19 @@ LogicalResult report::readSchedule(Plan &plan, ModuleOp module) {
   if (!step || arena < 0 || peak < 0 || bound < 0)
     return module.emitError("needs a function @step and 'rt.plan' with arena, "
                             "peak and bound: memory that is planned");
-  countFlops(plan, step);
+  if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
+    plan.numMicroBatches = count.getInt();
 
   MemoryPlan memory;
   memory.arenaBytes = arena;
   memory.boundBytes = arena - peak + bound;
+  memory.stepBytes = peak;
   if (auto categories = planned.getAs<DictionaryAttr>("categories"))
     for (NamedAttribute category : categories)
       if (auto bytes = dyn_cast<IntegerAttr>(category.getValue()))
         memory.categories.push_back({category.getName().str(), bytes.getInt()});
   memory.profile = MemoryProfile(step, arena - peak);
+  addUp(plan, memory.profile);
   plan.memory = std::move(memory);
   return success();
 }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Report/Plan.h"
+#include "reprise/Report/Decisions.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -14,8 +14,27 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::report;
 
-static void writeValues(llvm::json::OStream &json,
-                        const remat::LayerPlan &layer) {
+namespace {
+class PlanWriter {
+public:
+  PlanWriter(const Plan &plan, llvm::raw_ostream &os) : plan(plan), json(os) {}
+  void write();
+
+private:
+  void writeValues(const remat::LayerPlan &layer);
+  void writeLayer(const remat::LayerPlan &layer);
+  void writeStage(const remat::StagePlan &stage);
+  void writeDecision(const LayerClass &group, const Decision &decision);
+  void writeLabel(const LabelEffect &effect);
+  void writeAlternative(const Alternative &alternative);
+  void writeCosts();
+
+  const Plan &plan;
+  llvm::json::OStream json;
+};
+} // namespace
+
+void PlanWriter::writeValues(const remat::LayerPlan &layer) {
   json.attributeArray("saved", [&] {
     for (const remat::SavedValue &value : layer.saved)
       json.object([&] {
@@ -30,63 +49,159 @@ static void writeValues(llvm::json::OStream &json,
         json.attribute("op", replay.op);
         json.attribute("flops", replay.flops);
         json.attribute("label", replay.label);
+        json.attribute("seconds", plan.forward[replay.origin.position].seconds);
       });
   });
 }
 
-static void writeLayer(llvm::json::OStream &json, const remat::LayerPlan &layer,
-                       const std::optional<Reference> &reference) {
+void PlanWriter::writeLayer(const remat::LayerPlan &layer) {
   json.object([&] {
     json.attribute("layer", layer.layer);
-    // All layers are one model chunk.
-    json.attribute("stage", 0);
-    json.attribute("chunk", 0);
-    if (reference)
-      if (auto bytes = reference->layerBytes.find(layer.layer);
-          bytes != reference->layerBytes.end())
+    json.attribute("stage", layer.stage);
+    json.attribute("chunk", layer.chunk);
+    if (plan.reference)
+      if (auto bytes = plan.reference->layerBytes.find(layer.layer);
+          bytes != plan.reference->layerBytes.end())
         json.attribute("reference_bytes", bytes->second);
-    writeValues(json, layer);
+    writeValues(layer);
   });
+}
+
+void PlanWriter::writeStage(const remat::StagePlan &stage) {
+  json.object([&] {
+    json.attribute("activation_bytes", stage.getActivationBytes());
+    json.attributeArray("chunks", [&] {
+      for (const remat::ChunkPlan &chunk : stage.chunks)
+        json.object([&] {
+          json.attribute("first_layer", chunk.firstLayer);
+          json.attribute("layers", chunk.numLayers);
+          json.attribute("saved_bytes", chunk.savedBytes);
+          json.attribute("in_flight", chunk.inFlight);
+        });
+    });
+  });
+}
+
+void PlanWriter::writeDecision(const LayerClass &group,
+                               const Decision &decision) {
+  json.object([&] {
+    json.attribute("layers", llvm::json::Array(group.getNumbers()));
+    json.attribute("name", decision.name);
+    json.attribute("shape", decision.shape);
+    json.attribute("bytes", decision.bytes);
+    json.attribute("decision", decision.isReplayed ? "recompute" : "save");
+    json.attribute("rule", decision.rule);
+    if (decision.peakBytes)
+      json.attribute("at_peak_bytes", *decision.peakBytes);
+    json.attribute("flops", decision.flops);
+    json.attribute("seconds", decision.seconds);
+    json.attribute("reason", decision.reason);
+    if (const Alternative *flip = decision.flip)
+      json.attributeObject("flip", [&] {
+        json.attribute("recompute", flip->name);
+        json.attribute("peak_bytes", flip->peakBytes - plan.memory->arenaBytes);
+        json.attribute("seconds", flip->replaySeconds - plan.replaySeconds);
+      });
+  });
+}
+
+void PlanWriter::writeLabel(const LabelEffect &effect) {
+  json.object([&] {
+    json.attribute("label", effect.label);
+    json.attribute("values", llvm::json::Array(effect.values));
+    json.attribute("freed_bytes", effect.freedBytes);
+    if (effect.peakBytes)
+      json.attribute("at_peak_bytes", *effect.peakBytes);
+    json.attribute("flops", effect.flops);
+    json.attribute("seconds", effect.seconds);
+    json.attribute("verdict", effect.verdict);
+  });
+}
+
+void PlanWriter::writeAlternative(const Alternative &alternative) {
+  json.object([&] {
+    json.attribute("recompute", alternative.name);
+    json.attribute("chosen", alternative.isChosen);
+    json.attribute("peak_bytes", alternative.peakBytes);
+    json.attribute("replay_flops", alternative.replayFlops);
+    json.attribute("replay_seconds", alternative.replaySeconds);
+    if (!alternative.command.empty())
+      json.attribute("command", alternative.command);
+  });
+}
+
+void PlanWriter::writeCosts() {
+  const CostTable &costs = plan.costs;
+  json.attribute("machine", costs.machine);
+  json.attribute("product_flops_per_second", costs.productFlopsPerSecond);
+  json.attribute("attention_flops_per_second", costs.attentionFlopsPerSecond);
+  json.attribute("pointwise_flops_per_second", costs.pointwiseFlopsPerSecond);
+  json.attribute("memory_bytes_per_second", costs.memoryBytesPerSecond);
+  json.attribute("seconds_per_launch", costs.secondsPerLaunch);
+}
+
+void PlanWriter::write() {
+  const MemoryPlan &memory = *plan.memory;
+  Decisions all = analyze(plan);
+  json.objectBegin();
+  json.attribute("peak_bytes", memory.arenaBytes);
+  json.attribute("lower_bound_bytes", memory.boundBytes);
+  json.attribute("replay_flops", plan.replayFlops);
+  json.attribute("step_flops", plan.stepFlops);
+  json.attribute("replay_seconds", plan.replaySeconds);
+  json.attribute("step_seconds", plan.stepSeconds);
+  json.attribute("micro_batches", plan.numMicroBatches);
+  json.attributeObject("categories", [&] {
+    for (const auto &[name, bytes] : memory.categories)
+      json.attribute(name, bytes);
+  });
+  if (plan.reference)
+    json.attributeObject("accounting", [&] {
+      const megatron::Parallelism &ranks = plan.reference->parallelism;
+      json.attribute("scheme", "megatron");
+      json.attribute("tensor_model_parallel_size", ranks.tensor);
+      json.attribute("sequence_parallel", ranks.sequence);
+    });
+  json.attributeArray("segments", [&] {
+    for (const auto &segment : plan.decisions.segments)
+      json.array([&] {
+        json.value(segment.first);
+        json.value(segment.second);
+      });
+  });
+  json.attributeArray("layers", [&] {
+    for (const remat::LayerPlan &layer : plan.decisions.layers)
+      if (layer.layer >= 0)
+        writeLayer(layer);
+  });
+  json.attributeObject("outside_layers", [&] {
+    const auto &layers = plan.decisions.layers;
+    bool isThere = !layers.empty() && layers.back().layer < 0;
+    writeValues(isThere ? layers.back() : remat::LayerPlan());
+  });
+  json.attributeArray("stages", [&] {
+    for (const remat::StagePlan &stage : plan.decisions.stages)
+      writeStage(stage);
+  });
+  json.attributeArray("decisions", [&] {
+    for (const LayerClass &group : all.classes)
+      for (const Decision &decision : group.decisions)
+        writeDecision(group, decision);
+  });
+  json.attributeArray("labels", [&] {
+    for (const LabelEffect &effect : all.labels)
+      writeLabel(effect);
+  });
+  json.attributeArray("plans", [&] {
+    for (const Alternative &alternative : plan.alternatives)
+      writeAlternative(alternative);
+  });
+  json.attributeObject("costs", [&] { writeCosts(); });
+  json.objectEnd();
 }
 
 void Plan::writeJSON(llvm::raw_ostream &os) const {
   assert(memory && "needs a schedule");
-  llvm::json::OStream json(os);
-  json.object([&] {
-    json.attribute("peak_bytes", memory->arenaBytes);
-    json.attribute("lower_bound_bytes", memory->boundBytes);
-    json.attribute("replay_flops", replayFlops);
-    json.attribute("step_flops", stepFlops);
-    json.attribute("micro_batches", numMicroBatches);
-    json.attributeObject("categories", [&] {
-      for (const auto &[name, bytes] : memory->categories)
-        json.attribute(name, bytes);
-    });
-    if (reference)
-      json.attributeObject("accounting", [&] {
-        json.attribute("scheme", "megatron");
-        json.attribute("tensor_model_parallel_size",
-                       reference->parallelism.tensor);
-        json.attribute("sequence_parallel", reference->parallelism.sequence);
-      });
-    json.attributeArray("segments", [&] {
-      for (const auto &segment : decisions.segments)
-        json.array([&] {
-          json.value(segment.first);
-          json.value(segment.second);
-        });
-    });
-    json.attributeArray("layers", [&] {
-      for (const remat::LayerPlan &layer : decisions.layers)
-        if (layer.layer >= 0)
-          writeLayer(json, layer, reference);
-    });
-    json.attributeObject("outside_layers", [&] {
-      remat::LayerPlan none;
-      bool isThere =
-          !decisions.layers.empty() && decisions.layers.back().layer < 0;
-      writeValues(json, isThere ? decisions.layers.back() : none);
-    });
-  });
+  PlanWriter(*this, os).write();
   os << "\n";
 }

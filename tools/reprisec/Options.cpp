@@ -103,6 +103,8 @@ std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
   };
   if (!from.empty())
     add(from.ArgStr, from);
+  if (inference.getNumOccurrences())
+    add(inference.ArgStr, inference);
   for (auto [key, isRecompute] : llvm::zip(keys, isRecomputeKey))
     if (key->getNumOccurrences() && !isRecompute)
       add(key->ArgStr, *key);

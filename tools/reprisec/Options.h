@@ -41,6 +41,10 @@ struct Options {
       cl::desc(
           "Processor to compile kernels for, or native (default x86-64-v3)"),
       cl::value_desc("name"), cl::init("x86-64-v3"), cl::cat(programCategory)};
+  cl::opt<std::string> inference{
+      "inference",
+      cl::desc("on (default) or off: compile validation and sampling too"),
+      cl::value_desc("on|off"), cl::init("on"), cl::cat(programCategory)};
   cl::opt<std::string> runtime{
       "runtime", cl::desc("The runtime archive (default beside this program)"),
       cl::value_desc("file"), cl::cat(programCategory)};
@@ -54,6 +58,31 @@ struct Options {
       cl::desc("Print why each value is kept or recomputed, and what it takes "
                "at the peak. Without -o or --emit nothing else is written"),
       cl::cat(programCategory)};
+  cl::opt<std::string> report{
+      "report",
+      cl::desc("Write a page with the plan here, to be opened in a browser; "
+               "it shows other plans for the same step, too. Without -o or "
+               "--emit nothing else is written"),
+      cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<std::string> trace{
+      "trace",
+      cl::desc("Write the planned step here as a timeline in Chrome's trace "
+               "format, which Perfetto shows. Without -o or --emit nothing "
+               "else is written"),
+      cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<std::string> dot{
+      "dot",
+      cl::desc("Write a layer and what is decided on its values here as a "
+               "graph in DOT. Without -o or --emit nothing else is written"),
+      cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<int64_t> dotLayer{"dot-layer", cl::desc("With --dot: the layer (0)"),
+                            cl::value_desc("layer"), cl::init(0),
+                            cl::cat(programCategory)};
+  cl::opt<std::string> costTable{
+      "cost-table",
+      cl::desc("With a report: how fast the machine is, a JSON file (default: "
+               "two cores of an x86-64-v3 server)"),
+      cl::value_desc("file"), cl::cat(programCategory)};
   cl::opt<std::string> accounting{
       "accounting",
       cl::desc("megatron: report beside the plan what Megatron's own scheme "
@@ -83,12 +112,19 @@ struct Options {
   /// in a description. Ends the program after --help and after an error.
   void parse(int argc, char **argv);
 
-  /// Whether a report of the plan is asked for.
-  bool reports() const { return !planJSON.empty() || explain; }
+  /// The first report of the plan that is asked for, "--explain"; or empty.
+  llvm::StringRef getReport() const;
+
+  /// The command line as it was given, and as it would be for another plan:
+  /// the same description and keys but those of recompute, and no outputs.
+  std::string getCommand() const;
+  std::string getCommand(llvm::ArrayRef<std::string> recompute) const;
 
   /// The keys given on the command line, in their order.
   std::vector<std::unique_ptr<cl::opt<std::string>>> keys;
   std::vector<std::string> keyNames;
+  std::vector<bool> isRecomputeKey;
+  std::vector<std::string> arguments;
 };
 
 /// Prints `error: message`; 1, for `main` to return.

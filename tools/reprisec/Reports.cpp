@@ -7,24 +7,59 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reports.h"
+#include "Alternatives.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
 
-FailureOr<report::Plan> driver::readPlan(ModuleOp module,
-                                         const Options &options,
-                                         const RecomputeOptions &recompute) {
-  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  if (!step)
-    return module.emitError("needs a function @step to report on");
-  FailureOr<report::Plan> plan = report::readDecisions(step);
-  if (failed(plan) || options.accounting.empty())
-    return plan;
+/// The table that is named, or else that of the CPU.
+static FailureOr<CostTable> readCosts(const Options &options) {
+  if (options.costTable.empty())
+    return CostTable::getCPU();
+  std::string error;
+  auto buffer = openInputFile(options.costTable, &error);
+  if (!buffer)
+    return failure(fail(error));
+  llvm::Expected<CostTable> costs = CostTable::parse(buffer->getBuffer());
+  if (!costs)
+    return failure(fail("option --cost-table: " + options.costTable + ": " +
+                        llvm::toString(costs.takeError())));
+  return *costs;
+}
+
+/// Writes a file, or the standard output for "-", all or with a message.
+static LogicalResult
+writeFile(const std::string &path,
+          llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  if (path.empty())
+    return success();
+  std::string error;
+  auto file = openOutputFile(path, &error);
+  if (!file)
+    return failure(fail(error));
+  write(file->os());
+  file->os().flush();
+  if (file->os().has_error()) {
+    std::error_code reason = file->os().error();
+    file->os().clear_error();
+    return failure(fail("cannot write '" + path + "': " + reason.message()));
+  }
+  file->keep();
+  return success();
+}
+
+static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
+                                  const Options &options,
+                                  const RecomputeOptions &recompute) {
+  if (options.accounting.empty())
+    return success();
   report::megatron::Options same;
   same.granularity = recompute.granularity;
   same.method = recompute.method;
@@ -35,31 +70,80 @@ FailureOr<report::Plan> driver::readPlan(ModuleOp module,
       step, same, {options.tensorParallel, options.sequenceParallel});
   if (failed(reference))
     return failure();
-  plan->reference = std::move(*reference);
+  plan.reference = std::move(*reference);
+  return success();
+}
+
+static LogicalResult writeDot(const report::Plan &plan, func::FuncOp step,
+                              const Options &options) {
+  if (options.dot.empty())
+    return success();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (failed(report::writeDot(plan, step, options.dotLayer, os)))
+    return failure();
+  return writeFile(options.dot, [&](llvm::raw_ostream &os) { os << text; });
+}
+
+FailureOr<report::Plan> driver::readPlan(ModuleOp module,
+                                         const Options &options,
+                                         const RecomputeOptions &recompute) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step)
+    return module.emitError("needs a function @step to report on");
+  FailureOr<CostTable> costs = readCosts(options);
+  if (failed(costs))
+    return failure();
+  FailureOr<report::Plan> plan = report::readDecisions(step, *costs);
+  if (failed(plan) || failed(addReference(*plan, step, options, recompute)) ||
+      failed(writeDot(*plan, step, options)))
+    return failure();
+  if (options.explain || !options.report.empty())
+    plan->alternatives = planAlternatives(module, *plan, options, recompute);
   return plan;
 }
 
+static report::PageInfo getPageInfo(ModuleOp module, const Options &options,
+                                    const RecomputeOptions &recompute) {
+  report::PageInfo info;
+  auto model = module->getAttrOfType<StringAttr>(nn::kModelAttr);
+  info.model = model ? model.str() : "a step";
+  info.recompute = recompute.describe();
+  info.command = options.getCommand();
+  info.environment = {
+      {"reprisec", REPRISE_VERSION},
+      {"MLIR, LLVM and LLD", LLVM_VERSION_STRING},
+      {"processor", options.cpu},
+  };
+  return info;
+}
+
 LogicalResult driver::writeReports(report::Plan &plan, ModuleOp module,
-                                   const Options &options) {
+                                   const Options &options,
+                                   const RecomputeOptions &recompute) {
   if (failed(report::readSchedule(plan, module)))
     return failure();
+  chooseAlternative(plan);
+  bool hasStandardOutput = options.output == "-";
+  for (const auto *path :
+       {&options.planJSON, &options.report, &options.trace, &options.dot})
+    hasStandardOutput |= *path == "-";
   if (options.explain)
-    plan.explain(options.output == "-" || options.planJSON == "-"
-                     ? llvm::errs()
-                     : llvm::outs());
-  if (options.planJSON.empty())
-    return success();
-  std::string error;
-  auto file = openOutputFile(options.planJSON, &error);
-  if (!file)
-    return failure(fail(error));
-  plan.writeJSON(file->os());
-  file->keep();
-  return success();
+    plan.explain(hasStandardOutput ? llvm::errs() : llvm::outs());
+  using llvm::raw_ostream;
+  return failure(
+      failed(writeFile(options.planJSON,
+                       [&](raw_ostream &os) { plan.writeJSON(os); })) ||
+      failed(writeFile(options.trace,
+                       [&](raw_ostream &os) { plan.writeTrace(os); })) ||
+      failed(writeFile(options.report, [&](raw_ostream &os) {
+        plan.writePage(os, getPageInfo(module, options, recompute));
+      })));
 }
 
 LogicalResult driver::checkReports(const Options &options, Phase from,
                                    Phase to) {
+  llvm::StringRef report = options.getReport();
   if (options.accounting.empty()) {
     if (options.tensorParallel.getNumOccurrences() ||
         options.sequenceParallel.getNumOccurrences())
@@ -69,22 +153,28 @@ LogicalResult driver::checkReports(const Options &options, Phase from,
   } else if (options.accounting != "megatron") {
     return failure(fail("option --accounting: needs megatron, but got '" +
                         options.accounting + "'"));
-  } else if (!options.reports()) {
-    return failure(fail("option --accounting: needs --plan-json or --explain, "
-                        "which show it"));
+  } else if (report.empty()) {
+    return failure(fail("option --accounting: needs --plan-json, --explain or "
+                        "--report, which show it"));
   }
+  if (!options.costTable.empty() && report.empty())
+    return failure(fail("option --cost-table: needs --plan-json, --explain, "
+                        "--report, --trace or --dot, which show times"));
+  if (options.dotLayer.getNumOccurrences() && options.dot.empty())
+    return failure(fail("option --dot-layer: needs --dot"));
   if (options.tensorParallel < 1)
     return failure(fail("option --tensor-model-parallel-size: needs at least "
                         "1, but got " +
                         llvm::Twine(options.tensorParallel)));
-  if (options.reports() && from > Phase::Remat)
-    return failure(fail("options --plan-json and --explain: need an input of "
-                        "phase nn, joint or remat, which has the decisions, "
-                        "but --from says " +
+  if (!report.empty() && from > Phase::Remat)
+    return failure(fail("option --" + report +
+                        ": needs an input of phase nn, joint or remat, which "
+                        "has the decisions, but --from says " +
                         stringifyPhase(from)));
-  if (options.reports() && to < Phase::RT)
-    return failure(fail("options --plan-json and --explain: need --emit=rt or "
-                        "later, where memory is planned, but got '" +
+  if (!report.empty() && to < Phase::RT)
+    return failure(fail("option --" + report +
+                        ": needs --emit=rt or later, where memory is planned, "
+                        "but got '" +
                         options.emit + "'"));
   return success();
 }

@@ -22,7 +22,8 @@ mlir::FailureOr<report::Plan> readPlan(mlir::ModuleOp module,
 
 /// Writes what is asked for, of a step whose memory is planned.
 mlir::LogicalResult writeReports(report::Plan &plan, mlir::ModuleOp module,
-                                 const Options &options);
+                                 const Options &options,
+                                 const RecomputeOptions &recompute);
 
 /// Refuses options of reports that make no sense.
 mlir::LogicalResult checkReports(const Options &options, Phase from, Phase to);

@@ -114,10 +114,22 @@ static LogicalResult printPlan(ModuleOp module,
 }
 
 static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
-                               const RecomputeOptions &recompute) {
+                               const RecomputeOptions &recompute,
+                               bool inference = true) {
   PassManager manager(module.getContext());
-  buildPipeline(manager, from, to, recompute);
+  buildPipeline(manager, from, to, recompute, inference);
   return manager.run(module);
+}
+
+static LogicalResult checkInference(const Options &options, Phase from) {
+  if (options.inference != "on" && options.inference != "off")
+    return failure(fail("option --inference: needs on or off, but got '" +
+                        options.inference + "'"));
+  if (options.inference.getNumOccurrences() && from > Phase::NN)
+    return failure(fail("option --inference: needs an input of phase nn, which "
+                        "it is made from, but --from says " +
+                        stringifyPhase(from)));
+  return success();
 }
 
 int main(int argc, char **argv) {
@@ -145,10 +157,11 @@ int main(int argc, char **argv) {
     return fail("option --emit: needs a phase after '" + stringifyPhase(*from) +
                 "', which --from says the input is, but got '" + options.emit +
                 "'");
-  if (failed(checkReports(options, *from, *to)))
+  if (failed(checkInference(options, *from)) ||
+      failed(checkReports(options, *from, *to)))
     return 1;
-  bool isReport =
-      options.reports() && options.output.empty() && options.emit.empty();
+  bool isReport = !options.getReport().empty() && options.output.empty() &&
+                  options.emit.empty();
   if (isReport)
     to = Phase::RT;
   if (options.output.empty() && !isReport) {
@@ -174,16 +187,17 @@ int main(int argc, char **argv) {
     recordPlan(*module, recompute);
 
   Phase decided = std::min(*to, Phase::Remat);
-  if (failed(runPhases(*module, *from, std::max(*from, decided), recompute)))
+  if (failed(runPhases(*module, *from, std::max(*from, decided), recompute,
+                       options.inference == "on")))
     return 1;
   if (*from < Phase::Remat && *to >= Phase::Remat && !options.quiet &&
       failed(printPlan(*module, recompute)))
     return 1;
-  if (options.reports()) {
+  if (!options.getReport().empty()) {
     FailureOr<report::Plan> plan = readPlan(*module, options, recompute);
     if (failed(plan) ||
         failed(runPhases(*module, decided, Phase::RT, recompute)) ||
-        failed(writeReports(*plan, *module, options)))
+        failed(writeReports(*plan, *module, options, recompute)))
       return 1;
     if (isReport)
       return 0;

@@ -10,6 +10,7 @@
 #define REPRISE_REPORT_MEMORYPROFILE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "reprise/Interfaces/CostTable.h"
 #include "llvm/ADT/StringMap.h"
 #include <string>
 #include <vector>
@@ -18,6 +19,39 @@ namespace reprise::report {
 /// Positions in a schedule, both ends included; empty if `last < first`.
 struct Interval {
   int64_t first, last, bytes;
+};
+
+/// Where in a step something runs.
+enum class Phase { Forward, Replay, Backward, Update };
+
+/// A launch or product of a schedule.
+struct Position {
+  std::string name; ///< "layer3.mlp.u@replay"
+  Phase phase;
+  int64_t flops, bytes; ///< `bytes`: read and written
+  Work work;
+};
+
+/// What a value that lives within a step is there for.
+enum class Role {
+  Kept,      ///< from forward, for backward
+  Forward,   ///< from forward, for forward
+  Replayed,  ///< computed again
+  Gradient,  ///< made by backward
+  Update,    ///< made by the optimizer
+  Workspace, ///< panels of a product
+};
+constexpr size_t kNumRoles = 6;
+/// "kept for backward", "replayed", ...
+llvm::StringRef stringifyRole(Role role);
+
+/// A piece of the arena, and the positions at which a value has it.
+struct Block {
+  int64_t offset, bytes;
+  int64_t first, last; ///< both included
+  Role role;
+  int64_t writer;  ///< position
+  unsigned output; ///< of the writer
 };
 
 /// The bytes that live within a step, at each position of its schedule.
@@ -39,10 +73,14 @@ public:
   MemoryProfile(mlir::func::FuncOp step, int64_t begin);
 
   int64_t getNumPositions() const { return live.size(); }
+  const std::vector<Position> &getPositions() const { return positions; }
+  /// What lies in the arena from where nothing outlives the step, in the order
+  /// of the schedule.
+  const std::vector<Block> &getBlocks() const { return blocks; }
   int64_t getPeak() const { return peak; }
   int64_t getPeakPosition() const { return peakPosition; }
   /// The name of the launch or product there.
-  llvm::StringRef getPeakName() const { return names[peakPosition]; }
+  llvm::StringRef getPeakName() const { return positions[peakPosition].name; }
   const std::vector<int64_t> &getLive() const { return live; }
 
   /// The outputs of the launch or product of this name, in order; none if
@@ -63,7 +101,8 @@ public:
 
 private:
   std::vector<int64_t> live;
-  std::vector<std::string> names;
+  std::vector<Position> positions;
+  std::vector<Block> blocks;
   llvm::StringMap<std::vector<Accesses>> outputs;
   int64_t peak = 0, peakPosition = 0;
 };

@@ -1,0 +1,365 @@
+//===- Decisions.cpp - Why a value is kept or replayed ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Report/Decisions.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+#include <tuple>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::report;
+using Change = MemoryProfile::Change;
+
+/// The rule of a value that a `#remat.save` keeps.
+static constexpr char kDecided[] = "decided";
+
+/// "2x128x64xf32".
+static std::string formatShape(Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (auto shaped = dyn_cast<ShapedType>(type)) {
+    for (int64_t size : shaped.getShape())
+      os << size << "x";
+    type = shaped.getElementType();
+  }
+  os << type;
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// One decision
+//===----------------------------------------------------------------------===//
+
+bool Decision::matches(const Decision &other) const {
+  return name == other.name && shape == other.shape && bytes == other.bytes &&
+         isReplayed == other.isReplayed && rule == other.rule &&
+         flops == other.flops && label == other.label &&
+         (reason == other.reason || rule == kDecided);
+}
+
+/// A kept value is idle from the last reader of the forward pass to the first
+/// one of the backward pass.
+static Change getChange(const Plan &plan, const remat::SavedValue &value) {
+  Change change;
+  if (!plan.memory)
+    return change;
+  auto outputs = plan.memory->profile.getOutputs(value.origin.scope);
+  size_t fromEnd = value.origin.numResults - value.origin.number;
+  if (outputs.size() >= fromEnd)
+    change.removed.push_back(outputs[outputs.size() - fromEnd].getLongestGap());
+  return change;
+}
+
+/// A replayed value is absent from the last reader of the forward pass to its
+/// replay; one that only other replays read would not be there anyway.
+static Change getChange(const Plan &plan, const remat::Replay &replay) {
+  Change change;
+  if (!plan.memory)
+    return change;
+  const MemoryProfile &profile = plan.memory->profile;
+  auto originals = profile.getOutputs(replay.origin.scope);
+  auto copies = profile.getOutputs(replay.origin.scope + "@replay");
+  if (copies.empty())
+    return change;
+  change.skipped.push_back(copies.front().positions.front());
+  if (replay.freedBytes == 0)
+    return change;
+  size_t count = std::min(originals.size(), copies.size());
+  for (const auto &[original, copy] :
+       llvm::zip(originals.take_back(count), copies.take_back(count)))
+    if (copy.positions.size() > 1)
+      change.added.push_back({original.positions.back() + 1,
+                              copy.positions.front() - 1, copy.bytes});
+  return change;
+}
+
+/// "input of a segment": which one, the layer tells.
+static std::string formatReason(StringRef reason) {
+  StringRef words = reason.rtrim("0123456789");
+  bool isNumbered = words.size() != reason.size();
+  if (isNumbered && words.consume_back("segment "))
+    return (words + "a segment").str();
+  return reason.str();
+}
+
+std::vector<Decision> report::getDecisions(const Plan &plan,
+                                           const remat::LayerPlan &layer) {
+  std::vector<Decision> decisions;
+  auto add = [&](const auto &value, bool isReplayed, std::string rule) {
+    Decision decision;
+    decision.name = value.name;
+    decision.shape = formatShape(value.type);
+    decision.bytes = value.bytes;
+    decision.isReplayed = isReplayed;
+    decision.rule = std::move(rule);
+    decision.reason = formatReason(value.reason);
+    decision.isInLayer = layer.layer >= 0;
+    decision.origin = value.origin;
+    decision.places = {{value.origin.position, value.origin.number}};
+    decision.change = getChange(plan, value);
+    return &decisions.emplace_back(std::move(decision));
+  };
+  for (const remat::SavedValue &value : layer.saved)
+    add(value, /*isReplayed=*/false, value.isDecided ? kDecided : "-")->label =
+        plan.forward[value.origin.position].labels[value.origin.number];
+  for (const remat::Replay &replay : layer.recomputed) {
+    Decision *decision = add(replay, /*isReplayed=*/true, replay.label);
+    decision->flops = replay.flops;
+    decision->seconds = plan.forward[replay.origin.position].seconds;
+  }
+  llvm::sort(decisions, [](const Decision &a, const Decision &b) {
+    return std::pair(a.origin.position, a.origin.number) <
+           std::pair(b.origin.position, b.origin.number);
+  });
+  return decisions;
+}
+
+/// The plan that, in no layer of a class, replays what is replayed, in the
+/// least memory, or keeps what is kept, in the least time; one that differs by
+/// a label comes before all others.
+static const Alternative *findFlip(const Plan &plan, const Decision &decision) {
+  const Alternative *best = nullptr;
+  auto getPrice = [&](const Alternative &other) {
+    double bytes = other.peakBytes, seconds = other.replaySeconds;
+    return decision.isReplayed ? std::tuple(!other.isNear, bytes, seconds)
+                               : std::tuple(!other.isNear, seconds, bytes);
+  };
+  for (const Alternative &other : plan.alternatives) {
+    const auto &same = decision.isReplayed ? other.replayed : other.kept;
+    if (other.isChosen || llvm::any_of(decision.places, [&](auto place) {
+          return same.count(place);
+        }))
+      continue;
+    if (!best || getPrice(other) < getPrice(*best))
+      best = &other;
+  }
+  return best;
+}
+
+//===----------------------------------------------------------------------===//
+// All decisions
+//===----------------------------------------------------------------------===//
+
+std::vector<int64_t> LayerClass::getNumbers() const {
+  std::vector<int64_t> numbers;
+  for (const remat::LayerPlan *layer : layers)
+    numbers.push_back(layer->layer);
+  return numbers;
+}
+
+static bool matches(const LayerClass &a, const LayerClass &b) {
+  return a.isOutsideLayers() == b.isOutsideLayers() && a.skipped == b.skipped &&
+         a.referenceBytes == b.referenceBytes &&
+         llvm::equal(
+             a.decisions, b.decisions,
+             [](const Decision &x, const Decision &y) { return x.matches(y); });
+}
+
+static void merge(LayerClass &group, const LayerClass &other) {
+  llvm::append_range(group.layers, other.layers);
+  for (auto [decision, more] : llvm::zip(group.decisions, other.decisions)) {
+    if (!StringRef(decision.reason).contains(more.reason))
+      decision.reason += "; " + more.reason;
+    llvm::append_range(decision.places, more.places);
+    decision.change.append(more.change);
+  }
+}
+
+static void addLayer(std::vector<LayerClass> &classes, const Plan &plan,
+                     const remat::LayerPlan &layer) {
+  LayerClass group;
+  group.layers.push_back(&layer);
+  group.decisions = getDecisions(plan, layer);
+  for (const Decision &decision : group.decisions)
+    group.replaySeconds += decision.seconds;
+  for (const remat::SkippedReplay &skipped : layer.skipped)
+    group.skipped += (group.skipped.empty() ? "" : " ") + skipped.name;
+  if (plan.reference)
+    if (auto bytes = plan.reference->layerBytes.find(layer.layer);
+        bytes != plan.reference->layerBytes.end())
+      group.referenceBytes = bytes->second;
+  for (LayerClass &other : classes)
+    if (matches(other, group))
+      return merge(other, group);
+  classes.push_back(std::move(group));
+}
+
+namespace {
+/// What labels and segments do, layer after layer.
+struct Effects {
+  struct Label : LabelEffect {
+    int64_t fusedFlops = 0;
+    Change change;
+  };
+  struct Segment {
+    std::set<int64_t> layers;
+    int64_t flops = 0;
+    double seconds = 0;
+    Change change;
+  };
+
+  void add(const Plan &plan, const remat::LayerPlan &layer);
+
+  llvm::MapVector<StringRef, Label> labels;
+  std::map<int64_t, Segment> segments;
+};
+} // namespace
+
+void Effects::add(const Plan &plan, const remat::LayerPlan &layer) {
+  auto addValue = [](Label &label, const std::string &name) {
+    if (!llvm::is_contained(label.values, name))
+      label.values.push_back(name);
+  };
+  for (const remat::Replay &replay : layer.recomputed) {
+    Label &label = labels[replay.label];
+    Segment &segment = segments[replay.segment];
+    double seconds = plan.forward[replay.origin.position].seconds;
+    Change change = getChange(plan, replay);
+    label.freedBytes += replay.freedBytes;
+    if (replay.op == "nn.attention" && replay.origin.number != 0)
+      label.fusedFlops += replay.flops;
+    addValue(label, replay.name);
+    label.flops += replay.flops;
+    segment.flops += replay.flops;
+    label.seconds += seconds;
+    segment.seconds += seconds;
+    label.change.append(change);
+    segment.change.append(change);
+    segment.layers.insert(layer.layer);
+  }
+  for (const remat::SkippedReplay &skipped : layer.skipped)
+    addValue(labels[skipped.label], skipped.name);
+}
+
+static LabelEffect getEffect(const Plan &plan, StringRef name,
+                             const Effects::Label &label) {
+  LabelEffect effect = label;
+  effect.label = name.str();
+  if (label.freedBytes == 0) {
+    effect.verdict = "buys nothing: backward reads no value that it drops (" +
+                     llvm::join(label.values, " ") + ")";
+    return effect;
+  }
+  SmallVector<StringRef> verdicts;
+  if (plan.memory) {
+    effect.peakBytes =
+        std::max<int64_t>(plan.memory->profile.getPeakChange(label.change), 0);
+    if (*effect.peakBytes == 0)
+      verdicts.push_back(
+          "buys nothing, for another point of the step needs as much");
+  }
+  if (label.fusedFlops > 0)
+    verdicts.push_back("buys nothing worth its time: of fused attention it "
+                       "frees the log-sum-exp alone, and replays all");
+  effect.verdict = llvm::join(verdicts, "; ");
+  return effect;
+}
+
+/// Segments whose values, all together, would fit beside the peak if they were
+/// kept; the last one before the loss, whose backward is next, is asked first.
+static IdleReplays findIdle(const Plan &plan, const Effects &effects) {
+  IdleReplays idle;
+  std::set<int64_t> layers;
+  Change change;
+  for (const auto &[number, segment] : llvm::reverse(effects.segments)) {
+    Change more = change;
+    more.append(segment.change);
+    if (plan.memory->profile.getPeakChange(more) > 0)
+      continue;
+    change = std::move(more);
+    layers.insert(segment.layers.begin(), segment.layers.end());
+    idle.flops += segment.flops;
+    idle.seconds += segment.seconds;
+  }
+  idle.layers.assign(layers.begin(), layers.end());
+  return idle;
+}
+
+Decisions report::analyze(const Plan &plan) {
+  Decisions decisions;
+  Effects effects;
+  for (const remat::LayerPlan &layer : plan.decisions.layers) {
+    addLayer(decisions.classes, plan, layer);
+    effects.add(plan, layer);
+  }
+  for (LayerClass &group : decisions.classes)
+    for (Decision &decision : group.decisions) {
+      const Change &change = decision.change;
+      if (!change.added.empty() || !change.removed.empty()) {
+        int64_t bytes = plan.memory->profile.getPeakChange(change);
+        decision.peakBytes =
+            std::max<int64_t>(decision.isReplayed ? bytes : -bytes, 0);
+      }
+      decision.flip = findFlip(plan, decision);
+    }
+  for (const auto &[name, label] : effects.labels)
+    decisions.labels.push_back(getEffect(plan, name, label));
+  if (plan.memory)
+    decisions.idle = findIdle(plan, effects);
+  return decisions;
+}
+
+//===----------------------------------------------------------------------===//
+// To text
+//===----------------------------------------------------------------------===//
+
+std::string report::formatPeak(const Decision &decision) {
+  if (!decision.peakBytes)
+    return "-";
+  if (*decision.peakBytes == 0)
+    return "0";
+  return (decision.isReplayed ? "-" : "+") +
+         remat::formatBytes(*decision.peakBytes);
+}
+
+std::string report::formatSeconds(double seconds) {
+  if (seconds == 0)
+    return "0 s";
+  constexpr std::pair<double, const char *> units[] = {
+      {86400, "days"}, {3600, "h"},  {60, "min"}, {1, "s"},
+      {1e-3, "ms"},    {1e-6, "us"}, {1e-9, "ns"}};
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (auto [unit, name] : units)
+    if (seconds >= unit || unit == 1e-9) {
+      os << llvm::format("%.1f ", seconds / unit) << name;
+      break;
+    }
+  return text;
+}
+
+/// "512.0 KiB less", "3.1 ms more", or `same`.
+template <typename Number>
+static std::string formatDifference(Number difference, StringRef same,
+                                    std::string (*format)(Number)) {
+  if (difference == 0)
+    return same.str();
+  return format(std::abs(difference)) + (difference < 0 ? " less" : " more");
+}
+
+std::string report::formatFlip(const Plan &plan, const Decision &decision) {
+  if (const Alternative *flip = decision.flip)
+    return flip->change + ": " +
+           formatDifference<int64_t>(flip->peakBytes - plan.memory->arenaBytes,
+                                     "the same peak", remat::formatBytes) +
+           ", " +
+           formatDifference<double>(flip->replaySeconds - plan.replaySeconds,
+                                    "the same time", formatSeconds);
+  if (!plan.alternatives.empty())
+    return "-"; // None of them does.
+  if (decision.isReplayed)
+    return "without " + decision.rule;
+  if (!decision.label.empty())
+    return "with " + decision.label;
+  return decision.isInLayer && decision.rule != kDecided ? "with full" : "-";
+}

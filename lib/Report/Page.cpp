@@ -1,0 +1,169 @@
+//===- Page.cpp - A plan as a page for the browser --------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Page.h"
+#include "Charts.h"
+#include "reprise/Report/Decisions.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Mustache.h"
+#include "llvm/Support/raw_ostream.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::report;
+namespace json = llvm::json;
+
+/// More values than this are not told apart on a screen, and make the page
+/// slow: the smallest are left out.
+static constexpr size_t kMostRectangles = 4000;
+
+static json::Value describe(const Plan &plan, const LayerClass &group) {
+  const remat::LayerPlan &layer = *group.layers.front();
+  json::Array rows;
+  for (const Decision &decision : group.decisions)
+    rows.push_back(json::Object{
+        {"name", decision.name},
+        {"shape", decision.shape},
+        {"bytes", remat::formatBytes(decision.bytes)},
+        {"decision", decision.isReplayed ? "recompute" : "save"},
+        {"rule", decision.rule},
+        {"peak", formatPeak(decision)},
+        {"flops",
+         decision.isReplayed ? remat::formatFlops(decision.flops) : "-"},
+        {"seconds",
+         decision.isReplayed ? formatSeconds(decision.seconds) : "-"},
+        {"reason", decision.reason},
+        {"flips", formatFlip(plan, decision)},
+    });
+  json::Object object{
+      {"layers", remat::formatLayers(group.getNumbers())},
+      {"each", group.layers.size() > 1},
+      {"kept", remat::formatBytes(layer.getSavedBytes())},
+      {"rows", std::move(rows)},
+  };
+  if (!layer.recomputed.empty())
+    object["replayed"] = remat::formatFlops(layer.getReplayFlops()) +
+                         " in about " + formatSeconds(group.replaySeconds);
+  if (plan.reference && !group.isOutsideLayers())
+    object["reference"] = remat::formatBytes(group.referenceBytes);
+  if (!group.skipped.empty())
+    object["skipped"] = group.skipped;
+  return object;
+}
+
+static json::Value describe(const LabelEffect &effect) {
+  json::Object object{
+      {"label", effect.label},
+      {"freed", remat::formatBytes(effect.freedBytes)},
+      {"flops", remat::formatFlops(effect.flops)},
+      {"seconds", formatSeconds(effect.seconds)},
+      {"verdict", effect.verdict},
+  };
+  if (effect.peakBytes)
+    object["peak"] = remat::formatBytes(*effect.peakBytes);
+  return object;
+}
+
+/// Rows of a table of stages, a row for each chunk; null if there is no
+/// pipeline.
+static json::Value describeStages(ArrayRef<remat::StagePlan> stages) {
+  if (stages.size() < 2)
+    return nullptr;
+  json::Array rows;
+  for (auto [number, stage] : llvm::enumerate(stages))
+    for (auto [index, chunk] : llvm::enumerate(stage.chunks)) {
+      std::vector<int64_t> layers(chunk.numLayers);
+      std::iota(layers.begin(), layers.end(), chunk.firstLayer);
+      json::Object row{
+          {"chunk", std::to_string(index)},
+          {"layers", layers.empty() ? "none" : remat::formatLayers(layers)},
+          {"saved", remat::formatBytes(chunk.savedBytes)},
+          {"in_flight", std::to_string(chunk.inFlight)},
+          {"bytes", remat::formatBytes(chunk.inFlight * chunk.savedBytes)},
+      };
+      if (index == 0) {
+        row["stage"] = std::to_string(number);
+        row["sum"] = remat::formatBytes(stage.getActivationBytes());
+      }
+      rows.push_back(std::move(row));
+    }
+  return json::Object{{"rows", std::move(rows)}};
+}
+
+static std::string formatPercent(uint64_t part, uint64_t whole) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format("%.1f %%", 100.0 * part / std::max<uint64_t>(whole, 1));
+  return text;
+}
+
+static std::string formatRate(double rate, const char *unit) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.3g ", rate) << unit;
+  return text;
+}
+
+static json::Value describe(const CostTable &costs) {
+  return json::Object{
+      {"machine", costs.machine},
+      {"product", formatRate(costs.productFlopsPerSecond / 1e9, "GFLOP/s")},
+      {"pointwise", formatRate(costs.pointwiseFlopsPerSecond / 1e9, "GFLOP/s")},
+      {"memory", formatRate(costs.memoryBytesPerSecond / 1e9, "GB/s")},
+      {"launch", formatSeconds(costs.secondsPerLaunch)},
+  };
+}
+
+void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
+  assert(memory && "needs a schedule");
+  Decisions all = analyze(*this);
+  json::Array classes, labels, facts;
+  for (const LayerClass &group : all.classes)
+    classes.push_back(describe(*this, group));
+  for (const LabelEffect &effect : all.labels)
+    labels.push_back(describe(effect));
+  for (const auto &[name, value] : info.environment)
+    facts.push_back(json::Object{{"name", name}, {"value", value}});
+
+  json::Object page{
+      {"model", info.model},
+      {"recompute", info.recompute},
+      {"command", info.command},
+      {"peak", remat::formatBytes(memory->arenaBytes)},
+      {"peak_bytes", std::to_string(memory->arenaBytes)},
+      {"bound_bytes", std::to_string(memory->boundBytes)},
+      {"step", remat::formatBytes(memory->stepBytes)},
+      {"kept", remat::formatBytes(decisions.savedBytes)},
+      {"micro_batches", std::to_string(numMicroBatches)},
+      {"step_flops", remat::formatFlops(stepFlops)},
+      {"step_seconds", formatSeconds(stepSeconds)},
+      {"replay_flops", remat::formatFlops(replayFlops)},
+      {"replay_percent", formatPercent(replayFlops, stepFlops)},
+      {"replay_seconds", formatSeconds(replaySeconds)},
+      {"memory", drawMemory(*this)},
+      {"arena", drawArena(*this, kMostRectangles)},
+      {"categories", drawCategories(*this)},
+      {"plans", drawPlans(*this)},
+      {"stages", describeStages(decisions.stages)},
+      {"classes", std::move(classes)},
+      {"labels", std::move(labels)},
+      {"environment", std::move(facts)},
+      {"costs", describe(costs)},
+  };
+  if (!all.idle.layers.empty())
+    page["idle"] = remat::formatLayers(all.idle.layers) +
+                   ": replays free nothing at the peak, for " +
+                   remat::formatFlops(all.idle.flops) +
+                   " a micro-batch, about " + formatSeconds(all.idle.seconds);
+
+  llvm::BumpPtrAllocator allocator;
+  llvm::StringSaver saver(allocator);
+  llvm::mustache::MustacheContext context(allocator, saver);
+  llvm::mustache::Template layout(kPage, context);
+  layout.render(json::Value(std::move(page)), os);
+}

@@ -1,0 +1,197 @@
+//===- Alternatives.cpp - Other plans for the same step ---------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Alternatives.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Remat/Undo.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::driver;
+
+namespace {
+/// A way to decide, and by which label it differs from the one that is asked
+/// for: "with mlp". Empty if it differs by more.
+struct Candidate {
+  RecomputeOptions recompute;
+  std::string change;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Which
+//===----------------------------------------------------------------------===//
+
+/// The labels that dense models have, all of them in order.
+static constexpr StringLiteral kLabels[] = {"core_attn", "mlp", "layernorm"};
+
+static RecomputeOptions asSelective(RecomputeOptions recompute,
+                                    const std::vector<std::string> &labels) {
+  recompute.granularity = labels.empty() ? "" : "selective";
+  recompute.method.clear();
+  recompute.numLayers.reset();
+  recompute.modules.reset();
+  if (!labels.empty())
+    recompute.modules = labels;
+  return recompute;
+}
+
+static RecomputeOptions asFull(RecomputeOptions recompute, StringRef method,
+                               int64_t numLayers) {
+  recompute.granularity = "full";
+  recompute.method = method.str();
+  recompute.numLayers = numLayers;
+  recompute.modules.reset();
+  return recompute;
+}
+
+/// "with mlp" or "without mlp", which makes `labels` of `named`; or empty.
+static std::string describeChange(ArrayRef<std::string> named,
+                                  ArrayRef<std::string> labels) {
+  std::string change;
+  for (StringRef label : kLabels) {
+    bool isNamed = llvm::is_contained(named, label);
+    if (isNamed == llvm::is_contained(labels, label))
+      continue;
+    if (!change.empty())
+      return "";
+    change = ((isNamed ? "without " : "with ") + label).str();
+  }
+  return change;
+}
+
+/// In the order in which they are shown; without `all` only those that differ
+/// by a label, none, and full with segments of one layer.
+static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
+                                            int64_t numLayers, bool all) {
+  std::vector<Candidate> candidates;
+  auto add = [&](const RecomputeOptions &recompute, std::string change = "") {
+    if (recompute.describe() != current.describe())
+      candidates.push_back({recompute, std::move(change)});
+  };
+  std::vector<std::string> named;
+  if (current.granularity == "selective")
+    named = current.modules.value_or(std::vector<std::string>{"core_attn"});
+  // Fewer labels come first.
+  constexpr unsigned combinations[] = {0, 1, 2, 4, 3, 5, 6, 7};
+  for (unsigned bits : combinations) {
+    std::vector<std::string> labels;
+    for (auto [index, label] : llvm::enumerate(kLabels))
+      if (bits >> index & 1)
+        labels.push_back(label.str());
+    std::string change;
+    if (current.granularity != "full")
+      change = describeChange(named, labels);
+    if (all || labels.empty() || !change.empty())
+      add(asSelective(current, labels), std::move(change));
+  }
+  add(asFull(current, "uniform", 1));
+  if (!all)
+    return candidates;
+  for (int64_t number = 2; number <= std::min<int64_t>(numLayers, 16);
+       number *= 2)
+    add(asFull(current, "uniform", number));
+  int64_t last = 0;
+  for (int64_t quarters = 1; quarters < 4; ++quarters)
+    if (int64_t number = numLayers * quarters / 4;
+        std::exchange(last, number) != number)
+      add(asFull(current, "block", number));
+  return candidates;
+}
+
+/// The options that make a description have this plan.
+static std::vector<std::string> getOptions(const RecomputeOptions &recompute) {
+  std::vector<std::string> options = {"--recompute-granularity=" +
+                                      recompute.granularity};
+  if (recompute.granularity == "selective" && recompute.modules)
+    options.push_back("--recompute-modules=" +
+                      llvm::join(*recompute.modules, ","));
+  if (recompute.granularity == "full") {
+    options.push_back("--recompute-method=" + recompute.method);
+    options.push_back("--recompute-num-layers=" +
+                      std::to_string(recompute.numLayers.value_or(0)));
+  }
+  return options;
+}
+
+//===----------------------------------------------------------------------===//
+// What they cost
+//===----------------------------------------------------------------------===//
+
+static FailureOr<report::Alternative> plan(ModuleOp joint,
+                                           const RecomputeOptions &recompute,
+                                           const CostTable &costs) {
+  OwningOpRef<ModuleOp> module = joint.clone();
+  auto run = [&](Phase from, Phase to) {
+    PassManager manager(module->getContext());
+    buildPipeline(manager, from, to, recompute);
+    return manager.run(*module);
+  };
+  if (failed(run(Phase::Joint, Phase::Remat)))
+    return failure();
+  FailureOr<report::Plan> plan = report::readDecisions(
+      module->lookupSymbol<func::FuncOp>(nn::kStepFunction), costs);
+  if (failed(plan) || failed(run(Phase::Remat, Phase::RT)) ||
+      failed(report::readSchedule(*plan, *module)))
+    return failure();
+  return plan->asAlternative();
+}
+
+std::vector<report::Alternative>
+driver::planAlternatives(ModuleOp module, const report::Plan &current,
+                         const Options &options,
+                         const RecomputeOptions &recompute) {
+  // What is refused or warned of here was not asked for.
+  ScopedDiagnosticHandler silent(module.getContext(),
+                                 [](Diagnostic &) { return success(); });
+  std::vector<report::Alternative> alternatives;
+  auto add = [&](report::Alternative alternative, const Candidate &candidate) {
+    alternative.name = candidate.recompute.describe();
+    alternative.isNear = !candidate.change.empty();
+    alternative.change =
+        alternative.isNear ? candidate.change : alternative.name;
+    if (options.from.empty())
+      alternative.command = options.getCommand(getOptions(candidate.recompute));
+    alternatives.push_back(std::move(alternative));
+  };
+  report::Alternative chosen;
+  chosen.isChosen = true;
+  add(std::move(chosen), {recompute, ""});
+
+  OwningOpRef<ModuleOp> joint = module.clone();
+  auto step = joint->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  int64_t numLayers = llvm::count_if(
+      current.decisions.layers,
+      [](const remat::LayerPlan &layer) { return layer.layer >= 0; });
+  if (failed(remat::undo(step)))
+    return alternatives;
+  for (const Candidate &candidate :
+       getCandidates(recompute, numLayers, !options.report.empty())) {
+    FailureOr<report::Alternative> alternative =
+        plan(*joint, candidate.recompute, current.costs);
+    if (succeeded(alternative))
+      add(std::move(*alternative), candidate);
+  }
+  return alternatives;
+}
+
+void driver::chooseAlternative(report::Plan &plan) {
+  for (report::Alternative &alternative : plan.alternatives) {
+    if (!alternative.isChosen)
+      continue;
+    report::Alternative chosen = plan.asAlternative();
+    chosen.isChosen = true;
+    chosen.name = alternative.name;
+    chosen.change = alternative.change;
+    chosen.command = alternative.command;
+    alternative = std::move(chosen);
+  }
+}
