@@ -80,8 +80,11 @@ std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
 
 /// Duplicates are merged before there is a backward pass, so that its size is
 /// that of the model; and once more after it, where two uses of a value made
-/// two equal gradients.
-static void addJoint(OpPassManager &manager) {
+/// two equal gradients. What only goes forward is taken from the forward pass
+/// while there is nothing else.
+static void addJoint(OpPassManager &manager, bool inference) {
+  if (inference)
+    manager.addPass(autodiff::createDeriveInference());
   manager.addPass(createCSEPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(autodiff::createDifferentiate());
@@ -127,7 +130,7 @@ static void addRT(OpPassManager &manager) {
 }
 
 void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
-                            const RecomputeOptions &recompute) {
+                            const RecomputeOptions &recompute, bool inference) {
   auto passes = [&](Phase phase) { return from < phase && phase <= to; };
   // What comes as text is not to be trusted. (NN and Joint are checked by what
   // follows them; LLVM is what its translation takes.)
@@ -138,7 +141,7 @@ void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
   if (from == Phase::RT)
     manager.addPass(memory::createVerifyPlan());
   if (passes(Phase::Joint))
-    addJoint(manager);
+    addJoint(manager, inference);
   if (passes(Phase::Remat))
     addRemat(manager, recompute);
   if (passes(Phase::Kernels))

@@ -36,7 +36,7 @@ struct Tables {
     int64_t tasks, flops;
     std::string name;
   };
-  SmallVector<Launch> micro, update;
+  SmallVector<Launch> micro, update, evaluate, sample;
   llvm::MapVector<StringRef, int64_t> kernels; ///< name to index
   SmallVector<RepriseGemm> gemms;
   SmallVector<rt::BufferOp> states, rotaries;
@@ -44,7 +44,14 @@ struct Tables {
   double modelFlops = 0, replayFlops = 0; ///< of one step
   int64_t numMicroBatches = 1;
 
-  LogicalResult read(ModuleOp module, func::FuncOp step);
+  LogicalResult readStep(const SymbolTable &symbols, func::FuncOp step);
+  /// A schedule beside the step, which has its states.
+  LogicalResult readInference(const SymbolTable &symbols, func::FuncOp function,
+                              SmallVectorImpl<Launch> &schedule);
+
+private:
+  LogicalResult readBuffer(rt::BufferOp buffer);
+  FailureOr<Launch> readLaunch(const SymbolTable &symbols, Operation *op);
 };
 
 /// Writes tables as constants of an LLVM module.
@@ -152,6 +159,14 @@ static LogicalResult verifyBuffer(rt::BufferOp buffer) {
     if (!type.getElementType().isInteger(32) || type.getNumElements() != 4)
       return buffer.emitOpError("needs 4 words of i32 for 'rng', but got ")
              << type;
+  } else if (role == "position") {
+    if (!type.getElementType().isInteger(32) || type.getRank() != 1)
+      return buffer.emitOpError("needs [B] of i32 for 'position', but got ")
+             << type;
+  } else if (role == "logits") {
+    if (!type.getElementType().isF32() || type.getRank() != 2)
+      return buffer.emitOpError("needs [B, V] of f32 for 'logits', but got ")
+             << type;
   } else if (!type.getElementType().isF32() || type.getNumElements() != 1) {
     return buffer.emitOpError("needs one f32 for '")
            << role.getValue() << "', but got " << type;
@@ -172,22 +187,77 @@ static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols,
   return kernel.getFunctionType() == type ? kernel : LLVM::LLVMFuncOp();
 }
 
-LogicalResult Tables::read(ModuleOp source, func::FuncOp step) {
-  SymbolTable symbols(source);
+LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
+  if (failed(verifyBuffer(buffer)))
+    return failure();
+  if (auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr))
+    roles[role.getValue()] = buffer;
+  return success();
+}
+
+FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
+                                             Operation *op) {
+  if (op->getNumResults() > 0)
+    return op->emitOpError("needs to be in buffer form by now");
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    if (!operand.getDefiningOp<rt::BufferOp>())
+      return op->emitOpError("needs operands that are 'rt.buffer', but #")
+             << index << " is none";
+  Launch launch = {};
+  auto use = [&](Value value) {
+    if (value)
+      launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
+  };
+  if (auto call = dyn_cast<rt::LaunchOp>(op)) {
+    LLVM::LLVMFuncOp kernel = getKernel(symbols, call);
+    if (!kernel)
+      return op->emitOpError("needs its kernel to be a function of (ptr, ptr, "
+                             "i64, i64) in the LLVM dialect, with a body and "
+                             "'rt.tasks', by now");
+    launch.kind = REPRISE_LAUNCH_KERNEL;
+    launch.callee = kernels.insert({call.getKernel(), int64_t(kernels.size())})
+                        .first->second;
+    launch.tasks = kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
+    launch.flops = call.getFlops();
+    if (std::optional<ArrayRef<int64_t>> values = call.getIds())
+      llvm::append_range(launch.ids, *values);
+    llvm::for_each(call.getInputs(), use);
+    llvm::for_each(call.getOutputs(), use);
+  } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+    launch.kind = REPRISE_LAUNCH_GEMM;
+    launch.flops = gemm.getFlops();
+    RepriseGemm row = getGemm(gemm);
+    auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
+      return memcmp(&row, &other, sizeof row) == 0;
+    });
+    launch.callee = same - gemms.begin();
+    if (same == gemms.end())
+      gemms.push_back(row);
+    for (Value value : {gemm.getA(), gemm.getB(), gemm.getBias()})
+      use(value);
+    use(gemm.getOutput());
+    use(gemm.getWorkspace());
+  } else {
+    return op->emitOpError("needs to be in buffer form by now");
+  }
+  if (auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr))
+    launch.name = name.getValue();
+  return launch;
+}
+
+LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     numMicroBatches = count.getInt();
   SmallVector<Launch> *schedule = &micro;
   double times = double(numMicroBatches);
   for (Operation &op : step.getBody().front()) {
     if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
-      if (failed(verifyBuffer(buffer)))
+      if (failed(readBuffer(buffer)))
         return failure();
       if (op.hasAttr(rt::kStateAttr))
         states.push_back(buffer);
       else if (op.hasAttr(rt::kRotaryAttr))
         rotaries.push_back(buffer);
-      else if (auto role = op.getAttrOfType<StringAttr>(rt::kRoleAttr))
-        roles[role.getValue()] = buffer;
       continue;
     }
     if (isa<rt::UpdateOp>(op)) {
@@ -197,56 +267,31 @@ LogicalResult Tables::read(ModuleOp source, func::FuncOp step) {
     }
     if (isa<func::ReturnOp>(op))
       continue;
-    if (op.getNumResults() > 0)
-      return op.emitOpError("needs to be in buffer form by now");
-    for (auto [index, operand] : llvm::enumerate(op.getOperands()))
-      if (!operand.getDefiningOp<rt::BufferOp>())
-        return op.emitOpError("needs operands that are 'rt.buffer', but #")
-               << index << " is none";
-    Launch launch = {};
-    auto use = [&](Value value) {
-      if (value)
-        launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
-    };
-    if (auto call = dyn_cast<rt::LaunchOp>(op)) {
-      LLVM::LLVMFuncOp kernel = getKernel(symbols, call);
-      if (!kernel)
-        return op.emitOpError("needs its kernel to be a function of (ptr, ptr, "
-                              "i64, i64) in the LLVM dialect, with a body and "
-                              "'rt.tasks', by now");
-      launch.kind = REPRISE_LAUNCH_KERNEL;
-      launch.callee =
-          kernels.insert({call.getKernel(), int64_t(kernels.size())})
-              .first->second;
-      launch.tasks =
-          kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
-      launch.flops = call.getFlops();
-      if (std::optional<ArrayRef<int64_t>> values = call.getIds())
-        llvm::append_range(launch.ids, *values);
-      llvm::for_each(call.getInputs(), use);
-      llvm::for_each(call.getOutputs(), use);
-    } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
-      launch.kind = REPRISE_LAUNCH_GEMM;
-      launch.flops = gemm.getFlops();
-      RepriseGemm row = getGemm(gemm);
-      auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
-        return memcmp(&row, &other, sizeof row) == 0;
-      });
-      launch.callee = same - gemms.begin();
-      if (same == gemms.end())
-        gemms.push_back(row);
-      for (Value value : {gemm.getA(), gemm.getB(), gemm.getBias()})
-        use(value);
-      use(gemm.getOutput());
-      use(gemm.getWorkspace());
-    } else {
-      return op.emitOpError("needs to be in buffer form by now");
-    }
-    if (auto name = op.getAttrOfType<StringAttr>(rt::kNameAttr))
-      launch.name = name.getValue();
+    FailureOr<Launch> launch = readLaunch(symbols, &op);
+    if (failed(launch))
+      return failure();
     (op.hasAttr(remat::kReplayAttr) ? replayFlops : modelFlops) +=
-        times * double(launch.flops);
-    schedule->push_back(std::move(launch));
+        times * double(launch->flops);
+    schedule->push_back(std::move(*launch));
+  }
+  return success();
+}
+
+LogicalResult Tables::readInference(const SymbolTable &symbols,
+                                    func::FuncOp function,
+                                    SmallVectorImpl<Launch> &schedule) {
+  for (Operation &op : function.getBody().front()) {
+    if (isa<func::ReturnOp>(op))
+      continue;
+    if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
+      if (failed(readBuffer(buffer)))
+        return failure();
+      continue;
+    }
+    FailureOr<Launch> launch = readLaunch(symbols, &op);
+    if (failed(launch))
+      return failure();
+    schedule.push_back(std::move(*launch));
   }
   return success();
 }
@@ -328,7 +373,7 @@ llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
   for (const codegen::MicroKernel &kernel : codegen::getMicroKernels())
     if (llvm::Function *function = module.getFunction(kernel.symbol()))
       rows.push_back(llvm::ConstantStruct::getAnon(
-          {function, word(kernel.rows), word(kernel.cols), word(kernel.isa),
+          {function, module.getFunction(kernel.packSymbol()), word(kernel.rows), word(kernel.cols), word(kernel.isa),
            word(0)}));
   count = rows.size();
   return table(rows, "micro_kernels");
@@ -403,6 +448,26 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
   if (targets.getType() != tokens.getType())
     return targets.emitOpError("needs 'targets' of the type of 'tokens', ")
            << tokens.getType() << ", but got " << targets.getType();
+  for (auto [schedule, name, role] :
+       {std::tuple(&tables.evaluate, nn::kEvaluateFunction, "eval_loss"),
+        std::tuple(&tables.sample, nn::kSampleFunction, "position"),
+        std::tuple(&tables.sample, nn::kSampleFunction, "logits")})
+    if (!schedule->empty() && !tables.roles.count(role))
+      return source.emitError("needs a buffer with the role '")
+             << role << "' in @" << name;
+  if (!tables.sample.empty()) {
+    int64_t rows = tokens.getType().getDimSize(0);
+    int64_t vocabSize = getInteger(train, "vocab_size");
+    rt::BufferOp position = tables.roles.lookup("position");
+    rt::BufferOp logits = tables.roles.lookup("logits");
+    if (position.getType().getShape() != ArrayRef(rows))
+      return position.emitOpError("needs a position for each of the ")
+             << rows << " rows of 'tokens', but got " << position.getType();
+    if (logits.getType().getShape() != ArrayRef({rows, vocabSize}))
+      return logits.emitOpError("needs a row of ")
+             << vocabSize << " logits for each of the " << rows
+             << " rows of 'tokens', but got " << logits.getType();
+  }
   auto arena = plan.getAs<IntegerAttr>("arena");
   auto shares = plan.getAs<DictionaryAttr>("categories");
   if (!arena || !shares)
@@ -431,6 +496,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
     gemms.push_back(writeGemm(gemm));
   llvm::Constant *micro = writeSchedule(tables.micro, "micro");
   llvm::Constant *update = writeSchedule(tables.update, "update");
+  llvm::Constant *evaluate = writeSchedule(tables.evaluate, "evaluate");
+  llvm::Constant *sample = writeSchedule(tables.sample, "sample");
   int32_t numMicroKernels = 0;
   llvm::Constant *microKernels = writeMicroKernels(numMicroKernels);
 
@@ -464,6 +531,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        word(numMicroKernels),
        word(tables.micro.size()),
        word(tables.update.size()),
+       word(tables.evaluate.size()),
+       word(tables.sample.size()),
        word(rotaries.size()),
        table(categories, "categories"),
        table(states, "states"),
@@ -473,6 +542,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        microKernels,
        micro,
        update,
+       evaluate,
+       sample,
        table(buffers, "buffers"),
        table(ids, "ids"),
        role("tokens"),
@@ -483,6 +554,9 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        role("bias_correction2"),
        role("loss"),
        role("grad_norm"),
+       role("eval_loss"),
+       role("position"),
+       role("logits"),
        number(getNumber(train, "lr")),
        number(getNumber(train, "min_lr")),
        number(getNumber(train, "adam_beta1")),
@@ -515,8 +589,25 @@ target::translateModel(ModuleOp module, llvm::LLVMContext &context) {
     return nullptr;
   }
   Tables tables;
-  if (failed(tables.read(module, step)))
-    return nullptr;
+  {
+    SymbolTable symbols(module);
+    if (failed(tables.readStep(symbols, step)))
+      return nullptr;
+    for (auto [name, schedule] :
+         {std::pair(nn::kEvaluateFunction, &tables.evaluate),
+          std::pair(nn::kSampleFunction, &tables.sample)}) {
+      auto function = symbols.lookup<func::FuncOp>(name);
+      if (!function)
+        continue;
+      if (!function.getBody().hasOneBlock()) {
+        function.emitError("needs one block to translate, but got ")
+            << function.getBody().getBlocks().size();
+        return nullptr;
+      }
+      if (failed(tables.readInference(symbols, function, *schedule)))
+        return nullptr;
+    }
+  }
 
   // The functions and their constants go to LLVM; the schedule stays here until
   // it is a table.

@@ -50,9 +50,10 @@ struct RecomputeOptions {
 };
 
 /// Appends the passes that lead from phase `from` to phase `to`, verifiers
-/// included.
+/// included. With `inference`, what comes from the phase nn gets `@evaluate`
+/// and `@sample` beside its step.
 void buildPipeline(mlir::OpPassManager &manager, Phase from, Phase to,
-                   const RecomputeOptions &recompute);
+                   const RecomputeOptions &recompute, bool inference = true);
 } // namespace reprise
 
 #endif // REPRISE_PIPELINES_PIPELINES_H
