@@ -9,19 +9,23 @@
 #include "python-free-frontend/Families.h"
 
 #include "llvm/Support/GlobPattern.h"
+#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::frontend;
 
 /// Says it at the pattern, or of the option.
-static InFlightDiagnostic emitError(MLIRContext *context,
-                                    const SourcePosition &position) {
-  if (position.file.empty())
-    return mlir::emitError(UnknownLoc::get(context), "option --frozen: ");
-  return mlir::emitError(FileLineColLoc::get(context, position.file,
-                                             position.line, position.column),
-                         "'frozen' ");
+static LogicalResult refuse(MLIRContext *context,
+                            const SourcePosition &position,
+                            const Twine &message) {
+  if (position.file.empty()) {
+    llvm::WithColor::error() << "option --frozen: " << message << "\n";
+    return failure();
+  }
+  auto location = FileLineColLoc::get(context, position.file, position.line,
+                                      position.column);
+  return emitError(location, "'frozen' " + message);
 }
 
 /// The name that has most in common with `pattern`.
@@ -68,10 +72,10 @@ reprise::frontend::freezeParameters(func::FuncOp function,
       function.setArgAttr(i, nn::kParameterAttr, freeze(parameter));
     }
     if (!isUsed)
-      return emitError(context, position)
-             << "needs patterns of parameters, but '" << pattern
-             << "' is none of any; the nearest is '"
-             << findNearest(pattern, function) << "'";
+      return refuse(context, position,
+                    "has '" + pattern +
+                        "', which no parameter is called; the nearest is '" +
+                        findNearest(pattern, function) + "'");
   }
 
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
@@ -82,6 +86,6 @@ reprise::frontend::freezeParameters(func::FuncOp function,
   }
   if (description.frozenPositions.empty())
     return success();
-  return emitError(context, description.frozenPositions.front())
-         << "needs to leave a parameter to train, but takes all";
+  return refuse(context, description.frozenPositions.front(),
+                "needs to leave a parameter to train, but takes all of them");
 }

@@ -113,7 +113,11 @@ std::string reprise::frontend::writeHubConfig(const Description &given) {
       return write(members);
     write({members.begin(), rope});
     json.attributeObject("rope_scaling", [&] {
-      write(collect(kRopeScaling, description, /*all=*/false));
+      std::map<std::string, std::string> rotary =
+          collect(kRopeScaling, description, /*all=*/false);
+      if (given.rotary.type != "yarn")
+        rotary.erase("truncate");
+      write(rotary);
     });
     write({std::next(rope), members.end()});
   });
