@@ -73,24 +73,26 @@ Arena::~Arena() {
 
 bool MemoryCheck::start(const RepriseModel &model, Arena &checked,
                         Error &error) {
-  int count = model.numStates;
+  int count = model.numStates + model.numRotaries;
   gaps = static_cast<RepriseBuffer *>(
       calloc(size_t(count) + 1, sizeof(RepriseBuffer)));
   if (!gaps)
-    return error.set("no memory left to note %d states", count);
+    return error.set("no memory left to note %d buffers", count);
   arena = &checked;
-  for (int i = 0; i < count; ++i)
+  for (int i = 0; i < model.numStates; ++i)
     gaps[i] = model.states[i].buffer;
+  for (int i = 0; i < model.numRotaries; ++i)
+    gaps[model.numStates + i] = model.rotaries[i].buffer;
   std::sort(gaps, gaps + count,
             [](const RepriseBuffer &a, const RepriseBuffer &b) {
               return a.offset < b.offset;
             });
   int64_t end = 0;
   for (int i = 0; i < count; ++i) {
-    RepriseBuffer state = gaps[i];
-    if (state.offset > end)
-      gaps[numGaps++] = {end, state.offset - end};
-    end = state.offset + state.bytes;
+    RepriseBuffer kept = gaps[i];
+    if (kept.offset > end)
+      gaps[numGaps++] = {end, kept.offset - end};
+    end = kept.offset + kept.bytes;
   }
   if (end < arena->size())
     gaps[numGaps++] = {end, arena->size() - end};
@@ -108,7 +110,7 @@ int64_t MemoryCheck::writtenBytes() const {
   int64_t end = arena->size();
   for (int i = numGaps - 1; i >= 0; --i) {
     if (gaps[i].offset + gaps[i].bytes < end)
-      return end; // A state lies between this gap and `end`.
+      return end; // What is kept lies between this gap and `end`.
     while (end > gaps[i].offset &&
            *arena->at<unsigned char>(end - 1) == kPattern)
       --end;

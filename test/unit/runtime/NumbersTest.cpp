@@ -182,3 +182,34 @@ TEST(Rotary, HasTheCosinesAndThenTheSinesOfEachPosition) {
       }
   }
 }
+
+TEST(MemoryCheck, LeavesStatesAndRotaryTablesAsTheyAre) {
+  const float frequency = 1.0f;
+  RepriseRotary rotary = {{32, 8}, 1, 2, &frequency, 1.0f, 0};
+  RepriseState state = {"w", "w", 0,     REPRISE_INIT_ONES, 0, 0, 1,
+                        1,   {2}, {8, 8}};
+  RepriseModel model = {};
+  model.numStates = model.numRotaries = 1;
+  model.states = &state;
+  model.rotaries = &rotary;
+  Arena arena;
+  ThreadPool pool;
+  Error error;
+  MemoryCheck check;
+  ASSERT_TRUE(arena.map(64, error)) << error.text;
+  ASSERT_TRUE(pool.start(1, error)) << error.text;
+  ASSERT_TRUE(check.start(model, arena, error)) << error.text;
+  initializeStates(model, 1, arena, pool);
+  fillRotaries(model, arena, pool);
+  check.fillGaps();
+  const float *values = arena.at<float>(0);
+  for (int i = 0; i < 16; ++i) {
+    if (i == 2 || i == 3 || i == 8)
+      EXPECT_EQ(values[i], 1.0f); // the state; cos(0)
+    else if (i == 9)
+      EXPECT_EQ(values[i], 0.0f); // sin(0)
+    else
+      EXPECT_TRUE(std::isnan(values[i])) << i;
+  }
+  EXPECT_EQ(check.writtenBytes(), 40);
+}
