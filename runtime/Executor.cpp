@@ -76,6 +76,31 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   return true;
 }
 
+static bool checkSchedule(const RepriseModel &model,
+                          const RepriseLaunch *launches, int count,
+                          Error &error) {
+  for (int i = 0; i < count; ++i)
+    if (!checkLaunch(model, launches[i], error))
+      return false;
+  return true;
+}
+
+/// What goes forward alone, if the model has it.
+static bool checkInference(const RepriseModel &model, Error &error) {
+  int64_t rowBytes = model.microBatchSize * 4;
+  if (model.numEvaluate > 0 &&
+      !checkRange("evalLoss", model.evalLoss, 4, model.arenaBytes, error))
+    return false;
+  if (model.numSample > 0 &&
+      (!checkRange("position", model.position, rowBytes, model.arenaBytes,
+                   error) ||
+       !checkRange("logits", model.logits, rowBytes * model.vocabSize,
+                   model.arenaBytes, error)))
+    return false;
+  return checkSchedule(model, model.evaluate, model.numEvaluate, error) &&
+         checkSchedule(model, model.sample, model.numSample, error);
+}
+
 static bool checkModel(const RepriseModel &model, Error &error) {
   int64_t inputBytes = model.microBatchSize * model.seqLength * 4;
   const struct {
@@ -108,13 +133,9 @@ static bool checkModel(const RepriseModel &model, Error &error) {
                     rotary.length * rotary.width * 4, model.arenaBytes, error))
       return false;
   }
-  for (int i = 0; i < model.numMicro; ++i)
-    if (!checkLaunch(model, model.micro[i], error))
-      return false;
-  for (int i = 0; i < model.numUpdate; ++i)
-    if (!checkLaunch(model, model.update[i], error))
-      return false;
-  return true;
+  return checkSchedule(model, model.micro, model.numMicro, error) &&
+         checkSchedule(model, model.update, model.numUpdate, error) &&
+         checkInference(model, error);
 }
 
 /// Whether the norm of the gradients is the last thing that `launch` names:
@@ -130,8 +151,8 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
   if (!checkModel(model, error))
     return false;
   chosen =
-      chooseMicroKernel(model.microKernels, model.numMicroKernels, cpuLevel);
-  if (model.numGemms > 0 && !chosen)
+      chooseMicroKernels(model.microKernels, model.numMicroKernels, cpuLevel);
+  if (model.numGemms > 0 && !chosen.full)
     return error.set("none of the %d micro-kernels of this program runs on "
                      "this processor (x86-64-v%d)",
                      model.numMicroKernels, cpuLevel);
@@ -146,6 +167,8 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
   };
   count(model.micro, model.numMicro);
   count(model.update, model.numUpdate);
+  count(model.evaluate, model.numEvaluate);
+  count(model.sample, model.numSample);
 
   size_t launches = size_t(model.numMicro) + size_t(model.numUpdate);
   addresses =
@@ -158,6 +181,33 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
   for (int i = 0; i < numBuffers; ++i)
     addresses[i] = arena.at<void>(model.buffers[i]);
   return true;
+}
+
+int64_t Executor::plannedBytes() const {
+  int64_t end = 0;
+  auto take = [&](const RepriseBuffer &buffer) {
+    end = std::max(end, buffer.offset + buffer.bytes);
+  };
+  auto takeAll = [&](const RepriseLaunch *launches, int count) {
+    for (int i = 0; i < count; ++i)
+      for (int j = 0; j < launches[i].numBuffers; ++j)
+        take(model.buffers[launches[i].firstBuffer + j]);
+  };
+  for (int i = 0; i < model.numStates; ++i)
+    take(model.states[i].buffer);
+  for (int i = 0; i < model.numRotaries; ++i)
+    take(model.rotaries[i].buffer);
+  if (ran.step) {
+    for (const RepriseBuffer &buffer : {model.tokens, model.targets, model.rng})
+      take(buffer);
+    takeAll(model.micro, model.numMicro);
+    takeAll(model.update, model.numUpdate);
+  }
+  if (ran.evaluate)
+    takeAll(model.evaluate, model.numEvaluate);
+  if (ran.sample)
+    takeAll(model.sample, model.numSample);
+  return end;
 }
 
 Executor::~Executor() {
@@ -203,7 +253,7 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
          {static_cast<float *>(buffers[0]), static_cast<float *>(buffers[1]),
           shape.bias ? static_cast<float *>(buffers[2]) : nullptr,
           static_cast<float *>(rest[0]), static_cast<float *>(rest[1])},
-         *chosen, pool);
+         chosen, pool);
     return;
   }
   RepriseKernelFn fn = model.kernels[launch.callee].fn;

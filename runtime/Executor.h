@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_EXECUTOR_H
 
 #include "Arena.h"
+#include "Gemm.h"
 #include "ThreadPool.h"
 
 namespace reprise::runtime {
@@ -29,7 +30,10 @@ public:
   bool prepare(int cpuLevel, bool profile, Error &error);
 
   /// Forward and backward of one micro-batch.
-  void runMicro() { runAll(model.micro, model.numMicro, seconds); }
+  void runMicro() {
+    ran.step = true;
+    runAll(model.micro, model.numMicro, seconds);
+  }
 
   /// Once a step, after all micro-batches: what computes the norm of the
   /// gradients, then the rest.
@@ -39,8 +43,23 @@ public:
   /// In place of the optimizer: takes back what the micro-batches have added.
   void clearGradients();
 
+  /// Forward alone, between two steps; neither is in the profile.
+  void runEvaluate() {
+    ran.evaluate = true;
+    runAll(model.evaluate, model.numEvaluate, nullptr);
+  }
+  void runSample() {
+    ran.sample = true;
+    runAll(model.sample, model.numSample, nullptr);
+  }
+
+  /// What the high-water mark has to be by plan: the end of the last state, or
+  /// of the last buffer of the schedules that ran. After a step it is the
+  /// arena's, unless other schedules need more.
+  int64_t plannedBytes() const;
+
   /// Null if the model has no products.
-  const RepriseMicroKernel *microKernel() const { return chosen; }
+  const RepriseMicroKernel *microKernel() const { return chosen.full; }
 
   /// The seconds spent in each launch, first `micro`, then `update`; null
   /// unless profiling.
@@ -57,10 +76,13 @@ private:
   const RepriseModel &model;
   Arena &arena;
   ThreadPool &pool;
-  const RepriseMicroKernel *chosen = nullptr;
+  MicroKernels chosen;
   int numNorm = 0;            ///< Launches of `update` up to that of the norm.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
+  struct {
+    bool step, evaluate, sample;
+  } ran = {};
 };
 
 /// Seconds of a clock that only goes forward.

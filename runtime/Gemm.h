@@ -23,10 +23,17 @@ struct GemmOperands {
   float *workspace;
 };
 
+/// The micro-kernels of one processor: tiles of equal width. `low` has fewer
+/// rows than `full`, for what is left of the rows, or is the same.
+struct MicroKernels {
+  const RepriseMicroKernel *full = nullptr, *low = nullptr;
+};
+
 /// Among the micro-kernels that a processor of this level can run, the first of
-/// the highest level; null when there is none.
-const RepriseMicroKernel *chooseMicroKernel(const RepriseMicroKernel *kernels,
-                                            int count, int cpuLevel);
+/// the highest level, and the next of that level and width; null when there is
+/// none.
+MicroKernels chooseMicroKernels(const RepriseMicroKernel *kernels, int count,
+                                int cpuLevel);
 
 /// Computes a product, or a batch of them, as declared at RepriseGemm. Any
 /// m, n, k >= 1. The bits of the result depend on the operands and on (m, n, k)
@@ -35,9 +42,10 @@ const RepriseMicroKernel *chooseMicroKernel(const RepriseMicroKernel *kernels,
 /// The blocking is that of Goto and van de Geijn, "Anatomy of high-performance
 /// matrix multiplication", ACM TOMS 34(3), 2008, with the two loops around the
 /// micro-kernel exchanged: a panel of B stays in the first-level cache while
-/// the panels of A pass from the second.
+/// the panels of A pass from the second. The first of them packs B as it goes,
+/// if B's rows lie as the panel has them.
 void gemm(const RepriseGemm &shape, const GemmOperands &operands,
-          const RepriseMicroKernel &kernel, ThreadPool &pool);
+          const MicroKernels &kernels, ThreadPool &pool);
 
 } // namespace reprise::runtime
 

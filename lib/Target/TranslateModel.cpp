@@ -373,8 +373,8 @@ llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
   for (const codegen::MicroKernel &kernel : codegen::getMicroKernels())
     if (llvm::Function *function = module.getFunction(kernel.symbol()))
       rows.push_back(llvm::ConstantStruct::getAnon(
-          {function, module.getFunction(kernel.packSymbol()), word(kernel.rows), word(kernel.cols), word(kernel.isa),
-           word(0)}));
+          {function, module.getFunction(kernel.packSymbol()), word(kernel.rows),
+           word(kernel.cols), word(kernel.isa), word(0)}));
   count = rows.size();
   return table(rows, "micro_kernels");
 }

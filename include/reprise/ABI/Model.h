@@ -16,6 +16,11 @@
 // optimizer). Every buffer is a byte range of one arena whose size is known
 // here; nothing is allocated later.
 //
+// Two more schedules only go forward and leave states and gradients alone:
+// `evaluate` (the loss of a batch, without dropout) and `sample` (the logits of
+// one position of each row). They run between two steps, on the bytes of the
+// step's activations.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef REPRISE_ABI_MODEL_H
@@ -47,8 +52,17 @@ typedef void (*RepriseMicroKernelFn)(const float *a, const float *b, int64_t k,
                                      float *c, int64_t ldc, float alpha,
                                      int32_t addToC, const float *bias);
 
+/// The same with B as it lies in memory, rows of `cols` columns `ldb` elements
+/// apart, which it packs to `packedB` as it goes.
+typedef void (*RepriseMicroKernelPackFn)(const float *a, const float *b,
+                                         int64_t k, float *c, int64_t ldc,
+                                         float alpha, int32_t addToC,
+                                         const float *bias, int64_t ldb,
+                                         float *packedB);
+
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;
+  RepriseMicroKernelPackFn packFn;
   int32_t rows, cols; /* tile shape */
   uint32_t isa;       /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512) */
   uint32_t reserved;
@@ -176,7 +190,8 @@ typedef struct RepriseModel {
 
   int64_t arenaBytes;
   int32_t numCategories, numStates, numKernels, numGemms, numMicroKernels;
-  int32_t numMicro, numUpdate; /* launches in the two schedules */
+  int32_t numMicro, numUpdate;    /* launches in the two schedules */
+  int32_t numEvaluate, numSample; /* 0 if there is none */
   int32_t numRotaries;
   const RepriseCategory *categories;
   const RepriseState *states;
@@ -184,7 +199,7 @@ typedef struct RepriseModel {
   const RepriseKernel *kernels;
   const RepriseGemm *gemms;
   const RepriseMicroKernel *microKernels;
-  const RepriseLaunch *micro, *update;
+  const RepriseLaunch *micro, *update, *evaluate, *sample;
   const RepriseBuffer *buffers;
   const int64_t *ids;
 
@@ -197,6 +212,10 @@ typedef struct RepriseModel {
      is, like every gradient, set back to zero by the runtime (loss) or by the
      update schedule (gradients) before the next step. */
   RepriseBuffer loss, gradNorm;
+  /* Of `evaluate`, which reads tokens and targets: the mean loss, f32. Of
+     `sample`, which reads tokens: the position i32 [microBatchSize], and the
+     logits f32 [microBatchSize, vocabSize]. */
+  RepriseBuffer evalLoss, position, logits;
 
   /* Schedule of the learning rate and other defaults of the description. */
   double learningRate, minLearningRate, beta1, beta2;

@@ -26,10 +26,12 @@ namespace reprise::codegen {
 } // namespace reprise::codegen
 
 // Tiles that fill the registers and leave room for a row of B and a broadcast:
-// 6 x 16 is 12 of 16 registers of 8 lanes, 12 x 32 is 24 of 32 of 16 lanes.
+// 6 x 16 is 12 of 16 registers of 8 lanes, 12 x 32 is 24 of 32 of 16 lanes. The
+// last is for what is left of the rows.
 static constexpr MicroKernel kMicroKernels[] = {
     {6, 16, 0, "x86-64-v3"},
     {12, 32, 1, "x86-64-v4"},
+    {8, 32, 1, "x86-64-v4"},
 };
 
 static constexpr bool dividePanels() {
@@ -43,26 +45,41 @@ static_assert(dividePanels(), "panels are padded to a multiple of every tile");
 
 ArrayRef<MicroKernel> codegen::getMicroKernels() { return kMicroKernels; }
 
+std::string MicroKernel::packSymbol() const { return symbol() + "_pack"; }
+
 std::string MicroKernel::symbol() const {
   return "reprise_micro_" + std::to_string(rows) + "x" + std::to_string(cols) +
          "_" + StringRef(cpu).take_back(2).str();
 }
 
+namespace {
+/// Where the panels come from. With `packed`, B is not packed yet: its rows are
+/// `ldb` elements apart, and a copy goes there.
+struct Panels {
+  Value a, b, ldb, packed;
+};
+} // namespace
+
 /// Adds the outer products of steps p, p + 1, ... p + unroll - 1 to the tile.
 static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
-                                    Value a, Value b, Value p, int64_t unroll,
-                                    ValueRange sums) {
+                                    const Panels &panels, Value p,
+                                    int64_t unroll, ValueRange sums) {
   SmallVector<Value> next(sums);
   for (int64_t step = 0; step < unroll; ++step) {
     Value at = code.add(p, step);
-    Value aRow = code.mul(at, tile.rows), bRow = code.mul(at, tile.cols);
+    Value aRow = code.mul(at, tile.rows), packedRow = code.mul(at, tile.cols);
+    Value bRow = panels.packed ? code.mul(at, panels.ldb) : packedRow;
     SmallVector<Value> bs;
-    for (int64_t c = 0; c < tile.cols; c += kLanes)
-      bs.push_back(
-          code.load(code.lanesOf(code.getF32Type()), b, code.add(bRow, c)));
+    for (int64_t c = 0; c < tile.cols; c += kLanes) {
+      bs.push_back(code.load(code.lanesOf(code.getF32Type()), panels.b,
+                             code.add(bRow, c)));
+      if (panels.packed)
+        code.store(bs.back(), panels.packed, code.add(packedRow, c));
+    }
     unsigned sum = 0;
     for (int64_t r = 0; r < tile.rows; ++r) {
-      Value x = code.splat(code.load(code.getF32Type(), a, code.add(aRow, r)));
+      Value x =
+          code.splat(code.load(code.getF32Type(), panels.a, code.add(aRow, r)));
       for (Value y : bs) {
         next[sum] = code.fma(x, y, next[sum]);
         ++sum;
@@ -93,14 +110,19 @@ static void emitStores(Code &code, const MicroKernel &tile, ValueRange sums,
   }
 }
 
-static void emitMicroKernel(Code &code, const MicroKernel &tile) {
+/// `packs`: the form that packs B.
+static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
   auto pointer = LLVM::LLVMPointerType::get(code.getContext());
   Type i64 = code.getI64Type(), i32 = code.getI32Type(),
        f32 = code.getF32Type();
+  SmallVector<Type> arguments{pointer, pointer, i64, pointer,
+                              i64,     f32,     i32, pointer};
+  if (packs)
+    arguments.append({i64, pointer});
   auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(code.getContext()),
-      {pointer, pointer, i64, pointer, i64, f32, i32, pointer});
-  auto function = LLVM::LLVMFuncOp::create(code, tile.symbol(), type);
+      LLVM::LLVMVoidType::get(code.getContext()), arguments);
+  auto function = LLVM::LLVMFuncOp::create(
+      code, packs ? tile.packSymbol() : tile.symbol(), type);
   function.setTargetCpu(StringRef(tile.cpu));
   if (tile.isa > 0) {
     // LLVM keeps to 256 bits unless it is told twice.
@@ -111,8 +133,10 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile) {
   OpBuilder::InsertionGuard guard(code);
   Block *entry = function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);
-  Value a = entry->getArgument(0), b = entry->getArgument(1),
-        k = entry->getArgument(2), c = entry->getArgument(3),
+  Panels panels = {entry->getArgument(0), entry->getArgument(1), {}, {}};
+  if (packs)
+    panels.ldb = entry->getArgument(8), panels.packed = entry->getArgument(9);
+  Value k = entry->getArgument(2), c = entry->getArgument(3),
         ldc = entry->getArgument(4), alpha = entry->getArgument(5),
         addToC = entry->getArgument(6), bias = entry->getArgument(7);
 
@@ -122,10 +146,10 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile) {
   Value whole = code.mul(arith::DivSIOp::create(code, k, four), four);
   sums = code.loop(code.i64(0), whole, unroll, sums,
                    [&](Value p, ValueRange carried) {
-                     return emitSteps(code, tile, a, b, p, unroll, carried);
+                     return emitSteps(code, tile, panels, p, unroll, carried);
                    });
   sums = code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
-    return emitSteps(code, tile, a, b, p, 1, carried);
+    return emitSteps(code, tile, panels, p, 1, carried);
   });
   Value adds = arith::CmpIOp::create(code, arith::CmpIPredicate::ne, addToC,
                                      code.scalar(i32, 0));
@@ -149,7 +173,8 @@ struct EmitMicroKernels
     Code code(module.getLoc(), module.getContext());
     code.setInsertionPointToEnd(module.getBody());
     for (const MicroKernel &tile : kMicroKernels)
-      emitMicroKernel(code, tile);
+      for (bool packs : {false, true})
+        emitMicroKernel(code, tile, packs);
   }
 };
 } // namespace

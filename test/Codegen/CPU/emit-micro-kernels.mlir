@@ -16,6 +16,13 @@
 // CHECK-COUNT-24:  llvm.store
 //   CHECK-NOT:     llvm.store
 
+// The form that packs stores each row of B as it reads it.
+// CHECK-LABEL: llvm.func @reprise_micro_6x16_v3_pack(
+//       CHECK:   %{{.*}}:6 = scf.for
+//       CHECK:     %[[ROW:.*]] = llvm.load {{.*}} -> vector<16xf32>
+//       CHECK:     llvm.store %[[ROW]]
+//       CHECK:     math.fma
+
 // CHECK-LABEL: llvm.func @reprise_micro_12x32_v4(
 //  CHECK-SAME:   passthrough = {{\[\[}}"min-legal-vector-width", "512"]]
 //  CHECK-SAME:   prefer_vector_width = "512"

@@ -18,15 +18,28 @@ using namespace reprise::codegen;
 /// A tile inside a larger matrix, of whose other elements none may change.
 static void checkTile(const MicroKernel &kernel, RepriseMicroKernelFn fn,
                       const Floats &a, const Floats &b, int64_t k, bool add,
-                      bool hasBias) {
+                      bool hasBias, RepriseMicroKernelPackFn packFn) {
   constexpr float kAlpha = 0.7f;
   const int64_t ldc = kernel.cols + 5;
   Floats before = randomFloats(kernel.rows * ldc, 3);
   if (!add) // Nothing reads what is there.
     std::fill(before.begin(), before.end(), NAN);
   Floats bias = randomFloats(kernel.cols, 4), c = before;
-  fn(a.data(), b.data(), k, c.data(), ldc, kAlpha, add,
-     hasBias ? bias.data() : nullptr);
+  const float *biasRow = hasBias ? bias.data() : nullptr;
+  if (packFn) {
+    // B's rows lie further apart than they are long.
+    const int64_t ldb = kernel.cols + 3;
+    Floats spread(k * ldb, NAN), packed(k * kernel.cols + 1, 7.0f);
+    for (int64_t p = 0; p < k; ++p)
+      std::copy_n(&b[p * kernel.cols], kernel.cols, &spread[p * ldb]);
+    packFn(a.data(), spread.data(), k, c.data(), ldc, kAlpha, add, biasRow, ldb,
+           packed.data());
+    EXPECT_TRUE(
+        std::equal(b.begin(), b.begin() + k * kernel.cols, packed.begin()));
+    EXPECT_EQ(packed.back(), 7.0f);
+  } else {
+    fn(a.data(), b.data(), k, c.data(), ldc, kAlpha, add, biasRow);
+  }
   for (int64_t r = 0; r < kernel.rows; ++r)
     for (int64_t j = 0; j < ldc; ++j) {
       float expected = before[r * ldc + j];
@@ -54,13 +67,16 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     ++ran;
     auto fn =
         reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()));
+    auto packFn = reinterpret_cast<RepriseMicroKernelPackFn>(
+        runner.address(kernel.packSymbol()));
     // None, fewer than the unrolling, more with and without a remainder.
     for (int64_t k : {0, 1, 3, 4, 8, 13, 256}) {
       Floats a = randomFloats(k * kernel.rows, 1),
              b = randomFloats(k * kernel.cols, 2);
       for (bool add : {false, true})
         for (bool bias : {false, true})
-          checkTile(kernel, fn, a, b, k, add, bias);
+          for (bool packs : {false, true})
+            checkTile(kernel, fn, a, b, k, add, bias, packs ? packFn : nullptr);
     }
   }
   EXPECT_GE(ran, 1);

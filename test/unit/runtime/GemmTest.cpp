@@ -93,12 +93,12 @@ struct Problem {
     return sum;
   }
 
-  std::vector<float> run(const RepriseMicroKernel &kernel, ThreadPool &pool) {
+  std::vector<float> run(const MicroKernels &kernels, ThreadPool &pool) {
     std::vector<float> result = c;
     gemm(shape,
          {a.data(), b.data(), shape.bias ? bias.data() : nullptr, result.data(),
           workspace.data()},
-         kernel, pool);
+         kernels, pool);
     for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
       EXPECT_EQ(workspace[i], kCanary) << "written behind the workspace";
     return result;
@@ -114,16 +114,19 @@ struct Problem {
           ASSERT_NEAR(value, exact(e, i, j), 2e-6 * double(shape.k) + 1e-6);
           expected[size_t(e * shape.strideC[1] + i * shape.ldc + j)] = value;
         }
+    std::vector<MicroKernels> kinds = {{&kMicroKernels[1], &kMicroKernels[2]}};
+    for (const RepriseMicroKernel &kernel : kMicroKernels)
+      kinds.push_back({&kernel, &kernel});
     for (int threads = 1; threads <= 3; ++threads) {
       ThreadPool pool;
       Error error;
       ASSERT_TRUE(pool.start(threads, error)) << error.text;
-      for (const RepriseMicroKernel &kernel : kMicroKernels)
-        ASSERT_EQ(0, memcmp(expected.data(), run(kernel, pool).data(),
+      for (const MicroKernels &kernels : kinds)
+        ASSERT_EQ(0, memcmp(expected.data(), run(kernels, pool).data(),
                             expected.size() * sizeof(float)))
             << shape.m << "x" << shape.n << "x" << shape.k << ", tiles "
-            << kernel.rows << "x" << kernel.cols << ", " << threads
-            << " threads";
+            << kernels.full->rows << "x" << kernels.full->cols << " and "
+            << kernels.low->rows << ", " << threads << " threads";
     }
   }
 };
@@ -133,7 +136,8 @@ struct Problem {
 // Every form of a product, at sizes around the tiles' and the blocks' edges.
 TEST(Gemm, EveryFormHasTheStatedBits) {
   const int64_t sizes[][3] = {{1, 1, 1},     {7, 33, 5},    {8, 32, 256},
-                              {24, 31, 513}, {65, 70, 257}, {129, 130, 13}};
+                              {16, 64, 9},   {28, 36, 40},  {24, 31, 513},
+                              {65, 70, 257}, {129, 130, 13}};
   for (auto &[m, n, k] : sizes)
     for (int flags = 0; flags < 32; ++flags)
       Problem(m, n, k, flags).check();
@@ -156,8 +160,15 @@ TEST(Gemm, EntriesOfABatchAreIndependent) {
 }
 
 TEST(Gemm, TheBestKernelThatRunsIsChosen) {
-  EXPECT_EQ(chooseMicroKernel(kMicroKernels, 3, 4), &kMicroKernels[1]);
-  EXPECT_EQ(chooseMicroKernel(kMicroKernels, 3, 3), &kMicroKernels[0]);
-  EXPECT_EQ(chooseMicroKernel(kMicroKernels + 1, 2, 3), nullptr);
-  EXPECT_EQ(chooseMicroKernel(kMicroKernels, 0, 4), nullptr);
+  auto choose = [](int first, int count, int level) {
+    MicroKernels chosen =
+        chooseMicroKernels(kMicroKernels + first, count, level);
+    return std::pair(chosen.full, chosen.low);
+  };
+  const RepriseMicroKernel *all = kMicroKernels;
+  EXPECT_EQ(choose(0, 4, 4), std::pair(all + 1, all + 2));
+  EXPECT_EQ(choose(0, 2, 4), std::pair(all + 1, all + 1));
+  EXPECT_EQ(choose(0, 4, 3), std::pair(all, all));
+  EXPECT_EQ(choose(1, 2, 3).first, nullptr);
+  EXPECT_EQ(choose(0, 0, 4).first, nullptr);
 }

@@ -36,11 +36,26 @@ void microKernel(const float *a, const float *b, int64_t k, float *c,
     }
 }
 
+/// What RepriseMicroKernelPackFn asks for.
+template <int Rows, int Cols>
+void microKernelPack(const float *a, const float *b, int64_t k, float *c,
+                     int64_t ldc, float alpha, int32_t addToC,
+                     const float *bias, int64_t ldb, float *packedB) {
+  for (int64_t p = 0; p < k; ++p)
+    for (int j = 0; j < Cols; ++j)
+      packedB[p * Cols + j] = b[p * ldb + j];
+  microKernel<Rows, Cols>(a, packedB, k, c, ldc, alpha, addToC, bias);
+}
+
+template <int Rows, int Cols>
+constexpr RepriseMicroKernel tile(uint32_t isa) {
+  return {
+      microKernel<Rows, Cols>, microKernelPack<Rows, Cols>, Rows, Cols, isa, 0};
+}
+
 /// The shapes that the compiler emits, and one that no vector fits.
-inline const RepriseMicroKernel kMicroKernels[] = {
-    {microKernel<6, 16>, 6, 16, 0, 0},
-    {microKernel<8, 32>, 8, 32, 1, 0},
-    {microKernel<3, 8>, 3, 8, 1, 0}};
+inline constexpr RepriseMicroKernel kMicroKernels[] = {
+    tile<6, 16>(0), tile<12, 32>(1), tile<8, 32>(1), tile<3, 8>(1)};
 
 } // namespace reprise::runtime::test
 

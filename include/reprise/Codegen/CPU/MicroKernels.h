@@ -24,6 +24,8 @@ struct MicroKernel {
 
   /// reprise_micro_6x16_v3
   std::string symbol() const;
+  /// That of the form that packs B: reprise_micro_6x16_v3_pack
+  std::string packSymbol() const;
 };
 
 /// All of them, the ones that need least first.

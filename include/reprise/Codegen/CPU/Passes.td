@@ -52,9 +52,9 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
 def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
   let summary = "Append the micro-kernels of matrix products";
   let description = [{
-    Appends one `llvm.func` with the signature of `RepriseMicroKernelFn` for every
-    entry of `getMicroKernels()`, each compiled for its own instruction set. A
-    micro-kernel keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
+    Appends two `llvm.func` for every entry of `getMicroKernels()`, with the
+    signatures of `RepriseMicroKernelFn` and `RepriseMicroKernelPackFn`, compiled
+    for its own instruction set. A micro-kernel keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
     multiply-add, `p` from 0 up, so that all of them give the same bits.
 
     ```mlir

@@ -1,0 +1,76 @@
+//===- Bench.h - Times that can be compared ---------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Contestants take turns, and of each the shortest time counts: what a busy
+// neighbour or a change of the clock does to one, it does to all.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TEST_BENCH_BENCH_H
+#define REPRISE_TEST_BENCH_BENCH_H
+
+#include "runtime/Executor.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <vector>
+
+namespace reprise::bench {
+
+struct Contestant {
+  const char *name;
+  std::function<void()> work;
+  double seconds = 1e30; ///< The least so far.
+};
+
+/// Lets all take turns until `budget` seconds are over, five rounds at least.
+inline void race(std::vector<Contestant> &contestants, double budget) {
+  double end = runtime::now() + budget;
+  for (int round = 0; round < 5 || runtime::now() < end; ++round)
+    for (Contestant &each : contestants) {
+      double start = runtime::now();
+      each.work();
+      each.seconds = std::min(each.seconds, runtime::now() - start);
+    }
+}
+
+/// What the processors did for others while this lives, as a number of them.
+class ForeignLoad {
+public:
+  ForeignLoad() : start(runtime::now()), busy(others()) {}
+  double processors() const {
+    return (others() - busy) / (runtime::now() - start);
+  }
+
+private:
+  /// Busy seconds of all processors without those of this process.
+  static double others() {
+    long long user = 0, nice = 0, system = 0;
+    if (FILE *file = fopen("/proc/stat", "re")) {
+      if (fscanf(file, "cpu %lld %lld %lld", &user, &nice, &system) != 3)
+        user = nice = system = 0;
+      fclose(file);
+    }
+    rusage own;
+    getrusage(RUSAGE_SELF, &own);
+    auto seconds = [](const timeval &time) {
+      return double(time.tv_sec) + 1e-6 * double(time.tv_usec);
+    };
+    return double(user + nice + system) / double(sysconf(_SC_CLK_TCK)) -
+           seconds(own.ru_utime) - seconds(own.ru_stime);
+  }
+
+  double start, busy;
+};
+
+} // namespace reprise::bench
+
+#endif // REPRISE_TEST_BENCH_BENCH_H
