@@ -101,12 +101,20 @@ bool MemoryCheck::start(const RepriseModel &model, Arena &checked,
 
 MemoryCheck::~MemoryCheck() { free(gaps); }
 
-void MemoryCheck::fillGaps() const {
+void MemoryCheck::fillGaps() {
+  // What nobody has filled yet are the system's zeros.
+  if (filled)
+    furthest = std::max(furthest, findEnd());
+  filled = true;
   for (int i = 0; i < numGaps; ++i)
     memset(arena->at<char>(gaps[i]), kPattern, size_t(gaps[i].bytes));
 }
 
 int64_t MemoryCheck::writtenBytes() const {
+  return filled ? std::max(furthest, findEnd()) : 0;
+}
+
+int64_t MemoryCheck::findEnd() const {
   int64_t end = arena->size();
   for (int i = numGaps - 1; i >= 0; --i) {
     if (gaps[i].offset + gaps[i].bytes < end)

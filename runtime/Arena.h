@@ -69,19 +69,23 @@ private:
 /// reads of values that nobody wrote in this step.
 class MemoryCheck {
 public:
-  /// Finds the gaps between what is kept, which must not overlap. False if there
-  /// is no room to note them.
+  /// Finds the gaps between what is kept, which must not overlap. False if
+  /// there is no room to note them.
   bool start(const RepriseModel &model, Arena &arena, Error &error);
   ~MemoryCheck();
 
-  void fillGaps() const;
+  void fillGaps();
 
-  /// The end of the furthest byte that is not the pattern, or of the last
-  /// state.
+  /// The end of the furthest byte that was not the pattern, now or before an
+  /// earlier one was filled in, or of the last of what is kept.
   int64_t writtenBytes() const;
 
 private:
+  int64_t findEnd() const;
+
   Arena *arena = nullptr;
+  bool filled = false;
+  int64_t furthest = 0;          ///< Before the last filling.
   RepriseBuffer *gaps = nullptr; ///< In order of their offsets.
   int numGaps = 0;
 };

@@ -1,0 +1,185 @@
+//===- Inference.cpp - Validation and sampling ----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inference.h"
+
+#include "reprise/ABI/Philox.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+
+using namespace reprise::runtime;
+
+/// The micro-batch number under which tokens are drawn; no micro-batch, and not
+/// the order of the data, has it.
+static constexpr uint32_t kSampleStream = 0xFFFFFFFEu;
+
+int32_t reprise::runtime::pickToken(const float *logits, int64_t count,
+                                    const Sampling &how, uint32_t random,
+                                    int32_t *order) {
+  auto isLikelier = [&](int32_t a, int32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
+  int32_t best = 0;
+  for (int32_t i = 1; i < count; ++i)
+    if (isLikelier(i, best))
+      best = i;
+  if (how.temperature == 0)
+    return best;
+  // The last token that takes part, in the order of likelihood.
+  int32_t last = -1;
+  if (how.topK > 0 && how.topK < count) {
+    for (int32_t i = 0; i < count; ++i)
+      order[i] = i;
+    std::nth_element(order, order + how.topK - 1, order + count, isLikelier);
+    last = order[how.topK - 1];
+  }
+  auto weightOf = [&](int32_t i) {
+    if (last >= 0 && isLikelier(last, i))
+      return 0.0;
+    return std::exp((double(logits[i]) - double(logits[best])) /
+                    how.temperature);
+  };
+  double total = 0, sum = 0;
+  for (int32_t i = 0; i < count; ++i)
+    total += weightOf(i);
+  double wanted = (double(random) + 0.5) * 0x1p-32 * total;
+  for (int32_t i = 0; i < count; ++i) {
+    sum += weightOf(i);
+    if (sum > wanted)
+      return i;
+  }
+  return best;
+}
+
+bool Inference::open(const TokenFormat &format, const Vocabulary &meaning,
+                     ThreadPool &pool, Error &error) {
+  if (options.valData.size()) {
+    if (model.numEvaluate == 0)
+      return error.set("--val-data needs a program that was compiled with "
+                       "--inference=on");
+    if (!data.open(options.valData, format, /*batches=*/1, model.microBatchSize,
+                   model.seqLength, model.vocabSize, error))
+      return false;
+    numBatches = std::min(options.valSteps, data.numBatches());
+  }
+  if (options.sample == 0)
+    return true;
+  if (model.numSample == 0)
+    return error.set("--sample needs a program that was compiled with "
+                     "--inference=on, of a model whose output is one linear "
+                     "projection");
+  vocabulary = meaning;
+  const char *prompt =
+      options.prompt ? options.prompt : vocabulary->defaultPrompt();
+  if (!vocabulary->encode("--prompt", prompt, pool, tokens, error))
+    return false;
+  if (tokens.empty())
+    return error.set("--prompt needs at least one token, but got '%s'", prompt);
+  promptLength = int64_t(tokens.size());
+  // Nothing is allocated once training goes on: a token's text, too, has room.
+  constexpr size_t kTextPerToken = 64;
+  if (!tokens.reserve(tokens.size() + size_t(options.sample)) ||
+      !order.resize(size_t(model.vocabSize)) ||
+      !text.reserve(size_t(options.sample) * kTextPerToken))
+    return error.set("no memory left to write %" PRId64 " tokens",
+                     options.sample);
+  return true;
+}
+
+void Inference::announce(Log &log) const {
+  if (promptLength <= model.seqLength)
+    return;
+  char note[160];
+  snprintf(note, sizeof(note),
+           "--prompt has %" PRId64 " tokens; the model sees the last %" PRId64
+           " of them",
+           promptLength, model.seqLength);
+  log.note(note);
+}
+
+bool Inference::isDue(int64_t stepsDone, int64_t interval) const {
+  if (interval == 0)
+    interval = std::max<int64_t>((options.steps + 9) / 10, 1);
+  return stepsDone % interval == 0;
+}
+
+bool Inference::run(int64_t stepsDone, bool isLast, MemoryCheck *check,
+                    Log &log, Error &error) {
+  if (numBatches > 0 && (isLast || isDue(stepsDone, options.valInterval)) &&
+      !validate(stepsDone, check, log, error))
+    return false;
+  return !vocabulary || !(isLast || isDue(stepsDone, options.sampleInterval)) ||
+         sample(stepsDone, check, log, error);
+}
+
+bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
+                         Error &error) {
+  double start = now(), sum = 0;
+  for (int64_t batch = 0; batch < numBatches; ++batch) {
+    if (check)
+      check->fillGaps();
+    arena.touch(model.tokens);
+    arena.touch(model.targets);
+    if (!data.fill(batch, arena.at<int32_t>(model.tokens),
+                   arena.at<int32_t>(model.targets), error))
+      return false;
+    executor.runEvaluate();
+    sum += double(*arena.at<float>(model.evalLoss));
+  }
+  ValidationReport report = {stepsDone, sum / double(numBatches), numBatches,
+                             now() - start};
+  return log.validation(report, error);
+}
+
+bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
+                       Error &error) {
+  double start = now();
+  tokens.resize(size_t(promptLength));
+  text.clear();
+  Sampling how = {options.temperature, options.topK};
+  for (int64_t i = 0; i < options.sample; ++i) {
+    if (check)
+      check->fillGaps();
+    // The last tokens, in every row; what comes behind them is not looked at.
+    int64_t length = std::min(int64_t(tokens.size()), model.seqLength);
+    for (const RepriseBuffer &buffer :
+         {model.tokens, model.position, model.logits})
+      arena.touch(buffer);
+    for (int64_t row = 0; row < model.microBatchSize; ++row) {
+      int32_t *ids = arena.at<int32_t>(model.tokens) + row * model.seqLength;
+      memcpy(ids, tokens.end() - length, size_t(length) * sizeof(int32_t));
+      std::fill(ids + length, ids + model.seqLength, 0);
+      arena.at<int32_t>(model.position)[row] = int32_t(length) - 1;
+    }
+    executor.runSample();
+    const float *logits = arena.at<float>(model.logits);
+    for (int64_t v = 0; v < model.vocabSize; ++v)
+      if (!std::isfinite(logits[v]))
+        return error.set("after step %" PRId64 " the model gives token %" PRId64
+                         " the logit %g, so it cannot write",
+                         stepsDone, v, double(logits[v]));
+    uint32_t random = reprisePhilox(options.seed, uint32_t(stepsDone),
+                                    kSampleStream, 0, uint64_t(i));
+    int32_t token =
+        pickToken(logits, model.vocabSize, how, random, order.begin());
+    if (!tokens.push(token) || !vocabulary->decode(token, text))
+      return error.set("no memory left to write %" PRId64 " tokens",
+                       options.sample);
+  }
+  SampleReport report = {stepsDone,
+                         options.prompt ? options.prompt
+                                        : vocabulary->defaultPrompt(),
+                         {text.begin(), text.size()},
+                         tokens.begin() + promptLength,
+                         options.sample,
+                         now() - start};
+  return log.sample(report, error);
+}

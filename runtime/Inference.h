@@ -1,0 +1,79 @@
+//===- Inference.h - Validation and sampling --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_INFERENCE_H
+#define REPRISE_RUNTIME_INFERENCE_H
+
+#include "Data.h"
+#include "Executor.h"
+#include "Log.h"
+#include "Options.h"
+#include "Vocabulary.h"
+
+#include <optional>
+
+namespace reprise::runtime {
+
+/// How the next token is drawn from the logits.
+struct Sampling {
+  double temperature = 1; ///< Logits are divided by it; 0: the likeliest token.
+  int64_t topK = 0;       ///< Of the so many likeliest tokens; 0: of all.
+};
+
+/// The token that `random`, a word of 32 random bits, picks: the tokens lie
+/// side by side in the order of their numbers, each as wide as it is likely. Of
+/// equal logits the first is likelier. `order` has room for `count` numbers.
+int32_t pickToken(const float *logits, int64_t count, const Sampling &how,
+                  uint32_t random, int32_t *order);
+
+/// What a run does between two steps to see how far it is: it measures the loss
+/// of data that it does not train on, and lets the model write. Both work on
+/// the bytes of activations and leave the states alone, so training comes to
+/// the same bits with them and without.
+class Inference {
+public:
+  Inference(const RepriseModel &model, const Options &options, Arena &arena,
+            Executor &executor)
+      : model(model), options(options), arena(arena), executor(executor) {}
+
+  /// Opens the validation data, reads the prompt and allocates what is needed.
+  /// False if the options ask for what this model or its data cannot do.
+  bool open(const TokenFormat &format, const Vocabulary &vocabulary,
+            ThreadPool &pool, Error &error);
+  /// Shows what the user should know of the options.
+  void announce(Log &log) const;
+
+  /// Does and shows what is due when `stepsDone` steps are done; `isLast`: all
+  /// that the options ask for. `check`, if not null, fills all that is no state
+  /// before each schedule.
+  bool run(int64_t stepsDone, bool isLast, MemoryCheck *check, Log &log,
+           Error &error);
+
+private:
+  bool validate(int64_t stepsDone, MemoryCheck *check, Log &log, Error &error);
+  bool sample(int64_t stepsDone, MemoryCheck *check, Log &log, Error &error);
+  bool isDue(int64_t stepsDone, int64_t interval) const;
+
+  const RepriseModel &model;
+  const Options &options;
+  Arena &arena;
+  Executor &executor;
+
+  ValidationData data;
+  int64_t numBatches = 0; ///< Of validation; 0 if there is none.
+
+  std::optional<Vocabulary> vocabulary;
+  int64_t promptLength = 0;
+  List<int32_t> tokens; ///< Of the prompt, then of what was written.
+  List<int32_t> order;
+  List<char> text;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_INFERENCE_H
