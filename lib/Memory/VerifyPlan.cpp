@@ -455,7 +455,9 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
                << getRange(state) << ", which outlives the step";
       bool isState = bool(getState(state));
       if (!isState && !isResult)
-        return op->emitOpError("writes the input ") << describe(state);
+        return op->emitOpError(isRotary(state) ? "writes "
+                                               : "writes the input ")
+               << describe(state) << ", which is given";
       if (isState && !isUpdate &&
           getState(state).getKind() != rt::StateKind::Gradient)
         return op->emitOpError("writes ")

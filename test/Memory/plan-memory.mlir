@@ -259,3 +259,21 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %w: tensor<f32> {nn.paramete
   %a = rt.launch @k(%w) : (tensor<f32>) -> tensor<f32>
   return
 }
+
+// -----
+
+// A parameter takes along where it is published, and a table of angles the
+// frequencies it is made of, 10000^0 and 10000^(-2/4). The table lies with what
+// the step is given.
+
+// CHECK:      categories = {{{.*}}"inputs and outputs" = 192 : i64
+// CHECK:      func.func @step()
+// CHECK-NEXT:   rt.buffer at 128 {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 1.000000e-02], scale = 1.000000e+00 : f32>} : memref<8x4xf32>
+// CHECK-NEXT:   rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "k", init = ones, hub = "qkv", part = 1, parts = 3>} : memref<16xf32>
+// CHECK-NEXT:   rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "k", init = zeros>} : memref<16xf32>
+// CHECK-NEXT:   rt.buffer at 256 {rt.role = "lr"} : memref<f32>
+func.func @step(%rotary: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e4 : f64>},
+                %k: tensor<16xf32> {nn.parameter = #nn.parameter<name = "k", init = ones, hub = "qkv", part = 1, parts = 3>},
+                %gk: tensor<16xf32> {nn.gradient = "k"}, %lr: tensor<f32> {nn.input = "lr"}) {
+  return
+}

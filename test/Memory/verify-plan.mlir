@@ -521,6 +521,20 @@ module attributes {rt.plan = {arena = 64 : i64, categories = {"inputs and output
   }
 }
 
+// -----
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {"inputs and outputs" = 64 : i64}}} {
+  func.func private @k(tensor<4x4xf32> {rt.in_place = 0 : i64}) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    rt.update
+    %x = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 0.01], scale = 1.0 : f32>} : memref<4x4xf32>
+    %y = rt.buffer at 0 : memref<4x4xf32>
+    // expected-error@below {{writes the rotary table, which is given}}
+    rt.launch @k(%x) to (%y) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Beside the step
 //===----------------------------------------------------------------------===//
