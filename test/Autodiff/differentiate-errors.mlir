@@ -112,3 +112,23 @@ func.func @forward(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", ini
   nn.backward
   return %w : tensor<f32>
 }
+
+// -----
+
+// A table of angles is not trained.
+
+func.func @forward(%x: tensor<1x4x8xf32>, %angles: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "angles", init = ones>}) -> tensor<f32> {
+  // expected-error@below {{has no derivative with respect to operand #1}}
+  %y = nn.rope %x, %angles heads 2 half_split : (tensor<1x4x8xf32>, tensor<4x4xf32>) -> tensor<1x4x8xf32>
+  %loss = nn.mean %y : (tensor<1x4x8xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<4x8xf32>, %g: tensor<8xf32> {nn.parameter = #nn.parameter<name = "g", init = ones>}) -> tensor<f32> {
+  // expected-error@below {{has no derivative of its rstd}}
+  %y, %rstd = nn.rms_norm %x, %g eps 1.0 : (tensor<4x8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<4xf32>)
+  %loss = nn.mean %rstd : (tensor<4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
