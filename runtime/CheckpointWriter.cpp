@@ -60,6 +60,8 @@ static bool removeUnfinished(const char *folder, Error &error) {
         !strcmp(entry->d_name + length - 4, ".tmp"))
       good = removeFolder(Path("%s/%s", folder, entry->d_name));
   }
+  good =
+      good && (unlink(Path("%s/LATEST.tmp", folder)) == 0 || errno == ENOENT);
   int code = errno;
   if (entries)
     closedir(entries);

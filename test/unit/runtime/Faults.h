@@ -1,0 +1,32 @@
+//===- Faults.h - System calls that end a program, or fail ------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The linker sends the runtime's calls of these functions here (--wrap).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TEST_UNIT_RUNTIME_FAULTS_H
+#define REPRISE_TEST_UNIT_RUNTIME_FAULTS_H
+
+#include <atomic>
+
+namespace reprise::runtime::test {
+
+enum class Fault {
+  None,
+  Kill, ///< As by kill -9; of a write, half has happened then.
+  Full  ///< The call fails, the disk being full.
+};
+
+/// What happens at which call, from 1. Later calls are as usual.
+inline Fault fault = Fault::None;
+inline std::atomic<int> callsUntilFault{0};
+
+} // namespace reprise::runtime::test
+
+#endif // REPRISE_TEST_UNIT_RUNTIME_FAULTS_H

@@ -1,0 +1,315 @@
+//===- WeightsTest.cpp - Weights of others --------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckpointRun.h"
+
+#include "runtime/CheckpointWriter.h"
+#include "runtime/Weights.h"
+
+#include <cmath>
+#include <map>
+
+using namespace reprise::runtime;
+using namespace reprise::runtime::test;
+
+namespace {
+
+/// A tensor as a test writes it.
+struct Source {
+  std::string dtype, shape, bytes;
+};
+
+std::string floats(const std::vector<float> &values) {
+  return {reinterpret_cast<const char *>(values.data()), 4 * values.size()};
+}
+
+/// The upper halves: exact for values that have few bits.
+std::string bfloats(const std::vector<float> &values) {
+  std::string bytes;
+  for (float value : values) {
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    bytes += {char(bits >> 16), char(bits >> 24)};
+  }
+  return bytes;
+}
+
+std::string halves(const std::vector<float> &values) {
+  std::string bytes;
+  for (float value : values) {
+    _Float16 half = _Float16(value);
+    bytes.append(reinterpret_cast<const char *>(&half), 2);
+  }
+  return bytes;
+}
+
+std::string fileOf(const std::map<std::string, Source> &sources) {
+  std::string header = "{", data;
+  for (auto &[name, source] : sources) {
+    header += (data.empty() ? "\"" : ",\"") + name + "\":{\"dtype\":\"" +
+              source.dtype + "\",\"shape\":" + source.shape +
+              ",\"data_offsets\":[" + std::to_string(data.size()) + ",";
+    data += source.bytes;
+    header += std::to_string(data.size()) + "]}";
+  }
+  header += "}";
+  return bytesAs<int64_t>({int64_t(header.size())}) + header + data;
+}
+
+/// A model with these tensors: GPT-2's names, q and k side by side, a table
+/// that is tied.
+class Weights : public testing::Test {
+protected:
+  Weights() {
+    add("wte", "transformer.wte.weight", 0, 1, {5, 4});
+    add("q", "transformer.h.0.attn.c_attn.weight", 0, 2, {4, 3});
+    add("k", "transformer.h.0.attn.c_attn.weight", 1, 2, {4, 3});
+    add("qb", "transformer.h.0.attn.c_attn.bias", 0, 2, {3});
+    add("kb", "transformer.h.0.attn.c_attn.bias", 1, 2, {3});
+    model.states = states.data();
+    model.numStates = int32_t(states.size());
+    model.name = "small";
+    model.plan = "none";
+    model.numMicroBatches = 1;
+    for (float i = 0; i < 20; ++i)
+      wte.push_back(i / 8);
+    for (float i = 0; i < 24; ++i)
+      weight.push_back(i);
+    sources = {
+        {"h.0.attn.c_attn.bias", {"F32", "[6]", floats({1, 2, 3, 4, 5, 6})}},
+        {"h.0.attn.c_attn.weight", {"F32", "[4,6]", floats(weight)}},
+        {"wte.weight", {"F32", "[5,4]", floats(wte)}}};
+  }
+
+  void add(const char *name, const char *hubName, int part, int parts,
+           std::vector<int64_t> shape) {
+    RepriseState state = {};
+    state.name = name, state.hubName = hubName;
+    state.part = part, state.parts = parts;
+    state.rank = int32_t(shape.size());
+    std::copy(shape.begin(), shape.end(), state.shape);
+    int64_t bytes = 4;
+    for (int64_t size : shape)
+      bytes *= size;
+    state.buffer = {end, bytes};
+    end += bytes;
+    states.push_back(state);
+  }
+
+  /// The values of all states after reading, side by side; none after an error.
+  std::vector<float> load(const std::string &path) {
+    Arena arena;
+    ThreadPool pool;
+    ModelTensors tensors(model);
+    EXPECT_TRUE(arena.map(end, error) && pool.start(2, error) &&
+                tensors.find(error));
+    error = {};
+    if (!loadWeights(path.c_str(), tensors, arena, pool, report, error))
+      return {};
+    EXPECT_EQ(arena.highWaterBytes(), end);
+    return {arena.at<float>(0), arena.at<float>(end)};
+  }
+  std::vector<float> load(const std::map<std::string, Source> &changed) {
+    return load(folder.write("w.safetensors", fileOf(changed)));
+  }
+  std::string refusal(const std::map<std::string, Source> &changed) {
+    EXPECT_TRUE(load(changed).empty());
+    std::string text = error.text;
+    for (size_t at; (at = text.find(folder.path)) != text.npos;)
+      text.erase(at, folder.path.size());
+    return text;
+  }
+
+  RepriseModel model = {};
+  std::vector<RepriseState> states;
+  int64_t end = 0;
+  std::vector<float> wte, weight;
+  std::map<std::string, Source> sources;
+  Folder folder;
+  Error error;
+  WeightsReport report = {};
+};
+
+} // namespace
+
+TEST_F(Weights, PublishedTensorsAreSplitAndConverted) {
+  std::vector<float> expected = wte;
+  for (int column : {0, 3})
+    for (int row = 0; row < 4; ++row)
+      for (int i = 0; i < 3; ++i)
+        expected.push_back(weight[size_t(row * 6 + column + i)]);
+  expected.insert(expected.end(), {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(load(sources), expected) << error.text;
+  EXPECT_EQ(report.tensors, 3);
+  EXPECT_EQ(report.bytes, 4 * (20 + 24 + 6));
+  auto changed = sources;
+  changed["wte.weight"] = {"BF16", "[5,4]", bfloats(wte)};
+  changed["h.0.attn.c_attn.weight"] = {"F16", "[4,6]", halves(weight)};
+  EXPECT_EQ(load(changed), expected) << error.text;
+  // With the base model's name, with tables of old versions, with the head.
+  std::map<std::string, Source> full;
+  for (auto &[name, source] : changed)
+    full["transformer." + name] = source;
+  full["transformer.h.0.attn.bias"] = {"U8", "[1]", "x"};
+  full["transformer.h.0.attn.masked_bias"] = {"F32", "[]", "xxxx"};
+  full["lm_head.weight"] = sources["wte.weight"];
+  EXPECT_EQ(load(full), expected) << error.text;
+  EXPECT_EQ(report.tensors, 3);
+}
+
+TEST_F(Weights, ANameOfTheBaseMayBeTooMuch) {
+  for (RepriseState &state : states)
+    state.hubName += strlen("transformer.");
+  EXPECT_FALSE(load(sources).empty()) << error.text;
+  std::map<std::string, Source> full;
+  for (auto &[name, source] : sources)
+    full["model." + name] = source;
+  EXPECT_FALSE(load(full).empty()) << error.text;
+  full["wte.weight"] = sources["wte.weight"];
+  EXPECT_EQ(refusal(full), "'w.safetensors' has the tensor 'model.wte.weight', "
+                           "which the model has not");
+}
+
+TEST_F(Weights, Refusals) {
+  auto with = [&](const char *name, Source source) {
+    auto changed = sources;
+    changed[name] = std::move(source);
+    return refusal(changed);
+  };
+  auto without = sources;
+  without.erase("wte.weight");
+  EXPECT_EQ(refusal(without),
+            "'w.safetensors' has no tensor 'transformer.wte.weight'");
+  EXPECT_EQ(refusal({}),
+            "'w.safetensors' has no tensor 'transformer.h.0.attn.c_attn.bias', "
+            "'transformer.h.0.attn.c_attn.weight', 'transformer.wte.weight'");
+  auto more = sources;
+  for (const char *name : {"u", "v", "w", "x", "y", "z"})
+    more[name] = {"U8", "[0]", ""};
+  EXPECT_EQ(refusal(more), "'w.safetensors' has the tensors 'u', 'v', 'w', 'x' "
+                           "and 2 more, which the model has not");
+  EXPECT_EQ(
+      with("wte.weight", {"F32", "[4,5]", floats(wte)}),
+      "tensor 'wte.weight' of 'w.safetensors' needs the shape [5, 4], but "
+      "got [4, 5]");
+  EXPECT_EQ(with("h.0.attn.c_attn.bias", {"F32", "[3]", floats({1, 2, 3})}),
+            "tensor 'h.0.attn.c_attn.bias' of 'w.safetensors' needs the shape "
+            "[6], but got [3]");
+  EXPECT_EQ(with("wte.weight", {"I32", "[5,4]", floats(wte)}),
+            "tensor 'wte.weight' of 'w.safetensors' needs to be F32, BF16 or "
+            "F16, but got I32");
+  std::vector<float> bad = weight;
+  bad[15] = NAN; // Row 2, column 3: the first of the second part.
+  EXPECT_EQ(with("h.0.attn.c_attn.weight", {"F32", "[4,6]", floats(bad)}),
+            "tensor 'h.0.attn.c_attn.weight' of 'w.safetensors' is nan at "
+            "[2, 3]; weights need to be finite");
+  bad = wte;
+  bad[19] = -INFINITY;
+  EXPECT_EQ(with("wte.weight", {"BF16", "[5,4]", bfloats(bad)}),
+            "tensor 'wte.weight' of 'w.safetensors' is -inf at [4, 3]; weights "
+            "need to be finite");
+  bad = wte;
+  bad[7] = 3;
+  EXPECT_EQ(with("lm_head.weight", {"F32", "[5,4]", floats(bad)}),
+            "'lm_head.weight' of 'w.safetensors' differs from 'wte.weight', "
+            "first at element 7: 3 and 0.875; but the model has them tied "
+            "(tie_word_embeddings)");
+  EXPECT_EQ(with("lm_head.weight", {"F32", "[4,5]", floats(wte)}),
+            "'lm_head.weight' needs the shape of 'wte.weight', [5, 4], since "
+            "the model has them tied, but got [4, 5]");
+  // In another type the same values are still equal.
+  auto tied = sources;
+  tied["lm_head.weight"] = {"F16", "[5,4]", halves(wte)};
+  EXPECT_FALSE(load(tied).empty()) << error.text;
+}
+
+// A model with a head of its own does not take the embedding for it.
+TEST_F(Weights, AHeadOfItsOwn) {
+  add("head", "lm_head.weight", 0, 1, {5, 4});
+  model.states = states.data();
+  model.numStates = int32_t(states.size());
+  EXPECT_EQ(refusal(sources),
+            "'w.safetensors' has no tensor 'lm_head.weight'; weights that are "
+            "tied need a model with tie_word_embeddings: true");
+  std::vector<float> other(20, 7.0f);
+  auto full = sources;
+  full["lm_head.weight"] = {"F32", "[5,4]", floats(other)};
+  std::vector<float> values = load(full);
+  ASSERT_EQ(values.size(), 70u) << error.text;
+  EXPECT_EQ(values[69], 7.0f);
+}
+
+// More rows than one thread takes at a time, and which of many errors is told.
+TEST_F(Weights, TheFirstBadElementOfALargeTensor) {
+  states.clear();
+  end = 0;
+  add("wte", "wte.weight", 0, 1, {3000, 1000});
+  model.states = states.data();
+  model.numStates = 1;
+  std::vector<float> large(3'000'000);
+  for (size_t i = 0; i < large.size(); ++i)
+    large[i] = float(i % 251);
+  std::map<std::string, Source> one = {
+      {"wte.weight", {"F32", "[3000,1000]", floats(large)}}};
+  EXPECT_EQ(load(one), large);
+  for (size_t at : {2'999'999u, 2'000'500u, 1'000'001u})
+    large[at] = NAN;
+  one["wte.weight"].bytes = floats(large);
+  EXPECT_EQ(refusal(one), "tensor 'wte.weight' of 'w.safetensors' is nan at "
+                          "[1000, 1]; weights need to be finite");
+}
+
+// The parts go out as they came in, in as many files as there have to be.
+TEST_F(Weights, ShardsAreWrittenAndReadBack) {
+  std::vector<float> values = load(sources);
+  ASSERT_EQ(values.size(), 50u) << error.text;
+  Arena arena;
+  ThreadPool pool;
+  ModelTensors tensors(model);
+  ASSERT_TRUE(arena.map(end, error) && pool.start(1, error) &&
+              tensors.find(error));
+  memcpy(arena.at<float>(0), values.data(), size_t(end));
+  std::string path = folder.path + "out";
+  SaveSettings settings = {path.c_str(), 0, 1, true, 100};
+  settings.shardBytes = 100;
+  {
+    CheckpointWriter writer(model, tensors);
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, error)) << error.text;
+    EXPECT_EQ(writer.copyBytes(), end);
+    RunState state;
+    state.step = 7;
+    ASSERT_TRUE(writer.save(state, arena, pool, error) && writer.wait(error))
+        << error.text;
+    SaveReport saved;
+    EXPECT_TRUE(writer.takeReport(saved));
+    EXPECT_EQ(saved.step, 7);
+    EXPECT_FALSE(writer.takeReport(saved));
+  }
+  path += "/step-00000007";
+  // 24 bytes; 96 bytes; 80 bytes.
+  EXPECT_EQ(readFile(path + "/model.safetensors.index.json"),
+            "{\n  \"metadata\": {\n    \"total_size\": 200\n  },\n"
+            "  \"weight_map\": {\n"
+            "    \"transformer.h.0.attn.c_attn.bias\": "
+            "\"model-00001-of-00003.safetensors\",\n"
+            "    \"transformer.h.0.attn.c_attn.weight\": "
+            "\"model-00002-of-00003.safetensors\",\n"
+            "    \"transformer.wte.weight\": "
+            "\"model-00003-of-00003.safetensors\"\n  }\n}\n");
+  EXPECT_EQ(load(path), values) << error.text;
+  EXPECT_EQ(report.files, 3);
+}
+
+TEST_F(Weights, DamagedModelsAreRefused) {
+  states[2].part = 0;
+  ModelTensors tensors(model);
+  EXPECT_FALSE(tensors.find(error));
+  EXPECT_STREQ(error.text,
+               "damaged model: 'transformer.h.0.attn.c_attn.weight' needs 2 "
+               "parts of one shape, but part 1 is missing or another");
+}
