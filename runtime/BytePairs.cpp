@@ -29,10 +29,10 @@ static size_t powerOfTwoFor(size_t items) {
 }
 
 //===----------------------------------------------------------------------===//
-// Vocabulary
+// TokenTable
 //===----------------------------------------------------------------------===//
 
-bool Vocabulary::reserve(size_t count) {
+bool TokenTable::reserve(size_t count) {
   size_t size = powerOfTwoFor(count);
   slots = static_cast<uint32_t *>(malloc(size * sizeof(uint32_t)));
   if (!slots)
@@ -42,7 +42,7 @@ bool Vocabulary::reserve(size_t count) {
   return tokens.reserve(count);
 }
 
-bool Vocabulary::add(std::string_view text, uint32_t id, bool isText) {
+bool TokenTable::add(std::string_view text, uint32_t id, bool isText) {
   while (tokens.size() <= id)
     if (!tokens.push({kHole, 0}))
       return false;
@@ -58,7 +58,7 @@ bool Vocabulary::add(std::string_view text, uint32_t id, bool isText) {
   return true;
 }
 
-uint32_t Vocabulary::find(std::string_view text) const {
+uint32_t TokenTable::find(std::string_view text) const {
   size_t slot = hashOf(text) & mask;
   while (slots[slot] != kNoToken && bytesOf(slots[slot]) != text)
     slot = (slot + 1) & mask;

@@ -19,9 +19,9 @@ namespace reprise::runtime {
 static constexpr uint32_t kNoToken = UINT32_MAX;
 
 /// The tokens of a vocabulary by their bytes, and back. Ids may have holes.
-class Vocabulary {
+class TokenTable {
 public:
-  ~Vocabulary() { free(slots); }
+  ~TokenTable() { free(slots); }
 
   /// False if there is no memory left.
   bool reserve(size_t tokens);
@@ -94,7 +94,7 @@ private:
 
 /// What a byte-level byte-pair encoding knows.
 struct BytePairs {
-  Vocabulary vocabulary;
+  TokenTable vocabulary;
   MergeTable merges;
   uint32_t byteTokens[256];  ///< kNoToken where there is none.
   bool ignoreMerges = false; ///< A piece that is a token stays whole.

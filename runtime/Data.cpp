@@ -10,6 +10,7 @@
 
 #include "reprise/ABI/Philox.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 using namespace reprise::runtime;
@@ -42,26 +43,25 @@ uint64_t reprise::runtime::permute(uint64_t index, uint64_t size, uint64_t seed,
   return index;
 }
 
-bool TrainingData::open(const Options &options, const BatchShape &batch,
-                        int64_t vocabulary, Error &error) {
-  shape = batch;
+bool Samples::open(const Paths &files, const TokenFormat &format,
+                   const BatchShape &shape, int64_t vocabulary,
+                   const char *what, Error &error) {
+  length = shape.length;
   vocabSize = vocabulary;
-  shuffled = options.shuffled;
-  seed = options.seed;
-  for (int i = 0; i < options.data.size(); ++i)
-    if (!tokens.add(options.data[i], options.dtype, error))
+  for (const char *pattern : files)
+    if (!tokens.add(pattern, format, error))
       return false;
   int64_t needed = shape.globalRows() * shape.length + 1;
   if (tokens.size() >= needed)
     return true;
   char shortage[256];
   snprintf(shortage, sizeof(shortage),
-           "%" PRId64 " tokens, but one step needs %" PRId64 ": %" PRId64
+           "%" PRId64 " tokens, but %s needs %" PRId64 ": %" PRId64
            " rows of %" PRId64 " and one more; use more data, or compile with "
            "a smaller global_batch_size or seq_length",
-           tokens.size(), needed, shape.globalRows(), shape.length);
+           tokens.size(), what, needed, shape.globalRows(), shape.length);
   int64_t others = tokens.numFiles() - 1;
-  const MappedFile &last = tokens.file(others);
+  const PlainFile &last = tokens.file(others);
   if (tokens.isText(others))
     return error.setAt(last.placeOf(last.size), "the data ends after %s",
                        shortage);
@@ -69,6 +69,26 @@ bool TrainingData::open(const Options &options, const BatchShape &batch,
     return error.set("'%s': %s", last.path, shortage);
   return error.set("'%s' and %" PRId64 " more file%s: %s", tokens.file(0).path,
                    others, others == 1 ? "" : "s", shortage);
+}
+
+bool Samples::read(int64_t sample, int32_t *inputs, int32_t *targets,
+                   Error &error) const {
+  int64_t first = sample * length, last = length - 1;
+  if (!tokens.read(first, length, vocabSize, inputs, error) ||
+      !tokens.read(first + length, 1, vocabSize, targets + last, error))
+    return false;
+  std::copy_n(inputs + 1, last, targets);
+  return true;
+}
+
+bool TrainingData::open(const Options &options, const TokenFormat &format,
+                        const BatchShape &batch, int64_t vocabSize,
+                        Error &error) {
+  shape = batch;
+  shuffled = options.shuffled;
+  seed = options.seed;
+  return samples.open(options.data, format, shape, vocabSize, "one step",
+                      error);
 }
 
 int64_t TrainingData::sampleOf(int64_t step, int64_t row) const {
@@ -82,20 +102,26 @@ int64_t TrainingData::sampleOf(int64_t step, int64_t row) const {
 
 bool TrainingData::fill(int64_t step, int64_t microBatch, int32_t *inputs,
                         int32_t *targets, Error &error) const {
-  for (int64_t row = 0; row < shape.rows; ++row) {
-    int64_t first =
-        sampleOf(step, microBatch * shape.rows + row) * shape.length;
-    if (!tokens.read(first, shape.length, vocabSize, inputs, error) ||
-        !tokens.read(first + 1, shape.length, vocabSize, targets, error))
+  for (int64_t row = 0; row < shape.rows; ++row)
+    if (!samples.read(sampleOf(step, microBatch * shape.rows + row),
+                      inputs + row * shape.length, targets + row * shape.length,
+                      error))
       return false;
-    inputs += shape.length;
-    targets += shape.length;
-  }
   return true;
 }
 
-void TrainingData::expect(int64_t step, int64_t microBatch) const {
+bool ValidationData::open(const Paths &files, const TokenFormat &format,
+                          int64_t batches, int64_t rows, int64_t length,
+                          int64_t vocabSize, Error &error) {
+  shape = {batches, rows, length};
+  return samples.open(files, format, shape, vocabSize, "a validation", error);
+}
+
+bool ValidationData::fill(int64_t batch, int32_t *inputs, int32_t *targets,
+                          Error &error) const {
   for (int64_t row = 0; row < shape.rows; ++row)
-    tokens.expect(sampleOf(step, microBatch * shape.rows + row) * shape.length,
-                  shape.length + 1);
+    if (!samples.read(batch * shape.rows + row, inputs + row * shape.length,
+                      targets + row * shape.length, error))
+      return false;
+  return true;
 }

@@ -30,38 +30,83 @@ struct BatchShape {
   int64_t globalRows() const { return microBatches * rows; }
 };
 
-/// Samples of one stream of tokens. With n tokens there are (n - 1) / length
+/// A stream of tokens, cut in pieces. With n tokens there are (n - 1) / length
 /// samples; sample i is the tokens from i * length on, and its targets are the
 /// same shifted by one.
-class TrainingData {
+class Samples {
 public:
-  TrainingData() = default;
-
-  /// Opens the files that the options name; together they must hold at least
-  /// one step's tokens. Takes order and seed from the options, too.
-  bool open(const Options &options, const BatchShape &shape, int64_t vocabSize,
+  /// Opens the files; together they must hold as many samples as `shape` has
+  /// rows, which errors call `what`, such as "one step".
+  bool open(const Paths &files, const TokenFormat &format,
+            const BatchShape &shape, int64_t vocabSize, const char *what,
             Error &error);
 
   const TokenStream &stream() const { return tokens; }
-  int64_t numSamples() const { return (tokens.size() - 1) / shape.length; }
+  /// 0 before they are opened.
+  int64_t size() const {
+    return tokens.size() ? (tokens.size() - 1) / length : 0;
+  }
+
+  /// Writes a sample's inputs and targets, `length` tokens each. False if one
+  /// of them is not in the vocabulary or cannot be read. May be called by
+  /// several threads.
+  bool read(int64_t sample, int32_t *inputs, int32_t *targets,
+            Error &error) const;
+
+private:
+  TokenStream tokens;
+  int64_t length = 1, vocabSize = 0;
+};
+
+/// What a model is trained on: samples in the order that the options say, over
+/// and over.
+class TrainingData {
+public:
+  /// Opens the files that the options name; together they must hold at least
+  /// one step's tokens. Takes order and seed from the options, too.
+  bool open(const Options &options, const TokenFormat &format,
+            const BatchShape &shape, int64_t vocabSize, Error &error);
+
+  const TokenStream &stream() const { return samples.stream(); }
+  const BatchShape &batch() const { return shape; }
+  int64_t numSamples() const { return samples.size(); }
 
   /// The sample in this row (over all micro-batches) of a step, from 0.
   int64_t sampleOf(int64_t step, int64_t row) const;
 
-  /// Writes one micro-batch: rows x length tokens and as many targets. False if
-  /// a token is not in the vocabulary.
+  /// Writes one micro-batch: rows x length tokens and as many targets. May be
+  /// called by several threads.
   bool fill(int64_t step, int64_t microBatch, int32_t *inputs, int32_t *targets,
             Error &error) const;
 
-  /// Lets the system fetch a micro-batch while something else is done.
-  void expect(int64_t step, int64_t microBatch) const;
-
 private:
-  TokenStream tokens;
+  Samples samples;
   BatchShape shape = {};
-  int64_t vocabSize = 0;
   bool shuffled = true;
   uint64_t seed = 0;
+};
+
+/// What a model is judged by: samples in the order of the files, always the
+/// same ones.
+class ValidationData {
+public:
+  /// Opens the files; together they must hold `batches` batches of `rows`
+  /// samples.
+  bool open(const Paths &files, const TokenFormat &format, int64_t batches,
+            int64_t rows, int64_t length, int64_t vocabSize, Error &error);
+
+  const TokenStream &stream() const { return samples.stream(); }
+  /// Whole ones.
+  int64_t numBatches() const { return samples.size() / shape.rows; }
+
+  /// Writes batch `batch` < numBatches(): rows x length tokens and as many
+  /// targets.
+  bool fill(int64_t batch, int32_t *inputs, int32_t *targets,
+            Error &error) const;
+
+private:
+  Samples samples;
+  BatchShape shape = {};
 };
 
 } // namespace reprise::runtime

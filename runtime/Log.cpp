@@ -111,6 +111,12 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
   printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g,"
          "\"peak_flops\":%.6g",
          model.modelFlops, model.replayFlops, peakFlops);
+  if (options.tokenizer) {
+    printf(",\"tokenizer\":");
+    writeJsonString(stdout, options.tokenizer);
+    printf(",\"text_bytes\":%" PRId64 ",\"text_tokens\":%" PRId64,
+           data.stream().textBytes(), data.stream().textTokens());
+  }
   if (Note note = scheduleNote(model, options); note.chars[0]) {
     printf(",\"note\":");
     writeJsonString(stdout, note.chars);
@@ -134,6 +140,11 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   printf("%s tokens, ", grouped(data.stream().size()).chars);
   printf("%s samples of %" PRId64 ", %s\n", grouped(data.numSamples()).chars,
          model.seqLength, options.shuffled ? "shuffled" : "sequential");
+  if (options.tokenizer)
+    printf("text     %s, %s bytes, %.3g for a token\n", options.tokenizer,
+           grouped(data.stream().textBytes()).chars,
+           double(data.stream().textBytes()) /
+               double(std::max<int64_t>(data.stream().textTokens(), 1)));
   printf("step     %d x %" PRId64 " x %" PRId64 " = %s tokens, %.4g GFLOP",
          model.numMicroBatches, model.microBatchSize, model.seqLength,
          grouped(tokensPerStep).chars, model.modelFlops * 1e-9);

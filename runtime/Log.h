@@ -20,8 +20,27 @@
 #include "reprise/ABI/Model.h"
 
 #include <optional>
+#include <string_view>
 
 namespace reprise::runtime {
+
+/// The mean loss of data that is not trained on, after so many steps.
+struct ValidationReport {
+  int64_t step;
+  double loss;
+  int64_t batches;
+  double seconds;
+};
+
+/// What the model wrote behind a prompt, after so many steps.
+struct SampleReport {
+  int64_t step;
+  const char *prompt;
+  std::string_view text; ///< Bytes; perhaps no UTF-8.
+  const int32_t *tokens;
+  int64_t count;
+  double seconds;
+};
 
 /// Writes a run's story to standard output, as text or as JSON lines, and a
 /// progress bar to standard error if that is a terminal. What returns false
@@ -37,6 +56,10 @@ public:
   /// Shown at the interval that the options say.
   bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
+  bool validation(const ValidationReport &report, Error &error);
+  bool sample(const SampleReport &report, Error &error);
+  /// Something that the user should know, at the start.
+  void note(const char *text);
   /// Weights that were read from options.initFrom.
   void weights(const WeightsReport &report);
   /// Where the run goes on.

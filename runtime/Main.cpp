@@ -6,10 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BatchReader.h"
 #include "Cpu.h"
 #include "Data.h"
 #include "Dump.h"
 #include "Executor.h"
+#include "Inference.h"
 #include "Init.h"
 #include "Log.h"
 #include "Options.h"
@@ -45,12 +47,13 @@ public:
   Trainer(const RepriseModel &model, const Options &options)
       : model(model), options(options), executor(model, arena, pool),
         log(model, options), metrics(model), dump(model), tensors(model),
-        saver(model, tensors) {}
+        saver(model, tensors), inference(model, options, arena, executor) {}
 
   bool run(Error &error);
 
 private:
   bool prepare(Error &error);
+  bool openData(Error &error);
   bool loadStates(Error &error);
   bool runStep(int64_t step, Error &error);
   bool update(StepReport &report, bool dumped, Error &error);
@@ -60,14 +63,18 @@ private:
     *arena.at<float>(buffer) = float(value);
   }
   bool saveWhenDue(bool isEnd, Error &error);
+  bool infer(bool isLast, Error &error);
   bool runSteps(Error &error);
   bool finish(int64_t stepsDone, double seconds, Error &error);
 
   const RepriseModel &model;
   const Options &options;
-  TrainingData data;
-  Arena arena;
   ThreadPool pool;
+  Tokenizer tokenizer;
+  TokenFormat format;
+  TrainingData data;
+  BatchReader reader;
+  Arena arena;
   Executor executor;
   Log log;
   Metrics metrics;
@@ -79,17 +86,43 @@ private:
   Resumed resumed;
   CheckpointWriter saver;
   RunState state;
+  Inference inference;
+  double inferenceSeconds = 0;
 };
 
 } // namespace
 
-bool Trainer::prepare(Error &error) {
+bool Trainer::openData(Error &error) {
+  format.type = options.dtype;
+  if (options.tokenizer) {
+    if (!tokenizer.load(options.tokenizer, error))
+      return false;
+    if (tokenizer.vocabSize() > model.vocabSize)
+      return error.set("'%s' has tokens up to %" PRId64 ", but the model's "
+                       "vocabulary has %" PRId64 ", 0 to %" PRId64
+                       "; compile with a vocab_size of at least %" PRId64,
+                       tokenizer.path(), tokenizer.vocabSize() - 1,
+                       model.vocabSize, model.vocabSize - 1,
+                       tokenizer.vocabSize());
+    format.tokenizer = &tokenizer;
+    format.pool = &pool;
+  }
+  if (options.data.size() == 0) // Only steps need data.
+    return true;
   BatchShape batch = {model.numMicroBatches, model.microBatchSize,
                       model.seqLength};
-  if (!data.open(options, batch, model.vocabSize, error) ||
+  return data.open(options, format, batch, model.vocabSize, error) &&
+         reader.start(data, error);
+}
+
+bool Trainer::prepare(Error &error) {
+  if (!pool.start(int(options.threads), error) || !openData(error))
+    return false;
+  Vocabulary vocabulary(model.vocabSize, data.stream().isText(),
+                        format.tokenizer);
+  if (!inference.open(format, vocabulary, pool, error) ||
       !arena.map(model.arenaBytes, error) ||
-      !executor.prepare(cpuLevel(), options.profile, error) ||
-      !pool.start(int(options.threads), error))
+      !executor.prepare(cpuLevel(), options.profile, error))
     return false;
   if (options.dump && !dump.start(options.dump, error))
     return false;
@@ -108,6 +141,7 @@ bool Trainer::prepare(Error &error) {
     log.resumed(resumed, data.stream().size());
   if (options.save)
     log.saving(saver.copyBytes());
+  inference.announce(log);
   return Log::flush(error);
 }
 
@@ -140,8 +174,8 @@ bool Trainer::writeInputs(int64_t step, int64_t microBatch, Error &error) {
   arena.touch(model.tokens);
   arena.touch(model.targets);
   arena.touch(model.rng);
-  if (!data.fill(step, microBatch, arena.at<int32_t>(model.tokens),
-                 arena.at<int32_t>(model.targets), error))
+  if (!reader.take(step, microBatch, arena.at<int32_t>(model.tokens),
+                   arena.at<int32_t>(model.targets), error))
     return false;
   uint32_t *rng = arena.at<uint32_t>(model.rng);
   rng[0] = uint32_t(options.seed);
@@ -150,7 +184,7 @@ bool Trainer::writeInputs(int64_t step, int64_t microBatch, Error &error) {
   rng[3] = uint32_t(microBatch);
   bool last = microBatch + 1 == model.numMicroBatches;
   if (!last || step + 1 < options.steps)
-    data.expect(last ? step + 1 : step, last ? 0 : microBatch + 1);
+    reader.expect(last ? step + 1 : step, last ? 0 : microBatch + 1);
   return true;
 }
 
@@ -230,13 +264,13 @@ bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
   log.memory(arena);
   if (!log.end(stepsDone, seconds, highWater, written, error))
     return false;
-  if (options.checkMemory &&
-      (written > highWater || highWater != model.arenaBytes))
+  int64_t planned = executor.plannedBytes();
+  if (options.checkMemory && (written > highWater || highWater != planned))
     return error.set("--check-memory needs the plan of %" PRId64 " bytes to be "
                      "the high-water mark and no byte written above it, but "
                      "got a mark of %" PRId64
                      " and bytes written up to %" PRId64,
-                     model.arenaBytes, highWater, written);
+                     planned, highWater, written);
   return true;
 }
 
@@ -264,6 +298,15 @@ bool Trainer::saveWhenDue(bool isEnd, Error &error) {
   return Log::flush(error);
 }
 
+/// Validation and sampling, if they are due.
+bool Trainer::infer(bool isLast, Error &error) {
+  double start = now();
+  MemoryCheck *checked = options.checkMemory ? &check : nullptr;
+  bool good = inference.run(state.step, isLast, checked, log, error);
+  inferenceSeconds += now() - start;
+  return good;
+}
+
 bool Trainer::runSteps(Error &error) {
   while (state.step < options.steps && !interruptRequested) {
     if (!runStep(state.step, error))
@@ -271,11 +314,15 @@ bool Trainer::runSteps(Error &error) {
     ++state.step;
     if (!saveWhenDue(/*isEnd=*/false, error))
       return false;
+    if (state.step < options.steps && !infer(/*isLast=*/false, error))
+      return false;
   }
   log.clearProgress();
-  if (state.step < options.steps)
+  bool interrupted = state.step < options.steps;
+  if (interrupted)
     log.interrupted(state.step);
-  return saveWhenDue(/*isEnd=*/true, error);
+  return saveWhenDue(/*isEnd=*/true, error) &&
+         (interrupted || infer(/*isLast=*/true, error));
 }
 
 bool Trainer::run(Error &error) {
@@ -285,7 +332,7 @@ bool Trainer::run(Error &error) {
   double start = now();
   int64_t first = state.step;
   if (runSteps(error))
-    return finish(state.step - first, now() - start, error);
+    return finish(state.step - first, now() - start - inferenceSeconds, error);
   log.clearProgress();
   Error another;
   saver.wait(another); // What is being written may still be the last one.

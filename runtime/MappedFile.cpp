@@ -8,44 +8,32 @@
 
 #include "MappedFile.h"
 
+#include "PlainFile.h"
+
 #include <cerrno>
 #include <cstdlib>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 using namespace reprise::runtime;
 
 bool MappedFile::map(const char *name, Error &error) {
-  // A pipe is opened without waiting for its writer, and then refused.
-  int file = ::open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat info;
-  if (file < 0 || fstat(file, &info) != 0) {
-    int code = errno;
-    if (file >= 0)
-      close(file);
-    return error.set("cannot read '%s': %s", name, strerror(code));
-  }
-  if (!S_ISREG(info.st_mode)) {
-    close(file);
-    return error.set("cannot read '%s': it is not a plain file", name);
-  }
+  PlainFile file;
+  if (!file.open(name, error))
+    return false;
   void *memory = nullptr; // What no byte needs; nothing cannot be mapped.
-  if (info.st_size > 0)
-    memory =
-        mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+  if (file.size > 0)
+    memory = mmap(nullptr, size_t(file.size), PROT_READ, MAP_PRIVATE,
+                  file.descriptor, 0);
   int code = errno;
-  close(file);
-  if (memory == MAP_FAILED)
+  if (memory == MAP_FAILED) {
+    file.close();
     return error.set("cannot map '%s': %s", name, strerror(code));
-  data = static_cast<const unsigned char *>(memory);
-  size = info.st_size;
-  path = strdup(name);
-  if (!path) {
-    unmap();
-    return error.set("no memory left for the name '%s'", name);
   }
+  data = static_cast<const unsigned char *>(memory);
+  size = file.size;
+  path = file.path;
+  file.path = nullptr; // Handed over.
+  file.close();
   return true;
 }
 

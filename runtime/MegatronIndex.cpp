@@ -60,7 +60,7 @@ bool MegatronIndex::readHeader(Error &error) {
                    path, modesAt, sequences, boundaries, index.size);
 }
 
-bool MegatronIndex::checkSequences(const MappedFile &tokens,
+bool MegatronIndex::checkSequences(const PlainFile &tokens,
                                    Error &error) const {
   for (int64_t i = 0; i < sequences; ++i) {
     int64_t count = length(i), begin = offset(i);
@@ -106,7 +106,7 @@ bool MegatronIndex::checkModes(Error &error) const {
   return true;
 }
 
-bool MegatronIndex::read(const MappedFile &file, const MappedFile &tokens,
+bool MegatronIndex::read(const MappedFile &file, const PlainFile &tokens,
                          Error &error) {
   index = file;
   return readHeader(error) && checkSequences(tokens, error) &&

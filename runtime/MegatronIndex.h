@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_MEGATRONINDEX_H
 
 #include "MappedFile.h"
+#include "PlainFile.h"
 #include "TokenType.h"
 
 namespace reprise::runtime {
@@ -29,7 +30,7 @@ public:
   /// Checks all that the file says: that it is whole, that sequences lie in
   /// `tokens`, and that the documents follow each other. (But not whether
   /// sequences share bytes.)
-  bool read(const MappedFile &index, const MappedFile &tokens, Error &error);
+  bool read(const MappedFile &index, const PlainFile &tokens, Error &error);
 
   TokenType type() const { return tokenType; }
   int64_t numSequences() const { return sequences; }
@@ -43,7 +44,7 @@ public:
 
 private:
   bool readHeader(Error &error);
-  bool checkSequences(const MappedFile &tokens, Error &error) const;
+  bool checkSequences(const PlainFile &tokens, Error &error) const;
   bool checkDocuments(Error &error) const;
   bool checkModes(Error &error) const;
 

@@ -83,6 +83,10 @@ static constexpr OptionInfo kOptions[] = {
        options.dtype = second ? TokenType::U32 : TokenType::U16;
      },
      "the type of tokens in .bin files without a header"},
+    {"tokenizer",
+     "DIR|FILE",
+     {Kind::Input, &Options::tokenizer},
+     "turn text into tokens as this tokenizer.json says, or that in a folder"},
     {"steps", "N", &Options::steps,
      "train up to step N; 0 only reads and saves", 0, kMany},
     {"init-from",
@@ -104,6 +108,25 @@ static constexpr OptionInfo kOptions[] = {
      {Kind::Input, &Options::resume},
      "go on from a checkpoint, or the last one in DIR; auto: that in --save's "
      "folder, if it has one"},
+    {"val-data", "FILE", &Options::valData,
+     "measure the loss of this data now and then, and at the end; may be "
+     "repeated"},
+    {"val-interval", "N", &Options::valInterval,
+     "after every Nth step (default: a tenth of the steps)", 1, kMany},
+    {"val-steps", "N", &Options::valSteps,
+     "over its first N batches (default: 20), or all that there are", 1, kMany},
+    {"sample", "N", &Options::sample,
+     "let the model write N tokens now and then, and at the end", 1, 1 << 20},
+    {"sample-interval", "N", &Options::sampleInterval,
+     "after every Nth step (default: a tenth of the steps)", 1, kMany},
+    {"prompt",
+     "TEXT",
+     {Kind::Text, &Options::prompt},
+     "what it goes on from; token numbers if tokens are no text"},
+    {"temperature", "X", &Options::temperature,
+     "divide logits by X (default: 1); 0: the likeliest token always", 0, 1e6},
+    {"top-k", "N", &Options::topK,
+     "draw from the N likeliest tokens (default: all)", 1, 1 << 30},
     {"data-order", "shuffled|sequential",
      +[](Options &options, bool second) { options.shuffled = !second; },
      "the order of the samples; shuffled: anew in each epoch"},
@@ -283,6 +306,15 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
 
 /// Whether the options go together.
 static bool checkTogether(const Options &options, Error &error) {
+  bool validates = options.valData.size() > 0;
+  if (options.valInterval && !validates)
+    return error.set("--val-interval needs --val-data FILE");
+  const char *needsSample = options.sampleInterval ? "--sample-interval"
+                            : options.prompt       ? "--prompt"
+                            : options.topK         ? "--top-k"
+                                                   : nullptr;
+  if (needsSample && !options.sample)
+    return error.set("%s needs --sample N", needsSample);
   if (options.initFrom && options.resume)
     return error.set("needs --init-from or --resume, but got both: where "
                      "should the parameters come from?");
@@ -341,7 +373,8 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
     if (!apply(*info, value, options, error))
       return false;
   }
-  if (!options.data.size() && !options.help && !options.version)
+  if (!options.data.size() && options.steps > 0 && !options.help &&
+      !options.version)
     return error.set("--data FILE is missing: what to train on");
   return checkTogether(options, error);
 }

@@ -34,6 +34,15 @@ struct Paths {
 struct Options {
   Paths data;
   std::optional<TokenType> dtype; ///< Of .bin files without a header.
+  Paths valData;
+  int64_t valInterval = 0; ///< 0: ten times in the run.
+  int64_t valSteps = 20;
+  int64_t sample = 0;         ///< Tokens; 0: none.
+  int64_t sampleInterval = 0; ///< 0: ten times in the run.
+  const char *prompt = nullptr;
+  double temperature = 1;
+  int64_t topK = 0; ///< 0: all.
+  const char *tokenizer = nullptr;
   const char *dump = nullptr;
   int64_t steps = 0;
   const char *initFrom = nullptr;

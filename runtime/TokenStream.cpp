@@ -15,14 +15,15 @@
 #include <cinttypes>
 #include <climits>
 #include <glob.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
 
 TokenStream::~TokenStream() {
-  for (MappedFile &file : files)
-    file.unmap();
+  for (PlainFile &file : files)
+    file.close();
+  for (uint32_t *memory : tokenized)
+    free(memory);
 }
 
 //===----------------------------------------------------------------------===//
@@ -53,10 +54,10 @@ static bool isListedTwice(const char *path, const glob_t &found) {
                      [&](const char *other) { return !strcmp(other, tokens); });
 }
 
-bool TokenStream::add(const char *pattern, std::optional<TokenType> stated,
+bool TokenStream::add(const char *pattern, const TokenFormat &format,
                       Error &error) {
   if (!strpbrk(pattern, "*?[") || access(pattern, F_OK) == 0)
-    return addFile(pattern, stated, error);
+    return addFile(pattern, format, error);
   glob_t found = {};
   int failure = glob(pattern, GLOB_ERR, nullptr, &found);
   bool good = true;
@@ -67,7 +68,7 @@ bool TokenStream::add(const char *pattern, std::optional<TokenType> stated,
                      strerror(errno));
   for (size_t i = 0; good && i < found.gl_pathc; ++i)
     if (!isListedTwice(found.gl_pathv[i], found))
-      good = addFile(found.gl_pathv[i], stated, error);
+      good = addFile(found.gl_pathv[i], format, error);
   globfree(&found);
   return good;
 }
@@ -76,36 +77,66 @@ bool TokenStream::add(const char *pattern, std::optional<TokenType> stated,
 // Files
 //===----------------------------------------------------------------------===//
 
-bool TokenStream::addFile(const char *path, std::optional<TokenType> stated,
+bool TokenStream::addFile(const char *path, const TokenFormat &format,
                           Error &error) {
   bool isIndex = endsIn(path, ".idx"), isBinary = endsIn(path, ".bin");
-  if (!isIndex && !isBinary && stated)
+  if (!isIndex && !isBinary && format.type)
     return error.set("'%s' is text, since its name does not end in .bin, but "
                      "--dtype %s is for .bin files",
-                     path, nameOf(*stated));
+                     path, nameOf(*format.type));
   char tokens[PATH_MAX];
-  MappedFile index, file;
+  MappedFile index;
+  PlainFile file;
   if (isIndex) {
     if (!index.map(path, error))
       return false;
     replaceEnding(path, ".bin", tokens);
     path = tokens;
   }
-  bool good = file.map(path, error);
+  bool good = file.open(path, error);
   if (good && !files.push(file)) {
-    file.unmap();
+    file.close();
     good = error.set("no memory left for a table of %zu files", files.size());
   }
   if (good)
-    good = isIndex    ? addMegatron(index, stated, error)
-           : isBinary ? addBinary(stated, error)
-                      : addRun(TokenType::U8, 0, file.size, error);
+    good = isIndex    ? addMegatron(index, format.type, error)
+           : isBinary ? addBinary(format.type, error)
+                      : addText(format, error);
   index.unmap();
   return good;
 }
 
+bool TokenStream::addText(const TokenFormat &format, Error &error) {
+  const PlainFile &file = files.back();
+  if (!format.tokenizer)
+    return addRun(TokenType::U8, 0, file.size, error);
+  MappedFile text;
+  List<uint32_t> tokens;
+  bool good = text.map(file.path, error) &&
+              format.tokenizer->encode(file.path, text.data, text.size,
+                                       *format.pool, tokens, error);
+  tokenizedBytes += text.size;
+  tokenizedTokens += int64_t(tokens.size());
+  text.unmap();
+  if (!good)
+    return false;
+  if (!tokenized.reserve(tokenized.size() + 1))
+    return error.set("no memory left for a table of %zu texts",
+                     tokenized.size());
+  auto count = int64_t(tokens.size());
+  tokenized.push(tokens.release());
+  return addRun(TokenType::U32, 0, count, error, tokenized.back());
+}
+
 bool TokenStream::isText(int64_t file) const {
   return !endsIn(files[size_t(file)].path, ".bin");
+}
+
+bool TokenStream::isText() const {
+  for (int64_t i = 0; i < numFiles(); ++i)
+    if (!isText(i))
+      return false;
+  return numFiles() > 0;
 }
 
 /// A type that the command line states must be that of the file.
@@ -133,10 +164,11 @@ static constexpr LlmcKind kLlmcKinds[] = {
     {20240326, 0, "the parameters of a model", std::nullopt}};
 static constexpr int64_t kLlmcHeaderBytes = 256 * 4;
 
-/// Checks the header that begins with `kind.magic`; `count` is set to the
+/// Checks the header, of which there are `header[0..2]`; `count` is set to the
 /// number of tokens behind it.
-static bool readLlmcHeader(const MappedFile &file, const LlmcKind &kind,
-                           int64_t &count, Error &error) {
+static bool readLlmcHeader(const PlainFile &file, const LlmcKind &kind,
+                           const int32_t *header, int64_t &count,
+                           Error &error) {
   if (!kind.type)
     return error.set("'%s' is a file of llm.c with %s, not with tokens",
                      file.path, kind.what);
@@ -144,12 +176,12 @@ static bool readLlmcHeader(const MappedFile &file, const LlmcKind &kind,
     return error.set("'%s' is truncated: llm.c's header needs %" PRId64
                      " bytes, but got %" PRId64,
                      file.path, kLlmcHeaderBytes, file.size);
-  auto version = file.at<int32_t>(4);
+  int32_t version = header[1];
   if (version != kind.version)
     return error.set("'%s' has llm.c's magic number %d, which needs version "
                      "%d, but got version %d",
                      file.path, kind.magic, kind.version, version);
-  count = file.at<int32_t>(8);
+  count = header[2];
   int64_t expected = kLlmcHeaderBytes + count * bytesOf(*kind.type);
   if (count < 0 || file.size != expected)
     return error.set("'%s' needs %" PRId64 " bytes for a header of %" PRId64
@@ -161,11 +193,15 @@ static bool readLlmcHeader(const MappedFile &file, const LlmcKind &kind,
 }
 
 bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
-  const MappedFile &file = files.back();
+  const PlainFile &file = files.back();
+  int32_t header[3] = {};
+  if (!file.read(0, std::min<int64_t>(file.size, sizeof(header)), header,
+                 error))
+    return false;
   for (const LlmcKind &kind : kLlmcKinds) {
     int64_t count;
-    if (file.size >= 4 && file.at<int32_t>(0) == kind.magic)
-      return readLlmcHeader(file, kind, count, error) &&
+    if (file.size >= 4 && header[0] == kind.magic)
+      return readLlmcHeader(file, kind, header, count, error) &&
              checkStated(stated, *kind.type, file.path, error) &&
              addRun(*kind.type, kLlmcHeaderBytes, count, error);
   }
@@ -206,16 +242,14 @@ bool TokenStream::addMegatron(const MappedFile &indexFile,
 }
 
 bool TokenStream::addRun(TokenType type, int64_t offset, int64_t count,
-                         Error &error) {
+                         Error &error, const uint32_t *memory) {
   if (count == 0)
     return true;
   int32_t file = int32_t(files.size()) - 1;
-  const unsigned char *data = files.back().data + offset;
   Run *last = runs.empty() ? nullptr : &runs.back();
-  if (last && last->file == file &&
-      last->data + last->count * bytesOf(type) == data)
+  if (last && last->file == file && last->end() == offset)
     last->count += count;
-  else if (!runs.push({data, total, count, file, type}))
+  else if (!runs.push({offset, total, count, file, type, memory}))
     return error.set("no memory left for a table of %zu parts of files",
                      runs.size());
   total += count;
@@ -227,16 +261,15 @@ bool TokenStream::checkOverlaps(size_t firstRun, const char *index,
                                 Error &error) {
   Run *begin = runs.begin() + firstRun;
   std::sort(begin, runs.end(),
-            [](const Run &a, const Run &b) { return a.data < b.data; });
+            [](const Run &a, const Run &b) { return a.offset < b.offset; });
   Run *overlap =
       std::adjacent_find(begin, runs.end(), [](const Run &a, const Run &b) {
-        return a.data + a.count * bytesOf(a.type) > b.data;
+        return a.end() > b.offset;
       });
   if (overlap != runs.end())
     return error.set("'%s' has sequences that overlap: byte %" PRId64
                      " of '%s' belongs to two",
-                     index, int64_t(overlap[1].data - files.back().data),
-                     files.back().path);
+                     index, overlap[1].offset, files.back().path);
   std::sort(begin, runs.end(),
             [](const Run &a, const Run &b) { return a.first < b.first; });
   return true;
@@ -245,26 +278,6 @@ bool TokenStream::checkOverlaps(size_t firstRun, const char *index,
 //===----------------------------------------------------------------------===//
 // Tokens
 //===----------------------------------------------------------------------===//
-
-/// Calls `fn(run, data, count)` for the parts that these tokens lie in, until
-/// it returns false.
-template <typename Fn>
-bool TokenStream::forEachPiece(int64_t position, int64_t count, Fn fn) const {
-  const Run *run = std::upper_bound(runs.begin(), runs.end(), position,
-                                    [](int64_t position, const Run &run) {
-                                      return position < run.first;
-                                    }) -
-                   1;
-  for (; count > 0; ++run) {
-    int64_t skipped = position - run->first;
-    int64_t here = std::min(count, run->count - skipped);
-    if (!fn(*run, run->data + skipped * bytesOf(run->type), here))
-      return false;
-    position += here;
-    count -= here;
-  }
-  return true;
-}
 
 /// Copies tokens up to the first that is not in [0, vocabSize), and returns how
 /// many these are.
@@ -314,42 +327,67 @@ static int64_t loadToken(TokenType type, const unsigned char *data) {
   return int64_t(token);
 }
 
-bool TokenStream::read(int64_t position, int64_t count, int64_t vocabSize,
-                       int32_t *tokens, Error &error) const {
-  return forEachPiece(
-      position, count,
-      [&](const Run &run, const unsigned char *data, int64_t here) {
-        int64_t copied = copyOf(run.type)(data, here, vocabSize, tokens);
-        tokens += copied;
-        if (copied == here)
-          return true;
-        data += copied * bytesOf(run.type);
-        const MappedFile &file = files[size_t(run.file)];
-        int64_t offset = data - file.data;
-        if (isText(run.file))
-          return error.setAt(file.placeOf(offset),
-                             "byte %" PRId64 " is the token %d, but the "
-                             "model's vocabulary has %" PRId64
-                             " tokens, 0 to %" PRId64,
-                             offset, int(*data), vocabSize, vocabSize - 1);
-        return error.set("'%s' has the token %" PRId64 " at byte %" PRId64
-                         ", but the model's vocabulary has %" PRId64
-                         " tokens, 0 to %" PRId64,
-                         file.path, loadToken(run.type, data), offset,
-                         vocabSize, vocabSize - 1);
-      });
+/// Sets an error about the token at this byte of the run's file.
+bool TokenStream::refuse(const Run &run, int64_t offset, int64_t token,
+                         int64_t vocabSize, Error &error) const {
+  const PlainFile &file = files[size_t(run.file)];
+  if (run.type == TokenType::U8 && isText(run.file))
+    return error.setAt(file.placeOf(offset),
+                       "byte %" PRId64 " is the token %" PRId64 ", but the "
+                       "model's vocabulary has %" PRId64
+                       " tokens, 0 to %" PRId64,
+                       offset, token, vocabSize, vocabSize - 1);
+  return error.set("'%s' has the token %" PRId64 " at byte %" PRId64
+                   "%s, but the model's vocabulary has %" PRId64
+                   " tokens, 0 to %" PRId64,
+                   file.path, token, offset, run.memory ? " of its tokens" : "",
+                   vocabSize, vocabSize - 1);
 }
 
-void TokenStream::expect(int64_t position, int64_t count) const {
-  uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
-  forEachPiece(position, count,
-               [&](const Run &run, const unsigned char *data, int64_t here) {
-                 auto begin = reinterpret_cast<uintptr_t>(data);
-                 uintptr_t end = begin + uintptr_t(here * bytesOf(run.type));
-                 begin &= ~(page - 1);
-                 // Only faster; may be refused.
-                 madvise(reinterpret_cast<void *>(begin), end - begin,
-                         MADV_WILLNEED);
-                 return true;
-               });
+/// Writes tokens [first, first + count) of the run.
+bool TokenStream::readRun(const Run &run, int64_t first, int64_t count,
+                          int64_t vocabSize, int32_t *tokens,
+                          Error &error) const {
+  unsigned char buffer[1 << 14]; // Small enough for the stack.
+  CopyFn copy = copyOf(run.type);
+  int64_t each = bytesOf(run.type);
+  while (count > 0) {
+    int64_t offset = run.offset + first * each, here = count;
+    const unsigned char *data = buffer;
+    if (run.memory) {
+      data = reinterpret_cast<const unsigned char *>(run.memory + first);
+    } else {
+      here = std::min<int64_t>(count, int64_t(sizeof(buffer)) / each);
+      if (!files[size_t(run.file)].read(offset, here * each, buffer, error))
+        return false;
+    }
+    int64_t copied = copy(data, here, vocabSize, tokens);
+    if (copied < here)
+      return refuse(run, offset + copied * each,
+                    loadToken(run.type, data + copied * each), vocabSize,
+                    error);
+    tokens += here;
+    first += here;
+    count -= here;
+  }
+  return true;
+}
+
+bool TokenStream::read(int64_t position, int64_t count, int64_t vocabSize,
+                       int32_t *tokens, Error &error) const {
+  const Run *run = std::upper_bound(runs.begin(), runs.end(), position,
+                                    [](int64_t position, const Run &run) {
+                                      return position < run.first;
+                                    }) -
+                   1;
+  for (; count > 0; ++run) {
+    int64_t first = position - run->first;
+    int64_t here = std::min(count, run->count - first);
+    if (!readRun(*run, first, here, vocabSize, tokens, error))
+      return false;
+    tokens += here;
+    position += here;
+    count -= here;
+  }
+  return true;
 }

@@ -11,20 +11,32 @@
 
 #include "List.h"
 #include "MappedFile.h"
+#include "PlainFile.h"
+#include "ThreadPool.h"
 #include "TokenType.h"
+#include "Tokenizer.h"
 
 #include <optional>
 
 namespace reprise::runtime {
 
-/// The tokens of all files one after the other, mapped into memory. The name
-/// says what a file is:
+/// What files do not say themselves.
+struct TokenFormat {
+  std::optional<TokenType> type; ///< Of tokens in files without a header.
+  const Tokenizer *tokenizer = nullptr; ///< For text; null: bytes are tokens.
+  ThreadPool *pool = nullptr;           ///< Tokenizes; needed with a tokenizer.
+};
+
+/// The tokens of all files one after the other. The name says what a file is:
 ///
 ///   *.bin   with llm.c's header; or with a Megatron index *.idx beside it; or,
 ///           if neither is there, tokens and nothing else (nanoGPT), of a type
 ///           that somebody has to state
 ///   *.idx   a Megatron index, with its tokens in *.bin
-///   others  text whose bytes are the tokens
+///   others  text, whose bytes are the tokens unless there is a tokenizer
+///
+/// Files stay open, and tokens are read when they are asked for; those that a
+/// tokenizer made are kept in memory, four bytes each.
 class TokenStream {
 public:
   TokenStream() = default;
@@ -33,44 +45,56 @@ public:
   ~TokenStream();
 
   /// Appends a file, or all that match a pattern, in the order of their names.
-  /// `stated` is the type of tokens in files without a header. Not the tokens
-  /// are checked, but all else.
-  bool add(const char *pattern, std::optional<TokenType> stated, Error &error);
+  /// Not the tokens are checked, but all else.
+  bool add(const char *pattern, const TokenFormat &format, Error &error);
 
   int64_t size() const { return total; }
   int64_t numFiles() const { return int64_t(files.size()); }
-  const MappedFile &file(int64_t i) const { return files[size_t(i)]; }
-  /// Whether the file's bytes are the tokens, since its name says nothing else.
+  const PlainFile &file(int64_t i) const { return files[size_t(i)]; }
+  /// Whether the file is text, since its name says nothing else.
   bool isText(int64_t file) const;
+  /// Whether there are files, and all of them are.
+  bool isText() const;
+  /// The bytes of text that a tokenizer made tokens of, and how many these are.
+  int64_t textBytes() const { return tokenizedBytes; }
+  int64_t textTokens() const { return tokenizedTokens; }
 
   /// Writes tokens [position, position + count), which must be there. False if
-  /// one of them is not in [0, vocabSize).
+  /// one of them is not in [0, vocabSize), or a file cannot be read any more.
+  /// May be called by several threads.
   bool read(int64_t position, int64_t count, int64_t vocabSize, int32_t *tokens,
             Error &error) const;
 
-  /// Lets the system fetch these tokens, without waiting for them.
-  void expect(int64_t position, int64_t count) const;
-
 private:
-  /// Tokens of one type side by side in a file.
+  /// Tokens of one type side by side in a file, or, if there is `memory`,
+  /// there.
   struct Run {
-    const unsigned char *data;
+    int64_t offset;       ///< The first byte.
     int64_t first, count; ///< Where in the stream, and how many.
     int32_t file;
     TokenType type;
+    const uint32_t *memory;
+
+    int64_t end() const { return offset + count * bytesOf(type); }
   };
 
-  bool addFile(const char *path, std::optional<TokenType> stated, Error &error);
+  bool addFile(const char *path, const TokenFormat &format, Error &error);
+  bool addText(const TokenFormat &format, Error &error);
   bool addBinary(std::optional<TokenType> stated, Error &error);
   bool addMegatron(const MappedFile &index, std::optional<TokenType> stated,
                    Error &error);
-  bool addRun(TokenType type, int64_t offset, int64_t count, Error &error);
+  bool addRun(TokenType type, int64_t offset, int64_t count, Error &error,
+              const uint32_t *memory = nullptr);
   bool checkOverlaps(size_t firstRun, const char *index, Error &error);
-  template <typename Fn>
-  bool forEachPiece(int64_t position, int64_t count, Fn fn) const;
+  bool readRun(const Run &run, int64_t first, int64_t count, int64_t vocabSize,
+               int32_t *tokens, Error &error) const;
+  bool refuse(const Run &run, int64_t offset, int64_t token, int64_t vocabSize,
+              Error &error) const;
 
-  List<MappedFile> files;
+  List<PlainFile> files;
   List<Run> runs;
+  List<uint32_t *> tokenized; ///< What runs in memory point to.
+  int64_t tokenizedBytes = 0, tokenizedTokens = 0;
   int64_t total = 0;
 };
 

@@ -230,16 +230,16 @@ bool TokenizerFile::readId(const JsonValue &value, std::string_view token,
                            uint32_t &id) {
   int64_t number;
   if (!value.asInteger(number) || number < 0 || number >= kMaxId)
-    return document.fail(value, error,
-                         "the token '%.*s' needs an id from 0 to %" PRId64
-                         ", but got %s",
-                         TEXT(token), kMaxId - 1, value.kindName());
+    return document.fail(
+        value, error,
+        "the token '%.*s' needs an id from 0 to %" PRId64 ", but got %s %.*s",
+        TEXT(token), kMaxId - 1, value.kindName(), TEXT(value.text()));
   id = uint32_t(number);
   return true;
 }
 
 bool TokenizerFile::readVocabulary(const JsonValue &tokens) {
-  Vocabulary &vocabulary = tokenizer.pairs.vocabulary;
+  TokenTable &vocabulary = tokenizer.pairs.vocabulary;
   if (!vocabulary.reserve(size_t(tokens.size())))
     return noMemory();
   for (auto [key, value] : tokens) {
@@ -272,13 +272,17 @@ bool TokenizerFile::readMerge(const JsonValue &merge, uint32_t rank) {
     std::string_view both = merge.text();
     size_t space = both.find(' ');
     if (space != both.npos && both.find(' ', space + 1) == both.npos) {
-      left = both.substr(0, space);
-      right = both.substr(space + 1);
+      left = {both.data(), space};
+      right = both;
+      right.remove_prefix(space + 1);
     }
   } else if (merge.is(JsonKind::Array) && merge.size() == 2) {
     JsonValue::Iterator item = merge.begin();
-    left = (*item).value.text();
-    right = (*++item).value.text();
+    JsonValue first = (*item).value, second = (*++item).value;
+    if (first.is(JsonKind::String) && second.is(JsonKind::String)) {
+      left = first.text();
+      right = second.text();
+    }
   }
   if (left.empty() || right.empty())
     return document.fail(merge, error,
@@ -286,7 +290,7 @@ bool TokenizerFile::readMerge(const JsonValue &merge, uint32_t rank) {
                          "[\"left\", \"right\"]",
                          rank);
 
-  const Vocabulary &vocabulary = tokenizer.pairs.vocabulary;
+  const TokenTable &vocabulary = tokenizer.pairs.vocabulary;
   uint32_t ids[2];
   List<char> whole;
   for (int i = 0; i < 2; ++i) {
@@ -367,7 +371,7 @@ bool TokenizerFile::readModel(const JsonValue &model) {
 }
 
 bool TokenizerFile::readAddedToken(const JsonValue &value) {
-  Vocabulary &vocabulary = tokenizer.pairs.vocabulary;
+  TokenTable &vocabulary = tokenizer.pairs.vocabulary;
   std::string_view content = value.find("content").text();
   if (content.empty())
     return document.fail(value, error, "an added token needs a 'content'");

@@ -8,7 +8,7 @@
 
 #include "TestFiles.h"
 
-#include "runtime/Data.h"
+#include "runtime/BatchReader.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ using namespace reprise::runtime::test;
 
 namespace {
 
-class Samples : public testing::Test {
+class DataFiles : public testing::Test {
 protected:
   /// Opens a file with this text.
   bool open(const std::string &text, BatchShape shape, bool shuffled,
@@ -27,7 +27,7 @@ protected:
     options.data.items[options.data.count++] = path.c_str();
     options.shuffled = shuffled;
     options.seed = 3;
-    return data.open(options, shape, vocabSize, error);
+    return data.open(options, {}, shape, vocabSize, error);
   }
 
   Folder folder;
@@ -68,7 +68,7 @@ TEST(Permutation, DependsOnSeedAndEpochAndMovesThings) {
     }
 }
 
-TEST_F(Samples, SequentialOrderFollowsTheFileAndWraps) {
+TEST_F(DataFiles, SequentialOrderFollowsTheFileAndWraps) {
   ASSERT_TRUE(open("abcdefghijklmnopqrstuvwxyz", {2, 2, 4}, false));
   EXPECT_EQ(data.stream().size(), 26); // 6 samples of 4.
   EXPECT_EQ(data.numSamples(), 6);
@@ -82,7 +82,7 @@ TEST_F(Samples, SequentialOrderFollowsTheFileAndWraps) {
   EXPECT_EQ(std::string(targets, targets + 8), "bcdefghi");
 }
 
-TEST_F(Samples, ShuffledOrderHasEverySampleOnceAnEpoch) {
+TEST_F(DataFiles, ShuffledOrderHasEverySampleOnceAnEpoch) {
   // 12 samples, 3 steps of 4.
   ASSERT_TRUE(open(std::string(12 * 4 + 1, 'x'), {2, 2, 4}, true));
   std::vector<std::vector<int64_t>> epochs(2);
@@ -97,8 +97,30 @@ TEST_F(Samples, ShuffledOrderHasEverySampleOnceAnEpoch) {
   }
 }
 
+// Where an epoch does not end with a step, the step goes over into the next.
+TEST_F(DataFiles, EpochsThatStepsDoNotDivideHaveEverySampleOnce) {
+  for (int64_t count : {4, 5, 7, 13, 101}) {
+    TrainingData odd;
+    path = folder.write("odd", std::string(size_t(count) * 3 + 1, 'x'));
+    Options options;
+    options.data.items[options.data.count++] = path.c_str();
+    options.seed = 11;
+    ASSERT_TRUE(odd.open(options, {}, {2, 2, 3}, 256, error)) << error.text;
+    ASSERT_EQ(odd.numSamples(), count);
+    for (int64_t epoch = 0; epoch < 4; ++epoch) {
+      std::vector<bool> seen(size_t(count), false);
+      for (int64_t i = epoch * count; i < (epoch + 1) * count; ++i) {
+        int64_t sample = odd.sampleOf(i / 4, i % 4);
+        ASSERT_TRUE(sample >= 0 && sample < count);
+        ASSERT_FALSE(seen[size_t(sample)]) << sample << " twice in " << epoch;
+        seen[size_t(sample)] = true;
+      }
+    }
+  }
+}
+
 // The tokens of five files are one text, whose samples end where they end.
-TEST_F(Samples, GoOverTheEndsOfFiles) {
+TEST_F(DataFiles, GoOverTheEndsOfFiles) {
   Options options;
   std::string pattern = folder.path + "part-*", last = folder.path + "last";
   for (const char *part : {"part-1", "part-2", "part-3", "part-4"})
@@ -107,22 +129,21 @@ TEST_F(Samples, GoOverTheEndsOfFiles) {
   options.data.items[options.data.count++] = pattern.c_str();
   options.data.items[options.data.count++] = last.c_str();
   options.shuffled = false;
-  ASSERT_TRUE(data.open(options, {1, 2, 7}, 256, error)) << error.text;
+  ASSERT_TRUE(data.open(options, {}, {1, 2, 7}, 256, error)) << error.text;
   EXPECT_EQ(data.stream().numFiles(), 5);
   int32_t inputs[14], targets[14];
-  data.expect(0, 0);
   ASSERT_TRUE(data.fill(0, 0, inputs, targets, error));
   EXPECT_EQ(std::string(inputs, inputs + 14), "1bc2bc3bc4bcxy");
   EXPECT_EQ(std::string(targets, targets + 14), "bc2bc3bc4bcxyz");
 }
 
-TEST_F(Samples, OneStepIsEnough) {
+TEST_F(DataFiles, OneStepIsEnough) {
   ASSERT_TRUE(open("0123456789abcdefg", {2, 2, 4}, true)); // 2 * 2 * 4 + 1
   EXPECT_EQ(data.numSamples(), 4);
 }
 
 // Text says where it ends; of other files there is no line to name.
-TEST_F(Samples, TooFewAreRefused) {
+TEST_F(DataFiles, TooFewAreRefused) {
   EXPECT_FALSE(open("", {1, 1, 1}, true));
   EXPECT_EQ(error.text,
             path + ":1:1: error: the data ends after 0 tokens, but one step "
@@ -137,11 +158,10 @@ TEST_F(Samples, TooFewAreRefused) {
 
   std::string binary = folder.write("x.bin", bytesAs<uint16_t>({1, 2, 3}));
   Options options;
-  options.dtype = TokenType::U16;
   for (const char *more : {"'", "' and 1 more file", "' and 2 more files"}) {
     options.data.items[options.data.count++] = binary.c_str();
     TrainingData few;
-    EXPECT_FALSE(few.open(options, {2, 2, 4}, 256, error));
+    EXPECT_FALSE(few.open(options, {TokenType::U16}, {2, 2, 4}, 256, error));
     expected = "'" + binary + more + ": " +
                std::to_string(3 * options.data.size()) +
                " tokens, but one step needs 17";
@@ -150,11 +170,98 @@ TEST_F(Samples, TooFewAreRefused) {
   }
 }
 
-TEST_F(Samples, TokensOutsideTheVocabularyStopTheirBatch) {
+TEST_F(DataFiles, TokensOutsideTheVocabularyStopTheirBatch) {
   ASSERT_TRUE(open("ab\nde\n\nh\x80 tail", {1, 2, 4}, false, 128));
   int32_t inputs[8], targets[8];
   EXPECT_FALSE(data.fill(0, 0, inputs, targets, error));
   EXPECT_EQ(error.text,
             path + ":4:2: error: byte 8 is the token 128, but the model's "
                    "vocabulary has 128 tokens, 0 to 127");
+}
+
+TEST_F(DataFiles, ValidationHasTheSameBatchesEachTime) {
+  path = folder.write("text", "abcdefghijklmnopqrstuvwxyz"); // 6 samples of 4.
+  Paths files;
+  files.items[files.count++] = path.c_str();
+  ValidationData validation;
+  ASSERT_TRUE(validation.open(files, {}, 2, 2, 4, 256, error)) << error.text;
+  EXPECT_EQ(validation.numBatches(), 3);
+  int32_t inputs[8], targets[8];
+  for (int again = 0; again < 2; ++again) {
+    ASSERT_TRUE(validation.fill(2, inputs, targets, error));
+    EXPECT_EQ(std::string(inputs, inputs + 8), "qrstuvwx");
+    EXPECT_EQ(std::string(targets, targets + 8), "rstuvwxy");
+    ASSERT_TRUE(validation.fill(0, inputs, targets, error));
+    EXPECT_EQ(std::string(inputs, inputs + 8), "abcdefgh");
+  }
+  ValidationData large;
+  EXPECT_FALSE(large.open(files, {}, 4, 2, 4, 256, error));
+  EXPECT_NE(std::string(error.text)
+                .find("26 tokens, but a validation needs 33: 8 rows of 4"),
+            std::string::npos)
+      << error.text;
+}
+
+//===----------------------------------------------------------------------===//
+// BatchReader
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Inputs and targets of a micro-batch of 2 x 4.
+struct Batch {
+  int32_t tokens[16] = {};
+  bool operator==(const Batch &other) const {
+    return std::equal(tokens, tokens + 16, other.tokens);
+  }
+};
+} // namespace
+
+TEST_F(DataFiles, ComeThroughTheReaderInWhateverOrder) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i)
+    text += char('a' + i * 7 % 26);
+  ASSERT_TRUE(open(text, {2, 2, 4}, true));
+  BatchReader reader;
+  ASSERT_TRUE(reader.start(data, error)) << error.text;
+  auto check = [&](int64_t step, int64_t micro) {
+    Batch taken, filled;
+    ASSERT_TRUE(
+        reader.take(step, micro, taken.tokens, taken.tokens + 8, error));
+    ASSERT_TRUE(
+        data.fill(step, micro, filled.tokens, filled.tokens + 8, error));
+    EXPECT_EQ(taken, filled) << step << " " << micro;
+  };
+  check(3, 1); // Never expected.
+  for (int64_t step = 0; step < 200; ++step)
+    for (int64_t micro = 0; micro < 2; ++micro) {
+      check(step, micro);
+      reader.expect(step + micro, 1 - micro);
+      if (step % 5 == 0) // Another one, before it can be ready or after.
+        reader.expect(step, 0);
+      if (step % 7 == 0)
+        check(step + 1, 0); // What is expected is not needed yet.
+    }
+}
+
+TEST_F(DataFiles, ThatCannotBeReadAreRefusedWhenTheyAreTaken) {
+  ASSERT_TRUE(open("abcdefg\x80xyzabcdefghi", {1, 2, 4}, false, 128));
+  BatchReader reader;
+  ASSERT_TRUE(reader.start(data, error));
+  reader.expect(0, 0);
+  Batch batch;
+  EXPECT_FALSE(reader.take(0, 0, batch.tokens, batch.tokens + 8, error));
+  EXPECT_NE(std::string(error.text).find("byte 7 is the token 128"),
+            std::string::npos)
+      << error.text;
+}
+
+TEST_F(DataFiles, OfAFileThatWasShortenedAreRefused) {
+  ASSERT_TRUE(open(std::string(9, 'x'), {1, 2, 4}, false));
+  ASSERT_EQ(truncate(path.c_str(), 6), 0);
+  Batch batch;
+  EXPECT_FALSE(data.fill(0, 0, batch.tokens, batch.tokens + 8, error));
+  EXPECT_EQ(error.text, "'" + path +
+                            "' had 9 bytes at the start of the run, but now "
+                            "ends before byte 6; files must not be changed "
+                            "while they are read");
 }

@@ -90,7 +90,7 @@ struct Tokens {
     Error failure;
     bool good = true;
     for (const std::string &pattern : patterns)
-      good = good && stream.add(pattern.c_str(), stated, failure);
+      good = good && stream.add(pattern.c_str(), {stated}, failure);
     if (good) {
       values.resize(size_t(stream.size()));
       good = values.empty() ||

@@ -8,9 +8,7 @@
 
 #include "TestFiles.h"
 
-#include <fcntl.h>
 #include <random>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 using namespace reprise::runtime;
@@ -157,53 +155,19 @@ TEST_F(TokenFiles, AnyRangeCanBeRead) {
   TokenStream stream;
   Error error;
   for (const std::string &path : paths)
-    ASSERT_TRUE(stream.add(path.c_str(), std::nullopt, error)) << error.text;
+    ASSERT_TRUE(stream.add(path.c_str(), {}, error)) << error.text;
   const Values all = {'a', 'b', 'c', 300, 301, 70000, 'd'};
   ASSERT_EQ(stream.size(), int64_t(all.size()));
   EXPECT_EQ(stream.numFiles(), 5);
   for (size_t begin = 0; begin < all.size(); ++begin)
     for (size_t end = begin; end <= all.size(); ++end) {
       Values values(end - begin + 1, -7);
-      stream.expect(int64_t(begin), int64_t(end - begin));
       ASSERT_TRUE(stream.read(int64_t(begin), int64_t(end - begin), 70001,
                               values.data(), error));
       Values expected(all.begin() + int64_t(begin), all.begin() + int64_t(end));
       expected.push_back(-7); // Nothing is written behind the end.
       EXPECT_EQ(values, expected);
     }
-}
-
-// What is expected comes into memory by itself. Needs a file system whose
-// pages the system can give up.
-TEST_F(TokenFiles, ExpectedTokensAreFetched) {
-  const size_t pages = 1024, page = size_t(sysconf(_SC_PAGESIZE));
-  std::string path = folder.write("x.txt", std::string(pages * page, 'x'));
-  int file = open(path.c_str(), O_RDONLY);
-  ASSERT_GE(file, 0);
-  ASSERT_EQ(fsync(file), 0);
-  ASSERT_EQ(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
-  void *view = mmap(nullptr, pages * page, PROT_READ, MAP_PRIVATE, file, 0);
-  close(file);
-  ASSERT_NE(view, MAP_FAILED);
-  auto present = [&](size_t index) {
-    unsigned char known = 0;
-    mincore(static_cast<char *>(view) + index * page, page, &known);
-    return bool(known & 1);
-  };
-  if (present(700)) {
-    munmap(view, pages * page);
-    GTEST_SKIP() << "this file system keeps its pages";
-  }
-  TokenStream stream;
-  Error error;
-  ASSERT_TRUE(stream.add(path.c_str(), std::nullopt, error));
-  EXPECT_FALSE(present(700));
-  stream.expect(int64_t(700 * page + 5), 3);
-  for (int wait = 0; wait < 2000 && !present(700); ++wait)
-    usleep(1000);
-  EXPECT_TRUE(present(700));
-  EXPECT_FALSE(present(100));
-  munmap(view, pages * page);
 }
 
 // More than 2^32 bytes and 2^31 tokens; almost all of them are a hole.
@@ -216,7 +180,7 @@ TEST_F(TokenFiles, LargeFilesAreReadToTheirEnd) {
       << bytesAs<uint16_t>({700, 701});
   TokenStream stream;
   Error error;
-  ASSERT_TRUE(stream.add(path.c_str(), TokenType::U16, error)) << error.text;
+  ASSERT_TRUE(stream.add(path.c_str(), {TokenType::U16}, error)) << error.text;
   EXPECT_EQ(stream.size(), count);
   Values values(3);
   ASSERT_TRUE(stream.read(count - 3, 3, 1000, values.data(), error));
