@@ -33,9 +33,16 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     gets `rt.plan`: the size of the arena, its categories, and the bound that packing was
     measured against.
 
-    Needs: tensor form, one block. Offsets are multiples of `alignment` bytes.
+    `@evaluate` and `@sample`, if they are there, get their bytes in the same arena. Arguments
+    with the attributes of one of `@step`'s are its buffers. Everything else, inputs and
+    outputs of their own included, is packed by itself from where the activations of
+    `@step` begin: between two steps nothing lives there. The arena has room for the schedule that
+    needs most.
 
-    Remarks, category `Memory`: `Planned`, with `arena`, `peak` and `bound` in bytes.
+    Needs: tensor form, one block each; in `@evaluate` and `@sample` no states but those of
+    `@step`. Offsets are multiples of `alignment` bytes.
+
+    Remarks, category `Memory`: `Planned` for each schedule, with `arena`, `peak` and `bound` in bytes.
 
     ```mlir
     func.func private @gelu_16(%x: tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel} {
@@ -77,6 +84,8 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
     * What outlives the step changes as a whole and in place: gradients and the loss
       anywhere, parameters and moments below `rt.update`, where no other micro-batch reads
       them, inputs never.
+    * `@evaluate` and `@sample` have states, rotary tables and shared inputs exactly where `@step`
+      has them, and write none of these bytes; what they put out is there at the end.
 
     ```mlir
     module attributes {rt.plan = {arena = 192 : i64, categories = {activations = 128 : i64, "inputs and outputs" = 64 : i64}}} {
