@@ -140,8 +140,7 @@ func.func private @attention(%q: tensor<2x20x24xf32>, %k: tensor<2x20x24xf32>, %
 //       CHECK:     %[[END:.*]] = arith.addi %[[FIRST]], %
 //       CHECK:     scf.for %{{.*}} = %[[FIRST]] to %[[END]] step
 //       CHECK:     scf.for %[[KEY:[^ ]+]] = %{{.*}} to %{{.*}} step %c48
-//       CHECK:       %[[HEAD:.*]] = arith.muli %[[TASK]], %
-//       CHECK:       scf.for %{{.*}} = %[[HEAD]] to
+//       CHECK:       scf.for %{{.*}} = %[[FIRST]] to %[[END]] step
 //       CHECK:         scf.for %{{.*}} = %[[KEY]] to
 func.func private @attention_backward(%q: tensor<2x20x24xf32>, %k: tensor<2x20x8xf32>, %v: tensor<2x20x8xf32>, %o: tensor<2x20x24xf32>, %l: tensor<2x6x20xf32>, %d: tensor<2x20x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x20x8xf32>, tensor<2x20x8xf32>) attributes {rt.kernel} {
   %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %o, %l, %d, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
