@@ -402,7 +402,7 @@ void reprise::runtime::printHelp(const char *program,
          "tokens_per_s, mfu, hfu, loss_z, grad_norm_z,\nskipped, "
          "high_water_bytes and planned_bytes; floats have all "
          "their digits. Other lines have the key \"event\":\nplan, "
-         "interrupted, profile and end.\n"
+         "weights, resumed, saving, saved, interrupted, profile and end.\n"
          "\n"
          "Ctrl-C finishes the step and ends with status 0. Status 1: training "
          "failed;\n2: a wrong option.\n");
