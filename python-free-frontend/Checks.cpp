@@ -119,8 +119,9 @@ void Checker::checkRotary() {
     return;
   // At 1, all columns would turn alike; yarn divides by its logarithm.
   if (static_cast<float>(model.ropeTheta) <= 1)
-    error("rope_theta", formatv("needs a number above 1, but got {0}",
-                                format("%g", model.ropeTheta)));
+    error("rope_theta",
+          formatv("needs a number that is above 1 in f32, but got {0}",
+                  format("%.17g", model.ropeTheta)));
   constexpr StringLiteral kFactor = "factor", kLow = "low_freq_factor",
                           kHigh = "high_freq_factor",
                           kOriginal = "original_max_position_embeddings";

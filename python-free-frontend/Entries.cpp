@@ -62,7 +62,7 @@ void EntryList::addMap(const Key &key, Value &map) {
                            : findKey(member.name, key.name);
     if (inner)
       add(*inner, std::move(member), /*inMap=*/true);
-    else if (member.value.kind != Value::Null)
+    else
       diagnostics.error(member.origin, "unknown key '" + member.name +
                                            "' in '" + key.name + "'" +
                                            suggestKey(member.name, key.name));

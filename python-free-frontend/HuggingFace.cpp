@@ -121,6 +121,15 @@ static bool isHarmless(const json::Value &value, StringRef harmless) {
   return value.getAsNull() || value.getAsBoolean() == false;
 }
 
+/// A number, several, or none.
+static bool isTokenId(const json::Value &value) {
+  if (const json::Array *ids = value.getAsArray())
+    return llvm::all_of(*ids, [](const json::Value &id) {
+      return id.getAsInteger().has_value();
+    });
+  return value.getAsInteger() || value.getAsNull();
+}
+
 static Value toValue(const json::Value &json, StringRef text) {
   Value value;
   value.origin.location = SMLoc::getFromPointer(text.data());
@@ -131,11 +140,14 @@ static Value toValue(const json::Value &json, StringRef text) {
     value.kind = Value::List;
   } else if (const json::Object *object = json.getAsObject()) {
     value.kind = Value::Map;
-    for (const RawMember &raw : findMembers(text))
-      if (const json::Value *inner = object->get(raw.key))
+    for (const RawMember &raw : findMembers(text)) {
+      // A key with an escape is nowhere in the object: it stays, as unknown.
+      const json::Value *inner = object->get(raw.key);
+      if (!inner || !inner->getAsNull())
         value.members.push_back({raw.key.str(),
                                  {SMLoc::getFromPointer(raw.key.data() - 1)},
-                                 toValue(*inner, raw.value)});
+                                 inner ? toValue(*inner, raw.value) : Value()});
+    }
   } else if (!json.getAsNull()) {
     value.kind = Value::Plain;
     value.text = text.str();
@@ -170,13 +182,15 @@ private:
 std::optional<Family> ConfigReader::readFamily(ArrayRef<RawMember> members) {
   std::optional<Family> family;
   // Files from before `model_type` name the class alone.
-  bool hasType = object.getString("model_type").has_value();
+  const json::Value *type = object.get("model_type");
+  bool hasType = type && !type->getAsNull();
   for (const RawMember &member : members) {
     const json::Value *json = object.get(member.key);
     if (!json || member.key != (hasType ? "model_type" : "architectures"))
       continue;
     Value value = toValue(*json, member.value);
-    if (const json::Array *classes = json->getAsArray()) {
+    const json::Array *classes = json->getAsArray();
+    if (classes && !hasType) {
       StringRef name =
           classes->empty() ? "" : classes->front().getAsString().value_or("");
       family = parseFamily(name);
@@ -219,7 +233,7 @@ void ConfigReader::readMember(const RawMember &member, Family family) {
         refuse(member, origin, family);
       return;
     }
-  if (is_contained(kTokenIds, member.key))
+  if (is_contained(kTokenIds, member.key) && isTokenId(*json))
     description.tokenIds.emplace_back(member.key, member.value);
   else
     description.ignoredKeys.push_back(member.key.str());
