@@ -183,7 +183,7 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
   return true;
 }
 
-int64_t Executor::plannedBytes() const {
+int64_t Executor::endOf(const Schedules &schedules) const {
   int64_t end = 0;
   auto take = [&](const RepriseBuffer &buffer) {
     end = std::max(end, buffer.offset + buffer.bytes);
@@ -197,17 +197,22 @@ int64_t Executor::plannedBytes() const {
     take(model.states[i].buffer);
   for (int i = 0; i < model.numRotaries; ++i)
     take(model.rotaries[i].buffer);
-  if (ran.step) {
+  if (schedules.step) {
     for (const RepriseBuffer &buffer : {model.tokens, model.targets, model.rng})
       take(buffer);
     takeAll(model.micro, model.numMicro);
     takeAll(model.update, model.numUpdate);
   }
-  if (ran.evaluate)
+  if (schedules.evaluate)
     takeAll(model.evaluate, model.numEvaluate);
-  if (ran.sample)
+  if (schedules.sample)
     takeAll(model.sample, model.numSample);
   return end;
+}
+
+int64_t Executor::plannedBytes() const {
+  int64_t end = endOf(ran);
+  return end == endOf({true, true, true}) ? model.arenaBytes : end;
 }
 
 Executor::~Executor() {

@@ -53,9 +53,8 @@ public:
     runAll(model.sample, model.numSample, nullptr);
   }
 
-  /// What the high-water mark has to be by plan: the end of the last state, or
-  /// of the last buffer of the schedules that ran. After a step it is the
-  /// arena's, unless other schedules need more.
+  /// What the high-water mark has to be by plan: the arena's end, unless what
+  /// ran ends below other schedules.
   int64_t plannedBytes() const;
 
   /// Null if the model has no products.
@@ -66,6 +65,11 @@ public:
   const double *profile() const { return seconds; }
 
 private:
+  struct Schedules {
+    bool step, evaluate, sample;
+  };
+  /// The end of the last state, and of the last buffer of these.
+  int64_t endOf(const Schedules &schedules) const;
   void runUpdate(int begin, int end) {
     runAll(model.update + begin, end - begin,
            seconds ? seconds + model.numMicro + begin : nullptr);
@@ -80,9 +84,7 @@ private:
   int numNorm = 0;            ///< Launches of `update` up to that of the norm.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
-  struct {
-    bool step, evaluate, sample;
-  } ran = {};
+  Schedules ran = {};
 };
 
 /// Seconds of a clock that only goes forward.

@@ -46,7 +46,8 @@ TEST(PickToken, TokensAreAsWideAsTheyAreLikely) {
   // Weights 1, 2, 1 of 4, in the order of their numbers.
   float two = std::log(2.0f);
   std::vector<int> counts = histogram({0, two, 0}, {1, 0});
-  EXPECT_EQ(counts, (std::vector<int>{1024, 2048, 1024}));
+  for (int i : {0, 1, 2})
+    EXPECT_NEAR(counts[size_t(i)], i == 1 ? 2048 : 1024, 1);
   EXPECT_EQ(pick({0, two, 0}, {1, 0}, 0), 0);
   EXPECT_EQ(pick({0, two, 0}, {1, 0}, 1u << 30), 1);
   EXPECT_EQ(pick({0, two, 0}, {1, 0}, ~0u), 2);
