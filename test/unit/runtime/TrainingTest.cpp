@@ -302,6 +302,31 @@ TEST_F(Training, DamagedModelsAreRefused) {
                       "got 8 rows of 3"),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.numEvaluate = 1;
+              toy.model.evaluate = toy.micro.data();
+              toy.model.evalLoss = {toy.model.arenaBytes, 4};
+            }).find("damaged model: evalLoss needs at least 4 bytes in the "
+                    "arena of "),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.numSample = 1;
+              toy.model.sample = toy.micro.data();
+              toy.model.position = {0, kRows * 4};
+              toy.model.logits = {0, kRows * kVocab * 4 - 4};
+            }).find("damaged model: logits needs at least 1536 bytes in the "
+                    "arena of "),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              static RepriseLaunch launch;
+              launch = toy.micro[0];
+              launch.callee = 98;
+              toy.model.numSample = 1;
+              toy.model.sample = &launch;
+              toy.model.position = {0, kRows * 4};
+              toy.model.logits = {0, kRows * kVocab * 4};
+            }).find("damaged model: launch embed names kind 0, callee 98 of"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
               toy.micro[0].callee = 99;
             }).find("damaged model: launch embed names kind 0, callee 99 of"),
             std::string::npos);
