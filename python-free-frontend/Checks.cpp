@@ -147,6 +147,16 @@ void Checker::checkRotary() {
             formatv("needs beta_slow to be at most beta_fast, but got "
                     "beta_slow {0} and beta_fast {1}",
                     format("%g", slow), format("%g", fast)));
+    double original = rotary.originalPositions.value_or(0);
+    if (rotary.factor && original > 0 &&
+        *rotary.factor * original != model.numPositions)
+      warning(kFactor,
+              formatv("is {0}, but max_position_embeddings {1} / "
+                      "original_max_position_embeddings {2} is {3}, which some "
+                      "versions of transformers take instead",
+                      format("%g", *rotary.factor), model.numPositions,
+                      *rotary.originalPositions,
+                      format("%g", model.numPositions / original)));
     if (rotary.mscale.has_value() != rotary.mscaleAllDim.has_value())
       warning(firstGiven({"mscale", "mscale_all_dim"}),
               "has no effect without mscale and mscale_all_dim both");
