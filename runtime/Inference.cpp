@@ -112,16 +112,16 @@ bool Inference::isDue(int64_t stepsDone, int64_t interval) const {
 }
 
 bool Inference::run(int64_t stepsDone, bool isLast, MemoryCheck *check,
-                    Log &log, Error &error) {
+                    Log &log, Metrics &metrics, Error &error) {
   if (numBatches > 0 && (isLast || isDue(stepsDone, options.valInterval)) &&
-      !validate(stepsDone, check, log, error))
+      !validate(stepsDone, check, log, metrics, error))
     return false;
   return !vocabulary || !(isLast || isDue(stepsDone, options.sampleInterval)) ||
          sample(stepsDone, check, log, error);
 }
 
 bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
-                         Error &error) {
+                         Metrics &metrics, Error &error) {
   double start = now(), sum = 0;
   for (int64_t batch = 0; batch < numBatches; ++batch) {
     if (check)
@@ -136,7 +136,8 @@ bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
   }
   ValidationReport report = {stepsDone, sum / double(numBatches), numBatches,
                              now() - start};
-  return log.validation(report, error);
+  return log.validation(report, error) &&
+         metrics.validation(stepsDone, float(report.loss), error);
 }
 
 bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,

@@ -12,6 +12,7 @@
 #include "Data.h"
 #include "Executor.h"
 #include "Log.h"
+#include "Metrics.h"
 #include "Options.h"
 #include "Vocabulary.h"
 
@@ -48,14 +49,15 @@ public:
   /// Shows what the user should know of the options.
   void announce(Log &log) const;
 
-  /// Does and shows what is due when `stepsDone` steps are done; `isLast`: all
+  /// Does, shows and writes to files what is due when `stepsDone` steps are done; `isLast`: all
   /// that the options ask for. `check`, if not null, fills all that is no state
   /// before each schedule.
   bool run(int64_t stepsDone, bool isLast, MemoryCheck *check, Log &log,
-           Error &error);
+           Metrics &metrics, Error &error);
 
 private:
-  bool validate(int64_t stepsDone, MemoryCheck *check, Log &log, Error &error);
+  bool validate(int64_t stepsDone, MemoryCheck *check, Log &log,
+                Metrics &metrics, Error &error);
   bool sample(int64_t stepsDone, MemoryCheck *check, Log &log, Error &error);
   bool isDue(int64_t stepsDone, int64_t interval) const;
 

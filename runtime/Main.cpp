@@ -302,7 +302,7 @@ bool Trainer::saveWhenDue(bool isEnd, Error &error) {
 bool Trainer::infer(bool isLast, Error &error) {
   double start = now();
   MemoryCheck *checked = options.checkMemory ? &check : nullptr;
-  bool good = inference.run(state.step, isLast, checked, log, error);
+  bool good = inference.run(state.step, isLast, checked, log, metrics, error);
   inferenceSeconds += now() - start;
   return good;
 }
