@@ -8,6 +8,7 @@
 
 #include "python-free-frontend/Keys.h"
 
+#include "reprise/Support/LayerSplit.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,14 +27,15 @@ public:
           Diagnostics &diagnostics)
       : family(description.family), model(description.model),
         rotary(description.rotary), train(description.train),
-        recompute(description.recompute), origins(origins),
-        diagnostics(diagnostics) {}
+        recompute(description.recompute), parallel(description.parallel),
+        origins(origins), diagnostics(diagnostics) {}
 
   void checkModel();
   void checkRotary();
   void checkTrain();
   void checkSizes();
   void checkRecompute();
+  void checkParallel();
 
 private:
   bool isGiven(StringRef key) const { return origins.count(key); }
@@ -58,6 +60,7 @@ private:
   }
   void checkModule(StringRef word, const Origin &origin);
   void checkModules();
+  void checkPlan();
   void checkFrozen();
   void checkRotaryKeys(ArrayRef<StringRef> required,
                        ArrayRef<StringRef> optional);
@@ -72,6 +75,7 @@ private:
   const Rotary &rotary;
   const Train &train;
   Recompute &recompute;
+  Parallel &parallel;
   const Origins &origins;
   Diagnostics &diagnostics;
 };
@@ -300,6 +304,18 @@ void Checker::checkModules() {
   recompute.modules = std::move(modules);
 }
 
+/// A plan file decides everything, or nothing.
+void Checker::checkPlan() {
+  if (!recompute.granularity.empty())
+    return error("recompute_plan",
+                 "decides in place of recompute_granularity, but got both, " +
+                     Twine(recompute.granularity));
+  for (StringRef key : {"recompute_method", "recompute_num_layers",
+                        "recompute_modules", "distribute_saved_activations"})
+    if (isGiven(key))
+      error(key, "has no place beside recompute_plan");
+}
+
 void Checker::checkRecompute() {
   if (recompute.activations) {
     if (recompute.granularity == "full")
@@ -307,6 +323,8 @@ void Checker::checkRecompute() {
                    "means recompute_granularity selective, but got full");
     recompute.granularity = "selective";
   }
+  if (!recompute.planFile.empty())
+    return checkPlan();
   StringRef granularity = recompute.granularity;
   bool isFull = granularity == "full", isSelective = granularity == "selective";
 
@@ -325,6 +343,63 @@ void Checker::checkRecompute() {
   if (isGiven("recompute_modules") && !isSelective)
     warning("recompute_modules",
             "has no effect without recompute_granularity selective");
+  if (recompute.distributesSaved && !isFull)
+    error("distribute_saved_activations",
+          "is for recompute_granularity full, but got " +
+              Twine(granularity.empty() ? "none" : granularity));
+  if (isGiven("recompute_last_segment") && !isFull)
+    warning("recompute_last_segment",
+            "has no effect without recompute_granularity full");
+}
+
+//===----------------------------------------------------------------------===//
+// Section parallel
+//===----------------------------------------------------------------------===//
+
+void Checker::checkParallel() {
+  LayerSplit split;
+  split.stages = parallel.stages;
+  split.virtualStages = parallel.virtualStages;
+  split.first = parallel.firstStage;
+  split.last = parallel.lastStage;
+  split.countsEmbedding = parallel.countsEmbedding;
+  split.countsLoss = parallel.countsLoss;
+  // What says how to split, the most explicit first.
+  StringRef given =
+      firstGiven({"pipeline_layout", "num_layers_in_first_pipeline_stage",
+                  "num_layers_in_last_pipeline_stage",
+                  "account_for_embedding_in_pipeline_split",
+                  "account_for_loss_in_pipeline_split", "pipeline_stages",
+                  "virtual_stages"});
+  if (parallel.stages == 1) {
+    if (parallel.virtualStages > 1)
+      error("virtual_stages", "needs pipeline_stages above 1, but got 1");
+    else if (isGiven(given) && given != "pipeline_stages")
+      warning(given, "has no effect without pipeline_stages above 1");
+    return;
+  }
+  if (parallel.layout) {
+    Origin list = origins.lookup("pipeline_layout");
+    for (auto [index, word] : enumerate(*parallel.layout)) {
+      int64_t size = 0;
+      if (StringRef(word).getAsInteger(10, size))
+        return diagnostics.error(getKey("pipeline_layout"), list.getItem(index),
+                                 "needs numbers of layers, but got '" + word +
+                                     "'");
+      split.layout.push_back(size);
+    }
+  }
+  bool hasEnds = split.first || split.last;
+  if (hasEnds + (split.countsEmbedding || split.countsLoss) +
+          parallel.layout.has_value() >
+      1)
+    return error(given, "needs to be the only one that says how to split "
+                        "layers, but got two of pipeline_layout, "
+                        "num_layers_in_(first|last)_pipeline_stage and "
+                        "account_for_(embedding|loss)_in_pipeline_split");
+  if (std::optional<std::string> fault =
+          splitLayers(split, model.numLayers, parallel.chunks))
+    error(given, *fault);
 }
 
 void reprise::frontend::checkDescription(Description &description,
@@ -336,4 +411,5 @@ void reprise::frontend::checkDescription(Description &description,
   checker.checkTrain();
   checker.checkSizes();
   checker.checkRecompute();
+  checker.checkParallel();
 }

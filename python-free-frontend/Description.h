@@ -100,6 +100,21 @@ struct Recompute {
   /// With "selective": what was given, or `core_attn`; empty means none.
   std::optional<std::vector<std::string>> modules;
   bool activations = false;
+  std::string planFile; ///< Instead of a granularity; empty: none.
+  bool distributesSaved;
+  std::string lastSegment; ///< "auto" or "always".
+  std::string isFree;      ///< "on" or "off".
+};
+
+/// The section `parallel`: what plans are about, of a program that is for one
+/// device.
+struct Parallel {
+  int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.
+  std::optional<int64_t> firstStage, lastStage; ///< Their numbers of layers.
+  bool countsEmbedding, countsLoss;
+  std::optional<std::vector<std::string>> layout;
+  /// Layers of each chunk, in the order of the model; empty: one for all.
+  std::vector<int64_t> chunks;
 };
 
 /// A place in a file, from 1; without a file, the command line.
@@ -117,6 +132,7 @@ struct Description {
   Rotary rotary;
   Train train;
   Recompute recompute;
+  Parallel parallel;
   SourcePosition modelPosition;                ///< Of the section `model`.
   std::vector<SourcePosition> frozenPositions; ///< Of each of `train.frozen`.
   /// The ids of special tokens in the Hugging Face file, names and JSON: they

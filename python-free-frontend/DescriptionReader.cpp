@@ -43,6 +43,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 static constexpr StringLiteral kGranularity = "recompute_granularity";
+static constexpr StringLiteral kPlan = "recompute_plan";
 
 /// How to stretch positions is one decision, as is what to recompute: where one
 /// place says it, it replaces what places that it wins over say of it, whose
@@ -53,13 +54,15 @@ static void dropReplaced(std::vector<Entry> &entries, ArrayRef<Entry> winners) {
       StringRef name = entry.key->name;
       return entry.key->section == section &&
              (name == kGranularity || name == "recompute_activations" ||
-              name == "rope_type");
+              name == kPlan || name == "rope_type");
     };
   };
   for (StringRef section : {StringRef("recompute"), StringRef(kRopeScaling)})
     if (llvm::any_of(winners, decides(section)))
       llvm::erase_if(entries, [&](const Entry &entry) {
-        return entry.key->section == section;
+        return entry.key->section == section &&
+               !is_contained({"free_recompute", "recompute_last_segment"},
+                             entry.key->name);
       });
 }
 
@@ -124,6 +127,15 @@ void DescriptionReader::Impl::assignAll(ArrayRef<Entry> entries,
   }
 }
 
+/// `file`, relative to the description at `path`.
+static std::string getPath(StringRef file, StringRef path) {
+  SmallString<128> result;
+  if (!sys::path::is_absolute(file) && path != "-")
+    result = sys::path::parent_path(path);
+  sys::path::append(result, file);
+  return result.str().str();
+}
+
 /// Reads what the last `hf_config` of `entries` names, if there is one.
 void DescriptionReader::Impl::readConfig(StringRef path,
                                          ArrayRef<Entry> entries,
@@ -136,12 +148,10 @@ void DescriptionReader::Impl::readConfig(StringRef path,
       config = &entry;
   if (!config || config->value.text.empty())
     return;
-  SmallString<128> file;
   // An option's path is relative to where the user is.
-  if (!config->value.origin.isOption &&
-      !sys::path::is_absolute(config->value.text) && path != "-")
-    file = sys::path::parent_path(path);
-  sys::path::append(file, config->value.text);
+  SmallString<128> file(config->value.origin.isOption
+                            ? config->value.text
+                            : getPath(config->value.text, path));
   if (sys::fs::is_directory(file))
     sys::path::append(file, "config.json");
   const MemoryBuffer *buffer =
@@ -209,6 +219,9 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   checkDescription(description, origins, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
+  std::string &plan = description.recompute.planFile;
+  if (!plan.empty() && !origins[kPlan].isOption)
+    plan = getPath(plan, path);
 
   description.modelPosition.file = path.str();
   if (sections.count("model"))

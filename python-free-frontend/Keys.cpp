@@ -39,6 +39,10 @@ template <auto member>
 static Field rotary(Description &d) {
   return field<&Description::rotary, member>(d);
 }
+template <auto member>
+static Field parallel(Description &d) {
+  return field<&Description::parallel, member>(d);
+}
 template <bool value>
 static Field only(Description &) {
   return OnlyValue{value};
@@ -310,16 +314,61 @@ static const Key table[] = {
      Bound::Positive, "", "activations_checkpoint_num_layers"},
     {"recompute_modules", "recompute", recompute<&Recompute::modules>,
      Need::Unset, "unset",
-     "With `selective`: any of `core_attn`, `mlp`, `layernorm`; unset means "
-     "`core_attn`, and an empty list nothing"},
+     "With `selective`: any of `core_attn`, `core_attn_out`, `mlp`, "
+     "`layernorm`; unset means `core_attn`, and an empty list nothing"},
     {"recompute_activations", "recompute", recompute<&Recompute::activations>,
      Need::Defaulted, "false", "Short for `recompute_granularity: selective`"},
+    {"recompute_plan", "recompute", recompute<&Recompute::planFile>,
+     Need::Unset, "unset",
+     "A plan file, relative to this file: rules for values of layers, instead "
+     "of `recompute_granularity`"},
+    {"distribute_saved_activations", "recompute",
+     recompute<&Recompute::distributesSaved>, Need::Defaulted, "false",
+     "With `full`: the ranks of a tensor-parallel group share what is kept of "
+     "a segment, in Megatron's accounting"},
+    {"recompute_last_segment", "recompute", recompute<&Recompute::lastSegment>,
+     Need::Defaulted, "auto",
+     "With `full`: whether the segment before the loss is recomputed only "
+     "where that lowers the peak, or always",
+     Bound::None, "auto|always"},
+    {"free_recompute", "recompute", recompute<&Recompute::isFree>,
+     Need::Defaulted, "on",
+     "Whether values that a kernel of backward makes again on its way are not "
+     "kept, whatever else is recomputed",
+     Bound::None, "on|off"},
+
+    {"pipeline_stages", "parallel", parallel<&Parallel::stages>,
+     Need::Defaulted, "1",
+     "Stages of a pipeline to plan for; the program is for one device",
+     Bound::Positive, "", "pipeline_model_parallel_size", 4096},
+    {"virtual_stages", "parallel", parallel<&Parallel::virtualStages>,
+     Need::Defaulted, "1", "Chunks of layers on each stage", Bound::Positive,
+     "", "virtual_pipeline_model_parallel_size", 4096},
+    {"pipeline_layout", "parallel", parallel<&Parallel::layout>, Need::Unset,
+     "unset",
+     "Layers of each chunk, in the order of the model; unset: they differ by "
+     "one at most, larger ones first"},
+    {"num_layers_in_first_pipeline_stage", "parallel",
+     parallel<&Parallel::firstStage>, Need::Unset, "unset",
+     "Layers of the first stage; the stages between the ends share theirs "
+     "evenly",
+     Bound::Positive},
+    {"num_layers_in_last_pipeline_stage", "parallel",
+     parallel<&Parallel::lastStage>, Need::Unset, "unset",
+     "Layers of the last stage", Bound::Positive},
+    {"account_for_embedding_in_pipeline_split", "parallel",
+     parallel<&Parallel::countsEmbedding>, Need::Defaulted, "false",
+     "The embedding takes the place of a layer in the first chunk"},
+    {"account_for_loss_in_pipeline_split", "parallel",
+     parallel<&Parallel::countsLoss>, Need::Defaulted, "false",
+     "Head and loss take the place of a layer in the last chunk"},
 };
 
 ArrayRef<Key> reprise::frontend::allKeys() { return table; }
 
 ArrayRef<StringRef> reprise::frontend::allSections() {
-  static const StringRef sections[] = {"model", "train", "recompute"};
+  static const StringRef sections[] = {"model", "train", "recompute",
+                                       "parallel"};
   return sections;
 }
 

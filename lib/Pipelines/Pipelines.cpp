@@ -37,40 +37,105 @@ std::optional<Phase> reprise::parsePhase(StringRef name) {
   return std::nullopt;
 }
 
-std::string RecomputeOptions::describe() const {
-  if (granularity.empty())
-    return "none";
-  if (granularity == "selective" && modules && modules->empty())
-    return "selective (nothing)";
-  if (granularity == "selective")
-    return "selective " +
-           (modules ? llvm::join(*modules, ",") : std::string("core_attn"));
-  return granularity + " " + method + " " +
-         std::to_string(numLayers.value_or(0));
+/// The parts of a description beside its beginning.
+static constexpr StringLiteral kLastToo = "last segment too";
+static constexpr StringLiteral kShared = "saved inputs shared";
+static constexpr StringLiteral kNothingFree = "nothing free";
+static constexpr StringLiteral kPlan = "plan ";
+
+static std::string join(ArrayRef<int64_t> numbers) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleave(numbers, os, ",");
+  return text;
 }
 
-std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
-  RecomputeOptions options;
+/// "full uniform 2": the granularity and what goes with it.
+static std::string describeDecision(const RecomputeOptions &options) {
+  if (options.granularity.empty())
+    return "none";
+  if (options.granularity == "plan")
+    return kPlan.str() + options.planFile;
+  if (options.granularity == "selective" && options.modules &&
+      options.modules->empty())
+    return "selective (nothing)";
+  if (options.granularity == "selective")
+    return "selective " + (options.modules ? llvm::join(*options.modules, ",")
+                                           : std::string("core_attn"));
+  return options.granularity + " " + options.method + " " +
+         std::to_string(options.numLayers.value_or(0));
+}
+
+std::string RecomputeOptions::describe() const {
+  std::string text = describeDecision(*this);
+  if (stages > 1)
+    text += "; " + std::to_string(stages) + " stages of " + join(chunks) +
+            " layers";
+  if (!keepsIdleSegment)
+    text += "; " + kLastToo.str();
+  if (sharesSaved)
+    text += "; " + kShared.str();
+  if (!isFree)
+    text += "; " + kNothingFree.str();
+  return text;
+}
+
+static bool parseDecision(StringRef text, RecomputeOptions &options) {
   if (text == "none")
-    return options;
+    return true;
   SmallVector<StringRef> words, modules;
   text.split(words, ' ');
   options.granularity = words[0].str();
+  if (text.consume_front(kPlan) && !text.empty()) {
+    options.planFile = text.str();
+    return true;
+  }
   if (words.size() == 2 && words[0] == "selective") {
     if (words[1] != "(nothing)")
       words[1].split(modules, ',');
-    if (llvm::is_contained(modules, ""))
-      return std::nullopt;
     options.modules.emplace(modules.begin(), modules.end());
-    return options;
+    return !llvm::is_contained(modules, "");
   }
   int64_t numLayers = 0;
   if (words.size() != 3 || words[0] != "full" ||
       words[2].getAsInteger(10, numLayers))
-    return std::nullopt;
+    return false;
   options.method = words[1].str();
   if (numLayers != 0)
     options.numLayers = numLayers;
+  return true;
+}
+
+/// "2 stages of 4,4 layers".
+static bool parseStages(StringRef text, RecomputeOptions &options) {
+  SmallVector<StringRef> words, sizes;
+  text.split(words, ' ');
+  if (words.size() != 5 || words[1] != "stages" || words[2] != "of" ||
+      words[4] != "layers" || words[0].getAsInteger(10, options.stages))
+    return false;
+  words[3].split(sizes, ',');
+  for (StringRef size : sizes)
+    if (size.getAsInteger(10, options.chunks.emplace_back()))
+      return false;
+  return options.stages > 1 && sizes.size() % options.stages == 0;
+}
+
+std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
+  RecomputeOptions options;
+  SmallVector<StringRef> parts;
+  text.split(parts, "; ");
+  if (!parseDecision(parts.front(), options))
+    return std::nullopt;
+  for (StringRef part : llvm::drop_begin(parts)) {
+    if (part == kLastToo)
+      options.keepsIdleSegment = false;
+    else if (part == kShared)
+      options.sharesSaved = true;
+    else if (part == kNothingFree)
+      options.isFree = false;
+    else if (!parseStages(part, options))
+      return std::nullopt;
+  }
   return options;
 }
 
@@ -96,7 +161,18 @@ static void addJoint(OpPassManager &manager, bool inference) {
 /// A decider writes attributes, one pass applies them, one checks the outcome.
 static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
   OpPassManager &step = manager.nest<func::FuncOp>();
-  if (options.granularity == "full") {
+  if (options.stages > 1) {
+    remat::SplitLayersOptions split;
+    split.stages = options.stages;
+    split.virtualStages = options.chunks.size() / options.stages;
+    split.layers.assign(options.chunks.begin(), options.chunks.end());
+    step.addPass(remat::createSplitLayers(split));
+  }
+  if (options.granularity == "plan") {
+    remat::ReadPlanOptions plan;
+    plan.file = options.planFile;
+    step.addPass(remat::createReadPlan(plan));
+  } else if (options.granularity == "full") {
     remat::AnnotateFullOptions full;
     full.method = options.method;
     if (options.numLayers)

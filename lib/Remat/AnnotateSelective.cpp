@@ -35,8 +35,12 @@ struct AnnotateSelective
     llvm::SetVector<const RecomputeLabel *> labels;
     if (failed(readLabels(labels)) || failed(step->verifyDecisions()))
       return signalPassFailure();
-    for (const RecomputeLabel *label : labels)
-      decide(*step, *label);
+    // What drops a region's outputs comes before what would keep them.
+    for (LabelKind kind :
+         {LabelKind::OutputDiscarding, LabelKind::Plain, LabelKind::Absent})
+      for (const RecomputeLabel *label : labels)
+        if (label->kind == kind)
+          decide(*step, *label);
     remarkDecisions(*step);
   }
 
@@ -47,6 +51,14 @@ struct AnnotateSelective
                      ArrayRef<Operation *> dropped);
 };
 } // namespace
+
+/// The label of this name, or null.
+static const RecomputeLabel *findLabel(StringRef name) {
+  for (const RecomputeLabel &label : kRecomputeLabels)
+    if (label.name == name)
+      return &label;
+  return nullptr;
+}
 
 /// The labels that may be named, separated by commas.
 static std::string listLabels() {
@@ -73,11 +85,8 @@ AnnotateSelective::readLabels(llvm::SetVector<const RecomputeLabel *> &labels) {
   StringRef(modules).split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef word : words) {
     word = word.trim();
-    const RecomputeLabel *label =
-        llvm::find_if(kRecomputeLabels, [&](const RecomputeLabel &known) {
-          return known.name == word;
-        });
-    if (label == std::end(kRecomputeLabels))
+    const RecomputeLabel *label = findLabel(word);
+    if (!label)
       return refuseUnknown(word);
     labels.insert(label);
     if (label->isAccepted())
@@ -103,10 +112,13 @@ void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
     return;
   }
   SmallVector<Operation *> dropped;
+  const RecomputeLabel *other = nullptr;
   for (Operation *op : step.forward) {
     int64_t layer = getLayer(op);
     if (layer < 0 || getModule(op) != label.what)
       continue;
+    if (auto earlier = op->getAttrOfType<RecomputeAttr>(kDecisionAttr))
+      other = findLabel(earlier.getLabel());
     Operation *outside = nullptr;
     SmallVector<int64_t> inner = getInnerResults(
         step, op,
@@ -122,7 +134,12 @@ void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
              }))
       decideToSave(op, ("output of " + label.name).str());
   }
-  warnIfUseless(step, label, dropped);
+  if (dropped.empty() && other)
+    getOperation().emitWarning("recompute label '")
+        << label.name << "' buys nothing beside '" << other->name
+        << "', which drops the same";
+  else
+    warnIfUseless(step, label, dropped);
 }
 
 void AnnotateSelective::warnIfUseless(const Step &step,
@@ -132,7 +149,7 @@ void AnnotateSelective::warnIfUseless(const Step &step,
   for (Operation *op : dropped) {
     bytes += getFreedBytes(step, op);
     flops += getFlops(op);
-    fused += isa<nn::AttentionOp>(op);
+    fused += isa<nn::AttentionOp>(op) && !step.isDropped(op->getResult(0));
   }
   if (bytes == 0) {
     getOperation().emitWarning("recompute label '")

@@ -149,14 +149,20 @@ int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
   if (isFull && (isUniform || layer < options.numLayers)) {
     // Kept is the input of a segment, in the segment's first layer.
     bool isFirst = !isUniform || layer % options.numLayers == 0;
-    return isFirst ? getBytes(kStored[0], shape, parallelism) : 0;
+    int64_t bytes = isFirst ? getBytes(kStored[0], shape, parallelism) : 0;
+    return options.sharesSaved ? bytes / parallelism.tensor : bytes;
   }
   bool isSelective = options.granularity == "selective";
+  auto hasLabel = [&](std::string_view label) {
+    return std::find(options.modules.begin(), options.modules.end(), label) !=
+           options.modules.end();
+  };
   int64_t bytes = 0;
   for (const Stored &stored : kStored) {
-    bool isDropped =
-        isSelective && std::find(options.modules.begin(), options.modules.end(),
-                                 stored.label) != options.modules.end();
+    // Megatron's nearest to Reprise's own label keeps ctx.
+    bool isDropped = isSelective &&
+                     (hasLabel(stored.label) || (stored.label == "core_attn" &&
+                                                 hasLabel("core_attn_out")));
     if (isStored(stored, shape) && !isDropped)
       bytes += getBytes(stored, shape, parallelism);
   }

@@ -146,6 +146,17 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     none.attentionDropout = none.hiddenDropout = false;
     readShape(&op, shapes.try_emplace(scope.getLayer(), none).first->second);
   }
+  auto chunks = step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr);
+  // Segments begin anew in each chunk.
+  auto getIndexInChunk = [&](int64_t layer) {
+    if (chunks)
+      for (int64_t size : chunks.getLayers().asArrayRef()) {
+        if (layer < size)
+          break;
+        layer -= size;
+      }
+    return layer;
+  };
   Reference reference = {parallelism, {}};
   for (auto &[layer, shape] : shapes) {
     if (shape.hidden == 0 || shape.heads == 0 || shape.feedForward == 0)
@@ -156,8 +167,8 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     std::string fault = megatron::checkDivision(shape, parallelism);
     if (!fault.empty())
       return step.emitError("layer ") << layer << " " << fault;
-    reference.layerBytes[layer] =
-        megatron::getLayerBytes(shape, parallelism, options, layer);
+    reference.layerBytes[layer] = megatron::getLayerBytes(
+        shape, parallelism, options, getIndexInChunk(layer));
   }
   return reference;
 }

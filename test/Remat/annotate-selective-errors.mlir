@@ -2,7 +2,7 @@
 
 // RUN: not reprise-opt %S/Inputs/gpt-unfused.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=mlp,atention}))' 2>&1 \
 // RUN: | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: error: selective recompute needs labels out of core_attn, mlp, layernorm, moe, but got 'atention'; the nearest label is '{{[a-z_]+}}'
+// UNKNOWN: error: selective recompute needs labels out of core_attn, core_attn_out, mlp, layernorm, moe, but got 'atention'; the nearest label is '{{[a-z_]+}}'
 
 // RUN: not reprise-opt %S/Inputs/gpt-unfused.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=core-attn}))' 2>&1 \
 // RUN: | FileCheck %s --check-prefix=NEAR
@@ -10,7 +10,7 @@
 
 // RUN: not reprise-opt %S/Inputs/gpt-unfused.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=moe_act}))' 2>&1 \
 // RUN: | FileCheck %s --check-prefix=MOE-ACT
-// MOE-ACT: error: selective recompute label 'moe_act' needs experts, which this model does not have; it can have core_attn, mlp, layernorm, moe
+// MOE-ACT: error: selective recompute label 'moe_act' needs experts, which this model does not have; it can have core_attn, core_attn_out, mlp, layernorm, moe
 
 // RUN: not reprise-opt %S/Inputs/gpt-unfused.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=mla_up_proj}))' 2>&1 \
 // RUN: | FileCheck %s --check-prefix=MLA

@@ -48,6 +48,12 @@ struct Options {
   cl::opt<std::string> runtime{
       "runtime", cl::desc("The runtime archive (default beside this program)"),
       cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<std::string> savePlan{
+      "save-plan",
+      cl::desc("Write the effective plan here, as a file for --recompute-plan; "
+               "- is standard output. Without -o or --emit nothing else is "
+               "written"),
+      cl::value_desc("file"), cl::cat(programCategory)};
   cl::opt<std::string> planJSON{
       "plan-json",
       cl::desc("Write the plan as JSON here; - is standard output. Without "

@@ -64,6 +64,7 @@ static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
   same.granularity = recompute.granularity;
   same.method = recompute.method;
   same.numLayers = recompute.numLayers.value_or(0);
+  same.sharesSaved = recompute.sharesSaved;
   same.modules =
       recompute.modules.value_or(std::vector<std::string>{"core_attn"});
   FailureOr<report::Reference> reference = report::computeReference(

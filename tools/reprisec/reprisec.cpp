@@ -17,6 +17,7 @@
 #include "python-free-frontend/Frontend.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Pipelines/Registration.h"
+#include "reprise/Remat/PlanFile.h"
 #include "reprise/Remat/Summary.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -30,7 +31,7 @@ using namespace reprise::driver;
 /// A module as text, and the plan that its description asked for.
 static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
                                     llvm::SourceMgr &sources,
-                                    const Options &options,
+                                    const Options &options, Phase from,
                                     RecomputeOptions &recompute) {
   for (const auto &key : options.keys)
     if (key->getNumOccurrences()) {
@@ -52,6 +53,12 @@ static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
   if (!plan)
     return module;
   std::optional<RecomputeOptions> recorded = RecomputeOptions::parse(plan);
+  if (!recorded && from >= Phase::Remat) {
+    // What is decided may have any name.
+    recorded.emplace();
+    recorded->granularity = "plan";
+    recorded->planFile = plan.str();
+  }
   if (!recorded) {
     module->emitError("needs a plan such as 'none', 'selective mlp,layernorm' "
                       "or 'full uniform 1' as 'recompute' in 'nn.train', but "
@@ -63,6 +70,35 @@ static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
   return module;
 }
 
+/// What the description says of recompute, in the words of the pipeline.
+static LogicalResult takeRecompute(const frontend::Description &description,
+                                   const Options &options,
+                                   RecomputeOptions &recompute) {
+  const frontend::Recompute &given = description.recompute;
+  recompute.granularity = given.planFile.empty() ? given.granularity : "plan";
+  recompute.planFile = given.planFile;
+  recompute.method = given.method;
+  recompute.numLayers = given.numLayers;
+  recompute.modules = given.modules;
+  recompute.keepsIdleSegment = given.lastSegment == "auto";
+  recompute.sharesSaved = given.distributesSaved;
+  recompute.isFree = given.isFree == "on";
+  recompute.stages = description.parallel.stages;
+  recompute.chunks = description.parallel.chunks;
+  if (!given.distributesSaved)
+    return success();
+  if (options.tensorParallel < 2)
+    return failure(fail("'distribute_saved_activations' needs "
+                        "--tensor-model-parallel-size above 1, but got " +
+                        llvm::Twine(options.tensorParallel)));
+  if (options.sequenceParallel)
+    return failure(fail("'distribute_saved_activations' needs no "
+                        "--sequence-parallel, with which the " +
+                        llvm::Twine(options.tensorParallel) +
+                        " ranks share what is kept already"));
+  return success();
+}
+
 /// The module of phase `from`, from a description or as IR; null after a
 /// message. `recompute` comes from the description or the options.
 static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
@@ -70,7 +106,7 @@ static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
                                        const Options &options, Phase from,
                                        RecomputeOptions &recompute) {
   if (!options.from.empty())
-    return readIR(context, sources, options, recompute);
+    return readIR(context, sources, options, from, recompute);
   frontend::DescriptionReader reader(sources);
   for (auto [key, name] : llvm::zip(options.keys, options.keyNames))
     if (key->getNumOccurrences() && failed(reader.setOption(name, *key)))
@@ -82,22 +118,73 @@ static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
     for (const std::string &key : description->ignoredKeys)
       llvm::WithColor::note()
           << "the key '" << key << "' of the model means nothing here\n";
-  recompute.granularity = description->recompute.granularity;
-  recompute.method = description->recompute.method;
-  recompute.numLayers = description->recompute.numLayers;
-  recompute.modules = description->recompute.modules;
+  if (failed(takeRecompute(*description, options, recompute)))
+    return nullptr;
   return frontend::buildModel(context, *description);
 }
 
 /// The effective plan belongs to the program, and is shown to who makes it.
-static void recordPlan(ModuleOp module, const RecomputeOptions &recompute) {
+static void recordPlan(ModuleOp module, StringRef name) {
   auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   if (!train)
     return;
   NamedAttrList entries(train);
-  entries.set("recompute",
-              StringAttr::get(module.getContext(), recompute.describe()));
+  entries.set("recompute", StringAttr::get(module.getContext(), name));
   module->setAttr(nn::kTrainAttr, entries.getDictionary(module.getContext()));
+}
+
+/// A plan file may have a name, which the plan has once it is decided.
+static LogicalResult recordName(ModuleOp module,
+                                const RecomputeOptions &recompute) {
+  if (recompute.granularity != "plan")
+    return success();
+  FailureOr<remat::PlanFile> plan =
+      remat::parsePlanFile(recompute.planFile, module.getContext());
+  if (succeeded(plan) && !plan->name.empty())
+    recordPlan(module, plan->name);
+  return plan;
+}
+
+/// Writes the decisions of the step as a plan file, if that is asked for.
+static LogicalResult savePlan(ModuleOp module, StringRef path) {
+  if (path.empty())
+    return success();
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step)
+    return module.emitError("needs a function @step to save the plan of");
+  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  auto recorded = train ? train.getAs<StringAttr>("recompute") : StringAttr();
+  StringRef name = recorded ? recorded.getValue() : "none";
+  std::string error;
+  auto file = openOutputFile(path, &error);
+  if (!file)
+    return failure(fail(error));
+  if (failed(remat::writePlanFile(step, name, file->os())))
+    return failure();
+  file->os().flush();
+  if (file->os().has_error()) {
+    std::error_code reason = file->os().error();
+    file->os().clear_error();
+    return failure(fail("cannot write '" + path + "': " + reason.message()));
+  }
+  file->keep();
+  return success();
+}
+
+static LogicalResult checkSavePlan(const Options &options, Phase from,
+                                   Phase to) {
+  if (options.savePlan.empty())
+    return success();
+  if (from > Phase::Remat)
+    return failure(fail("option --save-plan: needs an input of phase nn, joint "
+                        "or remat, which has the decisions, but --from says " +
+                        stringifyPhase(from)));
+  if (to < Phase::Remat)
+    return failure(
+        fail("option --save-plan: needs --emit=remat or later, where "
+             "it is decided, but got '" +
+             options.emit + "'"));
+  return success();
 }
 
 static LogicalResult printPlan(ModuleOp module,
@@ -158,12 +245,14 @@ int main(int argc, char **argv) {
                 "', which --from says the input is, but got '" + options.emit +
                 "'");
   if (failed(checkInference(options, *from)) ||
-      failed(checkReports(options, *from, *to)))
+      failed(checkReports(options, *from, *to)) ||
+      failed(checkSavePlan(options, *from, *to)))
     return 1;
-  bool isReport = !options.getReport().empty() && options.output.empty() &&
-                  options.emit.empty();
+  bool plansMemory = !options.getReport().empty();
+  bool isReport = (plansMemory || !options.savePlan.empty()) &&
+                  options.output.empty() && options.emit.empty();
   if (isReport)
-    to = Phase::RT;
+    to = plansMemory ? Phase::RT : Phase::Remat;
   if (options.output.empty() && !isReport) {
     if (!isText)
       return fail("needs a place for the program: -o FILE");
@@ -184,15 +273,21 @@ int main(int argc, char **argv) {
   if (!module)
     return 1;
   if (options.from.empty())
-    recordPlan(*module, recompute);
+    recordPlan(*module, recompute.describe());
 
   Phase decided = std::min(*to, Phase::Remat);
   if (failed(runPhases(*module, *from, std::max(*from, decided), recompute,
                        options.inference == "on")))
     return 1;
-  if (*from < Phase::Remat && *to >= Phase::Remat && !options.quiet &&
-      failed(printPlan(*module, recompute)))
+  if (*from < Phase::Remat && *to >= Phase::Remat) {
+    if (failed(recordName(*module, recompute)) ||
+        (!options.quiet && failed(printPlan(*module, recompute))))
+      return 1;
+  }
+  if (failed(savePlan(*module, options.savePlan)))
     return 1;
+  if (isReport && !plansMemory)
+    return 0;
   if (!options.getReport().empty()) {
     FailureOr<report::Plan> plan = readPlan(*module, options, recompute);
     if (failed(plan) ||

@@ -37,13 +37,21 @@ std::optional<Phase> parsePhase(llvm::StringRef name);
 
 /// What the remat phase decides, in the words of the options.
 struct RecomputeOptions {
-  std::string granularity; ///< empty (nothing), "selective" or "full"
-  std::string method;      ///< with "full"
+  /// Empty (nothing), "selective", "full", or "plan": what a file says.
+  std::string granularity;
+  std::string method; ///< with "full"
   std::optional<int64_t> numLayers;
   std::optional<std::vector<std::string>> modules; ///< with "selective"
+  std::string planFile;                            ///< with "plan"
+  int64_t stages = 1;           ///< of a pipeline to plan for
+  std::vector<int64_t> chunks;  ///< layers of each, if there are stages
+  bool keepsIdleSegment = true; ///< with "full": see docs/remat.md
+  bool sharesSaved = false;     ///< with "full", in Megatron's accounting
+  bool isFree = true; ///< drop what kernels of backward make on their way
 
   /// "none", "selective core_attn,mlp", "selective (nothing)", "full uniform
-  /// 2".
+  /// 2", "plan FILE"; then what differs from a default: "; 2 stages of 4,4
+  /// layers", "; last segment too", "; saved inputs shared", "; nothing free".
   std::string describe() const;
   /// What `describe` wrote; nothing for any other text.
   static std::optional<RecomputeOptions> parse(llvm::StringRef text);

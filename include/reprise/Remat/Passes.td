@@ -60,6 +60,7 @@ def AnnotateSelective
     | label | dropped | kept |
     |---|---|---|
     | `core_attn` | what is between q, k, v and the context; with fused attention the log-sum-exp | q, k, v and the context |
+    | `core_attn_out` | the same, and the context | q, k, v |
     | `mlp` | what is inside the feed-forward block: `u`, `g` | its input, its output |
     | `layernorm` | the norms' outputs `n1`, `n2`, and their statistics | the residual stream |
 

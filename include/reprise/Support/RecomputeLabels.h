@@ -25,7 +25,7 @@ enum class LabelKind {
   Newer,
 };
 
-/// A label of Megatron Core's `recompute_modules`.
+/// A label of Megatron Core's `recompute_modules`, or of ours.
 struct RecomputeLabel {
   llvm::StringLiteral name;
   LabelKind kind;
@@ -43,8 +43,11 @@ struct RecomputeLabel {
 ///
 /// Source: Megatron Core, `recompute_modules` of TransformerConfig, releases
 /// 0.15 to 0.19; the last four are of its main branch of August 2026.
+/// `core_attn_out` is Reprise's own: Megatron never drops what the attention
+/// core puts out.
 inline constexpr RecomputeLabel kRecomputeLabels[] = {
     {"core_attn", LabelKind::Plain, "core_attn"},
+    {"core_attn_out", LabelKind::OutputDiscarding, "core_attn"},
     {"mlp", LabelKind::Plain, "mlp"},
     {"layernorm", LabelKind::OutputDiscarding, "layernorm"},
     {"moe", LabelKind::Absent, "experts"},
