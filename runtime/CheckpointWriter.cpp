@@ -22,7 +22,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 
 using namespace reprise::runtime;
 
@@ -88,6 +87,7 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0 || access(path, W_OK | X_OK) != 0)
     return error.set("cannot save in '%s': %s", path, strerror(errno));
+  syncFolder(Path("%s/..", path)); // It may be new there.
   if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return error.set("cannot save in '%s': another run does", path);
   if (!removeUnfinished(path, error))
@@ -172,6 +172,7 @@ bool CheckpointWriter::save(const RunState &now, const Arena &arena,
   if (!wait(error))
     return false;
   state = now;
+  hasReport = false;
   report = {state.step, 0, runtime::now()};
   tensors.copyOut(arena, places.begin(), pool);
   finished = false;
@@ -204,8 +205,11 @@ bool CheckpointWriter::wait(Error &error) {
 }
 
 bool CheckpointWriter::takeReport(SaveReport &taken) {
+  if (!hasReport)
+    return false;
+  hasReport = false;
   taken = report;
-  return std::exchange(hasReport, false);
+  return true;
 }
 
 void *CheckpointWriter::threadEntry(void *writer) {

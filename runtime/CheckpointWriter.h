@@ -79,7 +79,7 @@ public:
     return complete.chars[0] ? complete.chars : nullptr;
   }
 
-  /// Hands out what was written since the last call, if anything was.
+  /// Hands out what was written before the last call of `wait`, once.
   bool takeReport(SaveReport &report);
 
 private:

@@ -53,6 +53,7 @@ private:
   bool readOutliers(const char *key, Outliers &outliers, Error &error);
   bool checkFiles(Error &error);
   bool checkFile(const JsonItem &item, Error &error);
+  bool checkConfig(Error &error) const;
   bool findTensors(Error &error);
   bool checkSums(ThreadPool &pool, Error &error);
   const TensorSet &setOf(int tensor) const {
@@ -212,6 +213,38 @@ bool Checkpoint::checkFiles(Error &error) {
          moments.open(Path("%s/%s", path, kOptimizerFile), error);
 }
 
+/// Takes the first line off a text.
+static std::string_view takeLine(std::string_view &text) {
+  size_t end = text.find('\n');
+  std::string_view line = {text.data(), end == text.npos ? text.size() : end};
+  text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  return line;
+}
+
+/// Whether the model is the same in all that its name does not tell.
+bool Checkpoint::checkConfig(Error &error) const {
+  if (!document.root().find("files").find(kConfigFile) || !model.configJson)
+    return true;
+  MappedFile file;
+  if (!file.map(Path("%s/%s", path, kConfigFile), error))
+    return false;
+  std::string_view theirs = {reinterpret_cast<const char *>(file.data),
+                             size_t(file.size)};
+  std::string_view ours = model.configJson;
+  bool same = true;
+  while (same && !(theirs.empty() && ours.empty())) {
+    std::string_view line = takeLine(theirs), other = takeLine(ours);
+    if (line != other)
+      same = error.set("'%s' has the line '%.*s', but this program's model "
+                       "'%.*s'",
+                       file.path, int(std::min<size_t>(line.size(), 200)),
+                       line.data(), int(std::min<size_t>(other.size(), 200)),
+                       other.data());
+  }
+  file.unmap();
+  return same;
+}
+
 /// Finds a source for each tensor. What does not fit is another model's.
 bool Checkpoint::findTensors(Error &error) {
   for (int i = 0; i < tensors.size(); ++i) {
@@ -286,7 +319,7 @@ bool Checkpoint::open(ThreadPool &pool, Resumed &resumed, Error &error) {
     return false;
   if (!checkFiles(error))
     return damaged();
-  if (!findTensors(error))
+  if (!checkConfig(error) || !findTensors(error))
     return false;
   return checkSums(pool, error) || damaged();
 }

@@ -289,10 +289,10 @@ bool TensorSet::sortByName(Error &error) {
             [](const TensorEntry &a, const TensorEntry &b) {
               return strcmp(a.name, b.name) < 0;
             });
-  for (const TensorEntry *t = tensors.begin(); t + 1 < tensors.end(); ++t)
-    if (!strcmp(t->name, (t + 1)->name))
-      return error.set("tensor '%s' is in '%s' and in '%s'", t->name,
-                       pathOf(*t), pathOf(t[1]));
+  for (size_t i = 1; i < tensors.size(); ++i)
+    if (!strcmp(tensors[i - 1].name, tensors[i].name))
+      return error.set("tensor '%s' is in '%s' and in '%s'", tensors[i].name,
+                       pathOf(tensors[i - 1]), pathOf(tensors[i]));
   return true;
 }
 

@@ -95,6 +95,14 @@ TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
   EXPECT_EQ(refusal(save("a", 4, {"--resume=auto"})),
             "'a/step-00000002' is of the model 'toy \"bigram\"', but this "
             "program trains 'another'");
+  toy.model.name = "toy \"bigram\"";
+  toy.model.configJson = "{\n  \"eps\": 1e-05,\n  \"tie\": true\n}\n";
+  ASSERT_EQ(save("b", 2).status, 0);
+  toy.model.configJson = "{\n  \"eps\": 1e-06,\n  \"tie\": true\n}\n";
+  EXPECT_EQ(
+      refusal(save("b", 4, {"--resume=auto"})),
+      "'b/step-00000002/config.json' has the line '  \"eps\": 1e-05,', but "
+      "this program's model '  \"eps\": 1e-06,'");
   EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("none")})),
             "'none' is no checkpoint, with a file trainer.json, nor a folder "
             "of checkpoints, step-00000001 or the like");
