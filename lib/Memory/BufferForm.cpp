@@ -1,0 +1,95 @@
+//===- BufferForm.cpp - A schedule on planned bytes -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Planner.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::memory;
+
+static MemRefType getBufferType(Type type) {
+  auto shaped = cast<ShapedType>(type);
+  return MemRefType::get(shaped.getShape(), shaped.getElementType());
+}
+
+Value Planner::createBuffer(OpBuilder &builder, Location loc, Type type,
+                            const Buffer &buffer) {
+  return rt::BufferOp::create(builder, loc, getBufferType(type), buffer.offset);
+}
+
+void Planner::rewrite() {
+  OpBuilder builder(function.getContext());
+  DenseMap<Value, Value> view;
+  builder.setInsertionPointToStart(&block);
+  for (BlockArgument argument : block.getArguments()) {
+    const Buffer &buffer = buffers[bufferOf.lookup(argument)];
+    Value value =
+        createBuffer(builder, argument.getLoc(), argument.getType(), buffer);
+    if (buffer.state)
+      value.getDefiningOp()->setAttr(rt::kStateAttr, buffer.state);
+    else if (buffer.rotary)
+      value.getDefiningOp()->setAttr(rt::kRotaryAttr, buffer.rotary);
+    else
+      value.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
+    view[argument] = value;
+  }
+  SmallVector<Operation *> schedule;
+  for (Operation &op : block)
+    if (isa<rt::LaunchOp, rt::GemmOp>(op))
+      schedule.push_back(&op);
+  for (Operation *op : schedule) {
+    builder.setInsertionPoint(op);
+    for (Value result : op->getResults()) {
+      const Buffer &buffer = buffers[bufferOf.lookup(result)];
+      view[result] =
+          createBuffer(builder, op->getLoc(), result.getType(), buffer);
+      if (buffer.output == result)
+        view[result].getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
+    }
+    Operation *planned = nullptr;
+    auto get = [&](Value value) {
+      return value ? view.lookup(value) : Value();
+    };
+    if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
+      SmallVector<Value> inputs, written;
+      for (Value input : launch.getInputs())
+        inputs.push_back(get(input));
+      for (Value result : launch.getResults())
+        written.push_back(get(result));
+      planned = rt::LaunchOp::create(
+          builder, op->getLoc(), TypeRange(), launch.getKernelAttr(), inputs,
+          written, launch.getIdsAttr(), launch.getFlopsAttr());
+    } else {
+      auto gemm = cast<rt::GemmOp>(op);
+      const Buffer &scratch = buffers[workspaceOf.lookup(op)];
+      Value workspace = createBuffer(
+          builder, op->getLoc(),
+          MemRefType::get({scratch.bytes / 4}, builder.getF32Type()), scratch);
+      planned = rt::GemmOp::create(
+          builder, op->getLoc(), TypeRange(), get(gemm.getA()),
+          get(gemm.getB()), get(gemm.getBias()), /*addend=*/Value(),
+          get(gemm.getResult()), workspace, gemm.getMAttr(), gemm.getNAttr(),
+          gemm.getKAttr(), gemm.getLdaAttr(), gemm.getLdbAttr(),
+          gemm.getLdcAttr(), gemm.getBatchAttr(), gemm.getStrideAAttr(),
+          gemm.getStrideBAttr(), gemm.getStrideCAttr(), gemm.getAlphaAttr(),
+          gemm.getTransposeAAttr(), gemm.getTransposeBAttr(),
+          gemm.getAddend() ? builder.getUnitAttr() : UnitAttr());
+    }
+    planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  }
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  builder.setInsertionPoint(exit);
+  func::ReturnOp::create(builder, exit.getLoc());
+  exit.erase();
+  for (Operation *op : llvm::reverse(schedule))
+    op->erase();
+  block.eraseArguments(0, block.getNumArguments());
+  function.setType(builder.getFunctionType({}, {}));
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
+}

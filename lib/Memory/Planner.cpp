@@ -1,0 +1,369 @@
+//===- Planner.cpp - Who shares bytes, and where ----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Planner.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Solver/Packing.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::memory;
+
+int64_t Planner::addBuffer(Category category, Type type, int64_t position) {
+  Buffer buffer;
+  buffer.category = category;
+  buffer.bytes = getTypeBytes(type);
+  buffer.firstUse = buffer.lastUse = position;
+  buffers.push_back(buffer);
+  return buffers.size() - 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Which values share a buffer
+//===----------------------------------------------------------------------===//
+
+/// The state that an argument of the step is, or null, from its attributes.
+static rt::StateAttr getState(func::FuncOp step, unsigned index) {
+  MLIRContext *context = step.getContext();
+  if (auto parameter =
+          step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
+    return rt::StateAttr::get(
+        context, rt::StateKind::Parameter, parameter.getName(),
+        rt::StateInit(int(parameter.getInit())), parameter.getStd(),
+        parameter.getHub(), parameter.getPart(), parameter.getParts());
+  std::pair<StringRef, rt::StateKind> kinds[] = {
+      {nn::kGradientAttr, rt::StateKind::Gradient},
+      {nn::kMoment1Attr, rt::StateKind::Moment1},
+      {nn::kMoment2Attr, rt::StateKind::Moment2}};
+  for (auto [attribute, kind] : kinds)
+    if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute))
+      return rt::StateAttr::get(context, kind, name.getValue(),
+                                rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
+                                /*part=*/0, /*parts=*/1);
+  return {};
+}
+
+static Category getCategory(rt::StateAttr state) {
+  switch (state.getKind()) {
+  case rt::StateKind::Parameter:
+    return Category::Parameters;
+  case rt::StateKind::Gradient:
+    return Category::Gradients;
+  case rt::StateKind::Moment1:
+  case rt::StateKind::Moment2:
+    return Category::Optimizer;
+  }
+  llvm_unreachable("unknown kind of state");
+}
+
+/// All bytes together stay far from where sums of them overflow.
+LogicalResult Planner::checkSizes() {
+  constexpr int64_t kMostBytes = int64_t(1) << 60;
+  int64_t total = 0;
+  auto check = [&](Location loc, Type type) -> LogicalResult {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() ||
+        !tensor.getElementType().isIntOrFloat())
+      return emitError(loc, "needs tensors of static shapes, of integers or "
+                            "floats, to be planned, but got ")
+             << type;
+    int64_t bytes = getTypeBytes(type);
+    if (bytes > kMostBytes - total)
+      return emitError(loc, "needs less than ")
+             << kMostBytes << " bytes in all, but with " << type
+             << " there are more";
+    total += bytes;
+    return success();
+  };
+  for (BlockArgument argument : block.getArguments())
+    if (failed(check(argument.getLoc(), argument.getType())))
+      return failure();
+  for (Operation &op : block)
+    for (Type type : op.getResultTypes())
+      if (isa<rt::LaunchOp, rt::GemmOp>(op) && failed(check(op.getLoc(), type)))
+        return failure();
+  return success();
+}
+
+FailureOr<Buffer> Planner::getArgumentBuffer(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  Buffer buffer;
+  buffer.bytes = getTypeBytes(argument.getType());
+  buffer.category = Category::Inputs;
+  if ((buffer.state = getState(function, index))) {
+    buffer.category = getCategory(buffer.state);
+  } else if (auto rotary = function.getArgAttrOfType<nn::RotaryAttr>(
+                 index, nn::kRotaryAttr)) {
+    int64_t width = cast<ShapedType>(argument.getType()).getShape().back();
+    nn::RotaryFrequencies angles = nn::getRotaryFrequencies(rotary, width);
+    buffer.rotary = rt::RotaryAttr::get(
+        function.getContext(),
+        DenseF32ArrayAttr::get(function.getContext(), angles.frequencies),
+        Builder(function.getContext()).getF32FloatAttr(angles.scale));
+  } else if (auto input =
+                 function.getArgAttrOfType<StringAttr>(index, nn::kInputAttr)) {
+    // The running loss is what the step puts out.
+    buffer.role = input.getValue() == "loss_sum"
+                      ? StringAttr::get(function.getContext(), "loss")
+                      : input;
+  } else {
+    return function.emitError("needs a role for every argument, but argument #")
+           << index << " of type " << argument.getType() << " has none";
+  }
+  return buffer;
+}
+
+/// As `getArgumentBuffer`, beside a step: its buffer, or for an input that it
+/// does not have a new one.
+FailureOr<Buffer> Planner::getSharedBuffer(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  FailureOr<Buffer> buffer = getArgumentBuffer(argument);
+  if (failed(buffer))
+    return failure();
+  auto shared = step->bufferOfRole.find(function.getArgAttrDict(index));
+  if (shared == step->bufferOfRole.end()) {
+    if (!buffer->role)
+      return function.emitError("needs argument #")
+             << index << " to be one of @" << nn::kStepFunction
+             << " too, since it outlives a schedule, but that has none with "
+             << function.getArgAttrDict(index);
+    buffer->category = Category::Activations;
+    return buffer;
+  }
+  const Buffer &other = step->buffers[shared->second];
+  if (other.bytes != buffer->bytes)
+    return function.emitError("needs argument #")
+           << index << " to have the " << other.bytes << " bytes that @"
+           << nn::kStepFunction << " has for it, but got " << buffer->bytes;
+  return other;
+}
+
+LogicalResult Planner::assignArguments() {
+  for (BlockArgument argument : block.getArguments()) {
+    FailureOr<Buffer> buffer =
+        step ? getSharedBuffer(argument) : getArgumentBuffer(argument);
+    if (failed(buffer))
+      return failure();
+    bufferOf[argument] = buffers.size();
+    bufferOfRole[function.getArgAttrDict(argument.getArgNumber())] =
+        buffers.size();
+    buffers.push_back(*buffer);
+  }
+  return success();
+}
+
+/// The result whose buffer `attribute` gives to an input of `launch`, or null.
+FailureOr<Value> Planner::getShared(rt::LaunchOp launch, func::FuncOp kernel,
+                                    unsigned input, StringRef attribute) {
+  auto number = kernel.getArgAttrOfType<IntegerAttr>(input, attribute);
+  if (!number)
+    return Value();
+  int64_t result = number.getInt(), count = launch.getNumResults();
+  Type type = launch.getInputs()[input].getType();
+  if (result < 0 || result >= count ||
+      launch.getResult(result).getType() != type)
+    return launch.emitOpError("needs '")
+           << attribute << "' of operand #" << input
+           << " to be a result of type " << type << ", but got " << result;
+  return launch.getResult(result);
+}
+
+LogicalResult Planner::assignLaunch(rt::LaunchOp launch, int64_t position) {
+  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+  if (!kernel || !launch.getOutputs().empty())
+    return launch.emitOpError("needs to be on tensors, of a func.func, to be "
+                              "planned");
+  OperandRange inputs = launch.getInputs();
+  auto diesHere = [&](Value input) {
+    return lastUse.lookup(input) == position && llvm::count(inputs, input) == 1;
+  };
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    FailureOr<Value> result =
+        getShared(launch, kernel, index, rt::kInPlaceAttr);
+    if (failed(result))
+      return failure();
+    if (!*result)
+      continue;
+    if (!diesHere(input))
+      return launch.emitOpError("needs to be the last to read operand #")
+             << index << ", which it overwrites, but it is read again";
+    if (!bufferOf.try_emplace(*result, bufferOf.lookup(input)).second)
+      return launch.emitOpError("needs one operand to be overwritten by each "
+                                "result, but operand #")
+             << index << " is another one";
+  }
+  for (auto [index, input] : llvm::enumerate(inputs)) {
+    FailureOr<Value> result =
+        getShared(launch, kernel, index, rt::kMayAliasAttr);
+    if (failed(result))
+      return failure();
+    int64_t buffer = bufferOf.lookup(input);
+    if (!*result || bufferOf.count(*result) || !diesHere(input) ||
+        lastUse.lookup(*result) == end ||
+        buffers[buffer].category != Category::Activations)
+      continue;
+    // Another result may have taken the buffer already.
+    if (llvm::any_of(launch.getResults(), [&](Value other) {
+          auto it = bufferOf.find(other);
+          return it != bufferOf.end() && it->second == buffer;
+        }))
+      continue;
+    bufferOf[*result] = buffer;
+  }
+  return success();
+}
+
+LogicalResult Planner::assignResults(Operation *op, int64_t position) {
+  if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
+    if (failed(assignLaunch(launch, position)))
+      return failure();
+  } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+    if (!gemm.getResult())
+      return gemm.emitOpError("needs to be on tensors to be planned");
+    if (Value addend = gemm.getAddend()) {
+      if (lastUse.lookup(addend) != position ||
+          llvm::count(gemm->getOperands(), addend) != 1)
+        return gemm.emitOpError(
+            "needs to be the last to read its addend, which "
+            "it adds to, but it is read again");
+      bufferOf[gemm.getResult()] = bufferOf.lookup(addend);
+    }
+    auto workspace = MemRefType::get({gemm.getWorkspaceBytes() / 4},
+                                     Float32Type::get(op->getContext()));
+    workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
+  } else if (!isa<rt::UpdateOp, func::ReturnOp>(op)) {
+    return op->emitOpError("needs to be a launch or a product by now");
+  }
+  for (Value operand : op->getOperands()) {
+    Buffer &buffer = buffers[bufferOf.lookup(operand)];
+    buffer.lastUse = std::max(buffer.lastUse, position);
+  }
+  for (Value result : op->getResults()) {
+    if (!bufferOf.count(result))
+      bufferOf[result] =
+          addBuffer(Category::Activations, result.getType(), position);
+    Buffer &buffer = buffers[bufferOf.lookup(result)];
+    buffer.lastUse = std::max(buffer.lastUse, position);
+  }
+  return success();
+}
+
+/// Every returned value must be where the next step, or the runtime, looks.
+LogicalResult Planner::checkReturn() {
+  auto exit = cast<func::ReturnOp>(block.getTerminator());
+  llvm::DenseMap<std::pair<int, StringRef>, int64_t> states;
+  for (auto [id, buffer] : llvm::enumerate(buffers))
+    if (buffer.state)
+      states[{int(buffer.state.getKind()), buffer.state.getParameter()}] = id;
+  std::pair<StringRef, rt::StateKind> kinds[] = {
+      {nn::kParameterAttr, rt::StateKind::Parameter},
+      {nn::kGradientAttr, rt::StateKind::Gradient},
+      {nn::kMoment1Attr, rt::StateKind::Moment1},
+      {nn::kMoment2Attr, rt::StateKind::Moment2}};
+  for (auto [index, value] : llvm::enumerate(exit.getOperands())) {
+    Buffer &buffer = buffers[bufferOf.lookup(value)];
+    for (auto [attribute, kind] : kinds) {
+      auto name = function.getResultAttrOfType<StringAttr>(index, attribute);
+      if (!name)
+        continue;
+      auto it = states.find({int(kind), name.getValue()});
+      if (it == states.end())
+        return function.emitError("needs an argument with ")
+               << attribute << " of '" << name.getValue() << "', which result #"
+               << index << " is to replace";
+      if (it->second != bufferOf.lookup(value))
+        return function.emitError("needs result #")
+               << index << " to be made in place of the " << attribute
+               << " of '" << name.getValue() << "', but it has other bytes";
+    }
+    auto output =
+        function.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr);
+    if (!output)
+      continue;
+    if (buffer.category == Category::Activations && !buffer.role) {
+      if (!step)
+        buffer.category = Category::Inputs;
+      buffer.role = output;
+      buffer.output = value;
+    } else if (buffer.role != output) {
+      return function.emitError("needs result #")
+             << index << " with 'nn.output' " << output
+             << " to be a value of the schedule, but it is an argument's";
+    }
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Offsets
+//===----------------------------------------------------------------------===//
+
+/// What is there all the time: each category is one array.
+void Planner::placeFixed() {
+  for (Category category : {Category::Parameters, Category::Gradients,
+                            Category::Optimizer, Category::Inputs}) {
+    int64_t start = begin;
+    // Both moments are arrays of their own, as the optimizer walks them.
+    auto place = [&](auto &&matches) {
+      for (Buffer &buffer : buffers)
+        if (buffer.category == category && matches(buffer)) {
+          buffer.offset = begin;
+          begin += llvm::alignTo(buffer.bytes, alignment);
+        }
+    };
+    bool moments = category == Category::Optimizer;
+    place([&](Buffer &buffer) {
+      return !moments || buffer.state.getKind() == rt::StateKind::Moment1;
+    });
+    place([&](Buffer &buffer) {
+      return moments && buffer.state.getKind() == rt::StateKind::Moment2;
+    });
+    categoryBytes[int(category)] = begin - start;
+  }
+}
+
+LogicalResult Planner::pack() {
+  if (step)
+    begin = step->begin;
+  else
+    placeFixed();
+  solver::PackingProblem problem;
+  problem.alignment = alignment;
+  SmallVector<Buffer *> packed;
+  for (Buffer &buffer : buffers)
+    if (buffer.category == Category::Activations) {
+      problem.items.push_back(
+          {"", buffer.firstUse, buffer.lastUse + 1, buffer.bytes});
+      packed.push_back(&buffer);
+    }
+  if (std::optional<std::string> fault = solver::check(problem))
+    return function.emitError("has no memory plan: ") << *fault;
+  solver::PackingResult result = solver::pack(problem);
+  // The arena ends with the last byte in use, not with its padding.
+  for (auto [buffer, offset] : llvm::zip(packed, result.solution.offsets)) {
+    buffer->offset = begin + offset;
+    used = std::max(used, offset + buffer->bytes);
+  }
+  peak = result.solution.peak;
+  bound = result.bound;
+  return success();
+}
+
+LogicalResult Planner::plan() {
+  for (auto [position, op] : llvm::enumerate(block))
+    for (Value operand : op.getOperands())
+      lastUse[operand] = position;
+  end = std::distance(block.begin(), block.end()) - 1;
+  if (failed(checkSizes()) || failed(assignArguments()))
+    return failure();
+  for (auto [position, op] : llvm::enumerate(block))
+    if (failed(assignResults(&op, position)))
+      return failure();
+  return failure(failed(checkReturn()) || failed(pack()));
+}

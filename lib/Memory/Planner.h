@@ -1,0 +1,111 @@
+//===- Planner.h - Bytes for one schedule -----------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_MEMORY_PLANNER_H
+#define REPRISE_LIB_MEMORY_PLANNER_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "reprise/Dialect/RT/RTOps.h"
+
+namespace reprise::memory {
+
+/// Where a buffer lies: the order of this enumeration is that of the arena.
+enum class Category {
+  Parameters,
+  Gradients,
+  Optimizer,
+  Inputs,
+  Activations,
+};
+inline constexpr llvm::StringLiteral kCategoryNames[] = {
+    "parameters", "gradients", "optimizer state", "inputs and outputs",
+    "activations"};
+
+/// Bytes that one or more values take turns in.
+struct Buffer {
+  Category category = Category::Activations;
+  int64_t bytes = 0;
+  /// Positions in the schedule, for Activations.
+  int64_t firstUse = 0, lastUse = 0;
+  int64_t offset = 0;
+  /// What the buffer is outside the schedule, if it is that.
+  rt::StateAttr state;
+  rt::RotaryAttr rotary;
+  mlir::StringAttr role;
+  /// The value that puts out what `role` says, if it is made within the
+  /// schedule.
+  mlir::Value output;
+};
+
+/// The plan of one schedule. What `@evaluate` and `@sample` share with `step`
+/// lies where that has it; all else of theirs takes the place of its
+/// activations, which are dead between two steps.
+class Planner {
+public:
+  Planner(const mlir::SymbolTable &symbols, mlir::func::FuncOp function,
+          int64_t alignment, const Planner *step)
+      : symbols(symbols), function(function), block(function.getBody().front()),
+        alignment(alignment), step(step) {}
+
+  /// Decides; of several schedules the step comes first.
+  llvm::LogicalResult plan();
+  /// Writes the decisions into the function.
+  void rewrite();
+
+  mlir::func::FuncOp getFunction() const { return function; }
+  /// Where activations begin, and their bytes: in use, as packed with padding,
+  /// and the most that are alive at one time.
+  int64_t getBegin() const { return begin; }
+  int64_t getUsed() const { return used; }
+  int64_t getPeak() const { return peak; }
+  int64_t getBound() const { return bound; }
+  /// Of a category that is no activations.
+  int64_t getBytes(Category category) const {
+    return categoryBytes[int(category)];
+  }
+
+private:
+  llvm::LogicalResult checkSizes();
+  llvm::LogicalResult assignArguments();
+  llvm::FailureOr<Buffer> getArgumentBuffer(mlir::BlockArgument argument);
+  llvm::FailureOr<Buffer> getSharedBuffer(mlir::BlockArgument argument);
+  llvm::LogicalResult assignResults(mlir::Operation *op, int64_t position);
+  llvm::LogicalResult assignLaunch(rt::LaunchOp launch, int64_t position);
+  llvm::FailureOr<mlir::Value> getShared(rt::LaunchOp launch,
+                                         mlir::func::FuncOp kernel,
+                                         unsigned input,
+                                         llvm::StringRef attribute);
+  llvm::LogicalResult checkReturn();
+  void placeFixed();
+  llvm::LogicalResult pack();
+
+  int64_t addBuffer(Category category, mlir::Type type, int64_t position);
+  mlir::Value createBuffer(mlir::OpBuilder &builder, mlir::Location loc,
+                           mlir::Type type, const Buffer &buffer);
+
+  const mlir::SymbolTable &symbols;
+  mlir::func::FuncOp function;
+  mlir::Block &block;
+  int64_t alignment;
+  const Planner *step; ///< Null for the step itself.
+  llvm::SmallVector<Buffer> buffers;
+  llvm::DenseMap<mlir::Value, int64_t> bufferOf;
+  /// By the attributes of an argument: what shares it has the same.
+  llvm::DenseMap<mlir::Attribute, int64_t> bufferOfRole;
+  llvm::DenseMap<mlir::Operation *, int64_t> workspaceOf;
+  llvm::DenseMap<mlir::Value, int64_t> lastUse;
+  /// The position of the return, whose values nothing may share bytes with.
+  int64_t end = 0;
+  int64_t begin = 0, used = 0, peak = 0, bound = 0;
+  int64_t categoryBytes[4] = {};
+};
+
+} // namespace reprise::memory
+
+#endif // REPRISE_LIB_MEMORY_PLANNER_H

@@ -1,0 +1,264 @@
+//===- Tables.cpp - What the schedules say ----------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tables.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::target;
+
+//===----------------------------------------------------------------------===//
+// One schedule
+//===----------------------------------------------------------------------===//
+
+static RepriseGemm getGemm(rt::GemmOp op) {
+  RepriseGemm gemm = {};
+  gemm.m = op.getM(), gemm.n = op.getN(), gemm.k = op.getK();
+  gemm.lda = op.getLda(), gemm.ldb = op.getLdb(), gemm.ldc = op.getLdc();
+  gemm.batch[0] = gemm.batch[1] = 1;
+  if (std::optional<ArrayRef<int64_t>> batch = op.getBatch())
+    for (unsigned d : {0u, 1u}) {
+      gemm.batch[d] = (*batch)[d];
+      gemm.strideA[d] = (*op.getStrideA())[d];
+      gemm.strideB[d] = (*op.getStrideB())[d];
+      gemm.strideC[d] = (*op.getStrideC())[d];
+    }
+  gemm.alpha = op.getAlpha().convertToFloat();
+  gemm.transposeA = op.getTransposeA();
+  gemm.transposeB = op.getTransposeB();
+  gemm.bias = bool(op.getBias());
+  gemm.accumulate = op.getAccumulate();
+  return gemm;
+}
+
+/// What the tables and the runtime take for granted of a state or a role.
+static LogicalResult verifyBuffer(rt::BufferOp buffer) {
+  MemRefType type = buffer.getType();
+  if (buffer->hasAttr(rt::kStateAttr)) {
+    constexpr int64_t kMost = 4;
+    if (!type.getElementType().isF32() || type.getRank() > kMost)
+      return buffer.emitOpError("needs f32 in at most ")
+             << kMost << " dimensions to be a state, but got " << type;
+    return success();
+  }
+  auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);
+  if (!role)
+    return success();
+  if (role == "tokens" || role == "targets") {
+    if (!type.getElementType().isInteger(32) || type.getRank() != 2)
+      return buffer.emitOpError("needs ids [B, T] of i32 for '")
+             << role.getValue() << "', but got " << type;
+  } else if (role == "rng") {
+    if (!type.getElementType().isInteger(32) || type.getNumElements() != 4)
+      return buffer.emitOpError("needs 4 words of i32 for 'rng', but got ")
+             << type;
+  } else if (role == "position") {
+    if (!type.getElementType().isInteger(32) || type.getRank() != 1)
+      return buffer.emitOpError("needs [B] of i32 for 'position', but got ")
+             << type;
+  } else if (role == "logits") {
+    if (!type.getElementType().isF32() || type.getRank() != 2)
+      return buffer.emitOpError("needs [B, V] of f32 for 'logits', but got ")
+             << type;
+  } else if (!type.getElementType().isF32() || type.getNumElements() != 1) {
+    return buffer.emitOpError("needs one f32 for '")
+           << role.getValue() << "', but got " << type;
+  }
+  return success();
+}
+
+/// The kernel of `call`, if it is what the runtime calls.
+static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols,
+                                  rt::LaunchOp call) {
+  auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(call.getKernel());
+  if (!kernel || kernel.isExternal() || !kernel->hasAttr(rt::kTasksAttr))
+    return {};
+  auto pointer = LLVM::LLVMPointerType::get(call.getContext());
+  auto i64 = IntegerType::get(call.getContext(), 64);
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(call.getContext()), {pointer, pointer, i64, i64});
+  return kernel.getFunctionType() == type ? kernel : LLVM::LLVMFuncOp();
+}
+
+LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
+  if (failed(verifyBuffer(buffer)))
+    return failure();
+  if (auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr))
+    roles[role.getValue()] = buffer;
+  return success();
+}
+
+FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
+                                             Operation *op) {
+  if (op->getNumResults() > 0)
+    return op->emitOpError("needs to be in buffer form by now");
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    if (!operand.getDefiningOp<rt::BufferOp>())
+      return op->emitOpError("needs operands that are 'rt.buffer', but #")
+             << index << " is none";
+  Launch launch = {};
+  auto use = [&](Value value) {
+    if (value)
+      launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
+  };
+  if (auto call = dyn_cast<rt::LaunchOp>(op)) {
+    LLVM::LLVMFuncOp kernel = getKernel(symbols, call);
+    if (!kernel)
+      return op->emitOpError("needs its kernel to be a function of (ptr, ptr, "
+                             "i64, i64) in the LLVM dialect, with a body and "
+                             "'rt.tasks', by now");
+    launch.kind = REPRISE_LAUNCH_KERNEL;
+    launch.callee = kernels.insert({call.getKernel(), int64_t(kernels.size())})
+                        .first->second;
+    launch.tasks = kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
+    launch.flops = call.getFlops();
+    if (std::optional<ArrayRef<int64_t>> values = call.getIds())
+      llvm::append_range(launch.ids, *values);
+    llvm::for_each(call.getInputs(), use);
+    llvm::for_each(call.getOutputs(), use);
+  } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+    launch.kind = REPRISE_LAUNCH_GEMM;
+    launch.flops = gemm.getFlops();
+    RepriseGemm row = getGemm(gemm);
+    auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
+      return memcmp(&row, &other, sizeof row) == 0;
+    });
+    launch.callee = same - gemms.begin();
+    if (same == gemms.end())
+      gemms.push_back(row);
+    for (Value value : {gemm.getA(), gemm.getB(), gemm.getBias()})
+      use(value);
+    use(gemm.getOutput());
+    use(gemm.getWorkspace());
+  } else {
+    return op->emitOpError("needs to be in buffer form by now");
+  }
+  if (auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr))
+    launch.name = name.getValue();
+  return launch;
+}
+
+LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
+  if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
+    numMicroBatches = count.getInt();
+  SmallVector<Launch> *schedule = &micro;
+  double times = double(numMicroBatches);
+  for (Operation &op : step.getBody().front()) {
+    if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
+      if (failed(readBuffer(buffer)))
+        return failure();
+      if (op.hasAttr(rt::kStateAttr))
+        states.push_back(buffer);
+      else if (op.hasAttr(rt::kRotaryAttr))
+        rotaries.push_back(buffer);
+      continue;
+    }
+    if (isa<rt::UpdateOp>(op)) {
+      schedule = &update;
+      times = 1;
+      continue;
+    }
+    if (isa<func::ReturnOp>(op))
+      continue;
+    FailureOr<Launch> launch = readLaunch(symbols, &op);
+    if (failed(launch))
+      return failure();
+    (op.hasAttr(remat::kReplayAttr) ? replayFlops : modelFlops) +=
+        times * double(launch->flops);
+    schedule->push_back(std::move(*launch));
+  }
+  return success();
+}
+
+LogicalResult Tables::readInference(const SymbolTable &symbols,
+                                    func::FuncOp function,
+                                    SmallVectorImpl<Launch> &schedule) {
+  for (Operation &op : function.getBody().front()) {
+    if (isa<func::ReturnOp>(op))
+      continue;
+    if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
+      if (failed(readBuffer(buffer)))
+        return failure();
+      continue;
+    }
+    FailureOr<Launch> launch = readLaunch(symbols, &op);
+    if (failed(launch))
+      return failure();
+    schedule.push_back(std::move(*launch));
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+LogicalResult Tables::read(ModuleOp module) {
+  SymbolTable symbols(module);
+  auto step = symbols.lookup<func::FuncOp>(nn::kStepFunction);
+  if (!step || !step.getBody().hasOneBlock())
+    return module.emitError("needs a function @step of one block to translate");
+  if (failed(readStep(symbols, step)))
+    return failure();
+  for (auto [name, schedule] : {std::pair(nn::kEvaluateFunction, &evaluate),
+                                std::pair(nn::kSampleFunction, &sample)}) {
+    auto function = symbols.lookup<func::FuncOp>(name);
+    if (!function)
+      continue;
+    if (!function.getBody().hasOneBlock())
+      return function.emitError("needs one block to translate, but got ")
+             << function.getBody().getBlocks().size();
+    if (failed(readInference(symbols, function, *schedule)))
+      return failure();
+  }
+  return success();
+}
+
+/// The rows of what `@sample` reads and puts out are those of the tokens.
+LogicalResult Tables::checkSample(int64_t vocabSize) const {
+  int64_t rows = roles.lookup("tokens").getType().getDimSize(0);
+  rt::BufferOp position = roles.lookup("position");
+  rt::BufferOp logits = roles.lookup("logits");
+  if (position.getType().getShape() != ArrayRef(rows))
+    return position.emitOpError("needs a position for each of the ")
+           << rows << " rows of 'tokens', but got " << position.getType();
+  if (logits.getType().getShape() != ArrayRef({rows, vocabSize}))
+    return logits.emitOpError("needs a row of ")
+           << vocabSize << " logits for each of the " << rows
+           << " rows of 'tokens', but got " << logits.getType();
+  return success();
+}
+
+LogicalResult Tables::checkRoles(ModuleOp module, int64_t vocabSize) const {
+  auto check = [&](ArrayRef<StringRef> needed,
+                   StringRef function) -> LogicalResult {
+    for (StringRef role : needed)
+      if (!roles.count(role))
+        return module.emitError("needs a buffer with the role '")
+               << role << "' in @" << function;
+    return success();
+  };
+  if (failed(check({"tokens", "targets", "lr", "bias_correction1",
+                    "bias_correction2", "loss", "grad_norm"},
+                   nn::kStepFunction)))
+    return failure();
+  rt::BufferOp tokens = roles.lookup("tokens");
+  rt::BufferOp targets = roles.lookup("targets");
+  if (targets.getType() != tokens.getType())
+    return targets.emitOpError("needs 'targets' of the type of 'tokens', ")
+           << tokens.getType() << ", but got " << targets.getType();
+  if (!evaluate.empty() && failed(check({"eval_loss"}, nn::kEvaluateFunction)))
+    return failure();
+  if (sample.empty())
+    return success();
+  return failure(failed(check({"position", "logits"}, nn::kSampleFunction)) ||
+                 failed(checkSample(vocabSize)));
+}

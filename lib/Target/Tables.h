@@ -1,0 +1,60 @@
+//===- Tables.h - What a model's tables say ---------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_TARGET_TABLES_H
+#define REPRISE_LIB_TARGET_TABLES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/ABI/Model.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace reprise::target {
+
+/// What the tables say, before it is constant data. The members follow
+/// `RepriseModel`.
+struct Tables {
+  struct Launch {
+    int32_t kind, callee;
+    llvm::SmallVector<rt::BufferOp> buffers;
+    llvm::SmallVector<int64_t> ids;
+    int64_t tasks, flops;
+    std::string name;
+  };
+  llvm::SmallVector<Launch> micro, update, evaluate, sample;
+  llvm::MapVector<llvm::StringRef, int64_t> kernels; ///< name to index
+  llvm::SmallVector<RepriseGemm> gemms;
+  llvm::SmallVector<rt::BufferOp> states, rotaries;
+  llvm::StringMap<rt::BufferOp> roles;
+  double modelFlops = 0, replayFlops = 0; ///< of one step
+  int64_t numMicroBatches = 1;
+
+  /// Reads the schedules of a module whose kernels are LLVM's.
+  llvm::LogicalResult read(mlir::ModuleOp module);
+
+  /// Whether the schedules have the inputs and outputs that the runtime writes
+  /// and reads, of one batch.
+  llvm::LogicalResult checkRoles(mlir::ModuleOp module,
+                                 int64_t vocabSize) const;
+
+private:
+  llvm::LogicalResult readStep(const mlir::SymbolTable &symbols,
+                               mlir::func::FuncOp step);
+  llvm::LogicalResult readInference(const mlir::SymbolTable &symbols,
+                                    mlir::func::FuncOp function,
+                                    llvm::SmallVectorImpl<Launch> &schedule);
+  llvm::LogicalResult readBuffer(rt::BufferOp buffer);
+  llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
+                                     mlir::Operation *op);
+  llvm::LogicalResult checkSample(int64_t vocabSize) const;
+};
+
+} // namespace reprise::target
+
+#endif // REPRISE_LIB_TARGET_TABLES_H
