@@ -1,4 +1,4 @@
-// The least module of the phase llvm: one launch, one product, one state.
+// The least module of the phase llvm: one launch, one product, one state, and schedules beside the step.
 module attributes {
     nn.train = {adam_beta1 = 0.9, adam_beta2 = 0.95, lr = 0.001, lr_warmup_iters = 0, min_lr = 0.0, seed = 1, train_iters = 10, vocab_size = 7},
     rt.plan = {arena = 4096, categories = {activations = 4096}}} {
@@ -21,5 +21,18 @@ module attributes {
   }
   llvm.func @sum(%buffers: !llvm.ptr, %ids: !llvm.ptr, %begin: i64, %end: i64) attributes {rt.kernel, rt.tasks = 1 : i64} {
     llvm.return
+  }
+  func.func @evaluate() {
+    %x = rt.buffer at 576 : memref<4x4xf32>
+    %loss = rt.buffer at 640 {rt.role = "eval_loss"} : memref<f32>
+    rt.launch @sum(%x) to (%loss) : (memref<4x4xf32>, memref<f32>) -> ()
+    return
+  }
+  func.func @sample() {
+    %x = rt.buffer at 576 : memref<4x4xf32>
+    %position = rt.buffer at 640 {rt.role = "position"} : memref<2xi32>
+    %logits = rt.buffer at 704 {rt.role = "logits"} : memref<2x7xf32>
+    rt.launch @sum(%x, %position) to (%logits) : (memref<4x4xf32>, memref<2xi32>, memref<2x7xf32>) -> ()
+    return
   }
 }
