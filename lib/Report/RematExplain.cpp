@@ -10,6 +10,7 @@
 #include "reprise/Report/Decisions.h"
 #include "reprise/Report/Passes.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 namespace reprise::report {
 #define GEN_PASS_DEF_REMATEXPLAIN
@@ -22,7 +23,9 @@ using namespace reprise::report;
 using remark::RemarkOpts, remark::metric;
 
 /// Microseconds, the unit of times in remarks.
-static int64_t getMicroseconds(double seconds) { return seconds * 1e6; }
+static int64_t getMicroseconds(double seconds) {
+  return std::llround(seconds * 1e6);
+}
 
 static void remarkDecision(Location loc, RemarkOpts options, const Plan &plan,
                            const Decision &decision, int64_t layer) {

@@ -11,7 +11,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Remat/Undo.h"
+#include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -30,12 +32,23 @@ struct Candidate {
 // Which
 //===----------------------------------------------------------------------===//
 
-/// The labels that dense models have, all of them in order.
-static constexpr StringLiteral kLabels[] = {"core_attn", "mlp", "layernorm"};
+/// What people choose from.
+static const std::vector<std::vector<std::string>> kSelections = {
+    {},
+    {"core_attn"},
+    {"mlp"},
+    {"layernorm"},
+    {"core_attn", "mlp"},
+    {"core_attn", "layernorm"},
+    {"mlp", "layernorm"},
+    {"core_attn", "mlp", "layernorm"},
+    {"core_attn_out", "mlp", "layernorm"},
+};
 
 static RecomputeOptions asSelective(RecomputeOptions recompute,
                                     const std::vector<std::string> &labels) {
   recompute.granularity = labels.empty() ? "" : "selective";
+  recompute.planFile.clear();
   recompute.method.clear();
   recompute.numLayers.reset();
   recompute.modules.reset();
@@ -47,6 +60,7 @@ static RecomputeOptions asSelective(RecomputeOptions recompute,
 static RecomputeOptions asFull(RecomputeOptions recompute, StringRef method,
                                int64_t numLayers) {
   recompute.granularity = "full";
+  recompute.planFile.clear();
   recompute.method = method.str();
   recompute.numLayers = numLayers;
   recompute.modules.reset();
@@ -57,15 +71,22 @@ static RecomputeOptions asFull(RecomputeOptions recompute, StringRef method,
 static std::string describeChange(ArrayRef<std::string> named,
                                   ArrayRef<std::string> labels) {
   std::string change;
-  for (StringRef label : kLabels) {
-    bool isNamed = llvm::is_contained(named, label);
-    if (isNamed == llvm::is_contained(labels, label))
+  for (const RecomputeLabel &label : kRecomputeLabels) {
+    bool isNamed = llvm::is_contained(named, label.name);
+    if (isNamed == llvm::is_contained(labels, label.name))
       continue;
     if (!change.empty())
       return "";
-    change = ((isNamed ? "without " : "with ") + label).str();
+    change = ((isNamed ? "without " : "with ") + label.name).str();
   }
   return change;
+}
+
+/// The labels of `named` less one of them.
+static std::vector<std::string> without(std::vector<std::string> named,
+                                        size_t index) {
+  named.erase(named.begin() + index);
+  return named;
 }
 
 /// In the order in which they are shown; without `all` only those that differ
@@ -73,26 +94,25 @@ static std::string describeChange(ArrayRef<std::string> named,
 static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
                                             int64_t numLayers, bool all) {
   std::vector<Candidate> candidates;
+  llvm::StringSet<> seen = {current.describe()};
   auto add = [&](const RecomputeOptions &recompute, std::string change = "") {
-    if (recompute.describe() != current.describe())
+    if (seen.insert(recompute.describe()).second)
       candidates.push_back({recompute, std::move(change)});
   };
   std::vector<std::string> named;
   if (current.granularity == "selective")
     named = current.modules.value_or(std::vector<std::string>{"core_attn"});
-  // Fewer labels come first.
-  constexpr unsigned combinations[] = {0, 1, 2, 4, 3, 5, 6, 7};
-  for (unsigned bits : combinations) {
-    std::vector<std::string> labels;
-    for (auto [index, label] : llvm::enumerate(kLabels))
-      if (bits >> index & 1)
-        labels.push_back(label.str());
+  auto addSelection = [&](const std::vector<std::string> &labels) {
     std::string change;
     if (current.granularity != "full")
       change = describeChange(named, labels);
     if (all || labels.empty() || !change.empty())
       add(asSelective(current, labels), std::move(change));
-  }
+  };
+  for (const std::vector<std::string> &labels : kSelections)
+    addSelection(labels);
+  for (size_t index = 0; index < named.size(); ++index)
+    addSelection(without(named, index));
   add(asFull(current, "uniform", 1));
   if (!all)
     return candidates;

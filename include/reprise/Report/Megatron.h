@@ -38,11 +38,11 @@ struct Parallelism {
 
 /// The recompute options, as in a description; they are valid.
 struct Options {
-  std::string granularity;  ///< empty, "selective" or "full"
-  std::string method;       ///< with "full": "uniform" or "block"
-  int64_t numLayers = 0;    ///< with "full"
+  std::string granularity; ///< empty, "selective" or "full"
+  std::string method;      ///< with "full": "uniform" or "block"
+  int64_t numLayers = 0;   ///< with "full"
+  std::vector<std::string> modules = {};
   bool sharesSaved = false; ///< with "full": ranks share what is kept
-  std::vector<std::string> modules;
 };
 
 /// Why `shape` cannot be divided so; empty if it can.
