@@ -49,9 +49,9 @@ public:
   /// Shows what the user should know of the options.
   void announce(Log &log) const;
 
-  /// Does, shows and writes to files what is due when `stepsDone` steps are done; `isLast`: all
-  /// that the options ask for. `check`, if not null, fills all that is no state
-  /// before each schedule.
+  /// Does, shows and writes to files what is due when `stepsDone` steps are
+  /// done; `isLast`: all that the options ask for. `check`, if not null, fills
+  /// all that is no state before each schedule.
   bool run(int64_t stepsDone, bool isLast, MemoryCheck *check, Log &log,
            Metrics &metrics, Error &error);
 

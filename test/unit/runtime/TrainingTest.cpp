@@ -305,16 +305,18 @@ TEST_F(Training, DamagedModelsAreRefused) {
               toy.model.numEvaluate = 1;
               toy.model.evaluate = toy.micro.data();
               toy.model.evalLoss = {toy.model.arenaBytes, 4};
-            }).find("damaged model: evalLoss needs at least 4 bytes in the "
-                    "arena of "),
+            })
+                .find("damaged model: evalLoss needs at least 4 bytes in the "
+                      "arena of "),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.model.numSample = 1;
               toy.model.sample = toy.micro.data();
               toy.model.position = {0, kRows * 4};
               toy.model.logits = {0, kRows * kVocab * 4 - 4};
-            }).find("damaged model: logits needs at least 1536 bytes in the "
-                    "arena of "),
+            })
+                .find("damaged model: logits needs at least 1536 bytes in the "
+                      "arena of "),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               static RepriseLaunch launch;
