@@ -60,6 +60,9 @@ public:
   /// Reads a file, or the tokenizer.json in a folder.
   bool load(const char *path, Error &error);
 
+  /// Reads the text of such a file; errors call it `path`.
+  bool read(std::string_view json, const char *path, Error &error);
+
   /// One more than the largest token.
   int64_t vocabSize() const { return int64_t(pairs.vocabulary.size()); }
   const char *path() const { return name.begin(); }

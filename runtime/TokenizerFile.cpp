@@ -67,7 +67,7 @@ public:
   TokenizerFile(Tokenizer &tokenizer, Error &error)
       : tokenizer(tokenizer), error(error) {}
 
-  bool read(const MappedFile &file);
+  bool read(std::string_view json);
 
 private:
   enum class Spelling { Alphabet, Other, NoMemory };
@@ -421,10 +421,8 @@ bool TokenizerFile::readAddedToken(const JsonValue &value) {
   return added.add(content, id, {takesLeft, takesRight}) || noMemory();
 }
 
-bool TokenizerFile::read(const MappedFile &file) {
-  if (!document.parse(
-          {reinterpret_cast<const char *>(file.data), size_t(file.size)},
-          tokenizer.path(), error))
+bool TokenizerFile::read(std::string_view json) {
+  if (!document.parse(json, tokenizer.path(), error))
     return false;
   JsonValue root = document.root(), split = root.find("pre_tokenizer");
   if (!readModel(root.find("model")) ||
@@ -442,17 +440,23 @@ bool TokenizerFile::read(const MappedFile &file) {
   return true;
 }
 
+bool Tokenizer::read(std::string_view json, const char *file, Error &error) {
+  if (!name.append(file, strlen(file) + 1))
+    return error.set("no memory left for the name '%s'", file);
+  return table.build(error) && TokenizerFile(*this, error).read(json);
+}
+
 bool Tokenizer::load(const char *file, Error &error) {
   struct stat info;
   bool isFolder = stat(file, &info) == 0 && S_ISDIR(info.st_mode);
-  const char *ending = isFolder ? "/tokenizer.json" : "";
-  if (!name.append(file, strlen(file)) ||
-      !name.append(ending, strlen(ending) + 1))
-    return error.set("no memory left for the name '%s'", file);
+  char path[PATH_MAX];
+  snprintf(path, sizeof(path), "%s%s", file, isFolder ? "/tokenizer.json" : "");
   MappedFile text;
-  if (!table.build(error) || !text.map(path(), error))
+  if (!text.map(path, error))
     return false;
-  bool good = TokenizerFile(*this, error).read(text);
+  bool good =
+      read({reinterpret_cast<const char *>(text.data), size_t(text.size)}, path,
+           error);
   text.unmap();
   return good;
 }
