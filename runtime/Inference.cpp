@@ -124,6 +124,8 @@ bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
                          Metrics &metrics, Error &error) {
   double start = now(), sum = 0;
   for (int64_t batch = 0; batch < numBatches; ++batch) {
+    if (interrupted)
+      return true;
     if (check)
       check->fillGaps();
     arena.touch(model.tokens);
@@ -147,6 +149,8 @@ bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
   text.clear();
   Sampling how = {options.temperature, options.topK};
   for (int64_t i = 0; i < options.sample; ++i) {
+    if (interrupted)
+      return true;
     if (check)
       check->fillGaps();
     // The last tokens, in every row; what comes behind them is not looked at.

@@ -16,6 +16,7 @@
 #include "Options.h"
 #include "Vocabulary.h"
 
+#include <csignal>
 #include <optional>
 
 namespace reprise::runtime {
@@ -38,9 +39,11 @@ int32_t pickToken(const float *logits, int64_t count, const Sampling &how,
 /// the same bits with them and without.
 class Inference {
 public:
+  /// As soon as `interrupted` is not 0, what is going on is given up.
   Inference(const RepriseModel &model, const Options &options, Arena &arena,
-            Executor &executor)
-      : model(model), options(options), arena(arena), executor(executor) {}
+            Executor &executor, const volatile sig_atomic_t &interrupted)
+      : model(model), options(options), arena(arena), executor(executor),
+        interrupted(interrupted) {}
 
   /// Opens the validation data, reads the prompt and allocates what is needed.
   /// False if the options ask for what this model or its data cannot do.
@@ -65,6 +68,7 @@ private:
   const Options &options;
   Arena &arena;
   Executor &executor;
+  const volatile sig_atomic_t &interrupted;
 
   ValidationData data;
   int64_t numBatches = 0; ///< Of validation; 0 if there is none.

@@ -47,7 +47,8 @@ public:
   Trainer(const RepriseModel &model, const Options &options)
       : model(model), options(options), executor(model, arena, pool),
         log(model, options), metrics(model), dump(model), tensors(model),
-        saver(model, tensors), inference(model, options, arena, executor) {}
+        saver(model, tensors),
+        inference(model, options, arena, executor, interruptRequested) {}
 
   bool run(Error &error);
 
@@ -165,6 +166,8 @@ bool Trainer::loadStates(Error &error) {
   fillRotaries(model, arena, pool);
   SaveSettings settings = {options.save, options.keepLast, options.seed,
                            options.shuffled, data.stream().size()};
+  settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;
+  settings.tokenizer = options.tokenizer ? tokenizer.path() : nullptr;
   return !options.save ||
          saver.start(settings, goesOn ? resumed.folder.chars : nullptr,
                      state.step, error);
