@@ -1,4 +1,5 @@
-# lit's settings. lit is written in Python and so is this file, the only one.
+# lit's settings. lit is written in Python and so is this file; the only other
+# one is bench/pytorch_step.py, which is about PyTorch.
 import os
 import lit.formats
 
@@ -27,6 +28,9 @@ config.substitutions += [
     ("%examples", os.path.join(config.reprise_source_dir,
                                "python-free-frontend", "examples")),
     ("%utils", os.path.join(config.reprise_source_dir, "utils")),
+    ("%bench", "env REPRISE_BUILD_DIR=%s %s" % (
+        config.reprise_binary_dir,
+        os.path.join(config.reprise_source_dir, "test", "bench", "run"))),
 ]
 
 # `REQUIRES: train` marks the tests that train a model: seconds, not

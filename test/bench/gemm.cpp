@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The products of GPT-2 training, forward and both gradients, next to those of
-// OpenBLAS and oneDNN if they are installed, and to the micro-kernel's own rate.
-// It is linked with a compiled model, whose micro-kernels it takes: the
+// OpenBLAS and oneDNN if they are installed, and to the micro-kernel's own
+// rate. It is linked with a compiled model, whose micro-kernels it takes: the
 // object's `main` calls `repriseMain`, which is here and not the runtime's.
 //
 //===----------------------------------------------------------------------===//
@@ -94,12 +94,12 @@ std::vector<Library> findLibraries() {
   };
   if (void *handle = open({"libopenblas.so.0", "libopenblas.so"})) {
     Library library = {"OpenBLAS"};
-    library.cblas = reinterpret_cast<Library::Cblas>(
-        dlsym(handle, "cblas_sgemm"));
+    library.cblas =
+        reinterpret_cast<Library::Cblas>(dlsym(handle, "cblas_sgemm"));
     library.setThreads = reinterpret_cast<void (*)(int)>(
         dlsym(handle, "openblas_set_num_threads"));
-    auto core = reinterpret_cast<char *(*)()>(
-        dlsym(handle, "openblas_get_corename"));
+    auto core =
+        reinterpret_cast<char *(*)()>(dlsym(handle, "openblas_get_corename"));
     printf("OpenBLAS: kernels for %s (OPENBLAS_CORETYPE=%s)\n",
            core ? core() : "?",
            getenv("OPENBLAS_CORETYPE") ? getenv("OPENBLAS_CORETYPE") : "");
@@ -108,14 +108,13 @@ std::vector<Library> findLibraries() {
   }
   if (void *handle = open({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"})) {
     Library library = {"oneDNN"};
-    library.dnnl =
-        reinterpret_cast<Library::Dnnl>(dlsym(handle, "dnnl_sgemm"));
+    library.dnnl = reinterpret_cast<Library::Dnnl>(dlsym(handle, "dnnl_sgemm"));
     library.setThreads = reinterpret_cast<void (*)(int)>(
         dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
     if (!library.setThreads)
       if (void *omp = dlopen("libgomp.so.1", RTLD_NOW | RTLD_GLOBAL))
-        library.setThreads = reinterpret_cast<void (*)(int)>(
-            dlsym(omp, "omp_set_num_threads"));
+        library.setThreads =
+            reinterpret_cast<void (*)(int)>(dlsym(omp, "omp_set_num_threads"));
     if (library.dnnl)
       found.push_back(library);
   }
@@ -197,10 +196,10 @@ bool runAll(const RepriseModel &model, int threads, double budget,
                              }});
     // The clock changes with what the neighbours do: so does what can be had.
     double peak = 0;
-    contestants.push_back({"peak", [&] {
-                             peak = std::max(
-                                 peak, runtime::measurePeakFlops(*kernel, pool));
-                           }});
+    contestants.push_back(
+        {"peak", [&] {
+           peak = std::max(peak, runtime::measurePeakFlops(*kernel, pool));
+         }});
     race(contestants, budget);
     contestants.pop_back();
     double flops = 2.0 * double(shape.m * shape.n) * double(shape.k);
@@ -210,7 +209,8 @@ bool runAll(const RepriseModel &model, int threads, double budget,
              shape.transposeB ? 'T' : 'N', shape.accumulate ? "+" : "");
     printf("%-20s %6lld %6lld %6lld %-4s %8.1f %8.1f %7.1f%%", shape.what,
            (long long)shape.m, (long long)shape.n, (long long)shape.k, form,
-           peak * 1e-9, rate(contestants[0]) * 1e-9, 100 * rate(contestants[0]) / peak);
+           peak * 1e-9, rate(contestants[0]) * 1e-9,
+           100 * rate(contestants[0]) / peak);
     double best = 0;
     for (size_t i = 1; i < contestants.size(); ++i) {
       best = std::max(best, rate(contestants[i]));

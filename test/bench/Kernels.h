@@ -1,0 +1,90 @@
+//===- Kernels.h - Launches and copies, to be timed -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TEST_BENCH_KERNELS_H
+#define REPRISE_TEST_BENCH_KERNELS_H
+
+#include "Bench.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace reprise::bench {
+
+/// Memory on huge pages, as the arena is, with every page there.
+inline char *allocatePages(size_t bytes) {
+  constexpr size_t kHugePage = 2 << 20;
+  bytes = (bytes + kHugePage) & ~(kHugePage - 1);
+  void *memory = aligned_alloc(kHugePage, bytes);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  return static_cast<char *>(memset(memory, 1, bytes));
+}
+
+/// Reads half of `bytes` bytes and writes as many, with all threads: what a
+/// kernel that moves `bytes` is measured against.
+class Copy {
+public:
+  explicit Copy(int64_t bytes)
+      : half(bytes / 2), from(allocatePages(size_t(half))),
+        to(allocatePages(size_t(half))) {}
+  Copy(const Copy &) = delete;
+  Copy &operator=(const Copy &) = delete;
+  ~Copy() { free(from), free(to); }
+
+  /// In pieces of `piece` bytes: the C library writes large ones around the
+  /// caches and small ones through them, and neither is always faster.
+  void run(runtime::ThreadPool &pool, int64_t piece) {
+    pool.parallelFor((half + piece - 1) / piece, 1,
+                     [&](int, int64_t begin, int64_t end) {
+                       int64_t first = begin * piece;
+                       int64_t last = std::min(end * piece, half);
+                       memcpy(to + first, from + first, size_t(last - first));
+                     });
+  }
+
+  static constexpr int64_t kSmall = 64 << 10, kLarge = 8 << 20;
+
+private:
+  int64_t half;
+  char *from, *to;
+};
+
+/// The bytes that a kernel's launch reads and writes: each buffer once, and
+/// twice what is changed in place, for it is an input and an output. Of a table
+/// that is looked up no more than the rows, the next largest buffer.
+inline int64_t bytesOf(const RepriseModel &model, const RepriseLaunch &launch) {
+  const char *name = model.kernels[launch.callee].name;
+  bool isLookup = strncmp(name, "embedding", 9) == 0 ||
+                  strncmp(name, "add_positions", 13) == 0 ||
+                  strncmp(name, "positions", 9) == 0;
+  int64_t table = 0, rows = 0, bytes = 0;
+  auto forBuffers = [&](auto body) {
+    for (int i = 0; i < launch.numBuffers; ++i)
+      body(model.buffers[launch.firstBuffer + i].bytes);
+  };
+  forBuffers([&](int64_t size) { table = std::max(table, size); });
+  forBuffers([&](int64_t size) {
+    if (size < table)
+      rows = std::max(rows, size);
+  });
+  forBuffers([&](int64_t size) {
+    bytes += isLookup && rows > 0 ? std::min(size, rows) : size;
+  });
+  return bytes;
+}
+
+/// Whether a launch computes for long rather than moving bytes.
+inline bool isAttention(const RepriseModel &model,
+                        const RepriseLaunch &launch) {
+  return strncmp(model.kernels[launch.callee].name, "attention", 9) == 0;
+}
+
+} // namespace reprise::bench
+
+#endif // REPRISE_TEST_BENCH_KERNELS_H
