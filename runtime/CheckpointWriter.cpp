@@ -147,17 +147,51 @@ bool CheckpointWriter::cutShards(Error &error) {
   return good || error.set("no memory left for the names of files");
 }
 
+/// What programs of the hub look for beside weights, besides the configuration.
+static constexpr const char *kCompanions[] = {
+    "added_tokens.json", "chat_template.jinja",     "generation_config.json",
+    "merges.txt",        "special_tokens_map.json", "tokenizer.json",
+    "tokenizer.model",   "tokenizer_config.json",   "vocab.json"};
+
+bool CheckpointWriter::addCompanion(const char *name, const char *path,
+                                    Error &error) {
+  Companion companion = {name, {}};
+  if (!companion.file.map(path, error))
+    return false;
+  if (companions.push(companion))
+    return true;
+  companion.file.unmap();
+  return error.set("no memory left for the name '%s'", path);
+}
+
+bool CheckpointWriter::openCompanions(Error &error) {
+  for (const char *name : kCompanions) {
+    Path path("%s/%s", settings.companionsFrom ? settings.companionsFrom : "",
+              name);
+    struct stat info;
+    bool isThere = settings.companionsFrom && stat(path, &info) == 0;
+    const char *chosen = isThere ? path.chars : nullptr;
+    if (settings.tokenizer && !strcmp(name, "tokenizer.json"))
+      chosen = settings.tokenizer;
+    if (chosen && !addCompanion(name, chosen, error))
+      return false;
+  }
+  return true;
+}
+
 bool CheckpointWriter::start(const SaveSettings &chosen,
                              const char *resumedFrom, int64_t resumedStep,
                              Error &error) {
   settings = chosen;
   return prepareFolder(resumedFrom, resumedStep, error) && allocate(error) &&
-         cutShards(error);
+         cutShards(error) && openCompanions(error);
 }
 
 CheckpointWriter::~CheckpointWriter() {
   if (running)
     pthread_join(thread, nullptr);
+  for (Companion &companion : companions)
+    companion.file.unmap();
   if (folder >= 0)
     close(folder);
   free(copy);
@@ -287,6 +321,11 @@ bool CheckpointWriter::writeFolder(const char *path) {
   if (model.configJson && *model.configJson &&
       !writeText(path, kConfigFile, model.configJson, strlen(model.configJson)))
     return false;
+  for (const Companion &companion : companions)
+    if (!writeText(path, companion.name,
+                   reinterpret_cast<const char *>(companion.file.data),
+                   size_t(companion.file.size)))
+      return false;
   for (int i = 0; i < int(shards.size()); ++i) {
     char name[64];
     shardName(i, name, sizeof(name));

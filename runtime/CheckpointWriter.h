@@ -25,6 +25,9 @@ struct SaveSettings {
   uint64_t seed;
   bool shuffled;
   int64_t dataTokens;
+  /// A folder whose files of tokenizers and the like go into every checkpoint;
+  /// and a tokenizer.json that goes there, too. Null: none.
+  const char *companionsFrom = nullptr, *tokenizer = nullptr;
   /// Files of parameters get no larger, if they have more than one tensor.
   int64_t shardBytes = INT64_C(5'000'000'000);
 };
@@ -89,6 +92,11 @@ private:
                            ///< are tensors.
     uint32_t crc;
   };
+  /// A file that goes along as it is.
+  struct Companion {
+    const char *name;
+    MappedFile file;
+  };
   /// The tensors of one file: a slice of `outputs`.
   struct Shard {
     int first, count;
@@ -100,6 +108,8 @@ private:
   bool setAside(int64_t step, Error &error);
   bool allocate(Error &error);
   bool cutShards(Error &error);
+  bool openCompanions(Error &error);
+  bool addCompanion(const char *name, const char *path, Error &error);
 
   static void *threadEntry(void *writer);
   void write();
@@ -125,7 +135,8 @@ private:
   List<OutputTensor> outputs; ///< The same tensors, as they are written.
   List<uint32_t> sums;        ///< Their checksums.
   List<Shard> shards;         ///< Of the parameters.
-  List<FileSum> files;        ///< Of the checkpoint that is being written.
+  List<Companion> companions;
+  List<FileSum> files; ///< Of the checkpoint that is being written.
 
   pthread_t thread = {};
   bool running = false, hasReport = false;

@@ -208,6 +208,16 @@ TEST_F(Checkpoints, WeightsGoInAndOutUnchanged) {
     EXPECT_TRUE(readFile(path("b/step-00000000/model.safetensors")) ==
                 readFile(first + "/model.safetensors"));
   }
+  // What is no tensor goes along as it is, also from step to step.
+  folder.write("a/step-00000002/tokenizer.json", "{\"x\": 1}");
+  folder.write("a/step-00000002/merges.txt", "");
+  folder.write("a/step-00000002/secret.json", "");
+  ASSERT_EQ(save("c", 1, {"--init-from", first}).status, 0);
+  ASSERT_EQ(save("c", 2, {"--resume=auto"}).status, 0);
+  EXPECT_EQ(list("c/step-00000002"), "config.json merges.txt model.safetensors "
+                                     "optimizer.safetensors tokenizer.json "
+                                     "trainer.json ");
+  EXPECT_EQ(readFile(path("c/step-00000002/tokenizer.json")), "{\"x\": 1}");
   // The moments start anew.
   EXPECT_FALSE(readFile(path("b/step-00000000/optimizer.safetensors")) ==
                readFile(first + "/optimizer.safetensors"));

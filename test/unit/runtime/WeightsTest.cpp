@@ -289,6 +289,13 @@ TEST_F(Weights, ShardsAreWrittenAndReadBack) {
     EXPECT_TRUE(writer.takeReport(saved));
     EXPECT_EQ(saved.step, 7);
     EXPECT_FALSE(writer.takeReport(saved));
+    // Without a wait between, one waits for the other.
+    state.step = 8;
+    ASSERT_TRUE(writer.save(state, arena, pool, error));
+    state.step = 9;
+    ASSERT_TRUE(writer.save(state, arena, pool, error) && writer.wait(error));
+    EXPECT_EQ(std::string(writer.lastComplete()), path + "/step-00000009");
+    EXPECT_TRUE(std::filesystem::exists(path + "/step-00000008"));
   }
   path += "/step-00000007";
   // 24 bytes; 96 bytes; 80 bytes.
