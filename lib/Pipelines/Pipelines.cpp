@@ -14,6 +14,7 @@
 #include "reprise/Codegen/CPU/Passes.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
+#include "reprise/Pipelines/Passes.h"
 #include "reprise/Remat/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -184,8 +185,11 @@ static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
       selective.modules = llvm::join(*options.modules, ",");
     step.addPass(remat::createAnnotateSelective(selective));
   }
-  step.addPass(remat::createApply());
-  step.addPass(remat::createVerify());
+  if (options.granularity == "full" && options.keepsIdleSegment)
+    manager.addPass(pipelines::createKeepIdleSegment());
+  OpPassManager &decided = manager.nest<func::FuncOp>();
+  decided.addPass(remat::createApply());
+  decided.addPass(remat::createVerify());
 }
 
 /// From here on nothing merges equal ops: the replays lose their fences.

@@ -25,6 +25,7 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
+#include "reprise/Pipelines/Passes.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Report/Passes.h"
 
@@ -46,6 +47,7 @@ void reprise::registerPasses() {
   codegen::registerCPUPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();
+  pipelines::registerPipelinesPasses();
   remat::registerRematPasses();
   report::registerReportPasses();
 }

@@ -14,9 +14,10 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::remat;
 
-void remat::decideToSave(Operation *op, StringRef reason) {
+void remat::decideToSave(Operation *op, StringRef reason, int64_t segment) {
   if (!op->hasAttr(kDecisionAttr))
-    op->setAttr(kDecisionAttr, SaveAttr::get(op->getContext(), reason));
+    op->setAttr(kDecisionAttr,
+                SaveAttr::get(op->getContext(), reason, segment));
 }
 
 bool remat::decideToRecompute(Operation *op, int64_t segment, StringRef label,

@@ -14,7 +14,8 @@
 
 namespace reprise::remat {
 /// Writes that `op` is kept, unless it has a decision.
-void decideToSave(mlir::Operation *op, llvm::StringRef reason);
+void decideToSave(mlir::Operation *op, llvm::StringRef reason,
+                  int64_t segment = -1);
 
 /// Writes that the results of these numbers are dropped, unless `op` has a
 /// decision. Without side effects only; returns whether it wrote.

@@ -303,8 +303,9 @@ void PlanParser::readRule(yaml::Node &node) {
   else if (rule.isRecompute && !rule.reason.empty())
     error(rule.location) << "needs no reason to recompute, but got '"
                          << rule.reason << "'; a label says which rule it is";
-  else if (!rule.isRecompute && (!rule.label.empty() || rule.segment))
-    error(rule.location) << "needs neither label nor segment to save";
+  else if (!rule.isRecompute && !rule.label.empty())
+    error(rule.location) << "needs no label to save, but got '" << rule.label
+                         << "'; a reason says why";
   plan.rules.push_back(std::move(rule));
 }
 

@@ -245,7 +245,8 @@ void PlanReader::decide() {
     const Verdict &verdict = found->second;
     if (verdict.dropped.none()) {
       const std::string &reason = verdict.save->reason;
-      decideToSave(op, reason.empty() ? "plan" : reason);
+      decideToSave(op, reason.empty() ? "plan" : reason,
+                   verdict.save->segment.value_or(-1));
       continue;
     }
     SmallVector<int64_t> dropped(verdict.dropped.set_bits());

@@ -44,11 +44,15 @@ static std::string quote(StringRef word) {
 
 /// What follows the values of a rule.
 static std::string formatEnding(Attribute attribute, int64_t layer) {
-  if (auto save = dyn_cast<SaveAttr>(attribute))
-    return save.getReason().empty() ? ""
-                                    : ", reason: " + quote(save.getReason());
-  auto recompute = cast<RecomputeAttr>(attribute);
   std::string ending;
+  if (auto save = dyn_cast<SaveAttr>(attribute)) {
+    if (save.getSegment() >= 0)
+      ending = ", segment: " + std::to_string(save.getSegment());
+    if (!save.getReason().empty())
+      ending += ", reason: " + quote(save.getReason());
+    return ending;
+  }
+  auto recompute = cast<RecomputeAttr>(attribute);
   if (recompute.getSegment() != layer)
     ending = ", segment: " + std::to_string(recompute.getSegment());
   return ending + ", label: " + quote(recompute.getLabel());

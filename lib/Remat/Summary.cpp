@@ -154,6 +154,16 @@ static LogicalResult addStages(func::FuncOp function, const Chunks &chunks,
   return success();
 }
 
+/// From segment to its first and last layer.
+using Segments = std::map<int64_t, std::pair<int64_t, int64_t>>;
+
+static void addLayer(Segments &segments, int64_t segment, int64_t layer) {
+  auto &[first, last] =
+      segments.try_emplace(segment, layer, layer).first->second;
+  first = std::min(first, layer);
+  last = std::max(last, layer);
+}
+
 FailureOr<Summary> remat::summarize(func::FuncOp function) {
   FailureOr<Step> step = getStep(function);
   if (failed(step))
@@ -169,7 +179,8 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
     return failure();
 
   std::map<int64_t, LayerPlan> layers;
-  std::map<int64_t, std::pair<int64_t, int64_t>> segments;
+  Segments segments;
+  std::optional<int64_t> idle;
   for (Operation *op : step->forward)
     for (OpResult value : op->getResults()) {
       SmallVector<Operation *> readers, replays;
@@ -206,11 +217,14 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
          rebuilt.freedBytes, first.getType(), getOrigin(*step, first),
          describeReaders(rebuilt.readers, replays)});
     summary.replayFlops += flops;
-    auto [range, isNew] = segments.try_emplace(segment, layer, layer);
-    range->second.first = std::min(range->second.first, layer);
-    range->second.second = std::max(range->second.second, layer);
+    addLayer(segments, segment, layer);
   }
   for (Operation *op : step->forward) {
+    if (auto kept = op->getAttrOfType<SaveAttr>(kDecisionAttr))
+      if (kept.getSegment() >= 0) {
+        addLayer(segments, kept.getSegment(), getLayer(op));
+        idle = kept.getSegment();
+      }
     auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
     auto plan = layers.find(getLayer(op));
     if (decision && plan != layers.end() && !replayed->contains(op) &&
@@ -227,6 +241,8 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
     summary.layers.push_back(std::move(rest->second));
   for (auto &[segment, range] : segments)
     summary.segments.push_back(range);
+  if (idle)
+    summary.idleSegment = segments[*idle];
   if (failed(addStages(function, *chunks, summary)))
     return failure();
   return summary;
@@ -331,14 +347,20 @@ static std::string formatPlan(const LayerPlan &plan, StringRef each) {
   return text;
 }
 
+static SmallVector<int64_t> listLayers(int64_t first, int64_t last) {
+  SmallVector<int64_t> layers(last - first + 1);
+  std::iota(layers.begin(), layers.end(), first);
+  return layers;
+}
+
 /// "layers 0-1, 3 micro-batches of 512.0 KiB; layers 4-5, 2 of 512.0 KiB: 2.5
 /// MiB in flight".
 static std::string formatStage(const StagePlan &stage) {
   std::string text;
   llvm::raw_string_ostream os(text);
   for (const ChunkPlan &chunk : stage.chunks) {
-    SmallVector<int64_t> layers(chunk.numLayers);
-    std::iota(layers.begin(), layers.end(), chunk.firstLayer);
+    SmallVector<int64_t> layers =
+        listLayers(chunk.firstLayer, chunk.firstLayer + chunk.numLayers - 1);
     os << (&chunk == &stage.chunks.front() ? "" : "; ")
        << (layers.empty() ? "no layers" : formatLayers(layers)) << ", "
        << chunk.inFlight << " micro-batch" << (chunk.inFlight == 1 ? "" : "es")
@@ -369,6 +391,10 @@ void Summary::print(llvm::raw_ostream &os) const {
   if (!layers.empty())
     os << "in all: save " << formatBytes(savedBytes) << ", recompute "
        << formatFlops(replayFlops) << "\n";
+  if (idleSegment)
+    os << "kept whole: "
+       << formatLayers(listLayers(idleSegment->first, idleSegment->second))
+       << ", whose replay would free nothing at the peak\n";
   if (stages.size() > 1)
     for (auto [number, stage] : llvm::enumerate(stages))
       os << "stage " << number << ": " << formatStage(stage) << "\n";

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/ArrayRef.h"
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,8 +86,11 @@ struct StagePlan {
 struct Summary {
   /// Layers in order, then what is in no layer if it keeps anything.
   std::vector<LayerPlan> layers;
-  /// First and last layer of each segment that has replays, in order.
+  /// First and last layer of each segment, in order: those that have replays,
+  /// and those that are kept whole.
   std::vector<std::pair<int64_t, int64_t>> segments;
+  /// The one of them that is kept whole, if there is one.
+  std::optional<std::pair<int64_t, int64_t>> idleSegment;
   /// Of the pipeline, as its schedule is simulated; one if there is no other.
   std::vector<StagePlan> stages;
   int64_t savedBytes = 0; ///< of a micro-batch, in all layers

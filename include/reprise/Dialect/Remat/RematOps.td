@@ -32,11 +32,17 @@ def Remat_SaveAttr : AttrDef<Remat_Dialect, "Save"> {
   let mnemonic = "save";
   let summary = "The op's results are kept for backward";
   let description = [{
-    `reason` says which rule decided, for a person to read.
+    `reason` says which rule decided, for a person to read. With `segment`, the
+    op is of this segment, which is kept whole: its replay would free nothing.
 
-    Example: `#remat.save<reason = "outside every segment">`
+    Examples: `#remat.save<reason = "outside every segment">`,
+    `#remat.save<reason = "frees nothing", segment = 3>`
   }];
-  let parameters = (ins StringRefParameter<"", [{""}]>:$reason);
+  let parameters = (ins StringRefParameter<"", [{""}]>:$reason,
+                        DefaultValuedParameter<"int64_t", "-1">:$segment);
+  let builders = [AttrBuilder<(ins "::llvm::StringRef":$reason), [{
+    return $_get($_ctxt, reason, /*segment=*/-1);
+  }]>];
   let assemblyFormat = "(`<` struct(params)^ `>`)?";
 }
 

@@ -1,0 +1,120 @@
+//===- KeepIdleSegment.cpp - Keeps what a replay would not free -----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Pipelines/Passes.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Pipelines/Registration.h"
+
+namespace reprise::pipelines {
+#define GEN_PASS_DEF_KEEPIDLESEGMENT
+#include "reprise/Pipelines/Passes.h.inc"
+} // namespace reprise::pipelines
+
+using namespace mlir;
+using namespace reprise;
+
+namespace {
+struct KeepIdleSegment
+    : public pipelines::impl::KeepIdleSegmentBase<KeepIdleSegment> {
+  void runOnOperation() override;
+};
+} // namespace
+
+/// The ops that are decided to be recomputed with the last layer, in order.
+static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
+  SmallVector<Operation *> decided;
+  int64_t lastLayer = -1, segment = -1;
+  for (Operation &op : step.getBody().front()) {
+    nn::ScopeAttr scope = nn::getScope(&op);
+    if (isa<nn::BackwardOp>(op))
+      break;
+    auto decision =
+        op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
+    if (decision)
+      decided.push_back(&op);
+    if (!scope || scope.getLayer() < lastLayer)
+      continue;
+    if (scope.getLayer() > lastLayer)
+      segment = -1;
+    lastLayer = scope.getLayer();
+    if (decision)
+      segment = decision.getSegment();
+  }
+  llvm::erase_if(decided, [&](Operation *op) {
+    return op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr)
+               .getSegment() != segment;
+  });
+  return decided;
+}
+
+/// Bytes of the program that `module`, decided, becomes. Planned elsewhere:
+/// what is tried is not to be heard of.
+static FailureOr<int64_t> planBytes(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, OpPrintingFlags().useLocalScope());
+  DialectRegistry registry;
+  registerDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {});
+  OwningOpRef<ModuleOp> trial = parseSourceString<ModuleOp>(text, &context);
+  PassManager manager(&context);
+  RecomputeOptions asDecided;
+  buildPipeline(manager, Phase::Joint, Phase::RT, asDecided);
+  if (!trial || failed(manager.run(*trial)))
+    return failure();
+  auto plan = (*trial)->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
+  auto arena = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
+  if (!arena)
+    return failure();
+  return arena.getInt();
+}
+
+void KeepIdleSegment::runOnOperation() {
+  auto step = getOperation().lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  SmallVector<Operation *> segment;
+  if (step && step.getBody().hasOneBlock())
+    segment = getLastSegment(step);
+  if (segment.empty())
+    return markAllAnalysesPreserved();
+
+  FailureOr<int64_t> before = planBytes(getOperation());
+  SmallVector<Attribute> decisions;
+  int64_t number = -1;
+  for (Operation *op : segment) {
+    decisions.push_back(op->getAttr(remat::kDecisionAttr));
+    number = cast<remat::RecomputeAttr>(decisions.back()).getSegment();
+    op->setAttr(remat::kDecisionAttr,
+                remat::SaveAttr::get(
+                    &getContext(),
+                    "in the segment before the loss, whose replay frees "
+                    "nothing at the peak",
+                    number));
+  }
+  FailureOr<int64_t> after = planBytes(getOperation());
+  // What cannot be planned is refused by the phase that finds out.
+  bool isIdle = succeeded(before) && succeeded(after) && *after <= *before;
+  if (!isIdle)
+    for (auto [op, decision] : llvm::zip(segment, decisions))
+      op->setAttr(remat::kDecisionAttr, decision);
+  if (failed(before) || failed(after))
+    return;
+  remark::passed(step.getLoc(), remark::RemarkOpts::name(
+                                    isIdle ? "KeepSegment" : "ReplaySegment")
+                                    .category("Remat")
+                                    .function(step.getName()))
+      << remark::metric("segment", number)
+      << remark::metric("bytes", *after - *before);
+}
