@@ -166,11 +166,11 @@ bool TextEncoder::splitAt(const AddedTokens &added, const unsigned char *begin,
   AddedTokens::Match match;
   while (added.find(at, end, match)) {
     at = match.end;
-    // White space that an earlier token took is gone.
     if (match.flags.takesSpaceLeft)
-      match.begin = std::max(done, spaceBefore(begin, match.begin));
+      match.begin = spaceBefore(begin, match.begin);
     if (match.flags.takesSpaceRight)
       match.end = skipSpace(match.end, end);
+    // An earlier token may have taken the white space, too.
     if (done < match.begin && !onText(done, match.begin))
       return false;
     if (!push({match.begin, match.end, match.end, match.token}))

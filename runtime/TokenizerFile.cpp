@@ -434,6 +434,8 @@ bool TokenizerFile::read(std::string_view json) {
     return document.fail(split ? split : root, error,
                          "a tokenizer needs the pre-tokenizer ByteLevel; "
                          "others than byte-level ones are not supported");
+  if (!tokenizer.table.build(error))
+    return false;
   for (JsonItem item : root.find("added_tokens"))
     if (!readAddedToken(item.value))
       return false;
@@ -443,7 +445,7 @@ bool TokenizerFile::read(std::string_view json) {
 bool Tokenizer::read(std::string_view json, const char *file, Error &error) {
   if (!name.append(file, strlen(file) + 1))
     return error.set("no memory left for the name '%s'", file);
-  return table.build(error) && TokenizerFile(*this, error).read(json);
+  return TokenizerFile(*this, error).read(json);
 }
 
 bool Tokenizer::load(const char *file, Error &error) {

@@ -241,6 +241,13 @@ TEST_F(DataFiles, ComeThroughTheReaderInWhateverOrder) {
       if (step % 7 == 0)
         check(step + 1, 0); // What is expected is not needed yet.
     }
+  // Another one, while the first one may be being read.
+  for (int64_t step = 0; step < 3000; ++step) {
+    reader.expect(step, 1);
+    usleep(unsigned(step % 30));
+    reader.expect(step + 1, 1);
+    check(step + 1, 1);
+  }
 }
 
 TEST_F(DataFiles, ThatCannotBeReadAreRefusedWhenTheyAreTaken) {

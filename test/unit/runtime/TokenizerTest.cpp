@@ -234,6 +234,17 @@ TEST_F(TokenizerTest, SequencesSplitAsTheirExpressionSays) {
   EXPECT_EQ(encode(sequence, "1111I'M"), (Ids{257, '1', 'I', 259}));
   use("\\\\p{N}");
   EXPECT_EQ(encode(sequence, "1111"), (Ids{'1', '1', '1', '1'}));
+  std::string plain = sequence.preTokenizer;
+  size_t flag = plain.find("\"add_prefix_space\":false");
+  sequence.preTokenizer.replace(flag, 24, "\"add_prefix_space\":true");
+  EXPECT_EQ(refusal(sequence),
+            "add_prefix_space behind a Split, which would put a space before "
+            "each piece, is not supported");
+  sequence.preTokenizer = plain;
+  sequence.preTokenizer.replace(plain.find("\"use_regex\":false"), 17,
+                                "\"use_regex\":true");
+  EXPECT_NE(refusal(sequence).find("a second pre-tokenizer that splits"),
+            std::string::npos);
   // Without any expression, all is one piece.
   sequence.preTokenizer =
       R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false})";
@@ -257,11 +268,34 @@ TEST_F(TokenizerTest, TokensAreTheSameForAnyNumberOfThreads) {
     text += parts[random() % std::size(parts)];
   Ids one = encode(tokenizer, text, 1), three = encode(tokenizer, text, 3);
   EXPECT_TRUE(one == three);
-  // And the same as those of its lines, wherever these end safely.
-  std::string decoded;
-  for (uint32_t id : one)
+}
+
+// Before "z", each line feed is a piece; at the end of a text, both are one.
+TEST_F(TokenizerTest, PiecesLookBeyondWhatAThreadIsGiven) {
+  Description lines;
+  lines.tokens = {u8"\u010A\u010A"};
+  lines.merges = u8R"(["\u010A \u010A"])";
+  Tokenizer tokenizer;
+  ASSERT_EQ(load(tokenizer, lines.json()), "");
+  std::string text;
+  while (text.size() < 1'000'000)
+    text += "z\n\n";
+  Ids ids = encode(tokenizer, text, 2);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), 256u), 1);
+  EXPECT_EQ(ids.back(), 256u);
+}
+
+// Far more pieces than are remembered, many of them beginnings of others.
+TEST_F(TokenizerTest, RememberedPiecesAreNotMistakenForOthers) {
+  Tokenizer tokenizer;
+  ASSERT_EQ(load(tokenizer, merged.json()), "");
+  std::mt19937 random(5);
+  std::string text, decoded;
+  for (int i = 0; i < 200000; ++i)
+    text += std::to_string(random() >> random() % 32) + "\n";
+  for (uint32_t id : encode(tokenizer, text))
     decoded += tokenizer.decode(id);
-  EXPECT_GT(decoded.size(), text.size() / 2);
+  EXPECT_TRUE(decoded == text);
 }
 
 // Quadratic work would take hours.
