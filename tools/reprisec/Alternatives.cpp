@@ -8,12 +8,16 @@
 
 #include "Alternatives.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Pipelines/Registration.h"
 #include "reprise/Remat/Undo.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include <atomic>
+#include <thread>
 
 using namespace mlir;
 using namespace reprise;
@@ -48,6 +52,7 @@ static const std::vector<std::vector<std::string>> kSelections = {
 static RecomputeOptions asSelective(RecomputeOptions recompute,
                                     const std::vector<std::string> &labels) {
   recompute.granularity = labels.empty() ? "" : "selective";
+  recompute.keepsIdleSegment = true; // The last segment is one of full.
   recompute.planFile.clear();
   recompute.method.clear();
   recompute.numLayers.reset();
@@ -138,6 +143,8 @@ static std::vector<std::string> getOptions(const RecomputeOptions &recompute) {
     options.push_back("--recompute-method=" + recompute.method);
     options.push_back("--recompute-num-layers=" +
                       std::to_string(recompute.numLayers.value_or(0)));
+    if (!recompute.keepsIdleSegment)
+      options.push_back("--recompute-last-segment=always");
   }
   return options;
 }
@@ -165,13 +172,57 @@ static FailureOr<report::Alternative> plan(ModuleOp joint,
   return plan->asAlternative();
 }
 
+/// Plans each of `candidates` for the step in `text`, as many at a time as
+/// there are processors, each with a context of its own; nothing for what is
+/// refused.
+static std::vector<std::optional<report::Alternative>>
+planAll(StringRef text, ArrayRef<Candidate> candidates,
+        const CostTable &costs) {
+  std::vector<std::optional<report::Alternative>> planned(candidates.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    DialectRegistry registry;
+    registerDialects(registry);
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    // What is refused or warned of here was not asked for.
+    ScopedDiagnosticHandler silent(&context,
+                                   [](Diagnostic &) { return success(); });
+    auto joint = parseSourceString<ModuleOp>(text, &context);
+    if (!joint)
+      return;
+    for (size_t index; (index = next++) < candidates.size();) {
+      FailureOr<report::Alternative> alternative =
+          plan(*joint, candidates[index].recompute, costs);
+      if (succeeded(alternative))
+        planned[index] = std::move(*alternative);
+    }
+  };
+  std::vector<std::thread> threads;
+  size_t count = std::min<size_t>(
+      {std::thread::hardware_concurrency(), candidates.size(), 8});
+  for (size_t thread = 1; thread < count; ++thread)
+    threads.emplace_back(work);
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
+  return planned;
+}
+
+/// The step of `module` as no decider has seen it.
+static FailureOr<std::string> printJoint(ModuleOp module) {
+  OwningOpRef<ModuleOp> joint = module.clone();
+  if (failed(remat::undo(joint->lookupSymbol<func::FuncOp>(nn::kStepFunction))))
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  joint->print(os, OpPrintingFlags().useLocalScope());
+  return text;
+}
+
 std::vector<report::Alternative>
 driver::planAlternatives(ModuleOp module, const report::Plan &current,
                          const Options &options,
                          const RecomputeOptions &recompute) {
-  // What is refused or warned of here was not asked for.
-  ScopedDiagnosticHandler silent(module.getContext(),
-                                 [](Diagnostic &) { return success(); });
   std::vector<report::Alternative> alternatives;
   auto add = [&](report::Alternative alternative, const Candidate &candidate) {
     alternative.name = candidate.recompute.describe();
@@ -186,20 +237,18 @@ driver::planAlternatives(ModuleOp module, const report::Plan &current,
   chosen.isChosen = true;
   add(std::move(chosen), {recompute, ""});
 
-  OwningOpRef<ModuleOp> joint = module.clone();
-  auto step = joint->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  FailureOr<std::string> joint = printJoint(module);
+  if (failed(joint))
+    return alternatives;
   int64_t numLayers = llvm::count_if(
       current.decisions.layers,
       [](const remat::LayerPlan &layer) { return layer.layer >= 0; });
-  if (failed(remat::undo(step)))
-    return alternatives;
-  for (const Candidate &candidate :
-       getCandidates(recompute, numLayers, !options.report.empty())) {
-    FailureOr<report::Alternative> alternative =
-        plan(*joint, candidate.recompute, current.costs);
-    if (succeeded(alternative))
+  std::vector<Candidate> candidates =
+      getCandidates(recompute, numLayers, !options.report.empty());
+  auto planned = planAll(*joint, candidates, current.costs);
+  for (auto [candidate, alternative] : llvm::zip(candidates, planned))
+    if (alternative)
       add(std::move(*alternative), candidate);
-  }
   return alternatives;
 }
 

@@ -47,8 +47,7 @@ Options::Options() {
       // What decides, and its older names; not what is decided for.
       isRecomputeKey.push_back(
           info.section == "recompute" &&
-          llvm::StringRef(info.name).starts_with("recompute_") &&
-          info.name != "recompute_last_segment");
+          llvm::StringRef(info.name).starts_with("recompute_"));
     }
   }
 }
