@@ -124,6 +124,17 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
   printf("}\n");
 }
 
+void Log::printData(const TrainingData &data) const {
+  printf("data     ");
+  for (const char *path : options.data)
+    printf("%s, ", path);
+  if (data.stream().numFiles() > 1)
+    printf("%s files, ", grouped(data.stream().numFiles()).chars);
+  printf("%s tokens, ", grouped(data.stream().size()).chars);
+  printf("%s samples of %" PRId64 ", %s\n", grouped(data.numSamples()).chars,
+         model.seqLength, options.shuffled ? "shuffled" : "sequential");
+}
+
 bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
                double peakFlops, Error &error) {
   if (options.json) {
@@ -132,14 +143,8 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   }
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
          grouped(countParameters(model)).chars, model.plan);
-  printf("data     ");
-  for (int i = 0; i < options.data.size(); ++i)
-    printf("%s, ", options.data[i]);
-  if (data.stream().numFiles() > 1)
-    printf("%s files, ", grouped(data.stream().numFiles()).chars);
-  printf("%s tokens, ", grouped(data.stream().size()).chars);
-  printf("%s samples of %" PRId64 ", %s\n", grouped(data.numSamples()).chars,
-         model.seqLength, options.shuffled ? "shuffled" : "sequential");
+  if (options.data.size() > 0)
+    printData(data);
   if (options.tokenizer)
     printf("text     %s, %s bytes, %.3g for a token\n", options.tokenizer,
            grouped(data.stream().textBytes()).chars,

@@ -84,6 +84,7 @@ public:
   void clearProgress();
 
 private:
+  void printData(const TrainingData &data) const;
   void printStep(const StepReport &report) const;
   void showProgress(int64_t stepsDone);
 
