@@ -412,12 +412,12 @@ void Log::memory(const Arena &arena) const {
          grouped(resident).chars);
 }
 
-bool Log::end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
-              int64_t writtenBytes, Error &error) {
+bool Log::end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
+              Error &error) {
   if (options.json) {
     printf("{\"event\":\"end\",\"steps\":%" PRId64 ",\"seconds\":%.6g,"
            "\"planned_bytes\":%" PRId64 ",\"high_water_bytes\":%" PRId64,
-           stepsDone, seconds, model.arenaBytes, highWaterBytes);
+           stepsDone, trainedSeconds, model.arenaBytes, highWaterBytes);
     if (writtenBytes >= 0)
       printf(",\"written_bytes\":%" PRId64, writtenBytes);
     printf("}\n");
@@ -425,8 +425,8 @@ bool Log::end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
     double flops = (model.modelFlops + model.replayFlops) * double(stepsDone);
     printf("done: %" PRId64 " step%s in %.1f s, %.1f GFLOP/s; memory "
            "high-water %s bytes of ",
-           stepsDone, stepsDone == 1 ? "" : "s", seconds,
-           flops * 1e-9 / std::max(seconds, 1e-9),
+           stepsDone, stepsDone == 1 ? "" : "s", trainedSeconds,
+           flops * 1e-9 / std::max(trainedSeconds, 1e-9),
            grouped(highWaterBytes).chars);
     printf("%s planned", grouped(model.arenaBytes).chars);
     if (writtenBytes >= 0)

@@ -73,9 +73,10 @@ public:
   void profile(const double *seconds, int64_t stepsDone);
   /// Plan against measurement, category by category.
   void memory(const Arena &arena) const;
-  /// `writtenBytes` is negative when memory was not checked.
-  bool end(int64_t stepsDone, double seconds, int64_t highWaterBytes,
-           int64_t writtenBytes, Error &error);
+  /// `writtenBytes` is negative when memory was not checked. The time is that
+  /// of the steps, without what was done between them.
+  bool end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
+           Error &error);
 
   /// Hands all that was printed to the system.
   static bool flush(Error &error);

@@ -66,7 +66,7 @@ private:
   bool saveWhenDue(bool isEnd, Error &error);
   bool infer(bool isLast, Error &error);
   bool runSteps(Error &error);
-  bool finish(int64_t stepsDone, double seconds, Error &error);
+  bool finish(int64_t stepsDone, Error &error);
 
   const RepriseModel &model;
   const Options &options;
@@ -88,7 +88,6 @@ private:
   CheckpointWriter saver;
   RunState state;
   Inference inference;
-  double inferenceSeconds = 0;
 };
 
 } // namespace
@@ -259,13 +258,13 @@ bool Trainer::update(StepReport &report, bool dumped, Error &error) {
   return true;
 }
 
-bool Trainer::finish(int64_t stepsDone, double seconds, Error &error) {
+bool Trainer::finish(int64_t stepsDone, Error &error) {
   int64_t highWater = arena.highWaterBytes();
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
-  if (options.profile)
+  if (options.profile && stepsDone > 0)
     log.profile(executor.profile(), stepsDone);
   log.memory(arena);
-  if (!log.end(stepsDone, seconds, highWater, written, error))
+  if (!log.end(stepsDone, highWater, written, error))
     return false;
   int64_t planned = executor.plannedBytes();
   if (options.checkMemory && (written > highWater || highWater != planned))
@@ -303,11 +302,8 @@ bool Trainer::saveWhenDue(bool isEnd, Error &error) {
 
 /// Validation and sampling, if they are due.
 bool Trainer::infer(bool isLast, Error &error) {
-  double start = now();
   MemoryCheck *checked = options.checkMemory ? &check : nullptr;
-  bool good = inference.run(state.step, isLast, checked, log, metrics, error);
-  inferenceSeconds += now() - start;
-  return good;
+  return inference.run(state.step, isLast, checked, log, metrics, error);
 }
 
 bool Trainer::runSteps(Error &error) {
@@ -332,10 +328,9 @@ bool Trainer::run(Error &error) {
   if (!prepare(error))
     return false;
   catchInterrupts();
-  double start = now();
   int64_t first = state.step;
   if (runSteps(error))
-    return finish(state.step - first, now() - start - inferenceSeconds, error);
+    return finish(state.step - first, error);
   log.clearProgress();
   Error another;
   saver.wait(another); // What is being written may still be the last one.

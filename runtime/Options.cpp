@@ -400,9 +400,10 @@ void reprise::runtime::printHelp(const char *program,
          "With --log-format json, standard output has one object a line. Each "
          "step has the\nkeys step (from 1), loss, grad_norm, lr, ms, "
          "tokens_per_s, mfu, hfu, loss_z, grad_norm_z,\nskipped, "
-         "high_water_bytes and planned_bytes; floats have all "
-         "their digits. Other lines have the key \"event\":\nplan, "
-         "weights, resumed, saving, saved, interrupted, profile and end.\n"
+         "high_water_bytes, planned_bytes and seconds_left; floats have all "
+         "their\ndigits. Other lines have the key \"event\": plan, note, "
+         "weights, resumed, saving,\nsaved, validation, sample, "
+         "interrupted, profile, memory and end.\n"
          "\n"
          "Ctrl-C finishes the step and ends with status 0. Status 1: training "
          "failed;\n2: a wrong option.\n");

@@ -188,6 +188,52 @@ TEST_F(MetricsOfRun, EventFileHasEveryStep) {
   }
 }
 
+/// The number behind a key of a line of JSON.
+static double numberOf(const std::string &line, const std::string &key) {
+  size_t at = line.find("\"" + key + "\":");
+  EXPECT_NE(at, line.npos) << key << " in " << line;
+  return at == line.npos ? NAN : atof(line.c_str() + at + key.size() + 3);
+}
+
+// All are functions of the time that a step took, which nobody knows here.
+TEST_F(MetricsOfRun, RatesAreThoseOfTheStepsTime) {
+  toy.model.modelFlops = 3e6;
+  toy.model.replayFlops = 1e6;
+  Outcome outcome = train({"--steps=5", "--peak-flops=1e9"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  double tokens = double(toy.model.numMicroBatches * toy.model.microBatchSize *
+                         toy.model.seqLength);
+  double total = 0;
+  int step = 0;
+  for (const std::string &line : lines(outcome.out)) {
+    if (line.rfind("{\"step\":", 0) == 0) {
+      double seconds = numberOf(line, "ms") * 1e-3;
+      total += seconds;
+      ++step;
+      auto ratio = [&](const char *key, double expected) {
+        EXPECT_NEAR(numberOf(line, key) / expected, 1, 3e-5) << key << line;
+      };
+      ratio("tokens_per_s", tokens / seconds);
+      ratio("mfu", 3e6 / (1e9 * seconds));
+      ratio("hfu", 4e6 / (1e9 * seconds));
+      if (step < 5)
+        ratio("seconds_left", (5 - step) * total / step);
+      else
+        EXPECT_EQ(numberOf(line, "seconds_left"), 0);
+    }
+    if (line.rfind("{\"event\":\"end\"", 0) == 0) {
+      EXPECT_NEAR(numberOf(line, "seconds") / total, 1, 3e-5) << line;
+      total = 0;
+    }
+  }
+  EXPECT_EQ(step, 5);
+  EXPECT_EQ(total, 0) << "needs a line for the end";
+  // Without steps there is nothing to divide by.
+  outcome = train({"--steps=0", "--profile"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("nan"), std::string::npos) << outcome.out;
+}
+
 TEST_F(MetricsOfRun, TableGoesOn) {
   ASSERT_EQ(train({"--steps=2", "--csv", table}).status, 0);
   Outcome second = train({"--steps=1", "--csv", table});
