@@ -60,12 +60,15 @@ static std::string getShapeName(ArrayRef<Operation *> ops) {
   return largest.getElementType().isBF16() ? name + "_bf16" : name;
 }
 
-/// "dropout_add_2x8x24". Long groups are named by their ends.
+/// "dropout_add_2x8x24". Long groups are named by their ends, and ops side by
+/// side of one name are named once.
 static std::string getName(ArrayRef<Operation *> ops) {
   SmallVector<StringRef> words;
   for (Operation *op : ops)
-    if (ops.size() == 1 || !isa<ConstantOp>(op))
-      words.push_back(op->getName().stripDialect());
+    if (StringRef word = op->getName().stripDialect();
+        (ops.size() == 1 || !isa<ConstantOp>(op)) &&
+        (words.empty() || words.back() != word))
+      words.push_back(word);
   constexpr size_t kMostWords = 4;
   std::string name = words.size() <= kMostWords
                          ? llvm::join(words, "_")

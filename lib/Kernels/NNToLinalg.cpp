@@ -46,14 +46,16 @@ static Operation *getAccumulated(Operation *op) {
   return term && canAccumulate(term) ? term : nullptr;
 }
 
-/// The elementwise ops that begin at `first`, of one shape, without a gap.
+/// The elementwise ops that `ops` begin with, of one shape; an update is a loop
+/// of its own.
 static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
   SmallVector<Operation *> run;
   auto getShape = [](Operation *op) {
     return cast<ShapedType>(op->getResult(0).getType()).getShape();
   };
   for (Operation *op : ops) {
-    if (!isElementwise(op) || getShape(op) != getShape(ops.front()))
+    if (!isElementwise(op) || getShape(op) != getShape(ops.front()) ||
+        (isa<nn::AdamWOp>(op) && !run.empty()))
       break;
     run.push_back(op);
   }

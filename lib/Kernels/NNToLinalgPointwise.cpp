@@ -41,35 +41,6 @@ namespace {
 struct RandomSource {
   Value seedLow, seedHigh, step, microBatch, stream;
 };
-
-/// Integer arithmetic in 32 bits.
-class Words {
-public:
-  explicit Words(ImplicitLocOpBuilder &builder) : builder(builder) {}
-
-  Value constant(uint32_t word) {
-    return arith::ConstantOp::create(builder, builder.getI32IntegerAttr(word));
-  }
-  Value add(Value a, Value b) { return arith::AddIOp::create(builder, a, b); }
-  Value xor3(Value a, Value b, Value c) {
-    Value ab = arith::XOrIOp::create(builder, a, b);
-    return arith::XOrIOp::create(builder, ab, c);
-  }
-  /// Low and high half of the product.
-  std::pair<Value, Value> multiply(Value a, Value b) {
-    auto product = arith::MulUIExtendedOp::create(builder, a, b);
-    return {product.getLow(), product.getHigh()};
-  }
-  Value isEqual(Value a, Value b) {
-    return arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, a, b);
-  }
-  Value select(Value condition, Value yes, Value no) {
-    return arith::SelectOp::create(builder, condition, yes, no);
-  }
-
-private:
-  ImplicitLocOpBuilder &builder;
-};
 } // namespace
 
 /// Reads the source of an op's random numbers, before the loops.
@@ -88,47 +59,15 @@ static RandomSource buildRandomSource(ImplicitLocOpBuilder &builder, Value rng,
   return source;
 }
 
-/// The random word of the element of this iteration: reprisePhilox of
-/// reprise/ABI/Philox.h.
-static Value buildRandomWord(ImplicitLocOpBuilder &builder,
-                             const RandomSource &source) {
-  Words words(builder);
-  Type i32 = builder.getI32Type();
-  Value element = linalg::IndexOp::create(builder, 0);
-  Value two = arith::ConstantIndexOp::create(builder, 2);
-  Value block = arith::ShRUIOp::create(builder, element, two);
-  Value low = arith::IndexCastOp::create(builder, i32, element);
-  Value position = arith::AndIOp::create(builder, low, words.constant(3));
-
-  Value c0 = arith::IndexCastOp::create(builder, i32, block);
-  Value c1 = source.stream, c2 = source.step, c3 = source.microBatch;
-  Value k0 = source.seedLow, k1 = source.seedHigh;
-  Value multiplier0 = words.constant(0xD2511F53u);
-  Value multiplier1 = words.constant(0xCD9E8D57u);
-  Value bump0 = words.constant(0x9E3779B9u);
-  Value bump1 = words.constant(0xBB67AE85u);
-  for (int round = 0; round < 10; ++round) {
-    auto [low0, high0] = words.multiply(multiplier0, c0);
-    auto [low1, high1] = words.multiply(multiplier1, c2);
-    c0 = words.xor3(high1, c1, k0);
-    c1 = low1;
-    c2 = words.xor3(high0, c3, k1);
-    c3 = low0;
-    k0 = words.add(k0, bump0);
-    k1 = words.add(k1, bump1);
-  }
-  Value word = c3;
-  word = words.select(words.isEqual(position, words.constant(2)), c2, word);
-  word = words.select(words.isEqual(position, words.constant(1)), c1, word);
-  return words.select(words.isEqual(position, words.constant(0)), c0, word);
-}
-
 static Scalar buildDropout(ImplicitLocOpBuilder &builder, Scalar x, double rate,
                            const RandomSource &source) {
   double threshold = std::min(std::round(rate * 0x1p32), 0x1p32 - 1);
   Value bound = arith::ConstantOp::create(
       builder, builder.getI32IntegerAttr(static_cast<uint32_t>(threshold)));
-  Value word = buildRandomWord(builder, source);
+  Value element = linalg::IndexOp::create(builder, 0);
+  Value word = rt::RandomWordOp::create(
+      builder, builder.getI32Type(), element, source.seedLow, source.seedHigh,
+      source.step, source.microBatch, source.stream);
   Value keep =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::uge, word, bound);
   Scalar scaled = x * x.number(1.0 / (1.0 - rate));

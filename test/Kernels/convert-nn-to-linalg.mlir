@@ -49,8 +49,8 @@ func.func private @rounding(%x: tensor<4xbf16>, %y: tensor<4xbf16>) -> tensor<4x
 
 // -----
 
-// The random word of element e: word e mod 4 of the block e / 4. A quarter is
-// dropped: 2^30 = 1073741824 of the words; 1 / (1 - 1/4) = 1.33333337.
+// A quarter is dropped: 2^30 = 1073741824 of the words; 1 / (1 - 1/4) =
+// 1.33333337.
 
 // CHECK-LABEL: func private @dropout(
 //  CHECK-SAME:   %{{.*}}: tensor<8xf32>, %[[RNG:[^:]*]]: tensor<4xi32>)
@@ -59,10 +59,8 @@ func.func private @dropout(%x: tensor<8xf32>, %rng: tensor<4xi32>) -> tensor<8xf
   // CHECK:         %[[STREAM:.*]] = rt.stream 2
   // CHECK:         linalg.generic
   // CHECK:           %[[E:.*]] = linalg.index 0 : index
-  // CHECK:           %[[BLOCK:.*]] = arith.shrui %[[E]]
-  // CHECK-COUNT-20:  arith.mului_extended
-  // CHECK-COUNT-3:   arith.select
-  // CHECK:           %[[KEEP:.*]] = arith.cmpi uge, %{{.*}}, %{{.*}} : i32
+  // CHECK:           %[[WORD:.*]] = rt.random_word %[[E]] key %{{.*}}, %{{.*}} step %{{.*}} micro_batch %{{.*}} stream %[[STREAM]]
+  // CHECK:           %[[KEEP:.*]] = arith.cmpi uge, %[[WORD]], %{{.*}} : i32
   // CHECK:           %[[SCALED:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
   // CHECK:           arith.select %[[KEEP]], %[[SCALED]], %{{.*}} : f32
   %y = nn.dropout %x, %rng rate 2.5e-01 stream 2 : (tensor<8xf32>, tensor<4xi32>) -> tensor<8xf32>

@@ -205,12 +205,12 @@ func.func @replay(%n: tensor<4x4xf32>, %w: tensor<4x4xf32>, %dg: tensor<4x4xf32>
 
 // -----
 
-// The update: the norm in two launches over 3 blocks of at most 16384, one
-// kernel for parameters of one shape, states in place, and a gradient of zero
-// for the next step in place of the sum.
+// The update: the norm in two launches over 3 blocks of at most 16384, all
+// parameters in one, states in place, and gradients of zero for the next step in
+// place of the sums.
 
 // CHECK-LABEL: func @step(
-//  CHECK-SAME:   %[[P:[^:]*]]: tensor<20x1000xf32> {nn.parameter = {{[^}]*}}}, %[[G:[^:]*]]: tensor<20x1000xf32> {nn.gradient = "p"}, %[[M:[^:]*]]: tensor<20x1000xf32> {nn.moment1 = "p"}, %[[V:[^:]*]]: tensor<20x1000xf32> {nn.moment2 = "p"}
+//  CHECK-SAME:   %[[P:[^:]*]]: tensor<20x1000xf32> {nn.parameter = {{[^}]*}}}, %[[G:[^:]*]]: tensor<20x1000xf32> {nn.gradient = "p"}, %[[M:[^:]*]]: tensor<20x1000xf32> {nn.moment1 = "p"}, %[[V:[^:]*]]: tensor<20x1000xf32> {nn.moment2 = "p"}, %[[Q:[^:]*]]: tensor<4xf32> {{{[^}]*}}}, %[[H:[^:]*]]: tensor<4xf32> {nn.gradient = "q"}
 //  CHECK-SAME:   -> (tensor<20x1000xf32> {nn.gradient = "p"}, tensor<f32> {nn.output = "grad_norm"}, tensor<20x1000xf32> {nn.parameter = "p"}, tensor<20x1000xf32> {nn.moment1 = "p"}, tensor<20x1000xf32> {nn.moment2 = "p"}, tensor<4xf32> {nn.gradient = "q"})
 func.func @step(%p: tensor<20x1000xf32> {nn.parameter = #nn.parameter<name = "p", init = zeros>}, %g: tensor<20x1000xf32> {nn.gradient = "p"},
     %m: tensor<20x1000xf32> {nn.moment1 = "p"}, %v: tensor<20x1000xf32> {nn.moment2 = "p"}, %q: tensor<4xf32> {nn.parameter = #nn.parameter<name = "q", init = zeros>},
@@ -226,9 +226,8 @@ func.func @step(%p: tensor<20x1000xf32> {nn.parameter = #nn.parameter<name = "p"
   // CHECK-NEXT: %[[SCALE:.*]] = rt.launch @clip_scale_scalar(%[[NORM]])
   %norm = nn.global_norm %g1, %h : (tensor<20x1000xf32>, tensor<4xf32>) -> tensor<f32>
   %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
-  // CHECK-NEXT: %[[P1:.*]]:4 = rt.launch @adamw_20x1000(%[[P]], %[[G1]], %[[M]], %[[V]], %[[SCALE]],
-  // CHECK-NEXT: %[[Q1:.*]]:4 = rt.launch @adamw_4(
-  // CHECK-NEXT: return %[[P1]]#3, %[[NORM]], %[[P1]]#0, %[[P1]]#1, %[[P1]]#2, %[[Q1]]#3
+  // CHECK-NEXT: %[[NEW:.*]]:8 = rt.launch @adamw_20x1000(%[[P]], %[[G1]], %[[M]], %[[V]], %[[SCALE]], {{.*}}, %[[Q]], %[[H]]) {{.*}}rt.name = "optimizer"}
+  // CHECK-NEXT: return %[[NEW]]#3, %[[NORM]], %[[NEW]]#0, %[[NEW]]#1, %[[NEW]]#2, %[[NEW]]#7
   %p1, %m1, %v1 = nn.adamw %p, %g1, %m, %v, %scale, %lr, %c1, %c2 beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<20x1000xf32>, tensor<f32>
   %q1, %n1, %w1 = nn.adamw %q, %h, %h, %h, %scale, %lr, %c1, %c2 beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 0.0 : tensor<4xf32>, tensor<f32>
   return %g1, %norm, %p1, %m1, %v1 : tensor<20x1000xf32>, tensor<f32>, tensor<20x1000xf32>, tensor<20x1000xf32>, tensor<20x1000xf32>
@@ -238,8 +237,11 @@ func.func @step(%p: tensor<20x1000xf32> {nn.parameter = #nn.parameter<name = "p"
 //       CHECK:   rt.block_sums %{{.*}}, %{{.*}} square
 // CHECK-LABEL: func private @adamw_20x1000(
 //  CHECK-SAME:   tensor<20x1000xf32> {rt.in_place = 0 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 3 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 1 : i64}, %{{.*}}: tensor<20x1000xf32> {rt.in_place = 2 : i64}, %{{.*}}: tensor<f32>,
+//  CHECK-SAME:   tensor<4xf32> {rt.in_place = 4 : i64}, %{{.*}}: tensor<4xf32> {rt.in_place = 5 : i64})
 //       CHECK:   nn.adamw
 //       CHECK:   nn.constant 0.000000e+00 : tensor<20x1000xf32>
+//       CHECK:   nn.adamw
+//       CHECK:   nn.constant 0.000000e+00 : tensor<4xf32>
 
 // -----
 

@@ -25,8 +25,9 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     * `nn.accumulate` joins the column reduction or embedding gradient that makes its
       term, at that op's place. Where the term is a sum of such (a tied weight),
       each is accumulated by itself, in their order.
-    * `nn.adamw` is one kernel, in place, which also sets the gradient's accumulator to
-      zero: that zero takes the gradient's place among the function's results.
+    * `nn.adamw`, up to 64 side by side, is one kernel, in place, which also sets the
+      gradients' accumulators to zero: those zeros take the gradients' places among the
+      function's results.
     * `nn.global_norm` is two kernels: sums of blocks, then the root of their sum.
     * Every other op is a kernel of its own.
     * `remat.fence` becomes its value and `nn.backward` goes: from here on the order of the
@@ -78,8 +79,7 @@ def ConvertNNToLinalg : Pass<"convert-nn-to-linalg", "::mlir::func::FuncOp"> {
 
     Arithmetic is f32. Operands in bf16 are extended where they are read, and the result of each
     `nn` op is rounded to its element type, in a group too: so fusing never changes bits. Random
-    numbers are Philox4x32-10 written out (`reprise/ABI/Philox.h`), on the stream that
-    `rt.stream` names.
+    numbers are `rt.random_word`, on the stream that `rt.stream` names.
 
     Functions without `rt.kernel` are left alone. An op that has no such form is an error.
 

@@ -140,11 +140,6 @@ SmallVector<Value> AttentionTile::weigh(Value from, Value first, Value count,
 void AttentionTile::forKeys(const RandomStream &random, Value elements,
                             Value first, Value count,
                             function_ref<void(Value, Value)> body) {
-  VectorType words = code.lanesOf(code.getI32Type());
-  auto blockOf = [&](Value element) {
-    Value two = code.splat(code.i64(2));
-    return code.cast(arith::ShRUIOp::create(code, element, two), words);
-  };
   if (dropout.isNone()) {
     Value one = code.splatF32(1);
     code.loop(code.i64(0), count, 1, [&](Value j) { body(j, one); });
@@ -152,7 +147,9 @@ void AttentionTile::forKeys(const RandomStream &random, Value elements,
   }
   if (length % 4 == 0) {
     // Four keys side by side are the four words of one block.
-    Value start = blockOf(elements);
+    Value start = code.cast(
+        arith::ShRUIOp::create(code, elements, code.splat(code.i64(2))),
+        code.lanesOf(code.getI32Type()));
     code.loop(code.i64(0), count, 4, [&](Value j) {
       Value step =
           arith::ShRUIOp::create(code, code.add(first, j), code.i64(2));
@@ -166,15 +163,6 @@ void AttentionTile::forKeys(const RandomStream &random, Value elements,
   }
   code.loop(code.i64(0), count, 1, [&](Value j) {
     Value element = code.add(elements, code.splat(code.add(first, j)));
-    auto drawn = emitPhilox(code, random, blockOf(element));
-    Value three = code.splat(code.i64(3));
-    Value position = arith::AndIOp::create(code, element, three);
-    Value chosen = drawn[3];
-    for (int64_t k = 0; k < 3; ++k) {
-      Value isIt = arith::CmpIOp::create(code, arith::CmpIPredicate::eq,
-                                         position, code.splat(code.i64(k)));
-      chosen = code.select(isIt, drawn[k], chosen);
-    }
-    body(j, dropout.emit(code, chosen));
+    body(j, dropout.emit(code, emitWords(code, random, element)));
   });
 }

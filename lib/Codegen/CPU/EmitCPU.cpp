@@ -8,6 +8,7 @@
 
 #include "Expressions.h"
 #include "RTKernels.h"
+#include "Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -108,6 +109,8 @@ Value codegen::addressOf(Kernel &kernel, Operation *op, unsigned index) {
 }
 
 static LogicalResult emitLoops(Code &code, Kernel &kernel) {
+  if (isSegmented(kernel.source))
+    return emitSegments(code, kernel);
   FailureOr<LoopNest> nest = LoopNest::get(kernel.source);
   if (failed(nest))
     return failure();

@@ -9,8 +9,8 @@
 #include "Expressions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
-#include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -51,6 +51,14 @@ void Expressions::store(const LoopNest::Output &output, Value value) {
          "stored as what it is");
   code.store(value, kernel.outputs[output.index], offset(output.role),
              isVector(output.role) ? mask : Value());
+}
+
+void Expressions::storeOutputs() {
+  SmallVector<Value> values;
+  for (const LoopNest::Output &output : nest.outputs())
+    values.push_back(get(output.root, output.role));
+  for (auto [output, value] : llvm::zip(nest.outputs(), values))
+    store(output, value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,6 +187,21 @@ Value Expressions::extract(Operation *op, ValueRange indices) {
   return code.load(type.getElementType(), base, offset);
 }
 
+/// Of lanes side by side, or of one scalar.
+Value Expressions::randomWords(rt::RandomWordOp op, ValueRange operands) {
+  RandomStream random = {operands[1], operands[2], operands[3], operands[4],
+                         operands[5]};
+  Value elements = operands[0];
+  if (!::isVector(elements))
+    return vector::ExtractOp::create(
+        code, emitWords(code, random, code.splat(elements)), int64_t(0));
+  if (!isOfRun || !op.getElement().getDefiningOp<linalg::IndexOp>())
+    return emitWords(code, random, elements);
+  if (runChunk == 0)
+    runWords[op] = emitWordsOfRun(code, random, runFirst);
+  return runWords[op][runChunk];
+}
+
 SmallVector<Value> Expressions::emit(linalg::GenericOp op,
                                      ValueRange accumulators) {
   IRMapping values;
@@ -211,6 +234,10 @@ SmallVector<Value> Expressions::emit(linalg::GenericOp op,
       for (Value index : element.getIndices())
         operands.push_back(lookup(index));
       values.map(element.getResult(), extract(element, operands));
+    } else if (auto word = dyn_cast<rt::RandomWordOp>(inner)) {
+      for (Value operand : word->getOperands())
+        operands.push_back(lookup(operand));
+      values.map(word.getResult(), randomWords(word, operands));
     } else {
       for (Value operand : inner.getOperands())
         operands.push_back(lookup(operand));

@@ -18,6 +18,8 @@
 
 #include "Code.h"
 #include "LoopNest.h"
+#include "Philox.h"
+#include "reprise/Dialect/RT/RTOps.h"
 
 namespace reprise::codegen {
 
@@ -35,6 +37,14 @@ public:
   }
   void enterChunk(mlir::Value c, mlir::Value columnMask) {
     scopes[2] = Scope(), column = c, mask = columnMask;
+    isOfRun = false;
+  }
+  /// The same for 16 of the 64 columns of a run, which share random words; its
+  /// four chunks are entered in order, in one block. `first` is the run's first
+  /// column, a multiple of 4.
+  void enterRun(mlir::Value first, int64_t chunk) {
+    enterChunk(code.add(first, chunk * kLanes), {});
+    isOfRun = true, runFirst = first, runChunk = chunk;
   }
   void setTaskAnchor(mlir::Operation *op) { scopes[0].anchor = op; }
   void setRowAnchor(mlir::Operation *op) { scopes[1].anchor = op; }
@@ -60,6 +70,9 @@ public:
   /// Writes `value` to where output `output` has its element here.
   void store(const LoopNest::Output &output, mlir::Value value);
 
+  /// Computes all outputs here, then writes them.
+  void storeOutputs();
+
 private:
   struct Scope {
     mlir::Operation *anchor = nullptr;
@@ -80,6 +93,7 @@ private:
                     llvm::SmallVector<mlir::Value> operands);
   mlir::Value extract(mlir::Operation *op, mlir::ValueRange indices);
   mlir::Value stream(int64_t index);
+  mlir::Value randomWords(rt::RandomWordOp op, mlir::ValueRange operands);
 
   Code &code;
   const LoopNest &nest;
@@ -87,7 +101,14 @@ private:
   Scope scopes[3]; ///< task, row, chunk of columns
   mlir::Value row, column, mask;
   int64_t phase = 0;
+  bool isOfRun = false;
+  mlir::Value runFirst;
+  int64_t runChunk = 0;
+  llvm::DenseMap<mlir::Operation *, std::array<mlir::Value, 4>> runWords;
 };
+
+/// Elements in a task of a pointwise kernel.
+constexpr int64_t kFlatBlock = 4096;
 
 mlir::LogicalResult emitFlat(Code &code, const LoopNest &nest, Kernel &kernel);
 mlir::LogicalResult emitRows(Code &code, const LoopNest &nest, Kernel &kernel);

@@ -19,41 +19,56 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
-static constexpr int64_t kBlock = 4096;
+/// With random numbers, four chunks share the blocks that their words are of.
+static constexpr int64_t kRun = 4 * kLanes;
+
+static bool drawsRandomWords(func::FuncOp kernel) {
+  return kernel.walk([](rt::RandomWordOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
 
 LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
                                 Kernel &kernel) {
   int64_t size = nest.cols, whole = size / kLanes * kLanes;
-  int64_t tasks = llvm::divideCeil(size, kBlock);
+  int64_t inRuns = drawsRandomWords(kernel.source) ? size / kRun * kRun : 0;
+  int64_t tasks = llvm::divideCeil(size, kFlatBlock);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 
   Expressions here(code, nest, kernel);
-  auto chunk = [&](Value c, Value mask) {
-    here.enterChunk(c, mask);
-    SmallVector<Value> values;
-    for (const LoopNest::Output &output : nest.outputs())
-      values.push_back(here.get(output.root, output.role));
-    for (auto [output, value] : llvm::zip(nest.outputs(), values))
-      here.store(output, value);
+  auto loop = [&](Value from, Value to, int64_t step,
+                  function_ref<void(Value)> body) {
+    code.loop(from, to, step, [&](Value c) {
+      here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+      body(c);
+    });
+    here.setTaskAnchor(nullptr);
   };
   kernel.tasks(code, [&](Value task) {
     here.enterTask();
-    if (whole > 0) {
-      Value from = code.mul(task, kBlock);
-      Value to = code.min(code.add(from, kBlock), code.i64(whole));
-      code.loop(from, to, kLanes, [&](Value c) {
-        here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
-        chunk(c, {});
+    Value from = code.mul(task, kFlatBlock), end = code.add(from, kFlatBlock);
+    if (inRuns > 0) {
+      Value to = code.min(end, code.i64(inRuns));
+      loop(from, to, kRun, [&](Value c) {
+        for (int64_t index = 0; index < kRun / kLanes; ++index) {
+          here.enterRun(c, index);
+          here.storeOutputs();
+        }
       });
-      here.setTaskAnchor(nullptr);
+      from = to;
     }
+    if (inRuns < whole)
+      loop(from, code.min(end, code.i64(whole)), kLanes, [&](Value c) {
+        here.enterChunk(c, {});
+        here.storeOutputs();
+      });
     if (whole == size)
       return;
     Value isLast = arith::CmpIOp::create(code, arith::CmpIPredicate::eq, task,
                                          code.i64(tasks - 1));
     code.when(isLast, [&] {
       here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
-      chunk(code.i64(whole), code.maskOf(size - whole));
+      here.enterChunk(code.i64(whole), code.maskOf(size - whole));
+      here.storeOutputs();
     });
   });
   return success();

@@ -316,7 +316,8 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
   auto result = op.getBody()->walk([&](Operation *inner) -> WalkResult {
     if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
       return checkExtract(*this, op, extract);
-    if (isa<linalg::IndexOp, linalg::YieldOp, rt::StreamOp>(inner) ||
+    if (isa<linalg::IndexOp, linalg::YieldOp, rt::StreamOp, rt::RandomWordOp>(
+            inner) ||
         isScalarOp(inner))
       return WalkResult::advance();
     return inner->emitOpError("has no code for the CPU inside linalg.generic");

@@ -8,6 +8,7 @@
 
 #include "Philox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <cmath>
 
 using namespace mlir;
@@ -49,6 +50,53 @@ std::array<Value, 4> codegen::emitPhilox(Code &code, const RandomStream &random,
     k1 = code.add(k1, word(code, 0xBB67AE85u));
   }
   return {c0, c1, c2, c3};
+}
+
+/// The blocks of `elements`, as the 32 bits that a counter has for them.
+static Value blocksOf(Code &code, Value elements) {
+  Value two = code.splat(code.scalar(getElementTypeOrSelf(elements), 2));
+  Value blocks = arith::ShRUIOp::create(code, elements, two);
+  return code.cast(blocks, code.lanesOf(code.getI32Type()));
+}
+
+Value codegen::emitWords(Code &code, const RandomStream &random,
+                         Value elements) {
+  auto drawn = emitPhilox(code, random, blocksOf(code, elements));
+  Type type = getElementTypeOrSelf(elements);
+  Value position =
+      arith::AndIOp::create(code, elements, code.splat(code.scalar(type, 3)));
+  Value words = drawn[3];
+  for (int64_t k = 0; k < 3; ++k) {
+    Value isIt = arith::CmpIOp::create(code, arith::CmpIPredicate::eq, position,
+                                       code.splat(code.scalar(type, k)));
+    words = code.select(isIt, drawn[k], words);
+  }
+  return words;
+}
+
+std::array<Value, 4>
+codegen::emitWordsOfRun(Code &code, const RandomStream &random, Value first) {
+  Type i32 = code.getI32Type();
+  Value two = code.scalar(first.getType(), 2);
+  Value block = code.cast(arith::ShRUIOp::create(code, first, two), i32);
+  auto drawn =
+      emitPhilox(code, random, code.add(code.splat(block), code.iota(i32)));
+  // Lane 4 j + k of vector v is word k of block 4 v + j.
+  std::array<Value, 4> words;
+  for (int64_t v = 0; v < 4; ++v) {
+    auto interleave = [&](Value even, Value odd) -> Value {
+      SmallVector<int64_t> lanes;
+      for (int64_t j = 4 * v; j < 4 * v + 4; ++j)
+        lanes.append({j, kLanes + j});
+      return vector::ShuffleOp::create(code, even, odd, lanes);
+    };
+    SmallVector<int64_t> pairs;
+    for (int64_t j = 0; j < 8; j += 2)
+      pairs.append({j, j + 1, 8 + j, 8 + j + 1});
+    words[v] = vector::ShuffleOp::create(code, interleave(drawn[0], drawn[1]),
+                                         interleave(drawn[2], drawn[3]), pairs);
+  }
+  return words;
 }
 
 Dropout::Dropout(double rate)

@@ -28,6 +28,15 @@ struct RandomStream {
 std::array<mlir::Value, 4> emitPhilox(Code &code, const RandomStream &random,
                                       mlir::Value block);
 
+/// The word of each of 16 `elements`, integers or indices: a block for each.
+mlir::Value emitWords(Code &code, const RandomStream &random,
+                      mlir::Value elements);
+
+/// The words of 64 elements from `first` on, a multiple of 4, as four vectors:
+/// each block is computed once.
+std::array<mlir::Value, 4>
+emitWordsOfRun(Code &code, const RandomStream &random, mlir::Value first);
+
 /// Dropout: keeps what meets a word of at least `threshold`, times `factor`.
 struct Dropout {
   uint32_t threshold;

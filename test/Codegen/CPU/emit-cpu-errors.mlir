@@ -176,3 +176,22 @@ func.func private @none(%x: tensor<0xf32>) -> tensor<0xf32> attributes {rt.kerne
 
 // expected-error @below {{needs a body of one block to be a kernel}}
 func.func private @declared(%x: tensor<5xf32>) -> tensor<5xf32> attributes {rt.kernel}
+
+// -----
+
+func.func private @segments(%x: tensor<5xf32>, %y: tensor<7xf32>) -> (tensor<5xf32>, tensor<5xf32>) attributes {rt.kernel} {
+  %ex = tensor.empty() : tensor<5xf32>
+  %ey = tensor.empty() : tensor<7xf32>
+  // expected-error @below {{needs its results to be results of the kernel, each once, where loops have different lengths}}
+  %a = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%x : tensor<5xf32>) outs(%ex : tensor<5xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<5xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%y : tensor<7xf32>) outs(%ey : tensor<7xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<7xf32>
+  return %a, %a : tensor<5xf32>, tensor<5xf32>
+}

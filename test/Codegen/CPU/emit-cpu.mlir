@@ -34,6 +34,59 @@ func.func private @double(%x: tensor<4100xf32>, %s: tensor<f32>) -> tensor<4100x
   return %y : tensor<4100xf32>
 }
 
+// The random words of 64 elements are 16 blocks of 10 rounds of two products, in
+// one vector for each word.
+
+// CHECK-LABEL: llvm.func @words(
+//       CHECK:   scf.for
+//       CHECK:     scf.for {{.*}} step %c64
+// CHECK-COUNT-20:    arith.mului_extended {{.*}} : vector<16xi32>
+//   CHECK-NOT:       arith.mului_extended
+// CHECK-COUNT-4:     llvm.store {{.*}} : vector<16xi32>, !llvm.ptr
+//   CHECK-NOT:   arith.mului_extended
+//       CHECK:   llvm.return
+func.func private @words() -> tensor<128xi32> attributes {rt.kernel} {
+  %seed = arith.constant 7 : i32
+  %e = tensor.empty() : tensor<128xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    outs(%e : tensor<128xi32>) {
+  ^bb0(%out: i32):
+    %i = linalg.index 0 : index
+    %w = rt.random_word %i key %seed, %seed step %seed micro_batch %seed stream %seed
+    linalg.yield %w : i32
+  } -> tensor<128xi32>
+  return %y : tensor<128xi32>
+}
+
+// Arrays of different lengths: a task looks up which one it is of. Both have the
+// same code, in whole vectors and in what is left.
+
+// CHECK-DAG: llvm.mlir.global internal constant @segments.tasks(dense<[0, 1, 4, 9223372036854775807]> : tensor<4xi64>)
+// CHECK-DAG: llvm.mlir.global internal constant @segments.lengths(dense<[5, 10000]> : tensor<2xi64>)
+// CHECK-DAG: llvm.mlir.global internal constant @segments.buffers(dense<[0, 3, 1, 2]> : tensor<4xi64>)
+// CHECK-LABEL: llvm.func @segments(
+//  CHECK-SAME:   attributes {rt.kernel, rt.tasks = 4 : i64}
+// CHECK-COUNT-2: arith.addf
+//   CHECK-NOT:   arith.addf
+//       CHECK:   llvm.return
+func.func private @segments(%x: tensor<5xf32>, %y: tensor<10000xf32>) -> (tensor<10000xf32>, tensor<5xf32>) attributes {rt.kernel} {
+  %ex = tensor.empty() : tensor<5xf32>
+  %ey = tensor.empty() : tensor<10000xf32>
+  %x2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%x : tensor<5xf32>) outs(%ex : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  %y2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%y : tensor<10000xf32>) outs(%ey : tensor<10000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<10000xf32>
+  return %y2, %x2 : tensor<10000xf32>, tensor<5xf32>
+}
+
 // The sum of a row is known after a pass over it; then comes the pass that needs
 // it. What lies between two ops and is no result is not stored: one store each.
 

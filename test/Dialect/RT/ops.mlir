@@ -16,6 +16,9 @@ func.func private @gelu(%x: tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<1
 func.func private @dropout(%x: tensor<16xf32>, %rng: tensor<4xi32>) -> tensor<16xf32> attributes {rt.kernel} {
   // CHECK: rt.stream 0
   %stream = rt.stream 0
+  %element = arith.constant 5 : index
+  // CHECK: rt.random_word %{{.*}} key %[[ID:.*]], %[[ID]] step %[[ID]] micro_batch %[[ID]] stream %[[ID]]
+  %word = rt.random_word %element key %stream, %stream step %stream micro_batch %stream stream %stream
   return %x : tensor<16xf32>
 }
 

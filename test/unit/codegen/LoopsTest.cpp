@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelRunner.h"
+#include "reprise/ABI/Philox.h"
 #include "gtest/gtest.h"
 #include <cmath>
 
@@ -97,6 +98,144 @@ func.func private @k(%x: tensor<2x21xf32> {rt.in_place = 0 : i64}) -> (tensor<2x
   for (int i = 0; i < 42; ++i) {
     EXPECT_EQ(x[i], before[i] + 1);
     EXPECT_EQ(numbers[i], 1000 + i);
+  }
+}
+
+TEST(Pointwise, DrawsTheWordOfEachElement) {
+  // Remainders of runs of 64, of vectors, of tasks; and a stream of the launch.
+  for (int64_t n : {1, 5, 16, 64, 70, 150, 4096, 4096 + 64 + 32 + 3}) {
+    std::string size = std::to_string(n);
+    KernelRunner runner(R"(
+func.func private @k(%rng: tensor<4xi32>) -> tensor<)" +
+                        size + R"(xi32> attributes {rt.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %low = tensor.extract %rng[%c0] : tensor<4xi32>
+  %high = tensor.extract %rng[%c1] : tensor<4xi32>
+  %step = tensor.extract %rng[%c2] : tensor<4xi32>
+  %micro = tensor.extract %rng[%c3] : tensor<4xi32>
+  %id = rt.stream 0
+  %e = tensor.empty() : tensor<)" +
+                        size +
+                        R"(xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    outs(%e : tensor<)" +
+                        size +
+                        R"(xi32>) {
+  ^bb0(%o: i32):
+    %i = linalg.index 0 : index
+    %w = rt.random_word %i key %low, %high step %step micro_batch %micro stream %id
+    linalg.yield %w : i32
+  } -> tensor<)" + size +
+                        R"(xi32>
+  return %y : tensor<)" +
+                        size + R"(xi32>
+})");
+    std::vector<uint32_t> rng = {0x89abcdef, 0x01234567, 42, 3}, words(n);
+    runner.run("k", {rng.data(), words.data()}, {9}, /*chunk=*/1);
+    for (int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(words[i], reprisePhilox(0x0123456789abcdef, 42, 3, 9, i))
+          << i << " of " << n;
+  }
+}
+
+TEST(Pointwise, DrawsWordsOfElementsThatAreComputed) {
+  // Elements 3 (21 r + c), which no run has side by side.
+  KernelRunner runner(R"(
+func.func private @k() -> tensor<2x21xi32> attributes {rt.kernel} {
+  %seed = arith.constant 7 : i32
+  %zero = arith.constant 0 : i32
+  %three = arith.constant 3 : index
+  %cols = arith.constant 21 : index
+  %e = tensor.empty() : tensor<2x21xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+    outs(%e : tensor<2x21xi32>) {
+  ^bb0(%o: i32):
+    %r = linalg.index 0 : index
+    %c = linalg.index 1 : index
+    %row = arith.muli %r, %cols : index
+    %i = arith.addi %row, %c : index
+    %at = arith.muli %i, %three : index
+    %w = rt.random_word %at key %seed, %zero step %zero micro_batch %zero stream %zero
+    %first = rt.random_word %row key %seed, %zero step %zero micro_batch %zero stream %zero
+    %both = arith.xori %w, %first : i32
+    linalg.yield %both : i32
+  } -> tensor<2x21xi32>
+  return %y : tensor<2x21xi32>
+})");
+  std::vector<uint32_t> words(42);
+  runner.run("k", {words.data()});
+  for (int64_t i = 0; i < 42; ++i)
+    ASSERT_EQ(words[i], reprisePhilox(7, 0, 0, 0, 3 * i) ^
+                            reprisePhilox(7, 0, 0, 0, i / 21 * 21))
+        << i;
+}
+
+//===----------------------------------------------------------------------===//
+// Arrays of different lengths
+//===----------------------------------------------------------------------===//
+
+/// For array i of `lengths`: y = x * s in place, and z = y + 1, or y + 2 for
+/// every third array.
+static std::string scaleAll(const std::vector<int64_t> &lengths) {
+  std::string arguments, body, types, values;
+  for (unsigned i = 0; i < lengths.size(); ++i) {
+    std::string n = std::to_string(i);
+    std::string type = "tensor<" + std::to_string(lengths[i]) + "xf32>";
+    arguments += ", %x" + n + ": " + type +
+                 " {rt.in_place = " + std::to_string(2 * i) + " : i64}";
+    types += (i ? ", " : "") + type + ", " + type;
+    values += (i ? ", " : "") + ("%y" + n) + "#0, %y" + n + "#1";
+    body += "  %e" + n + " = tensor.empty() : " + type + "\n  %y" + n +
+            R"(:2 = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x)" +
+            n + ", %s : " + type + ", tensor<f32>) outs(%e" + n + ", %e" + n +
+            " : " + type + ", " + type + R"() {
+  ^bb0(%a: f32, %b: f32, %o: f32, %p: f32):
+    %c = arith.constant )" +
+            (i % 3 == 2 ? "2.0" : "1.0") + R"( : f32
+    %t = arith.mulf %a, %b : f32
+    %u = arith.addf %t, %c : f32
+    linalg.yield %t, %u : f32, f32
+  } -> ()" + type +
+            ", " + type + ")\n";
+  }
+  return "func.func private @k(%s: tensor<f32>" + arguments + ") -> (" + types +
+         ") attributes {rt.kernel} {\n" + body + "  return " + values + " : " +
+         types + "\n}";
+}
+
+TEST(Segments, EachArrayAsAlone) {
+  std::vector<int64_t> lengths = {4097, 1, 16, 4096, 15, 17, 10000, 1, 33};
+  KernelRunner runner(scaleAll(lengths));
+  int64_t tasks = 0;
+  std::vector<Floats> x, z;
+  float s = 3;
+  std::vector<void *> inputs = {&s}, outputs;
+  for (int64_t n : lengths) {
+    tasks += (n + 4095) / 4096;
+    x.push_back(randomFloats(n + 1, n));
+    z.push_back(Floats(n + 1, -7));
+  }
+  std::vector<Floats> before = x;
+  for (unsigned i = 0; i < lengths.size(); ++i) {
+    inputs.push_back(x[i].data());
+    outputs.insert(outputs.end(), {x[i].data(), z[i].data()});
+  }
+  inputs.insert(inputs.end(), outputs.begin(), outputs.end());
+  EXPECT_EQ(runner.tasks("k"), tasks);
+  runner.run("k", inputs, {}, /*chunk=*/2, /*backwards=*/true);
+  for (unsigned i = 0; i < lengths.size(); ++i) {
+    for (int64_t e = 0; e < lengths[i]; ++e) {
+      ASSERT_EQ(x[i][e], before[i][e] * s) << e << " of " << i;
+      ASSERT_EQ(z[i][e], x[i][e] + (i % 3 == 2 ? 2 : 1)) << e << " of " << i;
+    }
+    EXPECT_EQ(x[i][lengths[i]], before[i][lengths[i]]);
+    EXPECT_EQ(z[i][lengths[i]], -7) << "nothing is written beyond the end";
   }
 }
 

@@ -389,3 +389,26 @@ def RT_StreamOp : RT_KernelOp<"stream"> {
 }
 
 #endif // REPRISE_DIALECT_RT_RTOPS
+def RT_RandomWordOp : RT_KernelOp<"random_word"> {
+  let summary = "The random word of an element";
+  let description = [{
+    `reprisePhilox` of `reprise/ABI/Philox.h`: word `element mod 4` of the block
+    `element / 4`, which four neighbours share. An op rather than its arithmetic, so that a
+    target may compute a block once for all four.
+
+    Example:
+
+    ```mlir
+    %word = rt.random_word %element key %low, %high step %step micro_batch %micro stream %id
+    ```
+  }];
+  let arguments = (ins Index:$element, I32:$seed_low, I32:$seed_high, I32:$step,
+                       I32:$micro_batch, I32:$stream);
+  let results = (outs I32:$out);
+  let assemblyFormat = [{
+    $element `key` $seed_low `,` $seed_high `step` $step `micro_batch` $micro_batch
+    `stream` $stream attr-dict
+  }];
+  let hasVerifier = 0;
+}
+

@@ -1,0 +1,281 @@
+//===- Segments.cpp - Arrays of different lengths in one kernel -*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A kernel of several pointwise loops over arrays of their own. Loops of one
+// body share its code: a family. A task is a block of one array, as in a kernel
+// of that loop alone; buffers and lengths come from tables.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Segments.h"
+#include "Expressions.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OperationSupport.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+Value codegen::constantTable(Code &code, Kernel &kernel, StringRef suffix,
+                             ArrayRef<int64_t> values) {
+  std::string name = (kernel.function.getName() + suffix).str();
+  {
+    OpBuilder::InsertionGuard guard(code);
+    code.setInsertionPoint(kernel.function);
+    auto type = LLVM::LLVMArrayType::get(code.getI64Type(), values.size());
+    LLVM::GlobalOp::create(code, type, /*isConstant=*/true,
+                           LLVM::Linkage::Internal, name,
+                           code.getI64TensorAttr(values));
+  }
+  return LLVM::AddressOfOp::create(
+      code, LLVM::LLVMPointerType::get(code.getContext()), name);
+}
+
+/// Entry 0 is 0, entry i the number of tasks of the arrays before array i; what
+/// pads the table comes after every task.
+TaskTable::TaskTable(Code &code, Kernel &kernel, ArrayRef<int64_t> counts)
+    : padded(llvm::bit_ceil(counts.size() + 1)) {
+  SmallVector<int64_t> begins = {0};
+  for (int64_t count : counts)
+    begins.push_back(numTasks += count);
+  begins.resize(padded, INT64_MAX);
+  ends = constantTable(code, kernel, ".tasks", begins);
+}
+
+std::pair<Value, Value> TaskTable::find(Code &code, Value task) const {
+  // The last entry that is not above `task`.
+  Value array = code.i64(0);
+  for (int64_t step = padded / 2; step > 0; step /= 2) {
+    Value next = code.add(array, step);
+    Value begin = code.load(code.getI64Type(), ends, next);
+    Value isThere =
+        arith::CmpIOp::create(code, arith::CmpIPredicate::sle, begin, task);
+    array = code.select(isThere, next, array);
+  }
+  Value begin = code.load(code.getI64Type(), ends, array);
+  return {array, code.sub(task, begin)};
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+bool codegen::isSegmented(func::FuncOp kernel) {
+  DenseSet<int64_t> lengths;
+  for (Operation &op : kernel.getBody().front()) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic) {
+      if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::EmptyOp,
+               func::ReturnOp>(op))
+        return false;
+      continue;
+    }
+    if (generic.getNumLoops() != 1 || generic.getNumReductionLoops() != 0)
+      return false;
+    lengths.insert(generic.getStaticLoopRanges()[0]);
+    for (OpOperand *input : generic.getDpsInputOperands())
+      if (!isa<BlockArgument>(getRoot(input->get())))
+        return false;
+    for (BlockArgument output : generic.getRegionOutputArgs())
+      if (!output.use_empty())
+        return false;
+  }
+  return lengths.size() > 1;
+}
+
+namespace {
+/// A loop, and the numbers of its buffers among those of the kernel.
+struct Segment {
+  linalg::GenericOp loop;
+  int64_t length;
+  SmallVector<int64_t> buffers;
+};
+
+/// Segments of one body, which the first of them stands for.
+struct Family {
+  SmallVector<Segment> segments;
+};
+} // namespace
+
+/// Whether two loops differ in their lengths and buffers alone.
+static bool isAlike(linalg::GenericOp a, linalg::GenericOp b) {
+  return a.getIndexingMaps() == b.getIndexingMaps() &&
+         a->getNumResults() == b->getNumResults() &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getRegion(), &b.getRegion(),
+             OperationEquivalence::IgnoreLocations);
+}
+
+static FailureOr<Segment> getSegment(linalg::GenericOp loop,
+                                     func::FuncOp kernel) {
+  Segment segment = {loop, loop.getStaticLoopRanges()[0], {}};
+  for (OpOperand *input : loop.getDpsInputOperands())
+    segment.buffers.push_back(
+        cast<BlockArgument>(getRoot(input->get())).getArgNumber());
+  auto returned = kernel.getBody().front().getTerminator()->getOperands();
+  for (Value result : loop.getResults()) {
+    auto isIt = [&](Value value) { return getRoot(value) == result; };
+    if (llvm::count_if(returned, isIt) != 1)
+      return loop.emitOpError("needs its results to be results of the kernel, "
+                              "each once, where loops have different lengths");
+    segment.buffers.push_back(
+        kernel.getNumArguments() +
+        (llvm::find_if(returned, isIt) - returned.begin()));
+  }
+  return segment;
+}
+
+static FailureOr<std::vector<Family>> getFamilies(func::FuncOp kernel) {
+  std::vector<Family> families;
+  for (auto loop : kernel.getOps<linalg::GenericOp>()) {
+    FailureOr<Segment> segment = getSegment(loop, kernel);
+    if (failed(segment))
+      return failure();
+    auto family = llvm::find_if(families, [&](const Family &each) {
+      return isAlike(each.segments.front().loop, loop);
+    });
+    if (family == families.end())
+      family = families.insert(family, Family());
+    family->segments.push_back(*segment);
+  }
+  return families;
+}
+
+/// A kernel of `loop` alone: what it reads is its arguments.
+static func::FuncOp outline(Code &code, linalg::GenericOp loop,
+                            func::FuncOp kernel) {
+  OpBuilder::InsertionGuard guard(code);
+  code.setInsertionPoint(kernel);
+  auto type = code.getFunctionType(ValueRange(loop.getInputs()).getTypes(),
+                                   loop.getResultTypes());
+  auto alone =
+      func::FuncOp::create(code, (kernel.getName() + ".segment").str(), type);
+  alone.setPrivate();
+  code.setInsertionPointToStart(alone.addEntryBlock());
+  IRMapping mapping;
+  for (auto [index, operand] : llvm::enumerate(loop.getInputs()))
+    mapping.map(operand, alone.getArgument(index));
+  for (Value output : loop.getOutputs()) {
+    auto shape = cast<RankedTensorType>(output.getType());
+    mapping.map(output, tensor::EmptyOp::create(code, shape.getShape(),
+                                                shape.getElementType())
+                            .getResult());
+  }
+  Operation *clone = code.clone(*loop, mapping);
+  func::ReturnOp::create(code, clone->getResults());
+  return alone;
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+/// Emits the elements [from, to) of the loop of `kernel`, whose buffers are
+/// known by now.
+static LogicalResult emitBlock(Code &code, Kernel &kernel, Value from,
+                               Value to) {
+  FailureOr<LoopNest> nest = LoopNest::get(kernel.source);
+  if (failed(nest))
+    return failure();
+  Expressions here(code, *nest, kernel);
+  here.enterTask();
+  auto chunks = [&](Value from, Value to, function_ref<Value(Value)> getMask) {
+    code.loop(from, to, kLanes, [&](Value c) {
+      here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+      here.enterChunk(c, getMask(c));
+      here.storeOutputs();
+    });
+    here.setTaskAnchor(nullptr);
+  };
+  Value rest =
+      arith::RemSIOp::create(code, code.sub(to, from), code.i64(kLanes));
+  Value whole = code.sub(to, rest);
+  chunks(from, whole, [](Value) { return Value(); });
+  // At most one more, of the lanes that are left.
+  here.enterTask();
+  chunks(whole, to, [&](Value c) -> Value {
+    return arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
+                                 code.iota(code.getI64Type()),
+                                 code.splat(code.sub(to, c)));
+  });
+  return success();
+}
+
+LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
+  FailureOr<std::vector<Family>> families = getFamilies(kernel.source);
+  if (failed(families))
+    return failure();
+  // Segments in the order of families; of each as many buffers as any has.
+  SmallVector<int64_t> counts, lengths, buffers;
+  size_t width = 0;
+  for (Family &family : *families)
+    for (Segment &segment : family.segments)
+      width = std::max(width, segment.buffers.size());
+  for (Family &family : *families)
+    for (Segment &segment : family.segments) {
+      counts.push_back(llvm::divideCeil(segment.length, kFlatBlock));
+      lengths.push_back(segment.length);
+      llvm::append_range(buffers, segment.buffers);
+      buffers.resize(lengths.size() * width, 0);
+    }
+  TaskTable tasks(code, kernel, counts);
+  Value lengthTable = constantTable(code, kernel, ".lengths", lengths);
+  Value bufferTable = constantTable(code, kernel, ".buffers", buffers);
+  kernel.function->setAttr(rt::kTasksAttr,
+                           code.getI64IntegerAttr(tasks.numTasks));
+
+  LogicalResult result = success();
+  Type i64 = code.getI64Type();
+  kernel.tasks(code, [&](Value task) {
+    std::pair<Value, Value> place = tasks.find(code, task);
+    Value segment = place.first;
+    Value from = code.mul(place.second, kFlatBlock);
+    Value to = code.min(code.add(from, kFlatBlock),
+                        code.load(i64, lengthTable, segment));
+    Value row = code.mul(segment, int64_t(width));
+    auto addressOf = [&](int64_t index) {
+      Value buffer = code.load(i64, bufferTable, code.add(row, index));
+      return code.load(LLVM::LLVMPointerType::get(code.getContext()),
+                       kernel.buffers, buffer);
+    };
+    int64_t last = 0;
+    for (Family &family : *families) {
+      int64_t first = last;
+      last += family.segments.size();
+      linalg::GenericOp loop = family.segments.front().loop;
+      func::FuncOp alone = outline(code, loop, kernel.source);
+      auto compare = [&](arith::CmpIPredicate predicate, int64_t bound) {
+        return arith::CmpIOp::create(code, predicate, segment, code.i64(bound));
+      };
+      Value isOfFamily =
+          arith::AndIOp::create(code, compare(arith::CmpIPredicate::sge, first),
+                                compare(arith::CmpIPredicate::slt, last));
+      code.when(isOfFamily, [&] {
+        Kernel part = kernel;
+        part.source = alone;
+        part.inputs.clear(), part.outputs.clear();
+        int64_t numInputs = loop.getNumDpsInputs();
+        for (int64_t index = 0; index < numInputs + loop.getNumResults();
+             ++index)
+          (index < numInputs ? part.inputs : part.outputs)
+              .push_back(addressOf(index));
+        if (failed(emitBlock(code, part, from, to)))
+          result = failure();
+      });
+      alone.erase();
+    }
+  });
+  return result;
+}
