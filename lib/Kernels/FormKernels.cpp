@@ -128,15 +128,20 @@ AccumulateOp ScheduleFormer::getMergedAccumulate(Operation *op) {
   return isThere && sum.hasOneUse() ? accumulate : AccumulateOp();
 }
 
-/// Whether the pointwise `op` continues `unit`, the last of the schedule.
+/// Whether the pointwise `op` continues `unit`, the last of the schedule: it
+/// reads what is made there, or has it made on its way.
 bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
   Operation *last = unit.ops.back();
   auto getShape = [](Operation *op) {
     return cast<ShapedType>(op->getResult(0).getType()).getShape();
   };
-  return op->hasTrait<nn::Pointwise>() && last->hasTrait<nn::Pointwise>() &&
-         !canStartFromSum(unit.ops.front()) && getShape(op) == getShape(last) &&
-         op->getAttr(remat::kReplayAttr) == last->getAttr(remat::kReplayAttr) &&
+  if (!op->hasTrait<nn::Pointwise>() || !last->hasTrait<nn::Pointwise>() ||
+      canStartFromSum(unit.ops.front()) || getShape(op) != getShape(last) ||
+      op->hasAttr(remat::kFreeAttr))
+    return false;
+  if (last->hasAttr(remat::kFreeAttr))
+    return true;
+  return op->getAttr(remat::kReplayAttr) == last->getAttr(remat::kReplayAttr) &&
          llvm::any_of(op->getOperands(), [&](Value operand) {
            return llvm::is_contained(unit.ops, operand.getDefiningOp());
          });
@@ -340,7 +345,9 @@ void ScheduleFormer::formLaunch(unsigned index) {
   Group group(unit.ops);
   int64_t flops = 0;
   for (Operation *op : unit.ops) {
-    if (auto cost = dyn_cast<CostModel>(op))
+    // What is made on the way of a gradient is a part of it.
+    auto cost = dyn_cast<CostModel>(op);
+    if (cost && !op->hasAttr(remat::kFreeAttr))
       flops += cost.getFlops();
     for (Value operand : op->getOperands()) {
       if (!isInside(operand.getDefiningOp()))

@@ -28,6 +28,7 @@ using namespace reprise;
 namespace {
 struct KeepIdleSegment
     : public pipelines::impl::KeepIdleSegmentBase<KeepIdleSegment> {
+  using KeepIdleSegmentBase::KeepIdleSegmentBase;
   void runOnOperation() override;
 };
 } // namespace
@@ -61,7 +62,7 @@ static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
 
 /// Bytes of the program that `module`, decided, becomes. Planned elsewhere:
 /// what is tried is not to be heard of.
-static FailureOr<int64_t> planBytes(ModuleOp module) {
+static FailureOr<int64_t> planBytes(ModuleOp module, bool isFree) {
   std::string text;
   llvm::raw_string_ostream os(text);
   module.print(os, OpPrintingFlags().useLocalScope());
@@ -72,6 +73,7 @@ static FailureOr<int64_t> planBytes(ModuleOp module) {
   OwningOpRef<ModuleOp> trial = parseSourceString<ModuleOp>(text, &context);
   PassManager manager(&context);
   RecomputeOptions asDecided;
+  asDecided.isFree = isFree;
   buildPipeline(manager, Phase::Joint, Phase::RT, asDecided);
   if (!trial || failed(manager.run(*trial)))
     return failure();
@@ -90,7 +92,7 @@ void KeepIdleSegment::runOnOperation() {
   if (segment.empty())
     return markAllAnalysesPreserved();
 
-  FailureOr<int64_t> before = planBytes(getOperation());
+  FailureOr<int64_t> before = planBytes(getOperation(), isFree);
   SmallVector<Attribute> decisions;
   int64_t number = -1;
   for (Operation *op : segment) {
@@ -103,7 +105,7 @@ void KeepIdleSegment::runOnOperation() {
                     "nothing at the peak",
                     number));
   }
-  FailureOr<int64_t> after = planBytes(getOperation());
+  FailureOr<int64_t> after = planBytes(getOperation(), isFree);
   // What cannot be planned is refused by the phase that finds out.
   bool isIdle = succeeded(before) && succeeded(after) && *after <= *before;
   if (!isIdle)

@@ -72,7 +72,7 @@ std::string RecomputeOptions::describe() const {
   if (stages > 1)
     text += "; " + std::to_string(stages) + " stages of " + join(chunks) +
             " layers";
-  if (!keepsIdleSegment)
+  if (granularity == "full" && !keepsIdleSegment)
     text += "; " + kLastToo.str();
   if (sharesSaved)
     text += "; " + kShared.str();
@@ -185,9 +185,14 @@ static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
       selective.modules = llvm::join(*options.modules, ",");
     step.addPass(remat::createAnnotateSelective(selective));
   }
-  if (options.granularity == "full" && options.keepsIdleSegment)
-    manager.addPass(pipelines::createKeepIdleSegment());
+  if (options.granularity == "full" && options.keepsIdleSegment) {
+    pipelines::KeepIdleSegmentOptions keep;
+    keep.isFree = options.isFree;
+    manager.addPass(pipelines::createKeepIdleSegment(keep));
+  }
   OpPassManager &decided = manager.nest<func::FuncOp>();
+  if (options.isFree)
+    decided.addPass(remat::createAnnotateFree());
   decided.addPass(remat::createApply());
   decided.addPass(remat::createVerify());
 }

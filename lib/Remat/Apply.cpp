@@ -34,13 +34,21 @@ public:
   /// it read those.
   LogicalResult serve(Operation *reader);
 
+  /// Lets `gradient` make the value of `original` on its way.
+  void share(Operation *original, Operation *gradient) {
+    shared[gradient] = original;
+  }
+
 private:
-  void replay(Operation *original);
+  void begin(Operation *reader);
+  void makeOnTheWay(Operation *original, Operation *reader);
+  Operation *replay(Operation *original);
   Value getFence(Value value);
 
   const Step &step;
   OpBuilder builder;
   DenseSet<Operation *> replayed;
+  DenseMap<Operation *, Operation *> shared;
   DenseMap<Value, Value> rebuilt;
   /// For the reader being served: its fences, and what they wait for.
   DenseMap<Value, Value> fences;
@@ -86,7 +94,7 @@ Value Replayer::getFence(Value value) {
   return fence;
 }
 
-void Replayer::replay(Operation *original) {
+Operation *Replayer::replay(Operation *original) {
   Operation *copy = original->clone();
   bool isTied = copy->getNumOperands() == 0;
   for (OpOperand &operand : copy->getOpOperands()) {
@@ -111,14 +119,34 @@ void Replayer::replay(Operation *original) {
        llvm::zip(original->getResults(), copy->getResults()))
     if (step.isDropped(old))
       rebuilt[old] = again;
+  return copy;
+}
+
+void Replayer::begin(Operation *reader) {
+  fences.clear();
+  gradient = getGradient(step, reader);
+  builder.setInsertionPoint(reader);
+}
+
+/// A replay right in front of the gradient that it shares a kernel with.
+void Replayer::makeOnTheWay(Operation *original, Operation *reader) {
+  begin(reader);
+  for (Operation *operand : step.takeReplay(original, replayed))
+    replay(operand);
+  replayed.insert(original);
+  replay(original)->setAttr(kFreeAttr, builder.getUnitAttr());
 }
 
 LogicalResult Replayer::serve(Operation *reader) {
+  Operation *made = shared.lookup(reader);
   auto dropped = llvm::find_if(reader->getOperands(), [&](Value operand) {
     return step.isDropped(operand);
   });
-  if (dropped == reader->getOperands().end())
+  if (dropped == reader->getOperands().end()) {
+    if (made)
+      makeOnTheWay(made, reader);
     return success();
+  }
   bool isLate = reader->hasTrait<OpTrait::IsTerminator>() ||
                 (step.update && step.update->isBeforeInBlock(reader));
   if (isLate) {
@@ -131,14 +159,14 @@ LogicalResult Replayer::serve(Operation *reader) {
     return error;
   }
 
-  fences.clear();
-  gradient = getGradient(step, reader);
-  builder.setInsertionPoint(reader);
+  begin(reader);
   for (Operation *original : step.takeReplay(reader, replayed))
     replay(original);
   for (OpOperand &operand : reader->getOpOperands())
     if (Value again = rebuilt.lookup(operand.get()))
       operand.set(again);
+  if (made)
+    makeOnTheWay(made, reader);
   return success();
 }
 
@@ -150,7 +178,21 @@ void Apply::runOnOperation() {
     return markAllAnalysesPreserved();
   if (failed(step->verifyDecisions()))
     return signalPassFailure();
+  // Gradients that make a value on their way come before its readers.
+  SmallVector<std::pair<Operation *, Operation *>> shared;
+  for (Operation *op : step->forward) {
+    SmallVector<Operation *> hoisted;
+    Operation *reader = nullptr;
+    if (!step->isFree(op))
+      continue;
+    shared.push_back({op, step->findSharedGradient(op, &hoisted, &reader)});
+    for (Operation *next : hoisted)
+      next->moveBefore(reader);
+  }
+  step = getStep(getOperation());
   Replayer replayer(*step);
+  for (auto [op, gradient] : shared)
+    replayer.share(op, gradient);
   for (Operation *reader : step->below)
     if (failed(replayer.serve(reader)))
       return signalPassFailure();

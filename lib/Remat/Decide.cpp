@@ -89,7 +89,9 @@ void remat::remarkDecisions(const Step &step) {
           << metric("label", decision.getLabel())
           << metric("segment", decision.getSegment())
           << metric("bytes", getFreedBytes(step, op))
-          << metric("flops", replayed.contains(op) ? getFlops(op) : int64_t(0));
+          << metric("flops", replayed.contains(op) && !step.isFree(op)
+                                 ? getFlops(op)
+                                 : int64_t(0));
       continue;
     }
     options.remarkName = "Save";

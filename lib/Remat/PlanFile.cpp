@@ -374,13 +374,20 @@ FailureOr<PlanFile> PlanParser::parse() {
   auto chunks = [&](yaml::Node *value, Location place) {
     readChunks(value, place);
   };
+  auto free = [&](yaml::Node *value, Location place) {
+    std::string word = readWord(value, "on or off", place).value_or("on");
+    if (word != "on" && word != "off")
+      error(place) << "needs on or off, but got '" << word << "'";
+    plan.isFree = word == "on";
+  };
   bool hasRules = false;
   auto rules = [&](yaml::Node *value, Location place) {
     hasRules = true;
     readRules(value, place);
   };
-  readMap(root, "a plan", getLocation(llvm::SMLoc()),
-          {{"name", name}, {"chunks", chunks}, {"rules", rules}});
+  readMap(
+      root, "a plan", getLocation(llvm::SMLoc()),
+      {{"name", name}, {"chunks", chunks}, {"free", free}, {"rules", rules}});
   if (!isWrong && !hasRules)
     error(getLocation(llvm::SMLoc())) << "needs 'rules', a list, in a plan";
   if (!isWrong && ++document != stream.end() && !isWrong)

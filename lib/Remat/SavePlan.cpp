@@ -147,6 +147,7 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
     llvm::interleaveComma(chunks.getLayers().asArrayRef(), os);
     os << "]}\n";
   }
+  os << "free: off\n"; // Rules are about what is, too.
   os << (lines.empty() ? "rules: []\n" : "rules:\n");
   for (const Line &line : lines)
     os << "- {layers: " << formatLayers(line.layers) << ", "

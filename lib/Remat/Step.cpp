@@ -204,6 +204,63 @@ DenseSet<Operation *> Step::getReplayed() const {
   return replayed;
 }
 
+/// Whether `gradient` goes over what `op` reads.
+static bool isGradientOf(Operation *gradient, Operation *op) {
+  if (auto gelu = dyn_cast<nn::GeluOp>(op)) {
+    auto backward = dyn_cast<nn::GeluBackwardOp>(gradient);
+    return backward && backward.getInput() == gelu.getInput() &&
+           backward.getForm() == gelu.getForm();
+  }
+  if (auto swiglu = dyn_cast<nn::SwiGLUOp>(op)) {
+    auto backward = dyn_cast<nn::SwiGLUBackwardOp>(gradient);
+    return backward && backward.getGate() == swiglu.getGate() &&
+           backward.getUp() == swiglu.getUp();
+  }
+  return false;
+}
+
+Operation *Step::findSharedGradient(Operation *op,
+                                    SmallVectorImpl<Operation *> *hoisted,
+                                    Operation **reader) const {
+  if (op->getNumOperands() == 0 || op->getNumResults() != 1)
+    return nullptr;
+  Operation *gradient = nullptr, *first = nullptr;
+  for (Operation *user : op->getOperand(0).getUsers())
+    if (isBelow(user) && isGradientOf(user, op))
+      gradient = user;
+  for (Operation *user : op->getUsers())
+    if (isBelow(user) && (!first || user->isBeforeInBlock(first)))
+      first = user;
+  if (!gradient || !first)
+    return nullptr;
+
+  // What the gradient reads has to come before the first reader, too.
+  DenseSet<Operation *> needed = {gradient};
+  SmallVector<Operation *> ops;
+  for (Operation *next = gradient;
+       next != first && first->isBeforeInBlock(next);
+       next = next->getPrevNode()) {
+    if (!needed.contains(next))
+      continue;
+    ops.push_back(next);
+    for (Value operand : next->getOperands())
+      needed.insert(operand.getDefiningOp());
+  }
+  if (needed.contains(first))
+    return nullptr;
+  if (hoisted)
+    hoisted->assign(ops.rbegin(), ops.rend());
+  if (reader)
+    *reader = first;
+  return gradient;
+}
+
+bool Step::isFree(Operation *op) const {
+  auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  return decision && decision.getLabel() == kFreeLabel &&
+         findSharedGradient(op);
+}
+
 //===----------------------------------------------------------------------===//
 // Decisions
 //===----------------------------------------------------------------------===//
@@ -243,7 +300,7 @@ SmallVector<NamedAttribute> remat::getOwnAttributes(Operation *op) {
   SmallVector<NamedAttribute> attributes;
   for (NamedAttribute attribute : op->getAttrs())
     if (attribute.getName() != kDecisionAttr &&
-        attribute.getName() != kReplayAttr)
+        attribute.getName() != kReplayAttr && attribute.getName() != kFreeAttr)
       attributes.push_back(attribute);
   return attributes;
 }

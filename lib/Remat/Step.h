@@ -51,6 +51,18 @@ struct Step {
   /// The forward ops that backward has to replay.
   llvm::DenseSet<mlir::Operation *> getReplayed() const;
 
+  /// The gradient that can make the value of `op`, a pointwise op of the
+  /// forward phase, on its way, before backward reads it; null if there is
+  /// none. With `hoisted`, the ops that have to come before the first reader
+  /// for that, in order, and that reader.
+  mlir::Operation *findSharedGradient(
+      mlir::Operation *op,
+      llvm::SmallVectorImpl<mlir::Operation *> *hoisted = nullptr,
+      mlir::Operation **reader = nullptr) const;
+
+  /// Whether `op` is decided as free, and is.
+  bool isFree(mlir::Operation *op) const;
+
   /// Checks that decisions are where they can be applied.
   llvm::LogicalResult verifyDecisions() const;
 };

@@ -28,6 +28,7 @@ namespace {
 /// What is read again of an op that is replayed, or is to be.
 struct Rebuilt {
   int64_t bytes = 0, freedBytes = 0;
+  bool isFree = false;
   SmallVector<Operation *> readers; // Below, without replays.
 };
 } // namespace
@@ -46,6 +47,9 @@ getRebuilt(const Step &step) {
     llvm::append_range(rebuilt.readers, readers);
   };
   DenseSet<Operation *> pending = step.getReplayed();
+  for (Operation *op : pending)
+    if (step.isFree(op))
+      found[op].isFree = true;
   auto isBelow = [&](Operation *user) { return step.isBelow(user); };
   for (Operation *op : pending)
     for (Value result : op->getResults())
@@ -63,6 +67,7 @@ getRebuilt(const Step &step) {
     if (!original || !original->getAttrOfType<RecomputeAttr>(kDecisionAttr))
       return op->emitOpError("needs an original that is recomputed to be a "
                              "replay of, but there is none");
+    found[original].isFree = op->hasAttr(kFreeAttr);
     for (Value result : op->getResults())
       if (!result.use_empty())
         add(original, result, [](Operation *user) { return !isReplay(user); });
@@ -211,11 +216,17 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
     for (Operation *user : op->getUsers())
       if (replayed->contains(user))
         replays.push_back(user);
-    layers[layer].recomputed.push_back(
-        {getValueName(first), op->getName().getStringRef().str(),
-         decision.getLabel().str(), segment, rebuilt.bytes, flops,
-         rebuilt.freedBytes, first.getType(), getOrigin(*step, first),
-         describeReaders(rebuilt.readers, replays)});
+    LayerPlan &plan = layers[layer];
+    (rebuilt.isFree ? plan.free : plan.recomputed)
+        .push_back({getValueName(first), op->getName().getStringRef().str(),
+                    decision.getLabel().str(), segment, rebuilt.bytes, flops,
+                    rebuilt.freedBytes, first.getType(),
+                    getOrigin(*step, first),
+                    describeReaders(rebuilt.readers, replays)});
+    if (rebuilt.isFree) {
+      summary.freeBytes += rebuilt.bytes;
+      continue;
+    }
     summary.replayFlops += flops;
     addLayer(segments, segment, layer);
   }
@@ -331,6 +342,15 @@ static std::string formatPlan(const LayerPlan &plan, StringRef each) {
     os << " nothing";
   else
     os << " (" << formatBytes(plan.getSavedBytes()) << each << ")";
+  if (!plan.free.empty()) {
+    int64_t bytes = 0;
+    os << "; free";
+    for (const Replay &value : plan.free) {
+      os << " " << value.name;
+      bytes += value.bytes;
+    }
+    os << " (" << formatBytes(bytes) << each << ")";
+  }
   llvm::MapVector<StringRef, LayerPlan> labels;
   for (const Replay &replay : plan.recomputed)
     labels[replay.label].recomputed.push_back(replay);
@@ -390,7 +410,9 @@ void Summary::print(llvm::raw_ostream &os) const {
        << formatPlan(*plan, layers.size() > 1 ? " each" : "") << "\n";
   if (!layers.empty())
     os << "in all: save " << formatBytes(savedBytes) << ", recompute "
-       << formatFlops(replayFlops) << "\n";
+       << formatFlops(replayFlops);
+  if (!layers.empty())
+    os << (freeBytes ? ", free " + formatBytes(freeBytes) : "") << "\n";
   if (idleSegment)
     os << "kept whole: "
        << formatLayers(listLayers(idleSegment->first, idleSegment->second))

@@ -133,16 +133,19 @@ static void recordPlan(ModuleOp module, StringRef name) {
   module->setAttr(nn::kTrainAttr, entries.getDictionary(module.getContext()));
 }
 
-/// A plan file may have a name, which the plan has once it is decided.
-static LogicalResult recordName(ModuleOp module,
-                                const RecomputeOptions &recompute) {
+/// Reads of a plan file what is not about layers.
+static LogicalResult readPlanFile(MLIRContext &context,
+                                  RecomputeOptions &recompute,
+                                  std::string &name) {
   if (recompute.granularity != "plan")
     return success();
   FailureOr<remat::PlanFile> plan =
-      remat::parsePlanFile(recompute.planFile, module.getContext());
-  if (succeeded(plan) && !plan->name.empty())
-    recordPlan(module, plan->name);
-  return plan;
+      remat::parsePlanFile(recompute.planFile, &context);
+  if (failed(plan))
+    return failure();
+  recompute.isFree &= plan->isFree;
+  name = plan->name;
+  return success();
 }
 
 /// Writes the decisions of the step as a plan file, if that is asked for.
@@ -275,13 +278,19 @@ int main(int argc, char **argv) {
   if (options.from.empty())
     recordPlan(*module, recompute.describe());
 
+  std::string planName; // Which a plan has once it is decided.
+  if (*from < Phase::Remat && *to >= Phase::Remat &&
+      failed(readPlanFile(context, recompute, planName)))
+    return 1;
+
   Phase decided = std::min(*to, Phase::Remat);
   if (failed(runPhases(*module, *from, std::max(*from, decided), recompute,
                        options.inference == "on")))
     return 1;
   if (*from < Phase::Remat && *to >= Phase::Remat) {
-    if (failed(recordName(*module, recompute)) ||
-        (!options.quiet && failed(printPlan(*module, recompute))))
+    if (!planName.empty())
+      recordPlan(*module, planName);
+    if (!options.quiet && failed(printPlan(*module, recompute)))
       return 1;
   }
   if (failed(savePlan(*module, options.savePlan)))

@@ -33,6 +33,9 @@ def KeepIdleSegment : Pass<"reprise-keep-idle-segment", "::mlir::ModuleOp"> {
     Remarks, category `Remat`: `KeepSegment` or `ReplaySegment`, with `segment`, and
     `bytes`, by which the program would be larger without the replay.
   }];
+  let options = [
+    Option<"isFree", "free", "bool", /*default=*/"true",
+           "Plan with reprise-remat-annotate-free behind it">];
   let dependentDialects = ["::reprise::remat::RematDialect"];
 }
 

@@ -141,6 +141,34 @@ def ReadPlan : Pass<"reprise-remat-read-plan", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::reprise::remat::RematDialect"];
 }
 
+def AnnotateFree : Pass<"reprise-remat-annotate-free", "::mlir::func::FuncOp"> {
+  let summary = "Drop values that a kernel of backward makes again on its way";
+  let description = [{
+    The gradient of an activation reads what the activation reads, element by
+    element, and computes nearly all of it: its kernel can write the activation
+    too, for the price of the write. So the activation need not be kept:
+    `nn.gelu` and `nn.swiglu` of layers, where backward reads the result, and
+    reads it (the gradient of the weight behind it) where the gradient may come
+    first. Nothing moves here; `reprise-remat-apply` moves that gradient.
+
+    An op that has a decision already keeps it, unless it is kept with its
+    segment only because replays free nothing at the peak.
+
+    Needs: `nn.scope` on the ops of layers. Keeps: all results.
+
+    ```mlir
+    %g = nn.gelu %u tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">} : tensor<8xf32>
+    nn.backward
+    %w = nn.scale %g by 2.0 : tensor<8xf32>
+    %du = nn.gelu_backward %u, %d tanh : tensor<8xf32>
+    // ==> on %g: remat.decision = #remat.recompute<segment = 0, label = "free">
+    ```
+
+    Remarks, category `Remat`: `Free`, with `bytes`.
+  }];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+}
+
 def Apply : Pass<"reprise-remat-apply", "::mlir::func::FuncOp"> {
   let summary = "Replay dropped values where the backward phase reads them";
   let description = [{
@@ -152,6 +180,11 @@ def Apply : Pass<"reprise-remat-apply", "::mlir::func::FuncOp"> {
     values behind a `remat.fence` on a gradient that the reader reads, so that
     nothing merges the replay with its original or moves it forward. An op that
     would read parameters and inputs only gets a fence on its first operand.
+
+    What is decided as `free` is replayed in front of the gradient of its op, with
+    `remat.free`, for both to become one kernel; that gradient, and what it reads,
+    moves in front of the first reader of the value if it is not there. Where
+    that cannot be, it is an ordinary replay.
 
     A replay has the scope of its original and its attributes, hence its random
     stream, but for `remat.replay = SEGMENT` in place of the decision, and `@replay`

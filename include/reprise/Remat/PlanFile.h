@@ -44,6 +44,9 @@ struct PlanFile {
   int64_t stages = 0;          ///< of the pipeline; 0: not said
   std::vector<int64_t> chunks; ///< layers of each
   std::optional<mlir::Location> chunksLocation;
+  /// Whether what no rule is about may be dropped by
+  /// reprise-remat-annotate-free.
+  bool isFree = true;
   std::vector<PlanRule> rules;
 };
 

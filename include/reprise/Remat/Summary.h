@@ -63,6 +63,8 @@ struct LayerPlan {
   int64_t chunk = 0; ///< of the stage: its virtual stage
   std::vector<SavedValue> saved;
   std::vector<Replay> recomputed;
+  /// What is not kept, and made again by kernels of backward on their way.
+  std::vector<Replay> free;
   std::vector<SkippedReplay> skipped;
 
   int64_t getSavedBytes() const;
@@ -95,6 +97,7 @@ struct Summary {
   std::vector<StagePlan> stages;
   int64_t savedBytes = 0; ///< of a micro-batch, in all layers
   int64_t replayFlops = 0;
+  int64_t freeBytes = 0; ///< not kept, and not replayed either
 
   /// A line for each class of equal layers, one with the totals, and one for
   /// each pipeline stage if there are several.

@@ -90,6 +90,13 @@ LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
                            "0, for 'remat.replay', but got ")
            << value;
   }
+  if (name == kFreeAttr) {
+    if (isa<UnitAttr>(value) && op->hasAttr(kReplayAttr))
+      return success();
+    return op->emitOpError("needs a unit beside 'remat.replay' for "
+                           "'remat.free', but got ")
+           << value;
+  }
   if (name == kChunksAttr) {
     if (auto chunks = dyn_cast<ChunksAttr>(value))
       return verifyChunks(op, chunks);

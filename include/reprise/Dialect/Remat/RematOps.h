@@ -29,6 +29,11 @@ namespace reprise::remat {
 inline constexpr llvm::StringLiteral kDecisionAttr = "remat.decision";
 /// On an op of the backward pass: it replays an op of this segment.
 inline constexpr llvm::StringLiteral kReplayAttr = "remat.replay";
+/// On a replay: the kernel of the gradient that follows makes the value on its
+/// way, so that it is not counted as a replay.
+inline constexpr llvm::StringLiteral kFreeAttr = "remat.free";
+/// The label of such replays.
+inline constexpr llvm::StringLiteral kFreeLabel = "free";
 /// On a function: how its layers are spread over pipeline stages.
 inline constexpr llvm::StringLiteral kChunksAttr = "remat.chunks";
 } // namespace reprise::remat
