@@ -41,6 +41,22 @@ TEST_F(Checkpoints, SixStepsAreThreeAndThree) {
   EXPECT_EQ(list("a"), "LATEST step-00000003 step-00000006 ");
 }
 
+// What is left out depends on the last 128 steps, which a checkpoint has.
+TEST_F(Checkpoints, WhatStandsOutIsTheSameAfterAResume) {
+  always.insert(always.end(), {"--skip-grad-z=0.5", "--skip-loss-z=2"});
+  Outcome whole = save("a", 140, {"--save-interval=130"});
+  ASSERT_EQ(whole.status, 0) << whole.err;
+  ASSERT_EQ(save("b", 130).status, 0);
+  Outcome rest = save("b", 140, {"--resume=auto", "--threads=2"});
+  ASSERT_EQ(rest.status, 0) << rest.err;
+  EXPECT_EQ(rest.steps(),
+            whole.steps().substr(whole.steps().find("{\"step\":131,")));
+  EXPECT_EQ(different("a/step-00000140", "b/step-00000140"), "");
+  // Some of the steps after the checkpoint are left out, and some are not.
+  EXPECT_NE(rest.out.find("\"skipped\":true"), rest.out.npos) << rest.out;
+  EXPECT_NE(rest.out.find("\"skipped\":false"), rest.out.npos) << rest.out;
+}
+
 TEST_F(Checkpoints, AutoIsAFreshRunWhereNothingIs) {
   Outcome fresh = save("new/folder", 2, {"--resume=auto"});
   ASSERT_EQ(fresh.status, 0) << fresh.err;
