@@ -42,9 +42,8 @@ static std::string formatShape(Type type) {
 
 bool Decision::matches(const Decision &other) const {
   return name == other.name && shape == other.shape && bytes == other.bytes &&
-         isReplayed == other.isReplayed && rule == other.rule &&
-         flops == other.flops && label == other.label &&
-         (reason == other.reason || rule == kDecided);
+         fate == other.fate && rule == other.rule && flops == other.flops &&
+         label == other.label && (reason == other.reason || rule == kDecided);
 }
 
 /// A kept value is idle from the last reader of the forward pass to the first
@@ -61,19 +60,25 @@ static Change getChange(const Plan &plan, const remat::SavedValue &value) {
 }
 
 /// A replayed value is absent from the last reader of the forward pass to its
-/// replay; one that only other replays read would not be there anyway.
-static Change getChange(const Plan &plan, const remat::Replay &replay) {
+/// replay; one that only other replays read would not be there anyway. What is
+/// free comes with the launch of its gradient, which runs in any case.
+static Change getChange(const Plan &plan, const remat::Replay &replay,
+                        bool isFree) {
   Change change;
   if (!plan.memory)
     return change;
   const MemoryProfile &profile = plan.memory->profile;
-  auto originals = profile.getOutputs(replay.origin.scope);
-  auto copies = profile.getOutputs(replay.origin.scope + "@replay");
+  const std::string &scope = replay.origin.scope;
+  auto originals = profile.getOutputs(scope);
+  auto copies = profile.getOutputs(scope + (isFree ? ".backward" : "@replay"));
   if (copies.empty())
     return change;
-  change.skipped.push_back(copies.front().positions.front());
+  if (!isFree)
+    change.skipped.push_back(copies.front().positions.front());
   if (replay.freedBytes == 0)
     return change;
+  if (isFree)
+    copies = copies.take_front(); // The gradient comes behind it.
   size_t count = std::min(originals.size(), copies.size());
   for (const auto &[original, copy] :
        llvm::zip(originals.take_back(count), copies.take_back(count)))
@@ -95,28 +100,35 @@ static std::string formatReason(StringRef reason) {
 std::vector<Decision> report::getDecisions(const Plan &plan,
                                            const remat::LayerPlan &layer) {
   std::vector<Decision> decisions;
-  auto add = [&](const auto &value, bool isReplayed, std::string rule) {
+  auto add = [&](const auto &value, Fate fate, std::string rule,
+                 MemoryProfile::Change change) {
     Decision decision;
     decision.name = value.name;
     decision.shape = formatShape(value.type);
     decision.bytes = value.bytes;
-    decision.isReplayed = isReplayed;
+    decision.fate = fate;
     decision.rule = std::move(rule);
     decision.reason = formatReason(value.reason);
     decision.isInLayer = layer.layer >= 0;
     decision.origin = value.origin;
     decision.places = {{value.origin.position, value.origin.number}};
-    decision.change = getChange(plan, value);
+    decision.change = std::move(change);
     return &decisions.emplace_back(std::move(decision));
   };
   for (const remat::SavedValue &value : layer.saved)
-    add(value, /*isReplayed=*/false, value.isDecided ? kDecided : "-")->label =
+    add(value, Fate::Kept, value.isDecided ? kDecided : "-",
+        getChange(plan, value))
+        ->label =
         plan.forward[value.origin.position].labels[value.origin.number];
   for (const remat::Replay &replay : layer.recomputed) {
-    Decision *decision = add(replay, /*isReplayed=*/true, replay.label);
+    Decision *decision = add(replay, Fate::Replayed, replay.label,
+                             getChange(plan, replay, /*isFree=*/false));
     decision->flops = replay.flops;
     decision->seconds = plan.forward[replay.origin.position].seconds;
   }
+  for (const remat::Replay &value : layer.free)
+    add(value, Fate::Free, value.label,
+        getChange(plan, value, /*isFree=*/true));
   llvm::sort(decisions, [](const Decision &a, const Decision &b) {
     return std::pair(a.origin.position, a.origin.number) <
            std::pair(b.origin.position, b.origin.number);
@@ -124,26 +136,29 @@ std::vector<Decision> report::getDecisions(const Plan &plan,
   return decisions;
 }
 
-/// The plan that, in no layer of a class, replays what is replayed, in the
-/// least memory, or keeps what is kept, in the least time; one that differs by
-/// a label comes before all others.
-static const Alternative *findFlip(const Plan &plan, const Decision &decision) {
-  const Alternative *best = nullptr;
-  auto getPrice = [&](const Alternative &other) {
-    double bytes = other.peakBytes, seconds = other.replaySeconds;
-    return decision.isReplayed ? std::tuple(!other.isNear, bytes, seconds)
-                               : std::tuple(!other.isNear, seconds, bytes);
-  };
+/// Looks for the plan that drops what is kept, or keeps what is dropped, in all
+/// layers of a class, or else in most of them: one that differs by a label
+/// before all others, and then the one that takes the least memory for what is
+/// dropped, the least time for what is kept.
+static void findFlip(const Plan &plan, Decision &decision) {
+  using Price = std::tuple<bool, size_t, double, double>;
+  std::optional<Price> best;
   for (const Alternative &other : plan.alternatives) {
-    const auto &same = decision.isReplayed ? other.replayed : other.kept;
-    if (other.isChosen || llvm::any_of(decision.places, [&](auto place) {
-          return same.count(place);
-        }))
+    const auto &same = decision.isDropped() ? other.replayed : other.kept;
+    size_t unflipped = llvm::count_if(
+        decision.places, [&](Place place) { return same.count(place) != 0; });
+    if (other.isChosen || 2 * unflipped > decision.places.size())
       continue;
-    if (!best || getPrice(other) < getPrice(*best))
-      best = &other;
+    double bytes = other.peakBytes, seconds = other.replaySeconds;
+    Price price = {!other.isNear, unflipped,
+                   decision.isDropped() ? bytes : seconds,
+                   decision.isDropped() ? seconds : bytes};
+    if (best && !(price < *best))
+      continue;
+    best = price;
+    decision.flip = &other;
+    decision.flippedLayers = decision.places.size() - unflipped;
   }
-  return best;
 }
 
 //===----------------------------------------------------------------------===//
@@ -220,11 +235,17 @@ void Effects::add(const Plan &plan, const remat::LayerPlan &layer) {
     if (!llvm::is_contained(label.values, name))
       label.values.push_back(name);
   };
+  for (const remat::Replay &value : layer.free) {
+    Label &label = labels[value.label];
+    label.freedBytes += value.freedBytes;
+    addValue(label, value.name);
+    label.change.append(getChange(plan, value, /*isFree=*/true));
+  }
   for (const remat::Replay &replay : layer.recomputed) {
     Label &label = labels[replay.label];
     Segment &segment = segments[replay.segment];
     double seconds = plan.forward[replay.origin.position].seconds;
-    Change change = getChange(plan, replay);
+    Change change = getChange(plan, replay, /*isFree=*/false);
     label.freedBytes += replay.freedBytes;
     if (replay.op == "nn.attention" && replay.origin.number != 0)
       label.fusedFlops += replay.flops;
@@ -298,9 +319,9 @@ Decisions report::analyze(const Plan &plan) {
       if (!change.added.empty() || !change.removed.empty()) {
         int64_t bytes = plan.memory->profile.getPeakChange(change);
         decision.peakBytes =
-            std::max<int64_t>(decision.isReplayed ? bytes : -bytes, 0);
+            std::max<int64_t>(decision.isDropped() ? bytes : -bytes, 0);
       }
-      decision.flip = findFlip(plan, decision);
+      findFlip(plan, decision);
     }
   for (const auto &[name, label] : effects.labels)
     decisions.labels.push_back(getEffect(plan, name, label));
@@ -313,12 +334,17 @@ Decisions report::analyze(const Plan &plan) {
 // To text
 //===----------------------------------------------------------------------===//
 
+StringRef report::stringifyFate(Fate fate) {
+  constexpr StringLiteral names[] = {"save", "recompute", "free"};
+  return names[size_t(fate)];
+}
+
 std::string report::formatPeak(const Decision &decision) {
   if (!decision.peakBytes)
     return "-";
   if (*decision.peakBytes == 0)
     return "0";
-  return (decision.isReplayed ? "-" : "+") +
+  return (decision.isDropped() ? "-" : "+") +
          remat::formatBytes(*decision.peakBytes);
 }
 
@@ -348,16 +374,21 @@ static std::string formatDifference(Number difference, StringRef same,
 }
 
 std::string report::formatFlip(const Plan &plan, const Decision &decision) {
-  if (const Alternative *flip = decision.flip)
-    return flip->change + ": " +
+  if (const Alternative *flip = decision.flip) {
+    std::string where;
+    if (decision.flippedLayers != decision.places.size())
+      where = " in " + std::to_string(decision.flippedLayers) + " of " +
+              std::to_string(decision.places.size());
+    return flip->change + where + ": " +
            formatDifference<int64_t>(flip->peakBytes - plan.memory->arenaBytes,
                                      "the same peak", remat::formatBytes) +
            ", " +
            formatDifference<double>(flip->replaySeconds - plan.replaySeconds,
                                     "the same time", formatSeconds);
+  }
   if (!plan.alternatives.empty())
     return "-"; // None of them does.
-  if (decision.isReplayed)
+  if (decision.isDropped())
     return "without " + decision.rule;
   if (!decision.label.empty())
     return "with " + decision.label;

@@ -29,6 +29,7 @@ struct Style {
 
 static constexpr Style kKept = {"kept", "#9ecae9", "box"};
 static constexpr Style kReplayed = {"recomputed", "#ffbf79", "box"};
+static constexpr Style kFree = {"free", "#a6d8a0", "box"};
 static constexpr Style kSkipped = {"decided, never replayed", "#ffffff", "box"};
 static constexpr Style kForward = {"not needed later", "#eeeeee", "box"};
 static constexpr Style kOutside = {"of another place", "#ffffff", "ellipse"};
@@ -46,7 +47,7 @@ static void printNode(llvm::raw_ostream &os, size_t id, const Style &style,
 
 namespace {
 /// What is decided on the results of an op, taken together.
-struct Fate {
+struct Outcome {
   const Style *style = nullptr; // Recomputed if any of them is.
   int64_t bytes = 0;
   std::string price;
@@ -54,27 +55,30 @@ struct Fate {
 } // namespace
 
 /// By the position of the op.
-static std::map<int64_t, Fate> getFates(const Plan &plan) {
-  std::map<int64_t, Fate> fates;
+static std::map<int64_t, Outcome> getOutcomes(const Plan &plan) {
+  std::map<int64_t, Outcome> outcomes;
   for (const remat::LayerPlan &layer : plan.decisions.layers)
     for (const Decision &decision : getDecisions(plan, layer)) {
-      Fate &fate = fates[decision.origin.position];
-      fate.bytes += decision.bytes;
-      if (!decision.isReplayed) {
-        fate.style = fate.style ? fate.style : &kKept;
+      Outcome &outcome = outcomes[decision.origin.position];
+      outcome.bytes += decision.bytes;
+      if (decision.fate != Fate::Replayed) {
+        bool isKept = decision.fate == Fate::Kept;
+        outcome.style = outcome.style ? outcome.style
+                        : isKept      ? &kKept
+                                      : &kFree;
         continue;
       }
-      fate.style = &kReplayed;
-      fate.price = "\nfor " + decision.rule + ": " +
-                   remat::formatFlops(decision.flops) + ", about " +
-                   formatSeconds(decision.seconds);
+      outcome.style = &kReplayed;
+      outcome.price = "\nfor " + decision.rule + ": " +
+                      remat::formatFlops(decision.flops) + ", about " +
+                      formatSeconds(decision.seconds);
     }
-  return fates;
+  return outcomes;
 }
 
 LogicalResult report::writeDot(const Plan &plan, func::FuncOp step,
                                int64_t layer, llvm::raw_ostream &os) {
-  std::map<int64_t, Fate> fates = getFates(plan);
+  std::map<int64_t, Outcome> outcomes = getOutcomes(plan);
   llvm::MapVector<Operation *, size_t> inside, outside;
   int64_t last = -1, position = 0;
   llvm::DenseMap<Operation *, int64_t> positions;
@@ -104,8 +108,8 @@ LogicalResult report::writeDot(const Plan &plan, func::FuncOp step,
   };
   for (auto [op, id] : inside) {
     std::string label = getLabel(op);
-    if (auto fate = fates.find(id); fate != fates.end()) {
-      const auto &[style, bytes, price] = fate->second;
+    if (auto outcome = outcomes.find(id); outcome != outcomes.end()) {
+      const auto &[style, bytes, price] = outcome->second;
       printNode(os, id, *style,
                 label + "\n" + style->words + ", " + remat::formatBytes(bytes) +
                     price);

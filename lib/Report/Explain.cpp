@@ -106,11 +106,12 @@ static void printClass(raw_ostream &os, const Plan &plan,
   for (const Decision &decision : group.decisions) {
     SmallVector<std::string> line = {
         decision.name, decision.shape, formatBytes(decision.bytes),
-        decision.isReplayed ? "recompute" : "save", decision.rule};
+        stringifyFate(decision.fate).str(), decision.rule};
     if (hasPeak)
       line.push_back(formatPeak(decision));
-    line.push_back(decision.isReplayed ? formatFlops(decision.flops) : "-");
-    line.push_back(decision.isReplayed ? formatSeconds(decision.seconds) : "-");
+    line.push_back(decision.isDropped() ? formatFlops(decision.flops) : "-");
+    line.push_back(decision.isDropped() ? formatSeconds(decision.seconds)
+                                        : "-");
     line.push_back(decision.reason);
     line.push_back(formatFlip(plan, decision));
     table.add(std::move(line));

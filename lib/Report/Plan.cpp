@@ -78,7 +78,8 @@ Alternative Plan::asAlternative() const {
   for (const remat::LayerPlan &layer : decisions.layers) {
     for (const remat::SavedValue &value : layer.saved)
       alternative.kept.insert({value.origin.position, value.origin.number});
-    for (const remat::Replay &replay : layer.recomputed)
+    for (const remat::Replay &replay :
+         llvm::concat<const remat::Replay>(layer.recomputed, layer.free))
       for (unsigned number = replay.origin.number;
            number < replay.origin.numResults; ++number)
         alternative.replayed.insert({replay.origin.position, number});

@@ -42,6 +42,14 @@ void PlanWriter::writeValues(const remat::LayerPlan &layer) {
         json.attribute("bytes", value.bytes);
       });
   });
+  if (!layer.free.empty())
+    json.attributeArray("free", [&] {
+      for (const remat::Replay &value : layer.free)
+        json.object([&] {
+          json.attribute("name", value.name);
+          json.attribute("bytes", value.bytes);
+        });
+    });
   json.attributeArray("recomputed", [&] {
     for (const remat::Replay &replay : layer.recomputed)
       json.object([&] {
@@ -89,7 +97,7 @@ void PlanWriter::writeDecision(const LayerClass &group,
     json.attribute("name", decision.name);
     json.attribute("shape", decision.shape);
     json.attribute("bytes", decision.bytes);
-    json.attribute("decision", decision.isReplayed ? "recompute" : "save");
+    json.attribute("decision", stringifyFate(decision.fate));
     json.attribute("rule", decision.rule);
     if (decision.peakBytes)
       json.attribute("at_peak_bytes", *decision.peakBytes);
@@ -151,6 +159,7 @@ void PlanWriter::write() {
   json.attribute("replay_seconds", plan.replaySeconds);
   json.attribute("step_seconds", plan.stepSeconds);
   json.attribute("micro_batches", plan.numMicroBatches);
+  json.attribute("free_bytes", plan.decisions.freeBytes);
   json.attributeObject("categories", [&] {
     for (const auto &[name, bytes] : memory.categories)
       json.attribute(name, bytes);

@@ -121,7 +121,7 @@ static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
   add(asFull(current, "uniform", 1));
   if (!all)
     return candidates;
-  for (int64_t number = 2; number <= std::min<int64_t>(numLayers, 16);
+  for (int64_t number = 2; number <= std::min<int64_t>(numLayers, 8);
        number *= 2)
     add(asFull(current, "uniform", number));
   int64_t last = 0;
@@ -146,6 +146,8 @@ static std::vector<std::string> getOptions(const RecomputeOptions &recompute) {
     if (!recompute.keepsIdleSegment)
       options.push_back("--recompute-last-segment=always");
   }
+  if (!recompute.isFree)
+    options.push_back("--free-recompute=off");
   return options;
 }
 

@@ -44,10 +44,7 @@ Options::Options() {
           index == 0 ? cl::NotHidden : cl::Hidden);
       keys.push_back(std::move(key));
       keyNames.push_back(name);
-      // What decides, and its older names; not what is decided for.
-      isRecomputeKey.push_back(
-          info.section == "recompute" &&
-          llvm::StringRef(info.name).starts_with("recompute_"));
+      isRecomputeKey.push_back(info.section == "recompute");
     }
   }
 }

@@ -13,11 +13,20 @@
 
 /// What all forms of the report say of decisions: text, JSON, HTML, remarks.
 namespace reprise::report {
+/// What becomes of a value until backward reads it.
+enum class Fate {
+  Kept,
+  Replayed, ///< dropped, and computed again
+  Free,     ///< dropped, and made again by a kernel of backward on its way
+};
+/// "save", "recompute", "free".
+llvm::StringRef stringifyFate(Fate fate);
+
 /// A value of a layer, and what is decided on it.
 struct Decision {
   std::string name, shape; ///< "u", "2x128x256xf32"
   int64_t bytes;
-  bool isReplayed;
+  Fate fate;
   bool isInLayer;               ///< or of the head and what else is in none
   std::string rule;             ///< the label that decided, "decided" or "-"
   std::string reason;           ///< of the decision, or who reads the value
@@ -35,6 +44,9 @@ struct Decision {
   /// A plan that decides otherwise, the nearest and cheapest one known; or
   /// null.
   const Alternative *flip = nullptr;
+  size_t flippedLayers = 0; ///< of `places`
+
+  bool isDropped() const { return fate != Fate::Kept; }
 
   /// Whether two layers share this line. A decision's own reason may name its
   /// segment.
@@ -83,7 +95,7 @@ std::vector<Decision> getDecisions(const Plan &plan,
                                    const remat::LayerPlan &layer);
 
 /// "+2.0 MiB", by which the peak would be lower without a kept value;
-/// "-2.0 MiB", by which it would be higher without the replay; "0"; "-".
+/// "-2.0 MiB", by which it would be higher if it was not dropped; "0"; "-".
 std::string formatPeak(const Decision &decision);
 
 /// What would decide otherwise, and at which price: "with mlp: 512.0 KiB less,
