@@ -50,8 +50,8 @@ private:
   void findUnits();
   AccumulateOp getMergedAccumulate(Operation *op);
   bool extendsGroup(Operation *op, const Unit &unit);
-  bool isDeadAfter(Value value, unsigned unit);
   bool joinsUpdate(Operation *op);
+  bool isDeadAfter(Value value, unsigned unit);
 
   LogicalResult formUnit(unsigned index);
   LogicalResult formProductUnit(const Unit &unit);
@@ -147,6 +147,17 @@ bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
          });
 }
 
+/// Whether `op` updates a parameter beside those of the last unit.
+bool ScheduleFormer::joinsUpdate(Operation *op) {
+  // The verifier of a plan compares all buffers of a launch, 8 for an update,
+  // with each other. As many parameters has a layer of GPT-2: its layers share
+  // a kernel.
+  constexpr size_t kMostUpdates = 16;
+  return isa<AdamWOp>(op) && !units.empty() &&
+         isa<AdamWOp>(units.back().ops.front()) &&
+         units.back().ops.size() < 2 * kMostUpdates;
+}
+
 void ScheduleFormer::findUnits() {
   Phase phase = Phase::Forward;
   bool isOpen = false;
@@ -170,16 +181,6 @@ void ScheduleFormer::findUnits() {
     unitOf[&op] = units.size() - 1;
     units.back().ops.push_back(&op);
     Operation *partner = getMergedAccumulate(&op);
-/// Whether `op` updates a parameter beside those of the last unit.
-bool ScheduleFormer::joinsUpdate(Operation *op) {
-  // An update is an op and a zero, of 12 buffers in all. The verifier of a plan
-  // compares all buffers of a launch with each other.
-  constexpr size_t kMostUpdates = 64;
-  return isa<AdamWOp>(op) && !units.empty() &&
-         isa<AdamWOp>(units.back().ops.front()) &&
-         units.back().ops.size() < 2 * kMostUpdates;
-}
-
     if (isa<AdamWOp>(op))
       partner = op.getNextNode();
     if (partner) {
@@ -207,6 +208,8 @@ bool ScheduleFormer::isDeadAfter(Value value, unsigned unit) {
 /// "layer3.mlp.u", "layer3.mlp.u@replay", "layer3.mlp.u.backward_weight",
 /// "optimizer".
 static std::string getLaunchName(Operation *op, bool isBackward) {
+  if (isa<AdamWOp>(op)) // One of many.
+    return "optimizer";
   std::string name = getScopeName(getScope(op));
   StringRef mnemonic = op->getName().stripDialect();
   if (name.empty())
@@ -232,8 +235,6 @@ void ScheduleFormer::annotate(Operation *formed, Operation *origin,
 }
 
 LogicalResult ScheduleFormer::formUnit(unsigned index) {
-  if (isa<AdamWOp>(op)) // One of many.
-    return "optimizer";
   const Unit &unit = units[index];
   Operation *first = unit.ops.front();
   builder.setInsertionPoint(first);
@@ -343,6 +344,10 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
 void ScheduleFormer::formLaunch(unsigned index) {
   const Unit &unit = units[index];
   Group group(unit.ops);
+  auto isInside = [&](Operation *op) {
+    auto found = unitOf.find(op);
+    return found != unitOf.end() && found->second == index;
+  };
   int64_t flops = 0;
   for (Operation *op : unit.ops) {
     // What is made on the way of a gradient is a part of it.
@@ -368,10 +373,6 @@ void ScheduleFormer::formLaunch(unsigned index) {
   auto putInPlace = [&](Value input, Value output) {
     if (group.inputs.contains(input) && group.outputs.contains(output) &&
         isDeadAfter(input, index))
-  auto isInside = [&](Operation *op) {
-    auto found = unitOf.find(op);
-    return found != unitOf.end() && found->second == index;
-  };
       group.inPlace.insert({input, output});
   };
   for (Operation *op : unit.ops) {

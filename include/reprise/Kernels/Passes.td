@@ -25,9 +25,11 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     * `nn.accumulate` joins the column reduction or embedding gradient that makes its
       term, at that op's place. Where the term is a sum of such (a tied weight),
       each is accumulated by itself, in their order.
-    * `nn.adamw`, up to 64 side by side, is one kernel, in place, which also sets the
+    * `nn.adamw`, up to 16 side by side, is one kernel, in place, which also sets the
       gradients' accumulators to zero: those zeros take the gradients' places among the
       function's results.
+    * `nn.linear_cross_entropy` is written out chunk by chunk, on `rt.view`s of its operands, with
+      one kernel for the losses and their gradient; `rt.join` makes its results of the chunks'.
     * `nn.global_norm` is two kernels: sums of blocks, then the root of their sum.
     * Every other op is a kernel of its own.
     * `remat.fence` becomes its value and `nn.backward` goes: from here on the order of the

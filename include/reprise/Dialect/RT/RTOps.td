@@ -388,7 +388,6 @@ def RT_StreamOp : RT_KernelOp<"stream"> {
   let hasVerifier = 0;
 }
 
-#endif // REPRISE_DIALECT_RT_RTOPS
 def RT_RandomWordOp : RT_KernelOp<"random_word"> {
   let summary = "The random word of an element";
   let description = [{
@@ -412,3 +411,4 @@ def RT_RandomWordOp : RT_KernelOp<"random_word"> {
   let hasVerifier = 0;
 }
 
+#endif // REPRISE_DIALECT_RT_RTOPS
