@@ -15,8 +15,8 @@
 // RUN: | FileCheck %s --check-prefix=ONE
 // ONE-LABEL: func.func @step
 // ONE:       nn.backward
-// ONE:       nn.add {{.*}} layer = 0, {{.*}} value = "x2">, remat.replay = 0
-// ONE-NOT:   nn.gelu_backward {{.*}} layer = 0,
+// ONE:       nn.add {{.*}}<layer = 0, {{.*}} value = "x2">, remat.replay = 0
+// ONE-NOT:   nn.gelu_backward {{.*}}<layer = 0,
 // ONE:       return
 
 // The first layer alone is recomputed, and learns nothing: no replay.
