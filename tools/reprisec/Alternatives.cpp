@@ -95,7 +95,7 @@ static std::vector<std::string> without(std::vector<std::string> named,
 }
 
 /// In the order in which they are shown; without `all` only those that differ
-/// by a label, none, and full with segments of one layer.
+/// by a label or by what is free, none, and full with segments of one layer.
 static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
                                             int64_t numLayers, bool all) {
   std::vector<Candidate> candidates;
@@ -119,6 +119,10 @@ static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
   for (size_t index = 0; index < named.size(); ++index)
     addSelection(without(named, index));
   add(asFull(current, "uniform", 1));
+  RecomputeOptions other = current;
+  other.isFree = !current.isFree;
+  if (current.granularity != "plan")
+    add(other, other.isFree ? "with free" : "without free");
   if (!all)
     return candidates;
   for (int64_t number = 2; number <= std::min<int64_t>(numLayers, 8);
@@ -210,19 +214,23 @@ planAll(StringRef text, ArrayRef<Candidate> candidates,
   return planned;
 }
 
-/// The step of `module` as no decider has seen it.
-static FailureOr<std::string> printJoint(ModuleOp module) {
-  OwningOpRef<ModuleOp> joint = module.clone();
-  if (failed(remat::undo(joint->lookupSymbol<func::FuncOp>(nn::kStepFunction))))
-    return failure();
+FailureOr<std::string> driver::printUndecided(ModuleOp module, Phase phase) {
+  OwningOpRef<ModuleOp> joint;
+  if (phase == Phase::Remat) {
+    joint = module.clone();
+    module = *joint;
+    if (failed(
+            remat::undo(module.lookupSymbol<func::FuncOp>(nn::kStepFunction))))
+      return failure();
+  }
   std::string text;
   llvm::raw_string_ostream os(text);
-  joint->print(os, OpPrintingFlags().useLocalScope());
+  module.print(os, OpPrintingFlags().useLocalScope());
   return text;
 }
 
 std::vector<report::Alternative>
-driver::planAlternatives(ModuleOp module, const report::Plan &current,
+driver::planAlternatives(StringRef undecided, const report::Plan &current,
                          const Options &options,
                          const RecomputeOptions &recompute) {
   std::vector<report::Alternative> alternatives;
@@ -239,15 +247,12 @@ driver::planAlternatives(ModuleOp module, const report::Plan &current,
   chosen.isChosen = true;
   add(std::move(chosen), {recompute, ""});
 
-  FailureOr<std::string> joint = printJoint(module);
-  if (failed(joint))
-    return alternatives;
   int64_t numLayers = llvm::count_if(
       current.decisions.layers,
       [](const remat::LayerPlan &layer) { return layer.layer >= 0; });
   std::vector<Candidate> candidates =
       getCandidates(recompute, numLayers, !options.report.empty());
-  auto planned = planAll(*joint, candidates, current.costs);
+  auto planned = planAll(undecided, candidates, current.costs);
   for (auto [candidate, alternative] : llvm::zip(candidates, planned))
     if (alternative)
       add(std::move(*alternative), candidate);

@@ -15,14 +15,18 @@
 #include "reprise/Report/Plan.h"
 
 namespace reprise::driver {
-/// Decides the step of `module`, of phase remat, anew in other ways, and plans
-/// each down to buffers: no recompute, one label more and one less, whole
-/// layers one by one; for `--report` the labels in all combinations and `full`
-/// with several numbers of layers. What a step cannot have is left out. The
-/// first is `recompute`, the options of `plan`, to be filled in by
-/// `chooseAlternative`. Takes a compilation each.
+/// The text of `module`, of phase joint, or of phase remat without its
+/// decisions (what was moved for them stays where it is).
+mlir::FailureOr<std::string> printUndecided(mlir::ModuleOp module, Phase phase);
+
+/// Decides the step of the module in `undecided` in other ways, and plans each
+/// down to buffers: no recompute, one label more and one less, whole layers one
+/// by one; for `--report` the labels in all combinations and `full` with
+/// several numbers of layers. What a step cannot have is left out. The first is
+/// `recompute`, the options of `plan`, to be filled in by `chooseAlternative`.
+/// Takes a compilation each.
 std::vector<report::Alternative>
-planAlternatives(mlir::ModuleOp module, const report::Plan &plan,
+planAlternatives(llvm::StringRef undecided, const report::Plan &plan,
                  const Options &options, const RecomputeOptions &recompute);
 
 /// Fills in the plan itself, once its schedule is read.

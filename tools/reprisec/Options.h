@@ -81,9 +81,9 @@ struct Options {
       cl::desc("Write a layer and what is decided on its values here as a "
                "graph in DOT. Without -o or --emit nothing else is written"),
       cl::value_desc("file"), cl::cat(programCategory)};
-  cl::opt<int64_t> dotLayer{"dot-layer", cl::desc("With --dot: the layer (0)"),
-                            cl::value_desc("layer"), cl::init(0),
-                            cl::cat(programCategory)};
+  cl::opt<std::string> dotLayer{
+      "dot-layer", cl::desc("With --dot: the layer (0)"),
+      cl::value_desc("layer"), cl::init("0"), cl::cat(programCategory)};
   cl::opt<std::string> costTable{
       "cost-table",
       cl::desc("With a report: how fast the machine is, a JSON file (default: "
@@ -115,11 +115,15 @@ struct Options {
   Options();
 
   /// Reads the command line; keys may be spelt with dashes or underscores, as
-  /// in a description. Ends the program after --help and after an error.
+  /// in a description. Ends the program after --help and after an error, and
+  /// names the option that is nearest to one that does not exist.
   void parse(int argc, char **argv);
 
   /// The first report of the plan that is asked for, "--explain"; or empty.
   llvm::StringRef getReport() const;
+
+  /// Whether a report is asked for that compares plans for the same step.
+  bool comparesPlans() const { return explain || !report.empty(); }
 
   /// The command line as it was given, and as it would be for another plan:
   /// the same description and keys but those of recompute, and no outputs.

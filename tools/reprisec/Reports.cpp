@@ -79,14 +79,23 @@ static LogicalResult writeDot(const report::Plan &plan, func::FuncOp step,
                               const Options &options) {
   if (options.dot.empty())
     return success();
+  int64_t layer = 0, most = 0;
+  for (const remat::LayerPlan &known : plan.decisions.layers)
+    most = std::max(most, known.layer);
+  if (StringRef(options.dotLayer).getAsInteger(10, layer) || layer < 0 ||
+      layer > most)
+    return failure(fail("option --dot-layer: needs a whole number from 0 to " +
+                        llvm::Twine(most) + ", but got '" + options.dotLayer +
+                        "'"));
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (failed(report::writeDot(plan, step, options.dotLayer, os)))
+  if (failed(report::writeDot(plan, step, layer, os)))
     return failure();
   return writeFile(options.dot, [&](llvm::raw_ostream &os) { os << text; });
 }
 
 FailureOr<report::Plan> driver::readPlan(ModuleOp module,
+                                         llvm::StringRef undecided,
                                          const Options &options,
                                          const RecomputeOptions &recompute) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
@@ -99,8 +108,8 @@ FailureOr<report::Plan> driver::readPlan(ModuleOp module,
   if (failed(plan) || failed(addReference(*plan, step, options, recompute)) ||
       failed(writeDot(*plan, step, options)))
     return failure();
-  if (options.explain || !options.report.empty())
-    plan->alternatives = planAlternatives(module, *plan, options, recompute);
+  if (!undecided.empty())
+    plan->alternatives = planAlternatives(undecided, *plan, options, recompute);
   return plan;
 }
 

@@ -15,8 +15,10 @@
 #include "reprise/Report/Plan.h"
 
 namespace reprise::driver {
-/// What to report, from the step in nn; memory is still to be planned.
+/// What to report, from the step in nn; memory is still to be planned. Other
+/// plans are those of `undecided`, as `printUndecided` has it; none if empty.
 mlir::FailureOr<report::Plan> readPlan(mlir::ModuleOp module,
+                                       llvm::StringRef undecided,
                                        const Options &options,
                                        const RecomputeOptions &recompute);
 

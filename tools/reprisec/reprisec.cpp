@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Alternatives.h"
 #include "Options.h"
 #include "Output.h"
 #include "Reports.h"
@@ -283,8 +284,21 @@ int main(int argc, char **argv) {
       failed(readPlanFile(context, recompute, planName)))
     return 1;
 
+  // What other plans begin with.
+  Phase undecided = std::max(*from, Phase::Joint), begin = *from;
+  std::string undecidedText;
+  if (options.comparesPlans()) {
+    if (failed(runPhases(*module, *from, undecided, recompute,
+                         options.inference == "on")))
+      return 1;
+    FailureOr<std::string> text = printUndecided(*module, undecided);
+    if (failed(text))
+      return 1;
+    undecidedText = std::move(*text);
+    begin = undecided;
+  }
   Phase decided = std::min(*to, Phase::Remat);
-  if (failed(runPhases(*module, *from, std::max(*from, decided), recompute,
+  if (failed(runPhases(*module, begin, std::max(begin, decided), recompute,
                        options.inference == "on")))
     return 1;
   if (*from < Phase::Remat && *to >= Phase::Remat) {
@@ -298,7 +312,8 @@ int main(int argc, char **argv) {
   if (isReport && !plansMemory)
     return 0;
   if (!options.getReport().empty()) {
-    FailureOr<report::Plan> plan = readPlan(*module, options, recompute);
+    FailureOr<report::Plan> plan =
+        readPlan(*module, undecidedText, options, recompute);
     if (failed(plan) ||
         failed(runPhases(*module, decided, Phase::RT, recompute)) ||
         failed(writeReports(*plan, *module, options, recompute)))
