@@ -17,7 +17,12 @@
 using namespace reprise::runtime;
 
 Path reprise::runtime::checkpointPath(const char *folder, int64_t step) {
-  return Path("%s/step-%08" PRId64, folder, step);
+  size_t length = strlen(folder);
+  while (length > 1 && folder[length - 1] == '/')
+    --length;
+  if (!strcmp(folder, "."))
+    return Path("step-%08" PRId64, step);
+  return Path("%.*s/step-%08" PRId64, int(length), folder, step);
 }
 
 bool reprise::runtime::findCheckpoints(const char *folder, List<int64_t> &steps,

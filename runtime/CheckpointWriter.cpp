@@ -19,11 +19,14 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
+
+static constexpr char kShardFormat[] = "model-%05d-of-%05d.safetensors";
 
 //===----------------------------------------------------------------------===//
 // Start and end
@@ -49,23 +52,85 @@ static bool sameFolder(const char *a, const char *b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/// Removes what a run left that was killed while it saved.
-static bool removeUnfinished(const char *folder, Error &error) {
-  DIR *entries = opendir(folder);
-  bool good = entries;
-  while (const dirent *entry = good ? readdir(entries) : nullptr) {
-    size_t length = strlen(entry->d_name);
-    if (!strncmp(entry->d_name, "step-", 5) && length > 4 &&
-        !strcmp(entry->d_name + length - 4, ".tmp"))
-      good = removeFolder(Path("%s/%s", folder, entry->d_name));
-  }
-  good =
-      good && (unlink(Path("%s/LATEST.tmp", folder)) == 0 || errno == ENOENT);
-  int code = errno;
-  if (entries)
-    closedir(entries);
-  return good || error.set("cannot remove unfinished checkpoints in '%s': %s",
-                           folder, strerror(code));
+/// What programs of the hub look for beside weights, besides the configuration.
+static constexpr const char *kCompanions[] = {
+    "added_tokens.json", "chat_template.jinja",     "generation_config.json",
+    "merges.txt",        "special_tokens_map.json", "tokenizer.json",
+    "tokenizer.model",   "tokenizer_config.json",   "vocab.json"};
+
+/// Whether runs write files of this name into checkpoints.
+static bool isOurs(const char *name) {
+  constexpr const char *kOwn[] = {kConfigFile, kModelFile, kIndexFile,
+                                  kOptimizerFile, kTrainerFile};
+  auto isName = [&](const char *known) { return !strcmp(known, name); };
+  if (std::any_of(std::begin(kOwn), std::end(kOwn), isName) ||
+      std::any_of(std::begin(kCompanions), std::end(kCompanions), isName))
+    return true;
+  int number = 0, count = 0;
+  char shard[64];
+  if (sscanf(name, "model-%d-of-%d", &number, &count) != 2)
+    return false;
+  snprintf(shard, sizeof(shard), kShardFormat, number, count);
+  return isName(shard);
+}
+
+void CheckpointWriter::noteLeft(const char *path, const char *reason) {
+  note.set("cannot remove '%s', which is not needed any more: %s", path,
+           reason);
+}
+
+void CheckpointWriter::remove(const char *name) {
+  // It loses its name before it loses a file.
+  Path path("%s/%s", settings.folder, name);
+  int step = 5 + int(strspn(name + 5, "0123456789")); // step-00000001
+  Path unfinished("%s/%.*s.tmp", settings.folder, step, name);
+  if (strcmp(path, unfinished) != 0 && rename(path, unfinished) != 0)
+    return noteLeft(path, strerror(errno));
+  if (removeFolder(unfinished, isOurs))
+    return;
+  if (errno != ENOTEMPTY && errno != EEXIST)
+    return noteLeft(unfinished, strerror(errno));
+  // What others put there stays, under a name that nobody goes on from.
+  Path rest("%s/%.*s.rest", settings.folder, step, name);
+  struct stat info;
+  for (int i = 2; lstat(rest, &info) == 0; ++i)
+    rest = Path("%s/%.*s.rest%d", settings.folder, step, name, i);
+  if (rename(unfinished, rest) != 0)
+    return noteLeft(unfinished, strerror(errno));
+  note.set("'%s' has files that no run wrote; they are all that is left of an "
+           "old checkpoint",
+           rest.chars);
+}
+
+/// Whether `name` is that of a checkpoint with this behind it, and perhaps a
+/// number.
+static bool isCheckpointWith(const char *name, const char *suffix) {
+  int64_t step = 0;
+  char exactly[48];
+  if (sscanf(name, "step-%12" SCNd64, &step) != 1)
+    return false;
+  int length =
+      snprintf(exactly, sizeof(exactly), "step-%08" PRId64 "%s", step, suffix);
+  return !strncmp(name, exactly, size_t(length)) &&
+         strspn(name + length, "0123456789") == strlen(name + length);
+}
+
+void CheckpointWriter::removeAll(const char *suffix) {
+  DIR *entries = opendir(settings.folder);
+  if (!entries)
+    return noteLeft(settings.folder, strerror(errno));
+  while (const dirent *entry = readdir(entries))
+    if (isCheckpointWith(entry->d_name, suffix))
+      remove(entry->d_name);
+  closedir(entries);
+}
+
+bool CheckpointWriter::takeNote(Error &taken) {
+  if (running || !note.text[0])
+    return false;
+  taken = note;
+  note = {};
+  return true;
 }
 
 bool CheckpointWriter::setAside(int64_t step, Error &error) {
@@ -90,8 +155,9 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
   syncFolder(Path("%s/..", path)); // It may be new there.
   if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return error.set("cannot save in '%s': another run does", path);
-  if (!removeUnfinished(path, error))
-    return false;
+  // What a run left that was killed while it saved.
+  removeAll(".tmp");
+  unlink(Path("%s/LATEST.tmp", path));
   List<int64_t> steps;
   if (!findCheckpoints(path, steps, error))
     return false;
@@ -146,12 +212,6 @@ bool CheckpointWriter::cutShards(Error &error) {
   }
   return good || error.set("no memory left for the names of files");
 }
-
-/// What programs of the hub look for beside weights, besides the configuration.
-static constexpr const char *kCompanions[] = {
-    "added_tokens.json", "chat_template.jinja",     "generation_config.json",
-    "merges.txt",        "special_tokens_map.json", "tokenizer.json",
-    "tokenizer.model",   "tokenizer_config.json",   "vocab.json"};
 
 bool CheckpointWriter::addCompanion(const char *name, const char *path,
                                     Error &error) {
@@ -256,12 +316,11 @@ void *CheckpointWriter::threadEntry(void *writer) {
 void CheckpointWriter::write() {
   Path path = checkpointPath(settings.folder, state.step);
   Path unfinished("%s.tmp", path.chars);
-  bool good = removeFolder(unfinished) && mkdir(unfinished, 0777) == 0 &&
-              writeFolder(unfinished) && syncFolder(unfinished) &&
-              rename(unfinished, path) == 0;
+  bool good = mkdir(unfinished, 0777) == 0 && writeFolder(unfinished) &&
+              syncFolder(unfinished) && rename(unfinished, path) == 0;
   if (!good) {
     int code = errno;
-    removeFolder(unfinished);
+    removeFolder(unfinished, isOurs);
     failure.set("cannot save step %" PRId64 " in '%s': %s", state.step,
                 path.chars, strerror(code));
     return;
@@ -271,7 +330,7 @@ void CheckpointWriter::write() {
     failure.set("cannot write '%s/LATEST': %s", settings.folder,
                 strerror(errno));
   else
-    removeOld(failure);
+    removeOld();
   for (const FileSum &file : files)
     report.bytes += file.bytes;
   report.seconds = now() - report.seconds;
@@ -289,19 +348,20 @@ bool CheckpointWriter::pointLatest() {
          syncFolder(settings.folder);
 }
 
-bool CheckpointWriter::removeOld(Error &error) {
+void CheckpointWriter::removeOld() {
+  if (settings.keepLast == 0)
+    return;
   List<int64_t> steps;
-  if (settings.keepLast == 0 || !findCheckpoints(settings.folder, steps, error))
-    return settings.keepLast == 0;
+  Error reason;
+  if (!findCheckpoints(settings.folder, steps, reason))
+    return noteLeft(settings.folder, reason.text);
   for (int64_t i = 0; i + settings.keepLast < int64_t(steps.size()); ++i) {
-    Path path = checkpointPath(settings.folder, steps[size_t(i)]);
-    Path unfinished("%s.tmp", path.chars);
-    // It loses its name before it loses a file.
-    if (rename(path, unfinished) != 0 || !removeFolder(unfinished))
-      return error.set("cannot remove the old checkpoint '%s': %s", path.chars,
-                       strerror(errno));
+    char name[32];
+    snprintf(name, sizeof(name), "step-%08" PRId64, steps[size_t(i)]);
+    remove(name);
   }
-  return true;
+  if (++saves >= 2) // Those of this run would do now.
+    removeAll(".old");
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,8 +372,7 @@ void CheckpointWriter::shardName(int index, char *name, size_t size) const {
   if (shards.size() == 1)
     snprintf(name, size, "%s", kModelFile);
   else
-    snprintf(name, size, "model-%05d-of-%05zu.safetensors", index + 1,
-             shards.size());
+    snprintf(name, size, kShardFormat, index + 1, int(shards.size()));
 }
 
 bool CheckpointWriter::writeFolder(const char *path) {

@@ -82,6 +82,9 @@ public:
     return complete.chars[0] ? complete.chars : nullptr;
   }
 
+  /// Hands out, once, what the user should know: what could not be removed.
+  bool takeNote(Error &taken);
+
   /// Hands out what was written before the last call of `wait`, once.
   bool takeReport(SaveReport &report);
 
@@ -120,7 +123,12 @@ private:
   bool writeIndex(const char *folder);
   bool writeTrainer(const char *folder);
   bool pointLatest();
-  bool removeOld(Error &error);
+  void removeOld();
+  void removeAll(const char *suffix);
+  /// Removes a checkpoint by its name in the folder; what cannot be removed
+  /// becomes a note.
+  void remove(const char *name);
+  void noteLeft(const char *path, const char *reason);
   void shardName(int index, char *name, size_t size) const;
 
   const RepriseModel &model;
@@ -143,7 +151,8 @@ private:
   std::atomic<bool> finished{false};
   RunState state; ///< Of the copy.
   SaveReport report = {};
-  Error failure;
+  Error failure, note;
+  int64_t saves = 0;
 };
 
 } // namespace reprise::runtime

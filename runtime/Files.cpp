@@ -79,13 +79,14 @@ bool reprise::runtime::syncFolder(const char *path) {
   return good;
 }
 
-bool reprise::runtime::removeFolder(const char *path) {
+bool reprise::runtime::removeFolder(const char *path,
+                                    bool (*isOurs)(const char *name)) {
   DIR *folder = opendir(path);
   if (!folder)
     return errno == ENOENT;
   bool good = true;
   while (const dirent *entry = readdir(folder)) {
-    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+    if (!isOurs(entry->d_name))
       continue;
     good = unlinkat(dirfd(folder), entry->d_name, 0) == 0 && good;
   }

@@ -47,9 +47,10 @@ private:
 /// Waits until the disk has the names of a folder's files; false with `errno`.
 bool syncFolder(const char *path);
 
-/// Removes a folder and the files in it, but no folders in it. One that is not
-/// there is removed already. False with `errno`.
-bool removeFolder(const char *path);
+/// Removes those files of a folder for which `isOurs(name)`, and the folder if
+/// nothing is left then. One that is not there is removed already. False with
+/// `errno`, ENOTEMPTY if there are files of others.
+bool removeFolder(const char *path, bool (*isOurs)(const char *name));
 
 } // namespace reprise::runtime
 

@@ -11,11 +11,13 @@
 #include "Data.h"
 #include "Dump.h"
 #include "Executor.h"
+#include "HubConfig.h"
 #include "Inference.h"
 #include "Init.h"
 #include "Log.h"
 #include "Options.h"
 #include "Outliers.h"
+#include "Outputs.h"
 #include "Peak.h"
 #include "Schedule.h"
 
@@ -63,6 +65,7 @@ private:
     arena.touch(buffer);
     *arena.at<float>(buffer) = float(value);
   }
+  void showSaved();
   bool saveWhenDue(bool isEnd, Error &error);
   bool infer(bool isLast, Error &error);
   bool runSteps(Error &error);
@@ -116,7 +119,8 @@ bool Trainer::openData(Error &error) {
 }
 
 bool Trainer::prepare(Error &error) {
-  if (!pool.start(int(options.threads), error) || !openData(error))
+  if (!checkOutputs(options, error) ||
+      !pool.start(int(options.threads), error) || !openData(error))
     return false;
   Vocabulary vocabulary(model.vocabSize, data.stream().isText(),
                         format.tokenizer);
@@ -141,6 +145,8 @@ bool Trainer::prepare(Error &error) {
     log.resumed(resumed, data.stream().size());
   if (options.save)
     log.saving(saver.copyBytes());
+  if (Error note; saver.takeNote(note))
+    log.note(note.text);
   inference.announce(log);
   return Log::flush(error);
 }
@@ -151,7 +157,9 @@ bool Trainer::loadStates(Error &error) {
     return false;
   Loaded loaded = Loaded::Nothing;
   if (options.initFrom) {
-    if (!loadWeights(options.initFrom, tensors, arena, pool, weights, error))
+    if (!checkHubConfig(options.initFrom,
+                        model.configJson ? model.configJson : "", error) ||
+        !loadWeights(options.initFrom, tensors, arena, pool, weights, error))
       return false;
     loaded = Loaded::Parameters;
   }
@@ -276,6 +284,16 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   return true;
 }
 
+/// Shows what was written, and what could not be removed.
+void Trainer::showSaved() {
+  SaveReport report;
+  Error note;
+  if (saver.takeReport(report))
+    log.saved(report);
+  if (saver.takeNote(note))
+    log.note(note.text);
+}
+
 /// Begins to write a checkpoint if this step has one, and shows what was
 /// written. At the end, the last step has one, and is waited for.
 bool Trainer::saveWhenDue(bool isEnd, Error &error) {
@@ -285,9 +303,7 @@ bool Trainer::saveWhenDue(bool isEnd, Error &error) {
       isEnd || (options.saveInterval && state.step % options.saveInterval == 0);
   if (!saver.poll(error) || (isDue && !saver.wait(error)))
     return false;
-  SaveReport report;
-  if (saver.takeReport(report))
-    log.saved(report);
+  showSaved();
   if (isDue && saver.lastStep() != state.step &&
       !saver.save(state, arena, pool, error))
     return false;
@@ -295,8 +311,7 @@ bool Trainer::saveWhenDue(bool isEnd, Error &error) {
     return true;
   if (!saver.wait(error))
     return false;
-  if (saver.takeReport(report))
-    log.saved(report);
+  showSaved();
   return Log::flush(error);
 }
 

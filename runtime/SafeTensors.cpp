@@ -174,6 +174,23 @@ bool TensorSet::checkTiling(TensorEntry *first, int64_t dataBegin,
   return true;
 }
 
+/// Refuses what is often found where weights are expected, by its name.
+static bool checkKind(const MappedFile &file, Error &error) {
+  auto begins = [&](std::string_view start) {
+    return file.size >= int64_t(start.size()) &&
+           !memcmp(file.data, start.data(), start.size());
+  };
+  if (begins("version https://git-lfs"))
+    return error.set("'%s' is a Git LFS pointer, not the file itself; git lfs "
+                     "pull fetches that",
+                     file.path);
+  const char *kind = begins("GGUF")         ? "is a GGUF file"
+                     : begins("PK\x03\x04") ? "is a zip file, as PyTorch writes"
+                                            : nullptr;
+  return !kind ||
+         error.set("'%s' %s, but only safetensors is read", file.path, kind);
+}
+
 bool TensorSet::addFile(const char *path, Error &error) {
   MappedFile file;
   if (!file.map(path, error))
@@ -183,6 +200,8 @@ bool TensorSet::addFile(const char *path, Error &error) {
     return error.set("no memory left for the name of '%s'", path);
   }
   path = file.path; // Lives as long as the file.
+  if (!checkKind(file, error))
+    return false;
   if (file.size < 9)
     return error.set("'%s' is no safetensors file: it needs at least 9 bytes, "
                      "but got %" PRId64,
@@ -239,7 +258,7 @@ bool TensorSet::addIndex(const char *path, Error &error) {
   MappedFile index;
   Unmap unmap = {index};
   JsonDocument document;
-  if (!index.map(path, error) ||
+  if (!index.map(path, error) || !checkKind(index, error) ||
       !document.parse(
           {reinterpret_cast<const char *>(index.data), size_t(index.size)},
           path, error))
@@ -296,6 +315,19 @@ bool TensorSet::sortByName(Error &error) {
   return true;
 }
 
+/// What to say of a folder whose weights are in another format.
+static const char *otherWeightsIn(const char *folder) {
+  char path[PATH_MAX];
+  struct stat info;
+  for (const char *name :
+       {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (stat(path, &info) == 0)
+      return "; pytorch_model.bin is not read, only safetensors is";
+  }
+  return "";
+}
+
 bool TensorSet::open(const char *path, Error &error) {
   char inFolder[PATH_MAX];
   struct stat info;
@@ -306,11 +338,16 @@ bool TensorSet::open(const char *path, Error &error) {
                path);
     if (stat(inFolder, &info) != 0)
       return error.set("'%s' needs a file model.safetensors or "
-                       "model.safetensors.index.json, but has neither",
-                       path);
+                       "model.safetensors.index.json, but has neither%s",
+                       path, otherWeightsIn(path));
     path = inFolder;
   }
   size_t length = strlen(path);
+  const char *slash = strrchr(path, '/');
+  if (!strcmp(slash ? slash + 1 : path, "config.json"))
+    return error.set("'%s' is no weights file; name its folder, or the "
+                     ".safetensors file",
+                     path);
   bool isIndex = length > 5 && !strcmp(path + length - 5, ".json");
   return isIndex ? addIndex(path, error)
                  : addFile(path, error) && sortByName(error);

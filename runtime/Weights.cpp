@@ -8,9 +8,13 @@
 
 #include "Weights.h"
 
+#include "Checkpoint.h"
+#include "HubConfig.h"
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
+#include <sys/stat.h>
 
 using namespace reprise::runtime;
 
@@ -129,13 +133,43 @@ static bool checkTensor(const TensorSet &set, const TensorEntry &source,
                    source.name, set.pathOf(source), source.type->name);
 }
 
+/// Adds to an error about a folder of checkpoints which one could be meant.
+static bool offerCheckpoint(const char *path, Error &error) {
+  List<int64_t> steps;
+  Error ignored;
+  if (findCheckpoints(path, steps, ignored) && !steps.empty()) {
+    size_t length = strlen(error.text);
+    snprintf(error.text + length, sizeof(error.text) - length,
+             "; its newest checkpoint is '%s'",
+             checkpointPath(path, steps.back()).chars);
+  }
+  return false;
+}
+
+/// Sets an error about tensors that are missing and returns false.
+static bool failMissing(const char *path, const TensorSet &set,
+                        const Names &missing, bool headAlone, Error &error) {
+  if (headAlone)
+    return error.set("'%s' has no tensor %s; weights that are tied need a "
+                     "model with tie_word_embeddings: true",
+                     path, missing.chars);
+  // One of several files, perhaps.
+  Path index("%s/%s", folderOfWeights(path).chars, kIndexFile);
+  struct stat info;
+  bool isShard = set.numFiles() == 1 && stat(index, &info) == 0 &&
+                 !strcmp(set.file(0).path, path);
+  return error.set("'%s' has no tensor %s%s%s%s", path, missing.chars,
+                   isShard ? "; all files together are '" : "",
+                   isShard ? index.chars : "", isShard ? "'" : "");
+}
+
 bool reprise::runtime::loadWeights(const char *path,
                                    const ModelTensors &tensors, Arena &arena,
                                    ThreadPool &pool, WeightsReport &report,
                                    Error &error) {
   TensorSet set;
   if (!set.open(path, error))
-    return false;
+    return offerCheckpoint(path, error);
   List<const TensorEntry *> sources;
   Names missing, unknown;
   bool headIsMissing = false;
@@ -157,10 +191,8 @@ bool reprise::runtime::loadWeights(const char *path,
         embedding = source;
   }
   if (missing.count)
-    return error.set("'%s' has no tensor %s%s", path, missing.chars,
-                     headIsMissing ? "; weights that are tied need a model "
-                                     "with tie_word_embeddings: true"
-                                   : "");
+    return failMissing(path, set, missing, headIsMissing && missing.count == 1,
+                       error);
   const TensorEntry *head = nullptr;
   for (const TensorEntry &entry : set) {
     if (std::find(sources.begin(), sources.end(), &entry) != sources.end() ||

@@ -74,6 +74,44 @@ TEST_F(Checkpoints, OnlyTheLastAreKept) {
   EXPECT_EQ(list("a"), "LATEST step-00000006 step-00000007 ");
 }
 
+// Files of others in an old checkpoint stay, and are no reason to stop.
+TEST_F(Checkpoints, WhatOthersPutInAnOldCheckpointStays) {
+  ASSERT_EQ(save("a", 2, {"--save-interval=1"}).status, 0);
+  std::filesystem::create_directory(path("a/step-00000001/mine"));
+  folder.write("a/step-00000001/mine/notes", "x");
+  folder.write("a/step-00000001/model-1.safetensors", "y");
+  // What a run left that was killed has one, too.
+  std::filesystem::create_directories(path("a/step-00000003.tmp/mine"));
+  folder.write("a/step-00000003.tmp/config.json", "{}");
+  Outcome outcome = save("a", 3, {"--resume=auto", "--keep-last=2"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  for (const char *rest : {"a/step-00000001.rest", "a/step-00000003.rest"})
+    EXPECT_NE(outcome.out.find("{\"event\":\"note\",\"note\":\"'" + path(rest) +
+                               "' has files that no run wrote; they are all "
+                               "that is left of an old checkpoint\"}"),
+              outcome.out.npos)
+        << outcome.out;
+  EXPECT_EQ(list("a"), "LATEST step-00000001.rest step-00000002 step-00000003 "
+                       "step-00000003.rest ");
+  EXPECT_EQ(list("a/step-00000001.rest"), "mine model-1.safetensors ");
+  EXPECT_EQ(readFile(path("a/step-00000001.rest/mine/notes")), "x");
+  EXPECT_EQ(save("a", 4, {"--resume=auto", "--keep-last=2"}).out.find("note"),
+            std::string::npos);
+}
+
+// What another future left goes as soon as this one has two of its own.
+TEST_F(Checkpoints, OldFuturesAreRemovedWithTheOld) {
+  ASSERT_EQ(save("a", 4, {"--save-interval=1"}).status, 0);
+  std::vector<std::string> args = {"--resume", path("a/step-00000002"),
+                                   "--keep-last=2", "--save-interval=1"};
+  ASSERT_EQ(save("a", 3, args).status, 0);
+  EXPECT_EQ(list("a"), "LATEST step-00000002 step-00000003 step-00000003.old "
+                       "step-00000004.old ");
+  args[1] = path("a/step-00000003");
+  ASSERT_EQ(save("a", 5, args).status, 0);
+  EXPECT_EQ(list("a"), "LATEST step-00000004 step-00000005 ");
+}
+
 TEST_F(Checkpoints, AFolderBelongsToOneRun) {
   ASSERT_EQ(save("a", 4, {"--save-interval=2"}).status, 0);
   EXPECT_EQ(refusal(save("a", 4)),

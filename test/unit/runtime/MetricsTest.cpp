@@ -260,6 +260,70 @@ TEST_F(MetricsOfRun, TableGoesOn) {
   EXPECT_EQ(commas(last), 13);
 }
 
+TEST_F(MetricsOfRun, OnlyATableOfItsOwnGoesOn) {
+  std::ofstream(table) << "name,value\n1,2\n";
+  Outcome outcome = train({"--steps=1", "--csv", table});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err.find("train: error: cannot append to '" + table +
+                             "': its first line is 'name,value', but that of "
+                             "this table 'step,loss,"),
+            0u)
+      << outcome.err;
+  EXPECT_EQ(readFile(table), "name,value\n1,2\n");
+  // A line that was cut off stays one.
+  remove(table.c_str());
+  ASSERT_EQ(train({"--steps=1", "--csv", table}).status, 0);
+  std::string cut = readFile(table);
+  cut.resize(cut.size() - 9);
+  std::ofstream(table, std::ios::binary) << cut;
+  ASSERT_EQ(train({"--steps=1", "--csv", table}).status, 0);
+  EXPECT_EQ(readFile(table).rfind(cut + "\n1,", 0), 0u);
+}
+
+// What is written is never what is read.
+TEST_F(MetricsOfRun, OutputsAreNoInputs) {
+  const std::string link = stem + ".link", step = folder + "/step-00000001";
+  std::filesystem::create_directories(step);
+  for (const char *name : {"/trainer.json", "/tokenizer.json"})
+    std::ofstream(step + name) << "{}";
+  std::ofstream(folder + "/model.safetensors") << "x";
+  std::filesystem::create_hard_link(data, link);
+  auto refusal = [&](std::vector<std::string> args) {
+    args.push_back("--steps=1");
+    Outcome outcome = train(args);
+    EXPECT_EQ(outcome.status, 1);
+    std::string text = outcome.err;
+    for (size_t at; (at = text.find(stem)) != text.npos;)
+      text.erase(at, stem.size());
+    return text;
+  };
+  const std::string start = "train: error: ";
+  EXPECT_EQ(refusal({"--csv", data}),
+            start +
+                "--csv '.txt' would write over what --data reads, '.txt'\n");
+  EXPECT_EQ(refusal({"--dump", link}),
+            start +
+                "--dump '.link' would write over what --data reads, '.txt'\n");
+  std::ofstream(dump) << "x";
+  EXPECT_EQ(refusal({"--dump", dump, "--val-data", stem + ".safe*"}),
+            start + "--dump '.safetensors' would write over what --val-data "
+                    "reads, '.safetensors'\n");
+  EXPECT_EQ(
+      refusal({"--dump", folder + "/model.safetensors", "--init-from", folder}),
+      start + "--dump '.d/a/b/model.safetensors' would write over what "
+              "--init-from reads, '.d/a/b/model.safetensors'\n");
+  EXPECT_EQ(refusal({"--dump", table, "--csv", table}),
+            start + "--csv and --dump would both write '.csv'\n");
+  for (const char *option : {"--csv", "--dump", "--tensorboard"})
+    EXPECT_EQ(refusal({option, step + "/new/x"}),
+              start + option +
+                  " '.d/a/b/step-00000001/new/x' lies in the "
+                  "checkpoint '.d/a/b/step-00000001', which must "
+                  "stay as it was written\n");
+  EXPECT_EQ(readFile(data), readFile(link));
+  remove(link.c_str());
+}
+
 TEST_F(MetricsOfRun, PlacesThatCannotBeWritten) {
   Outcome outcome = train({"--csv", "/nowhere/t.csv"});
   EXPECT_EQ(outcome.status, 1);

@@ -9,6 +9,7 @@
 #include "CheckpointRun.h"
 
 #include "runtime/CheckpointWriter.h"
+#include "runtime/HubConfig.h"
 #include "runtime/Weights.h"
 
 #include <cmath>
@@ -226,6 +227,117 @@ TEST_F(Weights, Refusals) {
   auto tied = sources;
   tied["lm_head.weight"] = {"F16", "[5,4]", halves(wte)};
   EXPECT_FALSE(load(tied).empty()) << error.text;
+}
+
+TEST_F(Weights, OtherFilesAreNamed) {
+  auto refusalOf = [&](const std::string &name, const std::string &bytes) {
+    EXPECT_TRUE(load(folder.write(name, bytes)).empty());
+    std::string text = error.text;
+    for (size_t at; (at = text.find(folder.path)) != text.npos;)
+      text.erase(at, folder.path.size());
+    return text;
+  };
+  EXPECT_EQ(refusalOf("a.safetensors",
+                      "version https://git-lfs.github.com/spec/v1\noid x\n"),
+            "'a.safetensors' is a Git LFS pointer, not the file itself; git "
+            "lfs pull fetches that");
+  EXPECT_EQ(refusalOf("a.gguf", "GGUF\x03"),
+            "'a.gguf' is a GGUF file, but only safetensors is read");
+  EXPECT_EQ(refusalOf("a.bin", "PK\x03\x04 "),
+            "'a.bin' is a zip file, as PyTorch writes, but only safetensors is "
+            "read");
+  EXPECT_EQ(refusalOf("config.json", "{}"),
+            "'config.json' is no weights file; name its folder, or the "
+            ".safetensors file");
+  folder.write("pytorch_model.bin", "");
+  EXPECT_TRUE(load(folder.path).empty());
+  EXPECT_NE(std::string(error.text)
+                .find("but has neither; pytorch_model.bin is not read, only "
+                      "safetensors is"),
+            std::string::npos)
+      << error.text;
+  // One of several files.
+  auto part = sources;
+  part.erase("wte.weight");
+  folder.write("model.safetensors.index.json", "{}");
+  EXPECT_EQ(refusal(part),
+            "'w.safetensors' has no tensor 'transformer.wte.weight'; all files "
+            "together are 'model.safetensors.index.json'");
+  // A folder of checkpoints.
+  Folder run;
+  std::filesystem::create_directory(run.path + "step-00000002");
+  EXPECT_TRUE(load(run.path).empty());
+  EXPECT_NE(
+      std::string(error.text)
+          .find("; its newest checkpoint is '" + run.path + "step-00000002'"),
+      std::string::npos)
+      << error.text;
+}
+
+// What changes the function that weights are for, and what does not.
+TEST(HubConfig, IsComparedWithTheModels) {
+  Folder folder;
+  const std::string ours =
+      R"({"attention_dropout": 0.1, "bos_token_id": null, "head_dim": null,
+          "hidden_act": "silu", "max_position_embeddings": 64,
+          "model_type": "llama", "num_attention_heads": 4,
+          "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0,
+          "torch_dtype": "float32", "use_sliding_window": false})";
+  const std::string stretched =
+      R"({"rope_scaling": {"factor": 8.0, "rope_type": "llama3"},
+          "rope_theta": 5e5})";
+  auto check = [&](const std::string &theirs, const std::string &mine) {
+    folder.write("config.json", theirs);
+    reprise::runtime::Error error;
+    bool good = checkHubConfig((folder.path + "model.safetensors").c_str(),
+                               mine, error);
+    EXPECT_EQ(good, error.text[0] == '\0');
+    reprise::runtime::Error again;
+    EXPECT_EQ(checkHubConfig(folder.path.c_str(), mine, again), good);
+    std::string text = error.text;
+    const std::string end = ": its weights would compute something else";
+    if (text.rfind(end) != text.npos)
+      text.erase(text.rfind(end));
+    for (size_t at; (at = text.find(folder.path)) != text.npos;)
+      text.erase(at, folder.path.size());
+    return text;
+  };
+  for (const char *same :
+       {"{}",
+        R"({"rms_norm_eps": 0.000001, "hidden_act": "swish", "head_dim": 32})",
+        R"({"rope_theta": null, "rope_parameters": {"rope_theta": 10000,
+            "rope_type": "default"}})",
+        R"({"attention_dropout": 0, "bos_token_id": 7, "dtype": "bfloat16",
+            "torch_dtype": "bfloat16", "max_position_embeddings": 4096,
+            "use_cache": true, "architectures": ["X"]})"})
+    EXPECT_EQ(check(same, ours), "") << same;
+  const std::string mid = ", but this program's model has ";
+  EXPECT_EQ(check(R"({"rope_theta": 500000.0})", ours),
+            "'config.json' has rope_theta 500000.0" + mid + "10000.0");
+  EXPECT_EQ(check(R"({"rope_parameters": {"rope_theta": 1e6}})", ours),
+            "'config.json' has rope_theta 1e6" + mid + "10000.0");
+  EXPECT_EQ(check("{}", stretched),
+            "'config.json' has rope_theta 10000 (by default)" + mid + "5e5");
+  EXPECT_EQ(check(R"({"rope_scaling": {"type": "linear", "factor": 2}})", ours),
+            "'config.json' has rope_type linear" + mid + "default");
+  EXPECT_EQ(check(R"({"rope_parameters": {"rope_theta": 500000, "factor": 32.0,
+                      "rope_type": "llama3"}})",
+                  stretched),
+            "'config.json' has factor 32.0" + mid + "8.0");
+  EXPECT_EQ(check(R"({"rope_parameters": {"rope_theta": 500000, "factor": 8,
+                      "rope_type": "llama3"}})",
+                  stretched),
+            "");
+  EXPECT_EQ(check(R"({"rms_norm_eps": 1e-5})", ours),
+            "'config.json' has rms_norm_eps 1e-5" + mid + "1e-06");
+  EXPECT_EQ(check(R"({"num_attention_heads": 8})", ours),
+            "'config.json' has num_attention_heads 8" + mid + "4");
+  EXPECT_EQ(check(R"({"hidden_act": "gelu"})", ours),
+            "'config.json' has hidden_act gelu" + mid + "silu");
+  EXPECT_EQ(check(R"({"use_sliding_window": true})", ours),
+            "'config.json' has use_sliding_window true" + mid + "false");
+  EXPECT_NE(check("{", ours).find("config.json:1:2: error:"),
+            std::string::npos);
 }
 
 // A model with a head of its own does not take the embedding for it.
