@@ -87,14 +87,14 @@ static bool checkSchedule(const RepriseModel &model,
 
 /// What goes forward alone, if the model has it.
 static bool checkInference(const RepriseModel &model, Error &error) {
-  int64_t rowBytes = model.microBatchSize * 4;
   if (model.numEvaluate > 0 &&
       !checkRange("evalLoss", model.evalLoss, 4, model.arenaBytes, error))
     return false;
   if (model.numSample > 0 &&
-      (!checkRange("position", model.position, rowBytes, model.arenaBytes,
-                   error) ||
-       !checkRange("logits", model.logits, rowBytes * model.vocabSize,
+      (!checkRange("sampleTokens", model.sampleTokens, model.seqLength * 4,
+                   model.arenaBytes, error) ||
+       !checkRange("position", model.position, 4, model.arenaBytes, error) ||
+       !checkRange("logits", model.logits, model.vocabSize * 4,
                    model.arenaBytes, error)))
     return false;
   return checkSchedule(model, model.evaluate, model.numEvaluate, error) &&

@@ -153,17 +153,15 @@ bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
       return true;
     if (check)
       check->fillGaps();
-    // The last tokens, in every row; what comes behind them is not looked at.
+    // The last tokens; what comes behind them is not looked at.
     int64_t length = std::min(int64_t(tokens.size()), model.seqLength);
     for (const RepriseBuffer &buffer :
-         {model.tokens, model.position, model.logits})
+         {model.sampleTokens, model.position, model.logits})
       arena.touch(buffer);
-    for (int64_t row = 0; row < model.microBatchSize; ++row) {
-      int32_t *ids = arena.at<int32_t>(model.tokens) + row * model.seqLength;
-      memcpy(ids, tokens.end() - length, size_t(length) * sizeof(int32_t));
-      std::fill(ids + length, ids + model.seqLength, 0);
-      arena.at<int32_t>(model.position)[row] = int32_t(length) - 1;
-    }
+    int32_t *ids = arena.at<int32_t>(model.sampleTokens);
+    memcpy(ids, tokens.end() - length, size_t(length) * sizeof(int32_t));
+    std::fill(ids + length, ids + model.seqLength, 0);
+    *arena.at<int32_t>(model.position) = int32_t(length) - 1;
     executor.runSample();
     const float *logits = arena.at<float>(model.logits);
     for (int64_t v = 0; v < model.vocabSize; ++v)

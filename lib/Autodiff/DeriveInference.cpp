@@ -26,7 +26,9 @@ namespace {
 /// dropout. The arguments that they read are its own.
 class Copy {
 public:
-  Copy(func::FuncOp forward, StringRef name);
+  /// `texts`, which have a text for each index of their first dimension, become
+  /// one text, and the tokens an input of its own.
+  Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts = {});
 
   /// Copies what `values` need, and all arguments in the order of `@forward`'s.
   void take(ArrayRef<Value> values);
@@ -47,7 +49,11 @@ public:
   Builder &getBuilder() { return builder; }
 
 private:
+  void takeArgument(BlockArgument argument);
+  void takeOp(Operation *op);
+
   func::FuncOp forward;
+  DenseSet<Value> texts;
   OpBuilder builder;
   func::FuncOp function;
   Block *body;
@@ -66,15 +72,19 @@ struct DeriveInference
     if (failed(check(forward)))
       return signalPassFailure();
     // Each stands behind @forward, so that the first comes last.
-    if (LinearOp head = findHead(forward))
-      deriveSample(forward, head);
+    DenseSet<Value> texts = findTexts(forward);
+    LinearOp head = findHead(forward);
+    if (head && texts.contains(head.getInput()))
+      deriveSample(forward, head, texts);
     deriveEvaluate(forward);
   }
 
   LogicalResult check(func::FuncOp forward);
   LinearOp findHead(func::FuncOp forward);
+  DenseSet<Value> findTexts(func::FuncOp forward);
   void deriveEvaluate(func::FuncOp forward);
-  void deriveSample(func::FuncOp forward, LinearOp head);
+  void deriveSample(func::FuncOp forward, LinearOp head,
+                    const DenseSet<Value> &texts);
 };
 } // namespace
 
@@ -82,8 +92,16 @@ struct DeriveInference
 // Copies
 //===----------------------------------------------------------------------===//
 
-Copy::Copy(func::FuncOp forward, StringRef name)
-    : forward(forward), builder(forward.getContext()) {
+/// `type` with one text in place of all.
+static RankedTensorType getTypeOfOne(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape(tensor.getShape());
+  shape[0] = 1;
+  return tensor.clone(shape);
+}
+
+Copy::Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts)
+    : forward(forward), texts(std::move(texts)), builder(forward.getContext()) {
   builder.setInsertionPointAfter(forward);
   function = func::FuncOp::create(builder, forward.getLoc(), name,
                                   builder.getFunctionType({}, {}));
@@ -105,23 +123,36 @@ void Copy::take(ArrayRef<Value> values) {
     else
       needed.insert(op.operand_begin(), op.operand_end());
   }
-  for (BlockArgument argument : block.getArguments()) {
-    if (!needed.contains(argument))
-      continue;
-    argumentAttributes.push_back(
-        forward.getArgAttrDict(argument.getArgNumber()));
-    mapping.map(argument,
-                body->addArgument(argument.getType(), argument.getLoc()));
+  for (BlockArgument argument : block.getArguments())
+    if (needed.contains(argument))
+      takeArgument(argument);
+  for (Operation *op : llvm::reverse(ops))
+    takeOp(op);
+}
+
+void Copy::takeArgument(BlockArgument argument) {
+  if (texts.contains(argument)) {
+    mapping.map(argument, addArgument(getTypeOfOne(argument.getType()),
+                                      kInputAttr, "sample_tokens"));
+    return;
   }
-  for (Operation *op : llvm::reverse(ops)) {
-    if (auto dropout = dyn_cast<DropoutOp>(op)) {
-      mapping.map(dropout.getOut(), mapping.lookup(dropout.getInput()));
-      continue;
-    }
-    Operation *copy = builder.clone(*op, mapping);
-    if (auto attention = dyn_cast<AttentionOp>(copy))
-      attention.setRate(APFloat(0.0f));
+  argumentAttributes.push_back(forward.getArgAttrDict(argument.getArgNumber()));
+  mapping.map(argument,
+              body->addArgument(argument.getType(), argument.getLoc()));
+}
+
+void Copy::takeOp(Operation *op) {
+  if (auto dropout = dyn_cast<DropoutOp>(op)) {
+    mapping.map(dropout.getOut(), mapping.lookup(dropout.getInput()));
+    return;
   }
+  Operation *copy = builder.clone(*op, mapping);
+  if (auto attention = dyn_cast<AttentionOp>(copy))
+    attention.setRate(APFloat(0.0f));
+  for (OpResult result : op->getResults())
+    if (texts.contains(result))
+      copy->getResult(result.getResultNumber())
+          .setType(getTypeOfOne(result.getType()));
 }
 
 Value Copy::addArgument(Type type, StringRef role, StringRef name) {
@@ -180,6 +211,34 @@ LinearOp DeriveInference::findHead(func::FuncOp forward) {
   return head;
 }
 
+/// The tokens and all that is made of them text by text, which ops do with the
+/// first dimension of what they read; nothing if one op does not.
+DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward) {
+  DenseSet<Value> texts;
+  int64_t count = 0;
+  for (BlockArgument argument : forward.getArguments()) {
+    auto role = forward.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                     kInputAttr);
+    if (!role || role != "tokens")
+      continue;
+    count = cast<ShapedType>(argument.getType()).getDimSize(0);
+    texts.insert(argument);
+  }
+  auto isText = [&](Value value) { return texts.contains(value); };
+  for (Operation &op : forward.getBody().front()) {
+    if (llvm::none_of(op.getOperands(), isText))
+      continue;
+    if (op.hasTrait<OpTrait::SameOperandsAndResultType>() &&
+        !llvm::all_of(op.getOperands(), isText))
+      return {};
+    for (Value result : op.getResults())
+      if (auto type = dyn_cast<RankedTensorType>(result.getType());
+          type && type.getRank() > 0 && type.getDimSize(0) == count)
+        texts.insert(result);
+  }
+  return texts;
+}
+
 void DeriveInference::deriveEvaluate(func::FuncOp forward) {
   Value loss = forward.getBody().front().getTerminator()->getOperand(0);
   Copy copy(forward, kEvaluateFunction);
@@ -187,25 +246,25 @@ void DeriveInference::deriveEvaluate(func::FuncOp forward) {
   copy.finish(copy.get(loss), "eval_loss");
 }
 
-void DeriveInference::deriveSample(func::FuncOp forward, LinearOp head) {
+void DeriveInference::deriveSample(func::FuncOp forward, LinearOp head,
+                                   const DenseSet<Value> &texts) {
   auto input = cast<RankedTensorType>(head.getInput().getType());
   auto output = cast<RankedTensorType>(head.getOut().getType());
-  int64_t rows = input.getDimSize(0);
-  Copy copy(forward, kSampleFunction);
+  Copy copy(forward, kSampleFunction, texts);
   SmallVector<Value> operands(head->getOperands());
   copy.take(operands);
-  Value position = copy.addArgument(
-      RankedTensorType::get(rows, copy.getBuilder().getI32Type()), kInputAttr,
-      "position");
+  Value position =
+      copy.addArgument(RankedTensorType::get(1, copy.getBuilder().getI32Type()),
+                       kInputAttr, "position");
   ScopeAttr scope = getScope(head);
   Value last = copy.create<TakePositionOp>(
       head.getLoc(),
       ScopeAttr::get(&getContext(), scope.getLayer(), scope.getModule(),
                      "position"),
-      input.clone({rows, input.getDimSize(2)}), copy.get(head.getInput()),
+      input.clone({1, input.getDimSize(2)}), copy.get(head.getInput()),
       position);
   Value logits = copy.create<LinearOp>(
-      head.getLoc(), scope, output.clone({rows, output.getDimSize(2)}), last,
+      head.getLoc(), scope, output.clone({1, output.getDimSize(2)}), last,
       copy.get(head.getWeight()),
       head.getBias() ? copy.get(head.getBias()) : Value(), head.getLayout());
   copy.finish(logits, "logits");

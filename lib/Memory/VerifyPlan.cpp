@@ -168,7 +168,9 @@ static StringRef getRole(rt::BufferOp buffer) {
 
 /// Inputs and outputs of what runs between two steps alone: they lie where
 /// activations of the step do.
-static bool isInput(StringRef role) { return role == "position"; }
+static bool isInput(StringRef role) {
+  return role == "sample_tokens" || role == "position";
+}
 static bool isOutput(StringRef role) {
   return role == "eval_loss" || role == "logits";
 }

@@ -52,7 +52,7 @@ static LogicalResult verifyBuffer(rt::BufferOp buffer) {
   auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);
   if (!role)
     return success();
-  if (role == "tokens" || role == "targets") {
+  if (role == "tokens" || role == "targets" || role == "sample_tokens") {
     if (!type.getElementType().isInteger(32) || type.getRank() != 2)
       return buffer.emitOpError("needs ids [B, T] of i32 for '")
              << role.getValue() << "', but got " << type;
@@ -61,12 +61,12 @@ static LogicalResult verifyBuffer(rt::BufferOp buffer) {
       return buffer.emitOpError("needs 4 words of i32 for 'rng', but got ")
              << type;
   } else if (role == "position") {
-    if (!type.getElementType().isInteger(32) || type.getRank() != 1)
-      return buffer.emitOpError("needs [B] of i32 for 'position', but got ")
+    if (!type.getElementType().isInteger(32) || type.getNumElements() != 1)
+      return buffer.emitOpError("needs one i32 for 'position', but got ")
              << type;
   } else if (role == "logits") {
     if (!type.getElementType().isF32() || type.getRank() != 2)
-      return buffer.emitOpError("needs [B, V] of f32 for 'logits', but got ")
+      return buffer.emitOpError("needs [1, V] of f32 for 'logits', but got ")
              << type;
   } else if (!type.getElementType().isF32() || type.getNumElements() != 1) {
     return buffer.emitOpError("needs one f32 for '")
@@ -222,18 +222,18 @@ LogicalResult Tables::read(ModuleOp module) {
   return success();
 }
 
-/// The rows of what `@sample` reads and puts out are those of the tokens.
+/// `@sample` reads one text, as long as those of the step.
 LogicalResult Tables::checkSample(int64_t vocabSize) const {
-  int64_t rows = roles.lookup("tokens").getType().getDimSize(0);
-  rt::BufferOp position = roles.lookup("position");
+  int64_t length = roles.lookup("tokens").getType().getDimSize(1);
+  rt::BufferOp tokens = roles.lookup("sample_tokens");
   rt::BufferOp logits = roles.lookup("logits");
-  if (position.getType().getShape() != ArrayRef(rows))
-    return position.emitOpError("needs a position for each of the ")
-           << rows << " rows of 'tokens', but got " << position.getType();
-  if (logits.getType().getShape() != ArrayRef({rows, vocabSize}))
-    return logits.emitOpError("needs a row of ")
-           << vocabSize << " logits for each of the " << rows
-           << " rows of 'tokens', but got " << logits.getType();
+  if (tokens.getType().getShape() != ArrayRef<int64_t>({1, length}))
+    return tokens.emitOpError("needs one row of ")
+           << length << " ids, as long as those of 'tokens', but got "
+           << tokens.getType();
+  if (logits.getType().getShape() != ArrayRef<int64_t>({1, vocabSize}))
+    return logits.emitOpError("needs one row of ")
+           << vocabSize << " logits, but got " << logits.getType();
   return success();
 }
 
@@ -259,6 +259,7 @@ LogicalResult Tables::checkRoles(ModuleOp module, int64_t vocabSize) const {
     return failure();
   if (sample.empty())
     return success();
-  return failure(failed(check({"position", "logits"}, nn::kSampleFunction)) ||
+  return failure(failed(check({"sample_tokens", "position", "logits"},
+                              nn::kSampleFunction)) ||
                  failed(checkSample(vocabSize)));
 }

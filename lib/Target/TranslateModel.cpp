@@ -313,6 +313,7 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        role("loss"),
        role("grad_norm"),
        role("eval_loss"),
+       role("sample_tokens"),
        role("position"),
        role("logits"),
        number(getNumber(train, "lr")),

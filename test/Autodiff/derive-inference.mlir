@@ -1,7 +1,7 @@
 // RUN: reprise-opt %s -split-input-file --reprise-derive-inference | FileCheck %s
 
-// The loss without dropout, and the logits of one position. What was in
-// @forward stays; scopes and locations are those of the originals.
+// The loss without dropout, and the logits of one position of one text. What
+// was in @forward stays; scopes and locations are those of the originals.
 
 // CHECK-LABEL: func.func @forward(
 //       CHECK:   nn.dropout
@@ -22,16 +22,16 @@
 //  CHECK-NEXT:   return %[[LOSS]]
 
 // CHECK-LABEL: func.func @sample(
-//  CHECK-SAME:   %[[TOKENS:[^:]*]]: tensor<2x4xi32> {nn.input = "tokens"},
+//  CHECK-SAME:   %[[TOKENS:[^:]*]]: tensor<1x4xi32> {nn.input = "sample_tokens"},
 //  CHECK-SAME:   %[[RNG:[^:]*]]: tensor<4xi32> {nn.input = "rng"},
 //  CHECK-SAME:   %[[W:[^:]*]]: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
 //  CHECK-SAME:   %[[B:[^:]*]]: tensor<7xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>},
-//  CHECK-SAME:   %[[POSITION:[^:]*]]: tensor<2xi32> {nn.input = "position"})
-//  CHECK-SAME:   -> (tensor<2x7xf32> {nn.output = "logits"}) {
-//  CHECK-NEXT:   %[[X:.*]] = nn.embedding %[[TOKENS]], %[[W]]
-//  CHECK-NEXT:   %[[CTX:[^,]*]], %{{.*}} = nn.attention
+//  CHECK-SAME:   %[[POSITION:[^:]*]]: tensor<1xi32> {nn.input = "position"})
+//  CHECK-SAME:   -> (tensor<1x7xf32> {nn.output = "logits"}) {
+//  CHECK-NEXT:   %[[X:.*]] = nn.embedding %[[TOKENS]], %[[W]]{{.*}} -> tensor<1x4x8xf32>
+//  CHECK-NEXT:   %[[CTX:[^,]*]], %{{.*}} = nn.attention {{.*}} -> (tensor<1x4x8xf32>, tensor<1x2x4xf32>)
 //  CHECK-NEXT:   %[[LAST:.*]] = nn.take_position %[[CTX]], %[[POSITION]] {nn.scope = #nn.scope<module = "head", value = "position">}
-//  CHECK-NEXT:   %[[LOGITS:.*]] = nn.linear %[[LAST]], %[[W]], %[[B]] out_in {nn.scope = #nn.scope<module = "head", value = "logits">} : (tensor<2x8xf32>, tensor<7x8xf32>, tensor<7xf32>) -> tensor<2x7xf32>
+//  CHECK-NEXT:   %[[LOGITS:.*]] = nn.linear %[[LAST]], %[[W]], %[[B]] out_in {nn.scope = #nn.scope<module = "head", value = "logits">} : (tensor<1x8xf32>, tensor<7x8xf32>, tensor<7xf32>) -> tensor<1x7xf32>
 //  CHECK-NEXT:   return %[[LOGITS]]
 func.func @forward(%tokens: tensor<2x4xi32> {nn.input = "tokens"},
                    %targets: tensor<2x4xi32> {nn.input = "targets"},
@@ -89,6 +89,60 @@ func.func @forward(%x: tensor<2x4x8xf32> {nn.parameter = #nn.parameter<name = "x
     : (tensor<2x4x8xf32>, tensor<7x8xf32>) -> tensor<2x4x7xf32>
   %both = nn.add %a, %b : tensor<2x4x7xf32>
   %losses, %lse = nn.cross_entropy %both, %targets
+    : (tensor<2x4x7xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The unfused form: scores are of one text, too. A table is none, though it has
+// as many rows as there are texts.
+
+// CHECK-LABEL: func.func @sample(
+//  CHECK-SAME:   tensor<1x2xi32> {nn.input = "sample_tokens"}
+//       CHECK:   %[[E:.*]] = nn.embedding {{.*}} : (tensor<1x2xi32>, tensor<2x8xf32>) -> tensor<1x2x8xf32>
+//  CHECK-NEXT:   %[[P:.*]] = nn.add_positions %[[E]], %{{.*}} : (tensor<1x2x8xf32>, tensor<2x8xf32>) -> tensor<1x2x8xf32>
+//  CHECK-NEXT:   %[[N:.*]], %{{.*}} = nn.rms_norm {{.*}} -> (tensor<1x2x8xf32>, tensor<1x2xf32>)
+//  CHECK-NEXT:   %[[S:.*]] = nn.scores {{.*}} -> tensor<1x2x2x2xf32>
+//  CHECK-NEXT:   %[[SM:.*]] = nn.softmax %[[S]] : tensor<1x2x2x2xf32>
+//  CHECK-NEXT:   %[[CTX:.*]] = nn.context %[[SM]], %[[N]] {{.*}} -> tensor<1x2x8xf32>
+//  CHECK-NEXT:   nn.take_position %[[CTX]], %{{.*}} : (tensor<1x2x8xf32>, tensor<1xi32>) -> tensor<1x8xf32>
+func.func @forward(%tokens: tensor<2x2xi32> {nn.input = "tokens"},
+                   %targets: tensor<2x2xi32> {nn.input = "targets"},
+                   %rng: tensor<4xi32> {nn.input = "rng"},
+                   %w: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+                   %g: tensor<8xf32> {nn.parameter = #nn.parameter<name = "g", init = ones>}) -> tensor<f32> {
+  %e = nn.embedding %tokens, %w : (tensor<2x2xi32>, tensor<2x8xf32>) -> tensor<2x2x8xf32>
+  %x = nn.add_positions %e, %w : (tensor<2x2x8xf32>, tensor<2x8xf32>) -> tensor<2x2x8xf32>
+  %n, %rstd = nn.rms_norm %x, %g eps 1.0e-06 : (tensor<2x2x8xf32>, tensor<8xf32>) -> (tensor<2x2x8xf32>, tensor<2x2xf32>)
+  %s = nn.scores %n, %n heads 2 scale 0.5 : (tensor<2x2x8xf32>, tensor<2x2x8xf32>) -> tensor<2x2x2x2xf32>
+  %p = nn.softmax %s : tensor<2x2x2x2xf32>
+  %pd = nn.dropout %p, %rng rate 0.1 stream 0 : (tensor<2x2x2x2xf32>, tensor<4xi32>) -> tensor<2x2x2x2xf32>
+  %ctx = nn.context %pd, %n heads 2 scale 1.0 : (tensor<2x2x2x2xf32>, tensor<2x2x8xf32>) -> tensor<2x2x8xf32>
+  %logits = nn.linear %ctx, %w out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+    : (tensor<2x2x8xf32>, tensor<2x8xf32>) -> tensor<2x2x2xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x2x2xf32>, tensor<2x2xi32>) -> (tensor<2x2xf32>, tensor<2x2xf32>)
+  %loss = nn.mean %losses : (tensor<2x2xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// What is learned for each text of the batch leaves no model of one text.
+
+// CHECK-LABEL: func.func @evaluate(
+//   CHECK-NOT: func.func @sample
+func.func @forward(%tokens: tensor<2x4xi32> {nn.input = "tokens"},
+                   %targets: tensor<2x4xi32> {nn.input = "targets"},
+                   %x: tensor<2x4x8xf32> {nn.parameter = #nn.parameter<name = "x", init = zeros>},
+                   %w: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<f32> {
+  %e = nn.embedding %tokens, %w : (tensor<2x4xi32>, tensor<7x8xf32>) -> tensor<2x4x8xf32>
+  %y = nn.add %e, %x : tensor<2x4x8xf32>
+  %logits = nn.linear %y, %w out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+    : (tensor<2x4x8xf32>, tensor<7x8xf32>) -> tensor<2x4x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
     : (tensor<2x4x7xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
   %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
   return %loss : tensor<f32>

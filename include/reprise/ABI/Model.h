@@ -18,7 +18,7 @@
 //
 // Two more schedules only go forward and leave states and gradients alone:
 // `evaluate` (the loss of a batch, without dropout) and `sample` (the logits of
-// one position of each row). They run between two steps, on the bytes of the
+// one position of one text). They run between two steps, on the bytes of the
 // step's activations.
 //
 //===----------------------------------------------------------------------===//
@@ -213,9 +213,9 @@ typedef struct RepriseModel {
      update schedule (gradients) before the next step. */
   RepriseBuffer loss, gradNorm;
   /* Of `evaluate`, which reads tokens and targets: the mean loss, f32. Of
-     `sample`, which reads tokens: the position i32 [microBatchSize], and the
-     logits f32 [microBatchSize, vocabSize]. */
-  RepriseBuffer evalLoss, position, logits;
+     `sample`: a text i32 [seqLength] and a position in it, i32; and what comes
+     out, the logits f32 [vocabSize]. */
+  RepriseBuffer evalLoss, sampleTokens, position, logits;
 
   /* Schedule of the learning rate and other defaults of the description. */
   double learningRate, minLearningRate, beta1, beta2;

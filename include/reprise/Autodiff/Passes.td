@@ -17,11 +17,12 @@ def DeriveInference : Pass<"reprise-derive-inference", "::mlir::ModuleOp"> {
     Puts beside `@forward`, on the same parameters:
 
     * `@evaluate`, which returns the loss, `nn.output = "eval_loss"`;
-    * `@sample`, which has an argument `nn.input = "position"`, one position for each row
-      of the batch, and returns the logits of these positions,
-      `nn.output = "logits"`. The head is one `nn.linear` with the value `logits` in its
-      scope, on `[B, T, C]`; without it, or with more than one, there is no `@sample`. It projects
-      the rows that `nn.take_position` picks and no others.
+    * `@sample`, which takes one text, a batch of 1: the argument with its tokens is
+      `nn.input = "sample_tokens"`, one more is `nn.input = "position"`. It returns the logits of
+      that position, `nn.output = "logits"`. The head is one `nn.linear` with the value `logits`
+      in its scope, on `[B, T, C]`; it projects the row that `nn.take_position` picks and no
+      other. Whatever is made of tokens has the texts in its first dimension. Without a head, with
+      more than one, or where a pointwise op mixes texts with what is none, there is no `@sample`.
 
     Each has the ops that its result needs, and the arguments that these read, in
     their order. There is no dropout: `nn.dropout` is left out, and the rate of
@@ -44,10 +45,10 @@ def DeriveInference : Pass<"reprise-derive-inference", "::mlir::ModuleOp"> {
       return %loss : tensor<f32>
     }
     // ==> @evaluate(%tokens, %targets, %w): %x, %logits of %x, %losses, %loss
-    //     @sample(%tokens, %w, %position: tensor<2xi32> {nn.input = "position"})
-    //   %x = nn.embedding %tokens, %w : (tensor<2x4xi32>, tensor<7x8xf32>) -> tensor<2x4x8xf32>
-    //   %last = nn.take_position %x, %position : (tensor<2x4x8xf32>, tensor<2xi32>) -> tensor<2x8xf32>
-    //   %logits = nn.linear %last, %w out_in : (tensor<2x8xf32>, tensor<7x8xf32>) -> tensor<2x7xf32>
+    //     @sample(%tokens: tensor<1x4xi32> {nn.input = "sample_tokens"}, %w, %position: tensor<1xi32> {nn.input = "position"})
+    //   %x = nn.embedding %tokens, %w : (tensor<1x4xi32>, tensor<7x8xf32>) -> tensor<1x4x8xf32>
+    //   %last = nn.take_position %x, %position : (tensor<1x4x8xf32>, tensor<1xi32>) -> tensor<1x8xf32>
+    //   %logits = nn.linear %last, %w out_in : (tensor<1x8xf32>, tensor<7x8xf32>) -> tensor<1x7xf32>
     //   return %logits
     ```
   }];

@@ -166,14 +166,15 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
 /// What `nn.input` may name, each with the element type and rank it needs.
 static LogicalResult verifyInput(Operation *op, StringRef role, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  bool ids = role == "tokens" || role == "targets";
+  bool ids = role == "tokens" || role == "targets" || role == "sample_tokens";
   bool position = role == "position";
   bool scalar = role == "lr" || role == "bias_correction1" ||
                 role == "bias_correction2" || role == "loss_sum";
   if (!ids && !position && !scalar && role != "rng")
-    return op->emitOpError("needs 'nn.input' to be tokens, targets, position, "
-                           "rng, lr, bias_correction1, bias_correction2 or "
-                           "loss_sum, but got '")
+    return op->emitOpError("needs 'nn.input' to be tokens, targets, "
+                           "sample_tokens, position, rng, lr, "
+                           "bias_correction1, bias_correction2 or loss_sum, "
+                           "but got '")
            << role << "'";
   if (!tensor) // The memory plan turns tensors into views of the arena.
     return success();

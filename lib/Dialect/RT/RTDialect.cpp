@@ -103,15 +103,16 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
   Attribute value = attribute.getValue();
   if (name == kRoleAttr) {
     static constexpr StringLiteral kRoles[] = {
-        "tokens",           "targets",          "rng",      "lr",
-        "bias_correction1", "bias_correction2", "loss",     "grad_norm",
-        "position",         "logits",           "eval_loss"};
+        "tokens",           "targets",          "rng",    "lr",
+        "bias_correction1", "bias_correction2", "loss",   "grad_norm",
+        "sample_tokens",    "position",         "logits", "eval_loss"};
     auto word = dyn_cast<StringAttr>(value);
     if (word && llvm::is_contained(kRoles, word.getValue()))
       return success();
     return op->emitOpError("needs 'rt.role' to be tokens, targets, rng, lr, "
                            "bias_correction1, bias_correction2, loss, "
-                           "grad_norm, position, logits or eval_loss, but got ")
+                           "grad_norm, sample_tokens, position, logits or "
+                           "eval_loss, but got ")
            << value;
   }
   if (name == kRotaryAttr)

@@ -171,7 +171,7 @@ func.func private @moment_kind(%g: tensor<4xf32> {nn.moment1 = 1})
 
 // Inputs and outputs.
 
-// expected-error @+1 {{'func.func' op needs 'nn.input' to be tokens, targets, position, rng, lr, bias_correction1, bias_correction2 or loss_sum, but got 'token'}}
+// expected-error @+1 {{'func.func' op needs 'nn.input' to be tokens, targets, sample_tokens, position, rng, lr, bias_correction1, bias_correction2 or loss_sum, but got 'token'}}
 func.func private @input_word(%ids: tensor<2x8xi32> {nn.input = "token"})
 
 // -----

@@ -474,7 +474,7 @@ func.func @stream() {
 // Attributes.
 
 func.func @role() {
-  // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss, grad_norm, position, logits or eval_loss, but got "los"}}
+  // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss, grad_norm, sample_tokens, position, logits or eval_loss, but got "los"}}
   %b = rt.buffer at 0 {rt.role = "los"} : memref<f32>
   return
 }

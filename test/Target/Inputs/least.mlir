@@ -29,10 +29,10 @@ module attributes {
     return
   }
   func.func @sample() {
-    %x = rt.buffer at 576 : memref<4x4xf32>
-    %position = rt.buffer at 640 {rt.role = "position"} : memref<2xi32>
-    %logits = rt.buffer at 704 {rt.role = "logits"} : memref<2x7xf32>
-    rt.launch @sum(%x, %position) to (%logits) : (memref<4x4xf32>, memref<2xi32>, memref<2x7xf32>) -> ()
+    %text = rt.buffer at 576 {rt.role = "sample_tokens"} : memref<1x4xi32>
+    %position = rt.buffer at 640 {rt.role = "position"} : memref<1xi32>
+    %logits = rt.buffer at 704 {rt.role = "logits"} : memref<1x7xf32>
+    rt.launch @sum(%text, %position) to (%logits) : (memref<1x4xi32>, memref<1xi32>, memref<1x7xf32>) -> ()
     return
   }
 }

@@ -312,10 +312,19 @@ TEST_F(Training, DamagedModelsAreRefused) {
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.model.numSample = 1;
               toy.model.sample = toy.micro.data();
-              toy.model.position = {0, kRows * 4};
-              toy.model.logits = {0, kRows * kVocab * 4 - 4};
+              toy.model.sampleTokens = {0, kLength * 4 - 1};
             })
-                .find("damaged model: logits needs at least 1536 bytes in the "
+                .find("damaged model: sampleTokens needs at least 84 bytes in "
+                      "the arena of "),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.numSample = 1;
+              toy.model.sample = toy.micro.data();
+              toy.model.sampleTokens = {0, kLength * 4};
+              toy.model.position = {0, 4};
+              toy.model.logits = {0, kVocab * 4 - 4};
+            })
+                .find("damaged model: logits needs at least 512 bytes in the "
                       "arena of "),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
@@ -324,8 +333,9 @@ TEST_F(Training, DamagedModelsAreRefused) {
               launch.callee = 98;
               toy.model.numSample = 1;
               toy.model.sample = &launch;
-              toy.model.position = {0, kRows * 4};
-              toy.model.logits = {0, kRows * kVocab * 4};
+              toy.model.sampleTokens = {0, kLength * 4};
+              toy.model.position = {0, 4};
+              toy.model.logits = {0, kVocab * 4};
             }).find("damaged model: launch embed names kind 0, callee 98 of"),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {

@@ -56,8 +56,9 @@ def NN_Dialect : Dialect {
 
     Beside `@step` there may be two functions that only go forward, on the same
     parameters: `@evaluate` returns the loss without dropout, `nn.output = "eval_loss"`,
-    and `@sample`, with the argument `nn.input = "position"` (`tensor<Bxi32>`), the
-    logits of one position of each row, `nn.output = "logits"`.
+    and `@sample`, with the arguments `nn.input = "sample_tokens"` (`tensor<1xTxi32>`) and
+    `"position"` (`tensor<1xi32>`), the logits of one position of one text,
+    `nn.output = "logits"`.
 
     Function attributes: `nn.micro_batches`. Module attributes:
     `nn.model` (a name to show), `nn.train` (the hyper-parameters) and `nn.hub_config`

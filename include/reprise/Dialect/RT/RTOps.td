@@ -35,8 +35,8 @@ def RT_Dialect : Dialect {
     After memory is planned, an `rt.buffer` that is more than a value of the step
     says what it is: `rt.state = #rt.state<…>`, `rt.rotary = #rt.rotary<…>`, or
     `rt.role`, one of `tokens`, `targets`, `rng`, `lr`, `bias_correction1`,
-    `bias_correction2`, `loss` and `grad_norm`, and outside `@step` `position`, `logits`
-    and `eval_loss`. Every value has an `rt.buffer` of its own, also where it is made
+    `bias_correction2`, `loss` and `grad_norm`, and outside `@step` `sample_tokens`,
+    `position`, `logits` and `eval_loss`. Every value has an `rt.buffer` of its own, also where it is made
     in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
     lives within a step: as packed, and the most alive at one time) and
     `categories`, which add up to the arena.
