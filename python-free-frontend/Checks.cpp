@@ -58,7 +58,8 @@ private:
         return key;
     return keys.front();
   }
-  void checkModule(StringRef word, const Origin &origin);
+  /// Whether the module is one that this model has; says what it is if not.
+  bool checkModule(StringRef word, const Origin &origin);
   void checkModules();
   void checkPlan();
   void checkFrozen();
@@ -257,7 +258,7 @@ void Checker::checkSizes() {
 // Section recompute
 //===----------------------------------------------------------------------===//
 
-void Checker::checkModule(StringRef word, const Origin &origin) {
+bool Checker::checkModule(StringRef word, const Origin &origin) {
   // What frees nothing is accepted, but nobody is led to it.
   SmallVector<StringRef> useful;
   const RecomputeLabel *label = nullptr;
@@ -287,10 +288,17 @@ void Checker::checkModule(StringRef word, const Origin &origin) {
                           "; it can have " + list);
 }
 
-/// Each module once, in the order of the first mentions.
+/// Each module that the model has once, in the order of the first mentions.
 void Checker::checkModules() {
   Origin list = origins.lookup("recompute_modules");
   std::vector<std::string> modules;
+  else if (label->kind == LabelKind::Absent)
+    diagnostics.warning(key, origin,
+                        "buys nothing with '" + word + "': this model has no " +
+                            label->what);
+  else
+    return true;
+  return false;
   for (auto [index, word] : enumerate(*recompute.modules)) {
     Origin origin = list.getItem(index);
     if (is_contained(modules, word)) {
@@ -298,8 +306,8 @@ void Checker::checkModules() {
                           "has '" + word + "' already");
       continue;
     }
-    modules.push_back(word);
-    checkModule(word, origin);
+    if (checkModule(word, origin))
+      modules.push_back(word);
   }
   recompute.modules = std::move(modules);
 }

@@ -174,6 +174,7 @@ struct KeyInfo {
   std::string name;         ///< `lr_decay_style`
   llvm::StringRef section;  ///< `train`
   std::string type;         ///< `one of constant, linear, cosine`
+  std::string families;     ///< `gpt2`, `llama and qwen3`; empty: all
   std::string defaultValue; ///< `cosine`, `required`, `unset`
   llvm::StringRef summary;  ///< one sentence without full stop
   std::vector<std::string> aliases;
@@ -185,6 +186,13 @@ struct KeyInfo {
 std::vector<KeyInfo> listKeys();
 
 /// The tables of docs/description.md, a heading and a table for each section.
+/// The key for what other programs call `name`, spelt with underscores; empty
+/// if there is none. Names that mean the same are aliases of a key instead.
+llvm::StringRef findOwnName(llvm::StringRef name);
+/// The candidate that `word` is near enough to; empty if none is.
+llvm::StringRef findNearest(llvm::StringRef word,
+                            llvm::ArrayRef<llvm::StringRef> candidates);
+
 void printKeysAsMarkdown(llvm::raw_ostream &os);
 
 } // namespace reprise::frontend

@@ -8,6 +8,8 @@
 
 #include "python-free-frontend/Keys.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Errc.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -30,8 +32,11 @@ private:
                  Diagnostics &diagnostics);
   SourcePosition getPosition(const Origin &origin, StringRef path);
   /// With the keys of all families, and those of one if it is known.
-  void checkRequired(const MemoryBuffer &file, const Description &description,
+  void checkRequired(const MemoryBuffer &file, ArrayRef<Entry> entries,
+                     const Description &description,
                      std::optional<Family> family, Diagnostics &diagnostics);
+  /// Makes the path of the plan file, if there is one, what it is from here.
+  void findPlan(StringRef path, std::string &plan, Diagnostics &diagnostics);
 
   SourceMgr &sources;
   std::vector<Entry> options;
@@ -155,16 +160,20 @@ void DescriptionReader::Impl::readConfig(StringRef path,
   if (sys::fs::is_directory(file))
     sys::path::append(file, "config.json");
   const MemoryBuffer *buffer =
-      openText(file, Syntax::JSON, config->value.origin, diagnostics);
+      openText(file, Syntax::JSON, config->value.origin, diagnostics,
+               "; hf_config is the path of a config.json on this machine, or "
+               "of a folder with one");
   if (buffer)
     readHuggingFace(*buffer, findFamily(entries), members, description,
                     diagnostics);
 }
 
 void DescriptionReader::Impl::checkRequired(const MemoryBuffer &file,
+                                            ArrayRef<Entry> entries,
                                             const Description &description,
                                             std::optional<Family> family,
                                             Diagnostics &diagnostics) {
+  MapVector<StringRef, std::string> absent; ///< Sections, and what they need.
   for (const Key &key : allKeys()) {
     if (key.families != kAllFamilies &&
         !(key.families & family.value_or(Family())))
@@ -174,14 +183,40 @@ void DescriptionReader::Impl::checkRequired(const MemoryBuffer &file,
         (key.need == Need::HFDefault && description.model.hfConfig.empty());
     if (!required || origins.count(key.name))
       continue;
-    Origin origin{SMLoc::getFromPointer(file.getBufferStart())};
-    if (sections.count(key.section))
-      origin = sections[key.section];
-    diagnostics.error(origin, "section '" + key.section + "' needs '" +
-                                  key.name +
-                                  "': " + key.summary.lower().substr(0, 1) +
-                                  key.summary.drop_front());
+    if (!sections.count(key.section)) {
+      std::string &keys = absent[key.section];
+      keys += (keys.empty() ? "'" : ", '") + key.name.str() + "'";
+      continue;
+    }
+    const Entry *null = llvm::find_if(
+        entries, [&](const Entry &entry) { return entry.key == &key; });
+    bool isNull = null != entries.end();
+    diagnostics.error(isNull ? null->value.origin : sections[key.section],
+                      "section '" + key.section + "' needs " +
+                          (isNull ? "a value of '" : "'") + key.name +
+                          "': " + key.summary.lower().substr(0, 1) +
+                          key.summary.drop_front());
   }
+  for (const auto &[section, keys] : absent)
+    diagnostics.error({SMLoc::getFromPointer(file.getBufferStart())},
+                      "there is no section '" + section + "', which needs " +
+                          keys);
+}
+
+void DescriptionReader::Impl::findPlan(StringRef path, std::string &plan,
+                                       Diagnostics &diagnostics) {
+  if (plan.empty() || plan == "-")
+    return;
+  Origin origin = origins.lookup(kPlan);
+  if (!origin.isOption)
+    plan = getPath(plan, path);
+  sys::fs::file_status status;
+  std::error_code error = sys::fs::status(plan, status);
+  if (!error && sys::fs::is_directory(status))
+    error = make_error_code(errc::is_a_directory);
+  if (error)
+    diagnostics.error(*findKey(kPlan), origin,
+                      "cannot read '" + plan + "': " + error.message());
 }
 
 FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
@@ -213,15 +248,13 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   assignAll(entries, description, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
-  checkRequired(*file, description, family, diagnostics);
+  checkRequired(*file, entries, description, family, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
   checkDescription(description, origins, diagnostics);
+  findPlan(path, description.recompute.planFile, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
-  std::string &plan = description.recompute.planFile;
-  if (!plan.empty() && !origins[kPlan].isOption)
-    plan = getPath(plan, path);
 
   description.modelPosition.file = path.str();
   if (sections.count("model"))

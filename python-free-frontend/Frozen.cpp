@@ -29,7 +29,8 @@ static LogicalResult refuse(MLIRContext *context,
 }
 
 /// The name that has most in common with `pattern`.
-static StringRef findNearest(StringRef pattern, func::FuncOp function) {
+static StringRef findNearestParameter(StringRef pattern,
+                                      func::FuncOp function) {
   StringRef nearest;
   unsigned least = UINT_MAX;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
@@ -75,7 +76,7 @@ reprise::frontend::freezeParameters(func::FuncOp function,
       return refuse(context, position,
                     "has '" + pattern +
                         "', which no parameter is called; the nearest is '" +
-                        findNearest(pattern, function) + "'");
+                        findNearestParameter(pattern, function) + "'");
   }
 
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {

@@ -245,9 +245,10 @@ static const Key table[] = {
 
     {"seq_length", "train", train<&Train::seqLength>, Need::Required, "",
      "Tokens in a sequence, at most `n_positions` or `max_position_embeddings`",
-     Bound::Positive},
+     Bound::Positive, "", "block_size|sequence_len"},
     {"micro_batch_size", "train", train<&Train::microBatchSize>, Need::Required,
-     "", "Sequences that go through the model together", Bound::Positive},
+     "", "Sequences that go through the model together", Bound::Positive, "",
+     "per_device_train_batch_size"},
     {"global_batch_size", "train", train<&Train::globalBatchSize>, Need::Unset,
      "micro_batch_size",
      "Sequences in a step, a multiple of `micro_batch_size`; the gradients of "
@@ -264,7 +265,7 @@ static const Key table[] = {
     {"optimizer", "train", train<&Train::optimizer>, Need::Defaulted, "adamw",
      "Adam with decoupled weight decay", Bound::None, "adamw"},
     {"lr", "train", train<&Train::lr>, Need::Defaulted, "6e-4",
-     "Highest learning rate", Bound::Positive},
+     "Highest learning rate", Bound::Positive, "", "learning_rate"},
     {"min_lr", "train", train<&Train::minLr>, Need::Defaulted, "0",
      "Where the learning rate decays to, at most `lr`", Bound::NotNegative},
     {"lr_decay_style", "train", train<&Train::lrDecayStyle>, Need::Defaulted,
@@ -276,11 +277,11 @@ static const Key table[] = {
     {"train_iters", "train", train<&Train::trainIters>, Need::Defaulted, "1000",
      "Steps until the learning rate is `min_lr`, and steps of the training "
      "unless `--steps` says otherwise",
-     Bound::Positive},
+     Bound::Positive, "", "max_steps"},
     {"adam_beta1", "train", train<&Train::adamBeta1>, Need::Defaulted, "0.9",
-     "Decay of the mean of gradients", Bound::Rate},
+     "Decay of the mean of gradients", Bound::Rate, "", "beta1"},
     {"adam_beta2", "train", train<&Train::adamBeta2>, Need::Defaulted, "0.95",
-     "Decay of the mean of squared gradients", Bound::Rate},
+     "Decay of the mean of squared gradients", Bound::Rate, "", "beta2"},
     {"adam_eps", "train", train<&Train::adamEps>, Need::Defaulted, "1e-8",
      "Added to the root of the mean of squares", Bound::Positive},
     {"weight_decay", "train", train<&Train::weightDecay>, Need::Defaulted,
@@ -288,7 +289,7 @@ static const Key table[] = {
      Bound::NotNegative},
     {"clip_grad", "train", train<&Train::clipGrad>, Need::Defaulted, "1.0",
      "Largest norm of all gradients together; 0 does not clip",
-     Bound::NotNegative},
+     Bound::NotNegative, "", "grad_clip"},
     {"seed", "train", train<&Train::seed>, Need::Defaulted, "1234",
      "Of initial weights, dropout and the order of data", Bound::NotNegative,
      "", "", INT64_MAX},
@@ -325,7 +326,8 @@ static const Key table[] = {
     {"distribute_saved_activations", "recompute",
      recompute<&Recompute::distributesSaved>, Need::Defaulted, "false",
      "With `full`: the ranks of a tensor-parallel group share what is kept of "
-     "a segment, in Megatron's accounting"},
+     "a segment, in Megatron's accounting",
+     Bound::None, "", "partition_activations"},
     {"recompute_last_segment", "recompute", recompute<&Recompute::lastSegment>,
      Need::Defaulted, "auto",
      "With `full`: whether the segment before the loss is recomputed only "
@@ -340,10 +342,10 @@ static const Key table[] = {
     {"pipeline_stages", "parallel", parallel<&Parallel::stages>,
      Need::Defaulted, "1",
      "Stages of a pipeline to plan for; the program is for one device",
-     Bound::Positive, "", "pipeline_model_parallel_size", 4096},
+     Bound::Positive, "", "pipeline_model_parallel_size|pp", 4096},
     {"virtual_stages", "parallel", parallel<&Parallel::virtualStages>,
      Need::Defaulted, "1", "Chunks of layers on each stage", Bound::Positive,
-     "", "virtual_pipeline_model_parallel_size", 4096},
+     "", "virtual_pipeline_model_parallel_size|vpp", 4096},
     {"pipeline_layout", "parallel", parallel<&Parallel::layout>, Need::Unset,
      "unset",
      "Layers of each chunk, in the order of the model; unset: they differ by "
@@ -474,7 +476,41 @@ const Key *reprise::frontend::findCounterpart(const Key &key, Family family) {
 // Suggestions
 //===----------------------------------------------------------------------===//
 
-static StringRef findNearest(StringRef word, ArrayRef<StringRef> candidates) {
+namespace {
+/// What other programs have, which means nearly the same as a key here.
+struct OtherName {
+  StringLiteral name, key;
+};
+} // namespace
+
+static constexpr OtherName kOtherNames[] = {
+    {"batch_size", "micro_batch_size"},
+    {"gradient_accumulation_steps", "global_batch_size"},
+    {"gradient_checkpointing", "recompute_granularity"},
+    {"max_grad_norm", "clip_grad"},
+    {"max_iters", "train_iters"},
+    {"max_length", "seq_length"},
+    {"n_kv_heads", "num_key_value_heads"},
+    {"num_kv_heads", "num_key_value_heads"},
+    {"warmup_iters", "lr_warmup_iters"},
+    {"warmup_steps", "lr_warmup_iters"},
+};
+
+StringRef reprise::frontend::findOwnName(StringRef name) {
+  for (const OtherName &other : kOtherNames)
+    if (other.name == name)
+      return other.key;
+  return "";
+}
+
+/// Whether one is the other with letters in another order.
+static bool isAnagram(StringRef lhs, StringRef rhs) {
+  return lhs.size() == rhs.size() &&
+         std::is_permutation(lhs.begin(), lhs.end(), rhs.begin());
+}
+
+StringRef reprise::frontend::findNearest(StringRef word,
+                                         ArrayRef<StringRef> candidates) {
   StringRef best;
   // A third of the letters may be wrong.
   unsigned bestDistance = (word.size() + 1) / 3 + 1;
@@ -486,6 +522,8 @@ static StringRef findNearest(StringRef word, ArrayRef<StringRef> candidates) {
       best = candidate;
     }
   }
+    if (distance != 0 && isAnagram(word, candidate))
+      distance = 1;
   return best;
 }
 
@@ -502,6 +540,16 @@ std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
   for (const Key &key : table) {
     if (hasName(key, word, /*asOption=*/false))
       return ("; it belongs to section '" + key.section + "'").str();
+  // To YAML, `n_head 4` and `n_head:4` are whole names.
+  StringRef first =
+      word.take_until([](char c) { return c == ':' || c == ' '; });
+  if (!section.empty() && first != word && findKey(first, section))
+    return ("; ': ' is missing after '" + first + "'").str();
+  if (const Key *key = findKey(findOwnName(word), "", families))
+    return ("; did you mean '" + key->name +
+            (key->section == section ? "'?"
+                                     : "' of section '" + key->section + "'?"))
+        .str();
     if (!(key.families & families))
       continue;
     SmallVector<StringRef> names = splitWords(key.aliases);
@@ -630,13 +678,19 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
     if (isListed || std::holds_alternative<Nested>(field))
       continue;
     KeyInfo info;
-    info.name = std::move(name);
+    info.name = name;
     info.section = key.section;
     info.type = describeType(key);
     info.defaultValue = describeDefault(key);
     info.summary = key.summary;
     for (StringRef alias : splitWords(key.aliases))
       if (!is_contained(names, key.getOption(alias)))
+    unsigned families = 0;
+    for (const Key &other : table)
+      if (hasName(other, name, /*asOption=*/true))
+        families |= other.families;
+    if (families != kAllFamilies)
+      info.families = describeFamilies(families);
         info.aliases.push_back(key.getOption(alias));
     info.isSwitch = std::holds_alternative<bool *>(field) ||
                     std::holds_alternative<OnlyValue>(field);

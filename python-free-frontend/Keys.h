@@ -119,7 +119,8 @@ std::string getClassName(Family family);
 /// `; did you mean 'lr'?` if a candidate is near enough, otherwise nothing.
 std::string suggest(llvm::StringRef word,
                     llvm::ArrayRef<llvm::StringRef> candidates);
-/// The same for a key, which may be of another section.
+/// The same for a key, which may be of another section, have another name in
+/// other programs, or lack a colon or the space after it.
 std::string suggestKey(llvm::StringRef word, llvm::StringRef section,
                        unsigned families = kAllFamilies);
 
@@ -262,10 +263,11 @@ enum class Syntax { YAML, JSON };
 
 /// Opens a file, and checks what parsers are sensitive to: size, UTF-8, control
 /// characters, depth; in YAML also tabs, the length and the ends of lines, and
-/// whether it is rather IR. Null, with a diagnostic, at `origin` if the file
-/// cannot be opened.
+/// whether it is rather IR. Null, with a diagnostic, at `origin` and with the
+/// `hint` if the file cannot be opened.
 const llvm::MemoryBuffer *openText(llvm::StringRef path, Syntax syntax,
-                                   Origin origin, Diagnostics &diagnostics);
+                                   Origin origin, Diagnostics &diagnostics,
+                                   llvm::StringRef hint = "");
 
 /// What concerns more than one key. Resolves what is left in `recompute`.
 void checkDescription(Description &description, const Origins &origins,

@@ -79,7 +79,8 @@ static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
 
 const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
                                                 Origin origin,
-                                                Diagnostics &diagnostics) {
+                                                Diagnostics &diagnostics,
+                                                StringRef hint) {
   auto refuse = [&](const Twine &reason) {
     diagnostics.error(origin, "cannot read '" + path + "': " + reason);
     return nullptr;
@@ -87,7 +88,7 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
   if (path != "-") {
     sys::fs::file_status status;
     if (std::error_code error = sys::fs::status(path, status))
-      return refuse(error.message());
+      return refuse(error.message() + hint);
     if (sys::fs::is_directory(status))
       return refuse("it is a directory");
     if (status.type() == sys::fs::file_type::character_file ||

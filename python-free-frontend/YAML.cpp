@@ -259,6 +259,8 @@ private:
         .Case("Could not find closing ]!", "this list has no closing bracket")
         .Case("Could not find expected : for simple key",
               "needs a colon after the name of a key")
+        .Case("Unexpected token in Key Value.",
+              "needs a colon and a space after this key, or the one above")
         .Case("Expected quote at end of scalar",
               "this text has no closing quote")
         .Case("Unrecognized escape code",
