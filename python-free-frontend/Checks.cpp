@@ -286,12 +286,6 @@ bool Checker::checkModule(StringRef word, const Origin &origin) {
                       "cannot have '" + word + "': a model of type " +
                           model.modelType + " has no " + label->what +
                           "; it can have " + list);
-}
-
-/// Each module that the model has once, in the order of the first mentions.
-void Checker::checkModules() {
-  Origin list = origins.lookup("recompute_modules");
-  std::vector<std::string> modules;
   else if (label->kind == LabelKind::Absent)
     diagnostics.warning(key, origin,
                         "buys nothing with '" + word + "': this model has no " +
@@ -299,6 +293,12 @@ void Checker::checkModules() {
   else
     return true;
   return false;
+}
+
+/// Each module that the model has once, in the order of the first mentions.
+void Checker::checkModules() {
+  Origin list = origins.lookup("recompute_modules");
+  std::vector<std::string> modules;
   for (auto [index, word] : enumerate(*recompute.modules)) {
     Origin origin = list.getItem(index);
     if (is_contained(modules, word)) {

@@ -173,8 +173,8 @@ private:
 struct KeyInfo {
   std::string name;         ///< `lr_decay_style`
   llvm::StringRef section;  ///< `train`
-  std::string type;         ///< `one of constant, linear, cosine`
   std::string families;     ///< `gpt2`, `llama and qwen3`; empty: all
+  std::string type;         ///< `one of constant, linear, cosine`
   std::string defaultValue; ///< `cosine`, `required`, `unset`
   llvm::StringRef summary;  ///< one sentence without full stop
   std::vector<std::string> aliases;
@@ -185,7 +185,6 @@ struct KeyInfo {
 /// documentation.
 std::vector<KeyInfo> listKeys();
 
-/// The tables of docs/description.md, a heading and a table for each section.
 /// The key for what other programs call `name`, spelt with underscores; empty
 /// if there is none. Names that mean the same are aliases of a key instead.
 llvm::StringRef findOwnName(llvm::StringRef name);
@@ -193,6 +192,7 @@ llvm::StringRef findOwnName(llvm::StringRef name);
 llvm::StringRef findNearest(llvm::StringRef word,
                             llvm::ArrayRef<llvm::StringRef> candidates);
 
+/// The tables of docs/description.md, a heading and a table for each section.
 void printKeysAsMarkdown(llvm::raw_ostream &os);
 
 } // namespace reprise::frontend

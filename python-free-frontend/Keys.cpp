@@ -517,13 +517,13 @@ StringRef reprise::frontend::findNearest(StringRef word,
   for (StringRef candidate : candidates) {
     unsigned distance = word.edit_distance_insensitive(
         candidate, /*AllowReplacements=*/true, bestDistance);
+    if (distance != 0 && isAnagram(word, candidate))
+      distance = 1;
     if (distance < bestDistance && distance < candidate.size()) {
       bestDistance = distance;
       best = candidate;
     }
   }
-    if (distance != 0 && isAnagram(word, candidate))
-      distance = 1;
   return best;
 }
 
@@ -535,11 +535,6 @@ std::string reprise::frontend::suggest(StringRef word,
 
 std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
                                           unsigned families) {
-  SmallVector<StringRef> here, anywhere;
-  std::vector<std::string> options;
-  for (const Key &key : table) {
-    if (hasName(key, word, /*asOption=*/false))
-      return ("; it belongs to section '" + key.section + "'").str();
   // To YAML, `n_head 4` and `n_head:4` are whole names.
   StringRef first =
       word.take_until([](char c) { return c == ':' || c == ' '; });
@@ -550,6 +545,11 @@ std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
             (key->section == section ? "'?"
                                      : "' of section '" + key->section + "'?"))
         .str();
+  SmallVector<StringRef> here, anywhere;
+  std::vector<std::string> options;
+  for (const Key &key : table) {
+    if (hasName(key, word, /*asOption=*/false))
+      return ("; it belongs to section '" + key.section + "'").str();
     if (!(key.families & families))
       continue;
     SmallVector<StringRef> names = splitWords(key.aliases);
@@ -680,17 +680,17 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
     KeyInfo info;
     info.name = name;
     info.section = key.section;
-    info.type = describeType(key);
-    info.defaultValue = describeDefault(key);
-    info.summary = key.summary;
-    for (StringRef alias : splitWords(key.aliases))
-      if (!is_contained(names, key.getOption(alias)))
     unsigned families = 0;
     for (const Key &other : table)
       if (hasName(other, name, /*asOption=*/true))
         families |= other.families;
     if (families != kAllFamilies)
       info.families = describeFamilies(families);
+    info.type = describeType(key);
+    info.defaultValue = describeDefault(key);
+    info.summary = key.summary;
+    for (StringRef alias : splitWords(key.aliases))
+      if (!is_contained(names, key.getOption(alias)))
         info.aliases.push_back(key.getOption(alias));
     info.isSwitch = std::holds_alternative<bool *>(field) ||
                     std::holds_alternative<OnlyValue>(field);
