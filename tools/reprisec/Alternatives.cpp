@@ -234,11 +234,19 @@ driver::planAlternatives(StringRef undecided, const report::Plan &current,
                          const Options &options,
                          const RecomputeOptions &recompute) {
   std::vector<report::Alternative> alternatives;
+  // What is behind a semicolon, most of them share: "; 2 stages of 2,2 layers".
+  std::string described = recompute.describe();
   auto add = [&](report::Alternative alternative, const Candidate &candidate) {
     alternative.name = candidate.recompute.describe();
     alternative.isNear = !candidate.change.empty();
-    alternative.change =
-        alternative.isNear ? candidate.change : alternative.name;
+    alternative.change = candidate.change;
+    if (!alternative.isNear) {
+      StringRef name = alternative.name, rest = described;
+      do
+        rest = rest.drop_front().drop_until([](char c) { return c == ';'; });
+      while (!rest.empty() && !name.consume_back(rest));
+      alternative.change = name.str();
+    }
     if (options.from.empty())
       alternative.command = options.getCommand(getOptions(candidate.recompute));
     alternatives.push_back(std::move(alternative));
@@ -250,6 +258,9 @@ driver::planAlternatives(StringRef undecided, const report::Plan &current,
   int64_t numLayers = llvm::count_if(
       current.decisions.layers,
       [](const remat::LayerPlan &layer) { return layer.layer >= 0; });
+  // Segments end where a model chunk does.
+  if (!recompute.chunks.empty())
+    numLayers = *llvm::max_element(recompute.chunks);
   std::vector<Candidate> candidates =
       getCandidates(recompute, numLayers, !options.report.empty());
   auto planned = planAll(undecided, candidates, current.costs);
