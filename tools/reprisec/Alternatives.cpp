@@ -109,7 +109,7 @@ static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
     named = current.modules.value_or(std::vector<std::string>{"core_attn"});
   auto addSelection = [&](const std::vector<std::string> &labels) {
     std::string change;
-    if (current.granularity != "full")
+    if (current.granularity.empty() || current.granularity == "selective")
       change = describeChange(named, labels);
     if (all || labels.empty() || !change.empty())
       add(asSelective(current, labels), std::move(change));
