@@ -8,6 +8,7 @@
 
 #include "python-free-frontend/Keys.h"
 
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Support/LayerSplit.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/STLExtras.h"
@@ -180,6 +181,11 @@ void Checker::checkTrain() {
     error(firstGiven({"global_batch_size", "micro_batch_size"}),
           "needs to be a multiple of micro_batch_size " +
               Twine(train.microBatchSize) + ", but got " + Twine(global));
+  constexpr int64_t kRowBlock = nn::LinearCrossEntropyOp::kRowBlock;
+  if (train.headChunkRows.value_or(0) % kRowBlock != 0)
+    error("head_chunk_rows", "needs to be a multiple of " + Twine(kRowBlock) +
+                                 ", or 0, but got " +
+                                 Twine(*train.headChunkRows));
   if (train.minLr > train.lr)
     error(
         firstGiven({"min_lr", "lr"}),

@@ -76,6 +76,7 @@ struct Train {
   int64_t seqLength, microBatchSize;
   std::optional<int64_t> globalBatchSize; ///< Unset: one micro-batch a step.
   std::string attention;                  ///< "flash" or "unfused".
+  std::optional<int64_t> headChunkRows;   ///< Unset: as the pass decides.
   std::string precision;                  ///< "fp32".
   std::string optimizer;                  ///< "adamw".
   double lr, minLr;

@@ -34,17 +34,23 @@ static DictionaryAttr buildTrainAttr(Builder &builder,
   auto word = [&](StringRef name, StringRef value) {
     return builder.getNamedAttr(name, builder.getStringAttr(value));
   };
-  return builder.getDictionaryAttr(
-      {word("optimizer", train.optimizer), number("lr", train.lr),
-       number("min_lr", train.minLr),
-       word("lr_decay_style", train.lrDecayStyle),
-       whole("lr_warmup_iters", train.lrWarmupIters),
-       whole("train_iters", train.trainIters),
-       number("adam_beta1", train.adamBeta1),
-       number("adam_beta2", train.adamBeta2), number("adam_eps", train.adamEps),
-       number("weight_decay", train.weightDecay),
-       number("clip_grad", train.clipGrad), whole("seed", train.seed),
-       whole("vocab_size", description.model.vocabSize)});
+  SmallVector<NamedAttribute> entries = {
+      word("optimizer", train.optimizer),
+      number("lr", train.lr),
+      number("min_lr", train.minLr),
+      word("lr_decay_style", train.lrDecayStyle),
+      whole("lr_warmup_iters", train.lrWarmupIters),
+      whole("train_iters", train.trainIters),
+      number("adam_beta1", train.adamBeta1),
+      number("adam_beta2", train.adamBeta2),
+      number("adam_eps", train.adamEps),
+      number("weight_decay", train.weightDecay),
+      number("clip_grad", train.clipGrad),
+      whole("seed", train.seed),
+      whole("vocab_size", description.model.vocabSize)};
+  if (train.headChunkRows)
+    entries.push_back(whole(nn::kHeadChunkRows, *train.headChunkRows));
+  return builder.getDictionaryAttr(entries);
 }
 
 OwningOpRef<ModuleOp>

@@ -258,6 +258,11 @@ static const Key table[] = {
      "`flash` is one op that stores nothing of the size of `seq_length` "
      "squared; `unfused` is scores, softmax, dropout and context",
      Bound::None, "flash|unfused"},
+    {"head_chunk_rows", "train", train<&Train::headChunkRows>, Need::Unset,
+     "1024 if all logits have 16 MiB or more, else 0",
+     "Tokens whose logits are in memory at one time, a multiple of 256; 0: "
+     "those of all tokens",
+     Bound::NotNegative},
     {"precision", "train", train<&Train::precision>, Need::Defaulted, "fp32",
      "Type of weights and activations; `bf16` is not available for the target "
      "cpu",

@@ -51,6 +51,47 @@ static void crossEntropyBackward(const Frame &frame) {
     }
 }
 
+/// Row by row: only the row's own logits are there.
+static void linearCrossEntropy(LinearCrossEntropyOp op, const Frame &frame) {
+  const Tensor &input = frame.in(0), &weight = frame.in(1),
+               &targets = frame.in(2);
+  int64_t width = input.cols();
+  bool isOutIn = op.getLayout() == WeightLayout::OutIn;
+  int64_t vocabulary = weight.size() / width;
+  auto at = [&](int64_t k, int64_t v) {
+    return isOutIn ? v * width + k : k * vocabulary + v;
+  };
+  double factor = op.getFactor() ? op.getFactor()->convertToFloat() : 0;
+  Tensor *dinput = op.getDinput() ? &frame.out(1) : nullptr;
+  Tensor *sum = op.getSum() ? &frame.out(dinput ? 2 : 1) : nullptr;
+  if (sum)
+    sum->values = frame.in(3).values;
+  std::vector<double> logits(vocabulary);
+  for (int64_t row = 0; row < input.rows(); ++row) {
+    const double *x = &input.values[row * width];
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      logits[v] = 0;
+      for (int64_t k = 0; k < width; ++k)
+        logits[v] += x[k] * weight.values[at(k, v)];
+    }
+    double max = *std::max_element(logits.begin(), logits.end()), total = 0;
+    for (double logit : logits)
+      total += std::exp(logit - max);
+    double lse = max + std::log(total);
+    int64_t target = int64_t(targets.values[row]);
+    frame.out().values[row] = lse - logits[target];
+    for (int64_t v = 0; factor != 0 && v < vocabulary; ++v) {
+      double dlogit = (std::exp(logits[v] - lse) - (v == target)) * factor;
+      for (int64_t k = 0; k < width; ++k) {
+        if (dinput)
+          dinput->values[row * width + k] += dlogit * weight.values[at(k, v)];
+        if (sum)
+          sum->values[at(k, v)] += dlogit * x[k];
+      }
+    }
+  }
+}
+
 static void adamw(AdamWOp op, const Frame &frame) {
   double beta1 = op.getBeta1().convertToDouble();
   double beta2 = op.getBeta2().convertToDouble();
@@ -79,6 +120,12 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
       })
       .Case([&](CrossEntropyBackwardOp) {
         return crossEntropyBackward(frame), true;
+      })
+      .Case([&](LinearCrossEntropyOp op) -> FailureOr<bool> {
+        if (failed(checkTargets(op, frame.in(2),
+                                frame.in(1).size() / frame.in(0).cols())))
+          return failure();
+        return linearCrossEntropy(op, frame), true;
       })
       .Case([&](MeanOp) {
         for (double x : frame.in(0).values)

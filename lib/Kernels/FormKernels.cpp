@@ -49,6 +49,7 @@ private:
 
   void findUnits();
   AccumulateOp getMergedAccumulate(Operation *op);
+  CrossEntropyBackwardOp getMergedBackward(Operation *op);
   bool extendsGroup(Operation *op, const Unit &unit);
   bool joinsUpdate(Operation *op);
   bool isDeadAfter(Value value, unsigned unit);
@@ -128,6 +129,21 @@ AccumulateOp ScheduleFormer::getMergedAccumulate(Operation *op) {
   return isThere && sum.hasOneUse() ? accumulate : AccumulateOp();
 }
 
+/// The gradient of the losses that `op`, next in the schedule, makes, if it
+/// comes right behind: both go over the same rows.
+CrossEntropyBackwardOp ScheduleFormer::getMergedBackward(Operation *op) {
+  auto loss = dyn_cast<CrossEntropyOp>(op);
+  if (!loss)
+    return {};
+  auto backward =
+      dyn_cast_if_present<CrossEntropyBackwardOp>(op->getNextNode());
+  return backward && backward.getLogits() == loss.getLogits() &&
+                 backward.getTargets() == loss.getTargets() &&
+                 backward.getLse() == loss.getLse()
+             ? backward
+             : CrossEntropyBackwardOp();
+}
+
 /// Whether the pointwise `op` continues `unit`, the last of the schedule: it
 /// reads what is made there, or has it made on its way.
 bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
@@ -183,6 +199,8 @@ void ScheduleFormer::findUnits() {
     Operation *partner = getMergedAccumulate(&op);
     if (isa<AdamWOp>(op))
       partner = op.getNextNode();
+    if (Operation *backward = getMergedBackward(&op))
+      partner = backward;
     if (partner) {
       unitOf[partner] = units.size() - 1;
       units.back().ops.push_back(partner);
@@ -192,11 +210,13 @@ void ScheduleFormer::findUnits() {
 }
 
 /// Whether nothing reads `value` once `unit` has run. What has no unit is part
-/// of the schedule before it, or the end of the function.
+/// of the schedule before it, or the end of the function; or views and joins,
+/// whose readers may come later.
 bool ScheduleFormer::isDeadAfter(Value value, unsigned unit) {
   return llvm::none_of(value.getUsers(), [&](Operation *user) {
     auto found = unitOf.find(user);
-    return found == unitOf.end() ? user == block.getTerminator()
+    return found == unitOf.end() ? user == block.getTerminator() ||
+                                       isa<rt::ViewOp, rt::JoinOp>(user)
                                  : found->second > unit;
   });
 }

@@ -134,9 +134,9 @@ static Attribute getStructure(Builder &builder, const Group &group) {
 static bool readsBeforeWriting(ArrayRef<Operation *> ops) {
   return llvm::all_of(ops, [](Operation *op) {
     return op->hasTrait<nn::Pointwise>() ||
-           isa<AddPositionsOp, CrossEntropyBackwardOp, LayerNormBackwardOp,
-               LayerNormOp, RMSNormBackwardOp, RMSNormOp, SoftmaxOp,
-               SoftmaxBackwardOp>(op);
+           isa<AddPositionsOp, CrossEntropyOp, CrossEntropyBackwardOp,
+               LayerNormBackwardOp, LayerNormOp, RMSNormBackwardOp, RMSNormOp,
+               SoftmaxOp, SoftmaxBackwardOp>(op);
   });
 }
 
@@ -155,6 +155,9 @@ static void setSharing(func::FuncOp kernel, const Group &group) {
   bool mayAlias = readsBeforeWriting(group.ops);
   bool isPointwise = llvm::all_of(
       group.ops, [](Operation *op) { return op->hasTrait<nn::Pointwise>(); });
+  int64_t rank = 2;
+  for (Value input : group.inputs)
+    rank = std::max(rank, cast<ShapedType>(input.getType()).getRank());
   int64_t next = 0, numOutputs = group.outputs.size();
   for (auto [index, input] : llvm::enumerate(group.inputs)) {
     if (Value output = group.inPlace.lookup(input)) {
@@ -162,9 +165,10 @@ static void setSharing(func::FuncOp kernel, const Group &group) {
                         builder.getI64IntegerAttr(getNumber(output)));
       continue;
     }
-    // A vector is an op's gain or bias, unless all are.
+    // A vector is an op's gain or bias, unless all are. What has fewer
+    // dimensions than others has a number for each row, read all along it.
     auto type = cast<ShapedType>(input.getType());
-    if (!mayAlias || (!isPointwise && type.getRank() < 2))
+    if (!mayAlias || (!isPointwise && type.getRank() < rank))
       continue;
     for (int64_t tried = 0; tried < numOutputs; ++tried) {
       int64_t number = (next + tried) % numOutputs;

@@ -117,6 +117,7 @@ static void splitSum(AccumulateOp accumulate) {
 LogicalResult kernels::prepareSchedule(func::FuncOp function) {
   Block &block = function.getBody().front();
   dropFences(block);
+  expandHeads(function);
   for (auto accumulate :
        llvm::make_early_inc_range(block.getOps<AccumulateOp>()))
     splitSum(accumulate);

@@ -14,9 +14,14 @@
 namespace reprise::kernels {
 
 /// Rewrites a step of nn ops so that each value a schedule works on is one of
-/// its values: fences become their values, sums of gradients are accumulated
-/// term by term, and the zero that nn.adamw leaves behind is returned.
+/// its values: fences become their values, heads go chunk by chunk, sums of
+/// gradients are accumulated term by term, and the zero that nn.adamw leaves
+/// behind is returned.
 mlir::LogicalResult prepareSchedule(mlir::func::FuncOp function);
+
+/// The part of that for nn.linear_cross_entropy: it becomes the ops that it
+/// stands for, on views of its rows, one chunk after the other.
+void expandHeads(mlir::func::FuncOp function);
 
 /// Whether the kernel of `op`, or the product that it is, can start from an
 /// old sum.

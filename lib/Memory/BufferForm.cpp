@@ -19,7 +19,15 @@ static MemRefType getBufferType(Type type) {
 
 Value Planner::createBuffer(OpBuilder &builder, Location loc, Type type,
                             const Buffer &buffer) {
-  return rt::BufferOp::create(builder, loc, getBufferType(type), buffer.offset);
+  return rt::BufferOp::create(builder, loc, getBufferType(type), buffer.offset,
+                              /*whole=*/Value());
+}
+
+Value Planner::createPart(OpBuilder &builder, Value value, Value whole) {
+  const Buffer &buffer = buffers[bufferOf.lookup(value)];
+  return rt::BufferOp::create(builder, value.getLoc(),
+                              getBufferType(value.getType()),
+                              buffer.offset + beginOf.lookup(value), whole);
 }
 
 void Planner::rewrite() {
@@ -40,16 +48,33 @@ void Planner::rewrite() {
   }
   SmallVector<Operation *> schedule;
   for (Operation &op : block)
-    if (isa<rt::LaunchOp, rt::GemmOp>(op))
+    if (isa<rt::LaunchOp, rt::GemmOp, rt::ViewOp, rt::JoinOp>(op))
       schedule.push_back(&op);
+  auto createWhole = [&](Value value) {
+    const Buffer &buffer = buffers[bufferOf.lookup(value)];
+    Value whole =
+        createBuffer(builder, value.getLoc(), value.getType(), buffer);
+    if (buffer.output == value)
+      whole.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
+    return whole;
+  };
   for (Operation *op : schedule) {
     builder.setInsertionPoint(op);
+    if (isa<rt::JoinOp>(op))
+      continue;
+    if (auto part = dyn_cast<rt::ViewOp>(op)) {
+      view[part] = createPart(builder, part, view.lookup(part.getInput()));
+      continue;
+    }
     for (Value result : op->getResults()) {
-      const Buffer &buffer = buffers[bufferOf.lookup(result)];
-      view[result] =
-          createBuffer(builder, op->getLoc(), result.getType(), buffer);
-      if (buffer.output == result)
-        view[result].getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
+      rt::JoinOp join = joinOf.lookup(result);
+      if (!join) {
+        view[result] = createWhole(result);
+        continue;
+      }
+      if (!view.count(join))
+        view[join] = createWhole(join);
+      view[result] = createPart(builder, result, view.lookup(join));
     }
     Operation *planned = nullptr;
     auto get = [&](Value value) {

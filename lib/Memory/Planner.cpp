@@ -86,7 +86,8 @@ LogicalResult Planner::checkSizes() {
       return failure();
   for (Operation &op : block)
     for (Type type : op.getResultTypes())
-      if (isa<rt::LaunchOp, rt::GemmOp>(op) && failed(check(op.getLoc(), type)))
+      if (isa<rt::LaunchOp, rt::GemmOp, rt::JoinOp>(op) &&
+          failed(check(op.getLoc(), type)))
         return failure();
   return success();
 }
@@ -181,7 +182,10 @@ LogicalResult Planner::assignLaunch(rt::LaunchOp launch, int64_t position) {
                               "planned");
   OperandRange inputs = launch.getInputs();
   auto diesHere = [&](Value input) {
-    return lastUse.lookup(input) == position && llvm::count(inputs, input) == 1;
+    return lastUse.lookup(input) == position && !beginOf.count(input) &&
+           llvm::count_if(inputs, [&](Value other) {
+             return bufferOf.lookup(other) == bufferOf.lookup(input);
+           }) == 1;
   };
   for (auto [index, input] : llvm::enumerate(inputs)) {
     FailureOr<Value> result =
@@ -232,12 +236,17 @@ LogicalResult Planner::assignResults(Operation *op, int64_t position) {
         return gemm.emitOpError(
             "needs to be the last to read its addend, which "
             "it adds to, but it is read again");
+      if (beginOf.count(addend) || beginOf.count(gemm.getResult()))
+        return gemm.emitOpError("needs to add to a whole value to make a whole "
+                                "value, but got parts");
       bufferOf[gemm.getResult()] = bufferOf.lookup(addend);
     }
     auto workspace = MemRefType::get({gemm.getWorkspaceBytes() / 4},
                                      Float32Type::get(op->getContext()));
     workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
-  } else if (!isa<rt::UpdateOp, func::ReturnOp>(op)) {
+  } else if (auto view = dyn_cast<rt::ViewOp>(op)) {
+    assignView(view);
+  } else if (!isa<rt::JoinOp, rt::UpdateOp, func::ReturnOp>(op)) {
     return op->emitOpError("needs to be a launch or a product by now");
   }
   for (Value operand : op->getOperands()) {
@@ -252,6 +261,55 @@ LogicalResult Planner::assignResults(Operation *op, int64_t position) {
     buffer.lastUse = std::max(buffer.lastUse, position);
   }
   return success();
+}
+
+/// A view is in the buffer of what it is a view of.
+void Planner::assignView(rt::ViewOp view) {
+  Value input = view.getInput();
+  bufferOf[view.getOut()] = bufferOf.lookup(input);
+  int64_t elements = view.getInput().getType().getNumElements();
+  beginOf[view.getOut()] =
+      beginOf.lookup(input) +
+      getTypeBytes(input.getType()) / elements * view.getFirst();
+}
+
+/// The parts of a join are made in its buffer, which is there from the first
+/// of them on.
+LogicalResult Planner::assignJoins() {
+  DenseMap<Operation *, int64_t> positions;
+  for (auto [position, op] : llvm::enumerate(block))
+    positions[&op] = position;
+  for (auto join : block.getOps<rt::JoinOp>()) {
+    int64_t first = end, begin = 0;
+    for (Value part : join.getParts()) {
+      Operation *maker = part.getDefiningOp();
+      if (!isa_and_present<rt::LaunchOp, rt::GemmOp>(maker) ||
+          !joinOf.try_emplace(part, join).second)
+        return join.emitOpError("needs parts that a launch or a product makes "
+                                "for it alone, but got ")
+               << part;
+      first = std::min(first, positions.lookup(maker));
+      beginOf[part] = begin;
+      begin += getTypeBytes(part.getType());
+    }
+    int64_t whole = addBuffer(Category::Activations, join.getType(), first);
+    bufferOf[join.getOut()] = whole;
+    for (Value part : join.getParts())
+      bufferOf[part] = whole;
+  }
+  return success();
+}
+
+/// A view keeps what it is a view of.
+void Planner::findLastUses() {
+  for (auto [position, op] : llvm::enumerate(block))
+    for (Value operand : op.getOperands()) {
+      lastUse[operand] = position;
+      while (auto view = operand.getDefiningOp<rt::ViewOp>()) {
+        operand = view.getInput();
+        lastUse[operand] = position;
+      }
+    }
 }
 
 /// Every returned value must be where the next step, or the runtime, looks.
@@ -356,11 +414,10 @@ LogicalResult Planner::pack() {
 }
 
 LogicalResult Planner::plan() {
-  for (auto [position, op] : llvm::enumerate(block))
-    for (Value operand : op.getOperands())
-      lastUse[operand] = position;
+  findLastUses();
   end = std::distance(block.begin(), block.end()) - 1;
-  if (failed(checkSizes()) || failed(assignArguments()))
+  if (failed(checkSizes()) || failed(assignArguments()) ||
+      failed(assignJoins()))
     return failure();
   for (auto [position, op] : llvm::enumerate(block))
     if (failed(assignResults(&op, position)))

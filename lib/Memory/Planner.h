@@ -85,9 +85,15 @@ private:
   void placeFixed();
   llvm::LogicalResult pack();
 
+  void findLastUses();
+  llvm::LogicalResult assignJoins();
+  void assignView(rt::ViewOp view);
+
   int64_t addBuffer(Category category, mlir::Type type, int64_t position);
   mlir::Value createBuffer(mlir::OpBuilder &builder, mlir::Location loc,
                            mlir::Type type, const Buffer &buffer);
+  mlir::Value createPart(mlir::OpBuilder &builder, mlir::Value value,
+                         mlir::Value whole);
 
   const mlir::SymbolTable &symbols;
   mlir::func::FuncOp function;
@@ -96,6 +102,11 @@ private:
   const Planner *step; ///< Null for the step itself.
   llvm::SmallVector<Buffer> buffers;
   llvm::DenseMap<mlir::Value, int64_t> bufferOf;
+  /// The byte of its buffer where a view or a part of a join begins; these
+  /// leave the sharing of their buffers to the whole.
+  llvm::DenseMap<mlir::Value, int64_t> beginOf;
+  /// The join that a value is part of.
+  llvm::DenseMap<mlir::Value, rt::JoinOp> joinOf;
   /// By the attributes of an argument: what shares it has the same.
   llvm::DenseMap<mlir::Attribute, int64_t> bufferOfRole;
   llvm::DenseMap<mlir::Operation *, int64_t> workspaceOf;

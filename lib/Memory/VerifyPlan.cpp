@@ -41,8 +41,9 @@ Diagnostic &operator<<(Diagnostic &diagnostic, Range range) {
   return diagnostic << "[" << range.begin << ", " << range.end << ")";
 }
 
-/// Which rt.buffer each byte of the arena was last written through. Pieces are
-/// disjoint; their number stays that of the live buffers.
+/// Which rt.buffer each byte of the arena was last written through, or through
+/// a part of which. Pieces are disjoint; their number stays that of the live
+/// buffers.
 class ByteMap {
 public:
   struct Piece {
@@ -373,7 +374,7 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
 LogicalResult Verifier::verifyReads(Operation *op, const Access &access) {
   for (rt::BufferOp buffer : access.reads)
     for (rt::BufferOp writer : bytes.getWriters(getRange(buffer))) {
-      if (writer == buffer)
+      if (writer == buffer.getRoot())
         continue;
       InFlightDiagnostic error = op->emitOpError("reads bytes ")
                                  << getRange(buffer)
@@ -439,12 +440,17 @@ static bool isInPlace(Operation *op, const Access &access, unsigned write) {
 LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
   for (auto [number, write] : llvm::enumerate(access.writes)) {
     Range range = getRange(write);
+    rt::BufferOp root = rt::BufferOp(write).getRoot();
+    if (root != write && llvm::is_contained(bytes.getWriters(range), root))
+      return op->emitOpError("writes bytes ")
+             << range << " of the value in " << getRange(root)
+             << " a second time";
     for (rt::BufferOp state : persistent.getWriters(range)) {
       if (!state)
         continue;
       StringRef role = getRole(state);
       bool isResult = !step && (role == "loss" || role == "grad_norm");
-      bool isMadeHere = isResult && write == state;
+      bool isMadeHere = isResult && root == state;
       if (step)
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "
@@ -466,7 +472,7 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
                << describe(state)
                << " above rt.update, where the next micro-batch needs it";
     }
-    bytes.write(range, write);
+    bytes.write(range, root);
   }
   return success();
 }

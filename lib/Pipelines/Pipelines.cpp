@@ -156,6 +156,7 @@ static void addJoint(OpPassManager &manager, bool inference) {
   manager.addPass(autodiff::createDifferentiate());
   manager.addPass(createCSEPass());
   manager.addPass(createCanonicalizerPass());
+  manager.addNestedPass<func::FuncOp>(autodiff::createChunkHead());
   manager.addPass(autodiff::createAddOptimizer());
 }
 

@@ -104,6 +104,12 @@ static SmallVector<Value> getWritten(Operation *op) {
   return {cast<rt::GemmOp>(op).getOutput()};
 }
 
+/// The planned buffer that `value` is, or is part of; null if it is none.
+static Operation *getRoot(Value value) {
+  auto buffer = value.getDefiningOp<rt::BufferOp>();
+  return buffer ? buffer.getRoot().getOperation() : nullptr;
+}
+
 MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
   llvm::MapVector<Operation *, Accesses> buffers;
   DenseMap<Operation *, unsigned> outputNumbers;
@@ -118,14 +124,14 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     positions.push_back(getPosition(&op, isUpdate, symbols));
     schedule.push_back(&op);
     for (Value operand : op.getOperands())
-      if (auto buffer = operand.getDefiningOp<rt::BufferOp>()) {
+      if (Operation *buffer = getRoot(operand)) {
         Accesses &accesses = buffers[buffer];
-        accesses.bytes = getTypeBytes(buffer.getType());
+        accesses.bytes = getTypeBytes(buffer->getResult(0).getType());
         if (accesses.positions.empty() || accesses.positions.back() != position)
           accesses.positions.push_back(position);
       }
     for (auto [number, value] : llvm::enumerate(getWritten(&op)))
-      outputNumbers[value.getDefiningOp()] = number;
+      outputNumbers[getRoot(value)] = number;
   }
 
   std::vector<int64_t> changes(positions.size() + 1);
@@ -165,7 +171,7 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     std::vector<Accesses> &named = outputs[position.name];
     if (named.empty())
       for (Value value : getWritten(op))
-        named.push_back(buffers.lookup(value.getDefiningOp()));
+        named.push_back(buffers.lookup(getRoot(value)));
   }
 }
 

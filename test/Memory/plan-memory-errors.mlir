@@ -186,3 +186,43 @@ func.func @step() {
 }
 // expected-error@below {{needs one block that returns to be planned}}
 func.func private @sample()
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+// -----
+
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
+  // expected-error@below {{needs parts that a launch or a product makes for it alone, but got}}
+  %y = rt.join %w : (tensor<4xf32>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func private @make() -> tensor<4xf32> attributes {rt.kernel} {
+  %c = nn.constant 1.0 : tensor<4xf32>
+  return %c : tensor<4xf32>
+}
+func.func @step() {
+  %a = rt.launch @make() : () -> tensor<4xf32>
+  // expected-error@below {{needs parts that a launch or a product makes for it alone, but got}}
+  %y = rt.join %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func private @make() -> tensor<4x4xf32> attributes {rt.kernel} {
+  %c = nn.constant 1.0 : tensor<4x4xf32>
+  return %c : tensor<4x4xf32>
+}
+func.func @step() {
+  %a = rt.launch @make() : () -> tensor<4x4xf32>
+  %b = rt.launch @make() : () -> tensor<4x4xf32>
+  // expected-error@below {{needs to add to a whole value to make a whole value, but got parts}}
+  %c = rt.gemm %a, %a addend(%b) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = rt.join %c : (tensor<4x4xf32>) -> tensor<16xf32>
+  return
+}

@@ -627,3 +627,76 @@ module attributes {rt.plan = {arena = 64 : i64, categories = {activations = 64 :
     return
   }
 }
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+// A value is made in parts, and read in others.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func private @make() -> tensor<8xf32> attributes {rt.kernel} {
+    %c = nn.constant 1.0 : tensor<8xf32>
+    return %c : tensor<8xf32>
+  }
+  func.func private @k(%x: tensor<8xf32>) -> tensor<8xf32> attributes {rt.kernel} {
+    return %x : tensor<8xf32>
+  }
+  func.func @step() {
+    %a = rt.buffer at 0 : memref<16xf32>
+    %a0 = rt.buffer at 0 in %a(memref<16xf32>) : memref<8xf32>
+    rt.launch @make() to (%a0) : (memref<8xf32>) -> ()
+    %a1 = rt.buffer at 32 in %a(memref<16xf32>) : memref<8xf32>
+    rt.launch @make() to (%a1) : (memref<8xf32>) -> ()
+    %v = rt.buffer at 16 in %a(memref<16xf32>) : memref<8xf32>
+    %b = rt.buffer at 64 : memref<8xf32>
+    rt.launch @k(%v) to (%b) : (memref<8xf32>, memref<8xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// One of the parts is not there yet.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  func.func private @make() -> tensor<8xf32> attributes {rt.kernel} {
+    %c = nn.constant 1.0 : tensor<8xf32>
+    return %c : tensor<8xf32>
+  }
+  func.func private @k(%x: tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel} {
+    return %x : tensor<16xf32>
+  }
+  func.func @step() {
+    // expected-note@below {{the value that is read}}
+    %a = rt.buffer at 0 : memref<16xf32>
+    %a0 = rt.buffer at 0 in %a(memref<16xf32>) : memref<8xf32>
+    rt.launch @make() to (%a0) : (memref<8xf32>) -> ()
+    %b = rt.buffer at 64 : memref<16xf32>
+    // expected-error@below {{reads bytes [0, 64), which nothing has written}}
+    rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+// A part of a value that is there does not change.
+
+module attributes {rt.plan = {arena = 64 : i64, categories = {activations = 64 : i64}}} {
+  func.func private @make() -> tensor<8xf32> attributes {rt.kernel} {
+    %c = nn.constant 1.0 : tensor<8xf32>
+    return %c : tensor<8xf32>
+  }
+  func.func @step() {
+    %a = rt.buffer at 0 : memref<16xf32>
+    %a0 = rt.buffer at 0 in %a(memref<16xf32>) : memref<8xf32>
+    rt.launch @make() to (%a0) : (memref<8xf32>) -> ()
+    %a1 = rt.buffer at 16 in %a(memref<16xf32>) : memref<8xf32>
+    // expected-error@below {{writes bytes [16, 48) of the value in [0, 64) a second time}}
+    rt.launch @make() to (%a1) : (memref<8xf32>) -> ()
+    return
+  }
+}

@@ -95,6 +95,57 @@ def Differentiate : Pass<"reprise-differentiate", "::mlir::ModuleOp"> {
   let dependentDialects = ["::reprise::nn::NNDialect"];
 }
 
+def ChunkHead : Pass<"reprise-chunk-head", "::mlir::func::FuncOp"> {
+  let summary = "Compute output projection and loss some rows at a time";
+  let description = [{
+    Makes one `nn.linear_cross_entropy` of an `nn.linear` whose logits only an `nn.cross_entropy`
+    and its gradient read: of the logits, the largest value of most models, there is
+    then one chunk of rows at a time. It stands where the gradient stood, below `nn.backward`: it
+    makes the losses and, chunk by chunk, the gradients of the input and of the weight, which
+    it adds to the running sum. What reads the losses comes behind it. Where nothing
+    goes backward, it makes the losses alone.
+
+    `rows` is a multiple of 256, and 0 leaves all as it is. Unless it is given, it is
+    `head_chunk_rows` of the module's `nn.train`, and unless that is there, 1024, for logits
+    of at least 16 MiB.
+
+    Left alone: a projection with a bias or in bf16; logits that something else reads; a
+    gradient of the losses that is no constant; a gradient of the weight that is not the
+    first term of a sum in an argument.
+
+    Needs: after `reprise-differentiate`, canonical. Keeps: all bits.
+
+    ```mlir
+    func.func @step(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>, %gw: tensor<7x8xf32>)
+        -> (tensor<f32>, tensor<2x300x8xf32>, tensor<7x8xf32>) {
+      %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+      %losses, %lse = nn.cross_entropy %logits, %targets
+        : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+      %loss = nn.mean %losses : (tensor<2x300xf32>) -> tensor<f32>
+      nn.backward
+      %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+      %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
+        : (tensor<2x300x7xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x7xf32>
+      %dw = nn.linear_backward_weight %x, %dlogits out_in : (tensor<2x300x8xf32>, tensor<2x300x7xf32>) -> tensor<7x8xf32>
+      %gw1 = nn.accumulate %gw, %dw : tensor<7x8xf32>
+      %dx = nn.linear_backward_input %dlogits, %w out_in : (tensor<2x300x7xf32>, tensor<7x8xf32>) -> tensor<2x300x8xf32>
+      return %loss, %dx, %gw1 : tensor<f32>, tensor<2x300x8xf32>, tensor<7x8xf32>
+    }
+    // ==> with rows=256
+    //   nn.backward
+    //   %losses, %dx, %gw1 = nn.linear_cross_entropy %x, %w, %targets sum(%gw) by 1.6e-03 dinput out_in rows 256 : …
+    //   %loss = nn.mean %losses : (tensor<2x300xf32>) -> tensor<f32>
+    ```
+
+    Remarks, category `Autodiff`: `Chunked`, with `rows`, `chunks`, and the `bytes` of the
+    logits of one chunk and of the `whole`.
+  }];
+  let options = [
+    Option<"rows", "rows", "int64_t", /*default=*/"-1",
+           "Rows of a chunk, a multiple of 256; 0: do nothing; -1: as the model says">];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
 def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "Append clipping and AdamW to the step";
   let description = [{

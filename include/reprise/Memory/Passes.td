@@ -77,7 +77,8 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
       ends with the last buffer; its categories add up to it, and each has room for its buffers.
     * States and roles have bytes of their own.
     * A read finds all bytes as they were last written through the buffer that is read. What
-      a product adds to is one whole value.
+      a product adds to is one whole value. A part of a buffer counts as that buffer; what
+      is made in parts is written once.
     * An output never shares bytes with another output, and with an input only where the
       kernel's `rt.in_place` or `rt.may_alias` says so, and then all of them. What is
       `rt.in_place` does share them.

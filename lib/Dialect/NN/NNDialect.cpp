@@ -113,7 +113,8 @@ static LogicalResult verifyTrain(Operation *op, DictionaryAttr train) {
       good = number && number.getValueAsDouble() >= 0 &&
              number.getValueAsDouble() < 1;
       needs = "a floating-point number of at least 0 and below 1";
-    } else if (name == "lr_warmup_iters" || name == "seed") {
+    } else if (name == "lr_warmup_iters" || name == "seed" ||
+               name == kHeadChunkRows) {
       auto number = dyn_cast<IntegerAttr>(value);
       good = number && number.getInt() >= 0;
       needs = "a whole number of at least 0";

@@ -47,6 +47,72 @@ int64_t CrossEntropyBackwardOp::getFlops() {
   return multiply({3, countElements(getLogits())}) + countElements(getLse());
 }
 
+LogicalResult LinearCrossEntropyOp::verify() {
+  bool isOutIn = getLayout() == WeightLayout::OutIn;
+  if (failed(Dims(*this).match({{"input", getInput(), "BTK"},
+                                {"weight", getWeight(), isOutIn ? "VK" : "KV"},
+                                {"targets", getTargets(), "BT"},
+                                {"losses", getLosses(), "BT"}}))) // C1
+    return failure();
+  int64_t rows = getRows();
+  if (rows < kRowBlock || rows % kRowBlock != 0) // C2
+    return emitOpError("needs rows that are a multiple of ")
+           << kRowBlock << ", and at least that, but got " << rows;
+  SmallVector<Type> wanted; // C3
+  if (getDinput())
+    wanted.push_back(getInput().getType());
+  if (getSum())
+    wanted.push_back(getWeight().getType());
+  if (bool(getFactor()) != !wanted.empty())
+    return emitOpError("needs the gradient of the losses, 'by', with ")
+           << "'dinput' or 'sum' and only there, but got "
+           << (getFactor() ? "one" : "none") << " with " << wanted.size()
+           << " of them";
+  if (getSum() && getSum().getType() != getWeight().getType())
+    return emitOpError("needs a sum of the type of the weight, ")
+           << getWeight().getType() << ", but got " << getSum().getType();
+  if (getGradients().size() != wanted.size())
+    return emitOpError("needs ")
+           << wanted.size() << " gradients, those asked for, but got "
+           << getGradients().size();
+  for (auto [gradient, type] : llvm::zip(getGradients(), wanted))
+    if (gradient.getType() != type)
+      return emitOpError("needs a gradient of type ")
+             << type << ", but got " << gradient.getType();
+  return success();
+}
+
+/// Those of the ops that it stands for.
+int64_t LinearCrossEntropyOp::getFlops() {
+  int64_t losses = countElements(getLosses());
+  int64_t products = 1 + getGradients().size();
+  int64_t vocabulary = countElements(getWeight()) / getShape(getInput()).back();
+  int64_t flops = multiply({2 * products, losses, countElements(getWeight())}) +
+                  multiply({4, losses, vocabulary}) + 3 * losses;
+  if (getFactor())
+    flops += multiply({3, losses, vocabulary}) + losses;
+  if (getSum())
+    flops += countElements(getWeight());
+  return flops;
+}
+
+bool LinearCrossEntropyOp::isProduct() { return true; }
+
+Value LinearCrossEntropyOp::getInputGradient() {
+  return getDinput() ? getGradients().front() : Value();
+}
+
+Value LinearCrossEntropyOp::getNewSum() {
+  return getSum() ? getGradients().back() : Value();
+}
+
+SmallVector<int64_t> LinearCrossEntropyOp::getChunks() {
+  SmallVector<int64_t> chunks;
+  for (int64_t left = countElements(getLosses()); left > 0; left -= getRows())
+    chunks.push_back(std::min<int64_t>(left, getRows()));
+  return chunks;
+}
+
 /// The sum and one division.
 int64_t MeanOp::getFlops() { return countElements(getInput()) + 1; }
 

@@ -152,6 +152,75 @@ addEffects(Operation *op, ValueRange reads, ValueRange writes,
 }
 
 //===----------------------------------------------------------------------===//
+// Buffers and their parts
+//===----------------------------------------------------------------------===//
+
+BufferOp BufferOp::getRoot() {
+  BufferOp root = *this;
+  while (Value whole = root.getWhole()) {
+    auto next = whole.getDefiningOp<BufferOp>();
+    if (!next)
+      break;
+    root = next;
+  }
+  return root;
+}
+
+static int64_t getBytes(MemRefType type) {
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+LogicalResult BufferOp::verify() {
+  if (!getWhole())
+    return success();
+  auto whole = getWhole().getDefiningOp<BufferOp>();
+  if (!whole)
+    return emitOpError("needs an rt.buffer to be part of, but got ")
+           << getWhole();
+  Type element = getType().getElementType();
+  if (!element.isIntOrFloat() || element != whole.getType().getElementType())
+    return emitOpError("needs the element type, an integer or float, of what "
+                       "it is part of, ")
+           << whole.getType() << ", but got " << getType();
+  int64_t begin = getOffset() - whole.getOffset();
+  int64_t bytes = getBytes(getType()), wholeBytes = getBytes(whole.getType());
+  if (begin < 0 || bytes > wholeBytes || begin > wholeBytes - bytes) // C1
+    return emitOpError("needs to lie within the ")
+           << wholeBytes << " bytes from " << whole.getOffset()
+           << " on that it is part of, but has " << bytes << " bytes from "
+           << getOffset() << " on";
+  return success();
+}
+
+LogicalResult ViewOp::verify() {
+  RankedTensorType from = getInput().getType(), to = getOut().getType();
+  int64_t have = from.getNumElements(), want = to.getNumElements();
+  if (from.getElementType() != to.getElementType() || want > have ||
+      int64_t(getFirst()) > have - want) // C1
+    return emitOpError("needs ")
+           << want << " elements of " << to.getElementType() << " from "
+           << getFirst() << " on, but got " << from;
+  return success();
+}
+
+LogicalResult JoinOp::verify() {
+  RankedTensorType whole = getOut().getType();
+  int64_t elements = 0;
+  for (Type type : getParts().getTypes()) {
+    auto part = cast<RankedTensorType>(type);
+    if (part.getElementType() != whole.getElementType()) // C1
+      return emitOpError("needs parts of ")
+             << whole.getElementType() << ", but got " << part;
+    elements += part.getNumElements();
+  }
+  if (elements != whole.getNumElements()) // C1
+    return emitOpError("needs parts of ")
+           << whole.getNumElements() << " elements in all, but got "
+           << elements;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // rt.launch
 //===----------------------------------------------------------------------===//
 

@@ -229,3 +229,17 @@ func.func @leading_dimensions(%x: tensor<16x24xf32>, %z: tensor<2x3x4x24xf32>, %
     : (tensor<2x3x4x24xf32>, tensor<24xf32>, tensor<24xf32>) -> (tensor<2x3x4x24xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>)
   return
 }
+
+// CHECK-LABEL: func @linear_cross_entropy(
+//  CHECK-SAME:   %[[X:.*]]: tensor<2x300x24xf32>, %[[W:.*]]: tensor<307x24xf32>, %[[T:.*]]: tensor<2x300xi32>, %[[GW:.*]]: tensor<307x24xf32>)
+func.func @linear_cross_entropy(%x: tensor<2x300x24xf32>, %w: tensor<307x24xf32>, %targets: tensor<2x300xi32>, %gw: tensor<307x24xf32>) {
+  // CHECK: nn.linear_cross_entropy %[[X]], %[[W]], %[[T]] out_in rows 256 : (tensor<2x300x24xf32>, tensor<307x24xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  %losses = nn.linear_cross_entropy %x, %w, %targets out_in rows 256
+    : (tensor<2x300x24xf32>, tensor<307x24xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  // CHECK: nn.linear_cross_entropy %[[X]], %[[W]], %[[T]] sum(%[[GW]]) by 1.600000e-03 dinput out_in rows 256 :
+  // CHECK-SAME: -> (tensor<2x300xf32>, tensor<2x300x24xf32>, tensor<307x24xf32>)
+  %l, %dx, %dw = nn.linear_cross_entropy %x, %w, %targets sum(%gw) by 1.6e-03 dinput out_in rows 256
+    : (tensor<2x300x24xf32>, tensor<307x24xf32>, tensor<2x300xi32>, tensor<307x24xf32>)
+      -> (tensor<2x300xf32>, tensor<2x300x24xf32>, tensor<307x24xf32>)
+  return
+}

@@ -108,3 +108,72 @@ func.func @adamw_c3_decay(%p: tensor<4xf32>, %s: tensor<f32>) {
     : tensor<4xf32>, tensor<f32>
   return
 }
+
+// -----
+
+func.func @linear_cross_entropy_c1(%x: tensor<2x300x8xf32>, %w: tensor<7x9xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{'nn.linear_cross_entropy' op needs}}
+  %l = nn.linear_cross_entropy %x, %w, %t out_in rows 256 : (tensor<2x300x8xf32>, tensor<7x9xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c2(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{needs rows that are a multiple of 256, and at least that, but got 300}}
+  %l = nn.linear_cross_entropy %x, %w, %t out_in rows 300 : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c2_zero(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{needs rows that are a multiple of 256, and at least that, but got 0}}
+  %l = nn.linear_cross_entropy %x, %w, %t out_in rows 0 : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c3_without(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{needs the gradient of the losses, 'by', with 'dinput' or 'sum' and only there, but got none with 1 of them}}
+  %l, %dx = nn.linear_cross_entropy %x, %w, %t dinput out_in rows 256
+    : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300x8xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c3_nothing(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{needs the gradient of the losses, 'by', with 'dinput' or 'sum' and only there, but got one with 0 of them}}
+  %l = nn.linear_cross_entropy %x, %w, %t by 0.5 out_in rows 256
+    : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c3_sum(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>, %s: tensor<8x7xf32>) {
+  // expected-error @+1 {{needs a sum of the type of the weight, 'tensor<7x8xf32>', but got 'tensor<8x7xf32>'}}
+  %l, %dw = nn.linear_cross_entropy %x, %w, %t sum(%s) by 0.5 out_in rows 256
+    : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>, tensor<8x7xf32>) -> (tensor<2x300xf32>, tensor<7x8xf32>)
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c3_count(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{needs 1 gradients, those asked for, but got 0}}
+  %l = nn.linear_cross_entropy %x, %w, %t by 0.5 dinput out_in rows 256
+    : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c3_type(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{needs a gradient of type 'tensor<2x300x8xf32>', but got 'tensor<600x8xf32>'}}
+  %l, %dx = nn.linear_cross_entropy %x, %w, %t by 0.5 dinput out_in rows 256
+    : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<600x8xf32>)
+  return
+}

@@ -576,3 +576,70 @@ func.func private @tasks() attributes {rt.kernel, rt.tasks = 0}
 
 // expected-error @+1 {{'func.func' op has no use for the attribute 'rt.kernl' with value unit}}
 func.func private @unknown() attributes {rt.kernl}
+
+// -----
+
+func.func @buffer_c1() {
+  %b = rt.buffer at 64 : memref<16xf32>
+  // expected-error @+1 {{needs to lie within the 64 bytes from 64 on that it is part of, but has 32 bytes from 100 on}}
+  %c = rt.buffer at 100 in %b(memref<16xf32>) : memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @buffer_c1_before() {
+  %b = rt.buffer at 64 : memref<16xf32>
+  // expected-error @+1 {{needs to lie within the 64 bytes from 64 on that it is part of, but has 32 bytes from 60 on}}
+  %c = rt.buffer at 60 in %b(memref<16xf32>) : memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @buffer_c1_type() {
+  %b = rt.buffer at 64 : memref<16xf32>
+  // expected-error @+1 {{needs the element type, an integer or float, of what it is part of, 'memref<16xf32>', but got 'memref<8xi32>'}}
+  %c = rt.buffer at 64 in %b(memref<16xf32>) : memref<8xi32>
+  return
+}
+
+// -----
+
+func.func @buffer_c1_no_buffer(%b: memref<16xf32>) {
+  // expected-error @+1 {{needs an rt.buffer to be part of, but got}}
+  %c = rt.buffer at 64 in %b(memref<16xf32>) : memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @view_c1(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{needs 8 elements of 'f32' from 25 on, but got 'tensor<4x8xf32>'}}
+  %v = rt.view %x from 25 : tensor<4x8xf32> to tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @view_c1_type(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{needs 8 elements of 'i32' from 0 on, but got 'tensor<4x8xf32>'}}
+  %v = rt.view %x from 0 : tensor<4x8xf32> to tensor<8xi32>
+  return
+}
+
+// -----
+
+func.func @join_c1(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{needs parts of 96 elements in all, but got 64}}
+  %v = rt.join %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<96xf32>
+  return
+}
+
+// -----
+
+func.func @join_c1_type(%x: tensor<4x8xi32>) {
+  // expected-error @+1 {{needs parts of 'f32', but got 'tensor<4x8xi32>'}}
+  %v = rt.join %x : (tensor<4x8xi32>) -> tensor<32xf32>
+  return
+}

@@ -138,4 +138,17 @@ func.func @sums(%t: tensor<307x24xf32>, %p: tensor<16x24xf32>, %ids: tensor<2x8x
   return
 }
 
+// CHECK-LABEL: func @parts(
+func.func @parts(%x: tensor<2x8x24xf32>) -> tensor<2x8x24xf32> {
+  // CHECK: %[[B:.*]] = rt.buffer at 64 : memref<2x8x24xf32>
+  %b = rt.buffer at 64 : memref<2x8x24xf32>
+  // CHECK: rt.buffer at 832 in %[[B]](memref<2x8x24xf32>) : memref<8x24xf32>
+  %c = rt.buffer at 832 in %b(memref<2x8x24xf32>) : memref<8x24xf32>
+  // CHECK: %[[V:.*]] = rt.view %{{.*}} from 192 : tensor<2x8x24xf32> to tensor<1x8x24xf32>
+  %v = rt.view %x from 192 : tensor<2x8x24xf32> to tensor<1x8x24xf32>
+  // CHECK: rt.join %[[V]], %[[V]] : (tensor<1x8x24xf32>, tensor<1x8x24xf32>) -> tensor<2x8x24xf32>
+  %y = rt.join %v, %v : (tensor<1x8x24xf32>, tensor<1x8x24xf32>) -> tensor<2x8x24xf32>
+  return %y : tensor<2x8x24xf32>
+}
+
 }

@@ -48,6 +48,8 @@ inline constexpr llvm::StringLiteral kScopeAttr = "nn.scope";
 inline constexpr llvm::StringLiteral kMicroBatchesAttr = "nn.micro_batches";
 inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
 inline constexpr llvm::StringLiteral kTrainAttr = "nn.train";
+/// In `nn.train`, where the description says so: rows of a chunk of the head.
+inline constexpr llvm::StringLiteral kHeadChunkRows = "head_chunk_rows";
 inline constexpr llvm::StringLiteral kHubConfigAttr = "nn.hub_config";
 
 /// The function of a step, before and after differentiation.

@@ -61,6 +61,58 @@ def NN_CrossEntropyBackwardOp : NN_PureOp<"cross_entropy_backward", [
   }];
 }
 
+def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy"> {
+  let summary = "Output projection, cross-entropy and their gradients, some rows at a time";
+  let description = [{
+    `nn.cross_entropy` of `logits = input * W` for each row, in chunks of `rows` rows:
+    of the logits there is one chunk at a time.
+
+    With `by`, the gradient of every loss, `dlogits` are those of `nn.cross_entropy_backward`,
+    and each chunk's gradients are made while it is there: `dinput` as by
+    `nn.linear_backward_input`, if that word stands there; and with `sum`, `new_sum = sum + dW`, `dW` as by
+    `nn.linear_backward_weight`. (The gradient of the mean of all losses is known before the
+    losses are.) All results have the bits of those ops. `gradients` are `dinput`, if asked
+    for, and then `new_sum`. `loss_scope` is the scope of the losses; that of
+    the projection is the op's own.
+
+    * (C1) `input` is f32 `[B, T, K]`, `weight` `[K, V]` (`in_out`) or `[V, K]` (`out_in`),
+      `targets` and `losses` are `[B, T]`.
+    * (C2) `rows` is a multiple of 256, the block of a product's sums, and at least 256.
+    * (C3) `gradients` are those asked for, of the types of `input` and `weight`; without
+      `by`, none can be, and with it, one has to.
+
+    Examples:
+
+    ```mlir
+    %losses = nn.linear_cross_entropy %x, %w, %targets out_in rows 256
+      : (tensor<2x300x24xf32>, tensor<307x24xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+    %l, %dx, %dw = nn.linear_cross_entropy %x, %w, %targets sum(%gw) by 1.6e-03 dinput out_in rows 256
+      : (tensor<2x300x24xf32>, tensor<307x24xf32>, tensor<2x300xi32>, tensor<307x24xf32>)
+        -> (tensor<2x300xf32>, tensor<2x300x24xf32>, tensor<307x24xf32>)
+    ```
+
+    Source: Hsu et al., Liger Kernel, arXiv:2410.10989, section 3.2.
+  }];
+  let arguments = (ins NN_F32Tensor:$input, NN_F32Tensor:$weight, NN_Ids:$targets,
+                       Optional<NN_F32Tensor>:$sum, OptionalAttr<F32Attr>:$factor,
+                       UnitAttr:$dinput, NN_WeightLayout:$layout, I64Attr:$rows,
+                       OptionalAttr<NN_ScopeAttr>:$loss_scope);
+  let results = (outs NN_F32Tensor:$losses, Variadic<NN_F32Tensor>:$gradients);
+  let assemblyFormat = [{
+    $input `,` $weight `,` $targets (`sum` `(` $sum^ `)`)? (`by` $factor^)? (`dinput` $dinput^)?
+    $layout `rows` $rows attr-dict `:` functional-type(operands, results)
+  }];
+  let extraClassDeclaration = [{
+    /// Null where they are not asked for.
+    ::mlir::Value getInputGradient();
+    ::mlir::Value getNewSum();
+    /// The sizes of the chunks, in order.
+    ::llvm::SmallVector<int64_t> getChunks();
+    /// What `rows` is a multiple of.
+    static constexpr int64_t kRowBlock = 256;
+  }];
+}
+
 def NN_MeanOp : NN_PureOp<"mean", [NN_Vjp]> {
   let summary = "Mean of all elements";
   let description = [{

@@ -117,17 +117,70 @@ class RT_Op<string mnemonic, list<Trait> traits = []> : Op<RT_Dialect, mnemonic,
 def RT_BufferOp : RT_Op<"buffer", [Pure]> {
   let summary = "A view of the arena";
   let description = [{
-    `bytes(memref) ` bytes of the arena from `offset` on.
+    `bytes(memref) ` bytes of the arena from `offset` on. With `in`, part of that buffer: who
+    writes it writes part of that value.
+
+    * (C1) A part lies within its whole, and has its element type.
+
+    Examples:
+
+    ```mlir
+    %b = rt.buffer at 37748736 : memref<2x8x96xf32>
+    %c = rt.buffer at 37749504 in %b(memref<2x8x96xf32>) : memref<8x96xf32>
+    ```
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$offset,
+                       Optional<AnyStaticShapeMemRef>:$whole);
+  let results = (outs AnyStaticShapeMemRef:$out);
+  let assemblyFormat = [{
+    `at` $offset (`in` $whole^ `(` type($whole) `)`)? attr-dict `:` type($out)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The buffer that this is part of, or itself.
+    BufferOp getRoot();
+  }];
+}
+
+def RT_ViewOp : RT_Op<"view", [Pure]> {
+  let summary = "Part of a tensor";
+  let description = [{
+    The elements from `first` on, in row-major order. Once memory is planned, it
+    is an `rt.buffer` in that of `input`.
+
+    * (C1) `out` has the element type of `input`, which has all its elements.
 
     Example:
 
     ```mlir
-    %b = rt.buffer at 37748736 : memref<2x8x96xf32>
+    %v = rt.view %x from 192 : tensor<2x8x24xf32> to tensor<1x8x24xf32>
     ```
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$offset);
-  let results = (outs AnyStaticShapeMemRef:$out);
-  let assemblyFormat = "`at` $offset attr-dict `:` type($out)";
+  let arguments = (ins AnyStaticShapeTensor:$input,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$first);
+  let results = (outs AnyStaticShapeTensor:$out);
+  let assemblyFormat = "$input `from` $first attr-dict `:` type($input) `to` type($out)";
+  let hasVerifier = 1;
+}
+
+def RT_JoinOp : RT_Op<"join", [Pure]> {
+  let summary = "A tensor made in parts";
+  let description = [{
+    The elements of `parts`, one after another. Nothing is copied: once memory is planned,
+    each part is made where it belongs in the whole.
+
+    * (C1) `parts` have the element type of `out` and together as many elements.
+
+    Example:
+
+    ```mlir
+    %y = rt.join %a, %b : (tensor<1x8x24xf32>, tensor<1x8x24xf32>) -> tensor<2x8x24xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyStaticShapeTensor>:$parts);
+  let results = (outs AnyStaticShapeTensor:$out);
+  let assemblyFormat = "$parts attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def RT_LaunchOp : RT_Op<"launch", [

@@ -1,0 +1,154 @@
+// RUN: reprise-opt %s --pass-pipeline='builtin.module(func.func(reprise-chunk-head{rows=256}))' -split-input-file | FileCheck %s
+// RUN: reprise-opt %s --pass-pipeline='builtin.module(func.func(reprise-chunk-head{rows=256}))' -split-input-file \
+// RUN:   --remarks-filter=Autodiff 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: reprise-opt %s --pass-pipeline='builtin.module(func.func(reprise-chunk-head{rows=0}))' -split-input-file | FileCheck %s --check-prefix=WHOLE
+
+// The weight is tied: its gradient is the first term of a sum, and the second
+// is added to what there is with it. What reads the losses comes behind them;
+// scopes stay.
+
+// WHOLE-NOT: nn.linear_cross_entropy
+// REMARK: [Passed] Chunked | Category:Autodiff | Function=tied | bytes=7168, chunks=3, rows=256, whole=16800
+
+// CHECK-LABEL: func.func @tied(
+//  CHECK-SAME:   %[[X:.*]]: tensor<2x300x8xf32>, %[[TARGETS:.*]]: tensor<2x300xi32>, %[[W:.*]]: tensor<7x8xf32>, %[[GW:.*]]: tensor<7x8xf32>, %[[SUM:.*]]: tensor<f32>)
+//  CHECK-NEXT:   nn.backward
+//  CHECK-NEXT:   %[[L:.*]], %[[G:.*]]:2 = nn.linear_cross_entropy %[[X]], %[[W]], %[[TARGETS]] sum(%[[GW]]) by 1.600000e-03 dinput out_in rows 256
+//  CHECK-SAME:     {loss_scope = #nn.scope<module = "loss", value = "losses">, nn.scope = #nn.scope<module = "head", value = "logits">}
+//  CHECK-NEXT:   %[[MEAN:.*]] = nn.mean %[[L]]
+//  CHECK-NEXT:   %[[TOTAL:.*]] = nn.accumulate %[[SUM]], %[[MEAN]]
+//  CHECK-NEXT:   %[[DE:.*]] = nn.embedding_backward %[[TARGETS]], %[[G]]#0
+//  CHECK-NEXT:   %[[GW1:.*]] = nn.accumulate %[[G]]#1, %[[DE]]
+//  CHECK-NEXT:   return %[[TOTAL]], %[[GW1]]
+func.func @tied(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>, %gw: tensor<7x8xf32>, %sum: tensor<f32>)
+    -> (tensor<f32>, tensor<7x8xf32>) {
+  %logits = nn.linear %x, %w out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+    : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets {nn.scope = #nn.scope<module = "loss", value = "losses">}
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  %loss = nn.mean %losses : (tensor<2x300xf32>) -> tensor<f32>
+  %total = nn.accumulate %sum, %loss : tensor<f32>
+  nn.backward
+  %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+  %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x7xf32>
+  %dw = nn.linear_backward_weight %x, %dlogits out_in : (tensor<2x300x8xf32>, tensor<2x300x7xf32>) -> tensor<7x8xf32>
+  %dx = nn.linear_backward_input %dlogits, %w out_in : (tensor<2x300x7xf32>, tensor<7x8xf32>) -> tensor<2x300x8xf32>
+  %de = nn.embedding_backward %targets, %dx : (tensor<2x300xi32>, tensor<2x300x8xf32>) -> tensor<7x8xf32>
+  %both = nn.add %dw, %de : tensor<7x8xf32>
+  %gw1 = nn.accumulate %gw, %both : tensor<7x8xf32>
+  return %total, %gw1 : tensor<f32>, tensor<7x8xf32>
+}
+
+// -----
+
+// A gradient of the input alone, where the weight is frozen; of the weight
+// alone, where nothing below trains; none, where nothing goes backward. Weights
+// of both layouts.
+
+// CHECK-LABEL: func.func @input(
+//       CHECK:   %{{.*}}, %{{.*}} = nn.linear_cross_entropy %{{.*}}, %{{.*}}, %{{.*}} by 1.600000e-03 dinput in_out rows 256 :
+func.func @input(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<8x7xf32>) -> (tensor<2x300xf32>, tensor<2x300x8xf32>) {
+  %logits = nn.linear %x, %w in_out : (tensor<2x300x8xf32>, tensor<8x7xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  nn.backward
+  %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+  %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x7xf32>
+  %dx = nn.linear_backward_input %dlogits, %w in_out : (tensor<2x300x7xf32>, tensor<8x7xf32>) -> tensor<2x300x8xf32>
+  return %losses, %dx : tensor<2x300xf32>, tensor<2x300x8xf32>
+}
+
+// CHECK-LABEL: func.func @weight(
+//       CHECK:   %{{.*}}, %[[G:.*]] = nn.linear_cross_entropy %{{.*}}, %{{.*}}, %{{.*}} sum(%{{.*}}) by 1.600000e-03 out_in rows 256 :
+//  CHECK-NEXT:   return %[[G]]
+func.func @weight(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>, %gw: tensor<7x8xf32>) -> tensor<7x8xf32> {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  nn.backward
+  %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+  %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x7xf32>
+  %dw = nn.linear_backward_weight %x, %dlogits out_in : (tensor<2x300x8xf32>, tensor<2x300x7xf32>) -> tensor<7x8xf32>
+  %gw1 = nn.accumulate %gw, %dw : tensor<7x8xf32>
+  return %gw1 : tensor<7x8xf32>
+}
+
+// CHECK-LABEL: func.func @evaluate(
+//  CHECK-NEXT:   %[[L:.*]] = nn.linear_cross_entropy %{{.*}}, %{{.*}}, %{{.*}} out_in rows 256 :
+//  CHECK-NEXT:   nn.mean %[[L]]
+func.func @evaluate(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>) -> tensor<f32> {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  %loss = nn.mean %losses : (tensor<2x300xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Left alone: a bias; logits or their log-sum-exp that something else reads.
+
+// CHECK-LABEL: func.func @bias(
+//   CHECK-NOT:   nn.linear_cross_entropy
+func.func @bias(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>, %b: tensor<7xf32>) -> tensor<2x300xf32> {
+  %logits = nn.linear %x, %w, %b out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<7xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  return %losses : tensor<2x300xf32>
+}
+
+// CHECK-LABEL: func.func @logits_read(
+//   CHECK-NOT:   nn.linear_cross_entropy
+func.func @logits_read(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>) -> (tensor<2x300xf32>, tensor<2x300x7xf32>) {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  return %losses, %logits : tensor<2x300xf32>, tensor<2x300x7xf32>
+}
+
+// CHECK-LABEL: func.func @lse_read(
+//   CHECK-NOT:   nn.linear_cross_entropy
+func.func @lse_read(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>) -> (tensor<2x300xf32>, tensor<2x300xf32>) {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  return %losses, %lse : tensor<2x300xf32>, tensor<2x300xf32>
+}
+
+// -----
+
+// Left alone: a gradient of the losses that is no constant; one of the weight
+// that is not the first term of its sum, whose bits would change.
+
+// CHECK-LABEL: func.func @gradient_given(
+//   CHECK-NOT:   nn.linear_cross_entropy
+func.func @gradient_given(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>, %dlosses: tensor<2x300xf32>)
+    -> (tensor<2x300xf32>, tensor<2x300x8xf32>) {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  nn.backward
+  %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x7xf32>
+  %dx = nn.linear_backward_input %dlogits, %w out_in : (tensor<2x300x7xf32>, tensor<7x8xf32>) -> tensor<2x300x8xf32>
+  return %losses, %dx : tensor<2x300xf32>, tensor<2x300x8xf32>
+}
+
+// CHECK-LABEL: func.func @second_term(
+//   CHECK-NOT:   nn.linear_cross_entropy
+func.func @second_term(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<7x8xf32>, %gw: tensor<7x8xf32>, %de: tensor<7x8xf32>) -> tensor<7x8xf32> {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %targets
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  nn.backward
+  %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+  %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x7xf32>
+  %dw = nn.linear_backward_weight %x, %dlogits out_in : (tensor<2x300x8xf32>, tensor<2x300x7xf32>) -> tensor<7x8xf32>
+  %both = nn.add %de, %dw : tensor<7x8xf32>
+  %gw1 = nn.accumulate %gw, %both : tensor<7x8xf32>
+  return %gw1 : tensor<7x8xf32>
+}
