@@ -8,17 +8,11 @@
 
 #include "BytePairs.h"
 
+#include "Hash.h"
+
 #include <algorithm>
 
 using namespace reprise::runtime;
-
-/// FNV-1a with its high bits mixed into the low ones.
-static size_t hashOf(std::string_view bytes) {
-  uint64_t hash = 0xCBF29CE484222325u;
-  for (char c : bytes)
-    hash = (hash ^ uint8_t(c)) * 0x100000001B3u;
-  return size_t(hash ^ hash >> 32);
-}
 
 /// At least twice as many, so that a free slot is near.
 static size_t powerOfTwoFor(size_t items) {

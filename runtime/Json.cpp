@@ -8,6 +8,9 @@
 
 #include "Json.h"
 
+#include "Hash.h"
+#include "Unicode.h"
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -152,28 +155,6 @@ static int64_t hexDigit(char c) {
          : c >= 'a' && c <= 'f' ? c - 'a' + 10
          : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                 : -1;
-}
-
-/// Writes a code point as UTF-8 and returns the bytes.
-static int encodeUtf8(uint32_t code, char *out) {
-  if (code < 0x80) {
-    out[0] = char(code);
-    return 1;
-  }
-  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-  static constexpr unsigned char kFirst[] = {0, 0xC0, 0xE0, 0xF0};
-  out[0] = char(kFirst[more] | code >> 6 * more);
-  for (int i = 1; i <= more; ++i)
-    out[i] = char(0x80 | (code >> 6 * (more - i) & 0x3F));
-  return more + 1;
-}
-
-/// FNV-1a; keys are short.
-static uint64_t hashOf(std::string_view text) {
-  uint64_t hash = UINT64_C(0xcbf29ce484222325);
-  for (char c : text)
-    hash = (hash ^ static_cast<unsigned char>(c)) * UINT64_C(0x100000001b3);
-  return hash ^ hash >> 32;
 }
 
 struct JsonDocument::Parser {
@@ -374,7 +355,7 @@ private:
                     high ? " and no second half" : " alone");
     if (high)
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    out += encodeUtf8(code, out);
+    out += encodeUtf8(code, reinterpret_cast<unsigned char *>(out));
     return true;
   }
 

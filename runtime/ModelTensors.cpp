@@ -22,12 +22,6 @@ using namespace reprise::runtime;
 /// system is asked for much at once.
 static constexpr int64_t kPieceElements = 1 << 20;
 
-/// Some rows of a tensor.
-struct ModelTensors::Piece {
-  int tensor;
-  int64_t begin, end;
-};
-
 bool ModelTensors::add(int kind, const char *prefix, Error &error) {
   bool isParameter = kind == REPRISE_STATE_PARAMETER;
   size_t firstTensor = tensors.size(), firstState = states.size();
@@ -79,11 +73,12 @@ bool ModelTensors::find(Error &error) {
     return false;
   parameters = size();
   return add(REPRISE_STATE_MOMENT1, "exp_avg.", error) &&
-         add(REPRISE_STATE_MOMENT2, "exp_avg_sq.", error);
+         add(REPRISE_STATE_MOMENT2, "exp_avg_sq.", error) &&
+         (cut() || error.set("no memory left to cut %d tensors", size()));
 }
 
-bool ModelTensors::cut(int first, int count, List<Piece> &pieces) const {
-  for (int i = first; i < first + count; ++i) {
+bool ModelTensors::cut() {
+  for (int i = 0; i < size(); ++i) {
     int64_t rows = tensors[size_t(i)].rows();
     int64_t step = std::max<int64_t>(
         1, kPieceElements / std::max<int64_t>(1, tensors[size_t(i)].columns()));
@@ -96,24 +91,27 @@ bool ModelTensors::cut(int first, int count, List<Piece> &pieces) const {
 
 void ModelTensors::copyOut(const Arena &arena, float *const *places,
                            ThreadPool &pool) const {
-  pool.parallelFor(size(), 1, [&](int, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const ModelTensor &tensor = tensors[size_t(i)];
-      int64_t rows = tensor.rows(), columns = tensor.columns();
-      int64_t width = columns / tensor.parts;
-      for (int part = 0; part < tensor.parts; ++part) {
-        const RepriseState &state =
-            model.states[states[size_t(tensor.first + part)]];
-        const float *from = arena.at<float>(state.buffer);
-        float *to = places[i] + part * width;
-        if (tensor.parts == 1)
-          memcpy(to, from, size_t(rows * columns) * 4);
-        else
-          for (int64_t row = 0; row < rows; ++row)
-            memcpy(to + row * columns, from + row * width, size_t(width) * 4);
-      }
+  auto copy = [&](const Piece &piece) {
+    const ModelTensor &tensor = tensors[size_t(piece.tensor)];
+    int64_t columns = tensor.columns(), width = columns / tensor.parts;
+    for (int part = 0; part < tensor.parts; ++part) {
+      const RepriseState &state =
+          model.states[states[size_t(tensor.first + part)]];
+      const float *from = arena.at<float>(state.buffer);
+      float *to = places[piece.tensor] + part * width;
+      if (tensor.parts == 1)
+        memcpy(to + piece.begin * columns, from + piece.begin * columns,
+               size_t((piece.end - piece.begin) * columns) * 4);
+      else
+        for (int64_t row = piece.begin; row < piece.end; ++row)
+          memcpy(to + row * columns, from + row * width, size_t(width) * 4);
     }
-  });
+  };
+  pool.parallelFor(int64_t(pieces.size()), 1,
+                   [&](int, int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i)
+                       copy(pieces[size_t(i)]);
+                   });
 }
 
 /// Lets the system fetch these bytes of a file.
@@ -127,9 +125,14 @@ static void expect(const unsigned char *bytes, int64_t count) {
 bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
                         int first, int count, bool onlyFinite, Arena &arena,
                         ThreadPool &pool, Error &error) const {
-  List<Piece> pieces;
-  if (!cut(first, count, pieces))
-    return error.set("no memory left to read %d tensors", count);
+  auto before = [](const Piece &piece, int tensor) {
+    return piece.tensor < tensor;
+  };
+  auto firstPieceOf = [&](int tensor) {
+    return std::lower_bound(pieces.begin(), pieces.end(), tensor, before);
+  };
+  const Piece *ours = firstPieceOf(first);
+  int64_t numPieces = firstPieceOf(first + count) - ours;
   for (int i = first; i < first + count; ++i)
     for (int part = 0; part < tensors[size_t(i)].parts; ++part)
       arena.touch(
@@ -149,30 +152,29 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
                           arena.at<float>(state.buffer) + begin * width);
   };
   std::atomic<int64_t> bad{INT64_MAX}; // The first piece that is not finite.
-  pool.parallelFor(
-      int64_t(pieces.size()), 1, [&](int, int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const Piece &piece = pieces[size_t(i)];
-          const ModelTensor &tensor = tensors[size_t(piece.tensor)];
-          const TensorEntry &source = *sources[piece.tensor - first];
-          int64_t rowBytes = tensor.columns() * source.type->bits / 8;
-          expect(set.bytesOf(source) + piece.begin * rowBytes,
-                 (piece.end - piece.begin) * rowBytes);
-          bool good = true;
-          if (tensor.parts == 1)
-            good = convert(piece, 0, piece.begin, piece.end);
-          else
-            for (int64_t row = piece.begin; row < piece.end; ++row)
-              for (int part = 0; part < tensor.parts; ++part)
-                good = convert(piece, part, row, row + 1) && good;
-          int64_t known = bad;
-          while (!good && i < known && !bad.compare_exchange_weak(known, i))
-            ;
-        }
-      });
+  pool.parallelFor(numPieces, 1, [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece &piece = ours[i];
+      const ModelTensor &tensor = tensors[size_t(piece.tensor)];
+      const TensorEntry &source = *sources[piece.tensor - first];
+      int64_t rowBytes = tensor.columns() * source.type->bits / 8;
+      expect(set.bytesOf(source) + piece.begin * rowBytes,
+             (piece.end - piece.begin) * rowBytes);
+      bool good = true;
+      if (tensor.parts == 1)
+        good = convert(piece, 0, piece.begin, piece.end);
+      else
+        for (int64_t row = piece.begin; row < piece.end; ++row)
+          for (int part = 0; part < tensor.parts; ++part)
+            good = convert(piece, part, row, row + 1) && good;
+      int64_t known = bad;
+      while (!good && i < known && !bad.compare_exchange_weak(known, i))
+        ;
+    }
+  });
   if (!onlyFinite || bad == INT64_MAX)
     return true;
-  const Piece &piece = pieces[size_t(bad.load())];
+  const Piece &piece = ours[bad.load()];
   const ModelTensor &tensor = tensors[size_t(piece.tensor)];
   const TensorEntry &source = *sources[piece.tensor - first];
   int64_t element = piece.begin * tensor.columns();

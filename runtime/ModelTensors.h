@@ -62,13 +62,18 @@ public:
             Error &error) const;
 
 private:
-  struct Piece;
-  bool cut(int first, int count, List<Piece> &pieces) const;
+  /// Some rows of a tensor.
+  struct Piece {
+    int tensor;
+    int64_t begin, end;
+  };
+  bool cut();
   bool add(int kind, const char *prefix, Error &error);
 
   const RepriseModel &model;
   List<ModelTensor> tensors;
   List<int> states;
+  List<Piece> pieces; ///< Of all tensors, in their order.
   int parameters = 0;
 };
 

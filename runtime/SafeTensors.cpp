@@ -191,6 +191,21 @@ static bool checkKind(const MappedFile &file, Error &error) {
          error.set("'%s' %s, but only safetensors is read", file.path, kind);
 }
 
+/// Refuses tensors that are laid out for a library that is not known.
+static bool checkFormat(const JsonDocument &header, const JsonValue &format,
+                        Error &error) {
+  if (!format)
+    return true; // Need not be there.
+  std::string_view text = format.text();
+  for (const char *known : {"pt", "tf", "flax", "mlx"})
+    if (text == known)
+      return true;
+  return header.fail(format, error,
+                     "__metadata__ needs the format pt, tf, flax or mlx, but "
+                     "got '%.*s'",
+                     int(std::min<size_t>(text.size(), 40)), text.data());
+}
+
 bool TensorSet::addFile(const char *path, Error &error) {
   MappedFile file;
   if (!file.map(path, error))
@@ -235,6 +250,8 @@ bool TensorSet::addFile(const char *path, Error &error) {
     if (!strings)
       return header.fail(item.value, error,
                          "__metadata__ needs strings and nothing else");
+    if (!checkFormat(header, item.value.find("format"), error))
+      return false;
   }
   return checkTiling(tensors.begin() + first, dataBegin, error);
 }

@@ -99,6 +99,15 @@ TEST_F(SafeTensors, HeadersThatAreNone) {
   EXPECT_EQ(refusal("{\"__metadata__\":{\"format\":1}}", 0),
             "'f.safetensors': byte 24: __metadata__ needs strings and nothing "
             "else");
+  EXPECT_EQ(refusal("{\"__metadata__\":{\"format\":\"np\"}}", 0),
+            "'f.safetensors': byte 34: __metadata__ needs the format pt, tf, "
+            "flax or mlx, but got 'np'");
+  for (const char *format : {"pt", "tf", "flax", "mlx"})
+    EXPECT_EQ(refusal("{\"__metadata__\":{\"format\":\"" + std::string(format) +
+                          "\"}}",
+                      0),
+              "");
+  EXPECT_EQ(refusal("{\"__metadata__\":{\"by\":\"np\"}}", 0), "");
   EXPECT_EQ(
       refusal("{\"a\":[]}", 0),
       "'f.safetensors': byte 9: tensor 'a' needs a string dtype, an array "
@@ -212,6 +221,9 @@ TEST_F(SafeTensors, Folders) {
             "model.safetensors.index.json:2:36: error: "
             "'x.safetensors' has no tensor 'y'");
   EXPECT_EQ(refusalWith("{\"x\":\"y.safetensors\",\"y\":\"y.safetensors\"}"),
+            "model.safetensors.index.json:2:16: error: "
+            "'y.safetensors' has no tensor 'x'");
+  EXPECT_EQ(refusalWith("{\"x\":\"y.safetensors\",\"y\":\"x.safetensors\"}"),
             "model.safetensors.index.json:2:16: error: "
             "'y.safetensors' has no tensor 'x'");
   EXPECT_EQ(refusalWith("{\"x\":\"x.safetensors\",\"y\":\"z.safetensors\"}"),

@@ -376,6 +376,71 @@ TEST_F(Weights, TheFirstBadElementOfALargeTensor) {
                           "[1000, 1]; weights need to be finite");
 }
 
+// Tensors that are larger than what a thread copies at a time.
+TEST_F(Weights, AreCopiedInPieces) {
+  states.clear();
+  end = 0;
+  for (const char *name : {"q", "k", "v"})
+    add(name, "qkv", name[0] == 'v' ? 2 : name[0] == 'k', 3, {700, 1024});
+  add("wte", "wte", 0, 1, {2500, 999});
+  add("bias", "bias", 0, 1, {3});
+  model.states = states.data();
+  model.numStates = int32_t(states.size());
+  Arena arena;
+  ThreadPool pool;
+  ModelTensors tensors(model);
+  ASSERT_TRUE(arena.map(end, error) && pool.start(3, error) &&
+              tensors.find(error));
+  for (int64_t i = 0; i < end / 4; ++i)
+    arena.at<float>(0)[i] = float(i);
+  std::vector<float> copy(size_t(end) / 4, -1);
+  // By name: bias, qkv, wte.
+  float *places[] = {copy.data(), copy.data() + 3,
+                     copy.data() + 3 + 3 * 700 * 1024};
+  tensors.copyOut(arena, places, pool);
+  const float first = 3 * 700 * 1024, last = first + 2500 * 999;
+  int64_t wrong = 0;
+  for (int64_t i = 0; i < 3; ++i)
+    wrong += places[0][i] != last + float(i);
+  for (int64_t i = 0; i < 3 * 700 * 1024; ++i) {
+    int64_t row = i / 3072, column = i % 3072;
+    wrong += places[1][i] !=
+             float(column / 1024 * 700 * 1024 + row * 1024 + column % 1024);
+  }
+  for (int64_t i = 0; i < 2500 * 999; ++i)
+    wrong += places[2][i] != first + float(i);
+  EXPECT_EQ(wrong, 0);
+}
+
+// A file is full when another tensor would be more than the limit.
+TEST_F(Weights, ShardsAreAsLargeAsTheyMayBe) {
+  ASSERT_EQ(load(sources).size(), 50u) << error.text;
+  Arena arena;
+  ThreadPool pool;
+  ModelTensors tensors(model);
+  ASSERT_TRUE(arena.map(end, error) && pool.start(1, error) &&
+              tensors.find(error));
+  // 24 bytes, 96 bytes and 80 bytes.
+  const std::pair<int64_t, int> cases[] = {{1, 3},   {116, 3}, {119, 3},
+                                           {120, 2}, {176, 2}, {196, 2},
+                                           {199, 2}, {200, 1}};
+  for (auto [limit, files] : cases) {
+    std::string path = folder.path + std::to_string(limit);
+    SaveSettings settings = {path.c_str(), 0, 1, true, 100};
+    settings.shardBytes = limit;
+    CheckpointWriter writer(model, tensors);
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, error) &&
+                writer.save({}, arena, pool, error) && writer.wait(error))
+        << error.text;
+    int found = 0;
+    for (auto &entry :
+         std::filesystem::directory_iterator(path + "/step-00000000"))
+      found += entry.path().filename().string().rfind("model", 0) == 0 &&
+               entry.path().extension() == ".safetensors";
+    EXPECT_EQ(found, files) << limit;
+  }
+}
+
 // The parts go out as they came in, in as many files as there have to be.
 TEST_F(Weights, ShardsAreWrittenAndReadBack) {
   std::vector<float> values = load(sources);
