@@ -24,8 +24,10 @@ BatchReader::~BatchReader() {
   free(tokens);
 }
 
-bool BatchReader::start(const TrainingData &source, Error &error) {
+bool BatchReader::start(const TrainingData &source, int64_t numSteps,
+                        Error &error) {
   data = &source;
+  steps = numSteps;
   numTokens = source.batch().rows * source.batch().length;
   tokens =
       static_cast<int32_t *>(malloc(2 * size_t(numTokens) * sizeof(int32_t)));
@@ -90,12 +92,22 @@ bool BatchReader::take(int64_t wantedStep, int64_t wantedMicro, int32_t *inputs,
   while (isExpected && state == State::Asked)
     pthread_cond_wait(&changed, &mutex);
   pthread_mutex_unlock(&mutex);
-  if (!isExpected)
-    return data->fill(wantedStep, wantedMicro, inputs, targets, error);
-  // Nobody writes these until the next one is expected.
-  std::copy_n(tokens, numTokens, inputs);
-  std::copy_n(tokens + numTokens, numTokens, targets);
-  if (!good)
-    error = problem;
-  return good;
+  if (isExpected) {
+    ++expected;
+    // Nobody writes these until the next one is expected.
+    std::copy_n(tokens, numTokens, inputs);
+    std::copy_n(tokens + numTokens, numTokens, targets);
+    if (!good) {
+      error = problem;
+      return false;
+    }
+  } else if (!data->fill(wantedStep, wantedMicro, inputs, targets, error)) {
+    return false;
+  }
+  bool isLast = wantedMicro + 1 == data->batch().microBatches;
+  if (!isLast)
+    expect(wantedStep, wantedMicro + 1);
+  else if (wantedStep + 1 < steps)
+    expect(wantedStep + 1, 0);
+  return true;
 }

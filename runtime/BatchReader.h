@@ -15,9 +15,10 @@
 
 namespace reprise::runtime {
 
-/// Reads the micro-batch that is needed next, in a thread of its own that
-/// otherwise sleeps. What is read depends on nobody's pace: any micro-batch can
-/// be asked for at any time, and it is only slower if it was not expected.
+/// Reads the micro-batch behind the one that was taken last, in a thread of its
+/// own that otherwise sleeps. What is read depends on nobody's pace: any
+/// micro-batch can be taken at any time, and it is only slower if it is not the
+/// next one.
 class BatchReader {
 public:
   BatchReader() = default;
@@ -25,24 +26,27 @@ public:
   BatchReader &operator=(const BatchReader &) = delete;
   ~BatchReader();
 
-  /// Starts the thread; `data` is open and outlives this. Takes memory for one
-  /// micro-batch, eight bytes a token.
-  bool start(const TrainingData &data, Error &error);
+  /// Starts the thread; `data` is open and outlives this. The run ends after
+  /// so many steps. Takes memory for one micro-batch, eight bytes a token.
+  bool start(const TrainingData &data, int64_t steps, Error &error);
 
-  /// Lets the thread read this micro-batch. The last one expected counts.
-  void expect(int64_t step, int64_t microBatch);
-
-  /// Writes this micro-batch, as TrainingData::fill does.
+  /// Writes this micro-batch, as TrainingData::fill does, and lets the thread
+  /// read the next one, if the run has one.
   bool take(int64_t step, int64_t microBatch, int32_t *inputs, int32_t *targets,
             Error &error);
+
+  /// How many of those that were taken the thread had read, or was reading.
+  int64_t numExpected() const { return expected; }
 
 private:
   enum class State { Idle, Asked, Ready, Stopping };
 
+  void expect(int64_t step, int64_t microBatch);
   void work();
   static void *threadEntry(void *reader);
 
   const TrainingData *data = nullptr;
+  int64_t steps = 0, expected = 0;
   int64_t numTokens = 0;     ///< Of a micro-batch.
   int32_t *tokens = nullptr; ///< Inputs, then targets.
   bool isRunning = false;

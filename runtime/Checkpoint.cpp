@@ -25,6 +25,15 @@ Path reprise::runtime::checkpointPath(const char *folder, int64_t step) {
   return Path("%.*s/step-%08" PRId64, int(length), folder, step);
 }
 
+const char *reprise::runtime::parseCheckpointName(const char *name,
+                                                  int64_t &step) {
+  char exactly[32];
+  if (sscanf(name, "step-%12" SCNd64, &step) != 1)
+    return nullptr;
+  int length = snprintf(exactly, sizeof(exactly), "step-%08" PRId64, step);
+  return strncmp(name, exactly, size_t(length)) ? nullptr : name + length;
+}
+
 bool reprise::runtime::findCheckpoints(const char *folder, List<int64_t> &steps,
                                        Error &error) {
   DIR *entries = opendir(folder);
@@ -34,12 +43,9 @@ bool reprise::runtime::findCheckpoints(const char *folder, List<int64_t> &steps,
   bool good = true;
   while (const dirent *entry = entries ? readdir(entries) : nullptr) {
     int64_t step = 0;
-    char exactly[32];
-    if (sscanf(entry->d_name, "step-%12" SCNd64, &step) == 1) {
-      snprintf(exactly, sizeof(exactly), "step-%08" PRId64, step);
-      if (!strcmp(entry->d_name, exactly))
-        good = good && steps.push(step);
-    }
+    const char *rest = parseCheckpointName(entry->d_name, step);
+    if (rest && !*rest)
+      good = good && steps.push(step);
   }
   if (entries)
     closedir(entries);

@@ -44,6 +44,10 @@ struct RunState {
   Outliers losses, gradNorms;
 };
 
+/// The step of a name that begins as a checkpoint's does, and what stands
+/// behind that; null for other names.
+const char *parseCheckpointName(const char *name, int64_t &step);
+
 /// The checkpoint of a step in a folder of checkpoints.
 Path checkpointPath(const char *folder, int64_t step);
 

@@ -11,6 +11,7 @@
 #include "Crc32c.h"
 #include "Executor.h"
 #include "Json.h"
+#include "Text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -31,19 +32,6 @@ static constexpr char kShardFormat[] = "model-%05d-of-%05d.safetensors";
 //===----------------------------------------------------------------------===//
 // Start and end
 //===----------------------------------------------------------------------===//
-
-/// Makes a folder and those above it; false with `errno`.
-static bool makeFolders(const char *path) {
-  Path part("%s", path);
-  for (char *c = part.chars + 1; *c; ++c)
-    if (*c == '/') {
-      *c = '\0';
-      if (mkdir(part, 0777) != 0 && errno != EEXIST)
-        return false;
-      *c = '/';
-    }
-  return mkdir(part, 0777) == 0 || errno == EEXIST;
-}
 
 /// Whether both names mean the same folder.
 static bool sameFolder(const char *a, const char *b) {
@@ -80,8 +68,12 @@ void CheckpointWriter::noteLeft(const char *path, const char *reason) {
 }
 
 void CheckpointWriter::remove(const char *name) {
-  // It loses its name before it loses a file.
   Path path("%s/%s", settings.folder, name);
+  struct stat info;
+  // A link stays, and so does what is behind it.
+  if (lstat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+    return noteLeft(path, strerror(ENOTDIR));
+  // It loses its name before it loses a file.
   int step = 5 + int(strspn(name + 5, "0123456789")); // step-00000001
   Path unfinished("%s/%.*s.tmp", settings.folder, step, name);
   if (strcmp(path, unfinished) != 0 && rename(path, unfinished) != 0)
@@ -92,7 +84,6 @@ void CheckpointWriter::remove(const char *name) {
     return noteLeft(unfinished, strerror(errno));
   // What others put there stays, under a name that nobody goes on from.
   Path rest("%s/%.*s.rest", settings.folder, step, name);
-  struct stat info;
   for (int i = 2; lstat(rest, &info) == 0; ++i)
     rest = Path("%s/%.*s.rest%d", settings.folder, step, name, i);
   if (rename(unfinished, rest) != 0)
@@ -102,25 +93,27 @@ void CheckpointWriter::remove(const char *name) {
            rest.chars);
 }
 
-/// Whether `name` is that of a checkpoint with this behind it, and perhaps a
-/// number.
-static bool isCheckpointWith(const char *name, const char *suffix) {
-  int64_t step = 0;
-  char exactly[48];
-  if (sscanf(name, "step-%12" SCNd64, &step) != 1)
-    return false;
-  int length =
-      snprintf(exactly, sizeof(exactly), "step-%08" PRId64 "%s", step, suffix);
-  return !strncmp(name, exactly, size_t(length)) &&
-         strspn(name + length, "0123456789") == strlen(name + length);
+/// Whether this was being written.
+static bool isUnfinished(const char *name) {
+  int64_t step;
+  const char *rest = parseCheckpointName(name, step);
+  return rest && !strcmp(rest, ".tmp");
 }
 
-void CheckpointWriter::removeAll(const char *suffix) {
+/// Whether this was later than a checkpoint that a run went on from.
+static bool isSetAside(const char *name) {
+  int64_t step;
+  const char *rest = parseCheckpointName(name, step);
+  return rest && !strncmp(rest, ".old", 4) &&
+         strspn(rest + 4, "0123456789") == strlen(rest + 4);
+}
+
+void CheckpointWriter::removeAll(bool (*isOne)(const char *name)) {
   DIR *entries = opendir(settings.folder);
   if (!entries)
     return noteLeft(settings.folder, strerror(errno));
   while (const dirent *entry = readdir(entries))
-    if (isCheckpointWith(entry->d_name, suffix))
+    if (isOne(entry->d_name))
       remove(entry->d_name);
   closedir(entries);
 }
@@ -148,7 +141,7 @@ bool CheckpointWriter::setAside(int64_t step, Error &error) {
 bool CheckpointWriter::prepareFolder(const char *resumedFrom,
                                      int64_t resumedStep, Error &error) {
   const char *path = settings.folder;
-  if (makeFolders(path))
+  if (Path made("%s", path); makeFolders(made))
     folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0 || access(path, W_OK | X_OK) != 0)
     return error.set("cannot save in '%s': %s", path, strerror(errno));
@@ -156,7 +149,7 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
   if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return error.set("cannot save in '%s': another run does", path);
   // What a run left that was killed while it saved.
-  removeAll(".tmp");
+  removeAll(isUnfinished);
   unlink(Path("%s/LATEST.tmp", path));
   List<int64_t> steps;
   if (!findCheckpoints(path, steps, error))
@@ -172,6 +165,9 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
   if (isOwn) {
     last = resumedStep;
     complete = checkpointPath(path, resumedStep);
+    // Before later ones lose their names: it always names one that is there.
+    if (!isLatest(resumedStep) && !pointLatest(resumedStep))
+      return error.set("cannot write '%s/LATEST': %s", path, strerror(errno));
   }
   for (int64_t step : steps)
     if (step > resumedStep && !setAside(step, error))
@@ -316,9 +312,13 @@ void *CheckpointWriter::threadEntry(void *writer) {
 void CheckpointWriter::write() {
   Path path = checkpointPath(settings.folder, state.step);
   Path unfinished("%s.tmp", path.chars);
-  bool good = mkdir(unfinished, 0777) == 0 && writeFolder(unfinished) &&
-              syncFolder(unfinished) && rename(unfinished, path) == 0;
-  if (!good) {
+  if (mkdir(unfinished, 0777) != 0) {
+    failure.set("cannot save step %" PRId64 ": cannot make the folder '%s': %s",
+                state.step, unfinished.chars, strerror(errno));
+    return;
+  }
+  if (!writeFolder(unfinished) || !syncFolder(unfinished) ||
+      rename(unfinished, path) != 0) {
     int code = errno;
     removeFolder(unfinished, isOurs);
     failure.set("cannot save step %" PRId64 " in '%s': %s", state.step,
@@ -326,7 +326,7 @@ void CheckpointWriter::write() {
     return;
   }
   complete = path;
-  if (!syncFolder(settings.folder) || !pointLatest())
+  if (!syncFolder(settings.folder) || !pointLatest(state.step))
     failure.set("cannot write '%s/LATEST': %s", settings.folder,
                 strerror(errno));
   else
@@ -336,14 +336,31 @@ void CheckpointWriter::write() {
   report.seconds = now() - report.seconds;
 }
 
-bool CheckpointWriter::pointLatest() {
+/// What LATEST says of a step.
+static Text latestLine(int64_t step) {
+  Text line;
+  snprintf(line.chars, sizeof(line.chars), "step-%08" PRId64 "\n", step);
+  return line;
+}
+
+bool CheckpointWriter::isLatest(int64_t step) const {
+  MappedFile file;
+  Error ignored;
+  Text line = latestLine(step);
+  bool same = file.map(Path("%s/LATEST", settings.folder), ignored) &&
+              file.size == int64_t(strlen(line.chars)) &&
+              !memcmp(file.data, line.chars, size_t(file.size));
+  file.unmap();
+  return same;
+}
+
+bool CheckpointWriter::pointLatest(int64_t step) {
   Path partial("%s/LATEST.tmp", settings.folder);
   Path latest("%s/LATEST", settings.folder);
-  char line[32];
-  int length = snprintf(line, sizeof(line), "step-%08" PRId64 "\n", state.step);
+  Text line = latestLine(step);
   OutputFile file;
   unlink(partial);
-  return file.create(partial) && file.write(line, size_t(length)) &&
+  return file.create(partial) && file.write(line.chars, strlen(line.chars)) &&
          file.finish() && rename(partial, latest) == 0 &&
          syncFolder(settings.folder);
 }
@@ -361,7 +378,7 @@ void CheckpointWriter::removeOld() {
     remove(name);
   }
   if (++saves >= 2) // Those of this run would do now.
-    removeAll(".old");
+    removeAll(isSetAside);
 }
 
 //===----------------------------------------------------------------------===//

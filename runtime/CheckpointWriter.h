@@ -122,9 +122,11 @@ private:
   bool writeTensors(const char *folder, const char *name, const Shard &shard);
   bool writeIndex(const char *folder);
   bool writeTrainer(const char *folder);
-  bool pointLatest();
+  /// Whether LATEST names this checkpoint; and lets it do so.
+  bool isLatest(int64_t step) const;
+  bool pointLatest(int64_t step);
   void removeOld();
-  void removeAll(const char *suffix);
+  void removeAll(bool (*isOne)(const char *name));
   /// Removes a checkpoint by its name in the folder; what cannot be removed
   /// becomes a note.
   void remove(const char *name);

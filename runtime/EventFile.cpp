@@ -9,10 +9,10 @@
 #include "EventFile.h"
 
 #include "Crc32c.h"
+#include "Files.h"
 
 #include <cerrno>
 #include <ctime>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
@@ -75,33 +75,15 @@ static uint32_t maskedCrc(const void *data, size_t bytes) {
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
-/// Creates the folder and those above it.
-static bool createFolders(const char *folder, Error &error) {
-  char path[3072];
-  size_t length = strlen(folder);
-  if (length >= sizeof(path))
-    return error.set("cannot create '%.64s...': its name has %zu bytes", folder,
-                     length);
-  for (size_t i = 1; i <= length; ++i) {
-    if (folder[i] != '/' && folder[i] != '\0')
-      continue;
-    memcpy(path, folder, i);
-    path[i] = '\0';
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-      return error.set("cannot create the folder '%s': %s", path,
-                       strerror(errno));
-  }
-  return true;
-}
-
 EventFile::~EventFile() {
   if (file)
     fclose(file);
 }
 
 bool EventFile::open(const char *folder, Error &error) {
-  if (!createFolders(folder, error))
-    return false;
+  if (Path made("%s", folder); !makeFolders(made))
+    return error.set("cannot create the folder '%s': %s", made.chars,
+                     strerror(errno));
   char host[256] = "localhost";
   gethostname(host, sizeof(host) - 1);
   snprintf(path, sizeof(path), "%s/events.out.tfevents.%010lld.%s.%d.0", folder,

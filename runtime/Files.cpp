@@ -17,6 +17,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
@@ -67,6 +68,18 @@ bool OutputFile::finish() {
   return closed == 0;
 }
 
+bool reprise::runtime::makeFolders(Path &path) {
+  auto make = [&] { return mkdir(path, 0777) == 0 || errno == EEXIST; };
+  for (char *c = path.chars + 1; *c; ++c)
+    if (*c == '/') {
+      *c = '\0';
+      if (!make())
+        return false;
+      *c = '/';
+    }
+  return make();
+}
+
 bool reprise::runtime::syncFolder(const char *path) {
   int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0)
@@ -81,9 +94,17 @@ bool reprise::runtime::syncFolder(const char *path) {
 
 bool reprise::runtime::removeFolder(const char *path,
                                     bool (*isOurs)(const char *name)) {
-  DIR *folder = opendir(path);
-  if (!folder)
+  // What a link leads to is not ours.
+  int file = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0)
     return errno == ENOENT;
+  DIR *folder = fdopendir(file);
+  if (!folder) {
+    int code = errno;
+    close(file);
+    errno = code;
+    return false;
+  }
   bool good = true;
   while (const dirent *entry = readdir(folder)) {
     if (!isOurs(entry->d_name))

@@ -44,12 +44,16 @@ private:
   int file = -1;
 };
 
+/// Makes a folder and those above it. False with `errno`; `path` is then the
+/// one that could not be made.
+bool makeFolders(Path &path);
+
 /// Waits until the disk has the names of a folder's files; false with `errno`.
 bool syncFolder(const char *path);
 
 /// Removes those files of a folder for which `isOurs(name)`, and the folder if
 /// nothing is left then. One that is not there is removed already. False with
-/// `errno`, ENOTEMPTY if there are files of others.
+/// `errno`: ENOTEMPTY if there are files of others, ENOTDIR for a link.
 bool removeFolder(const char *path, bool (*isOurs)(const char *name));
 
 } // namespace reprise::runtime

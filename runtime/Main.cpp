@@ -115,7 +115,7 @@ bool Trainer::openData(Error &error) {
   BatchShape batch = {model.numMicroBatches, model.microBatchSize,
                       model.seqLength};
   return data.open(options, format, batch, model.vocabSize, error) &&
-         reader.start(data, error);
+         reader.start(data, options.steps, error);
 }
 
 bool Trainer::prepare(Error &error) {
@@ -192,9 +192,6 @@ bool Trainer::writeInputs(int64_t step, int64_t microBatch, Error &error) {
   rng[1] = uint32_t(options.seed >> 32);
   rng[2] = uint32_t(step);
   rng[3] = uint32_t(microBatch);
-  bool last = microBatch + 1 == model.numMicroBatches;
-  if (!last || step + 1 < options.steps)
-    reader.expect(last ? step + 1 : step, last ? 0 : microBatch + 1);
   return true;
 }
 
@@ -394,6 +391,8 @@ int reprise::runtime::trainingMain(int argc, char **argv,
            model.name, model.plan, REPRISE_ABI_VERSION);
     return Log::flush(error) ? 0 : fail(1);
   }
+  // A log that nobody reads any more is an error like others, not the end.
+  signal(SIGPIPE, SIG_IGN);
   Trainer trainer(model, options);
   return trainer.run(error) ? 0 : fail(1);
 }

@@ -365,8 +365,9 @@ static void offerEarlier(const RepriseModel &model, const Options &options,
     name = damaged;
     folder = Path(".");
   }
-  int64_t damagedStep = INT64_MAX;
-  sscanf(name, "step-%12" SCNd64, &damagedStep);
+  int64_t damagedStep = 0;
+  if (!parseCheckpointName(name, damagedStep))
+    damagedStep = INT64_MAX;
   List<int64_t> steps;
   Error ignored;
   if (!findCheckpoints(folder, steps, ignored))
@@ -385,11 +386,20 @@ static void offerEarlier(const RepriseModel &model, const Options &options,
   snprintf(error.text + length, room, "; no earlier one is good");
 }
 
+/// Whether a folder has a checkpoint's name, whatever is in it.
+static bool isCheckpoint(const char *folder) {
+  const char *slash = strrchr(folder, '/');
+  int64_t step;
+  const char *rest = parseCheckpointName(slash ? slash + 1 : folder, step);
+  return rest && !*rest && exists(folder);
+}
+
 /// Where the checkpoint is; empty if a fresh run is as welcome.
 static bool findFolder(const Options &options, Path &folder, Error &error) {
   bool isAuto = !strcmp(options.resume, "auto");
   folder = withoutSlashes(isAuto ? options.save : options.resume);
-  if (!isAuto && exists(Path("%s/%s", folder.chars, kTrainerFile)))
+  if (!isAuto && (exists(Path("%s/%s", folder.chars, kTrainerFile)) ||
+                  isCheckpoint(folder)))
     return true;
   List<int64_t> steps;
   if (!findCheckpoints(folder, steps, error))

@@ -10,6 +10,7 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 using namespace reprise::runtime::test;
 
@@ -112,6 +113,60 @@ TEST_F(Checkpoints, OldFuturesAreRemovedWithTheOld) {
   EXPECT_EQ(list("a"), "LATEST step-00000004 step-00000005 ");
 }
 
+// Names a user may give, and what a link leads to, stay.
+TEST_F(Checkpoints, OnlyUnfinishedOnesAreRemoved) {
+  ASSERT_EQ(save("a", 1).status, 0);
+  for (const char *name : {"a/step-notes.tmp", "a/step-2.tmp", "behind",
+                           "a/step-00000001.tmp2", "a/step-00000009.tmp"}) {
+    std::filesystem::create_directory(path(name));
+    folder.write(std::string(name) + "/config.json", "{}");
+  }
+  folder.write("a/step-00000008.tmp", "notes");
+  std::filesystem::create_symlink(path("behind"), path("a/step-00000003.tmp"));
+  Outcome outcome = save("a", 2, {"--resume=auto"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\"cannot remove '"), outcome.out.npos)
+      << outcome.out;
+  EXPECT_EQ(list("a"),
+            "LATEST step-00000001 step-00000001.tmp2 step-00000002 "
+            "step-00000003.tmp step-00000008.tmp step-2.tmp step-notes.tmp ");
+  EXPECT_EQ(refusal(save("a", 3, {"--resume=auto"})),
+            "cannot save step 3: cannot make the folder "
+            "'a/step-00000003.tmp': File exists. The last checkpoint is "
+            "'a/step-00000002'");
+  EXPECT_EQ(list("behind"), "config.json ");
+  // One that is old, and elsewhere.
+  std::filesystem::remove(path("a/step-00000003.tmp"));
+  std::filesystem::rename(path("a/step-00000001"), path("elsewhere"));
+  std::filesystem::create_symlink(path("elsewhere"), path("a/step-00000001"));
+  outcome = save("a", 3, {"--resume=auto", "--keep-last=2"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\"cannot remove '" + path("a/step-00000001") +
+                             "', which is not needed any more: Not a "
+                             "directory\""),
+            outcome.out.npos)
+      << outcome.out;
+  EXPECT_TRUE(std::filesystem::is_symlink(path("a/step-00000001")));
+  EXPECT_NE(list("elsewhere").find("model.safetensors"), std::string::npos);
+}
+
+// Whatever became of the one it named.
+TEST_F(Checkpoints, LatestNamesTheNewest) {
+  ASSERT_EQ(save("a", 3, {"--save-interval=1"}).status, 0);
+  ASSERT_EQ(save("a", 2, {"--resume", path("a/step-00000002")}).status, 0);
+  EXPECT_EQ(list("a"), "LATEST step-00000001 step-00000002 step-00000003.old ");
+  EXPECT_EQ(readFile(path("a/LATEST")), "step-00000002\n");
+  // As after a kill before it was written; or while a user wrote it.
+  for (const char *text : {"step-00000001\n", "", "step-00000002"}) {
+    folder.write("a/LATEST", text);
+    ASSERT_EQ(save("a", 2, {"--resume=auto"}).status, 0);
+    EXPECT_EQ(readFile(path("a/LATEST")), "step-00000002\n");
+  }
+  std::filesystem::remove(path("a/LATEST"));
+  ASSERT_EQ(save("a", 2, {"--resume=auto"}).status, 0);
+  EXPECT_EQ(readFile(path("a/LATEST")), "step-00000002\n");
+}
+
 TEST_F(Checkpoints, AFolderBelongsToOneRun) {
   ASSERT_EQ(save("a", 4, {"--save-interval=2"}).status, 0);
   EXPECT_EQ(refusal(save("a", 4)),
@@ -127,7 +182,7 @@ TEST_F(Checkpoints, AFolderBelongsToOneRun) {
   EXPECT_EQ(list("a"), "LATEST step-00000002 step-00000003 step-00000004.old ");
   // Somebody else's lock.
   int lock = open(path("a").c_str(), O_RDONLY);
-  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  ASSERT_EQ(flock(lock, LOCK_SH), 0); // Even one that others may share.
   EXPECT_EQ(refusal(save("a", 5, {"--resume=auto"})),
             "cannot save in 'a': another run does");
   close(lock);
@@ -150,6 +205,23 @@ TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
             "'a/step-00000002' is of the model 'toy \"bigram\"', but this "
             "program trains 'another'");
   toy.model.name = "toy \"bigram\"";
+  auto with = [&](auto &field, int value) {
+    auto before = field;
+    field = value;
+    std::string text = refusal(save("a", 4, {"--resume=auto"}));
+    field = before;
+    const std::string start = "'a/step-00000002' ";
+    return text.rfind(start, 0) ? text : text.substr(start.size());
+  };
+  EXPECT_EQ(with(toy.model.numMicroBatches, 1),
+            "was trained with a number of micro-batches of 2, but this run has "
+            "1");
+  EXPECT_EQ(with(toy.model.microBatchSize, 2),
+            "was trained with micro_batch_size 3, but this run has 2");
+  EXPECT_EQ(with(toy.model.seqLength, 20),
+            "was trained with seq_length 21, but this run has 20");
+  EXPECT_EQ(with(toy.model.vocabSize, 200),
+            "was trained with vocab_size 128, but this run has 200");
   toy.model.configJson = "{\n  \"eps\": 1e-05,\n  \"tie\": true\n}\n";
   ASSERT_EQ(save("b", 2).status, 0);
   toy.model.configJson = "{\n  \"eps\": 1e-06,\n  \"tie\": true\n}\n";
@@ -205,6 +277,72 @@ TEST_F(Checkpoints, DamageIsFoundAndTheOneBeforeOffered) {
   EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("a")})),
             "'a/step-00000002/config.json' is damaged: it needs 26 bytes, but "
             "has 0; no earlier one is good");
+}
+
+TEST_F(Checkpoints, OneThatLacksItsFileIsDamaged) {
+  ASSERT_EQ(save("a", 2, {"--save-interval=1"}).status, 0);
+  std::filesystem::remove(path("a/step-00000002/trainer.json"));
+  for (const char *name : {"a", "a/step-00000002", "a/step-00000002/"})
+    EXPECT_EQ(refusal(train({"--steps=4", "--resume", path(name)})),
+              "cannot read 'a/step-00000002/trainer.json': No such file or "
+              "directory; the checkpoint of step 1 is good: --resume "
+              "a/step-00000001");
+  EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("a/step-00000007")})),
+            "'a/step-00000007' is no checkpoint, with a file trainer.json, nor "
+            "a folder of checkpoints, step-00000001 or the like");
+}
+
+// Nobody reads the log any more.
+TEST_F(Checkpoints, AClosedPipeEndsARunWithAnError) {
+  int out[2], err[2];
+  ASSERT_TRUE(pipe(out) == 0 && pipe(err) == 0);
+  fflush(nullptr);
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGPIPE, SIG_DFL);
+    dup2(out[1], 1);
+    dup2(err[1], 2);
+    for (int file : {out[0], out[1], err[0], err[1]})
+      close(file);
+    std::string to = path("a");
+    const char *args[] = {"train",
+                          "--data",
+                          data.c_str(),
+                          "--peak-flops=1e9",
+                          "--threads=1",
+                          "--save",
+                          to.c_str(),
+                          "--steps=1000000",
+                          "--save-interval=1",
+                          "--keep-last=2",
+                          "--log-format=json"};
+    _exit(repriseMain(int(std::size(args)), const_cast<char **>(args),
+                      &toy.model));
+  }
+  close(out[1]);
+  close(err[1]);
+  auto next = [](int file, std::string &text) {
+    char bytes[4096];
+    ssize_t count = read(file, bytes, sizeof(bytes));
+    text.append(bytes, size_t(std::max<ssize_t>(count, 0)));
+    return count > 0;
+  };
+  std::string log, message;
+  while (log.find("\"event\":\"saved\"") == log.npos && next(out[0], log))
+    ;
+  close(out[0]);
+  while (next(err[0], message))
+    ;
+  close(err[0]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_EQ(message.find("train: error: cannot write the log: Broken pipe. The "
+                         "last checkpoint is '" +
+                         path("a/step-")),
+            0u)
+      << message;
 }
 
 TEST_F(Checkpoints, ADiskThatIsFullLeavesTheGoodOne) {

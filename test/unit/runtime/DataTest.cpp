@@ -222,7 +222,7 @@ TEST_F(DataFiles, ComeThroughTheReaderInWhateverOrder) {
     text += char('a' + i * 7 % 26);
   ASSERT_TRUE(open(text, {2, 2, 4}, true));
   BatchReader reader;
-  ASSERT_TRUE(reader.start(data, error)) << error.text;
+  ASSERT_TRUE(reader.start(data, 10000, error)) << error.text;
   auto check = [&](int64_t step, int64_t micro) {
     Batch taken, filled;
     ASSERT_TRUE(
@@ -231,31 +231,48 @@ TEST_F(DataFiles, ComeThroughTheReaderInWhateverOrder) {
         data.fill(step, micro, filled.tokens, filled.tokens + 8, error));
     EXPECT_EQ(taken, filled) << step << " " << micro;
   };
-  check(3, 1); // Never expected.
+  check(3, 1); // None is the first.
   for (int64_t step = 0; step < 200; ++step)
     for (int64_t micro = 0; micro < 2; ++micro) {
       check(step, micro);
-      reader.expect(step + micro, 1 - micro);
-      if (step % 5 == 0) // Another one, before it can be ready or after.
-        reader.expect(step, 0);
+      if (step % 5 == 0) // Another one, before the next can be ready.
+        check(step, 0);
       if (step % 7 == 0)
         check(step + 1, 0); // What is expected is not needed yet.
     }
-  // Another one, while the first one may be being read.
+  // Another one, while the next one may be being read.
   for (int64_t step = 0; step < 3000; ++step) {
-    reader.expect(step, 1);
+    check(step, 0);
     usleep(unsigned(step % 30));
-    reader.expect(step + 1, 1);
-    check(step + 1, 1);
+    check(step + 2, 1);
   }
+}
+
+TEST_F(DataFiles, AreReadAheadFromFirstToLast) {
+  ASSERT_TRUE(open(std::string(1000, 'x'), {3, 2, 4}, true));
+  BatchReader reader;
+  ASSERT_TRUE(reader.start(data, 7, error)) << error.text;
+  Batch batch;
+  auto take = [&](int64_t step, int64_t micro) {
+    EXPECT_TRUE(
+        reader.take(step, micro, batch.tokens, batch.tokens + 8, error));
+    return reader.numExpected();
+  };
+  // All but the first.
+  for (int64_t i = 0; i < 7 * 3; ++i)
+    EXPECT_EQ(take(i / 3, i % 3), i);
+  EXPECT_EQ(take(7, 0), 20); // The run has ended.
+  EXPECT_EQ(take(5, 1), 20);
+  EXPECT_EQ(take(5, 2), 21);
+  EXPECT_EQ(take(6, 1), 21);
 }
 
 TEST_F(DataFiles, ThatCannotBeReadAreRefusedWhenTheyAreTaken) {
   ASSERT_TRUE(open("abcdefg\x80xyzabcdefghi", {1, 2, 4}, false, 128));
   BatchReader reader;
-  ASSERT_TRUE(reader.start(data, error));
-  reader.expect(0, 0);
+  ASSERT_TRUE(reader.start(data, 2, error));
   Batch batch;
+  EXPECT_TRUE(reader.take(1, 0, batch.tokens, batch.tokens + 8, error));
   EXPECT_FALSE(reader.take(0, 0, batch.tokens, batch.tokens + 8, error));
   EXPECT_NE(std::string(error.text).find("byte 7 is the token 128"),
             std::string::npos)

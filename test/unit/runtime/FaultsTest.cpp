@@ -10,6 +10,8 @@
 #include "CheckpointRun.h"
 
 #include <cerrno>
+#include <map>
+#include <mutex>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -18,6 +20,92 @@ using namespace reprise::runtime::test;
 //===----------------------------------------------------------------------===//
 // The calls
 //===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a machine that stops would lose: files, and changes of folders, that
+/// nobody has waited for the disk to have (fsync). Names have one each of `/`.
+class Disk {
+public:
+  void opened(int file, const std::string &name, bool isNew) {
+    std::lock_guard lock(mutex);
+    names[file] = name;
+    if (isNew)
+      changed(name);
+  }
+  void wrote(int file) {
+    std::lock_guard lock(mutex);
+    auto name = names.find(file);
+    if (name == names.end())
+      return;
+    unsynced.insert(name->second);
+    if (folderOf(name->second).find("/step-") != std::string::npos)
+      checkSignals();
+  }
+  void synced(int file) {
+    std::lock_guard lock(mutex);
+    auto name = names.find(file);
+    if (name == names.end())
+      return;
+    unsynced.erase(name->second);
+    renamedIn.erase(name->second);
+  }
+  void closed(int file) {
+    std::lock_guard lock(mutex);
+    names.erase(file);
+  }
+  void renamed(const std::string &from, const std::string &to) {
+    std::lock_guard lock(mutex);
+    const std::string folder = folderOf(to);
+    if (endsWith(from, ".tmp")) {
+      ++renames;
+      for (const std::string &name : unsynced)
+        if (name == from || name.rfind(from + "/", 0) == 0)
+          problems += "rename " + from + " before fsync " + name + "\n";
+    }
+    // The newest one is there before LATEST says so, and LATEST says so before
+    // an old one goes.
+    if ((endsWith(to, "/LATEST") || endsWith(to, ".tmp")) &&
+        renamedIn.count(folder))
+      problems += "rename " + from + " before fsync " + folder + "\n";
+    renamedIn.insert(folder);
+    for (const std::string &name : std::set<std::string>(unsynced))
+      if (name == from || name.rfind(from + "/", 0) == 0)
+        unsynced.erase(name);
+  }
+
+  int renames = 0; ///< Of what was unfinished.
+  std::string problems;
+
+private:
+  static bool endsWith(const std::string &name, const std::string &end) {
+    return name.size() >= end.size() &&
+           !name.compare(name.size() - end.size(), end.size(), end);
+  }
+  static std::string folderOf(const std::string &name) {
+    return name.substr(0, name.rfind('/'));
+  }
+  void changed(const std::string &name) {
+    unsynced.insert(name);
+    unsynced.insert(folderOf(name));
+  }
+  /// Interrupts are for the thread that trains.
+  void checkSignals() {
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    if (!sigismember(&blocked, SIGINT) || !sigismember(&blocked, SIGTERM))
+      problems += "a write that a signal interrupts\n";
+  }
+
+  std::mutex mutex;
+  std::map<int, std::string> names; ///< Of open files.
+  std::set<std::string> unsynced, renamedIn;
+};
+
+/// Where calls are noted; null: nowhere.
+Disk *disk = nullptr;
+
+} // namespace
 
 /// Whether this call fails; or the program ends.
 static bool meetsFault() {
@@ -40,16 +128,29 @@ int __real_unlink(const char *path);
 int __real_unlinkat(int folder, const char *path, int flags);
 
 int __wrap_open(const char *path, int flags, mode_t mode) {
-  return meetsFault() ? -1 : __real_open(path, flags, mode);
+  if (meetsFault())
+    return -1;
+  int file = __real_open(path, flags, mode);
+  if (disk && file >= 0)
+    disk->opened(file, path, flags & O_CREAT);
+  return file;
 }
 ssize_t __wrap_write(int file, const void *bytes, size_t count) {
   if (fault == Fault::Kill && callsUntilFault == 1)
     __real_write(file, bytes, count / 2);
+  if (disk)
+    disk->wrote(file);
   return meetsFault() ? -1 : __real_write(file, bytes, count);
 }
 // Programs die here, not machines: nothing needs to get to the disk.
-int __wrap_fsync(int) { return meetsFault() ? -1 : 0; }
+int __wrap_fsync(int file) {
+  if (disk)
+    disk->synced(file);
+  return meetsFault() ? -1 : 0;
+}
 int __wrap_close(int file) {
+  if (disk)
+    disk->closed(file);
   bool fails = meetsFault();
   int result = __real_close(file);
   return fails ? -1 : result;
@@ -61,6 +162,8 @@ int __wrap_rmdir(const char *path) {
   return meetsFault() ? -1 : __real_rmdir(path);
 }
 int __wrap_rename(const char *from, const char *to) {
+  if (disk)
+    disk->renamed(from, to);
   return meetsFault() ? -1 : __real_rename(from, to);
 }
 int __wrap_unlink(const char *path) {
@@ -81,7 +184,7 @@ class Faults : public Checkpoints {
 protected:
   /// Trains to step 3 in folder "a" with a fault, in a process of its own.
   /// \returns its status, or that of a program that was killed.
-  int runWithFault(Fault kind, int call) {
+  int runWithFault(Fault kind, int call, std::string resume = "auto") {
     fflush(nullptr);
     pid_t child = fork();
     if (child == 0) {
@@ -92,9 +195,9 @@ protected:
       fault = kind;
       std::string save = path("a");
       const char *args[] = {
-          "train",     "--data",      data.c_str(),    "--peak-flops=1e9",
-          "--steps=3", "--threads=1", "--save",        save.c_str(),
-          "--resume",  "auto",        "--keep-last=2", "--save-interval=1"};
+          "train",     "--data",       data.c_str(),    "--peak-flops=1e9",
+          "--steps=3", "--threads=1",  "--save",        save.c_str(),
+          "--resume",  resume.c_str(), "--keep-last=2", "--save-interval=1"};
       int status = repriseMain(int(std::size(args)), const_cast<char **>(args),
                                &toy.model);
       // A number that is left says that the fault was beyond the last call.
@@ -118,6 +221,10 @@ protected:
           any = true;
         }
       }
+    if (std::string latest = readFile(path("a/LATEST")); !latest.empty()) {
+      latest.pop_back();
+      EXPECT_TRUE(std::filesystem::exists(path("a/" + latest))) << latest;
+    }
     EXPECT_TRUE(any || !hadCheckpoint);
     hadCheckpoint = any;
     std::filesystem::remove_all(path("b"));
@@ -128,6 +235,7 @@ protected:
         save("b", 3, {"--resume=auto", "--keep-last=2", "--threads=1"});
     EXPECT_EQ(rest.status, 0) << rest.err;
     EXPECT_EQ(different("b/step-00000003", "whole/step-00000003"), "");
+    EXPECT_EQ(readFile(path("b/LATEST")), "step-00000003\n");
     EXPECT_EQ(list("b").find(".tmp"), std::string::npos) << list("b");
   }
 
@@ -177,4 +285,35 @@ TEST_F(Faults, WhenACallFailsTheGoodOnesStay) {
   }
   EXPECT_LT(call, 1000);
   EXPECT_GT(stopped, 60);
+}
+
+// The same where later checkpoints are set aside: LATEST never names one that
+// is not there.
+TEST_F(Faults, KilledWhileLaterOnesAreSetAside) {
+  int call = 1;
+  for (; call < 1000; ++call) {
+    std::filesystem::remove_all(path("a"));
+    std::filesystem::copy(path("whole"), path("a"),
+                          std::filesystem::copy_options::recursive);
+    hadCheckpoint = true;
+    int status = runWithFault(Fault::Kill, call, path("a/step-00000001"));
+    if (HasFailure() || status == 4)
+      break;
+    ASSERT_EQ(status, 128 + SIGKILL) << call;
+    check(call);
+  }
+  EXPECT_LT(call, 1000);
+  EXPECT_GT(call, 100);
+}
+
+// Programs die above; a machine that stops loses what is not on its disk.
+TEST_F(Faults, NothingHasItsNameBeforeItIsOnTheDisk) {
+  Disk noted;
+  disk = &noted;
+  Outcome outcome =
+      save("a", 3, {"--save-interval=1", "--keep-last=2", "--threads=1"});
+  disk = nullptr;
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(noted.problems, "");
+  EXPECT_EQ(noted.renames, 3 + 3); // Checkpoints, and LATEST.
 }
