@@ -502,6 +502,14 @@ static void writeOutliers(FILE *file, const char *key, const Outliers &values) {
   fprintf(file, "]},\n");
 }
 
+/// A checksum; null if there is nothing that has one.
+static void writeSum(FILE *file, const char *key, int64_t crc) {
+  if (crc >= 0)
+    fprintf(file, "  \"%s\": \"%08" PRIx64 "\",\n", key, crc);
+  else if (crc == DataMark::kNone)
+    fprintf(file, "  \"%s\": null,\n", key);
+}
+
 bool CheckpointWriter::writeTrainer(const char *path) {
   TextFile out;
   if (!out.file)
@@ -518,7 +526,9 @@ bool CheckpointWriter::writeTrainer(const char *path) {
           state.step, state.step * rows);
   fprintf(file, "  \"seed\": %" PRIu64 ",\n  \"data_order\": \"%s\",\n",
           settings.seed, settings.shuffled ? "shuffled" : "sequential");
-  fprintf(file, "  \"data_tokens\": %" PRId64 ",\n", settings.dataTokens);
+  fprintf(file, "  \"data_tokens\": %" PRId64 ",\n", settings.data.tokens);
+  writeSum(file, "data_crc32c", settings.data.crc);
+  writeSum(file, "tokenizer_crc32c", settings.data.tokenizer);
   fprintf(file,
           "  \"micro_batches\": %d,\n  \"micro_batch_size\": %" PRId64
           ",\n  \"seq_length\": %" PRId64 ",\n  \"vocab_size\": %" PRId64 ",\n",

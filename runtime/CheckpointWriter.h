@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_CHECKPOINTWRITER_H
 
 #include "Checkpoint.h"
+#include "DataMark.h"
 #include "ModelTensors.h"
 #include "SafeTensorsWriter.h"
 
@@ -24,7 +25,7 @@ struct SaveSettings {
   int64_t keepLast;   ///< Older ones are removed; 0: none is.
   uint64_t seed;
   bool shuffled;
-  int64_t dataTokens;
+  DataMark data;
   /// A folder whose files of tokenizers and the like go into every checkpoint;
   /// and a tokenizer.json that goes there, too. Null: none.
   const char *companionsFrom = nullptr, *tokenizer = nullptr;

@@ -45,24 +45,25 @@ uint64_t reprise::runtime::permute(uint64_t index, uint64_t size, uint64_t seed,
 
 bool Samples::open(const Paths &files, const TokenFormat &format,
                    const BatchShape &shape, int64_t vocabulary,
-                   const char *what, Error &error) {
+                   const char *what, const char *key, Error &error) {
   length = shape.length;
   vocabSize = vocabulary;
   for (const char *pattern : files)
     if (!tokens.add(pattern, format, error))
       return false;
-  int64_t needed = shape.globalRows() * shape.length + 1;
+  int64_t rows = shape.globalRows();
+  int64_t needed = rows > 0 ? rows * shape.length + 1 : 0;
   if (tokens.size() >= needed)
     return true;
   char shortage[256];
   snprintf(shortage, sizeof(shortage),
            "%" PRId64 " tokens, but %s needs %" PRId64 ": %" PRId64
            " rows of %" PRId64 " and one more; use more data, or compile with "
-           "a smaller global_batch_size or seq_length",
-           tokens.size(), what, needed, shape.globalRows(), shape.length);
+           "a smaller %s or seq_length",
+           tokens.size(), what, needed, rows, shape.length, key);
   int64_t others = tokens.numFiles() - 1;
   const PlainFile &last = tokens.file(others);
-  if (tokens.isText(others))
+  if (tokens.isText(others) && last.size > 0)
     return error.setAt(last.placeOf(last.size), "the data ends after %s",
                        shortage);
   if (others == 0)
@@ -87,8 +88,12 @@ bool TrainingData::open(const Options &options, const TokenFormat &format,
   shape = batch;
   shuffled = options.shuffled;
   seed = options.seed;
-  return samples.open(options.data, format, shape, vocabSize, "one step",
-                      error);
+  // Without steps any amount will do.
+  BatchShape needed = shape;
+  if (options.steps == 0)
+    needed.rows = 0;
+  return samples.open(options.data, format, needed, vocabSize, "one step",
+                      "global_batch_size", error);
 }
 
 int64_t TrainingData::sampleOf(int64_t step, int64_t row) const {
@@ -114,7 +119,8 @@ bool ValidationData::open(const Paths &files, const TokenFormat &format,
                           int64_t batches, int64_t rows, int64_t length,
                           int64_t vocabSize, Error &error) {
   shape = {batches, rows, length};
-  return samples.open(files, format, shape, vocabSize, "a validation", error);
+  return samples.open(files, format, shape, vocabSize, "a validation",
+                      "micro_batch_size", error);
 }
 
 bool ValidationData::fill(int64_t batch, int32_t *inputs, int32_t *targets,

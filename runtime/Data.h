@@ -36,10 +36,11 @@ struct BatchShape {
 class Samples {
 public:
   /// Opens the files; together they must hold as many samples as `shape` has
-  /// rows, which errors call `what`, such as "one step".
+  /// rows, which errors call `what`, such as "one step"; `key` of the
+  /// description makes it smaller.
   bool open(const Paths &files, const TokenFormat &format,
             const BatchShape &shape, int64_t vocabSize, const char *what,
-            Error &error);
+            const char *key, Error &error);
 
   const TokenStream &stream() const { return tokens; }
   /// 0 before they are opened.

@@ -261,7 +261,7 @@ bool Log::step(const StepReport &report, Error &error) {
   clearProgress();
   unshown.reset();
   trainedSeconds += report.seconds;
-  secondsPerStep = trainedSeconds / double(++stepsHere);
+  secondsPerStep = (trainedSeconds + inferredSeconds) / double(++stepsHere);
   if (stepsHere == 1 || number == options.steps ||
       number % options.logInterval == 0)
     printStep(report);
@@ -414,20 +414,21 @@ void Log::memory(const Arena &arena) const {
 
 bool Log::end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
               Error &error) {
+  double seconds = trainedSeconds + inferredSeconds;
   if (options.json) {
     printf("{\"event\":\"end\",\"steps\":%" PRId64 ",\"seconds\":%.6g,"
            "\"planned_bytes\":%" PRId64 ",\"high_water_bytes\":%" PRId64,
-           stepsDone, trainedSeconds, model.arenaBytes, highWaterBytes);
+           stepsDone, seconds, model.arenaBytes, highWaterBytes);
     if (writtenBytes >= 0)
       printf(",\"written_bytes\":%" PRId64, writtenBytes);
     printf("}\n");
   } else {
     double flops = (model.modelFlops + model.replayFlops) * double(stepsDone);
-    printf("done: %" PRId64 " step%s in %.1f s, %.1f GFLOP/s; memory "
-           "high-water %s bytes of ",
-           stepsDone, stepsDone == 1 ? "" : "s", trainedSeconds,
-           flops * 1e-9 / std::max(trainedSeconds, 1e-9),
-           grouped(highWaterBytes).chars);
+    printf("done: %" PRId64 " step%s in %.1f s", stepsDone,
+           stepsDone == 1 ? "" : "s", seconds);
+    if (stepsDone > 0)
+      printf(", %.1f GFLOP/s", flops * 1e-9 / std::max(trainedSeconds, 1e-9));
+    printf("; memory high-water %s bytes of ", grouped(highWaterBytes).chars);
     printf("%s planned", grouped(model.arenaBytes).chars);
     if (writtenBytes >= 0)
       printf(", %s written", grouped(writtenBytes).chars);

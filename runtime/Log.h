@@ -56,14 +56,15 @@ public:
   /// Shown at the interval that the options say.
   bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
+  /// Their time counts for what is left and at the end.
   bool validation(const ValidationReport &report, Error &error);
   bool sample(const SampleReport &report, Error &error);
   /// Something that the user should know, at the start.
   void note(const char *text);
-  /// Weights that were read from options.initFrom.
-  void weights(const WeightsReport &report);
-  /// Where the run goes on.
-  void resumed(const Resumed &resumed, int64_t dataTokens);
+  /// Weights that were read from options.initFrom; `isText`: the data.
+  void weights(const WeightsReport &report, const DataMark &data, bool isText);
+  /// Where the run goes on, and with what.
+  void resumed(const Resumed &resumed, const DataMark &data);
   /// Checkpoints that will be written, and the memory a copy takes.
   void saving(int64_t copyBytes);
   /// A checkpoint that was written.
@@ -74,7 +75,7 @@ public:
   /// Plan against measurement, category by category.
   void memory(const Arena &arena) const;
   /// `writtenBytes` is negative when memory was not checked. The time is that
-  /// of the steps, without what was done between them.
+  /// of steps, validation and sampling.
   bool end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
            Error &error);
 
@@ -97,6 +98,7 @@ private:
                                      ///< that are shown.
   /// Of the steps of this run so far.
   double trainedSeconds = 0, secondsPerStep = 0;
+  double inferredSeconds = 0; ///< Of validation and sampling.
   int64_t stepsHere = 0;
 };
 

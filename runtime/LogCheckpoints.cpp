@@ -6,41 +6,95 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HubConfig.h"
 #include "Json.h"
 #include "Log.h"
 #include "Text.h"
 
 #include <cinttypes>
+#include <cstring>
 
 using namespace reprise::runtime;
 
-void Log::weights(const WeightsReport &report) {
+void Log::weights(const WeightsReport &report, const DataMark &data,
+                  bool isText) {
   if (options.json) {
     printf("{\"event\":\"weights\",\"path\":");
     writeJsonString(stdout, options.initFrom);
     printf(",\"tensors\":%d,\"files\":%d,\"bytes\":%" PRId64 "}\n",
            report.tensors, report.files, report.bytes);
-    return;
+  } else {
+    printf("weights  %s, %s tensors in %d file%s, %s\n", options.initFrom,
+           grouped(report.tensors).chars, report.files,
+           report.files == 1 ? "" : "s", human(report.bytes).chars);
   }
-  printf("weights  %s, %s tensors in %d file%s, %s\n", options.initFrom,
-         grouped(report.tensors).chars, report.files,
-         report.files == 1 ? "" : "s", human(report.bytes).chars);
+  Path tokenizer("%s/tokenizer.json", folderOfWeights(options.initFrom).chars);
+  int64_t theirs = checksumOf(tokenizer);
+  if (theirs == DataMark::kUnknown)
+    return;
+  Error text;
+  if (!options.tokenizer && isText)
+    text.set("the bytes of the text are its tokens, though the weights have a "
+             "tokenizer; --tokenizer %s uses it",
+             tokenizer.chars);
+  else if (options.tokenizer && theirs != data.tokenizer)
+    text.set("--tokenizer %s is not that of the weights, %s", options.tokenizer,
+             tokenizer.chars);
+  if (text.text[0])
+    note(text.text);
 }
 
-void Log::resumed(const Resumed &resumed, int64_t dataTokens) {
-  bool sameData = resumed.dataTokens == dataTokens;
+static Text shownSum(int64_t crc) {
+  Text text;
+  if (crc == DataMark::kNone)
+    snprintf(text.chars, sizeof(text.chars), "none");
+  else
+    snprintf(text.chars, sizeof(text.chars), "checksum %08" PRIx64, crc);
+  return text;
+}
+
+void Log::resumed(const Resumed &resumed, const DataMark &data) {
+  int64_t step = resumed.state.step;
   if (options.json) {
     printf("{\"event\":\"resumed\",\"path\":");
     writeJsonString(stdout, resumed.folder.chars);
-    printf(",\"step\":%" PRId64 ",\"data_tokens\":%" PRId64 "}\n",
-           resumed.state.step, resumed.dataTokens);
-    return;
+    printf(",\"step\":%" PRId64 ",\"data_tokens\":%" PRId64 "}\n", step,
+           resumed.data.tokens);
+  } else {
+    printf("resumed  %s, step %" PRId64, resumed.folder.chars, step);
+    if (options.steps > 0)
+      printf(" of %" PRId64, options.steps);
+    printf(" is finished\n");
   }
-  printf("resumed  %s, step %" PRId64 " of %" PRId64 " is finished\n",
-         resumed.folder.chars, resumed.state.step, options.steps);
-  if (!sameData)
-    printf("note     the data had %s tokens then, so other samples follow\n",
-           grouped(resumed.dataTokens).chars);
+  const DataMark &then = resumed.data;
+  auto differ = [](int64_t a, int64_t b) {
+    return a != DataMark::kUnknown && b != DataMark::kUnknown && a != b;
+  };
+  Error text;
+  if (data.tokens > 0 && then.tokens > 0 && data.tokens != then.tokens)
+    text.set("the data had %s tokens then, so other samples follow",
+             grouped(then.tokens).chars);
+  else if (differ(data.crc, then.crc))
+    text.set("the data has as many tokens as then, but others (%s then, "
+             "%08" PRIx64 " now), so other samples follow",
+             shownSum(then.crc).chars, data.crc);
+  if (text.text[0])
+    note(text.text);
+  bool usesTokens = data.tokens > 0 || options.tokenizer;
+  if (usesTokens && differ(data.tokenizer, then.tokenizer)) {
+    text.set("the tokenizer is another one than then (%s then, ",
+             shownSum(then.tokenizer).chars);
+    size_t length = strlen(text.text);
+    snprintf(text.text + length, sizeof(text.text) - length, "%s now)",
+             shownSum(data.tokenizer).chars);
+    note(text.text);
+  }
+  if (options.steps > 0 && step >= options.steps) {
+    text.set("step %" PRId64 " is finished, so nothing is left to do; --steps "
+             "%" PRId64 " or more goes on",
+             step, step + 1);
+    note(text.text);
+  }
 }
 
 void Log::saving(int64_t copyBytes) {
@@ -53,7 +107,9 @@ void Log::saving(int64_t copyBytes) {
     return;
   }
   printf("save     %s, ", options.save);
-  if (options.saveInterval)
+  if (options.saveInterval == 1)
+    printf("after every step and ");
+  else if (options.saveInterval)
     printf("every %s steps and ", grouped(options.saveInterval).chars);
   printf("at the end, from a copy of %s besides the plan\n",
          human(copyBytes).chars);

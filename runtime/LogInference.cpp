@@ -25,6 +25,7 @@ void Log::note(const char *text) {
 
 bool Log::validation(const ValidationReport &report, Error &error) {
   clearProgress();
+  inferredSeconds += report.seconds;
   if (options.json)
     printf("{\"event\":\"validation\",\"step\":%" PRId64
            ",\"loss\":%.9g,\"batches\":%" PRId64 ",\"ms\":%.6g}\n",
@@ -62,6 +63,7 @@ static void printLines(std::string_view text) {
 
 bool Log::sample(const SampleReport &report, Error &error) {
   clearProgress();
+  inferredSeconds += report.seconds;
   if (!options.json) {
     printf("sample after step %" PRId64 "  %" PRId64 " tokens  %.1f ms\n",
            report.step, report.count, report.seconds * 1e3);

@@ -20,6 +20,7 @@
 #include "Outputs.h"
 #include "Peak.h"
 #include "Schedule.h"
+#include "Text.h"
 
 #include <cinttypes>
 #include <cmath>
@@ -31,7 +32,8 @@ using namespace reprise::runtime;
 static volatile sig_atomic_t interruptRequested = 0;
 
 /// Asks for the end of the run after this step. A second signal of the kind
-/// ends the program at once.
+/// ends the program at once. A terminal that goes away is a reason, too, but
+/// not under nohup.
 static void catchInterrupts() {
   struct sigaction action = {};
   action.sa_handler = [](int) { interruptRequested = 1; };
@@ -39,6 +41,9 @@ static void catchInterrupts() {
   interruptRequested = 0;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before = {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
 }
 
 namespace {
@@ -90,6 +95,7 @@ private:
   Resumed resumed;
   CheckpointWriter saver;
   RunState state;
+  DataMark mark;
   Inference inference;
 };
 
@@ -122,6 +128,7 @@ bool Trainer::prepare(Error &error) {
   if (!checkOutputs(options, error) ||
       !pool.start(int(options.threads), error) || !openData(error))
     return false;
+  mark = markOf(data.stream(), format.tokenizer);
   Vocabulary vocabulary(model.vocabSize, data.stream().isText(),
                         format.tokenizer);
   if (!inference.open(format, vocabulary, pool, error) ||
@@ -140,9 +147,9 @@ bool Trainer::prepare(Error &error) {
   if (!log.plan(data, executor.microKernel(), peakFlops, error))
     return false;
   if (options.initFrom)
-    log.weights(weights);
+    log.weights(weights, mark, data.stream().isText());
   if (resumed.folder.chars[0])
-    log.resumed(resumed, data.stream().size());
+    log.resumed(resumed, mark);
   if (options.save)
     log.saving(saver.copyBytes());
   if (Error note; saver.takeNote(note))
@@ -172,7 +179,9 @@ bool Trainer::loadStates(Error &error) {
                    goesOn ? Loaded::AllButGradients : loaded);
   fillRotaries(model, arena, pool);
   SaveSettings settings = {options.save, options.keepLast, options.seed,
-                           options.shuffled, data.stream().size()};
+                           options.shuffled, mark};
+  if (options.data.size() == 0 && goesOn)
+    settings.data = resumed.data;
   settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;
   settings.tokenizer = options.tokenizer ? tokenizer.path() : nullptr;
   return !options.save ||
@@ -232,10 +241,10 @@ bool Trainer::runStep(int64_t step, Error &error) {
 bool Trainer::update(StepReport &report, bool dumped, Error &error) {
   int64_t step = report.step;
   if (!std::isfinite(report.loss))
-    return error.set("the loss of step %" PRId64 " is %g; parameters are as "
+    return error.set("the loss of step %" PRId64 " is %s; parameters are as "
                      "step %" PRId64 " left them. A lower learning rate (now "
                      "%g), a longer warmup or clip_grad may help",
-                     step + 1, double(report.loss), step,
+                     step + 1, shown(double(report.loss)).chars, step,
                      double(report.learningRate));
   writeScalar(model.lr, report.learningRate);
   writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
@@ -245,10 +254,10 @@ bool Trainer::update(StepReport &report, bool dumped, Error &error) {
   executor.runNorm();
   report.gradNorm = *arena.at<float>(model.gradNorm);
   if (!std::isfinite(report.gradNorm))
-    return error.set("the gradient norm of step %" PRId64 " is %g, while the "
+    return error.set("the gradient norm of step %" PRId64 " is %s, while the "
                      "loss is %g; parameters are as step %" PRId64 " left them",
-                     step + 1, double(report.gradNorm), double(report.loss),
-                     step);
+                     step + 1, shown(double(report.gradNorm)).chars,
+                     double(report.loss), step);
   report.lossZ = state.losses.add(double(report.loss));
   report.gradNormZ = state.gradNorms.add(double(report.gradNorm));
   auto standsOut = [](double z, double limit) {
@@ -268,7 +277,8 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
   if (options.profile && stepsDone > 0)
     log.profile(executor.profile(), stepsDone);
-  log.memory(arena);
+  if (stepsDone > 0 || options.json)
+    log.memory(arena);
   if (!log.end(stepsDone, highWater, written, error))
     return false;
   int64_t planned = executor.plannedBytes();

@@ -8,6 +8,8 @@
 
 #include "ModelTensors.h"
 
+#include "Text.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cinttypes>
@@ -186,7 +188,7 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
   int64_t place[4] = {}, rest = element;
   for (int i = tensor.rank - 1; i >= 0; rest /= tensor.shape[i--])
     place[i] = rest % tensor.shape[i];
-  return error.set("tensor '%s' of '%s' is %g at %s; weights need to be finite",
-                   source.name, set.pathOf(source), double(value),
+  return error.set("tensor '%s' of '%s' is %s at %s; weights need to be finite",
+                   source.name, set.pathOf(source), shown(double(value)).chars,
                    ShapeText(place, tensor.rank).chars);
 }

@@ -15,8 +15,10 @@
 #include <cinttypes>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <iterator>
 #include <sched.h>
+#include <string_view>
 
 using namespace reprise::runtime;
 
@@ -150,8 +152,8 @@ static constexpr OptionInfo kOptions[] = {
     {"skip-grad-z", "X", &Options::skipGradZ,
      "the same for the norm of the gradients", 0, 1e6},
     {"peak-flops", "X", &Options::peakFlops,
-     "FLOP/s that utilization is measured against; measured at start if not "
-     "given",
+     "FLOP/s that utilization is measured against; measured at each start if "
+     "not given",
      1, 1e21},
     {"threads", "N", &Options::threads,
      "use N threads; results do not depend on it", 1, ThreadPool::kMaxThreads},
@@ -304,17 +306,21 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
   return true;
 }
 
-/// Whether the options go together.
-static bool checkTogether(const Options &options, Error &error) {
-  bool validates = options.valData.size() > 0;
-  if (options.valInterval && !validates)
-    return error.set("--val-interval needs --val-data FILE");
-  const char *needsSample = options.sampleInterval ? "--sample-interval"
-                            : options.prompt       ? "--prompt"
-                            : options.topK         ? "--top-k"
-                                                   : nullptr;
-  if (needsSample && !options.sample)
-    return error.set("%s needs --sample N", needsSample);
+/// Whether the options go together. Bit i of `given`: the i-th is there.
+static bool checkTogether(const Options &options, uint64_t given,
+                          Error &error) {
+  for (const OptionInfo &info : kOptions) {
+    auto isOneOf = [&](std::initializer_list<std::string_view> names) {
+      return std::find(names.begin(), names.end(), info.name) != names.end();
+    };
+    if (!(given >> (&info - kOptions) & 1))
+      continue;
+    if (!options.valData.size() && isOneOf({"val-interval", "val-steps"}))
+      return error.set("--%s needs --val-data FILE", info.name);
+    if (!options.sample &&
+        isOneOf({"sample-interval", "prompt", "temperature", "top-k"}))
+      return error.set("--%s needs --sample N", info.name);
+  }
   if (options.initFrom && options.resume)
     return error.set("needs --init-from or --resume, but got both: where "
                      "should the parameters come from?");
@@ -342,6 +348,8 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   options.steps = model.trainIters;
   options.seed = uint64_t(model.seed);
   options.threads = availableProcessors();
+  static_assert(std::size(kOptions) <= 64, "each has a bit");
+  uint64_t given = 0;
   for (int i = 1; i < argc; ++i) {
     const char *arg = strcmp(argv[i], "-h") ? argv[i] : "--help";
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
@@ -370,13 +378,17 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
         return error.set("--%s needs a value: %s", name, info->value);
       value = argv[i];
     }
+    uint64_t bit = uint64_t(1) << (info - kOptions);
+    if (given & bit && info->target.kind != Kind::Inputs)
+      return error.set("--%s is given twice", name);
+    given |= bit;
     if (!apply(*info, value, options, error))
       return false;
   }
   if (!options.data.size() && options.steps > 0 && !options.help &&
       !options.version)
     return error.set("--data FILE is missing: what to train on");
-  return checkTogether(options, error);
+  return checkTogether(options, given, error);
 }
 
 void reprise::runtime::printHelp(const char *program,

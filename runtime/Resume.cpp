@@ -50,6 +50,8 @@ private:
   bool integer(const char *key, int64_t &value, Error &error);
   bool same(const char *key, const char *option, int64_t ours, Error &error);
   bool checkRun(Error &error);
+  int64_t readSum(const char *key) const;
+  bool readMark(DataMark &mark, Error &error);
   bool readOutliers(const char *key, Outliers &outliers, Error &error);
   bool checkFiles(Error &error);
   bool checkFile(const JsonItem &item, Error &error);
@@ -122,10 +124,18 @@ bool Checkpoint::integer(const char *key, int64_t &value, Error &error) {
 bool Checkpoint::same(const char *key, const char *what, int64_t ours,
                       Error &error) {
   int64_t theirs = 0;
-  return integer(key, theirs, error) &&
-         (theirs == ours || error.set("'%s' was trained with %s %" PRId64
-                                      ", but this run has %" PRId64,
-                                      path, what, theirs, ours));
+  if (!integer(key, theirs, error))
+    return false;
+  if (theirs == ours)
+    return true;
+  error.set("'%s' was trained with %s %" PRId64 ", but this run has %" PRId64,
+            path, what, theirs, ours);
+  // Parameters do not depend on the batch.
+  size_t length = strlen(error.text);
+  if (!strncmp(key, "micro", 5))
+    snprintf(error.text + length, sizeof(error.text) - length,
+             "; --init-from %s begins a new run with its parameters", path);
+  return false;
 }
 
 /// Whether the checkpoint belongs to a run like this one.
@@ -144,12 +154,31 @@ bool Checkpoint::checkRun(Error &error) {
                      path, int(std::min<size_t>(order.size(), 40)),
                      order.data(), ours);
   return same("seed", "--seed", int64_t(options.seed), error) &&
-         same("micro_batches", "a number of micro-batches of",
+         same("micro_batches",
+              "micro-batches (global_batch_size / "
+              "micro_batch_size):",
               model.numMicroBatches, error) &&
          same("micro_batch_size", "micro_batch_size", model.microBatchSize,
               error) &&
          same("seq_length", "seq_length", model.seqLength, error) &&
          same("vocab_size", "vocab_size", model.vocabSize, error);
+}
+
+/// Old checkpoints have no such checksums.
+int64_t Checkpoint::readSum(const char *key) const {
+  JsonValue found = document.root().find(key);
+  char text[9] = "";
+  std::string_view digits = found.text();
+  memcpy(text, digits.data(), std::min(digits.size(), sizeof(text) - 1));
+  return found.is(JsonKind::String) ? strtoll(text, nullptr, 16)
+         : found.is(JsonKind::Null) ? DataMark::kNone
+                                    : DataMark::kUnknown;
+}
+
+bool Checkpoint::readMark(DataMark &mark, Error &error) {
+  mark.crc = readSum("data_crc32c");
+  mark.tokenizer = readSum("tokenizer_crc32c");
+  return integer("data_tokens", mark.tokens, error);
 }
 
 bool Checkpoint::readOutliers(const char *key, Outliers &outliers,
@@ -245,16 +274,31 @@ bool Checkpoint::checkConfig(Error &error) const {
   return same;
 }
 
+namespace {
+/// What to do if moments are those of other parameters; else nothing.
+struct FrozenHint {
+  FrozenHint(const char *path, bool isNeeded) {
+    if (isNeeded)
+      snprintf(chars, sizeof(chars),
+               "; are others frozen (train.frozen)? --init-from %s begins a "
+               "new run with its parameters",
+               path);
+  }
+  char chars[600] = "";
+};
+} // namespace
+
 /// Finds a source for each tensor. What does not fit is another model's.
 bool Checkpoint::findTensors(Error &error) {
+  int numParameters = tensors.numParameters();
   for (int i = 0; i < tensors.size(); ++i) {
     const ModelTensor &tensor = tensors[i];
     char name[512];
     snprintf(name, sizeof(name), "%s%s", tensor.prefix, tensor.name);
     const TensorEntry *source = setOf(i).find(name);
     if (!source)
-      return error.set("'%s' has no tensor '%s', which the model has", path,
-                       name);
+      return error.set("'%s' has no tensor '%s', which the model has%s", path,
+                       name, FrozenHint(path, i >= numParameters).chars);
     if (source->rank != tensor.rank ||
         !std::equal(source->shape, source->shape + source->rank,
                     tensor.shape) ||
@@ -271,13 +315,13 @@ bool Checkpoint::findTensors(Error &error) {
   auto count = [](const TensorSet &set) {
     return int(set.end() - set.begin());
   };
-  int numMoments = tensors.size() - tensors.numParameters();
-  if (count(parameters) != tensors.numParameters() ||
-      count(moments) != numMoments)
+  int numMoments = tensors.size() - numParameters;
+  if (count(parameters) != numParameters || count(moments) != numMoments)
     return error.set("'%s' has %d parameters and %d moments, but the model has "
-                     "%d and %d",
-                     path, count(parameters), count(moments),
-                     tensors.numParameters(), numMoments);
+                     "%d and %d%s",
+                     path, count(parameters), count(moments), numParameters,
+                     numMoments,
+                     FrozenHint(path, count(moments) != numMoments).chars);
   return true;
 }
 
@@ -313,7 +357,7 @@ bool Checkpoint::checkSums(ThreadPool &pool, Error &error) {
 
 bool Checkpoint::open(ThreadPool &pool, Resumed &resumed, Error &error) {
   if (!readTrainer(error) || !integer("step", resumed.state.step, error) ||
-      !checkRun(error) || !integer("data_tokens", resumed.dataTokens, error) ||
+      !checkRun(error) || !readMark(resumed.data, error) ||
       !readOutliers("losses", resumed.state.losses, error) ||
       !readOutliers("grad_norms", resumed.state.gradNorms, error))
     return false;
@@ -380,7 +424,8 @@ static void offerEarlier(const RepriseModel &model, const Options &options,
     if (steps[i] >= damagedStep || !checkpoint.open(pool, unused, ignored))
       continue;
     snprintf(error.text + length, room,
-             "; the one before it is good: --resume %s", earlier.chars);
+             "; the checkpoint of step %" PRId64 " is good: --resume %s",
+             steps[i], earlier.chars);
     return;
   }
   snprintf(error.text + length, room, "; no earlier one is good");

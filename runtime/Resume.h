@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_RESUME_H
 
 #include "Checkpoint.h"
+#include "DataMark.h"
 #include "ModelTensors.h"
 #include "Options.h"
 
@@ -19,7 +20,7 @@ namespace reprise::runtime {
 struct Resumed {
   Path folder = Path("%s", ""); ///< The checkpoint; empty for a fresh run.
   RunState state;
-  int64_t dataTokens = 0; ///< Of the data it was trained on.
+  DataMark data; ///< What it was trained on.
 };
 
 /// Finds the checkpoint that --resume means: a checkpoint's folder, the newest

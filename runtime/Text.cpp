@@ -9,6 +9,7 @@
 #include "Text.h"
 
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 
 using namespace reprise::runtime;
@@ -36,6 +37,13 @@ Text reprise::runtime::human(int64_t bytes) {
   Text text;
   snprintf(text.chars, sizeof(text.chars), unit ? "%.2f %s" : "%.0f %s", value,
            units[unit]);
+  return text;
+}
+
+Text reprise::runtime::shown(double number) {
+  Text text;
+  snprintf(text.chars, sizeof(text.chars), "%g",
+           std::isnan(number) ? std::fabs(number) : number);
   return text;
 }
 

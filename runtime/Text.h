@@ -24,6 +24,9 @@ Text grouped(int64_t number);
 /// Bytes in the largest binary unit that leaves at least 1: "1.50 MiB".
 Text human(int64_t bytes);
 
+/// As %g has it, but "nan" whatever its sign bit says.
+Text shown(double number);
+
 /// Seconds as "1:05" or "2:00:59".
 Text duration(double seconds);
 

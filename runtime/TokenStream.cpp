@@ -183,7 +183,11 @@ static bool readLlmcHeader(const PlainFile &file, const LlmcKind &kind,
                      file.path, kind.magic, kind.version, version);
   count = header[2];
   int64_t expected = kLlmcHeaderBytes + count * bytesOf(*kind.type);
-  if (count < 0 || file.size != expected)
+  if (count < 0)
+    return error.set("'%s' needs a number of tokens in llm.c's header, but got "
+                     "%" PRId64,
+                     file.path, count);
+  if (file.size != expected)
     return error.set("'%s' needs %" PRId64 " bytes for a header of %" PRId64
                      " and the %" PRId64
                      " tokens of type %s that it names, but got %" PRId64,

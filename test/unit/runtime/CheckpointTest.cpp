@@ -205,6 +205,8 @@ TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
             "'a/step-00000002' is of the model 'toy \"bigram\"', but this "
             "program trains 'another'");
   toy.model.name = "toy \"bigram\"";
+  const std::string end = "; --init-from a/step-00000002 begins a new run with "
+                          "its parameters";
   auto with = [&](auto &field, int value) {
     auto before = field;
     field = value;
@@ -214,10 +216,11 @@ TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
     return text.rfind(start, 0) ? text : text.substr(start.size());
   };
   EXPECT_EQ(with(toy.model.numMicroBatches, 1),
-            "was trained with a number of micro-batches of 2, but this run has "
-            "1");
+            "was trained with micro-batches (global_batch_size / "
+            "micro_batch_size): 2, but this run has 1" +
+                end);
   EXPECT_EQ(with(toy.model.microBatchSize, 2),
-            "was trained with micro_batch_size 3, but this run has 2");
+            "was trained with micro_batch_size 3, but this run has 2" + end);
   EXPECT_EQ(with(toy.model.seqLength, 20),
             "was trained with seq_length 21, but this run has 20");
   EXPECT_EQ(with(toy.model.vocabSize, 200),
@@ -249,7 +252,7 @@ TEST_F(Checkpoints, DamageIsFoundAndTheOneBeforeOffered) {
       folder.write(std::string("a/step-00000002/") + name, bytes);
       std::string text = refusal(train({"--steps=4", "--resume", path("a")}));
       const std::string offer =
-          "; the one before it is good: --resume a/step-00000001";
+          "; the checkpoint of step 1 is good: --resume a/step-00000001";
       size_t end = text.size() - std::min(text.size(), offer.size());
       EXPECT_EQ(text.substr(end), offer) << name << " " << at << ": " << text;
       refused += text.substr(end) == offer;
@@ -264,9 +267,11 @@ TEST_F(Checkpoints, DamageIsFoundAndTheOneBeforeOffered) {
     check(good + " ", good.size());
     folder.write(std::string("a/step-00000002/") + name, good);
     std::filesystem::rename(last + name, last + "gone");
-    EXPECT_NE(refusal(train({"--steps=4", "--resume", path("a")}))
-                  .find("No such file or directory; the one before it is good"),
-              std::string::npos);
+    EXPECT_NE(
+        refusal(train({"--steps=4", "--resume", path("a")}))
+            .find("No such file or directory; the checkpoint of step 1 is "
+                  "good"),
+        std::string::npos);
     std::filesystem::rename(last + "gone", last + name);
   }
   EXPECT_GT(refused, 400);
@@ -373,15 +378,80 @@ TEST_F(Checkpoints, WhenALossIsNoNumberTheLastGoodOneIsNamed) {
   EXPECT_EQ(list("a"), "LATEST step-00000001 ");
 }
 
+static int raised = 0;
+
 TEST_F(Checkpoints, AnInterruptSavesItsStep) {
   toy.addLaunch(
       toy.update, "signal",
-      [](void *const *, const int64_t *, int64_t, int64_t) { raise(SIGTERM); },
+      [](void *const *, const int64_t *, int64_t, int64_t) { raise(raised); },
       1, {});
   toy.finish();
-  Outcome outcome = save("a", 9, {"--save-interval=5"});
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
+  for (int each : {SIGINT, SIGTERM, SIGHUP}) {
+    raised = each;
+    std::string name = "a" + std::to_string(each);
+    Outcome outcome = save(name, 9, {"--save-interval=5"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(list(name), "LATEST step-00000001 ");
+  }
+  // As under nohup.
+  signal(SIGHUP, SIG_IGN);
+  EXPECT_EQ(save("b", 3).status, 0);
+  EXPECT_EQ(list("b"), "LATEST step-00000003 ");
+}
+
+// A run that goes on says what is not as it was.
+TEST_F(Checkpoints, OtherDataAreNoted) {
+  auto notes = [](const Outcome &outcome) {
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::string text;
+    std::regex line("\\{\"event\":\"note\",\"note\":\"(.*)\"\\}");
+    for (std::sregex_iterator i(outcome.out.begin(), outcome.out.end(), line),
+         end;
+         i != end; ++i)
+      text += (*i)[1].str() + "\n";
+    return text;
+  };
+  ASSERT_EQ(save("a", 2).status, 0);
+  auto resumed = [&] {
+    return notes(train({"--steps=3", "--resume", path("a")}));
+  };
+  EXPECT_EQ(resumed(), "");
+  // No data is no other data; and what was known of it is kept.
+  EXPECT_EQ(notes(run({"--steps=0", "--resume", path("a"), "--save", path("b"),
+                       "--log-format=json"},
+                      toy.model)),
+            "");
+  EXPECT_EQ(notes(train({"--steps=2", "--resume", path("a")})),
+            "step 2 is finished, so nothing is left to do; --steps 3 or more "
+            "goes on\n");
+  std::string text = readFile(data);
+  text[5] = '!';
+  std::ofstream(data, std::ios::binary) << text;
+  EXPECT_TRUE(std::regex_match(
+      resumed(), std::regex("the data has as many tokens as then, but others "
+                            "\\(checksum [0-9a-f]{8} then, [0-9a-f]{8} now\\), "
+                            "so other samples follow\n")))
+      << resumed();
+  std::ofstream(data, std::ios::binary) << text << "more";
+  EXPECT_EQ(resumed(),
+            "the data had 13,800 tokens then, so other samples follow\n");
+}
+
+TEST_F(Checkpoints, WithOthersFrozenOneIsToldTheWayOut) {
+  ASSERT_EQ(save("a", 2).status, 0);
+  // The bias is frozen: it has no moments.
+  for (int i = 0; i < toy.model.numStates; ++i) {
+    const RepriseState &state = toy.model.states[i];
+    if (strcmp(state.name, "bias") || (state.kind != REPRISE_STATE_MOMENT1 &&
+                                       state.kind != REPRISE_STATE_MOMENT2))
+      states.push_back(state);
+  }
+  toy.model.states = states.data();
+  toy.model.numStates = int32_t(states.size());
+  EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("a")})),
+            "'a/step-00000002' has 3 parameters and 6 moments, but the model "
+            "has 3 and 4; are others frozen (train.frozen)? --init-from "
+            "a/step-00000002 begins a new run with its parameters");
 }
 
 // What was saved is what others read, and read back it is saved alike.

@@ -9,6 +9,7 @@
 #include "TestFiles.h"
 
 #include "runtime/BatchReader.h"
+#include "runtime/DataMark.h"
 
 #include <algorithm>
 
@@ -27,11 +28,13 @@ protected:
     options.data.items[options.data.count++] = path.c_str();
     options.shuffled = shuffled;
     options.seed = 3;
+    options.steps = steps;
     return data.open(options, {}, shape, vocabSize, error);
   }
 
   Folder folder;
   std::string path;
+  int64_t steps = 1;
   TrainingData data;
   Error error;
 };
@@ -146,10 +149,11 @@ TEST_F(DataFiles, OneStepIsEnough) {
 TEST_F(DataFiles, TooFewAreRefused) {
   EXPECT_FALSE(open("", {1, 1, 1}, true));
   EXPECT_EQ(error.text,
-            path + ":1:1: error: the data ends after 0 tokens, but one step "
-                   "needs 2: 1 rows of 1 and one more; use more data, or "
-                   "compile with a smaller global_batch_size or seq_length");
-  EXPECT_TRUE(error.hasPlace);
+            "'" + path +
+                "': 0 tokens, but one step needs 2: 1 rows of 1 and one more; "
+                "use more data, or compile with a smaller global_batch_size or "
+                "seq_length");
+  EXPECT_FALSE(error.hasPlace);
   EXPECT_FALSE(open("abc\nde", {2, 2, 4}, true));
   std::string expected =
       path + ":2:3: error: the data ends after 6 tokens, but one step needs "
@@ -158,6 +162,7 @@ TEST_F(DataFiles, TooFewAreRefused) {
 
   std::string binary = folder.write("x.bin", bytesAs<uint16_t>({1, 2, 3}));
   Options options;
+  options.steps = 1;
   for (const char *more : {"'", "' and 1 more file", "' and 2 more files"}) {
     options.data.items[options.data.count++] = binary.c_str();
     TrainingData few;
@@ -168,6 +173,38 @@ TEST_F(DataFiles, TooFewAreRefused) {
     EXPECT_EQ(std::string(error.text).substr(0, expected.size()), expected);
     EXPECT_FALSE(error.hasPlace);
   }
+}
+
+TEST_F(DataFiles, WithoutStepsAnyAmountWillDo) {
+  steps = 0;
+  EXPECT_TRUE(open("", {1, 1, 1}, true)) << error.text;
+  EXPECT_EQ(data.numSamples(), 0);
+}
+
+// Other tokens, another order and another number show.
+TEST_F(DataFiles, AMarkTellsDataApart) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i)
+    text += char('a' + i * i % 23);
+  auto markOf = [&](const std::string &bytes) {
+    std::string file = folder.write("marked", bytes);
+    TokenStream stream;
+    EXPECT_TRUE(stream.add(file.c_str(), {}, error)) << error.text;
+    return reprise::runtime::markOf(stream, nullptr);
+  };
+  DataMark mark = markOf(text);
+  EXPECT_EQ(mark.tokens, 100'000);
+  EXPECT_GE(mark.crc, 0);
+  EXPECT_EQ(mark.tokenizer, DataMark::kNone);
+  EXPECT_EQ(markOf(text).crc, mark.crc);
+  for (size_t at : {size_t(0), size_t(4095), text.size() - 1}) {
+    std::string other = text;
+    other[at] = 'x';
+    EXPECT_NE(markOf(other).crc, mark.crc) << at;
+  }
+  EXPECT_NE(markOf(text.substr(50'000) + text.substr(0, 50'000)).crc, mark.crc);
+  EXPECT_NE(markOf("ab").crc, markOf("ba").crc);
+  EXPECT_EQ(markOf("").crc, DataMark::kUnknown);
 }
 
 TEST_F(DataFiles, TokensOutsideTheVocabularyStopTheirBatch) {
@@ -197,7 +234,9 @@ TEST_F(DataFiles, ValidationHasTheSameBatchesEachTime) {
   ValidationData large;
   EXPECT_FALSE(large.open(files, {}, 4, 2, 4, 256, error));
   EXPECT_NE(std::string(error.text)
-                .find("26 tokens, but a validation needs 33: 8 rows of 4"),
+                .find("26 tokens, but a validation needs 33: 8 rows of 4 and "
+                      "one more; use more data, or compile with a smaller "
+                      "micro_batch_size or seq_length"),
             std::string::npos)
       << error.text;
 }

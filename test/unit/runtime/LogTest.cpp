@@ -8,6 +8,10 @@
 
 #include "TrainingRun.h"
 
+#include "runtime/Log.h"
+#include "runtime/Text.h"
+
+#include <cmath>
 #include <fcntl.h>
 #include <poll.h>
 #include <sstream>
@@ -172,6 +176,43 @@ TEST_F(Log, ARunThatIsLongerThanItsScheduleIsNoted) {
   }
   toy.model.lrDecayStyle = REPRISE_LR_CONSTANT;
   EXPECT_EQ(train({"--steps=3"}).out.find("note"), std::string::npos);
+}
+
+TEST(ShownNumbers, OfNoNumberTheSignIsNotShown) {
+  EXPECT_STREQ(reprise::runtime::shown(-NAN).chars, "nan");
+  EXPECT_STREQ(reprise::runtime::shown(-INFINITY).chars, "-inf");
+  EXPECT_STREQ(reprise::runtime::shown(0.5).chars, "0.5");
+}
+
+TEST_F(Log, TimeOfValidationAndSamplingCounts) {
+  reprise::runtime::Options options;
+  options.json = true;
+  options.steps = 4;
+  reprise::runtime::Log log(toy.model, options);
+  reprise::runtime::Error error;
+  reprise::runtime::StepReport report = {};
+  report.seconds = 1;
+  testing::internal::CaptureStdout();
+  log.step(report, error);
+  log.validation({1, 2.5, 3, 4.0}, error);
+  log.sample({1, "", "", nullptr, 0, 6.0}, error);
+  report.step = 1;
+  log.step(report, error);
+  log.end(2, 0, -1, error);
+  std::string out = testing::internal::GetCapturedStdout();
+  EXPECT_NE(out.find("\"seconds_left\":3}"), out.npos) << out;
+  EXPECT_NE(out.find("\"seconds_left\":12}"), out.npos) << out;
+  EXPECT_NE(out.find("\"steps\":2,\"seconds\":12,"), out.npos) << out;
+}
+
+// A run without steps has no rates, and of its memory there is little to say.
+TEST_F(Log, OfNoStepsNothingIsShown) {
+  Outcome outcome = run({"--steps=0"}, toy.model);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("done: 0 steps in 0.0 s; memory high-water"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(outcome.out.find("in use"), std::string::npos) << outcome.out;
 }
 
 // A file that is open for reading only stands for a disk that is full.

@@ -159,6 +159,23 @@ TEST(Options, WrongValuesAreNamed) {
             "file of that name is ./-)");
 }
 
+TEST(Options, WhatHasNoEffectIsRefused) {
+  for (const char *option :
+       {"--prompt", "--temperature", "--top-k", "--sample-interval"})
+    EXPECT_EQ(refusal({"--data=f", option, "1"}),
+              std::string(option) + " needs --sample N");
+  for (const char *option : {"--val-steps", "--val-interval"})
+    EXPECT_EQ(refusal({"--data=f", option, "1"}),
+              std::string(option) + " needs --val-data FILE");
+  EXPECT_TRUE(Parsed({"--data=f", "--sample=3", "--temperature=1",
+                      "--val-data=g", "--val-steps=1"})
+                  .good);
+  EXPECT_EQ(refusal({"--data=f", "--seed=1", "--seed", "1"}),
+            "--seed is given twice");
+  EXPECT_EQ(refusal({"--data=f", "--log_format=json", "--log-format=text"}),
+            "--log-format is given twice");
+}
+
 TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {
   EXPECT_EQ(refusal({}), "--data FILE is missing: what to train on");
   EXPECT_TRUE(Parsed({"--help"}).options.help);

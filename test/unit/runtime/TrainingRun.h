@@ -78,6 +78,7 @@ protected:
                        testing::internal::GetCapturedStderr()};
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     return outcome;
   }
   Outcome train(std::vector<std::string> args) {

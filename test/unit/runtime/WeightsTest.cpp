@@ -426,7 +426,7 @@ TEST_F(Weights, ShardsAreAsLargeAsTheyMayBe) {
                                            {199, 2}, {200, 1}};
   for (auto [limit, files] : cases) {
     std::string path = folder.path + std::to_string(limit);
-    SaveSettings settings = {path.c_str(), 0, 1, true, 100};
+    SaveSettings settings = {path.c_str(), 0, 1, true, {}};
     settings.shardBytes = limit;
     CheckpointWriter writer(model, tensors);
     ASSERT_TRUE(writer.start(settings, nullptr, 0, error) &&
@@ -452,7 +452,7 @@ TEST_F(Weights, ShardsAreWrittenAndReadBack) {
               tensors.find(error));
   memcpy(arena.at<float>(0), values.data(), size_t(end));
   std::string path = folder.path + "out";
-  SaveSettings settings = {path.c_str(), 0, 1, true, 100};
+  SaveSettings settings = {path.c_str(), 0, 1, true, {100}};
   settings.shardBytes = 100;
   {
     CheckpointWriter writer(model, tensors);
