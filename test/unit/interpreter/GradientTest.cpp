@@ -19,6 +19,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interpreter/Interpreter.h"
@@ -241,6 +242,39 @@ TEST_P(GradientTest, IsThatOfCentralDifferences) {
     }
   }
   EXPECT_GT(checked, 0u);
+}
+
+/// Where the logits come from a projection, head and loss go chunk by chunk;
+/// the loss and all gradients stay what they are.
+TEST_P(GradientTest, IsTheSameInChunks) {
+  MLIRContext context;
+  OwningOpRef<ModuleOp> whole = parse(context, GetParam());
+  ASSERT_TRUE(whole);
+  nn::LinearOp head;
+  for (auto loss : whole->lookupSymbol<func::FuncOp>("forward")
+                       .getOps<nn::CrossEntropyOp>())
+    head = loss.getLogits().getDefiningOp<nn::LinearOp>();
+  PassManager manager(&context);
+  manager.addPass(autodiff::createDifferentiate());
+  manager.addPass(createCanonicalizerPass());
+  ASSERT_TRUE(succeeded(manager.run(*whole)));
+  OwningOpRef<ModuleOp> chunks = whole->clone();
+  PassManager chunking(&context);
+  autodiff::ChunkHeadOptions options;
+  options.rows = 256;
+  chunking.addNestedPass<func::FuncOp>(autodiff::createChunkHead(options));
+  ASSERT_TRUE(succeeded(chunking.run(*chunks)));
+
+  auto step = chunks->lookupSymbol<func::FuncOp>("step");
+  EXPECT_EQ(llvm::range_size(step.getOps<nn::LinearCrossEntropyOp>()),
+            head && !head.getBias() ? 1u : 0u);
+  std::vector<Tensor> arguments = makeArguments(step);
+  std::vector<Tensor> results = evaluate(step, arguments);
+  std::vector<Tensor> expected =
+      evaluate(whole->lookupSymbol<func::FuncOp>("step"), arguments);
+  for (auto [result, other] : llvm::zip_equal(results, expected))
+    for (auto [a, b] : llvm::zip_equal(result.values, other.values))
+      EXPECT_NEAR(a, b, 1e-12);
 }
 
 /// The table is given: cosines, then sines. Position 99999 turns by the f32
