@@ -17,12 +17,10 @@
 using namespace reprise::runtime;
 
 Path reprise::runtime::checkpointPath(const char *folder, int64_t step) {
-  size_t length = strlen(folder);
-  while (length > 1 && folder[length - 1] == '/')
-    --length;
-  if (!strcmp(folder, "."))
-    return Path("step-%08" PRId64, step);
-  return Path("%.*s/step-%08" PRId64, int(length), folder, step);
+  Path place = withoutSlashes(folder);
+  return strcmp(place, ".") == 0
+             ? Path("step-%08" PRId64, step)
+             : Path("%s/step-%08" PRId64, place.chars, step);
 }
 
 const char *reprise::runtime::parseCheckpointName(const char *name,

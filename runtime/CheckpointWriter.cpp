@@ -239,6 +239,8 @@ bool CheckpointWriter::start(const SaveSettings &chosen,
                              const char *resumedFrom, int64_t resumedStep,
                              Error &error) {
   settings = chosen;
+  root = withoutSlashes(chosen.folder);
+  settings.folder = root;
   return prepareFolder(resumedFrom, resumedStep, error) && allocate(error) &&
          cutShards(error) && openCompanions(error);
 }

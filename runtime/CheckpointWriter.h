@@ -137,7 +137,8 @@ private:
   const RepriseModel &model;
   const ModelTensors &tensors;
   SaveSettings settings = {};
-  int folder = -1; ///< Locked while the run lasts.
+  Path root = Path("%s", ""); ///< What the settings call their folder.
+  int folder = -1;            ///< Locked while the run lasts.
   int64_t bytes = 0, last = -1;
   Path complete = Path("%s", "");
 

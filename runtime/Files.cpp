@@ -32,6 +32,14 @@ Path::Path(const char *format, ...) {
   va_end(args);
 }
 
+Path reprise::runtime::withoutSlashes(const char *path) {
+  Path result("%s", path);
+  size_t length = strlen(result);
+  while (length > 1 && result.chars[length - 1] == '/')
+    result.chars[--length] = '\0';
+  return result;
+}
+
 OutputFile::~OutputFile() {
   int code = errno; // Of what went wrong, if something did.
   if (file >= 0)

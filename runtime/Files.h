@@ -23,6 +23,9 @@ struct Path {
   char chars[PATH_MAX];
 };
 
+/// Takes slashes off the end of a name.
+Path withoutSlashes(const char *path);
+
 /// A new file on its way to the disk. What returns false sets `errno`.
 class OutputFile {
 public:

@@ -387,15 +387,6 @@ static bool exists(const char *path) {
   return stat(path, &info) == 0;
 }
 
-/// Takes slashes off the end of a name.
-static Path withoutSlashes(const char *path) {
-  Path result("%s", path);
-  size_t length = strlen(result);
-  while (length > 1 && result.chars[length - 1] == '/')
-    result.chars[--length] = '\0';
-  return result;
-}
-
 /// Adds to an error about a damaged checkpoint which one before it is good.
 static void offerEarlier(const RepriseModel &model, const Options &options,
                          const ModelTensors &tensors, const char *damaged,

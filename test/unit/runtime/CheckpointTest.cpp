@@ -84,7 +84,7 @@ TEST_F(Checkpoints, WhatOthersPutInAnOldCheckpointStays) {
   // What a run left that was killed has one, too.
   std::filesystem::create_directories(path("a/step-00000003.tmp/mine"));
   folder.write("a/step-00000003.tmp/config.json", "{}");
-  Outcome outcome = save("a", 3, {"--resume=auto", "--keep-last=2"});
+  Outcome outcome = save("a//", 3, {"--resume=auto", "--keep-last=2"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   for (const char *rest : {"a/step-00000001.rest", "a/step-00000003.rest"})
     EXPECT_NE(outcome.out.find("{\"event\":\"note\",\"note\":\"'" + path(rest) +
