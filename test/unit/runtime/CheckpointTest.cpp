@@ -8,6 +8,8 @@
 
 #include "CheckpointRun.h"
 
+#include "runtime/Files.h"
+
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -148,6 +150,20 @@ TEST_F(Checkpoints, OnlyUnfinishedOnesAreRemoved) {
       << outcome.out;
   EXPECT_TRUE(std::filesystem::is_symlink(path("a/step-00000001")));
   EXPECT_NE(list("elsewhere").find("model.safetensors"), std::string::npos);
+}
+
+TEST_F(Checkpoints, AFolderBehindALinkIsNotRemoved) {
+  std::filesystem::create_directory(path("behind"));
+  folder.write("behind/x", "x");
+  std::filesystem::create_symlink(path("behind"), path("link"));
+  auto any = [](const char *name) { return *name != '.'; };
+  EXPECT_FALSE(reprise::runtime::removeFolder(path("link").c_str(), any));
+  EXPECT_EQ(errno, ENOTDIR);
+  EXPECT_EQ(list("."), "behind link ");
+  EXPECT_EQ(list("behind"), "x ");
+  EXPECT_TRUE(reprise::runtime::removeFolder(path("behind").c_str(), any));
+  EXPECT_TRUE(reprise::runtime::removeFolder(path("behind").c_str(), any));
+  EXPECT_EQ(list("."), "link ");
 }
 
 // Whatever became of the one it named.
