@@ -170,6 +170,18 @@ const Case kCases[] = {
      "(tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) "
      "-> tensor<2x8x307xf32>",
      3 * 16 * 307 + 16},
+    // A product and the losses; with gradients, two products more, the
+    // gradient of the losses and a sum of weights.
+    {"nn.linear_cross_entropy %x, %e, %ids out_in rows 256",
+     "(tensor<2x8x24xf32>, tensor<307x24xf32>, tensor<2x8xi32>) -> "
+     "tensor<2x8xf32>",
+     2 * 16 * 24 * 307 + 4 * 16 * 307 + 3 * 16},
+    {"nn.linear_cross_entropy %x, %e, %ids sum(%e) by 0.5 dinput out_in rows "
+     "256",
+     "(tensor<2x8x24xf32>, tensor<307x24xf32>, tensor<2x8xi32>, "
+     "tensor<307x24xf32>) -> (tensor<2x8xf32>, tensor<2x8x24xf32>, "
+     "tensor<307x24xf32>)",
+     3 * 2 * 16 * 24 * 307 + 7 * 16 * 307 + 4 * 16 + 24 * 307},
     {"nn.mean %row", "(tensor<2x8xf32>) -> tensor<f32>", 17},
     {"nn.broadcast %one by 0.5", "(tensor<f32>) -> tensor<2x8xf32>", 1},
     {"nn.constant 0.5", "tensor<2x8xf32>", 0},
@@ -208,7 +220,8 @@ private:
   static std::string prefix(const Case &each) {
     StringRef op(each.op);
     if (op.starts_with("nn.layer_norm ") || op.starts_with("nn.adamw") ||
-        op.starts_with("nn.attention_backward"))
+        op.starts_with("nn.attention_backward") ||
+        (op.starts_with("nn.linear_cross_entropy") && op.contains("dinput")))
       return "%r:3 = ";
     if (op.starts_with("nn.attention ") ||
         op.starts_with("nn.cross_entropy ") || op.starts_with("nn.rms_norm ") ||
@@ -226,9 +239,12 @@ TEST_F(Cost, Flops) {
 }
 
 TEST_F(Cost, Products) {
-  const std::set<StringRef> products = {"nn.linear", "nn.linear_backward_input",
+  const std::set<StringRef> products = {"nn.linear",
+                                        "nn.linear_backward_input",
                                         "nn.linear_backward_weight",
-                                        "nn.scores", "nn.context"};
+                                        "nn.scores",
+                                        "nn.context",
+                                        "nn.linear_cross_entropy"};
   forEachCase([&](const Case &each, CostModel op) {
     EXPECT_EQ(op.isProduct(), products.count(op->getName().getStringRef()) == 1)
         << each.op;
