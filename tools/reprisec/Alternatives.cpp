@@ -137,9 +137,14 @@ static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
 }
 
 /// The options that make a description have this plan.
-static std::vector<std::string> getOptions(const RecomputeOptions &recompute) {
-  std::vector<std::string> options = {"--recompute-granularity=" +
-                                      recompute.granularity};
+static std::vector<std::string> getOptions(const Options &given,
+                                           const RecomputeOptions &current,
+                                           const RecomputeOptions &recompute) {
+  std::vector<std::string> options;
+  if (recompute.granularity != "plan")
+    options.push_back("--recompute-granularity=" + recompute.granularity);
+  else if (const std::string *file = given.getKey("recompute-plan"))
+    options.push_back("--recompute-plan=" + *file);
   if (recompute.granularity == "selective" && recompute.modules)
     options.push_back("--recompute-modules=" +
                       llvm::join(*recompute.modules, ","));
@@ -150,8 +155,10 @@ static std::vector<std::string> getOptions(const RecomputeOptions &recompute) {
     if (!recompute.keepsIdleSegment)
       options.push_back("--recompute-last-segment=always");
   }
-  if (!recompute.isFree)
-    options.push_back("--free-recompute=off");
+  // What the description says of it is not known here.
+  if (!recompute.isFree || !current.isFree || given.getKey("free-recompute"))
+    options.push_back(std::string("--free-recompute=") +
+                      (recompute.isFree ? "on" : "off"));
   return options;
 }
 
@@ -248,7 +255,8 @@ driver::planAlternatives(StringRef undecided, const report::Plan &current,
       alternative.change = name.str();
     }
     if (options.from.empty())
-      alternative.command = options.getCommand(getOptions(candidate.recompute));
+      alternative.command = options.getCommand(
+          getOptions(options, recompute, candidate.recompute));
     alternatives.push_back(std::move(alternative));
   };
   report::Alternative chosen;

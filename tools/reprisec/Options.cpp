@@ -198,6 +198,13 @@ std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
   return command + " -o train";
 }
 
+const std::string *Options::getKey(llvm::StringRef name) const {
+  for (const auto &key : keys)
+    if (key->ArgStr == name && key->getNumOccurrences())
+      return &key->getValue();
+  return nullptr;
+}
+
 int driver::fail(const llvm::Twine &message) {
   llvm::WithColor::error() << message << "\n";
   return 1;

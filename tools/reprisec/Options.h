@@ -130,6 +130,9 @@ struct Options {
   std::string getCommand() const;
   std::string getCommand(llvm::ArrayRef<std::string> recompute) const;
 
+  /// The value of a key that was given as an option of this name, or null.
+  const std::string *getKey(llvm::StringRef name) const;
+
   /// The keys given on the command line, in their order.
   std::vector<std::unique_ptr<cl::opt<std::string>>> keys;
   std::vector<std::string> keyNames;
