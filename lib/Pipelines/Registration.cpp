@@ -17,6 +17,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Codegen/CPU/Passes.h"
@@ -50,4 +52,10 @@ void reprise::registerPasses() {
   pipelines::registerPipelinesPasses();
   remat::registerRematPasses();
   report::registerReportPasses();
+  // A short name for what people ask for most.
+  PassPipelineRegistration<>(
+      "remat-explain", "reprise-remat-explain of every function",
+      [](OpPassManager &manager) {
+        manager.addNestedPass<func::FuncOp>(report::createRematExplain());
+      });
 }

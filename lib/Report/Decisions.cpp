@@ -139,7 +139,8 @@ std::vector<Decision> report::getDecisions(const Plan &plan,
 /// Looks for the plan that drops what is kept, or keeps what is dropped, in all
 /// layers of a class, or else in most of them: one that differs by a label
 /// before all others, and then the one that takes the least memory for what is
-/// dropped, the least time for what is kept.
+/// dropped, the least time for what is kept. A plan that is worse in what it
+/// would be taken for is none: keeping costs memory, dropping costs time.
 static void findFlip(const Plan &plan, Decision &decision) {
   using Price = std::tuple<bool, size_t, double, double>;
   std::optional<Price> best;
@@ -150,6 +151,10 @@ static void findFlip(const Plan &plan, Decision &decision) {
     if (other.isChosen || 2 * unflipped > decision.places.size())
       continue;
     double bytes = other.peakBytes, seconds = other.replaySeconds;
+    bool needsLess = plan.memory && bytes < plan.memory->arenaBytes;
+    if (plan.memory && !needsLess &&
+        !(decision.isDropped() && seconds <= plan.replaySeconds))
+      continue;
     Price price = {!other.isNear, unflipped,
                    decision.isDropped() ? bytes : seconds,
                    decision.isDropped() ? seconds : bytes};

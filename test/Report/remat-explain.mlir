@@ -4,6 +4,8 @@
 // RUN: reprise-opt %S/../Remat/Inputs/gpt-fused.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=mlp,layernorm},reprise-remat-explain))' > %t.decided
 // RUN: reprise-opt %S/../Remat/Inputs/gpt-fused.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=mlp,layernorm},reprise-remat-apply,reprise-remat-explain))' > %t.applied
 // RUN: diff %t.decided %t.applied
+// RUN: reprise-opt %S/../Remat/Inputs/gpt-fused.mlir -o %t.joint.mlir --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=mlp,layernorm}))' && \
+// RUN: reprise-opt %t.joint.mlir -o /dev/null --remat-explain | diff %t.decided -
 // RUN: FileCheck %s < %t.applied
 
 // CHECK:      layer 0: keeps 388.0 KiB, replays {{.*}} MFLOP in about {{[0-9.]+}} us
