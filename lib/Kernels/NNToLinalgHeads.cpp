@@ -12,9 +12,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "NNToLinalg.h"
+#include "Shape.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -24,14 +26,6 @@ using namespace reprise::nn;
 using Values = LoopBuilder::Values;
 using Scalars = ArrayRef<Scalar>;
 using Results = SmallVector<Scalar>;
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
-}
-
-static Type getElementType(Value value) {
-  return cast<ShapedType>(value.getType()).getElementType();
-}
 
 //===----------------------------------------------------------------------===//
 // Rotary positions
@@ -95,13 +89,13 @@ static Values rotate(LoopBuilder &loops, Value input, Value rotary,
 
 Values kernels::convertRope(LoopBuilder &loops, RopeOp op) {
   return rotate(loops, op.getInput(), op.getRotary(), op.getHeads(),
-                op.getStyle(), getElementType(op.getOut()),
+                op.getStyle(), getElementTypeOrSelf(op.getOut()),
                 /*isBackward=*/false);
 }
 
 Values kernels::convertRope(LoopBuilder &loops, RopeBackwardOp op) {
   return rotate(loops, op.getDout(), op.getRotary(), op.getHeads(),
-                op.getStyle(), getElementType(op.getDinput()),
+                op.getStyle(), getElementTypeOrSelf(op.getDinput()),
                 /*isBackward=*/true);
 }
 
@@ -119,8 +113,8 @@ Value kernels::buildRepeatedHeads(LoopBuilder &loops, Value value,
     Value shared = arith::DivUIOp::create(builder, row, size);
     return {gather(builder, x, shared)};
   };
-  return loops.map({getShape(x)[0] * group, cols}, {}, getElementType(value),
-                   body)[0];
+  return loops.map({getShape(x)[0] * group, cols}, {},
+                   getElementTypeOrSelf(value), body)[0];
 }
 
 Value kernels::buildSummedHeads(LoopBuilder &loops, Value value, int64_t heads,
@@ -139,6 +133,6 @@ Value kernels::buildSummedHeads(LoopBuilder &loops, Value value, int64_t heads,
     }
     return {sum};
   };
-  return loops.map({getShape(x)[0] / group, cols}, {}, getElementType(value),
-                   body)[0];
+  return loops.map({getShape(x)[0] / group, cols}, {},
+                   getElementTypeOrSelf(value), body)[0];
 }

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -20,10 +21,6 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::kernels;
 using namespace reprise::nn;
-
-static Type getElementType(Value value) {
-  return cast<ShapedType>(value.getType()).getElementType();
-}
 
 static double getDouble(APFloat number) { return number.convertToDouble(); }
 
@@ -244,7 +241,7 @@ void kernels::convertElementwise(LoopBuilder &loops,
             return !members.contains(user);
           })) {
         outputs.push_back(result);
-        elementTypes.push_back(getElementType(result));
+        elementTypes.push_back(getElementTypeOrSelf(result));
       }
   }
   SmallVector<LoopOperand> operands;
@@ -261,10 +258,11 @@ void kernels::convertElementwise(LoopBuilder &loops,
           SmallVector<Scalar> arguments;
           for (Value operand : op->getOperands())
             arguments.emplace_back(builder, numbers.lookup(operand));
-          for (auto [result, number] :
-               llvm::zip(op->getResults(),
-                         buildElement(builder, op, arguments, sources)))
-            numbers[result] = number.roundedTo(getElementType(result)).get();
+          auto made = buildElement(builder, op, arguments, sources);
+          for (auto [result, number] : llvm::zip(op->getResults(), made)) {
+            Type element = getElementTypeOrSelf(result);
+            numbers[result] = number.roundedTo(element).get();
+          }
         }
         SmallVector<Scalar> stored;
         for (Value output : outputs)

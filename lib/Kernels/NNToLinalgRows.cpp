@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "NNToLinalg.h"
+#include "Shape.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <limits>
@@ -22,14 +24,6 @@ using namespace reprise::nn;
 using Values = LoopBuilder::Values;
 using Scalars = ArrayRef<Scalar>;
 using Results = SmallVector<Scalar>;
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
-}
-
-static Type getElementType(Value value) {
-  return cast<ShapedType>(value.getType()).getElementType();
-}
 
 /// The sum of a term over each row of `inputs`, [rows].
 static Value sumRows(LoopBuilder &loops, ArrayRef<LoopOperand> inputs,
@@ -83,7 +77,7 @@ static Values convert(LoopBuilder &loops, LayerNormOp op) {
                          {rstd, Access::Row},
                          {op.getGain(), Access::Column},
                          {op.getBias(), Access::Column}},
-                        getElementType(op.getOut()),
+                        getElementTypeOrSelf(op.getOut()),
                         [](ImplicitLocOpBuilder &, Scalars s) -> Results {
                           Scalar normal = (s[0] - s[1]) * s[2];
                           return {normal * s[3] + s[4]};
@@ -111,7 +105,7 @@ static Values convert(LoopBuilder &loops, LayerNormBackwardOp op) {
   });
   inputs.push_back({sum, Access::Row});
   inputs.push_back({dot, Access::Row});
-  return loops.map({rows, cols}, inputs, getElementType(op.getDinput()),
+  return loops.map({rows, cols}, inputs, getElementTypeOrSelf(op.getDinput()),
                    [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
                      Scalar normal = getNormal(s);
                      Scalar gradient = getGradient(s);
@@ -140,7 +134,7 @@ static Values convert(LoopBuilder &loops, RMSNormOp op) {
                          })[0];
   Value out = loops.map(
       {rows, cols}, {{x}, {rstd, Access::Row}, {op.getGain(), Access::Column}},
-      getElementType(op.getOut()),
+      getElementTypeOrSelf(op.getOut()),
       [](ImplicitLocOpBuilder &, Scalars s) -> Results {
         Scalar normal = s[0] * s[1];
         return {normal * s[2]};
@@ -165,7 +159,7 @@ static Values convert(LoopBuilder &loops, RMSNormBackwardOp op) {
     return gradient * getNormal(s);
   });
   inputs.push_back({dot, Access::Row});
-  return loops.map({rows, cols}, inputs, getElementType(op.getDinput()),
+  return loops.map({rows, cols}, inputs, getElementTypeOrSelf(op.getDinput()),
                    [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
                      Scalar normal = getNormal(s);
                      Scalar gradient = getGradient(s);
@@ -213,7 +207,7 @@ static Values convert(LoopBuilder &loops, SoftmaxOp op) {
       });
   return loops.map({rows, cols},
                    {{x}, {highest, Access::Row}, {sum, Access::Row}},
-                   getElementType(op.getOut()),
+                   getElementTypeOrSelf(op.getOut()),
                    [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
                      return {getWeight(builder, s) / s[2]};
                    });
@@ -225,7 +219,7 @@ static Values convert(LoopBuilder &loops, SoftmaxBackwardOp op) {
   Value dot = sumRows(loops, {{p}, {dout}}, rows,
                       [](Scalars s) { return s[0] * s[1]; });
   return loops.map({rows, cols}, {{p}, {dout}, {dot, Access::Row}},
-                   getElementType(op.getDinput()),
+                   getElementTypeOrSelf(op.getDinput()),
                    [](ImplicitLocOpBuilder &, Scalars s) -> Results {
                      return {s[0] * (s[1] - s[2])};
                    });
@@ -270,7 +264,7 @@ static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
                     {loops.asVector(op.getTargets()), Access::Row},
                     {loops.asVector(op.getLse()), Access::Row},
                     {loops.asVector(op.getDlosses()), Access::Row}},
-                   getElementType(op.getDlogits()),
+                   getElementTypeOrSelf(op.getDlogits()),
                    [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
                      Scalar probability = exp(s[0] - s[2]);
                      Scalar one = s[0].number(1);
@@ -283,7 +277,7 @@ static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
 static Values convert(LoopBuilder &loops, MeanOp op) {
   Value all = loops.asVector(op.getInput());
   int64_t count = getShape(all)[0];
-  auto row = RankedTensorType::get({1, count}, getElementType(all));
+  auto row = RankedTensorType::get({1, count}, getElementTypeOrSelf(all));
   Value sum = sumRows(loops, {{loops.asShapeOf(all, row)}}, 1,
                       [](Scalars s) { return s[0]; });
   return loops.map({1}, {{sum}}, loops.getBuilder().getF32Type(),
@@ -303,8 +297,8 @@ static Values convert(LoopBuilder &loops, ClipScaleOp op) {
 }
 
 Value kernels::buildRootOfSum(LoopBuilder &loops, Value squares) {
-  auto row =
-      RankedTensorType::get({1, getShape(squares)[0]}, getElementType(squares));
+  auto row = RankedTensorType::get({1, getShape(squares)[0]},
+                                   getElementTypeOrSelf(squares));
   Value sum = sumRows(loops, {{loops.asShapeOf(squares, row)}}, 1,
                       [](Scalars s) { return s[0]; });
   return loops.map({1}, {{sum}}, loops.getBuilder().getF32Type(),
@@ -321,7 +315,7 @@ static Values convert(LoopBuilder &loops, EmbeddingOp op) {
   Value ids = loops.asVector(op.getIds());
   int64_t rows = getShape(ids)[0], cols = getShape(op.getTable())[1];
   return loops.map({rows, cols}, {{ids, Access::Row}},
-                   getElementType(op.getOut()),
+                   getElementTypeOrSelf(op.getOut()),
                    [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
                      Value row = arith::IndexCastOp::create(
                          builder, builder.getIndexType(), s[0].get());
@@ -332,7 +326,7 @@ static Values convert(LoopBuilder &loops, EmbeddingOp op) {
 static Values convert(LoopBuilder &loops, AddPositionsOp op) {
   Value x = loops.asMatrix(op.getInput());
   int64_t length = getShape(op.getInput()).drop_back().back();
-  return loops.map(getShape(x), {{x}}, getElementType(op.getOut()),
+  return loops.map(getShape(x), {{x}}, getElementTypeOrSelf(op.getOut()),
                    [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
                      Value row = linalg::IndexOp::create(builder, 0);
                      Value period =
@@ -348,7 +342,7 @@ static Values convert(LoopBuilder &loops, TakePositionOp op) {
   Value x = loops.asMatrix(op.getInput());
   return loops.map(
       {shape[0], shape[2]}, {{op.getPosition(), Access::Row}},
-      getElementType(op.getOut()),
+      getElementTypeOrSelf(op.getOut()),
       [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
         Value entry = linalg::IndexOp::create(builder, 0);
         Value length = arith::ConstantIndexOp::create(builder, shape[1]);

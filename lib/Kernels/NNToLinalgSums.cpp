@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NNToLinalg.h"
+#include "Shape.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -17,10 +18,6 @@ using namespace reprise::nn;
 
 using Scalars = ArrayRef<Scalar>;
 using Results = SmallVector<Scalar>;
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
-}
 
 bool kernels::canAccumulate(Operation *op) {
   return isa<SumRowsOp, LayerNormBackwardGainOp, RMSNormBackwardGainOp,

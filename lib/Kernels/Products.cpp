@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Products.h"
+#include "Shape.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace reprise;
+using namespace reprise::kernels;
 using namespace reprise::nn;
 
 namespace {
@@ -25,10 +27,6 @@ struct Product {
   SmallVector<int64_t, 2> batch, strideA, strideB, strideC;
 };
 } // namespace
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
-}
 
 /// Rows of a value seen as a matrix with its last dimension as columns.
 static int64_t getRows(Value value) {

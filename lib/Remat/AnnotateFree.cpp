@@ -22,15 +22,13 @@ using namespace reprise::remat;
 namespace {
 struct AnnotateFree : public remat::impl::AnnotateFreeBase<AnnotateFree> {
   void runOnOperation() override {
-    FailureOr<Step> step = getStep(getOperation());
-    if (failed(step))
-      return signalPassFailure();
-    if (!step->backward)
-      return markAllAnalysesPreserved();
-    if (failed(step->verifyDecisions()))
-      return signalPassFailure();
-    for (Operation *op : step->forward)
-      decide(*step, op);
+    auto decideAll = [&](const Step &step) {
+      for (Operation *op : step.forward)
+        decide(step, op);
+      return success();
+    };
+    if (failed(onStep(getOperation(), decideAll)))
+      signalPassFailure();
   }
 
   void decide(const Step &step, Operation *op);

@@ -25,18 +25,17 @@ struct AnnotateFull : public remat::impl::AnnotateFullBase<AnnotateFull> {
   using AnnotateFullBase::AnnotateFullBase;
 
   void runOnOperation() override {
-    FailureOr<Step> step = getStep(getOperation());
-    if (failed(step))
-      return signalPassFailure();
-    if (!step->backward)
-      return markAllAnalysesPreserved();
-    if (failed(checkOptions()) || failed(step->verifyDecisions()))
-      return signalPassFailure();
-    FailureOr<Chunks> chunks = getChunks(getOperation(), *step);
-    if (failed(chunks))
-      return signalPassFailure();
-    decide(*step, getSegments(*step, *chunks));
-    remarkDecisions(*step);
+    auto decideAll = [&](const Step &step) -> LogicalResult {
+      FailureOr<Chunks> chunks = failure();
+      if (failed(checkOptions()) ||
+          failed(chunks = getChunks(getOperation(), step)))
+        return failure();
+      decide(step, getSegments(step, *chunks));
+      remarkDecisions(step);
+      return success();
+    };
+    if (failed(onStep(getOperation(), decideAll)))
+      signalPassFailure();
   }
 
   LogicalResult checkOptions();

@@ -27,21 +27,21 @@ struct AnnotateSelective
   using AnnotateSelectiveBase::AnnotateSelectiveBase;
 
   void runOnOperation() override {
-    FailureOr<Step> step = getStep(getOperation());
-    if (failed(step))
-      return signalPassFailure();
-    if (!step->backward)
-      return markAllAnalysesPreserved();
-    llvm::SetVector<const RecomputeLabel *> labels;
-    if (failed(readLabels(labels)) || failed(step->verifyDecisions()))
-      return signalPassFailure();
-    // What drops a region's outputs comes before what would keep them.
-    for (LabelKind kind :
-         {LabelKind::OutputDiscarding, LabelKind::Plain, LabelKind::Absent})
-      for (const RecomputeLabel *label : labels)
-        if (label->kind == kind)
-          decide(*step, *label);
-    remarkDecisions(*step);
+    auto decideAll = [&](const Step &step) -> LogicalResult {
+      llvm::SetVector<const RecomputeLabel *> labels;
+      if (failed(readLabels(labels)))
+        return failure();
+      // What drops a region's outputs comes before what would keep them.
+      for (LabelKind kind :
+           {LabelKind::OutputDiscarding, LabelKind::Plain, LabelKind::Absent})
+        for (const RecomputeLabel *label : labels)
+          if (label->kind == kind)
+            decide(step, *label);
+      remarkDecisions(step);
+      return success();
+    };
+    if (failed(onStep(getOperation(), decideAll)))
+      signalPassFailure();
   }
 
   LogicalResult refuseUnknown(StringRef word);

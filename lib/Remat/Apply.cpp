@@ -21,7 +21,13 @@ using namespace reprise::remat;
 
 namespace {
 struct Apply : public remat::impl::ApplyBase<Apply> {
-  void runOnOperation() override;
+  void runOnOperation() override {
+    auto apply = [&](const Step &step) { return this->apply(step); };
+    if (failed(onStep(getOperation(), apply)))
+      signalPassFailure();
+  }
+
+  LogicalResult apply(const Step &decided);
 };
 
 /// Builds replays, from the first op of the backward phase to the last.
@@ -170,30 +176,24 @@ LogicalResult Replayer::serve(Operation *reader) {
   return success();
 }
 
-void Apply::runOnOperation() {
-  FailureOr<Step> step = getStep(getOperation());
-  if (failed(step))
-    return signalPassFailure();
-  if (!step->backward)
-    return markAllAnalysesPreserved();
-  if (failed(step->verifyDecisions()))
-    return signalPassFailure();
+LogicalResult Apply::apply(const Step &decided) {
   // Gradients that make a value on their way come before its readers.
   SmallVector<std::pair<Operation *, Operation *>> shared;
-  for (Operation *op : step->forward) {
+  for (Operation *op : decided.forward) {
     SmallVector<Operation *> hoisted;
     Operation *reader = nullptr;
-    if (!step->isFree(op))
+    if (!decided.isFree(op))
       continue;
-    shared.push_back({op, step->findSharedGradient(op, &hoisted, &reader)});
+    shared.push_back({op, decided.findSharedGradient(op, &hoisted, &reader)});
     for (Operation *next : hoisted)
       next->moveBefore(reader);
   }
-  step = getStep(getOperation());
+  FailureOr<Step> step = getStep(getOperation());
   Replayer replayer(*step);
   for (auto [op, gradient] : shared)
     replayer.share(op, gradient);
   for (Operation *reader : step->below)
     if (failed(replayer.serve(reader)))
-      return signalPassFailure();
+      return failure();
+  return success();
 }

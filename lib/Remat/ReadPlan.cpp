@@ -62,16 +62,15 @@ struct ReadPlan : public remat::impl::ReadPlanBase<ReadPlan> {
   using ReadPlanBase::ReadPlanBase;
 
   void runOnOperation() override {
-    FailureOr<Step> step = getStep(getOperation());
-    if (failed(step))
-      return signalPassFailure();
-    if (!step->backward)
-      return markAllAnalysesPreserved();
-    FailureOr<PlanFile> plan = parsePlanFile(file, &getContext());
-    if (failed(plan) || failed(step->verifyDecisions()) ||
-        failed(PlanReader(getOperation(), *step).apply(*plan)))
-      return signalPassFailure();
-    remarkDecisions(*step);
+    auto decideAll = [&](const Step &step) -> LogicalResult {
+      FailureOr<PlanFile> plan = parsePlanFile(file, &getContext());
+      if (failed(plan) || failed(PlanReader(getOperation(), step).apply(*plan)))
+        return failure();
+      remarkDecisions(step);
+      return success();
+    };
+    if (failed(onStep(getOperation(), decideAll)))
+      signalPassFailure();
   }
 };
 } // namespace

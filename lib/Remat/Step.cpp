@@ -86,6 +86,16 @@ bool remat::isReplay(Operation *op) { return op->hasAttr(kReplayAttr); }
 // Phases
 //===----------------------------------------------------------------------===//
 
+LogicalResult remat::onStep(func::FuncOp function,
+                            function_ref<LogicalResult(Step &)> run) {
+  FailureOr<Step> step = getStep(function);
+  if (failed(step))
+    return failure();
+  if (!step->backward)
+    return success();
+  return success(succeeded(step->verifyDecisions()) && succeeded(run(*step)));
+}
+
 FailureOr<Step> remat::getStep(func::FuncOp function) {
   Step step;
   if (function.isExternal())

@@ -71,6 +71,12 @@ struct Step {
 /// Fails, with a diagnostic, if it has several, or more blocks than one.
 mlir::FailureOr<Step> getStep(mlir::func::FuncOp function);
 
+/// Hands the phases of `function` to `run`, their decisions checked; does
+/// nothing where there is no backward pass to decide for.
+llvm::LogicalResult
+onStep(mlir::func::FuncOp function,
+       llvm::function_ref<llvm::LogicalResult(Step &step)> run);
+
 /// How the layers of a step are spread over pipeline stages.
 struct Chunks {
   int64_t stages = 1;

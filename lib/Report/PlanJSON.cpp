@@ -35,21 +35,18 @@ private:
 } // namespace
 
 void PlanWriter::writeValues(const remat::LayerPlan &layer) {
-  json.attributeArray("saved", [&] {
-    for (const remat::SavedValue &value : layer.saved)
-      json.object([&] {
-        json.attribute("name", value.name);
-        json.attribute("bytes", value.bytes);
-      });
-  });
-  if (!layer.free.empty())
-    json.attributeArray("free", [&] {
-      for (const remat::Replay &value : layer.free)
+  auto writeBytes = [&](StringRef key, const auto &values) {
+    json.attributeArray(key, [&] {
+      for (const auto &value : values)
         json.object([&] {
           json.attribute("name", value.name);
           json.attribute("bytes", value.bytes);
         });
     });
+  };
+  writeBytes("saved", layer.saved);
+  if (!layer.free.empty())
+    writeBytes("free", layer.free);
   json.attributeArray("recomputed", [&] {
     for (const remat::Replay &replay : layer.recomputed)
       json.object([&] {
