@@ -63,12 +63,8 @@ public:
     c = operands.c + i * shape.strideC[0] + j * shape.strideC[1];
     RepriseGemm one = shape;
     one.batch[0] = one.batch[1] = 1;
-    // B's panels come first: their size is a multiple of a cache line.
-    panelsB = operands.workspace + slot * (repriseGemmWorkspaceBytes(&one) / 4);
-    int64_t n = smaller(shape.n, REPRISE_GEMM_NC);
-    panelsA = panelsB + divideUp(n, REPRISE_GEMM_COL_ALIGN) *
-                            REPRISE_GEMM_COL_ALIGN *
-                            smaller(shape.k, REPRISE_GEMM_KC);
+    panelsA = operands.workspace + slot * (repriseGemmWorkspaceBytes(&one) / 4);
+    panelsB = panelsA + repriseGemmPanelsOfA(&one);
   }
 
   /// Computes the product, with the pool's threads unless `pool` is null.

@@ -119,20 +119,26 @@ typedef struct RepriseGemm {
 /* At most this many entries of a batch are worked on at once. */
 #define REPRISE_GEMM_SLOTS 64
 
+/// Elements of the packed panels of A of one entry, whole cache lines.
+static inline int64_t repriseGemmPanelsOfA(const RepriseGemm *g) {
+  int64_t k = g->k < REPRISE_GEMM_KC ? g->k : REPRISE_GEMM_KC;
+  int64_t m = g->m < REPRISE_GEMM_MC ? g->m : REPRISE_GEMM_MC;
+  m = (m + REPRISE_GEMM_ROW_ALIGN - 1) / REPRISE_GEMM_ROW_ALIGN *
+      REPRISE_GEMM_ROW_ALIGN;
+  return (k * m + 15) / 16 * 16;
+}
+
 /// Bytes of workspace a product needs: packed panels of A and of B, for one
 /// entry of the batch, or for up to REPRISE_GEMM_SLOTS entries side by side.
 static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
   int64_t k = g->k < REPRISE_GEMM_KC ? g->k : REPRISE_GEMM_KC;
-  int64_t m = g->m < REPRISE_GEMM_MC ? g->m : REPRISE_GEMM_MC;
   int64_t n = g->n < REPRISE_GEMM_NC ? g->n : REPRISE_GEMM_NC;
   int64_t slots = g->batch[0] * g->batch[1];
-  m = (m + REPRISE_GEMM_ROW_ALIGN - 1) / REPRISE_GEMM_ROW_ALIGN *
-      REPRISE_GEMM_ROW_ALIGN;
   n = (n + REPRISE_GEMM_COL_ALIGN - 1) / REPRISE_GEMM_COL_ALIGN *
       REPRISE_GEMM_COL_ALIGN;
   if (slots > REPRISE_GEMM_SLOTS)
     slots = REPRISE_GEMM_SLOTS;
-  return slots * 4 * k * (m + n);
+  return slots * 4 * (repriseGemmPanelsOfA(g) + k * n);
 }
 
 enum { REPRISE_INIT_ZEROS = 0, REPRISE_INIT_ONES = 1, REPRISE_INIT_NORMAL = 2 };
