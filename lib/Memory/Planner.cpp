@@ -52,6 +52,7 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index) {
 static Category getCategory(rt::StateAttr state) {
   switch (state.getKind()) {
   case rt::StateKind::Parameter:
+  case rt::StateKind::Working:
     return Category::Parameters;
   case rt::StateKind::Gradient:
     return Category::Gradients;

@@ -191,6 +191,7 @@ static StringRef getCategory(rt::BufferOp buffer) {
   if (rt::StateAttr state = getState(buffer))
     switch (state.getKind()) {
     case rt::StateKind::Parameter:
+    case rt::StateKind::Working:
       return "parameters";
     case rt::StateKind::Gradient:
       return "gradients";

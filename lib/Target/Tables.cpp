@@ -19,6 +19,10 @@ using namespace reprise::target;
 // One schedule
 //===----------------------------------------------------------------------===//
 
+int32_t target::getElementType(ShapedType type) {
+  return type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32;
+}
+
 static RepriseGemm getGemm(rt::GemmOp op) {
   RepriseGemm gemm = {};
   gemm.m = op.getM(), gemm.n = op.getN(), gemm.k = op.getK();
@@ -36,17 +40,24 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   gemm.transposeB = op.getTransposeB();
   gemm.bias = bool(op.getBias());
   gemm.accumulate = op.getAccumulate();
+  gemm.typeAB = getElementType(cast<ShapedType>(op.getA().getType()));
+  gemm.typeC = getElementType(op.getCType());
   return gemm;
 }
 
 /// What the tables and the runtime take for granted of a state or a role.
 static LogicalResult verifyBuffer(rt::BufferOp buffer) {
   MemRefType type = buffer.getType();
-  if (buffer->hasAttr(rt::kStateAttr)) {
+  if (auto state = buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr)) {
     constexpr int64_t kMost = 4;
-    if (!type.getElementType().isF32() || type.getRank() > kMost)
-      return buffer.emitOpError("needs f32 in at most ")
-             << kMost << " dimensions to be a state, but got " << type;
+    bool working = state.getKind() == rt::StateKind::Working;
+    Type element = type.getElementType();
+    if (!(working ? element.isBF16() : element.isF32()) ||
+        type.getRank() > kMost)
+      return buffer.emitOpError("needs ")
+             << (working ? "bf16" : "f32") << " in at most " << kMost
+             << " dimensions to be a " << (working ? "working copy" : "state")
+             << ", but got " << type;
     return success();
   }
   auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);

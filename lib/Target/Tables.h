@@ -55,6 +55,9 @@ private:
   llvm::LogicalResult checkSample(int64_t vocabSize) const;
 };
 
+/// REPRISE_F32 or REPRISE_BF16.
+int32_t getElementType(mlir::ShapedType type);
+
 } // namespace reprise::target
 
 #endif // REPRISE_LIB_TARGET_TABLES_H

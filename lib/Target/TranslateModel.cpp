@@ -126,7 +126,8 @@ llvm::Constant *TableWriter::writeGemm(const RepriseGemm &gemm) {
        integer(gemm.ldb), integer(gemm.ldc), array(gemm.batch),
        array(gemm.strideA), array(gemm.strideB), array(gemm.strideC),
        single(gemm.alpha), word(gemm.transposeA), word(gemm.transposeB),
-       word(gemm.bias), word(gemm.accumulate), word(0)});
+       word(gemm.bias), word(gemm.accumulate), word(gemm.typeAB),
+       word(gemm.typeC), word(0)});
 }
 
 llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
@@ -140,7 +141,7 @@ llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
       {string(name), string(hub.empty() ? name : hub),
        word(int(state.getKind())), word(int(state.getInit())), single(std),
        word(state.getPart()), word(state.getParts()), word(dims.size()),
-       array(shape), buffer(op)});
+       word(getElementType(op.getType())), word(0), array(shape), buffer(op)});
 }
 
 llvm::Constant *TableWriter::writeRotary(rt::BufferOp op) {

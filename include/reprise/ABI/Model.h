@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 2
+#define REPRISE_ABI_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -68,6 +68,9 @@ typedef struct RepriseMicroKernel {
   uint32_t reserved;
 } RepriseMicroKernel;
 
+/// What tensors are made of.
+enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
+
 /// A byte range of the arena.
 typedef struct RepriseBuffer {
   int64_t offset, bytes;
@@ -94,18 +97,21 @@ typedef struct RepriseKernel {
 /// C[i,j] (+)= alpha * sum_p A[i,p] * B[p,j] (+ bias[j]), for every index of
 /// two batch dimensions. A is stored [m,k] with row stride lda, or [k,m] when
 /// transposeA; B is [k,n], or [n,k] when transposeB; C is [m,n]. Strides count
-/// elements (f32). Buffers of the launch, in order: A, B, then bias if `bias`,
-/// then C, then the workspace. The order of summation is a property of (m,n,k)
-/// alone: for each block of REPRISE_GEMM_KC values of p a chain of fma from
-/// zero, times alpha; these are added in order to the old C when `accumulate`,
-/// otherwise to the first of them; then bias is added. Each step rounds. (The
-/// old C comes first because C itself holds the sum from block to block.)
+/// elements. A and B are of `typeAB`, C of `typeC`: f32, or bf16 where A and B
+/// are and `accumulate` is not set; bias is f32. Buffers of the launch, in
+/// order: A, B, then bias if `bias`, then C, then the workspace. The order of
+/// summation is a property of (m,n,k) alone: for each block of REPRISE_GEMM_KC
+/// values of p a chain of fma from zero, times alpha; these are added in order
+/// to the old C when `accumulate`, otherwise to the first of them; then bias is
+/// added. Each step rounds. (The old C comes first because C itself holds the
+/// sum from block to block.)
 typedef struct RepriseGemm {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
   int64_t batch[2], strideA[2], strideB[2], strideC[2];
   float alpha;
   int32_t transposeA, transposeB, bias, accumulate;
+  int32_t typeAB, typeC; /* REPRISE_F32 or REPRISE_BF16 */
   int32_t reserved;
 } RepriseGemm;
 
@@ -146,12 +152,16 @@ enum {
   REPRISE_STATE_PARAMETER = 0,
   REPRISE_STATE_GRADIENT = 1,
   REPRISE_STATE_MOMENT1 = 2,
-  REPRISE_STATE_MOMENT2 = 3
+  REPRISE_STATE_MOMENT2 = 3,
+  REPRISE_STATE_WORKING = 4 /* the parameter, rounded to bf16 */
 };
 
 /// A tensor that lives from step to step. A parameter is block `part` of
 /// `parts` equal blocks, along the last dimension, of the published tensor
-/// `hubName`; its other states go by its own name.
+/// `hubName`; its other states go by its own name. A working copy is what the
+/// schedules read of a parameter; the runtime rounds the parameter to it
+/// (nearest, ties to even) whenever it writes the parameter itself, and the
+/// update schedule writes both.
 typedef struct RepriseState {
   const char *name;    /* logical name of the parameter it belongs to */
   const char *hubName; /* `name`, if it is published under that */
@@ -160,7 +170,9 @@ typedef struct RepriseState {
   float initStd;       /* of REPRISE_INIT_NORMAL */
   int32_t part, parts; /* 0 of 1: the whole tensor */
   int32_t rank;
-  int64_t shape[4]; /* row-major f32 */
+  int32_t elementType; /* REPRISE_BF16 for a working copy, else REPRISE_F32 */
+  int32_t reserved;
+  int64_t shape[4]; /* row-major */
   RepriseBuffer buffer;
 } RepriseState;
 

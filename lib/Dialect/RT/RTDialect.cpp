@@ -325,20 +325,28 @@ int64_t GemmOp::getFlops() {
   return std::min<uint64_t>(flops, std::numeric_limits<int64_t>::max());
 }
 
+ShapedType GemmOp::getCType() {
+  return cast<ShapedType>(getResult() ? Type(getResult().getType())
+                                      : Type(getOutput().getType()));
+}
+
 int64_t GemmOp::getWorkspaceBytes() {
   RepriseGemm gemm = {};
   gemm.m = getM(), gemm.n = getN(), gemm.k = getK();
   gemm.batch[0] = getBatchCount(), gemm.batch[1] = 1;
+  auto getType = [](ShapedType type) {
+    return type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32;
+  };
+  gemm.typeAB = getType(cast<ShapedType>(getA().getType()));
+  gemm.typeC = getType(getCType());
   return repriseGemmWorkspaceBytes(&gemm);
 }
 
-/// Checks one matrix of a product, `rows` times `cols`: its element type, its
-/// strides, and that `type` has its last element.
+/// Checks one matrix of a product, `rows` times `cols`: its strides, and that
+/// `type` has its last element.
 static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
                                   int64_t rows, int64_t cols, int64_t stride,
                                   std::optional<ArrayRef<int64_t>> strides) {
-  if (!type.getElementType().isF32()) // C2
-    return op.emitOpError("needs '") << name << "' to be f32, but got " << type;
   if (stride < cols) // C4
     return op.emitOpError("needs a row stride of at least ")
            << cols << " for '" << name << "', but got " << stride;
@@ -389,10 +397,21 @@ LogicalResult GemmOp::verify() {
     return emitOpError("needs a workspace of ")
            << getWorkspaceBytes() << " bytes with an output, but got none";
 
-  auto c = cast<ShapedType>(getResult() ? Type(getResult().getType())
-                                        : Type(getOutput().getType()));
+  ShapedType c = getCType();
   auto a = cast<ShapedType>(getA().getType());
   auto b = cast<ShapedType>(getB().getType());
+  Type ab = a.getElementType(), sum = c.getElementType();
+  if (!ab.isF32() && !ab.isBF16()) // C2
+    return emitOpError("needs 'a' to be f32 or bf16, but got ") << Type(a);
+  if (b.getElementType() != ab) // C2
+    return emitOpError("needs 'b' to be ")
+           << ab << " like 'a', but got " << Type(b);
+  bool adds = getAddend() || getAccumulate();
+  if (!sum.isF32() && !(sum.isBF16() && ab.isBF16() && !adds)) // C2
+    return emitOpError("needs 'c' to be f32") << (!ab.isBF16() ? ""
+                                                  : adds ? " to be added to"
+                                                         : " or bf16")
+                                              << ", but got " << Type(c);
   if (failed(verifyMatrix(*this, "a", a, getTransposeA() ? k : m,
                           getTransposeA() ? m : k, getLda(), getStrideA())) ||
       failed(verifyMatrix(*this, "b", b, getTransposeB() ? n : k,

@@ -25,6 +25,11 @@ static bool isF32(Value value, int64_t rank) {
   return type.getElementType().isF32() && type.getRank() == rank;
 }
 
+/// What activations are made of.
+static bool isF32OrBF16(ShapedType type) {
+  return type.getElementType().isF32() || type.getElementType().isBF16();
+}
+
 //===----------------------------------------------------------------------===//
 // rt.attention, rt.attention_backward
 //===----------------------------------------------------------------------===//
@@ -35,15 +40,17 @@ template <typename OpTy>
 static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like,
                                      ArrayRef<Named> keyLike) {
   Value query = op.getQuery(), lse = op.getLse();
-  if (!isF32(query, 3)) // C1
-    return op.emitOpError("needs 'query' to be [B, T, H*D] of f32, but got ")
+  ShapedType type = getShaped(query);
+  if (!isF32OrBF16(type) || type.getRank() != 3) // C1
+    return op.emitOpError(
+               "needs 'query' to be [B, T, H*D] of f32 or bf16, but got ")
            << query.getType();
   for (auto [name, value] : like)
     if (value.getType() != query.getType()) // C1
       return op.emitOpError("needs '")
              << name << "' of the type of 'query', " << query.getType()
              << ", but got " << value.getType();
-  ArrayRef<int64_t> shape = getShaped(query).getShape();
+  ArrayRef<int64_t> shape = type.getShape();
   int64_t heads = op.getHeads();
   if (heads < 1 || shape[2] % heads != 0) // C3
     return op.emitOpError("needs a head count that divides the width, but got ")
@@ -54,12 +61,13 @@ static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like,
            << keyHeads << " and " << heads << " heads";
   int64_t keyWidth = shape[2] / heads * keyHeads;
   for (auto [name, value] : keyLike)
-    if (!isF32(value, 3) ||
+    if (getShaped(value).getElementType() != type.getElementType() ||
         getShaped(value).getShape() !=
             ArrayRef<int64_t>{shape[0], shape[1], keyWidth}) // C1
       return op.emitOpError("needs '")
              << name << "' to be [" << shape[0] << ", " << shape[1] << ", "
-             << keyWidth << "] of f32, but got " << value.getType();
+             << keyWidth << "] of " << type.getElementType() << ", but got "
+             << value.getType();
   if (!isF32(lse, 3) || getShaped(lse).getShape() !=
                             ArrayRef<int64_t>{shape[0], heads, shape[1]}) // C2
     return op.emitOpError("needs 'lse' to be [")
@@ -109,21 +117,22 @@ LogicalResult ScatterAddOp::verify() {
   int64_t width = getShaped(getSum()).getDimSize(1);
   if (!getIds()) {
     int64_t last = getShaped(getSum()).getDimSize(0);
-    if (!isF32(getRows(), 3) || rows.getShape().back() != width ||
-        rows.getDimSize(1) > last) // C3
+    if (!isF32OrBF16(rows) || rows.getRank() != 3 ||
+        rows.getShape().back() != width || rows.getDimSize(1) > last) // C3
       return emitOpError("needs 'rows' without ids to be [B, T, ")
-             << width << "] of f32 with T of at most " << last << ", but got "
-             << Type(rows);
+             << width << "] of f32 or bf16 with T of at most " << last
+             << ", but got " << Type(rows);
     return success();
   }
   ShapedType ids = getShaped(getIds());
   if (!ids.getElementType().isInteger(32)) // C2
     return emitOpError("needs 'ids' to be i32, but got ") << Type(ids);
-  if (!rows.getElementType().isF32() || rows.getRank() < 1 ||
+  if (!isF32OrBF16(rows) || rows.getRank() < 1 ||
       rows.getShape().back() != width ||
       rows.getNumElements() != ids.getNumElements() * width) // C2
-    return emitOpError("needs ") << ids.getNumElements() << " rows of " << width
-                                 << " columns of f32, but got " << Type(rows);
+    return emitOpError("needs ")
+           << ids.getNumElements() << " rows of " << width
+           << " columns of f32 or bf16, but got " << Type(rows);
   return success();
 }
 

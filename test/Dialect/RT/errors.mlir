@@ -152,9 +152,45 @@ func.func @gemm_c1_batch(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
 // -----
 
 func.func @gemm_c2(%a: tensor<16x24xbf16>, %b: tensor<24x96xf32>) {
-  // expected-error @+1 {{'rt.gemm' op needs 'a' to be f32, but got 'tensor<16x24xbf16>'}}
+  // expected-error @+1 {{'rt.gemm' op needs 'b' to be 'bf16' like 'a', but got 'tensor<24x96xf32>'}}
   %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
     : (tensor<16x24xbf16>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c2_a(%a: tensor<16x24xf16>, %b: tensor<24x96xf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'a' to be f32 or bf16, but got 'tensor<16x24xf16>'}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf16>, tensor<24x96xf16>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c2_c(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'c' to be f32, but got 'tensor<16x96xbf16>'}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xbf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c2_c_bf16(%a: tensor<16x24xbf16>, %b: tensor<24x96xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'c' to be f32 or bf16, but got 'tensor<16x96xf16>'}}
+  %c = rt.gemm %a, %b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xbf16>, tensor<24x96xbf16>) -> tensor<16x96xf16>
+  return
+}
+
+// -----
+
+func.func @gemm_c2_sum(%a: tensor<16x24xbf16>, %b: tensor<24x96xbf16>, %c0: tensor<16x96xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'c' to be f32 to be added to, but got 'tensor<16x96xbf16>'}}
+  %c = rt.gemm %a, %b addend(%c0) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xbf16>, tensor<24x96xbf16>, tensor<16x96xbf16>) -> tensor<16x96xbf16>
   return
 }
 
@@ -308,17 +344,26 @@ func.func @gemm_c6(%a: memref<16x24xf32>, %b: memref<24x96xf32>, %c: memref<16x9
 
 // -----
 
-func.func @attention_c1_query(%q: tensor<2x8x24xbf16>, %rng: tensor<4xi32>) {
-  // expected-error @+1 {{'rt.attention' op needs 'query' to be [B, T, H*D] of f32, but got 'tensor<2x8x24xbf16>'}}
+func.func @attention_c1_query(%q: tensor<2x8x24xf16>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'query' to be [B, T, H*D] of f32 or bf16, but got 'tensor<2x8x24xf16>'}}
   %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
-    : (tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
+    : (tensor<2x8x24xf16>, tensor<2x8x24xf16>, tensor<2x8x24xf16>, tensor<4xi32>) -> (tensor<2x8x24xf16>, tensor<2x3x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c1_mixed(%q: tensor<2x8x24xbf16>, %k: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.attention' op needs 'key' to be [2, 8, 24] of 'bf16', but got 'tensor<2x8x24xf32>'}}
+  %y:2 = rt.attention %q, %k, %k, %rng heads 3 scale 1.0 rate 0.1 stream 0
+    : (tensor<2x8x24xbf16>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
   return
 }
 
 // -----
 
 func.func @attention_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %k: tensor<2x9x24xf32>) {
-  // expected-error @+1 {{'rt.attention' op needs 'key' to be [2, 8, 24] of f32, but got 'tensor<2x9x24xf32>'}}
+  // expected-error @+1 {{'rt.attention' op needs 'key' to be [2, 8, 24] of 'f32', but got 'tensor<2x9x24xf32>'}}
   %y:2 = rt.attention %q, %k, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x9x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
   return
@@ -336,7 +381,7 @@ func.func @attention_c1_out(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
 // -----
 
 func.func @attention_c1_kv(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
-  // expected-error @+1 {{'rt.attention' op needs 'key' to be [2, 8, 8] of f32, but got 'tensor<2x8x24xf32>'}}
+  // expected-error @+1 {{'rt.attention' op needs 'key' to be [2, 8, 8] of 'f32', but got 'tensor<2x8x24xf32>'}}
   %y:2 = rt.attention %q, %q, %q, %rng heads 6 kv_heads 2 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
   return
@@ -399,7 +444,7 @@ func.func @attention_c4_stream(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
 // -----
 
 func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l: tensor<2x3x8xf32>) {
-  // expected-error @+1 {{'rt.attention_backward' op needs 'dvalue' to be [2, 8, 24] of f32, but got 'tensor<2x8x12xf32>'}}
+  // expected-error @+1 {{'rt.attention_backward' op needs 'dvalue' to be [2, 8, 24] of 'f32', but got 'tensor<2x8x12xf32>'}}
   %y:3 = rt.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x12xf32>)
   return
@@ -432,7 +477,7 @@ func.func @scatter_add_c2_ids(%t: tensor<307x24xf32>, %i: tensor<2x8xi64>, %r: t
 // -----
 
 func.func @scatter_add_c2_rows(%t: tensor<307x24xf32>, %i: tensor<2x8xi32>, %r: tensor<2x7x24xf32>) {
-  // expected-error @+1 {{'rt.scatter_add' op needs 16 rows of 24 columns of f32, but got 'tensor<2x7x24xf32>'}}
+  // expected-error @+1 {{'rt.scatter_add' op needs 16 rows of 24 columns of f32 or bf16, but got 'tensor<2x7x24xf32>'}}
   %y = rt.scatter_add %t, %r at %i : (tensor<307x24xf32>, tensor<2x7x24xf32>, tensor<2x8xi32>) -> tensor<307x24xf32>
   return
 }
@@ -440,7 +485,7 @@ func.func @scatter_add_c2_rows(%t: tensor<307x24xf32>, %i: tensor<2x8xi32>, %r: 
 // -----
 
 func.func @scatter_add_c3_rank(%t: tensor<307x24xf32>, %r: tensor<16x24xf32>) {
-  // expected-error @+1 {{'rt.scatter_add' op needs 'rows' without ids to be [B, T, 24] of f32 with T of at most 307, but got 'tensor<16x24xf32>'}}
+  // expected-error @+1 {{'rt.scatter_add' op needs 'rows' without ids to be [B, T, 24] of f32 or bf16 with T of at most 307, but got 'tensor<16x24xf32>'}}
   %y = rt.scatter_add %t, %r : (tensor<307x24xf32>, tensor<16x24xf32>) -> tensor<307x24xf32>
   return
 }
@@ -448,7 +493,7 @@ func.func @scatter_add_c3_rank(%t: tensor<307x24xf32>, %r: tensor<16x24xf32>) {
 // -----
 
 func.func @scatter_add_c3_length(%t: tensor<307x24xf32>, %r: tensor<2x308x24xf32>) {
-  // expected-error @+1 {{'rt.scatter_add' op needs 'rows' without ids to be [B, T, 24] of f32 with T of at most 307, but got 'tensor<2x308x24xf32>'}}
+  // expected-error @+1 {{'rt.scatter_add' op needs 'rows' without ids to be [B, T, 24] of f32 or bf16 with T of at most 307, but got 'tensor<2x308x24xf32>'}}
   %y = rt.scatter_add %t, %r : (tensor<307x24xf32>, tensor<2x308x24xf32>) -> tensor<307x24xf32>
   return
 }

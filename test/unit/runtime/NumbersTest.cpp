@@ -90,6 +90,8 @@ struct Initialized {
                              0,
                              1,
                              1,
+                             REPRISE_F32,
+                             0,
                              {kCount},
                              {0, kCount * 4}},
                             {"gain",
@@ -100,6 +102,8 @@ struct Initialized {
                              0,
                              1,
                              1,
+                             REPRISE_F32,
+                             0,
                              {5},
                              {kCount * 4, 20}},
                             {"w",
@@ -110,6 +114,8 @@ struct Initialized {
                              0,
                              1,
                              1,
+                             REPRISE_F32,
+                             0,
                              {5},
                              {kCount * 4 + 20, 20}}};
   Arena arena;
@@ -186,8 +192,8 @@ TEST(Rotary, HasTheCosinesAndThenTheSinesOfEachPosition) {
 TEST(MemoryCheck, LeavesStatesAndRotaryTablesAsTheyAre) {
   const float frequency = 1.0f;
   RepriseRotary rotary = {{32, 8}, 1, 2, &frequency, 1.0f, 0};
-  RepriseState state = {"w", "w", 0,     REPRISE_INIT_ONES, 0, 0, 1,
-                        1,   {2}, {8, 8}};
+  RepriseState state = {
+      "w", "w", 0, REPRISE_INIT_ONES, 0, 0, 1, 1, REPRISE_F32, 0, {2}, {8, 8}};
   RepriseModel model = {};
   model.numStates = model.numRotaries = 1;
   model.states = &state;

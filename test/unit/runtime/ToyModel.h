@@ -196,6 +196,8 @@ private:
                         0,
                         1,
                         rank,
+                        REPRISE_F32,
+                        0,
                         {rows, columns},
                         allocate(rows * columns * 4)});
     return states.size() - 4;

@@ -54,7 +54,8 @@ def RT_Dialect : Dialect {
 
 def RT_StateKind : I32EnumAttr<"StateKind", "What a tensor that lives from step to step is", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Gradient", 1, "gradient">,
-    I32EnumAttrCase<"Moment1", 2, "moment1">, I32EnumAttrCase<"Moment2", 3, "moment2">]> {
+    I32EnumAttrCase<"Moment1", 2, "moment1">, I32EnumAttrCase<"Moment2", 3, "moment2">,
+    I32EnumAttrCase<"Working", 4, "working">]> {
   let cppNamespace = "::reprise::rt";
   let genSpecializedAttr = 0;
 }
@@ -74,6 +75,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     deviation of `init = normal`. The numbers of both enumerations are those of
     `reprise/ABI/Model.h`. A parameter that is published under another name is
     block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`.
+    `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
 
     Examples: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`,
     `#rt.state<kind = parameter, parameter = "h.0.attn.q.weight", init = ones, hub = "h.0.attn.c_attn.weight", part = 0, parts = 3>`
@@ -242,7 +244,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     `reprise/ABI/Model.h`.
 
     * (C1) `m`, `n` and `k` are at least 1, and so are the two sizes of `batch`.
-    * (C2) `a`, `b`, `bias` and `C` are f32.
+    * (C2) `a` and `b` are both f32 or both bf16; `bias` is f32. `C` is f32, or bf16 where `a`
+      and `b` are and nothing is added to it. Sums are f32, rounded once at the end.
     * (C3) Either there is a result and all operands are tensors, without
       `workspace` and `accumulate`; or there are `output` and `workspace` and all
       operands are buffers, without `addend`.
@@ -257,6 +260,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     ```mlir
     %c = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
       : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
+    %h = rt.gemm %x, %w bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+      : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xf32>) -> tensor<2x8x96xbf16>
     ```
   }];
   let arguments = (ins RT_Buffer:$a, RT_Buffer:$b, Optional<RT_Buffer>:$bias,
@@ -285,6 +290,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     int64_t getFlops();
     /// Products in the batch.
     int64_t getBatchCount();
+    /// The type of `C`, the result or the output.
+    ::mlir::ShapedType getCType();
     /// Bytes of packed panels the product needs beside its operands.
     int64_t getWorkspaceBytes();
   }];
@@ -318,8 +325,8 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
     As `nn.attention`; `stream` is the position of the random stream among the
     launch's ids.
 
-    * (C1) `out` has the type of `query`, f32 `[B, T, H*D]`, with `heads` for `H`;
-      `key` and `value` are f32 `[B, T, G*D]`, with `kv_heads`, or else `heads`, for `G`.
+    * (C1) `out` has the type of `query`, `[B, T, H*D]` of f32 or bf16, with `heads` for
+      `H`; `key` and `value` are `[B, T, G*D]` of its elements, with `kv_heads`, or else `heads`, for `G`.
     * (C2) `lse` is f32 `[B, H, T]`; `rng` has 4 elements.
     * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
       and divides `heads`.
@@ -330,6 +337,8 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
     ```mlir
     %ctx, %lse = rt.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 1.0e-01 stream 0
       : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
+    %ctxh, %lseh = rt.attention %qh, %kh, %vh, %rng heads 3 scale 3.5355338e-01 rate 0.0 stream 0
+      : (tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
     %ctxg, %lseg = rt.attention %q, %kg, %vg, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
       : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
     ```
@@ -350,8 +359,8 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
   let description = [{
     As `nn.attention_backward`; `stream` as in `rt.attention`.
 
-    * (C1) `out`, `dout` and `dquery` have the type of `query`, f32 `[B, T, H*D]`,
-      the others but `lse` and `rng` are f32 `[B, T, G*D]`.
+    * (C1) `out`, `dout` and `dquery` have the type of `query`, `[B, T, H*D]` of f32 or
+      bf16, the others but `lse` and `rng` are `[B, T, G*D]` of its elements.
     * (C2)-(C4) as in `rt.attention`.
 
     Example:
@@ -382,8 +391,8 @@ def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
     beyond `T` stays as it is. In place: `out` has the buffer of `sum`.
 
     * (C1) `out` has the type of `sum`, f32 `[V, C]`.
-    * (C2) With `ids`, `rows` is f32 `[..., C]`, with a row for each of the i32 `ids`.
-    * (C3) Without, `rows` is f32 `[B, T, C]`, with `T <= V`.
+    * (C2) With `ids`, `rows` is `[..., C]` of f32 or bf16, with a row for each of the i32 `ids`.
+    * (C3) Without, `rows` is `[B, T, C]` of f32 or bf16, with `T <= V`.
 
     Example:
 
