@@ -1,0 +1,158 @@
+//===- Certificate.h - What a budget's plan is checked by -------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A plan for a budget of bytes together with all that is needed to check, from
+// the outside, that it fits, what it costs, and that no plan costs less than
+// the bound says. `reprise-memplan --verify` reads the file; it shares no code
+// with this room. docs/solver.md has the format and the reasoning behind the
+// bound.
+//
+// Tensors, ops and layers are called by name where a person would, and by index
+// where there are thousands of them (buffers, positions of the schedule).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_SOLVER_CERTIFICATE_H
+#define REPRISE_SOLVER_CERTIFICATE_H
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace reprise::solver {
+
+/// A value of the forward pass that may be kept for backward.
+struct CertifiedTensor {
+  enum class Rule { Free, Keep, Drop };
+
+  std::string name; ///< unique in its class
+  int64_t bytes = 0;
+  Rule rule = Rule::Free; ///< a constraint that the plan was given
+};
+
+/// An op of the forward pass.
+struct CertifiedOp {
+  std::string name;   ///< unique in its class
+  double seconds = 0; ///< of running it again; 0 if a kernel of backward does
+  bool replayable = true;
+  /// Tensors or inputs of the class. What outlives the step (parameters, the
+  /// batch) is left out.
+  std::vector<std::string> reads;
+  std::vector<std::string> writes; ///< tensors of the class, each by one op
+};
+
+/// An op of the backward pass.
+struct CertifiedGradient {
+  std::string name;
+  std::vector<std::string> reads; ///< tensors or inputs of the class
+  /// Of all else that no plan spares it: gradients read, results, workspace.
+  /// Counted only if this op is a moment of the dual.
+  int64_t bytes = 0;
+};
+
+/// Layers with equal ops. Embedding and head are layers of classes of their
+/// own.
+struct CertifiedClass {
+  std::string name;
+  std::vector<std::string> inputs; ///< tensors of other layers that are read
+  std::vector<CertifiedTensor> tensors;
+  std::vector<CertifiedOp> ops;            ///< in an order that runs
+  std::vector<CertifiedGradient> backward; ///< in the order of the step
+};
+
+/// A layer, and what the plan does in it.
+struct CertifiedLayer {
+  /// Stands for an input of the class.
+  struct Input {
+    int64_t layer; ///< an earlier one
+    std::string tensor;
+  };
+
+  std::string name; ///< "layer3"
+  int64_t kind = 0; ///< index of the class
+  /// Micro-batches whose kept values are there when most are.
+  int64_t inFlight = 1;
+  std::vector<Input> inputs;        ///< one for each of the class
+  std::vector<std::string> keeps;   ///< tensors that backward finds
+  std::vector<std::string> replays; ///< ops that run again
+  /// This layer's term of the dual: the least, over what could be kept, of
+  /// seconds and priced bytes.
+  double minimum = 0;
+};
+
+/// A piece of the arena that lives within the step.
+struct CertifiedBuffer {
+  std::string name; ///< for messages
+  int64_t bytes = 0;
+  int64_t alignment = 1;
+  int64_t offset = 0; ///< from the start of the whole arena
+  /// The buffer whose bytes this one takes over at the position that writes it
+  /// first; -1 if none.
+  int64_t inPlaceOf = -1;
+};
+
+/// A position of the schedule: a launch, or a product.
+struct CertifiedLaunch {
+  struct Replay {
+    int64_t layer;
+    std::string op;
+  };
+
+  std::string name;
+  double seconds = 0;          ///< without replays
+  bool isUpdate = false;       ///< runs once a step, not once a micro-batch
+  std::vector<Replay> replays; ///< what it runs again
+  /// Buffers. Those that outlive the step are left out.
+  std::vector<int64_t> reads, writes;
+};
+
+/// A point of the backward pass at which memory has a price.
+struct CertifiedMoment {
+  /// The layer whose backward pass is under way; the number of layers if none
+  /// has begun.
+  int64_t layer = 0;
+  int64_t gradient = 0;      ///< index into `backward` of its class; else 0
+  int64_t position = 0;      ///< of the schedule
+  double secondsPerByte = 0; ///< of one micro-batch
+};
+
+/// Times are those of the cost table the plan was made with.
+struct Certificate {
+  enum class Budget { Memory, Activations };
+
+  std::string model, machine; ///< for people
+  Budget kind = Budget::Memory;
+  int64_t budgetBytes = 0;
+  int64_t baseBytes = 0; ///< of what outlives the step; not in `buffers`
+  /// Of the arena, and of what further micro-batches in flight keep beside it;
+  /// without `baseBytes` for a budget of activations.
+  int64_t peakBytes = 0;
+  int64_t microBatches = 1;
+  double stepSeconds = 0;       ///< of a step, without replays
+  double replaySeconds = 0;     ///< of a step
+  double lowerBoundSeconds = 0; ///< of the replays of any plan for a step
+
+  std::vector<CertifiedClass> classes;
+  std::vector<CertifiedLayer> layers; ///< in the order of the forward pass
+  std::vector<CertifiedBuffer> buffers;
+  std::vector<CertifiedLaunch> schedule;
+  std::vector<CertifiedMoment> moments;
+};
+
+/// Fills `minimum` of each layer from `moments`, and `lowerBoundSeconds`.
+/// Exact; takes time that grows with the number of values alive between two
+/// ops of a class, not with that of its ops.
+void computeBound(Certificate &certificate);
+
+/// Writes `certificate` as JSON, one buffer, launch, op or layer a line.
+void writeCertificate(std::ostream &out, const Certificate &certificate);
+
+} // namespace reprise::solver
+
+#endif // REPRISE_SOLVER_CERTIFICATE_H

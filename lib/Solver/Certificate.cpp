@@ -1,0 +1,218 @@
+//===- Certificate.cpp - Writes certificates -----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Solver/Certificate.h"
+
+#include <cstdio>
+#include <ostream>
+
+using namespace reprise::solver;
+
+namespace {
+/// JSON with a key, or an element of a list of lists, on each line.
+class Writer {
+public:
+  explicit Writer(std::ostream &out) : out(out) {}
+
+  void text(const std::string &value);
+  /// Reads back as the same number.
+  void number(double value);
+  void number(int64_t value) { out << value; }
+
+  void value(const std::string &value) { text(value); }
+  void value(int64_t value) { number(value); }
+  void value(const CertifiedLaunch::Replay &replay);
+  void value(const CertifiedLayer::Input &input);
+
+  /// `"name": ` behind what separates it from the key before.
+  void key(const char *name) {
+    out << (isFirst ? "" : ", ") << '"' << name << "\": ";
+    isFirst = false;
+  }
+  void begin() {
+    out << '{';
+    isFirst = true;
+  }
+  void end() {
+    out << '}';
+    isFirst = false;
+  }
+
+  /// A key and its value, on the line of the object.
+  template <typename T>
+  void field(const char *name, const T &fieldValue) {
+    key(name);
+    if constexpr (std::is_floating_point_v<T>)
+      number(fieldValue);
+    else
+      value(fieldValue);
+  }
+  template <typename T>
+  void list(const char *name, const std::vector<T> &elements) {
+    key(name);
+    out << '[';
+    for (size_t k = 0; k < elements.size(); ++k) {
+      out << (k ? ", " : "");
+      value(elements[k]);
+    }
+    out << ']';
+    isFirst = false;
+  }
+  /// A list of objects, each on a line and written by `write`.
+  template <typename T, typename Write>
+  void lines(const char *name, const std::vector<T> &elements,
+             const char *indent, Write write) {
+    key(name);
+    out << '[';
+    for (size_t k = 0; k < elements.size(); ++k) {
+      out << (k ? ",\n" : "\n") << indent;
+      begin();
+      write(elements[k]);
+      end();
+    }
+    out << ']';
+    isFirst = false;
+  }
+
+private:
+  std::ostream &out;
+  bool isFirst = true;
+};
+} // namespace
+
+void Writer::text(const std::string &value) {
+  out << '"';
+  for (unsigned char letter : value) {
+    if (letter == '"' || letter == '\\') {
+      out << '\\' << letter;
+    } else if (letter < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", letter);
+      out << escape;
+    } else {
+      out << letter;
+    }
+  }
+  out << '"';
+}
+
+void Writer::number(double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.17g", value);
+  out << digits;
+}
+
+void Writer::value(const CertifiedLaunch::Replay &replay) {
+  out << '[' << replay.layer << ", ";
+  text(replay.op);
+  out << ']';
+}
+
+void Writer::value(const CertifiedLayer::Input &input) {
+  out << '[' << input.layer << ", ";
+  text(input.tensor);
+  out << ']';
+}
+
+static void writeClass(Writer &writer, const CertifiedClass &kind) {
+  writer.field("name", kind.name);
+  writer.list("inputs", kind.inputs);
+  writer.lines(
+      "tensors", kind.tensors, "   ", [&](const CertifiedTensor &tensor) {
+        writer.field("name", tensor.name);
+        writer.field("bytes", tensor.bytes);
+        if (tensor.rule != CertifiedTensor::Rule::Free)
+          writer.field("rule",
+                       std::string(tensor.rule == CertifiedTensor::Rule::Keep
+                                       ? "keep"
+                                       : "drop"));
+      });
+  writer.lines("ops", kind.ops, "   ", [&](const CertifiedOp &op) {
+    writer.field("name", op.name);
+    if (op.replayable)
+      writer.field("seconds", op.seconds);
+    writer.list("reads", op.reads);
+    writer.list("writes", op.writes);
+  });
+  writer.lines("backward", kind.backward, "   ",
+               [&](const CertifiedGradient &gradient) {
+                 writer.field("name", gradient.name);
+                 writer.list("reads", gradient.reads);
+                 writer.field("bytes", gradient.bytes);
+               });
+}
+
+static void writeLayer(Writer &writer, const CertifiedLayer &layer) {
+  writer.field("name", layer.name);
+  writer.field("class", layer.kind);
+  writer.field("in_flight", layer.inFlight);
+  writer.list("inputs", layer.inputs);
+  writer.list("keeps", layer.keeps);
+  writer.list("replays", layer.replays);
+  writer.field("minimum", layer.minimum);
+}
+
+static void writeBuffer(Writer &writer, const CertifiedBuffer &buffer) {
+  writer.field("name", buffer.name);
+  writer.field("bytes", buffer.bytes);
+  writer.field("alignment", buffer.alignment);
+  writer.field("offset", buffer.offset);
+  if (buffer.inPlaceOf >= 0)
+    writer.field("in_place_of", buffer.inPlaceOf);
+}
+
+static void writeLaunch(Writer &writer, const CertifiedLaunch &launch) {
+  writer.field("name", launch.name);
+  writer.field("phase", std::string(launch.isUpdate ? "update" : "step"));
+  writer.field("seconds", launch.seconds);
+  writer.list("replays", launch.replays);
+  writer.list("reads", launch.reads);
+  writer.list("writes", launch.writes);
+}
+
+static void writeMoment(Writer &writer, const CertifiedMoment &moment) {
+  writer.field("layer", moment.layer);
+  writer.field("gradient", moment.gradient);
+  writer.field("position", moment.position);
+  writer.field("seconds_per_byte", moment.secondsPerByte);
+}
+
+void reprise::solver::writeCertificate(std::ostream &out,
+                                       const Certificate &certificate) {
+  Writer writer(out);
+  auto line = [&](const char *name, const auto &value) {
+    writer.field(name, value);
+    out << '\n';
+  };
+  writer.begin();
+  line("version", int64_t(1));
+  line("model", certificate.model);
+  line("machine", certificate.machine);
+  line("kind", std::string(certificate.kind == Certificate::Budget::Memory
+                               ? "memory"
+                               : "activations"));
+  line("budget_bytes", certificate.budgetBytes);
+  line("base_bytes", certificate.baseBytes);
+  line("peak_bytes", certificate.peakBytes);
+  line("micro_batches", certificate.microBatches);
+  line("step_seconds", certificate.stepSeconds);
+  line("replay_seconds", certificate.replaySeconds);
+  line("lower_bound_seconds", certificate.lowerBoundSeconds);
+  auto list = [&](const char *name, const auto &elements, auto write) {
+    writer.lines(name, elements, " ",
+                 [&](const auto &element) { write(writer, element); });
+    out << '\n';
+  };
+  list("classes", certificate.classes, writeClass);
+  list("layers", certificate.layers, writeLayer);
+  list("buffers", certificate.buffers, writeBuffer);
+  list("schedule", certificate.schedule, writeLaunch);
+  list("moments", certificate.moments, writeMoment);
+  writer.end();
+  out << '\n';
+}
