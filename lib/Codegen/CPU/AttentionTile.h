@@ -16,7 +16,8 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_ATTENTIONTILE_H
 #define REPRISE_LIB_CODEGEN_CPU_ATTENTIONTILE_H
 
-#include "Philox.h"
+#include "Kernel.h"
+#include "reprise/Codegen/Common/Philox.h"
 
 namespace reprise::codegen {
 

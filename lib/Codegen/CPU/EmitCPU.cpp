@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Expressions.h"
+#include "Kernel.h"
 #include "RTKernels.h"
 #include "Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "reprise/Codegen/CPU/Passes.h"
+#include "reprise/Codegen/Common/Expressions.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Code.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,6 +14,7 @@
 #include "reprise/ABI/Model.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/CPU/Passes.h"
+#include "reprise/Codegen/Common/Code.h"
 
 using namespace mlir;
 using namespace reprise;

@@ -11,8 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Expressions.h"
+#include "Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;

@@ -9,7 +9,7 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_RTKERNELS_H
 #define REPRISE_LIB_CODEGEN_CPU_RTKERNELS_H
 
-#include "Code.h"
+#include "Kernel.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 namespace reprise::codegen {

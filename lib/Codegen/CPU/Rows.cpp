@@ -14,7 +14,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Expressions.h"
+#include "Kernel.h"
+#include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;

@@ -11,9 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopNest.h"
 #include "RTKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "reprise/Codegen/Common/LoopNest.h"
 
 using namespace mlir;
 using namespace reprise;

@@ -13,11 +13,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Segments.h"
-#include "Expressions.h"
+#include "Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OperationSupport.h"
+#include "reprise/Codegen/Common/Expressions.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;

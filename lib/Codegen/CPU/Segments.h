@@ -14,7 +14,7 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_SEGMENTS_H
 #define REPRISE_LIB_CODEGEN_CPU_SEGMENTS_H
 
-#include "Code.h"
+#include "Kernel.h"
 
 namespace reprise::codegen {
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopNest.h"
+#include "reprise/Codegen/Common/LoopNest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -88,7 +88,7 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
     if (auto extract = dyn_cast<tensor::ExtractOp>(op);
         extract && isa<BlockArgument>(getRoot(extract.getTensor())))
       continue;
-    return op.emitOpError("has no code for the CPU in a kernel of linalg ops");
+    return op.emitOpError("has no code in a kernel of linalg ops");
   }
 
   for (linalg::GenericOp op : generics) {
@@ -320,7 +320,7 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
             inner) ||
         isScalarOp(inner))
       return WalkResult::advance();
-    return inner->emitOpError("has no code for the CPU inside linalg.generic");
+    return inner->emitOpError("has no code inside linalg.generic");
   });
   if (result.wasInterrupted())
     return failure();

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Philox.h"
+#include "reprise/Codegen/Common/Philox.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <cmath>
@@ -19,7 +19,7 @@ static Value word(Code &code, uint32_t value) {
   return arith::ConstantOp::create(code, code.getI32IntegerAttr(value));
 }
 
-RandomStream RandomStream::load(Code &code, Kernel &kernel, Value rng,
+RandomStream RandomStream::load(Code &code, const Buffers &kernel, Value rng,
                                 int64_t stream) {
   auto at = [&](int64_t index) {
     return code.load(code.getI32Type(), rng, code.i64(index));

@@ -18,8 +18,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CPU_LOOPNEST_H
-#define REPRISE_LIB_CODEGEN_CPU_LOOPNEST_H
+#ifndef REPRISE_CODEGEN_COMMON_LOOPNEST_H
+#define REPRISE_CODEGEN_COMMON_LOOPNEST_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -84,4 +84,4 @@ private:
 
 } // namespace reprise::codegen
 
-#endif // REPRISE_LIB_CODEGEN_CPU_LOOPNEST_H
+#endif // REPRISE_CODEGEN_COMMON_LOOPNEST_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CPU_PHILOX_H
-#define REPRISE_LIB_CODEGEN_CPU_PHILOX_H
+#ifndef REPRISE_CODEGEN_COMMON_PHILOX_H
+#define REPRISE_CODEGEN_COMMON_PHILOX_H
 
-#include "Code.h"
+#include "reprise/Codegen/Common/Code.h"
 #include <array>
 
 namespace reprise::codegen {
@@ -19,7 +19,7 @@ struct RandomStream {
   mlir::Value seedLow, seedHigh, step, microBatch, stream;
 
   /// Reads the four words at `rng` and id `stream` of the launch.
-  static RandomStream load(Code &code, Kernel &kernel, mlir::Value rng,
+  static RandomStream load(Code &code, const Buffers &kernel, mlir::Value rng,
                            int64_t stream);
 };
 
@@ -50,4 +50,4 @@ struct Dropout {
 
 } // namespace reprise::codegen
 
-#endif // REPRISE_LIB_CODEGEN_CPU_PHILOX_H
+#endif // REPRISE_CODEGEN_COMMON_PHILOX_H

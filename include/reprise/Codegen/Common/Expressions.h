@@ -13,19 +13,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CPU_EXPRESSIONS_H
-#define REPRISE_LIB_CODEGEN_CPU_EXPRESSIONS_H
+#ifndef REPRISE_CODEGEN_COMMON_EXPRESSIONS_H
+#define REPRISE_CODEGEN_COMMON_EXPRESSIONS_H
 
-#include "Code.h"
-#include "LoopNest.h"
-#include "Philox.h"
+#include "reprise/Codegen/Common/Code.h"
+#include "reprise/Codegen/Common/LoopNest.h"
+#include "reprise/Codegen/Common/Philox.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 namespace reprise::codegen {
 
 class Expressions {
 public:
-  Expressions(Code &code, const LoopNest &nest, Kernel &kernel)
+  Expressions(Code &code, const LoopNest &nest, const Buffers &kernel)
       : code(code), nest(nest), kernel(kernel) {}
 
   // Where we are. Each opens a scope and forgets what was known in the one it
@@ -97,7 +97,7 @@ private:
 
   Code &code;
   const LoopNest &nest;
-  Kernel &kernel;
+  const Buffers &kernel;
   Scope scopes[3]; ///< task, row, chunk of columns
   mlir::Value row, column, mask;
   int64_t phase = 0;
@@ -107,14 +107,6 @@ private:
   llvm::DenseMap<mlir::Operation *, std::array<mlir::Value, 4>> runWords;
 };
 
-/// Elements in a task of a pointwise kernel.
-constexpr int64_t kFlatBlock = 4096;
-
-mlir::LogicalResult emitFlat(Code &code, const LoopNest &nest, Kernel &kernel);
-mlir::LogicalResult emitRows(Code &code, const LoopNest &nest, Kernel &kernel);
-mlir::LogicalResult emitColumns(Code &code, const LoopNest &nest,
-                                Kernel &kernel);
-
 } // namespace reprise::codegen
 
-#endif // REPRISE_LIB_CODEGEN_CPU_EXPRESSIONS_H
+#endif // REPRISE_CODEGEN_COMMON_EXPRESSIONS_H

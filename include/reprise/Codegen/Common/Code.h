@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CPU_CODE_H
-#define REPRISE_LIB_CODEGEN_CPU_CODE_H
+#ifndef REPRISE_CODEGEN_COMMON_CODE_H
+#define REPRISE_CODEGEN_COMMON_CODE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -87,19 +87,14 @@ public:
   mlir::Value sum(mlir::Value vector);
 };
 
-/// A kernel while it is emitted: the new function, open at its entry.
-struct Kernel {
+/// What a kernel is given: the addresses of its buffers, as the arguments and
+/// the results of `source`, and that of the ids of its random streams.
+struct Buffers {
   mlir::func::FuncOp source;
-  mlir::LLVM::LLVMFuncOp function;
-  llvm::SmallVector<mlir::Value> inputs, outputs; ///< addresses
-  mlir::Value buffers, ids, begin, end;
-
-  /// Emits the loop over the tasks of this call.
-  void tasks(Code &code, llvm::function_ref<void(mlir::Value task)> body) {
-    code.loop(begin, end, 1, body);
-  }
+  llvm::SmallVector<mlir::Value> inputs, outputs;
+  mlir::Value ids;
 };
 
 } // namespace reprise::codegen
 
-#endif // REPRISE_LIB_CODEGEN_CPU_CODE_H
+#endif // REPRISE_CODEGEN_COMMON_CODE_H

@@ -1,0 +1,39 @@
+//===- Kernel.h - A kernel while it is emitted ------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CPU_KERNEL_H
+#define REPRISE_LIB_CODEGEN_CPU_KERNEL_H
+
+#include "reprise/Codegen/Common/Code.h"
+
+namespace reprise::codegen {
+
+class LoopNest;
+
+/// A kernel while it is emitted: the new function, open at its entry.
+struct Kernel : Buffers {
+  mlir::LLVM::LLVMFuncOp function;
+  mlir::Value buffers, begin, end;
+
+  /// Emits the loop over the tasks of this call.
+  void tasks(Code &code, llvm::function_ref<void(mlir::Value task)> body) {
+    code.loop(begin, end, 1, body);
+  }
+};
+
+/// Elements in a task of a pointwise kernel.
+constexpr int64_t kFlatBlock = 4096;
+
+mlir::LogicalResult emitFlat(Code &code, const LoopNest &nest, Kernel &kernel);
+mlir::LogicalResult emitRows(Code &code, const LoopNest &nest, Kernel &kernel);
+mlir::LogicalResult emitColumns(Code &code, const LoopNest &nest,
+                                Kernel &kernel);
+
+} // namespace reprise::codegen
+
+#endif // REPRISE_LIB_CODEGEN_CPU_KERNEL_H
