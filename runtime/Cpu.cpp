@@ -45,14 +45,19 @@ int reprise::runtime::cpuLevel() {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
       !hasAll(b, bit_AVX2 | bit_BMI | bit_BMI2))
     return 2;
-  return hasAll(b, avx512) && hasAll(savedRegisters(), zmmSaved) ? 4 : 3;
+  if (!hasAll(b, avx512) || !hasAll(savedRegisters(), zmmSaved))
+    return 3;
+  const uint32_t avx512Bf16 = 1 << 5;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && hasAll(a, avx512Bf16) ? 5
+                                                                          : 4;
 }
 
-int repriseMain(int argc, char **argv, const RepriseModel *model) {
+int repriseMain(int argc, char **argv, const RepriseModel *const *models,
+                int32_t numModels) {
   if (cpuLevel() < 3) {
     fprintf(stderr, "error: this program needs an x86-64-v3 processor (AVX2, "
                     "FMA, BMI2), but this one lacks some of that\n");
     return 1;
   }
-  return trainingMain(argc, argv, *model);
+  return trainingMain(argc, argv, models, numModels);
 }

@@ -15,11 +15,12 @@ namespace reprise::runtime {
 
 /// The x86-64 level of this processor as far as Reprise cares: 2 (too old), 3
 /// (AVX2, FMA, BMI2) or 4 (AVX-512 F, BW, CD, DQ, VL), and only as far as the
-/// operating system saves the registers.
+/// operating system saves the registers; 5 is 4 with AVX512_BF16.
 int cpuLevel();
 
 /// The training program proper; runs on level 3 and up. Returns the exit code.
-int trainingMain(int argc, char **argv, const RepriseModel &model);
+int trainingMain(int argc, char **argv, const RepriseModel *const *models,
+                 int numModels);
 
 } // namespace reprise::runtime
 

@@ -371,7 +371,9 @@ static const char *programName(const char *path) {
 }
 
 int reprise::runtime::trainingMain(int argc, char **argv,
-                                   const RepriseModel &model) {
+                                   const RepriseModel *const *models,
+                                   int numModels) {
+  const RepriseModel &model = *models[0];
   const char *program = programName(argc > 0 ? argv[0] : nullptr);
   Error error;
   auto fail = [&](int status) {

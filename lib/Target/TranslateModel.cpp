@@ -70,7 +70,7 @@ private:
   llvm::Constant *writeState(rt::BufferOp op);
   llvm::Constant *writeRotary(rt::BufferOp op);
   llvm::Constant *writeMicroKernels(int32_t &count);
-  void writeMain(llvm::Constant *model);
+  void writeMain(ArrayRef<llvm::Constant *> models);
 
   llvm::Module &module;
   llvm::LLVMContext &context;
@@ -167,15 +167,16 @@ llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
   return table(rows, "micro_kernels");
 }
 
-void TableWriter::writeMain(llvm::Constant *model) {
+void TableWriter::writeMain(ArrayRef<llvm::Constant *> models) {
   auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
   auto *main = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
                                       "main", module);
-  llvm::FunctionCallee entry =
-      module.getOrInsertFunction("repriseMain", i32, i32, pointer, pointer);
+  llvm::FunctionCallee entry = module.getOrInsertFunction(
+      "repriseMain", i32, i32, pointer, pointer, i32);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", main));
-  builder.CreateRet(
-      builder.CreateCall(entry, {main->getArg(0), main->getArg(1), model}));
+  builder.CreateRet(builder.CreateCall(entry, {main->getArg(0), main->getArg(1),
+                                               table(models, "models"),
+                                               word(models.size())}));
 }
 
 /// Numbers and words of the module's `nn.train`.
@@ -325,9 +326,10 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        integer(getInteger(train, "train_iters")),
        integer(getInteger(train, "seed")),
        word(decay),
-       word(0),
+       word(REPRISE_TARGET_CPU),
        number(tables.modelFlops),
-       number(tables.replayFlops)});
+       number(tables.replayFlops),
+       llvm::ConstantPointerNull::get(pointer)});
   if (module.getDataLayout().getTypeAllocSize(model->getType()) !=
       sizeof(RepriseModel))
     return source.emitError("has a model table of ")
@@ -335,9 +337,9 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
                   .getTypeAllocSize(model->getType())
                   .getFixedValue()
            << " bytes, but the runtime's has " << sizeof(RepriseModel);
-  writeMain(new llvm::GlobalVariable(module, model->getType(), true,
-                                     llvm::GlobalValue::PrivateLinkage, model,
-                                     "model"));
+  writeMain({new llvm::GlobalVariable(module, model->getType(), true,
+                                      llvm::GlobalValue::PrivateLinkage, model,
+                                      "model")});
   return success();
 }
 

@@ -229,7 +229,9 @@ bool runAll(const RepriseModel &model, int threads, double budget,
 } // namespace
 
 /// bench-gemm [THREADS [SECONDS-PER-PRODUCT [NAME]]]
-extern "C" int repriseMain(int argc, char **argv, const RepriseModel *model) {
+extern "C" int repriseMain(int argc, char **argv,
+                           const RepriseModel *const *models, int32_t) {
+  const RepriseModel *model = models[0];
   int threads = argc > 1 ? atoi(argv[1]) : 1;
   double budget = argc > 2 ? atof(argv[2]) : 0.5;
   ForeignLoad load;

@@ -118,7 +118,9 @@ private:
 } // namespace
 
 /// bench-rows [THREADS [SECONDS-PER-KERNEL [NAME]]]
-extern "C" int repriseMain(int argc, char **argv, const RepriseModel *model) {
+extern "C" int repriseMain(int argc, char **argv,
+                           const RepriseModel *const *models, int32_t) {
+  const RepriseModel *model = models[0];
   int threads = argc > 1 ? atoi(argv[1]) : 1;
   Bench bench(*model, argc > 2 ? atof(argv[2]) : 0.2,
               argc > 3 ? argv[3] : nullptr);

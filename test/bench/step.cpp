@@ -118,7 +118,9 @@ private:
 } // namespace
 
 /// bench-step [THREADS [STEPS]]
-extern "C" int repriseMain(int argc, char **argv, const RepriseModel *model) {
+extern "C" int repriseMain(int argc, char **argv,
+                           const RepriseModel *const *models, int32_t) {
+  const RepriseModel *model = models[0];
   int threads = argc > 1 ? atoi(argv[1]) : 1;
   int steps = argc > 2 ? atoi(argv[2]) : 3;
   ForeignLoad load;

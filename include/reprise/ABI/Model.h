@@ -43,33 +43,38 @@ extern "C" {
 typedef void (*RepriseKernelFn)(void *const *buffers, const int64_t *ids,
                                 int64_t begin, int64_t end);
 
+/// What tensors are made of.
+enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
+
 /// A product micro-kernel. With a packed A panel of `rows` rows ([k][rows]) and
 /// a packed B panel of `cols` columns ([k][cols]), `sum` is for every element
 /// of the tile the chain over p = 0 .. k-1, in order, of fma(A[p][r], B[p][j],
 /// sum) from zero. Then `c[r * ldc + j] = (addToC ? c[r * ldc + j] + alpha *
 /// sum : alpha * sum)`, plus `bias[j]` unless `bias` is null. Each step rounds.
-typedef void (*RepriseMicroKernelFn)(const float *a, const float *b, int64_t k,
+///
+/// Panels are f32, or of a micro-kernel for bf16 pairs ([k][rows][2] and
+/// [k][cols][2]) whose step is fma(A[p][r][1], B[p][j][1], sum), then the same
+/// with [0], with zeros in place of denormal operands and sums.
+typedef void (*RepriseMicroKernelFn)(const void *a, const void *b, int64_t k,
                                      float *c, int64_t ldc, float alpha,
                                      int32_t addToC, const float *bias);
 
 /// The same with B as it lies in memory, rows of `cols` columns `ldb` elements
 /// apart, which it packs to `packedB` as it goes.
-typedef void (*RepriseMicroKernelPackFn)(const float *a, const float *b,
+typedef void (*RepriseMicroKernelPackFn)(const void *a, const void *b,
                                          int64_t k, float *c, int64_t ldc,
                                          float alpha, int32_t addToC,
                                          const float *bias, int64_t ldb,
-                                         float *packedB);
+                                         void *packedB);
 
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;
-  RepriseMicroKernelPackFn packFn;
-  int32_t rows, cols; /* tile shape */
-  uint32_t isa;       /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512) */
-  uint32_t reserved;
+  RepriseMicroKernelPackFn packFn; /* null if it is for bf16 */
+  int32_t rows, cols;              /* tile shape */
+  uint32_t isa;   /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512), 2: needs
+                     AVX512_BF16 as well */
+  int32_t typeAB; /* REPRISE_F32 or REPRISE_BF16 */
 } RepriseMicroKernel;
-
-/// What tensors are made of.
-enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 
 /// A byte range of the arena.
 typedef struct RepriseBuffer {
@@ -90,7 +95,7 @@ typedef struct RepriseLaunch {
 } RepriseLaunch;
 
 typedef struct RepriseKernel {
-  RepriseKernelFn fn;
+  RepriseKernelFn fn; /* null where the target has kernels of its own */
   const char *name;
 } RepriseKernel;
 
@@ -99,12 +104,19 @@ typedef struct RepriseKernel {
 /// transposeA; B is [k,n], or [n,k] when transposeB; C is [m,n]. Strides count
 /// elements. A and B are of `typeAB`, C of `typeC`: f32, or bf16 where A and B
 /// are and `accumulate` is not set; bias is f32. Buffers of the launch, in
-/// order: A, B, then bias if `bias`, then C, then the workspace. The order of
-/// summation is a property of (m,n,k) alone: for each block of REPRISE_GEMM_KC
-/// values of p a chain of fma from zero, times alpha; these are added in order
-/// to the old C when `accumulate`, otherwise to the first of them; then bias is
-/// added. Each step rounds. (The old C comes first because C itself holds the
-/// sum from block to block.)
+/// order: A, B, then bias if `bias`, then C, then the workspace.
+///
+/// The order of summation is a property of (m,n,k) alone: for each block of
+/// REPRISE_GEMM_KC values of p a chain of fma from zero, times alpha; these are
+/// added in order to the old C when `accumulate`, otherwise to the first of
+/// them; then bias is added. Each step rounds. (The old C comes first because C
+/// itself holds the sum from block to block.)
+///
+/// Of bf16 blocks have REPRISE_GEMM_KC_BF16 values, and a chain has p + 1
+/// before p, p even, the last of an odd block with a zero: the order of the
+/// instruction vdpbf16ps. As it does, the whole product takes denormal numbers
+/// for zeros and makes none. Sums are f32; a C of bf16 is rounded once, to
+/// nearest even, at the end.
 typedef struct RepriseGemm {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
@@ -118,6 +130,10 @@ typedef struct RepriseGemm {
 #define REPRISE_GEMM_KC 256
 #define REPRISE_GEMM_NC 2048
 #define REPRISE_GEMM_MC 768
+/* Blocks of bf16 are deeper: most products then have one, whose sums never
+   leave the registers. KC is even. */
+#define REPRISE_GEMM_KC_BF16 1024
+#define REPRISE_GEMM_MC_BF16 264
 /* Panels are padded to these multiples of rows and columns; every
    micro-kernel's tile shape divides them. */
 #define REPRISE_GEMM_ROW_ALIGN 24
@@ -125,26 +141,53 @@ typedef struct RepriseGemm {
 /* At most this many entries of a batch are worked on at once. */
 #define REPRISE_GEMM_SLOTS 64
 
-/// Elements of the packed panels of A of one entry, whole cache lines.
-static inline int64_t repriseGemmPanelsOfA(const RepriseGemm *g) {
-  int64_t k = g->k < REPRISE_GEMM_KC ? g->k : REPRISE_GEMM_KC;
-  int64_t m = g->m < REPRISE_GEMM_MC ? g->m : REPRISE_GEMM_MC;
-  m = (m + REPRISE_GEMM_ROW_ALIGN - 1) / REPRISE_GEMM_ROW_ALIGN *
-      REPRISE_GEMM_ROW_ALIGN;
-  return (k * m + 15) / 16 * 16;
+static inline int64_t repriseGemmKC(const RepriseGemm *g) {
+  return g->typeAB == REPRISE_BF16 ? REPRISE_GEMM_KC_BF16 : REPRISE_GEMM_KC;
+}
+static inline int64_t repriseGemmMC(const RepriseGemm *g) {
+  return g->typeAB == REPRISE_BF16 ? REPRISE_GEMM_MC_BF16 : REPRISE_GEMM_MC;
 }
 
-/// Bytes of workspace a product needs: packed panels of A and of B, for one
-/// entry of the batch, or for up to REPRISE_GEMM_SLOTS entries side by side.
-static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
-  int64_t k = g->k < REPRISE_GEMM_KC ? g->k : REPRISE_GEMM_KC;
+/// The most rows of a panel. Those of bf16 have whole pairs, and room for f32:
+/// not every processor multiplies bf16.
+static inline int64_t repriseGemmPanelRows(const RepriseGemm *g) {
+  int64_t k = g->k < repriseGemmKC(g) ? g->k : repriseGemmKC(g);
+  return g->typeAB == REPRISE_BF16 ? (k + 1) / 2 * 2 : k;
+}
+
+/// Columns of a block, whole panels.
+static inline int64_t repriseGemmPanelCols(const RepriseGemm *g) {
   int64_t n = g->n < REPRISE_GEMM_NC ? g->n : REPRISE_GEMM_NC;
+  return (n + REPRISE_GEMM_COL_ALIGN - 1) / REPRISE_GEMM_COL_ALIGN *
+         REPRISE_GEMM_COL_ALIGN;
+}
+
+/// Elements of the packed panels of A of one entry, whole cache lines.
+static inline int64_t repriseGemmPanelsOfA(const RepriseGemm *g) {
+  int64_t m = g->m < repriseGemmMC(g) ? g->m : repriseGemmMC(g);
+  m = (m + REPRISE_GEMM_ROW_ALIGN - 1) / REPRISE_GEMM_ROW_ALIGN *
+      REPRISE_GEMM_ROW_ALIGN;
+  return (repriseGemmPanelRows(g) * m + 15) / 16 * 16;
+}
+
+/// Elements of the f32 sums that a C of bf16 needs from block to block: all
+/// rows of a block of columns.
+static inline int64_t repriseGemmSums(const RepriseGemm *g) {
+  return g->typeC == REPRISE_BF16 && g->k > repriseGemmKC(g)
+             ? g->m * repriseGemmPanelCols(g)
+             : 0;
+}
+
+/// Bytes of workspace a product needs on the CPU: packed panels of A, sums, and
+/// packed panels of B, for one entry of the batch, or for up to
+/// REPRISE_GEMM_SLOTS entries side by side.
+static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
   int64_t slots = g->batch[0] * g->batch[1];
-  n = (n + REPRISE_GEMM_COL_ALIGN - 1) / REPRISE_GEMM_COL_ALIGN *
-      REPRISE_GEMM_COL_ALIGN;
   if (slots > REPRISE_GEMM_SLOTS)
     slots = REPRISE_GEMM_SLOTS;
-  return slots * 4 * (repriseGemmPanelsOfA(g) + k * n);
+  return slots * 4 *
+         (repriseGemmPanelsOfA(g) + repriseGemmSums(g) +
+          repriseGemmPanelRows(g) * repriseGemmPanelCols(g));
 }
 
 enum { REPRISE_INIT_ZEROS = 0, REPRISE_INIT_ONES = 1, REPRISE_INIT_NORMAL = 2 };
@@ -194,6 +237,37 @@ typedef struct RepriseCategory {
   int64_t bytes;
 } RepriseCategory;
 
+enum { REPRISE_TARGET_CPU = 0, REPRISE_TARGET_CUDA = 1 };
+
+/// Machine code for one chip. With `archSpecific` it runs on that very chip,
+/// otherwise on later ones of the same `smMajor` too.
+typedef struct RepriseCubin {
+  int32_t smMajor, smMinor, archSpecific, reserved;
+  const void *data;
+  int64_t bytes;
+} RepriseCubin;
+
+/// How a kernel is launched. Its one parameter is a struct, by value, of the
+/// addresses of its buffers and then its ids, eight bytes each.
+typedef struct RepriseCudaKernel {
+  const char *name;
+  int32_t grid[3], block[3];
+  int32_t numBuffers, numIds;
+  int64_t sharedBytes; /* dynamic */
+} RepriseCudaKernel;
+
+/// The kernels of a model for GPUs: as PTX, which the driver compiles for any
+/// later chip, and as machine code for some.
+typedef struct RepriseCudaModule {
+  const char *ptx; /* text with a zero behind it */
+  int64_t ptxBytes;
+  const RepriseCubin *cubins;
+  const RepriseCudaKernel *kernels; /* as many as the model's `kernels` */
+  int32_t numCubins;
+  int32_t ptxMajor, ptxMinor; /* the lowest chip that the PTX is for */
+  int32_t reserved;
+} RepriseCudaModule;
+
 enum { REPRISE_LR_CONSTANT = 0, REPRISE_LR_LINEAR = 1, REPRISE_LR_COSINE = 2 };
 
 typedef struct RepriseModel {
@@ -239,14 +313,19 @@ typedef struct RepriseModel {
   double learningRate, minLearningRate, beta1, beta2;
   int64_t warmupIters, trainIters, seed;
   int32_t lrDecayStyle; /* REPRISE_LR_* */
-  int32_t reserved;
+  int32_t target;       /* REPRISE_TARGET_* */
 
   double modelFlops; /* of one step, all micro-batches, no replay */
   double replayFlops;
+
+  /* Of REPRISE_TARGET_CUDA, where `kernels` have no `fn`; otherwise null. */
+  const RepriseCudaModule *cuda;
 } RepriseModel;
 
-/// The runtime's entry point; the compiled object's `main` calls it.
-int repriseMain(int argc, char **argv, const RepriseModel *model);
+/// The runtime's entry point; the compiled object's `main` calls it. The models
+/// are the same one, compiled for several targets.
+int repriseMain(int argc, char **argv, const RepriseModel *const *models,
+                int32_t numModels);
 
 #ifdef __cplusplus
 }

@@ -337,8 +337,8 @@ TEST_F(Checkpoints, AClosedPipeEndsARunWithAnError) {
                           "--save-interval=1",
                           "--keep-last=2",
                           "--log-format=json"};
-    _exit(repriseMain(int(std::size(args)), const_cast<char **>(args),
-                      &toy.model));
+    _exit(
+        runProgram(int(std::size(args)), const_cast<char **>(args), toy.model));
   }
   close(out[1]);
   close(err[1]);

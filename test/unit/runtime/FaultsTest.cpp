@@ -198,8 +198,8 @@ protected:
           "train",     "--data",       data.c_str(),    "--peak-flops=1e9",
           "--steps=3", "--threads=1",  "--save",        save.c_str(),
           "--resume",  resume.c_str(), "--keep-last=2", "--save-interval=1"};
-      int status = repriseMain(int(std::size(args)), const_cast<char **>(args),
-                               &toy.model);
+      int status = runProgram(int(std::size(args)), const_cast<char **>(args),
+                              toy.model);
       // A number that is left says that the fault was beyond the last call.
       _exit(callsUntilFault > 0 ? 4 : status);
     }

@@ -102,7 +102,7 @@ protected:
     testing::internal::CaptureStdout();
     {
       Redirected error(STDERR_FILENO, terminal.slave);
-      EXPECT_EQ(repriseMain(int(argv.size()), argv.data(), &toy.model), 0);
+      EXPECT_EQ(runProgram(int(argv.size()), argv.data(), toy.model), 0);
     }
     testing::internal::GetCapturedStdout();
     return terminal.shown();
@@ -230,7 +230,7 @@ TEST_F(Log, ALogThatCannotBeWrittenIsAnError) {
     testing::internal::CaptureStderr();
     {
       Redirected out(STDOUT_FILENO, file);
-      status = repriseMain(int(argv.size()), argv.data(), &toy.model);
+      status = runProgram(int(argv.size()), argv.data(), toy.model);
       clearerr(stdout);
     }
     close(file);

@@ -303,6 +303,12 @@ private:
   std::vector<int64_t> ids;
 };
 
+/// The program that has this model alone.
+inline int runProgram(int argc, char **argv, const RepriseModel &model) {
+  const RepriseModel *models[] = {&model};
+  return repriseMain(argc, argv, models, 1);
+}
+
 } // namespace reprise::runtime::test
 
 #endif // REPRISE_TEST_UNIT_RUNTIME_TOYMODEL_H

@@ -73,7 +73,7 @@ protected:
       argv.push_back(arg.data());
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    int status = repriseMain(int(argv.size()), argv.data(), &model);
+    int status = runProgram(int(argv.size()), argv.data(), model);
     Outcome outcome = {status, testing::internal::GetCapturedStdout(),
                        testing::internal::GetCapturedStderr()};
     signal(SIGINT, SIG_DFL);
