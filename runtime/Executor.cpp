@@ -10,6 +10,7 @@
 
 #include "Gemm.h"
 #include "Init.h"
+#include "Peak.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -147,6 +148,13 @@ static bool writesNorm(const RepriseModel &model, const RepriseLaunch &launch) {
   return model.buffers[last].offset == model.gradNorm.offset;
 }
 
+bool Executor::hasBF16() const {
+  for (int i = 0; i < model.numGemms; ++i)
+    if (model.gemms[i].typeAB == REPRISE_BF16)
+      return true;
+  return false;
+}
+
 bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
   if (!checkModel(model, error))
     return false;
@@ -156,6 +164,15 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
     return error.set("none of the %d micro-kernels of this program runs on "
                      "this processor (x86-64-v%d)",
                      model.numMicroKernels, cpuLevel);
+  if (hasBF16()) {
+    // The same bits, but which is faster differs: there are processors that
+    // take four times as long for a vector of pairs as for one of f32.
+    chosenForBF16 = chooseMicroKernels(
+        model.microKernels, model.numMicroKernels, cpuLevel, REPRISE_BF16);
+    if (!chosenForBF16.full || measurePeakFlops(*chosenForBF16.full, pool) <
+                                   measurePeakFlops(*chosen.full, pool))
+      chosenForBF16 = chosen;
+  }
   while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
     ++numNorm;
   numNorm = std::min(numNorm + 1, model.numUpdate);
@@ -255,10 +272,10 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
     const RepriseGemm &shape = model.gemms[launch.callee];
     void **rest = buffers + (shape.bias ? 3 : 2);
     gemm(shape,
-         {static_cast<float *>(buffers[0]), static_cast<float *>(buffers[1]),
-          shape.bias ? static_cast<float *>(buffers[2]) : nullptr,
-          static_cast<float *>(rest[0]), static_cast<float *>(rest[1])},
-         chosen, pool);
+         {buffers[0], buffers[1],
+          shape.bias ? static_cast<float *>(buffers[2]) : nullptr, rest[0],
+          static_cast<float *>(rest[1])},
+         shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
     return;
   }
   RepriseKernelFn fn = model.kernels[launch.callee].fn;

@@ -57,8 +57,11 @@ public:
   /// ran ends below other schedules.
   int64_t plannedBytes() const;
 
-  /// Null if the model has no products.
-  const RepriseMicroKernel *microKernel() const { return chosen.full; }
+  /// That of the products of bf16 if there are any, otherwise that of all; null
+  /// if the model has no products.
+  const RepriseMicroKernel *microKernel() const {
+    return chosenForBF16.full ? chosenForBF16.full : chosen.full;
+  }
 
   /// The seconds spent in each launch, first `micro`, then `update`; null
   /// unless profiling.
@@ -76,11 +79,12 @@ private:
   }
   void runAll(const RepriseLaunch *launches, int count, double *times);
   void runLaunch(const RepriseLaunch &launch);
+  bool hasBF16() const;
 
   const RepriseModel &model;
   Arena &arena;
   ThreadPool &pool;
-  MicroKernels chosen;
+  MicroKernels chosen, chosenForBF16;
   int numNorm = 0;            ///< Launches of `update` up to that of the norm.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;

@@ -11,6 +11,7 @@
 #include "Pack.h"
 
 #include <cstring>
+#include <immintrin.h>
 
 using namespace reprise::runtime;
 
@@ -22,11 +23,11 @@ static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
-                                     int count, int cpuLevel) {
+                                     int count, int cpuLevel, int typeAB) {
   MicroKernels best;
   for (int i = 0; i < count; ++i) {
     const RepriseMicroKernel &kernel = kernels[i];
-    if (int(kernel.isa) + 3 > cpuLevel)
+    if (int(kernel.isa) + 3 > cpuLevel || kernel.typeAB != typeAB)
       continue;
     if (!best.full || kernel.isa > best.full->isa)
       best = {&kernel, &kernel};
@@ -48,24 +49,55 @@ struct Range {
   int64_t begin, size;
 };
 
+/// While it lives, this thread takes denormal numbers for zeros and makes none:
+/// what products of bf16 do, for so does the processor that has them.
+class DenormalsAreZero {
+public:
+  explicit DenormalsAreZero(bool active) : saved(_mm_getcsr()) {
+    if (active)
+      _mm_setcsr(saved | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
+  }
+  DenormalsAreZero(const DenormalsAreZero &) = delete;
+  DenormalsAreZero &operator=(const DenormalsAreZero &) = delete;
+  ~DenormalsAreZero() { _mm_setcsr(saved); }
+
+private:
+  unsigned saved;
+};
+
+/// A part of a row-major f32 matrix.
+struct Tile {
+  float *data;
+  int64_t stride, rows, cols;
+
+  void prefetch() const {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < cols; j += 16)
+        __builtin_prefetch(data + r * stride + j, /*write=*/1);
+  }
+  void copyTo(const Tile &to) const {
+    for (int64_t r = 0; r < rows; ++r)
+      memcpy(to.data + r * to.stride, data + r * stride,
+             size_t(cols) * sizeof(float));
+  }
+  /// To the nearest bf16, ties to even.
+  void roundTo(uint16_t *to, int64_t toStride) const {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < cols; ++j) {
+        uint32_t bits;
+        memcpy(&bits, data + r * stride + j, sizeof(bits));
+        uint32_t nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+        bool isNaN = (bits & 0x7FFFFFFF) > 0x7F800000;
+        to[r * toStride + j] = uint16_t(isNaN ? 0x7FC0 : nearest);
+      }
+  }
+};
+
 /// One entry of the batch, with the packed panels it works in.
 class Product {
 public:
   Product(const RepriseGemm &shape, const GemmOperands &operands,
-          const MicroKernels &kernels, int64_t entry, int slot)
-      : shape(shape), full(*kernels.full), low(*kernels.low),
-        bias(operands.bias) {
-    int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
-    a = {operands.a + i * shape.strideA[0] + j * shape.strideA[1], shape.lda,
-         !shape.transposeA};
-    b = {operands.b + i * shape.strideB[0] + j * shape.strideB[1], shape.ldb,
-         shape.transposeB != 0};
-    c = operands.c + i * shape.strideC[0] + j * shape.strideC[1];
-    RepriseGemm one = shape;
-    one.batch[0] = one.batch[1] = 1;
-    panelsA = operands.workspace + slot * (repriseGemmWorkspaceBytes(&one) / 4);
-    panelsB = panelsA + repriseGemmPanelsOfA(&one);
-  }
+          const MicroKernels &kernels, int64_t entry, int slot);
 
   /// Computes the product, with the pool's threads unless `pool` is null.
   void run(ThreadPool *pool);
@@ -81,46 +113,86 @@ private:
   void divideRows();
 
   float *packedA(const RowPanel &panel) const {
-    return panelsA + panel.rows.begin * depth.size;
+    return panelsA + panel.rows.begin * panelRows(form, depth.size);
   }
   void packA(int64_t index) {
     RowPanel panel = getRowPanel(index);
-    packPanel(a, rows.begin + panel.rows.begin, panel.rows.size, depth.begin,
-              depth.size, panel.kernel.rows, packedA(panel));
+    packPanel(form, a, rows.begin + panel.rows.begin, panel.rows.size,
+              depth.begin, depth.size, panel.kernel.rows, packedA(panel));
   }
   float *packedB(int64_t panel) const {
-    return panelsB + panel * full.cols * depth.size;
+    return panelsB + panel * full.cols * panelRows(form, depth.size);
   }
   void packB(int64_t panel) {
     int64_t first = panel * full.cols;
-    packPanel(b, cols.begin + first, smaller(full.cols, cols.size - first),
-              depth.begin, depth.size, full.cols, packedB(panel));
+    packPanel(form, b, cols.begin + first,
+              smaller(full.cols, cols.size - first), depth.begin, depth.size,
+              full.cols, packedB(panel));
   }
-  /// The part of a tile that lies in C.
-  struct Edge {
-    float *c;
-    int64_t rows, cols;
-  };
 
   /// The tiles of one panel of B with the panels [firstA, endA) of A; packs
   /// that of B first if `packs`.
   void computeTiles(int64_t panelB, int64_t firstA, int64_t endA, bool packs);
-  void computeEdge(const RowPanel &panel, const float *packedB,
-                   const Edge &edge, bool addToC, const float *tileBias);
+  /// One tile. The form of the micro-kernel that packs B does if `packs`.
+  void computeTile(const RowPanel &panel, int64_t panelB, bool packs);
+  /// Where f32 sums go from block to block: C or, of a C of bf16, the
+  /// workspace, or nowhere if it has only one block.
+  Tile getSums(const RowPanel &panel, int64_t panelB) const;
   void computeBlock(ThreadPool *pool);
 
   const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
+  PanelForm form;
   PanelSource a, b;
   const float *bias;
-  float *c;
-  float *panelsA, *panelsB;
+  float *c;          ///< Null if C is of bf16.
+  uint16_t *rounded; ///< Null if it is not.
+  float *panelsA, *panelsB, *sums;
   /// The block being worked on.
   Range rows, cols, depth;
   int64_t numFull = 0, numLow = 0; ///< Panels of its rows.
 };
 
 } // namespace
+
+static PanelForm chooseForm(const RepriseGemm &shape,
+                            const RepriseMicroKernel &kernel) {
+  if (shape.typeAB == REPRISE_F32)
+    return PanelForm::Floats;
+  return kernel.typeAB == REPRISE_BF16 ? PanelForm::Pairs : PanelForm::Expanded;
+}
+
+Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
+                 const MicroKernels &kernels, int64_t entry, int slot)
+    : shape(shape), full(*kernels.full), low(*kernels.low),
+      form(chooseForm(shape, full)), bias(operands.bias) {
+  int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
+  auto at = [&](const void *data, const int64_t *strides, int32_t type) {
+    return static_cast<const char *>(data) +
+           (i * strides[0] + j * strides[1]) * (type == REPRISE_BF16 ? 2 : 4);
+  };
+  a = {at(operands.a, shape.strideA, shape.typeAB), shape.lda,
+       !shape.transposeA};
+  b = {at(operands.b, shape.strideB, shape.typeAB), shape.ldb,
+       shape.transposeB != 0};
+  auto *target = const_cast<char *>(at(operands.c, shape.strideC, shape.typeC));
+  bool rounds = shape.typeC == REPRISE_BF16;
+  c = rounds ? nullptr : reinterpret_cast<float *>(target);
+  rounded = rounds ? reinterpret_cast<uint16_t *>(target) : nullptr;
+
+  RepriseGemm one = shape;
+  one.batch[0] = one.batch[1] = 1;
+  int64_t size = repriseGemmWorkspaceBytes(&one) / 4;
+  panelsA = operands.workspace + slot * size;
+  sums = panelsA + repriseGemmPanelsOfA(&one);
+  // The panels of B come last and end with the workspace, however little of
+  // their room they take.
+  int64_t depthOfBlock = smaller(shape.k, repriseGemmKC(&shape));
+  panelsB = panelsA + size -
+            panelRows(form, depthOfBlock) * repriseGemmPanelCols(&one);
+  if (repriseGemmSums(&one) == 0)
+    sums = nullptr;
+}
 
 /// The rows become full panels and at most two low ones at the end, so that as
 /// few as possible are computed in vain: 256 = 20 x 12 + 2 x 8.
@@ -147,54 +219,68 @@ Product::RowPanel Product::getRowPanel(int64_t panel) const {
 
 void Product::computeTiles(int64_t panelB, int64_t firstA, int64_t endA,
                            bool packs) {
-  bool addToC = depth.begin > 0 || shape.accumulate;
-  bool addBias = shape.bias && depth.begin + depth.size == shape.k;
-  int64_t col = cols.begin + panelB * full.cols;
-  int64_t numCols = smaller(full.cols, cols.begin + cols.size - col);
-  float *packed = packedB(panelB);
-  const float *unpacked = b.data + depth.begin * b.stride + col;
-  const float *tileBias = addBias ? bias + col : nullptr;
+  bool isWide = cols.size - panelB * full.cols >= full.cols;
   for (int64_t index = firstA; index < endA; ++index) {
     RowPanel panel = getRowPanel(index);
-    float *target = c + (rows.begin + panel.rows.begin) * shape.ldc + col;
-    for (int64_t r = 0; r < panel.rows.size; ++r)
-      for (int64_t j = 0; j < numCols; j += 16)
-        __builtin_prefetch(target + r * shape.ldc + j, /*write=*/1);
-    bool isWhole = panel.rows.size == panel.kernel.rows && numCols == full.cols;
-    if (packs && isWhole && !b.depthIsFast) {
-      panel.kernel.packFn(packedA(panel), unpacked, depth.size, target,
-                          shape.ldc, shape.alpha, addToC, tileBias, b.stride,
-                          packed);
-      packs = false;
-      continue;
-    }
-    if (packs)
+    bool packsOnTheWay = packs && form == PanelForm::Floats && !b.depthIsFast &&
+                         isWide && panel.rows.size == panel.kernel.rows;
+    if (packs && !packsOnTheWay)
       packB(panelB);
+    computeTile(panel, panelB, packsOnTheWay);
     packs = false;
-    if (isWhole)
-      panel.kernel.fn(packedA(panel), packed, depth.size, target, shape.ldc,
-                      shape.alpha, addToC, tileBias);
-    else
-      computeEdge(panel, packed, {target, panel.rows.size, numCols}, addToC,
-                  tileBias);
   }
 }
 
-void Product::computeEdge(const RowPanel &panel, const float *packedB,
-                          const Edge &edge, bool addToC,
-                          const float *tileBias) {
-  alignas(64) float tile[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
-  alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN] = {};
-  size_t rowBytes = size_t(edge.cols) * sizeof(float);
-  if (addToC)
-    for (int64_t r = 0; r < edge.rows; ++r)
-      memcpy(tile + r * full.cols, edge.c + r * shape.ldc, rowBytes);
-  if (tileBias)
-    memcpy(wholeBias, tileBias, rowBytes);
-  panel.kernel.fn(packedA(panel), packedB, depth.size, tile, full.cols,
-                  shape.alpha, addToC, tileBias ? wholeBias : nullptr);
-  for (int64_t r = 0; r < edge.rows; ++r)
-    memcpy(edge.c + r * shape.ldc, tile + r * full.cols, rowBytes);
+Tile Product::getSums(const RowPanel &panel, int64_t panelB) const {
+  int64_t row = rows.begin + panel.rows.begin, col = panelB * full.cols;
+  Tile tile = {nullptr, full.cols, panel.rows.size,
+               smaller(full.cols, cols.size - col)};
+  if (c) {
+    tile.stride = shape.ldc;
+    tile.data = c + row * tile.stride + cols.begin + col;
+  } else if (sums) {
+    tile.stride = repriseGemmPanelCols(&shape);
+    tile.data = sums + row * tile.stride + col;
+  }
+  return tile;
+}
+
+void Product::computeTile(const RowPanel &panel, int64_t panelB, bool packs) {
+  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
+  int64_t col = cols.begin + panelB * full.cols;
+  bool addToC = depth.begin > 0 || shape.accumulate;
+  bool isLast = depth.begin + depth.size == shape.k;
+  const float *tileBias = shape.bias && isLast ? bias + col : nullptr;
+  const Tile target = getSums(panel, panelB);
+  bool isWhole = target.rows == panel.kernel.rows && target.cols == full.cols;
+  bool isInPlace = target.data && isWhole;
+  Tile tile = target;
+  if (target.data)
+    target.prefetch();
+  if (!isInPlace) {
+    tile.data = room, tile.stride = full.cols;
+    if (addToC)
+      target.copyTo(tile);
+    if (tileBias && !isWhole)
+      tileBias = static_cast<float *>(
+          memcpy(wholeBias, tileBias, size_t(target.cols) * sizeof(float)));
+  }
+  int64_t steps = panelRows(form, depth.size);
+  if (packs)
+    panel.kernel.packFn(packedA(panel),
+                        static_cast<const float *>(b.data) +
+                            depth.begin * b.stride + col,
+                        steps, tile.data, tile.stride, shape.alpha, addToC,
+                        tileBias, b.stride, packedB(panelB));
+  else
+    panel.kernel.fn(packedA(panel), packedB(panelB), steps, tile.data,
+                    tile.stride, shape.alpha, addToC, tileBias);
+  if (rounded && isLast)
+    tile.roundTo(rounded + (rows.begin + panel.rows.begin) * shape.ldc + col,
+                 shape.ldc);
+  else if (!isInPlace)
+    tile.copyTo(target);
 }
 
 /// Adds one block of the depth to one block of C: packs what is not packed yet,
@@ -206,6 +292,7 @@ void Product::computeBlock(ThreadPool *pool) {
   bool packsB = rows.begin == 0;
   auto share = [&](int64_t tasks, int64_t chunk, auto fn) {
     auto loop = [&](int, int64_t begin, int64_t end) {
+      DenormalsAreZero guard(form != PanelForm::Floats);
       for (int64_t task = begin; task < end; ++task)
         fn(task);
     };
@@ -239,14 +326,13 @@ void Product::computeBlock(ThreadPool *pool) {
 }
 
 void Product::run(ThreadPool *pool) {
+  int64_t kc = repriseGemmKC(&shape), mc = repriseGemmMC(&shape);
   for (cols.begin = 0; cols.begin < shape.n; cols.begin += REPRISE_GEMM_NC) {
     cols.size = smaller(REPRISE_GEMM_NC, shape.n - cols.begin);
-    for (depth.begin = 0; depth.begin < shape.k;
-         depth.begin += REPRISE_GEMM_KC) {
-      depth.size = smaller(REPRISE_GEMM_KC, shape.k - depth.begin);
-      for (rows.begin = 0; rows.begin < shape.m;
-           rows.begin += REPRISE_GEMM_MC) {
-        rows.size = smaller(REPRISE_GEMM_MC, shape.m - rows.begin);
+    for (depth.begin = 0; depth.begin < shape.k; depth.begin += kc) {
+      depth.size = smaller(kc, shape.k - depth.begin);
+      for (rows.begin = 0; rows.begin < shape.m; rows.begin += mc) {
+        rows.size = smaller(mc, shape.m - rows.begin);
         computeBlock(pool);
       }
     }

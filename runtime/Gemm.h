@@ -15,11 +15,12 @@
 
 namespace reprise::runtime {
 
-/// The addresses of one product. `workspace` holds
-/// repriseGemmWorkspaceBytes(shape) bytes; `bias` is null without one.
+/// The addresses of one product: of f32 or bf16, as its shape says. `workspace`
+/// holds repriseGemmWorkspaceBytes(shape) bytes; `bias` is null without one.
 struct GemmOperands {
-  const float *a, *b, *bias;
-  float *c;
+  const void *a, *b;
+  const float *bias;
+  void *c;
   float *workspace;
 };
 
@@ -29,15 +30,16 @@ struct MicroKernels {
   const RepriseMicroKernel *full = nullptr, *low = nullptr;
 };
 
-/// Among the micro-kernels that a processor of this level can run, the first of
-/// the highest level, and the next of that level and width; null when there is
-/// none.
+/// Among the micro-kernels for operands of `typeAB` that a processor of this
+/// level can run, the first of the highest level, and the next of that level
+/// and width; null when there is none.
 MicroKernels chooseMicroKernels(const RepriseMicroKernel *kernels, int count,
-                                int cpuLevel);
+                                int cpuLevel, int typeAB = REPRISE_F32);
 
 /// Computes a product, or a batch of them, as declared at RepriseGemm. Any
 /// m, n, k >= 1. The bits of the result depend on the operands and on (m, n, k)
-/// only: not on the micro-kernel, the threads or the batch.
+/// only: not on the micro-kernel, the threads or the batch. Micro-kernels for
+/// f32 do products of bf16 too, on panels of f32.
 ///
 /// The blocking is that of Goto and van de Geijn, "Anatomy of high-performance
 /// matrix multiplication", ACM TOMS 34(3), 2008, with the two loops around the

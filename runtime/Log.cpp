@@ -59,7 +59,9 @@ static int64_t countParameters(const RepriseModel &model) {
 }
 
 static const char *isaName(const RepriseMicroKernel *kernel) {
-  return kernel && kernel->isa == 1 ? "x86-64-v4" : "x86-64-v3";
+  return !kernel || kernel->isa == 0 ? "x86-64-v3"
+         : kernel->isa == 1          ? "x86-64-v4"
+                                     : "x86-64-v4 with AVX512_BF16";
 }
 
 namespace {

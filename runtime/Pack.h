@@ -13,19 +13,35 @@
 
 namespace reprise::runtime {
 
-/// A matrix as a product walks through it: `lines` are the rows of A or the
-/// columns of B, `depth` is the index that is summed over.
+/// A matrix of f32 or bf16 as a product walks through it: `lines` are the rows
+/// of A or the columns of B, `depth` is the index that is summed over.
 struct PanelSource {
-  const float *data;
+  const void *data;
   int64_t stride;   ///< Elements from one row of the storage to the next.
   bool depthIsFast; ///< Whether the neighbour in memory is the next depth.
 };
 
+/// What a panel is made of, in words of four bytes.
+enum class PanelForm {
+  Floats,   ///< of f32: `[depth][width]`
+  Pairs,    ///< of bf16, depths 2q and 2q + 1 side by side: `[q][width]`
+  Expanded, ///< of bf16, as f32 with depth 2q + 1 before 2q: `[depth][width]`
+};
+
+/// Rows of a panel of `depth` values. Panels of bf16 end with a whole pair.
+inline int64_t panelRows(PanelForm form, int64_t depth) {
+  int64_t pairs = (depth + 1) / 2;
+  return form == PanelForm::Floats  ? depth
+         : form == PanelForm::Pairs ? pairs
+                                    : 2 * pairs;
+}
+
 /// Writes `lines` lines, starting at `firstLine`, of `depth` values, starting
-/// at `firstDepth`, as one panel `[depth][width]`, lines <= width. Missing
-/// lines become zeros.
-void packPanel(const PanelSource &source, int64_t firstLine, int64_t lines,
-               int64_t firstDepth, int64_t depth, int64_t width, float *panel);
+/// at `firstDepth`, as one panel of `width` lines, lines <= width. What is
+/// missing becomes zeros.
+void packPanel(PanelForm form, const PanelSource &source, int64_t firstLine,
+               int64_t lines, int64_t firstDepth, int64_t depth, int64_t width,
+               float *panel);
 
 } // namespace reprise::runtime
 

@@ -23,6 +23,8 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
     return 0;
   constexpr int kRounds = 8, kCalls = 2000;
   double flops = 2.0 * kernel.rows * kernel.cols * kDepth * kCalls;
+  if (kernel.typeAB == REPRISE_BF16) // Each word is a pair.
+    flops *= 2;
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
     double start = now();

@@ -158,11 +158,15 @@ llvm::Constant *TableWriter::writeRotary(rt::BufferOp op) {
 
 llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
   SmallVector<llvm::Constant *> rows;
+  auto *none = llvm::ConstantPointerNull::get(pointer);
   for (const codegen::MicroKernel &kernel : codegen::getMicroKernels())
-    if (llvm::Function *function = module.getFunction(kernel.symbol()))
+    if (llvm::Function *function = module.getFunction(kernel.symbol())) {
+      llvm::Function *packs = module.getFunction(kernel.packSymbol());
       rows.push_back(llvm::ConstantStruct::getAnon(
-          {function, module.getFunction(kernel.packSymbol()), word(kernel.rows),
-           word(kernel.cols), word(kernel.isa), word(0)}));
+          {function, packs ? static_cast<llvm::Constant *>(packs) : none,
+           word(kernel.rows), word(kernel.cols), word(kernel.isa),
+           word(kernel.typeAB)}));
+    }
   count = rows.size();
   return table(rows, "micro_kernels");
 }

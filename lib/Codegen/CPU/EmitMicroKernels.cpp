@@ -26,12 +26,14 @@ namespace reprise::codegen {
 } // namespace reprise::codegen
 
 // Tiles that fill the registers and leave room for a row of B and a broadcast:
-// 6 x 16 is 12 of 16 registers of 8 lanes, 12 x 32 is 24 of 32 of 16 lanes. The
-// last is for what is left of the rows.
+// 6 x 16 is 12 of 16 registers of 8 lanes, 12 x 32 is 24 of 32 of 16 lanes.
+// Those of 8 rows are for what is left of the rows.
 static constexpr MicroKernel kMicroKernels[] = {
     {6, 16, 0, "x86-64-v3"},
     {12, 32, 1, "x86-64-v4"},
     {8, 32, 1, "x86-64-v4"},
+    {12, 32, 2, "x86-64-v4", REPRISE_BF16},
+    {8, 32, 2, "x86-64-v4", REPRISE_BF16},
 };
 
 static constexpr bool dividePanels() {
@@ -53,35 +55,56 @@ std::string MicroKernel::symbol() const {
 }
 
 namespace {
-/// Where the panels come from. With `packed`, B is not packed yet: its rows are
+/// Where the panels come from, in words of four bytes: f32 or a pair of bf16.
+/// With `packed`, B is not packed yet: its rows are
 /// `ldb` elements apart, and a copy goes there.
 struct Panels {
   Value a, b, ldb, packed;
 };
 } // namespace
 
+/// For each lane of two words `sum + x * y` of f32, or of pairs the odd product
+/// and then the even one.
+static Value emitMultiplyAdd(Code &code, const MicroKernel &tile, Value x,
+                             Value y, Value sum) {
+  if (!tile.hasPairs())
+    return code.fma(x, y, sum);
+  return LLVM::CallIntrinsicOp::create(
+             code, sum.getType(),
+             code.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+             ValueRange{sum, x, y})
+      .getResult(0);
+}
+
 /// Adds the outer products of steps p, p + 1, ... p + unroll - 1 to the tile.
 static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
                                     const Panels &panels, Value p,
                                     int64_t unroll, ValueRange sums) {
   SmallVector<Value> next(sums);
+  Type word = tile.hasPairs() ? Type(code.getI32Type()) : code.getF32Type();
+  auto operand = [&](Value words) -> Value {
+    if (!tile.hasPairs())
+      return words;
+    auto pairs = VectorType::get({2 * kLanes}, code.getBF16Type());
+    return vector::BitCastOp::create(code, pairs, words);
+  };
   for (int64_t step = 0; step < unroll; ++step) {
     Value at = code.add(p, step);
     Value aRow = code.mul(at, tile.rows), packedRow = code.mul(at, tile.cols);
     Value bRow = panels.packed ? code.mul(at, panels.ldb) : packedRow;
     SmallVector<Value> bs;
     for (int64_t c = 0; c < tile.cols; c += kLanes) {
-      bs.push_back(code.load(code.lanesOf(code.getF32Type()), panels.b,
-                             code.add(bRow, c)));
+      Value words = code.load(code.lanesOf(word), panels.b, code.add(bRow, c));
       if (panels.packed)
-        code.store(bs.back(), panels.packed, code.add(packedRow, c));
+        code.store(words, panels.packed, code.add(packedRow, c));
+      bs.push_back(operand(words));
     }
     unsigned sum = 0;
     for (int64_t r = 0; r < tile.rows; ++r) {
       Value x =
-          code.splat(code.load(code.getF32Type(), panels.a, code.add(aRow, r)));
+          operand(code.splat(code.load(word, panels.a, code.add(aRow, r))));
       for (Value y : bs) {
-        next[sum] = code.fma(x, y, next[sum]);
+        next[sum] = emitMultiplyAdd(code, tile, x, y, next[sum]);
         ++sum;
       }
     }
@@ -130,6 +153,11 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
     function.setPassthroughAttr(code.getArrayAttr(
         {code.getStrArrayAttr({"min-legal-vector-width", "512"})}));
   }
+  if (tile.hasPairs()) {
+    StringRef feature = "+avx512bf16";
+    function.setTargetFeaturesAttr(
+        LLVM::TargetFeaturesAttr::get(code.getContext(), ArrayRef(feature)));
+  }
   OpBuilder::InsertionGuard guard(code);
   Block *entry = function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);
@@ -174,7 +202,8 @@ struct EmitMicroKernels
     code.setInsertionPointToEnd(module.getBody());
     for (const MicroKernel &tile : kMicroKernels)
       for (bool packs : {false, true})
-        emitMicroKernel(code, tile, packs);
+        if (!packs || !tile.hasPairs())
+          emitMicroKernel(code, tile, packs);
   }
 };
 } // namespace

@@ -32,6 +32,15 @@
 //   CHECK-NOT:     math.fma
 //       CHECK:   %{{.*}}:24 = scf.for
 
+// Pairs of bf16, one instruction each; there is no form that packs.
+// CHECK-LABEL: llvm.func @reprise_micro_12x32_bf16(
+//  CHECK-SAME:   target_features = #llvm.target_features<["+avx512bf16"]>
+//       CHECK:   %{{.*}}:24 = scf.for
+// CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
+//   CHECK-NOT:     llvm.call_intrinsic
+//       CHECK:   %{{.*}}:24 = scf.for
+//   CHECK-NOT: bf16_pack
+
 // LLVM-LABEL: llvm.func @reprise_micro_6x16_v3(
 //       LLVM:   llvm.intr.fma
 //   LLVM-NOT:   {{math|scf|arith|vector}}.

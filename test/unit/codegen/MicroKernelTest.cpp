@@ -12,6 +12,8 @@
 #include "gtest/gtest.h"
 #include <cmath>
 #include <cstring>
+#include <immintrin.h>
+#include <random>
 
 using namespace reprise::codegen;
 
@@ -62,7 +64,8 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
   KernelRunner runner("module {}");
   int ran = 0;
   for (const MicroKernel &kernel : getMicroKernels()) {
-    if (kernel.isa > 0 && !__builtin_cpu_supports("avx512vl"))
+    if (kernel.hasPairs() ||
+        (kernel.isa > 0 && !__builtin_cpu_supports("avx512vl")))
       continue;
     ++ran;
     auto fn =
@@ -80,4 +83,86 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     }
   }
   EXPECT_GE(ran, 1);
+}
+
+namespace {
+/// Panels of pairs, the odd number in the high half, and the same as f32 with
+/// the odd number first.
+struct PairPanel {
+  std::vector<uint32_t> pairs;
+  Floats floats;
+
+  PairPanel(int64_t rows, int64_t width, uint32_t seed, bool extreme)
+      : pairs(rows * width), floats(2 * rows * width) {
+    std::mt19937 random(seed);
+    auto number = [&]() -> uint32_t {
+      uint32_t bits = random() & 0xFFFF;
+      if (!extreme) // Around 1.
+        return (bits & 0x807F) | (120 + random() % 12) << 7;
+      switch (random() % 8) {
+      case 0: // A zero.
+        return bits & 0x8000;
+      case 1: // A denormal number.
+        return bits & 0x807F;
+      case 2: // The smallest ones: products vanish.
+        return (bits & 0x807F) | (1 + random() % 60) << 7;
+      case 3: // The largest ones: sums overflow, or an infinity.
+        return random() % 512 ? bits & 0x3FFF : 0x7F80 - (random() & 1);
+      default: // Products around the smallest number.
+        return (bits & 0x807F) | (62 + random() % 4) << 7;
+      }
+    };
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < width; ++i) {
+        uint32_t even = number(), odd = number();
+        pairs[row * width + i] = odd << 16 | even;
+        odd <<= 16, even <<= 16;
+        memcpy(&floats[2 * row * width + i], &odd, 4);
+        memcpy(&floats[(2 * row + 1) * width + i], &even, 4);
+      }
+  }
+};
+} // namespace
+
+// What makes products of bf16 the same on every processor: the instruction for
+// pairs is two fused multiply-adds, with zeros in place of denormal numbers.
+TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
+  if (!__builtin_cpu_supports("avx512bf16"))
+    GTEST_SKIP() << "needs AVX512_BF16";
+  KernelRunner runner("module {}");
+  auto get = [&](const MicroKernel &kernel) {
+    return reinterpret_cast<RepriseMicroKernelFn>(
+        runner.address(kernel.symbol()));
+  };
+  int compared = 0;
+  for (const MicroKernel &kernel : getMicroKernels()) {
+    if (!kernel.hasPairs())
+      continue;
+    auto same = llvm::find_if(getMicroKernels(), [&](const MicroKernel &other) {
+      return !other.hasPairs() && other.rows == kernel.rows &&
+             other.cols == kernel.cols;
+    });
+    ASSERT_NE(same, getMicroKernels().end());
+    for (bool extreme : {false, true})
+      for (int64_t rows : {0, 1, 3, 4, 7, 120}) {
+        PairPanel a(rows, kernel.rows, 1 + rows, extreme);
+        PairPanel b(rows, kernel.cols, 2 + rows, extreme);
+        Floats byPairs(kernel.rows * kernel.cols, NAN), byFloats = byPairs;
+        get(kernel)(a.pairs.data(), b.pairs.data(), rows, byPairs.data(),
+                    kernel.cols, 1, false, nullptr);
+        unsigned saved = _mm_getcsr();
+        _mm_setcsr(saved | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
+        get (*same)(a.floats.data(), b.floats.data(), 2 * rows, byFloats.data(),
+                    kernel.cols, 1, false, nullptr);
+        _mm_setcsr(saved);
+        for (size_t i = 0; i < byPairs.size(); ++i) {
+          ++compared;
+          if (!std::isnan(byPairs[i]) || !std::isnan(byFloats[i]))
+            ASSERT_EQ(memcmp(&byPairs[i], &byFloats[i], 4), 0)
+                << kernel.symbol() << ", " << rows << " pairs, at " << i << ": "
+                << byPairs[i] << " for " << byFloats[i];
+        }
+      }
+  }
+  EXPECT_GT(compared, 0);
 }

@@ -21,10 +21,14 @@ struct MicroKernel {
   int32_t rows, cols; ///< Divide REPRISE_GEMM_ROW_ALIGN and _COL_ALIGN.
   uint32_t isa;       ///< As in `RepriseMicroKernel`.
   const char *cpu;    ///< LLVM's name of the oldest processor that runs it.
+  int32_t typeAB = 0; ///< As in `RepriseMicroKernel`.
 
-  /// reprise_micro_6x16_v3
+  /// Whether it multiplies pairs of bf16.
+  bool hasPairs() const { return typeAB != 0; }
+  /// reprise_micro_6x16_v3, reprise_micro_12x32_bf16
   std::string symbol() const;
-  /// That of the form that packs B: reprise_micro_6x16_v3_pack
+  /// That of the form that packs B, which those for f32 have:
+  /// reprise_micro_6x16_v3_pack
   std::string packSymbol() const;
 };
 

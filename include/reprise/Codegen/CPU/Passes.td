@@ -52,9 +52,9 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
 def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
   let summary = "Append the micro-kernels of matrix products";
   let description = [{
-    Appends two `llvm.func` for every entry of `getMicroKernels()`, with the
-    signatures of `RepriseMicroKernelFn` and `RepriseMicroKernelPackFn`, compiled
-    for its own instruction set. A micro-kernel keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
+    Appends an `llvm.func` for every entry of `getMicroKernels()`, with the signature
+    of `RepriseMicroKernelFn`, and for those of f32 a second one with that of
+    `RepriseMicroKernelPackFn`, compiled for its own instruction set. A micro-kernel keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
     multiply-add, `p` from 0 up, so that all of them give the same bits.
 
     ```mlir

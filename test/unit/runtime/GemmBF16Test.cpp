@@ -1,0 +1,282 @@
+//===- GemmBF16Test.cpp - Matrix products of bf16 -------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MicroKernels.h"
+#include "runtime/Gemm.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <vector>
+
+using namespace reprise::runtime;
+using namespace reprise::runtime::test;
+
+namespace {
+
+using BF16s = std::vector<uint16_t>;
+
+constexpr uint16_t kCanary = 0x4321;
+constexpr float kWorkCanary = 12345.0f;
+
+float toFloat(uint16_t value) {
+  uint32_t bits = uint32_t(value) << 16;
+  float result;
+  memcpy(&result, &bits, sizeof(result));
+  return result;
+}
+
+/// Through f64, which holds both neighbours and what is between them.
+uint16_t toBF16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  if (value != value)
+    return 0x7FC0;
+  auto down = uint16_t(bits >> 16), up = uint16_t(down + 1);
+  if (down == 0x7F80 || down == 0xFF80) // An infinity.
+    return down;
+  double below = double(toFloat(down)), exact = double(value);
+  // Above the largest number comes what would be the next power of two.
+  double above = (up & 0x7F80) == 0x7F80 ? std::copysign(0x1p128, below)
+                                         : double(toFloat(up));
+  double toBelow = std::fabs(exact - below), toAbove = std::fabs(above - exact);
+  if (toBelow != toAbove)
+    return toBelow < toAbove ? down : up;
+  return down & 1 ? up : down;
+}
+
+enum Flags {
+  TransposeA = 1,
+  TransposeB = 2,
+  Bias = 4,
+  Accumulate = 8,
+  Alpha = 16,
+  Round = 32, ///< C is of bf16.
+};
+
+/// A product with operands of its own; C is there as f32 and as bf16, one of
+/// which is used. Rows are longer than they need to be.
+struct Problem {
+  RepriseGemm shape = {};
+  BF16s a, b, rounded;
+  std::vector<float> bias, c;
+
+  Problem(int64_t m, int64_t n, int64_t k, int flags, int64_t outer = 1,
+          int64_t inner = 1) {
+    shape.m = m, shape.n = n, shape.k = k;
+    shape.transposeA = bool(flags & TransposeA);
+    shape.transposeB = bool(flags & TransposeB);
+    shape.bias = bool(flags & Bias),
+    shape.accumulate = bool(flags & Accumulate);
+    shape.alpha = flags & Alpha ? 0.37f : 1.0f;
+    shape.typeAB = REPRISE_BF16;
+    shape.typeC = flags & Round ? REPRISE_BF16 : REPRISE_F32;
+    shape.lda = (shape.transposeA ? m : k) + 3;
+    shape.ldb = (shape.transposeB ? k : n) + 1;
+    shape.ldc = n + 2;
+    shape.batch[0] = outer, shape.batch[1] = inner;
+    int64_t sizeA = (shape.transposeA ? k : m) * shape.lda;
+    int64_t sizeB = (shape.transposeB ? n : k) * shape.ldb;
+    int64_t sizeC = m * shape.ldc;
+    int64_t *strides[] = {shape.strideA, shape.strideB, shape.strideC};
+    int64_t sizes[] = {sizeA, sizeB, sizeC};
+    for (int i = 0; i < 3; ++i)
+      strides[i][0] = inner * sizes[i], strides[i][1] = sizes[i];
+    fill(a, outer * inner * sizeA, 1);
+    fill(b, outer * inner * sizeB, 2);
+    for (uint32_t i = 0; i < uint32_t(n); ++i)
+      bias.push_back(float(int32_t(i * 2654435761u)) * 0x1p-31f);
+    rounded.assign(size_t(outer * inner * sizeC), kCanary);
+    for (uint32_t i = 0; i < rounded.size(); ++i)
+      c.push_back(float(int32_t(i * 2246822519u)) * 0x1p-31f);
+  }
+
+  static void fill(BF16s &values, int64_t size, uint32_t state) {
+    values.resize(size_t(size));
+    for (uint16_t &value : values) {
+      state = state * 1664525u + 1013904223u;
+      value = toBF16(float(int32_t(state)) * 0x1p-31f);
+    }
+  }
+
+  float elementA(int64_t entry, int64_t i, int64_t p) const {
+    const uint16_t *from = a.data() + entry * shape.strideA[1];
+    return p >= shape.k ? 0
+                        : toFloat(shape.transposeA ? from[p * shape.lda + i]
+                                                   : from[i * shape.lda + p]);
+  }
+  float elementB(int64_t entry, int64_t p, int64_t j) const {
+    const uint16_t *from = b.data() + entry * shape.strideB[1];
+    return p >= shape.k ? 0
+                        : toFloat(shape.transposeB ? from[j * shape.ldb + p]
+                                                   : from[p * shape.ldb + j]);
+  }
+
+  /// The order of RepriseGemm's comment, word by word.
+  float stated(int64_t entry, int64_t i, int64_t j) const {
+    float sum = flush(c[size_t(entry * shape.strideC[1] + i * shape.ldc + j)]);
+    for (int64_t first = 0; first < shape.k; first += REPRISE_GEMM_KC_BF16) {
+      float block = 0;
+      for (int64_t p = first; p < shape.k && p < first + REPRISE_GEMM_KC_BF16;
+           p += 2)
+        for (int64_t q : {p + 1, p})
+          block = flush(std::fma(flush(elementA(entry, i, q)),
+                                 flush(elementB(entry, q, j)), block));
+      float scaled = flush(shape.alpha * block);
+      sum = first == 0 && !shape.accumulate ? scaled : flush(sum + scaled);
+    }
+    return shape.bias ? flush(sum + bias[size_t(j)]) : sum;
+  }
+
+  /// The bytes of C after the product.
+  std::vector<char> run(const MicroKernels &kernels, ThreadPool &pool) {
+    std::vector<float> result = c,
+                       workspace(size_t(repriseGemmWorkspaceBytes(&shape)) / 4 +
+                                     16,
+                                 kWorkCanary);
+    BF16s roundedResult = rounded;
+    bool rounds = shape.typeC == REPRISE_BF16;
+    gemm(shape,
+         {a.data(), b.data(), shape.bias ? bias.data() : nullptr,
+          rounds ? static_cast<void *>(roundedResult.data()) : result.data(),
+          workspace.data()},
+         kernels, pool);
+    for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
+      EXPECT_EQ(workspace[i], kWorkCanary) << "written behind the workspace";
+    if (shape.n % REPRISE_GEMM_COL_ALIGN == 0)
+      EXPECT_NE(workspace[workspace.size() - 17], kWorkCanary)
+          << "the workspace's end is not used";
+    return toBytes(rounds, result, roundedResult);
+  }
+
+  static std::vector<char> toBytes(bool rounds, const std::vector<float> &c,
+                                   const BF16s &rounded) {
+    auto *from = rounds ? reinterpret_cast<const char *>(rounded.data())
+                        : reinterpret_cast<const char *>(c.data());
+    return {from, from + c.size() * (rounds ? 2 : 4)};
+  }
+
+  /// Checks the bits of every element, and that nothing else has changed.
+  void check() {
+    std::vector<float> expected = c;
+    BF16s expectedRounded = rounded;
+    for (int64_t e = 0; e < shape.batch[0] * shape.batch[1]; ++e)
+      for (int64_t i = 0; i < shape.m; ++i)
+        for (int64_t j = 0; j < shape.n; ++j) {
+          auto at = size_t(e * shape.strideC[1] + i * shape.ldc + j);
+          expected[at] = stated(e, i, j);
+          expectedRounded[at] = toBF16(expected[at]);
+        }
+    std::vector<char> bytes =
+        toBytes(shape.typeC == REPRISE_BF16, expected, expectedRounded);
+    std::vector<MicroKernels> kinds = {
+        {&kMicroKernels[1], &kMicroKernels[2]},
+        {&kPairMicroKernels[0], &kPairMicroKernels[1]},
+        {&kPairMicroKernels[2], &kPairMicroKernels[2]},
+        {&kMicroKernels[0], &kMicroKernels[0]}};
+    for (int threads = 1; threads <= 4; ++threads) {
+      ThreadPool pool;
+      Error error;
+      ASSERT_TRUE(pool.start(threads, error)) << error.text;
+      for (const MicroKernels &kernels : kinds)
+        ASSERT_EQ(bytes, run(kernels, pool))
+            << shape.m << "x" << shape.n << "x" << shape.k << ", tiles "
+            << kernels.full->rows << "x" << kernels.full->cols
+            << (kernels.full->typeAB ? " of pairs, " : " of f32, ") << threads
+            << " threads";
+    }
+  }
+};
+
+} // namespace
+
+// Every form of a product, at sizes around the tiles' edges and odd depths.
+TEST(GemmBF16, EveryFormHasTheStatedBits) {
+  const int64_t sizes[][3] = {{1, 1, 1},    {7, 33, 5},    {8, 32, 64},
+                              {16, 64, 9},  {28, 36, 40},  {24, 31, 130},
+                              {65, 70, 77}, {129, 130, 13}};
+  for (auto &[m, n, k] : sizes)
+    for (int flags = 0; flags < 64; ++flags)
+      if (!(flags & Round && flags & Accumulate))
+        Problem(m, n, k, flags).check();
+}
+
+// More rows than MC, more columns than NC, more depth than KC: there sums of a
+// C of bf16 wait in the workspace.
+TEST(GemmBF16, EveryBlockLoopTurns) {
+  for (int flags :
+       {0, TransposeB + Round, Bias + Alpha + Round, TransposeA + Accumulate}) {
+    Problem(REPRISE_GEMM_MC_BF16 + 31, 40, 30, flags).check();
+    Problem(5, REPRISE_GEMM_NC + 37, 26, flags).check();
+    Problem(33, 64, REPRISE_GEMM_KC_BF16 + 1, flags).check();
+    Problem(26, 35, 2 * REPRISE_GEMM_KC_BF16 + 7, flags).check();
+    Problem(3, REPRISE_GEMM_NC + 5, REPRISE_GEMM_KC_BF16 + 2, flags).check();
+  }
+}
+
+// Fewer entries than threads, more than threads, more than slots.
+TEST(GemmBF16, EntriesOfABatchAreIndependent) {
+  Problem(80, 70, 300, TransposeB + Round, 1, 2).check();
+  Problem(17, 19, 23, Round, 3, 4).check();
+  Problem(9, 33, 7, TransposeB + Accumulate + Alpha, 13, 11).check();
+  Problem(12, 15, REPRISE_GEMM_KC_BF16 + 3, TransposeA + Bias + Round, 2, 3)
+      .check();
+}
+
+// Zeros of both signs, denormal numbers and infinities, in operands and sums.
+TEST(GemmBF16, ExtremeNumbersHaveTheStatedBits) {
+  for (int flags :
+       {0, TransposeA + TransposeB, Accumulate + Alpha, int(Round)}) {
+    Problem problem(14, 40, 37, flags);
+    const uint16_t some[] = {0x0000, 0x8000, 0x0001, 0x807F, 0x0080, 0x8080,
+                             0x1F80, 0x9FFF, 0x2000, 0x2345, 0x3F80, 0xBF80};
+    for (BF16s *values : {&problem.a, &problem.b})
+      for (size_t i = 0; i < values->size(); ++i)
+        (*values)[i] = some[(i * 7 + i / 5) % std::size(some)];
+    for (size_t i = 0; i < problem.c.size(); i += 3)
+      problem.c[i] = i % 2 ? 0x1p-130f : -0x1.8p-127f;
+    problem.check();
+    // Infinite, and far from the others' edge of what is finite.
+    problem.a[3] = 0x7F80, problem.b[5] = 0xFF80;
+    problem.a[9] = 0x7F7F, problem.b[9] = 0x7F7F;
+    problem.check();
+  }
+}
+
+// Halfway cases go to the even neighbour, and what is above the largest number
+// to infinity.
+TEST(GemmBF16, SumsAreRoundedToNearestEven) {
+  const float values[][2] = {{1.0f + 0x1p-8f, 1.0f},
+                             {1.0f + 0x3p-8f, 1.0f + 0x4p-8f},
+                             {1.0f + 0x1.8p-8f, 1.0f + 0x2p-8f},
+                             {-1.0f - 0x1p-8f, -1.0f},
+                             {0x1.FFp127f, INFINITY},
+                             {0x1.FEp127f, 0x1.FEp127f}};
+  for (auto &[sum, expected] : values) {
+    Problem problem(1, 1, 1, Bias + Round);
+    problem.a[0] = 0;
+    problem.bias[0] = sum;
+    ThreadPool pool;
+    std::vector<char> bytes =
+        problem.run({&kMicroKernels[0], &kMicroKernels[0]}, pool);
+    uint16_t result;
+    memcpy(&result, bytes.data(), sizeof(result));
+    EXPECT_EQ(toFloat(result), expected) << sum;
+  }
+}
+
+TEST(GemmBF16, KernelsAreChosenByTheirOperands) {
+  const RepriseMicroKernel all[] = {kMicroKernels[0], kMicroKernels[1],
+                                    kMicroKernels[2], kPairMicroKernels[0],
+                                    kPairMicroKernels[1]};
+  MicroKernels pairs = chooseMicroKernels(all, 5, 5, REPRISE_BF16);
+  EXPECT_EQ(pairs.full, all + 3);
+  EXPECT_EQ(pairs.low, all + 4);
+  EXPECT_EQ(chooseMicroKernels(all, 5, 4, REPRISE_BF16).full, nullptr);
+  EXPECT_EQ(chooseMicroKernels(all, 5, 5).full, all + 1);
+  EXPECT_EQ(chooseMicroKernels(all, 5, 5).low, all + 2);
+}
