@@ -22,6 +22,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Codegen/CPU/Passes.h"
+#include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Dialect/NN/NNDialect.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
@@ -39,6 +40,7 @@ void reprise::registerDialects(DialectRegistry &registry) {
               arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
               linalg::LinalgDialect, math::MathDialect, memref::MemRefDialect,
               scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
+  cuda::registerCUDADialects(registry);
 }
 
 void reprise::registerPasses() {
@@ -47,6 +49,7 @@ void reprise::registerPasses() {
   registerSymbolDCEPass();
   autodiff::registerAutodiffPasses();
   codegen::registerCPUPasses();
+  cuda::registerCUDAPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();
   pipelines::registerPipelinesPasses();

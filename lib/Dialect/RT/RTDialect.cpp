@@ -123,6 +123,21 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs 'rt.tasks' of at least 1, but got ") << value;
   }
+  if (name == kGridAttr || name == kBlockAttr) {
+    auto sizes = dyn_cast<DenseI64ArrayAttr>(value);
+    if (sizes && sizes.size() == 3 &&
+        llvm::all_of(sizes.asArrayRef(), [](int64_t n) { return n >= 1; }))
+      return success();
+    return op->emitOpError("needs '")
+           << name << "' to be three numbers of at least 1, but got " << value;
+  }
+  if (name == kSharedAttr || name == kBytesAttr) {
+    auto bytes = dyn_cast<IntegerAttr>(value);
+    if (bytes && bytes.getInt() >= 0)
+      return success();
+    return op->emitOpError("needs '")
+           << name << "' of at least 0, but got " << value;
+  }
   if ((name == kStateAttr && isa<StateAttr>(value)) ||
       (name == kKernelAttr && isa<UnitAttr>(value)) ||
       (name == kNameAttr && isa<StringAttr>(value)) ||
@@ -253,11 +268,18 @@ LogicalResult LaunchOp::verify() {
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<FunctionOpInterface>(
       *this, getKernelAttr());
+  // Kernels for a GPU are in a module of their own.
+  if (!kernel)
+    for (Operation &inner :
+         SymbolTable::getNearestSymbolTable(*this)->getRegion(0).front())
+      if (inner.hasTrait<OpTrait::SymbolTable>())
+        kernel = symbols.lookupSymbolIn<FunctionOpInterface>(&inner,
+                                                             getKernelAttr());
   if (!kernel || !kernel->hasAttr(kKernelAttr)) // C2
     return emitOpError("needs a function with 'rt.kernel', but got '@")
            << getKernel() << "'";
   // Emission turns a kernel into a function of pointers: nothing to compare.
-  if (kernel->hasAttr(kTasksAttr))
+  if (kernel->hasAttr(kTasksAttr) || kernel->hasAttr(kGridAttr))
     return success();
   SmallVector<Type> results(getResultTypes());
   if (results.empty())

@@ -46,6 +46,13 @@ inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
 inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
 /// On an emitted kernel: the number of independent tasks of a launch.
 inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
+/// On a kernel for a GPU: blocks of a launch and threads of a block, three
+/// numbers each; bytes of dynamic shared memory of a block; and the bytes that
+/// a launch must at least read and write.
+inline constexpr llvm::StringLiteral kGridAttr = "rt.grid";
+inline constexpr llvm::StringLiteral kBlockAttr = "rt.block";
+inline constexpr llvm::StringLiteral kSharedAttr = "rt.shared";
+inline constexpr llvm::StringLiteral kBytesAttr = "rt.bytes";
 } // namespace reprise::rt
 
 #endif // REPRISE_DIALECT_RT_RTOPS_H

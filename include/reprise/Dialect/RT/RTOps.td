@@ -42,7 +42,10 @@ def RT_Dialect : Dialect {
     `categories`, which add up to the arena.
 
     An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
-    independent tasks of a launch.
+    independent tasks of a launch. One for a GPU is in a module of its own and carries
+    `rt.grid` and `rt.block`, the blocks of a launch and the threads of a block, `rt.shared`, the
+    bytes of dynamic shared memory of a block, and `rt.bytes`, the least that a launch
+    reads and writes.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -1,0 +1,177 @@
+//===- ApproximateDeviceMath.cpp - Functions as instructions of a GPU *- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Errors are stated in units in the last place (ulp) of f32. What the hardware
+// has is used where it is that good: 2 ulp for ex2.approx, rsqrt.approx and
+// div.full.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "reprise/Codegen/CUDA/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace reprise::cuda {
+#define GEN_PASS_DEF_APPROXIMATEDEVICEMATH
+#include "reprise/Codegen/CUDA/Passes.h.inc"
+} // namespace reprise::cuda
+
+/// A formula on f32, or on each lane of a vector of f32.
+namespace {
+class Formula : public ImplicitLocOpBuilder {
+public:
+  Formula(Operation *op, PatternRewriter &rewriter)
+      : ImplicitLocOpBuilder(op->getLoc(), rewriter),
+        type(op->getResult(0).getType()) {}
+
+  Value number(double value) {
+    TypedAttr attribute = getF32FloatAttr(value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attribute = DenseElementsAttr::get(vector, attribute);
+    return arith::ConstantOp::create(*this, attribute);
+  }
+  Value add(Value a, Value b) { return arith::AddFOp::create(*this, a, b); }
+  Value sub(Value a, Value b) { return arith::SubFOp::create(*this, a, b); }
+  Value mul(Value a, Value b) { return arith::MulFOp::create(*this, a, b); }
+  Value fma(Value a, Value b, Value c) {
+    return math::FmaOp::create(*this, a, b, c);
+  }
+  /// An instruction with operands and result of f32, lane by lane.
+  Value instruction(StringRef intrinsic, ValueRange operands) {
+    auto call = [&](ValueRange scalars) -> Value {
+      return LLVM::CallIntrinsicOp::create(*this, getF32Type(),
+                                           getStringAttr(intrinsic), scalars)
+          .getResult(0);
+    };
+    auto vector = dyn_cast<VectorType>(type);
+    if (!vector)
+      return call(operands);
+    SmallVector<Value> lanes;
+    for (int64_t lane = 0; lane < vector.getNumElements(); ++lane) {
+      SmallVector<Value> scalars;
+      for (Value operand : operands)
+        scalars.push_back(vector::ExtractOp::create(*this, operand, lane));
+      lanes.push_back(call(scalars));
+    }
+    return vector::FromElementsOp::create(*this, vector, lanes);
+  }
+
+  /// e^x for x between -104 and 89, which is where it is neither 0 nor
+  /// infinity: 2^(n + f) with n whole and f at most a half. The exponent is
+  /// split so that neither factor overflows or loses bits.
+  Value exp(Value x) {
+    x = arith::MaximumFOp::create(*this, x, number(-104));
+    x = arith::MinimumFOp::create(*this, x, number(89));
+    Value whole =
+        math::RoundEvenOp::create(*this, mul(x, number(0x1.715476p+0)));
+    Value minus = arith::NegFOp::create(*this, whole);
+    Value rest = fma(x, number(0x1.715476p+0), minus);
+    rest = fma(x, number(0x1.4ae0cp-26), rest);
+    return mul(instruction("llvm.nvvm.ex2.approx.f", rest),
+               instruction("llvm.nvvm.ex2.approx.f", whole));
+  }
+
+private:
+  Type type;
+};
+
+/// Replaces `Op` on f32 by what `Expand` makes of its operands.
+template <typename Op, Value (*Expand)(Formula &, ValueRange)>
+struct ExpandTo : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!getElementTypeOrSelf(op.getType()).isF32() ||
+        (vector && (vector.getRank() != 1 || vector.isScalable())))
+      return failure();
+    Formula formula(op, rewriter);
+    rewriter.replaceOp(op, Expand(formula, op->getOperands()));
+    return success();
+  }
+};
+} // namespace
+
+static Value expandExp(Formula &formula, ValueRange x) {
+  return formula.exp(x[0]);
+}
+
+static Value expandExp2(Formula &formula, ValueRange x) {
+  return formula.instruction("llvm.nvvm.ex2.approx.f", x);
+}
+
+static Value expandRsqrt(Formula &formula, ValueRange x) {
+  return formula.instruction("llvm.nvvm.rsqrt.approx.f", x);
+}
+
+static Value expandDiv(Formula &formula, ValueRange x) {
+  return formula.instruction("llvm.nvvm.div.full", x);
+}
+
+/// 1 - 2 / (e^2|x| + 1) with the sign of x; below 0.55, where that loses bits
+/// to cancellation, x times a polynomial of x^2, within 2 ulp.
+static Value expandTanh(Formula &formula, ValueRange operands) {
+  Value x = operands[0], one = formula.number(1);
+  Value size = math::AbsFOp::create(formula, x);
+  Value power = formula.exp(formula.add(size, size));
+  Value share = formula.instruction(
+      "llvm.nvvm.div.full", {formula.number(2), formula.add(power, one)});
+  Value large = formula.sub(one, share);
+  large = math::CopySignOp::create(formula, large, x);
+
+  Value square = formula.mul(x, x);
+  static constexpr double kTerms[] = {-0x1.ad27f8p-8, 0x1.5c97dap-6,
+                                      -0x1.b9950ap-5, 0x1.110fc6p-3,
+                                      -0x1.555554p-2};
+  Value sum = formula.number(kTerms[0]);
+  for (double term : ArrayRef(kTerms).drop_front())
+    sum = formula.fma(sum, square, formula.number(term));
+  Value small = formula.fma(formula.mul(sum, square), x, x);
+  Value isSmall = arith::CmpFOp::create(formula, arith::CmpFPredicate::OLT,
+                                        size, formula.number(0.55));
+  return arith::SelectOp::create(formula, isSmall, small, large);
+}
+
+namespace {
+struct ApproximateDeviceMath
+    : reprise::cuda::impl::ApproximateDeviceMathBase<ApproximateDeviceMath> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<ExpandTo<math::ExpOp, expandExp>,
+                 ExpandTo<math::Exp2Op, expandExp2>,
+                 ExpandTo<math::TanhOp, expandTanh>,
+                 ExpandTo<math::RsqrtOp, expandRsqrt>,
+                 ExpandTo<arith::DivFOp, expandDiv>>(&getContext(),
+                                                     /*benefit=*/2);
+    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+      return llvm::StringSwitch<bool>(name)
+          .Cases({"math.exp", "math.exp2", "math.tanh", "math.rsqrt"}, false)
+          .Default(true);
+    });
+    // Ops of the kernel stay as they were emitted: no folding here.
+    GreedyRewriteConfig config;
+    config.enableFolding(false);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,87 @@
+//===- ConvertDeviceToNVVM.cpp - Kernels in the NVVM dialect ----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
+#include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "reprise/Codegen/CUDA/Passes.h"
+
+using namespace mlir;
+
+namespace reprise::cuda {
+#define GEN_PASS_DEF_CONVERTDEVICETONVVM
+#include "reprise/Codegen/CUDA/Passes.h.inc"
+} // namespace reprise::cuda
+
+/// Everything, at once: separate passes would disagree about types.
+static LogicalResult convertAll(gpu::GPUModuleOp module) {
+  MLIRContext *context = module.getContext();
+  LLVMTypeConverter converter(context);
+  configureGpuToNVVMTypeConverter(converter);
+  nvgpu::populateCommonGPUTypeAndAttributeConversions(converter);
+
+  RewritePatternSet patterns(context);
+  // Functions of libraries come with what is for the GPU: they come last.
+  PatternBenefit first = 2, last = 1;
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  index::populateIndexToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns,
+                                       /*approximateLog1p=*/false, first);
+  populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  ub::populateUBToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  vector::populateVectorFromElementsUnrollPatterns(patterns);
+  populateNVGPUToNVVMConversionPatterns(converter, patterns);
+  populateGpuToNVVMConversionPatterns(converter, patterns, last);
+  populateGpuSubgroupReduceOpLoweringPattern(converter, patterns, last);
+
+  LLVMConversionTarget target(*context);
+  target.addLegalDialect<NVVM::NVVMDialect>();
+  target.addLegalOp<gpu::GPUModuleOp>();
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+/// What LLVM has no intrinsic for becomes PTX inside of LLVM IR.
+static LogicalResult convertTextOfPTX(gpu::GPUModuleOp module) {
+  MLIRContext *context = module.getContext();
+  RewritePatternSet patterns(context);
+  populateNVVMToLLVMConversionPatterns(patterns);
+  LLVMConversionTarget target(*context);
+  target.addDynamicallyLegalDialect<NVVM::NVVMDialect>([](Operation *op) {
+    auto text = dyn_cast<NVVM::BasicPtxBuilderInterface>(op);
+    return !text || text.hasIntrinsic();
+  });
+  return applyPartialConversion(module, target, std::move(patterns));
+}
+
+namespace {
+struct ConvertDeviceToNVVM
+    : reprise::cuda::impl::ConvertDeviceToNVVMBase<ConvertDeviceToNVVM> {
+  void runOnOperation() override {
+    if (failed(convertAll(getOperation())) ||
+        failed(convertTextOfPTX(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace

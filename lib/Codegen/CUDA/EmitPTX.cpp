@@ -1,0 +1,159 @@
+//===- EmitPTX.cpp - Kernels as LLVM IR and as PTX --------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::cuda;
+
+static FailureOr<gpu::GPUModuleOp> findDevice(ModuleOp module) {
+  for (auto device : module.getOps<gpu::GPUModuleOp>())
+    if (device.getName() == "device")
+      return device;
+  return module.emitError("needs a gpu.module '@device'");
+}
+
+namespace {
+/// The kernels in LLVM's own representation, optimised for a chip.
+struct Translation {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+  std::unique_ptr<llvm::TargetMachine> machine;
+
+  LogicalResult translate(ModuleOp source, StringRef chipName,
+                          unsigned ptxVersion);
+
+private:
+  void optimize();
+};
+} // namespace
+
+LogicalResult Translation::translate(ModuleOp source, StringRef chipName,
+                                     unsigned ptxVersion) {
+  Location location = source.getLoc();
+  FailureOr<const Chip *> chip = findChip(location, chipName);
+  FailureOr<gpu::GPUModuleOp> device = findDevice(source);
+  if (failed(chip) || failed(device))
+    return failure();
+  if (ptxVersion == 0)
+    ptxVersion = (*chip)->ptxVersion;
+  if (failed(checkPTXVersion(location, **chip, ptxVersion)))
+    return failure();
+
+  static bool initialized = [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    return true;
+  }();
+  (void)initialized;
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string message;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return emitError(location, "has no code generator for GPUs: ") << message;
+  machine.reset(target->createTargetMachine(
+      triple, (*chip)->name, "+ptx" + std::to_string(ptxVersion),
+      llvm::TargetOptions(), std::nullopt, std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
+
+  module = translateModuleToLLVMIR(*device, context, "device");
+  if (!module)
+    return failure();
+  module->setTargetTriple(triple);
+  module->setDataLayout(machine->createDataLayout());
+  llvm::raw_string_ostream os(message);
+  if (llvm::verifyModule(*module, &os))
+    return emitError(location, "makes LLVM IR that is not valid: ") << message;
+  optimize();
+  return success();
+}
+
+void Translation::optimize() {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  // Loads and stores are as wide as they are written; an order of sums is not
+  // to be touched.
+  tuning.LoopVectorization = tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(machine.get(), tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
+      .run(*module, modules);
+}
+
+FailureOr<std::string> cuda::translateDeviceToLLVMIR(ModuleOp module,
+                                                     StringRef chip,
+                                                     unsigned ptxVersion) {
+  Translation translation;
+  if (failed(translation.translate(module, chip, ptxVersion)))
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  translation.module->print(os, nullptr);
+  return text;
+}
+
+FailureOr<std::string> cuda::emitPTX(ModuleOp module, StringRef chip,
+                                     unsigned ptxVersion) {
+  Translation translation;
+  if (failed(translation.translate(module, chip, ptxVersion)))
+    return failure();
+  SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager passes;
+  if (translation.machine->addPassesToEmitFile(
+          passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return module.emitError("needs a code generator that writes PTX");
+  passes.run(*translation.module);
+  return std::string(text);
+}
+
+std::vector<KernelFacts> cuda::getKernelFacts(ModuleOp module) {
+  std::vector<KernelFacts> facts;
+  for (auto device : module.getOps<gpu::GPUModuleOp>())
+    for (auto function : device.getOps<FunctionOpInterface>()) {
+      auto grid = function->getAttrOfType<DenseI64ArrayAttr>(rt::kGridAttr);
+      auto block = function->getAttrOfType<DenseI64ArrayAttr>(rt::kBlockAttr);
+      if (!grid || !block)
+        continue;
+      auto number = [&](StringRef name) {
+        auto value = function->getAttrOfType<IntegerAttr>(name);
+        return value ? value.getInt() : 0;
+      };
+      KernelFacts kernel{function.getName().str(),
+                         {},
+                         {},
+                         number(rt::kSharedAttr),
+                         number(rt::kBytesAttr)};
+      llvm::copy(grid.asArrayRef(), kernel.grid.begin());
+      llvm::copy(block.asArrayRef(), kernel.block.begin());
+      facts.push_back(std::move(kernel));
+    }
+  return facts;
+}
