@@ -50,14 +50,15 @@ ArrayRef<MicroKernel> codegen::getMicroKernels() { return kMicroKernels; }
 std::string MicroKernel::packSymbol() const { return symbol() + "_pack"; }
 
 std::string MicroKernel::symbol() const {
+  StringRef suffix = hasPairs() ? "bf16" : StringRef(cpu).take_back(2);
   return "reprise_micro_" + std::to_string(rows) + "x" + std::to_string(cols) +
-         "_" + StringRef(cpu).take_back(2).str();
+         "_" + suffix.str();
 }
 
 namespace {
 /// Where the panels come from, in words of four bytes: f32 or a pair of bf16.
-/// With `packed`, B is not packed yet: its rows are
-/// `ldb` elements apart, and a copy goes there.
+/// With `packed`, B is not packed yet: its rows are `ldb` elements apart, and a
+/// copy goes there.
 struct Panels {
   Value a, b, ldb, packed;
 };
