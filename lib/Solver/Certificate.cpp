@@ -9,7 +9,9 @@
 #include "reprise/Solver/Certificate.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <ostream>
+#include <type_traits>
 
 using namespace reprise::solver;
 
@@ -29,18 +31,21 @@ public:
   void value(const CertifiedLaunch::Replay &replay);
   void value(const CertifiedLayer::Input &input);
 
-  /// `"name": ` behind what separates it from the key before.
+  /// `"name": ` behind what separates it from the key before: a line of its own
+  /// for each key of the outermost object.
   void key(const char *name) {
-    out << (isFirst ? "" : ", ") << '"' << name << "\": ";
+    out << (isFirst ? "" : level == 1 ? ",\n" : ", ") << '"' << name << "\": ";
     isFirst = false;
   }
   void begin() {
     out << '{';
     isFirst = true;
+    ++level;
   }
   void end() {
     out << '}';
     isFirst = false;
+    --level;
   }
 
   /// A key and its value, on the line of the object.
@@ -82,6 +87,7 @@ public:
 private:
   std::ostream &out;
   bool isFirst = true;
+  int level = 0;
 };
 } // namespace
 
@@ -103,7 +109,11 @@ void Writer::text(const std::string &value) {
 
 void Writer::number(double value) {
   char digits[32];
-  std::snprintf(digits, sizeof digits, "%.17g", value);
+  for (int precision : {15, 16, 17}) {
+    std::snprintf(digits, sizeof digits, "%.*g", precision, value);
+    if (std::strtod(digits, nullptr) == value)
+      break;
+  }
   out << digits;
 }
 
@@ -185,28 +195,24 @@ static void writeMoment(Writer &writer, const CertifiedMoment &moment) {
 void reprise::solver::writeCertificate(std::ostream &out,
                                        const Certificate &certificate) {
   Writer writer(out);
-  auto line = [&](const char *name, const auto &value) {
-    writer.field(name, value);
-    out << '\n';
-  };
   writer.begin();
-  line("version", int64_t(1));
-  line("model", certificate.model);
-  line("machine", certificate.machine);
-  line("kind", std::string(certificate.kind == Certificate::Budget::Memory
+  writer.field("version", int64_t(1));
+  writer.field("model", certificate.model);
+  writer.field("machine", certificate.machine);
+  writer.field("kind",
+               std::string(certificate.kind == Certificate::Budget::Memory
                                ? "memory"
                                : "activations"));
-  line("budget_bytes", certificate.budgetBytes);
-  line("base_bytes", certificate.baseBytes);
-  line("peak_bytes", certificate.peakBytes);
-  line("micro_batches", certificate.microBatches);
-  line("step_seconds", certificate.stepSeconds);
-  line("replay_seconds", certificate.replaySeconds);
-  line("lower_bound_seconds", certificate.lowerBoundSeconds);
+  writer.field("budget_bytes", certificate.budgetBytes);
+  writer.field("base_bytes", certificate.baseBytes);
+  writer.field("peak_bytes", certificate.peakBytes);
+  writer.field("micro_batches", certificate.microBatches);
+  writer.field("step_seconds", certificate.stepSeconds);
+  writer.field("replay_seconds", certificate.replaySeconds);
+  writer.field("lower_bound_seconds", certificate.lowerBoundSeconds);
   auto list = [&](const char *name, const auto &elements, auto write) {
     writer.lines(name, elements, " ",
                  [&](const auto &element) { write(writer, element); });
-    out << '\n';
   };
   list("classes", certificate.classes, writeClass);
   list("layers", certificate.layers, writeLayer);

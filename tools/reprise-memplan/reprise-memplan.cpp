@@ -8,24 +8,29 @@
 //
 // The memory planner of the compiler as a program of its own: reads buffers
 // with sizes and lifetimes, prints how small an arena holds them and how small
-// it could be at best, and checks such plans.
+// it could be at best. What checks plans is in verify/, which knows nothing of
+// the planner.
 //
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Solver/Packing.h"
+#include "verify/Verify.h"
 
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string_view>
 
+using namespace reprise;
 using namespace reprise::solver;
 
 static constexpr const char *help =
     R"(reprise-memplan FILE.csv [--capacity N] [--alignment N] [-o OUT.csv]
-reprise-memplan FILE.csv --verify [--capacity N] [--alignment N]
+reprise-memplan --verify FILE.csv [--against IN.csv] [--capacity N] [--alignment N]
+reprise-memplan --verify FILE.json
 
 Packs the buffers of FILE.csv ('-' reads standard input) into one arena as small
 as possible. Columns: id,lower,upper,size; a buffer is alive in [lower, upper).
@@ -38,13 +43,17 @@ alive at one time; no arena is smaller), their ratio, and the time.
   --work N       elementary steps to spend at most, in millions (default 3000);
                  the plan depends on this, but on no clock
   -o OUT.csv     write the same rows with a column offset ('-': standard output)
-  --verify       check the column offset of FILE.csv instead of packing
+  --verify       check the column offset of FILE.csv instead of packing, or
+                 a certificate that the compiler wrote, with code that is not
+                 the planner's: it prints what holds, or the first fault
+  --against IN.csv
+                 with --verify: the rows must be those of IN.csv
   --help         this text
 )";
 
 namespace {
 struct Options {
-  std::string input, output;
+  std::string input, output, against;
   std::optional<int64_t> capacity;
   int64_t alignment = 1;
   int64_t workInMillions = 3000;
@@ -86,15 +95,15 @@ static std::optional<int> parseOptions(int argc, char **argv,
       continue;
     }
     if (word != "--capacity" && word != "--alignment" && word != "--work" &&
-        word != "-o")
+        word != "--against" && word != "-o")
       return fail("unknown option '" + std::string(word) +
                   "'; the options are --capacity, --alignment, --work, -o, "
-                  "--verify and --help");
+                  "--verify, --against and --help");
     if (k + 1 == argc)
       return fail("option '" + std::string(word) + "' needs a value");
     std::string_view value = argv[++k];
-    if (word == "-o") {
-      options.output = value;
+    if (word == "-o" || word == "--against") {
+      (word == "-o" ? options.output : options.against) = value;
       continue;
     }
     constexpr int64_t most = int64_t(1) << 40;
@@ -114,16 +123,17 @@ static std::optional<int> parseOptions(int argc, char **argv,
     return fail("needs an input; see --help");
   if (options.verify && !options.output.empty())
     return fail("--verify writes no plan, so it does not go with -o");
+  if (!options.verify && !options.against.empty())
+    return fail("--against needs --verify");
   return std::nullopt;
 }
 
 /// Prints the line of figures and returns the exit status.
-static int report(std::FILE *out, const PackingProblem &problem, int64_t peak,
+static int report(std::FILE *out, size_t numItems, int64_t peak, int64_t bound,
                   const Options &options, const char *how) {
-  int64_t bound = lowerBound(problem);
   double ratio = bound == 0 ? 1.0 : static_cast<double>(peak) / bound;
   std::fprintf(out, "%zu items  peak %lld  bound %lld  ratio %.5f  %s\n",
-               problem.items.size(), static_cast<long long>(peak),
+               numItems, static_cast<long long>(peak),
                static_cast<long long>(bound), ratio, how);
   if (!options.capacity || peak <= *options.capacity)
     return 0;
@@ -144,7 +154,7 @@ static int pack(const PackingProblem &problem, const Options &options) {
   auto start = std::chrono::steady_clock::now();
   PackingResult result = pack(problem, effort);
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  if (auto error = verify(problem, result.solution))
+  if (auto error = solver::verify(problem, result.solution))
     return fail("the plan is wrong: " + *error);
 
   bool toStdout = options.output == "-";
@@ -160,14 +170,91 @@ static int pack(const PackingProblem &problem, const Options &options) {
   char how[80];
   std::snprintf(how, sizeof how, "by %s in %.3f s", result.method,
                 time.count());
-  return report(toStdout ? stderr : stdout, problem, result.solution.peak,
-                options, how);
+  return report(toStdout ? stderr : stdout, problem.items.size(),
+                result.solution.peak, result.bound, options, how);
+}
+
+static bool readFile(const std::string &name, std::string &text) {
+  std::ifstream file;
+  if (name != "-")
+    file.open(name, std::ios::binary);
+  std::istream &in = name == "-" ? std::cin : file;
+  if (!in)
+    return false;
+  text.assign(std::istreambuf_iterator<char>(in), {});
+  return !in.bad(); // A folder, for one.
+}
+
+static int failAt(const std::string &name, const std::string &text,
+                  const verify::Fault &fault) {
+  verify::Place place = verify::getPlace(text, fault.at);
+  std::cerr << name << ':' << place.line << ':' << place.column
+            << ": error: " << fault.message << '\n';
+  return 1;
+}
+
+static void print(const verify::CertificateFigures &figures) {
+  auto share = [](double part, double whole) {
+    return whole > 0 ? 100 * part / whole : 0.0;
+  };
+  std::printf("%s on %s: %lld layers\n", figures.model.c_str(),
+              figures.machine.c_str(), static_cast<long long>(figures.layers));
+  std::printf("memory   peak %lld of %lld bytes%s, %.2f %%; %lld buffers at "
+              "%lld positions share no byte\n",
+              static_cast<long long>(figures.peak),
+              static_cast<long long>(figures.budget),
+              figures.isOfActivations ? " for activations" : "",
+              share(figures.peak, figures.budget),
+              static_cast<long long>(figures.buffers),
+              static_cast<long long>(figures.positions));
+  std::printf("replays  %lld, %.9g s a step, %.4f %% of %.9g s\n",
+              static_cast<long long>(figures.replays), figures.replay,
+              share(figures.replay, figures.step), figures.step);
+  std::printf(
+      "bound    %.9g s, %.4f %% of a step below; %.6g ms per GiB, moments: "
+      "%lld\n",
+      figures.bound, share(figures.replay - figures.bound, figures.step),
+      figures.secondsPerByte * 1e3 * (1 << 30),
+      static_cast<long long>(figures.moments));
+  std::printf("verified\n");
+}
+
+/// A certificate is an object of JSON; anything else is rows.
+static int verifyFile(const Options &options) {
+  std::string text, input;
+  if (!readFile(options.input, text))
+    return fail("cannot read '" + options.input + "'");
+  size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != text.npos && text[begin] == '{') {
+    if (options.capacity || !options.against.empty())
+      return fail("a certificate has its own budget and buffers, so it does "
+                  "not go with --capacity and --against");
+    verify::CertificateFigures figures;
+    if (auto fault = verify::verifyCertificate(text, figures))
+      return failAt(options.input, text, *fault);
+    print(figures);
+    return 0;
+  }
+  verify::PackingFigures figures;
+  if (auto fault = verify::verifyPacking(text, options.alignment, figures))
+    return failAt(options.input, text, *fault);
+  if (!options.against.empty()) {
+    if (!readFile(options.against, input))
+      return fail("cannot read '" + options.against + "'");
+    if (auto fault = verify::compareRows(text, input))
+      return failAt(options.input, text, *fault);
+  }
+  return report(stdout, figures.items, figures.peak, figures.bound, options,
+                "verified");
 }
 
 int main(int argc, char **argv) {
   Options options;
   if (auto status = parseOptions(argc, argv, options))
     return *status;
+
+  if (options.verify)
+    return verifyFile(options);
 
   std::ifstream file;
   if (options.input != "-") {
@@ -189,11 +276,5 @@ int main(int argc, char **argv) {
   }
   if (auto error = check(problem))
     return fail("'" + options.input + "': " + *error);
-  if (!options.verify)
-    return pack(problem, options);
-  if (!solution)
-    return fail("'" + options.input + "' needs a column 'offset' for --verify");
-  if (auto error = verify(problem, *solution))
-    return fail("'" + options.input + "': " + *error);
-  return report(stdout, problem, solution->peak, options, "verified");
+  return pack(problem, options);
 }

@@ -1,0 +1,155 @@
+//===- Claims.h - A certificate as it was read ------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// docs/solver.md tells what the fields mean. Names are resolved, and what can
+// be told of a field alone is checked; `at` is where to point at.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_MEMPLAN_CLAIMS_H
+#define REPRISE_MEMPLAN_CLAIMS_H
+
+#include "Verify.h"
+
+#include <vector>
+
+namespace reprise::verify {
+
+/// An index, and where it is written.
+struct Ref {
+  int64_t index = 0;
+  size_t at = 0;
+};
+
+enum class Rule { Free, Keep, Drop };
+
+struct Tensor {
+  std::string name;
+  int64_t bytes = 0;
+  Rule rule = Rule::Free;
+  int64_t writer = -1; ///< op of the class
+  size_t at = 0;
+};
+
+/// What an op reads within its layers: tensors of the class, and inputs.
+struct Reads {
+  std::vector<int64_t> tensors, inputs;
+};
+
+struct Op {
+  std::string name;
+  bool canReplay = false;
+  double seconds = 0;
+  Reads reads;
+  std::vector<int64_t> writes;
+  size_t at = 0;
+};
+
+struct Gradient {
+  std::string name;
+  Reads reads;
+  int64_t bytes = 0;
+  size_t at = 0;
+};
+
+struct Class {
+  std::string name;
+  std::vector<std::string> inputs;
+  std::vector<Tensor> tensors;
+  std::vector<Op> ops;
+  std::vector<Gradient> backward;
+  size_t at = 0;
+};
+
+/// A tensor of a layer.
+struct Source {
+  int64_t layer = 0, tensor = 0;
+};
+
+struct Layer {
+  std::string name;
+  int64_t kind = 0;
+  int64_t inFlight = 1;
+  std::vector<Source> inputs;
+  std::vector<Ref> keeps, replays;
+  double minimum = 0;
+  size_t at = 0, minimumAt = 0;
+};
+
+struct Buffer {
+  std::string name;
+  int64_t bytes = 0, alignment = 1, offset = 0;
+  std::optional<Ref> inPlaceOf;
+  size_t at = 0;
+};
+
+struct ReplayRef {
+  int64_t layer = 0, op = 0;
+  size_t at = 0;
+};
+
+struct Launch {
+  std::string name;
+  bool isUpdate = false;
+  double seconds = 0;
+  std::vector<ReplayRef> replays;
+  std::vector<Ref> reads, writes;
+  size_t at = 0;
+};
+
+struct Moment {
+  int64_t layer = 0, gradient = 0, position = 0;
+  double secondsPerByte = 0;
+  size_t at = 0;
+};
+
+struct Claims {
+  std::string model, machine;
+  bool isOfActivations = false;
+  int64_t budget = 0, base = 0, peak = 0, microBatches = 1;
+  double step = 0, replay = 0, bound = 0;
+  size_t peakAt = 0, stepAt = 0, replayAt = 0, boundAt = 0;
+  std::vector<Class> classes;
+  std::vector<Layer> layers;
+  std::vector<Buffer> buffers;
+  std::vector<Launch> schedule;
+  std::vector<Moment> moments;
+
+  const Class &classOf(int64_t layer) const {
+    return classes[layers[layer].kind];
+  }
+};
+
+std::optional<Fault> readClaims(std::string_view text, Claims &claims);
+
+/// Lives, offsets and peak.
+std::optional<Fault> checkMemory(const Claims &claims);
+
+/// What the layers keep and replay, and what that costs.
+std::optional<Fault> checkPlan(const Claims &claims);
+
+/// The bound on what replays cost.
+std::optional<Fault> checkBound(const Claims &claims);
+
+/// Buffers alive at each position. For `claims` of a memory without fault.
+std::vector<int64_t> getLiveBytes(const Claims &claims);
+
+/// What further micro-batches in flight keep.
+int64_t getBytesInFlight(const Claims &claims);
+
+/// Whether two times are the same but for rounding; `scale` is the size of what
+/// was added up for them.
+bool isNear(double left, double right, double scale);
+
+/// "0.00123 s"
+std::string formatSeconds(double seconds);
+
+} // namespace reprise::verify
+
+#endif // REPRISE_MEMPLAN_CLAIMS_H

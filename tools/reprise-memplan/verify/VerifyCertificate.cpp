@@ -1,0 +1,41 @@
+//===- VerifyCertificate.cpp - Checks a budget's plan ---------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Claims.h"
+
+using namespace reprise::verify;
+
+std::optional<Fault>
+reprise::verify::verifyCertificate(std::string_view text,
+                                   CertificateFigures &figures) {
+  Claims claims;
+  if (std::optional<Fault> fault = readClaims(text, claims))
+    return fault;
+  for (auto check : {checkMemory, checkPlan, checkBound})
+    if (std::optional<Fault> fault = check(claims))
+      return fault;
+
+  figures.model = claims.model;
+  figures.machine = claims.machine;
+  figures.isOfActivations = claims.isOfActivations;
+  figures.layers = claims.layers.size();
+  figures.buffers = claims.buffers.size();
+  figures.positions = claims.schedule.size();
+  figures.moments = claims.moments.size();
+  figures.budget = claims.budget;
+  figures.base = claims.base;
+  figures.peak = claims.peak;
+  figures.step = claims.step;
+  figures.replay = claims.replay;
+  figures.bound = claims.bound;
+  for (const Layer &layer : claims.layers)
+    figures.replays += layer.replays.size();
+  for (const Moment &moment : claims.moments)
+    figures.secondsPerByte += moment.secondsPerByte * claims.microBatches;
+  return std::nullopt;
+}
