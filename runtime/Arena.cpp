@@ -8,6 +8,8 @@
 
 #include "Arena.h"
 
+#include "CudaDevice.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
@@ -25,8 +27,8 @@ bool Arena::map(int64_t planBytes, Error &error) {
   size_t page = size_t(sysconf(_SC_PAGESIZE));
   size_t usable = (size_t(planBytes) + kAlignment + page - 1) / page * page;
   size_t total = usable + 2 * page;
-  void *memory =
-      mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (device ? MAP_NORESERVE : 0);
+  void *memory = mmap(nullptr, total, PROT_NONE, flags, -1, 0);
   char *first = static_cast<char *>(memory) + page;
   if (memory == MAP_FAILED ||
       mprotect(first, usable, PROT_READ | PROT_WRITE) != 0) {
@@ -47,7 +49,41 @@ bool Arena::map(int64_t planBytes, Error &error) {
   return true;
 }
 
+bool Arena::mapFor(CudaDevice &gpu, int64_t planBytes, Error &error) {
+  device = &gpu;
+  return map(planBytes, error);
+}
+
+bool Arena::uploadToDevice(const RepriseBuffer &buffer, Error &error) const {
+  return device->upload(buffer.offset, at<char>(buffer), buffer.bytes, error);
+}
+
+bool Arena::downloadFromDevice(const RepriseBuffer &buffer,
+                               Error &error) const {
+  return device->download(buffer.offset, at<char>(buffer), buffer.bytes, error);
+}
+
+/// Whole pages; the rest may be its neighbours'.
+void Arena::releasePages(const RepriseBuffer &buffer) const {
+  auto page = uintptr_t(sysconf(_SC_PAGESIZE));
+  auto begin = reinterpret_cast<uintptr_t>(base + buffer.offset);
+  uintptr_t end = (begin + uintptr_t(buffer.bytes)) / page * page;
+  begin = (begin + page - 1) / page * page;
+  if (begin < end)
+    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+}
+
+void Arena::fill(const RepriseBuffer &buffer, unsigned char byte) {
+  Error later; // What failed on a device shows in whatever comes next.
+  if (device)
+    device->fill(buffer.offset, byte, buffer.bytes, later);
+  else
+    memset(at<char>(buffer), byte, size_t(buffer.bytes));
+}
+
 int64_t Arena::residentBytes(const RepriseBuffer &range) const {
+  if (device)
+    return range.bytes;
   auto page = uintptr_t(sysconf(_SC_PAGESIZE));
   uintptr_t begin = reinterpret_cast<uintptr_t>(base + range.offset);
   uintptr_t end = begin + uintptr_t(range.bytes);
@@ -107,11 +143,31 @@ void MemoryCheck::fillGaps() {
     furthest = std::max(furthest, findEnd());
   filled = true;
   for (int i = 0; i < numGaps; ++i)
-    memset(arena->at<char>(gaps[i]), kPattern, size_t(gaps[i].bytes));
+    arena->fill(gaps[i], kPattern);
 }
 
 int64_t MemoryCheck::writtenBytes() const {
   return filled ? std::max(furthest, findEnd()) : 0;
+}
+
+/// The end of the last byte in `range` that is not the pattern; its begin if
+/// there is none.
+static int64_t endOfWritten(const Arena &arena, const RepriseBuffer &range) {
+  constexpr int64_t kPiece = 1 << 24; // Of a GPU's memory, at a time.
+  int64_t end = range.offset + range.bytes;
+  while (end > range.offset) {
+    RepriseBuffer piece = {std::max(range.offset, end - kPiece), 0};
+    piece.bytes = end - piece.offset;
+    Error unreadable; // It is taken as written.
+    if (!arena.download(piece, unreadable))
+      return end;
+    while (end > piece.offset && *arena.at<unsigned char>(end - 1) == kPattern)
+      --end;
+    arena.release(piece);
+    if (end > piece.offset)
+      return end;
+  }
+  return end;
 }
 
 int64_t MemoryCheck::findEnd() const {
@@ -119,9 +175,7 @@ int64_t MemoryCheck::findEnd() const {
   for (int i = numGaps - 1; i >= 0; --i) {
     if (gaps[i].offset + gaps[i].bytes < end)
       return end; // What is kept lies between this gap and `end`.
-    while (end > gaps[i].offset &&
-           *arena->at<unsigned char>(end - 1) == kPattern)
-      --end;
+    end = endOfWritten(*arena, gaps[i]);
     if (end > gaps[i].offset)
       return end;
   }

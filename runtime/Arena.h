@@ -17,9 +17,16 @@
 
 namespace reprise::runtime {
 
+class CudaDevice;
+
 /// The memory of the plan, between two pages that nobody may touch. Its end is
 /// as close to the second one as an alignment of 256 bytes permits, so that an
 /// access behind the plan ends the program at once.
+///
+/// The plan's memory may also be a GPU's. Then this is a copy of it, whose
+/// pages take memory from the first access on until they are released; `upload`
+/// and `download` bring buffers there and back. In the arena proper they, and
+/// `release`, do nothing.
 class Arena {
 public:
   Arena() = default;
@@ -30,7 +37,32 @@ public:
   /// Maps `bytes` bytes of zeros.
   bool map(int64_t bytes, Error &error);
 
+  /// The same, as a copy of the memory that `gpu` has allocated.
+  bool mapFor(CudaDevice &gpu, int64_t bytes, Error &error);
+
+  bool upload(const RepriseBuffer &buffer, Error &error) const {
+    return !device || uploadToDevice(buffer, error);
+  }
+  bool download(const RepriseBuffer &buffer, Error &error) const {
+    return !device || downloadFromDevice(buffer, error);
+  }
+  /// Gives back the memory of a copy, which then holds anything.
+  void release(const RepriseBuffer &buffer) const {
+    if (device)
+      releasePages(buffer);
+  }
+  /// Uploads and releases.
+  bool handOver(const RepriseBuffer &buffer, Error &error) const {
+    bool good = upload(buffer, error);
+    release(buffer);
+    return good;
+  }
+
+  /// Sets every byte of a buffer, where the plan is.
+  void fill(const RepriseBuffer &buffer, unsigned char byte);
+
   int64_t size() const { return bytes; }
+  bool isOnDevice() const { return device; }
 
   template <typename T>
   T *at(int64_t offset) const {
@@ -57,6 +89,11 @@ public:
   int64_t residentBytes(const RepriseBuffer &range) const;
 
 private:
+  bool uploadToDevice(const RepriseBuffer &buffer, Error &error) const;
+  bool downloadFromDevice(const RepriseBuffer &buffer, Error &error) const;
+  void releasePages(const RepriseBuffer &buffer) const;
+
+  CudaDevice *device = nullptr; ///< Where the plan is, if not here.
   char *base = nullptr;
   int64_t bytes = 0;
   int64_t touched = 0;

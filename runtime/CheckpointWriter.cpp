@@ -266,7 +266,8 @@ bool CheckpointWriter::save(const RunState &now, const Arena &arena,
   state = now;
   hasReport = false;
   report = {state.step, 0, runtime::now()};
-  tensors.copyOut(arena, places.begin(), pool);
+  if (!tensors.copyOut(arena, places.begin(), pool, error))
+    return false;
   finished = false;
   failure = {};
   // Interrupts are for the thread that trains.

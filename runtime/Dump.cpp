@@ -36,6 +36,11 @@ static const char *prefixOf(int kind) {
   }
 }
 
+/// A working copy is its parameter, rounded: there is no more to tell of it.
+static bool isDumped(const RepriseState &state) {
+  return state.kind != REPRISE_STATE_WORKING;
+}
+
 static size_t inputElements(const RepriseModel &model) {
   return size_t(model.microBatchSize * model.seqLength);
 }
@@ -83,7 +88,8 @@ bool Dump::start(const char *path, Error &error) {
       size_t(model.numStates) * sizeof(char *) +
       size_t(model.numMicroBatches) * 4 * (2 * inputElements(model) + 4);
   for (int i = 0; i < model.numStates; ++i)
-    bytes += size_t(elementCount(model.states[i])) * 4;
+    if (isDumped(model.states[i]))
+      bytes += size_t(elementCount(model.states[i])) * 4;
   memory = static_cast<char *>(malloc(bytes));
   if (!memory || !partial)
     return error.set("--dump needs another %zu bytes of memory, which this "
@@ -94,7 +100,8 @@ bool Dump::start(const char *path, Error &error) {
   char *next = memory + size_t(model.numStates) * sizeof(char *);
   for (int i = 0; i < model.numStates; ++i) {
     states[i] = next;
-    next += elementCount(model.states[i]) * 4;
+    if (isDumped(model.states[i]))
+      next += elementCount(model.states[i]) * 4;
   }
   tokens = reinterpret_cast<int32_t *>(next);
   targets = tokens + size_t(model.numMicroBatches) * inputElements(model);
@@ -115,14 +122,24 @@ void Dump::keepInputs(int64_t microBatch, const Arena &arena) {
   memcpy(rng + 4 * microBatch, arena.at<int32_t>(model.rng), 16);
 }
 
-void Dump::keepStates(const Arena &arena) {
-  for (int i = 0; i < model.numStates; ++i)
-    memcpy(states[i], arena.at<char>(model.states[i].buffer),
-           size_t(elementCount(model.states[i])) * 4);
+bool Dump::keepStates(const Arena &arena, Error &error) {
+  for (int i = 0; i < model.numStates; ++i) {
+    const RepriseState &state = model.states[i];
+    if (!isDumped(state))
+      continue;
+    if (!arena.download(state.buffer, error))
+      return false;
+    memcpy(states[i], arena.at<char>(state.buffer),
+           size_t(elementCount(state)) * 4);
+    arena.release(state.buffer);
+  }
+  if (!arena.download(model.loss, error))
+    return false;
   loss = *arena.at<float>(model.loss);
   lr = *arena.at<float>(model.lr);
   correction1 = *arena.at<float>(model.biasCorrection1);
   correction2 = *arena.at<float>(model.biasCorrection2);
+  return true;
 }
 
 /// Writes the whole file; false if that fails, with `errno` set.
@@ -155,18 +172,22 @@ static bool replaceFile(const char *target, const char *partial,
 }
 
 bool Dump::write(float gradNorm, Error &error) {
-  int count = model.numStates + kNumOtherTensors;
+  int most = model.numStates + kNumOtherTensors, count = 0;
   auto *tensors =
-      static_cast<OutputTensor *>(calloc(size_t(count), sizeof(OutputTensor)));
+      static_cast<OutputTensor *>(calloc(size_t(most), sizeof(OutputTensor)));
   bool good = tensors;
   if (good) {
     OutputTensor *next = tensors;
-    for (int i = 0; i < model.numStates; ++i, ++next) {
+    for (int i = 0; i < model.numStates; ++i) {
       const RepriseState &state = model.states[i];
+      if (!isDumped(state))
+        continue;
       *next = {prefixOf(state.kind), state.name, false,
                state.rank,           {},         states[i]};
       memcpy(next->shape, state.shape, sizeof(next->shape));
+      ++next;
     }
+    count = int(next - tensors) + kNumOtherTensors;
     int64_t micro = model.numMicroBatches;
     int64_t rows = model.microBatchSize, length = model.seqLength;
     const OutputTensor others[kNumOtherTensors] = {

@@ -30,7 +30,7 @@ public:
   void keepInputs(int64_t microBatch, const Arena &arena);
 
   /// Keeps states, loss and this step's scalars; call before the update.
-  void keepStates(const Arena &arena);
+  bool keepStates(const Arena &arena, Error &error);
 
   /// Writes the file, by way of a temporary name. Tensors: parameter/NAME,
   /// gradient/NAME, moment1/NAME, moment2/NAME (as before the update), loss,

@@ -67,7 +67,8 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   if (launch.numBuffers != buffersOfGemm(gemm))
     return error.set("damaged model: product %s needs %d buffers, but got %d",
                      launch.name, buffersOfGemm(gemm), launch.numBuffers);
-  int64_t needed = repriseGemmWorkspaceBytes(&gemm);
+  int64_t needed =
+      model.target == REPRISE_TARGET_CPU ? repriseGemmWorkspaceBytes(&gemm) : 0;
   int64_t given =
       model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
   if (given < needed)
@@ -155,9 +156,18 @@ bool Executor::hasBF16() const {
   return false;
 }
 
-bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
+bool Executor::prepare(int cpuLevel, bool profile, Error &error,
+                       const CudaSettings &onGpu) {
   if (!checkModel(model, error))
     return false;
+  while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
+    ++numNorm;
+  numNorm = std::min(numNorm + 1, model.numUpdate);
+  if (gpu) {
+    CudaSettings settings = onGpu;
+    settings.profile = profile;
+    return gpu->prepare(settings, numNorm, error);
+  }
   chosen =
       chooseMicroKernels(model.microKernels, model.numMicroKernels, cpuLevel);
   if (model.numGemms > 0 && !chosen.full)
@@ -173,9 +183,6 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error) {
                                    measurePeakFlops(*chosen.full, pool))
       chosenForBF16 = chosen;
   }
-  while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
-    ++numNorm;
-  numNorm = std::min(numNorm + 1, model.numUpdate);
   int numBuffers = 0;
   auto count = [&](const RepriseLaunch *launches, int numLaunches) {
     for (int i = 0; i < numLaunches; ++i)
@@ -237,19 +244,30 @@ Executor::~Executor() {
   free(seconds);
 }
 
-void Executor::clearGradients() {
+bool Executor::beginStep(Error &error) {
+  if (gpu)
+    return gpu->beginStep(error);
+  arena.touch(model.loss);
+  *arena.at<float>(model.loss) = 0.0f;
+  return true;
+}
+
+bool Executor::clearGradients(Error &error) {
+  if (gpu)
+    return gpu->clearGradients(error);
   for (int i = 0; i < model.numStates; ++i)
     if (model.states[i].kind == REPRISE_STATE_GRADIENT) {
       const RepriseBuffer &buffer = model.states[i].buffer;
       memset(arena.at<char>(buffer), 0, size_t(buffer.bytes));
     }
+  return true;
 }
 
-void Executor::runAll(const RepriseLaunch *launches, int count, double *times) {
+bool Executor::runAll(const RepriseLaunch *launches, int count, double *times) {
   if (!times) {
     for (int i = 0; i < count; ++i)
       runLaunch(launches[i]);
-    return;
+    return true;
   }
   double last = now();
   for (int i = 0; i < count; ++i) {
@@ -258,6 +276,7 @@ void Executor::runAll(const RepriseLaunch *launches, int count, double *times) {
     times[i] += end - last;
     last = end;
   }
+  return true;
 }
 
 void Executor::runLaunch(const RepriseLaunch &launch) {

@@ -10,48 +10,71 @@
 #define REPRISE_RUNTIME_EXECUTOR_H
 
 #include "Arena.h"
+#include "CudaExecutor.h"
 #include "Gemm.h"
 #include "ThreadPool.h"
 
 namespace reprise::runtime {
 
 /// Executes launches in order on the arena's buffers, one at a time, each with
-/// all threads.
+/// all threads; or lets a GPU do it, where alone they can fail.
 class Executor {
 public:
-  Executor(const RepriseModel &model, Arena &arena, ThreadPool &pool)
-      : model(model), arena(arena), pool(pool) {}
+  /// \param gpu  null: the CPU.
+  Executor(const RepriseModel &model, Arena &arena, ThreadPool &pool,
+           CudaExecutor *gpu = nullptr)
+      : model(model), arena(arena), pool(pool), gpu(gpu) {}
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
   ~Executor();
 
+  /// Takes the memory of the plan.
+  bool allocate(Error &error) {
+    return gpu ? gpu->allocate(error) : arena.map(model.arenaBytes, error);
+  }
+
   /// Checks the tables (every index and byte range), chooses the micro-kernel
   /// for a processor of this level and allocates what execution needs.
-  bool prepare(int cpuLevel, bool profile, Error &error);
+  /// \param onGpu  what matters there; `profile` counts for both.
+  bool prepare(int cpuLevel, bool profile, Error &error,
+               const CudaSettings &onGpu = {});
+
+  /// Sets the loss back to zero.
+  bool beginStep(Error &error);
 
   /// Forward and backward of one micro-batch.
-  void runMicro() {
+  bool runMicro(Error &error) {
     ran.step = true;
-    runAll(model.micro, model.numMicro, seconds);
+    return gpu ? gpu->runMicro(error)
+               : runAll(model.micro, model.numMicro, seconds);
   }
 
   /// Once a step, after all micro-batches: what computes the norm of the
-  /// gradients, then the rest.
-  void runNorm() { runUpdate(0, numNorm); }
-  void runOptimizer() { runUpdate(numNorm, model.numUpdate); }
+  /// gradients, with which the loss is known, too; then the rest.
+  bool runNorm(Error &error) {
+    return gpu ? gpu->runNorm(error) : runUpdate(0, numNorm);
+  }
+  bool runOptimizer(Error &error) {
+    return gpu ? gpu->runOptimizer(error) : runUpdate(numNorm, model.numUpdate);
+  }
 
   /// In place of the optimizer: takes back what the micro-batches have added.
-  void clearGradients();
+  bool clearGradients(Error &error);
 
   /// Forward alone, between two steps; neither is in the profile.
-  void runEvaluate() {
+  bool runEvaluate(Error &error) {
     ran.evaluate = true;
-    runAll(model.evaluate, model.numEvaluate, nullptr);
+    return gpu ? gpu->runEvaluate(error)
+               : runAll(model.evaluate, model.numEvaluate, nullptr);
   }
-  void runSample() {
+  bool runSample(Error &error) {
     ran.sample = true;
-    runAll(model.sample, model.numSample, nullptr);
+    return gpu ? gpu->runSample(error)
+               : runAll(model.sample, model.numSample, nullptr);
   }
+
+  /// Waits until everything is done that was begun.
+  bool finish(Error &error) { return !gpu || gpu->finish(error); }
 
   /// What the high-water mark has to be by plan: the arena's end, unless what
   /// ran ends below other schedules.
@@ -65,7 +88,7 @@ public:
 
   /// The seconds spent in each launch, first `micro`, then `update`; null
   /// unless profiling.
-  const double *profile() const { return seconds; }
+  const double *profile() const { return gpu ? gpu->profile() : seconds; }
 
 private:
   struct Schedules {
@@ -73,17 +96,18 @@ private:
   };
   /// The end of the last state, and of the last buffer of these.
   int64_t endOf(const Schedules &schedules) const;
-  void runUpdate(int begin, int end) {
-    runAll(model.update + begin, end - begin,
-           seconds ? seconds + model.numMicro + begin : nullptr);
+  bool runUpdate(int begin, int end) {
+    return runAll(model.update + begin, end - begin,
+                  seconds ? seconds + model.numMicro + begin : nullptr);
   }
-  void runAll(const RepriseLaunch *launches, int count, double *times);
+  bool runAll(const RepriseLaunch *launches, int count, double *times);
   void runLaunch(const RepriseLaunch &launch);
   bool hasBF16() const;
 
   const RepriseModel &model;
   Arena &arena;
   ThreadPool &pool;
+  CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
   int numNorm = 0;            ///< Launches of `update` up to that of the norm.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.

@@ -133,7 +133,8 @@ bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
     if (!data.fill(batch, arena.at<int32_t>(model.tokens),
                    arena.at<int32_t>(model.targets), error))
       return false;
-    executor.runEvaluate();
+    if (!executor.runEvaluate(error))
+      return false;
     sum += double(*arena.at<float>(model.evalLoss));
   }
   ValidationReport report = {stepsDone, sum / double(numBatches), numBatches,
@@ -162,7 +163,8 @@ bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
     memcpy(ids, tokens.end() - length, size_t(length) * sizeof(int32_t));
     std::fill(ids + length, ids + model.seqLength, 0);
     *arena.at<int32_t>(model.position) = int32_t(length) - 1;
-    executor.runSample();
+    if (!executor.runSample(error))
+      return false;
     const float *logits = arena.at<float>(model.logits);
     for (int64_t v = 0; v < model.vocabSize; ++v)
       if (!std::isfinite(logits[v]))

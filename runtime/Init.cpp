@@ -10,7 +10,9 @@
 
 #include "reprise/ABI/Philox.h"
 
+#include <cinttypes>
 #include <cmath>
+#include <cstring>
 
 using namespace reprise::runtime;
 
@@ -41,11 +43,14 @@ static void drawNormal(uint64_t seed, uint32_t stream, double std,
   }
 }
 
-void reprise::runtime::initializeStates(const RepriseModel &model,
+bool reprise::runtime::initializeStates(const RepriseModel &model,
                                         uint64_t seed, Arena &arena,
-                                        ThreadPool &pool, Loaded loaded) {
+                                        ThreadPool &pool, Error &error,
+                                        Loaded loaded) {
   for (int index = 0; index < model.numStates; ++index) {
     const RepriseState &state = model.states[index];
+    if (state.kind == REPRISE_STATE_WORKING)
+      continue;
     if (loaded == Loaded::Parameters ? state.kind == REPRISE_STATE_PARAMETER
                                      : loaded == Loaded::AllButGradients &&
                                            state.kind != REPRISE_STATE_GRADIENT)
@@ -65,11 +70,66 @@ void reprise::runtime::initializeStates(const RepriseModel &model,
           for (int64_t i = begin; i < end; ++i)
             values[i] = value;
         });
+    if (!arena.handOver(state.buffer, error))
+      return false;
   }
+  return true;
 }
 
-void reprise::runtime::fillRotaries(const RepriseModel &model, Arena &arena,
-                                    ThreadPool &pool) {
+static uint16_t roundToBF16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  if ((bits & 0x7FFFFFFF) > 0x7F800000) // What is no number stays none.
+    return uint16_t(bits >> 16 | 0x40);
+  return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/// The parameter that `copy` is the working copy of, or null.
+static const RepriseState *findParameter(const RepriseModel &model,
+                                         const RepriseState &copy) {
+  for (int i = 0; i < model.numStates; ++i) {
+    const RepriseState &state = model.states[i];
+    if (state.kind == REPRISE_STATE_PARAMETER &&
+        !strcmp(state.name, copy.name) &&
+        elementCount(state) == elementCount(copy))
+      return &state;
+  }
+  return nullptr;
+}
+
+bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
+                                       ThreadPool &pool, Error &error) {
+  for (int index = 0; index < model.numStates; ++index) {
+    const RepriseState &copy = model.states[index];
+    if (copy.kind != REPRISE_STATE_WORKING)
+      continue;
+    const RepriseState *parameter = findParameter(model, copy);
+    if (!parameter || copy.elementType != REPRISE_BF16)
+      return error.set("damaged model: the working copy of '%s' needs to be "
+                       "bf16 and of a parameter with its %" PRId64 " elements",
+                       copy.name, elementCount(copy));
+    arena.touch(copy.buffer);
+    if (!arena.download(parameter->buffer, error))
+      return false;
+    const float *from = arena.at<float>(parameter->buffer);
+    uint16_t *to = arena.at<uint16_t>(copy.buffer);
+    int64_t count = elementCount(copy);
+    pool.parallelFor((count + kBlock - 1) / kBlock, 1,
+                     [&](int, int64_t first, int64_t last) {
+                       int64_t end =
+                           last * kBlock < count ? last * kBlock : count;
+                       for (int64_t i = first * kBlock; i < end; ++i)
+                         to[i] = roundToBF16(from[i]);
+                     });
+    arena.release(parameter->buffer);
+    if (!arena.handOver(copy.buffer, error))
+      return false;
+  }
+  return true;
+}
+
+bool reprise::runtime::fillRotaries(const RepriseModel &model, Arena &arena,
+                                    ThreadPool &pool, Error &error) {
   constexpr int64_t kRows = 64;
   for (int index = 0; index < model.numRotaries; ++index) {
     const RepriseRotary &rotary = model.rotaries[index];
@@ -90,5 +150,8 @@ void reprise::runtime::fillRotaries(const RepriseModel &model, Arena &arena,
             }
           }
         });
+    if (!arena.handOver(rotary.buffer, error))
+      return false;
   }
+  return true;
 }

@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_INIT_H
 
 #include "Arena.h"
+#include "Error.h"
 #include "ThreadPool.h"
 
 namespace reprise::runtime {
@@ -24,13 +25,22 @@ enum class Loaded { Nothing, Parameters, AllButGradients };
 /// seed, the state's index and the element alone: element pair (2i, 2i+1) is
 /// the pair that Box and Muller's transform makes, in f64, of the Philox words
 /// of these two elements in step REPRISE_INIT_STEP.
-void initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
-                      ThreadPool &pool, Loaded loaded = Loaded::Nothing);
+/// Fails only if a GPU does not take them, as do the other two.
+bool initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
+                      ThreadPool &pool, Error &error,
+                      Loaded loaded = Loaded::Nothing);
+
+/// Rounds every parameter that has a working copy to it: to the nearest bf16,
+/// of two as near to the one with an even last bit. For a model whose copies
+/// have no parameter, `error` says so.
+bool roundParameters(const RepriseModel &model, Arena &arena, ThreadPool &pool,
+                     Error &error);
 
 /// Writes the tables of rotary position embeddings, as published models have
 /// them: the angle is the f32 product of position and frequency, its cosine and
 /// sine are taken in f64, and scaled there.
-void fillRotaries(const RepriseModel &model, Arena &arena, ThreadPool &pool);
+bool fillRotaries(const RepriseModel &model, Arena &arena, ThreadPool &pool,
+                  Error &error);
 
 } // namespace reprise::runtime
 

@@ -19,6 +19,7 @@
 #include "Outliers.h"
 #include "Outputs.h"
 #include "Peak.h"
+#include "Placement.h"
 #include "Schedule.h"
 #include "Text.h"
 
@@ -51,8 +52,11 @@ namespace {
 /// One run, from the first message to the last.
 class Trainer {
 public:
-  Trainer(const RepriseModel &model, const Options &options)
-      : model(model), options(options), executor(model, arena, pool),
+  Trainer(Placement &placement, const Options &options)
+      : model(*placement.model), options(options), placement(placement),
+        gpu(model, placement.device, arena),
+        executor(model, arena, pool,
+                 placement.device.isOpen() ? &gpu : nullptr),
         log(model, options), metrics(model), dump(model), tensors(model),
         saver(model, tensors),
         inference(model, options, arena, executor, interruptRequested) {}
@@ -78,12 +82,14 @@ private:
 
   const RepriseModel &model;
   const Options &options;
+  Placement &placement;
   ThreadPool pool;
   Tokenizer tokenizer;
   TokenFormat format;
   TrainingData data;
   BatchReader reader;
   Arena arena;
+  CudaExecutor gpu;
   Executor executor;
   Log log;
   Metrics metrics;
@@ -132,8 +138,10 @@ bool Trainer::prepare(Error &error) {
   Vocabulary vocabulary(model.vocabSize, data.stream().isText(),
                         format.tokenizer);
   if (!inference.open(format, vocabulary, pool, error) ||
-      !arena.map(model.arenaBytes, error) ||
-      !executor.prepare(cpuLevel(), options.profile, error))
+      !executor.allocate(error) ||
+      !executor.prepare(cpuLevel(), options.profile, error,
+                        {!options.noCudaGraph, options.cudaSync, options.tf32,
+                         options.autotune, options.nvtx}))
     return false;
   if (options.dump && !dump.start(options.dump, error))
     return false;
@@ -152,6 +160,8 @@ bool Trainer::prepare(Error &error) {
     log.resumed(resumed, mark);
   if (options.save)
     log.saving(saver.copyBytes());
+  if (placement.note[0])
+    log.note(placement.note);
   if (Error note; saver.takeNote(note))
     log.note(note.text);
   inference.announce(log);
@@ -175,9 +185,11 @@ bool Trainer::loadStates(Error &error) {
     return false;
   bool goesOn = resumed.folder.chars[0];
   state = resumed.state;
-  initializeStates(model, options.seed, arena, pool,
-                   goesOn ? Loaded::AllButGradients : loaded);
-  fillRotaries(model, arena, pool);
+  if (!initializeStates(model, options.seed, arena, pool, error,
+                        goesOn ? Loaded::AllButGradients : loaded) ||
+      !roundParameters(model, arena, pool, error) ||
+      !fillRotaries(model, arena, pool, error))
+    return false;
   SaveSettings settings = {options.save, options.keepLast, options.seed,
                            options.shuffled, mark};
   if (options.data.size() == 0 && goesOn)
@@ -209,17 +221,18 @@ bool Trainer::runStep(int64_t step, Error &error) {
   if (options.checkMemory)
     check.fillGaps();
   double start = now();
-  writeScalar(model.loss, 0.0);
+  if (!executor.beginStep(error))
+    return false;
   for (int64_t micro = 0; micro < model.numMicroBatches; ++micro) {
     if (!writeInputs(step, micro, error))
       return false;
     if (dumped)
       dump.keepInputs(micro, arena);
-    executor.runMicro();
+    if (!executor.runMicro(error))
+      return false;
   }
   StepReport report = {};
   report.step = step;
-  report.loss = *arena.at<float>(model.loss);
   report.learningRate = float(learningRate(model, step));
   if (!update(report, dumped, error))
     return false;
@@ -240,19 +253,21 @@ bool Trainer::runStep(int64_t step, Error &error) {
 /// more than the options allow.
 bool Trainer::update(StepReport &report, bool dumped, Error &error) {
   int64_t step = report.step;
+  writeScalar(model.lr, report.learningRate);
+  writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
+  writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
+  if (dumped && !dump.keepStates(arena, error))
+    return false;
+  if (!executor.runNorm(error))
+    return false;
+  report.loss = *arena.at<float>(model.loss);
+  report.gradNorm = *arena.at<float>(model.gradNorm);
   if (!std::isfinite(report.loss))
     return error.set("the loss of step %" PRId64 " is %s; parameters are as "
                      "step %" PRId64 " left them. A lower learning rate (now "
                      "%g), a longer warmup or clip_grad may help",
                      step + 1, shown(double(report.loss)).chars, step,
                      double(report.learningRate));
-  writeScalar(model.lr, report.learningRate);
-  writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
-  writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
-  if (dumped)
-    dump.keepStates(arena);
-  executor.runNorm();
-  report.gradNorm = *arena.at<float>(model.gradNorm);
   if (!std::isfinite(report.gradNorm))
     return error.set("the gradient norm of step %" PRId64 " is %s, while the "
                      "loss is %g; parameters are as step %" PRId64 " left them",
@@ -265,14 +280,13 @@ bool Trainer::update(StepReport &report, bool dumped, Error &error) {
   };
   report.skipped = standsOut(report.lossZ, options.skipLossZ) ||
                    standsOut(report.gradNormZ, options.skipGradZ);
-  if (report.skipped)
-    executor.clearGradients();
-  else
-    executor.runOptimizer();
-  return true;
+  return report.skipped ? executor.clearGradients(error)
+                        : executor.runOptimizer(error);
 }
 
 bool Trainer::finish(int64_t stepsDone, Error &error) {
+  if (!executor.finish(error))
+    return false;
   int64_t highWater = arena.highWaterBytes();
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
   if (options.profile && stepsDone > 0)
@@ -373,7 +387,7 @@ static const char *programName(const char *path) {
 int reprise::runtime::trainingMain(int argc, char **argv,
                                    const RepriseModel *const *models,
                                    int numModels) {
-  const RepriseModel &model = *models[0];
+  const RepriseModel &model = *models[0]; // All say the same of themselves.
   const char *program = programName(argc > 0 ? argv[0] : nullptr);
   Error error;
   auto fail = [&](int status) {
@@ -405,6 +419,9 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   }
   // A log that nobody reads any more is an error like others, not the end.
   signal(SIGPIPE, SIG_IGN);
-  Trainer trainer(model, options);
+  Placement placement;
+  if (int status = place(models, numModels, options, placement, error))
+    return fail(status);
+  Trainer trainer(placement, options);
   return trainer.run(error) ? 0 : fail(1);
 }

@@ -91,8 +91,39 @@ bool ModelTensors::cut() {
   return true;
 }
 
-void ModelTensors::copyOut(const Arena &arena, float *const *places,
-                           ThreadPool &pool) const {
+const ModelTensors::Piece *ModelTensors::firstPieceOf(int tensor) const {
+  return std::lower_bound(
+      pieces.begin(), pieces.end(), tensor,
+      [](const Piece &piece, int other) { return piece.tensor < other; });
+}
+
+template <typename Action>
+bool ModelTensors::forEachState(int first, int count, Action action) const {
+  for (int i = first; i < first + count; ++i)
+    for (int part = 0; part < tensors[size_t(i)].parts; ++part)
+      if (!action(
+              model.states[states[size_t(tensors[size_t(i)].first + part)]]))
+        return false;
+  return true;
+}
+
+bool ModelTensors::copyOut(const Arena &arena, float *const *places,
+                           ThreadPool &pool, Error &error) const {
+  if (!arena.isOnDevice())
+    return copyOut(arena, places, 0, size(), pool, error);
+  // One after another, so that few are on the host twice.
+  for (int i = 0; i < size(); ++i)
+    if (!copyOut(arena, places, i, 1, pool, error))
+      return false;
+  return true;
+}
+
+bool ModelTensors::copyOut(const Arena &arena, float *const *places, int first,
+                           int count, ThreadPool &pool, Error &error) const {
+  if (!forEachState(first, count, [&](const RepriseState &state) {
+        return arena.download(state.buffer, error);
+      }))
+    return false;
   auto copy = [&](const Piece &piece) {
     const ModelTensor &tensor = tensors[size_t(piece.tensor)];
     int64_t columns = tensor.columns(), width = columns / tensor.parts;
@@ -109,11 +140,16 @@ void ModelTensors::copyOut(const Arena &arena, float *const *places,
           memcpy(to + row * columns, from + row * width, size_t(width) * 4);
     }
   };
-  pool.parallelFor(int64_t(pieces.size()), 1,
+  const Piece *ours = firstPieceOf(first);
+  pool.parallelFor(firstPieceOf(first + count) - ours, 1,
                    [&](int, int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i)
-                       copy(pieces[size_t(i)]);
+                       copy(ours[i]);
                    });
+  return forEachState(first, count, [&](const RepriseState &state) {
+    arena.release(state.buffer);
+    return true;
+  });
 }
 
 /// Lets the system fetch these bytes of a file.
@@ -127,18 +163,18 @@ static void expect(const unsigned char *bytes, int64_t count) {
 bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
                         int first, int count, bool onlyFinite, Arena &arena,
                         ThreadPool &pool, Error &error) const {
-  auto before = [](const Piece &piece, int tensor) {
-    return piece.tensor < tensor;
-  };
-  auto firstPieceOf = [&](int tensor) {
-    return std::lower_bound(pieces.begin(), pieces.end(), tensor, before);
-  };
+  if (arena.isOnDevice() && count > 1) {
+    for (int i = 0; i < count; ++i)
+      if (!read(set, sources + i, first + i, 1, onlyFinite, arena, pool, error))
+        return false;
+    return true;
+  }
   const Piece *ours = firstPieceOf(first);
   int64_t numPieces = firstPieceOf(first + count) - ours;
-  for (int i = first; i < first + count; ++i)
-    for (int part = 0; part < tensors[size_t(i)].parts; ++part)
-      arena.touch(
-          model.states[states[size_t(tensors[size_t(i)].first + part)]].buffer);
+  forEachState(first, count, [&](const RepriseState &state) {
+    arena.touch(state.buffer);
+    return true;
+  });
 
   // Where the rows [begin, end) of a part are, in the file and in the arena.
   auto convert = [&](const Piece &piece, int part, int64_t begin, int64_t end) {
@@ -175,7 +211,9 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
     }
   });
   if (!onlyFinite || bad == INT64_MAX)
-    return true;
+    return forEachState(first, count, [&](const RepriseState &state) {
+      return arena.handOver(state.buffer, error);
+    });
   const Piece &piece = ours[bad.load()];
   const ModelTensor &tensor = tensors[size_t(piece.tensor)];
   const TensorEntry &source = *sources[piece.tensor - first];

@@ -51,8 +51,8 @@ public:
   const ModelTensor &operator[](int i) const { return tensors[size_t(i)]; }
 
   /// Copies all tensors to `places[i]`, in all threads.
-  void copyOut(const Arena &arena, float *const *places,
-               ThreadPool &pool) const;
+  bool copyOut(const Arena &arena, float *const *places, ThreadPool &pool,
+               Error &error) const;
 
   /// Reads `count` of the tensors, from number `first` on, each from
   /// `sources[i]`, whose types are floats and whose shapes are right. With
@@ -68,6 +68,13 @@ private:
     int64_t begin, end;
   };
   bool cut();
+  const Piece *firstPieceOf(int tensor) const;
+  /// Calls `action` with the state of each part of some tensors, until one
+  /// returns false.
+  template <typename Action>
+  bool forEachState(int first, int count, Action action) const;
+  bool copyOut(const Arena &arena, float *const *places, int first, int count,
+               ThreadPool &pool, Error &error) const;
   bool add(int kind, const char *prefix, Error &error);
 
   const RepriseModel &model;

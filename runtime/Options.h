@@ -56,6 +56,12 @@ struct Options {
   double skipLossZ = 0, skipGradZ = 0; ///< 0: never
   double peakFlops = 0;                ///< 0: to be measured.
   int64_t threads = 0;
+  const char *device = nullptr; ///< "auto" if not given.
+  bool noCudaGraph = false;
+  bool cudaSync = false;
+  bool tf32 = false;
+  bool autotune = false;
+  bool nvtx = false;
   uint64_t seed = 0;
   bool json = false;
   bool shuffled = true;

@@ -61,25 +61,26 @@ public:
       fprintf(stderr, "bench: %s\n", error.text);
       return false;
     }
-    runtime::initializeStates(model, /*seed=*/1, arena, pool);
-    runtime::fillRotaries(model, arena, pool);
+    runtime::initializeStates(model, /*seed=*/1, arena, pool, error);
+    runtime::fillRotaries(model, arena, pool, error);
     return true;
   }
 
   void run(int step) {
+    runtime::Error error; // There is none on the CPU.
     *arena.at<float>(model.loss) = 0;
     for (int micro = 0; micro < model.numMicroBatches; ++micro) {
       drawTokens(model.tokens);
       drawTokens(model.targets);
       auto *rng = arena.at<uint32_t>(model.rng);
       rng[0] = 1, rng[1] = 0, rng[2] = uint32_t(step), rng[3] = uint32_t(micro);
-      executor.runMicro();
+      executor.runMicro(error);
     }
     *arena.at<float>(model.lr) = 1e-4f;
     *arena.at<float>(model.biasCorrection1) = 1;
     *arena.at<float>(model.biasCorrection2) = 1;
-    executor.runNorm();
-    executor.runOptimizer();
+    executor.runNorm(error);
+    executor.runOptimizer(error);
   }
 
   double loss() const { return *arena.at<float>(model.loss); }

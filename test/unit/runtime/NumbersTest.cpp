@@ -128,7 +128,7 @@ struct Initialized {
     Error error;
     EXPECT_TRUE(arena.map(kCount * 4 + 40, error)) << error.text;
     EXPECT_TRUE(pool.start(threads, error)) << error.text;
-    initializeStates(model, seed, arena, pool);
+    initializeStates(model, seed, arena, pool, error);
   }
   const float *values() const { return arena.at<float>(0); }
 };
@@ -163,6 +163,56 @@ TEST(Init, DependsOnTheSeedAndNotOnTheThreads) {
   EXPECT_NE(0, memcmp(one.values(), other.values(), bytes));
 }
 
+/// To the nearest, of two as near to the even one; what is no number, or too
+/// large, stays what it is, whatever bits it has.
+TEST(WorkingCopies, AreTheirParametersRounded) {
+  constexpr int64_t kCount = 40'000;
+  RepriseState states[2] = {};
+  for (RepriseState &state : states) {
+    state.name = "w";
+    state.rank = 1;
+    state.shape[0] = kCount;
+  }
+  states[0].kind = REPRISE_STATE_PARAMETER;
+  states[0].buffer = {0, kCount * 4};
+  states[1].kind = REPRISE_STATE_WORKING;
+  states[1].elementType = REPRISE_BF16;
+  states[1].buffer = {kCount * 4, kCount * 2};
+  RepriseModel model = {};
+  model.states = states;
+  model.numStates = 2;
+  Arena arena;
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(arena.map(kCount * 6, error)) << error.text;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  const std::pair<uint32_t, uint16_t> cases[] = {
+      {0x3F800000, 0x3F80}, // 1
+      {0x3F808000, 0x3F80}, // in the middle, even below
+      {0x3F818000, 0x3F82}, // in the middle, even above
+      {0x3F808001, 0x3F81}, {0xBF808001, 0xBF81}, {0x80000000, 0x8000},
+      {0x00008001, 0x0001}, // far below the least normal number
+      {0x7F7FFFFF, 0x7F80}, // rounds to infinity
+      {0xFF800000, 0xFF80}, {0x7F800001, 0x7FC0}, {0xFFFFFFFF, 0xFFFF}};
+  constexpr int64_t kCases = std::size(cases);
+  uint32_t *bits = arena.at<uint32_t>(states[0].buffer);
+  for (int64_t i = 0; i < kCount; ++i)
+    bits[i] = cases[i % kCases].first;
+  ASSERT_TRUE(roundParameters(model, arena, pool, error)) << error.text;
+  const uint16_t *copy = arena.at<uint16_t>(states[1].buffer);
+  for (int64_t i = 0; i < kCount; ++i)
+    ASSERT_EQ(copy[i], cases[i % kCases].second) << i;
+
+  // The copy is not initialized for itself.
+  copy = arena.at<uint16_t>(states[1].buffer);
+  initializeStates(model, 1, arena, pool, error);
+  EXPECT_EQ(copy[0], 0x3F80);
+  states[1].name = "v";
+  EXPECT_FALSE(roundParameters(model, arena, pool, error));
+  EXPECT_STREQ(error.text, "damaged model: the working copy of 'v' needs to be "
+                           "bf16 and of a parameter with its 40000 elements");
+}
+
 TEST(Rotary, HasTheCosinesAndThenTheSinesOfEachPosition) {
   const float frequencies[3] = {1.0f, 0.1f, 1e-3f};
   constexpr int64_t kLength = 131;
@@ -177,7 +227,7 @@ TEST(Rotary, HasTheCosinesAndThenTheSinesOfEachPosition) {
     Error error;
     ASSERT_TRUE(arena.map(64 + kLength * 6 * 4, error)) << error.text;
     ASSERT_TRUE(pool.start(threads, error)) << error.text;
-    fillRotaries(model, arena, pool);
+    fillRotaries(model, arena, pool, error);
     EXPECT_EQ(arena.highWaterBytes(), arena.size());
     const float *table = arena.at<float>(64);
     for (int64_t t = 0; t < kLength; ++t)
@@ -205,8 +255,8 @@ TEST(MemoryCheck, LeavesStatesAndRotaryTablesAsTheyAre) {
   ASSERT_TRUE(arena.map(64, error)) << error.text;
   ASSERT_TRUE(pool.start(1, error)) << error.text;
   ASSERT_TRUE(check.start(model, arena, error)) << error.text;
-  initializeStates(model, 1, arena, pool);
-  fillRotaries(model, arena, pool);
+  initializeStates(model, 1, arena, pool, error);
+  fillRotaries(model, arena, pool, error);
   check.fillGaps();
   const float *values = arena.at<float>(0);
   for (int i = 0; i < 16; ++i) {

@@ -397,7 +397,7 @@ TEST_F(Weights, AreCopiedInPieces) {
   // By name: bias, qkv, wte.
   float *places[] = {copy.data(), copy.data() + 3,
                      copy.data() + 3 + 3 * 700 * 1024};
-  tensors.copyOut(arena, places, pool);
+  ASSERT_TRUE(tensors.copyOut(arena, places, pool, error)) << error.text;
   const float first = 3 * 700 * 1024, last = first + 2500 * 999;
   int64_t wrong = 0;
   for (int64_t i = 0; i < 3; ++i)

@@ -1,0 +1,113 @@
+//===- CudaLibraries.cpp - Opens CUDA's libraries -------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaLibraries.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <initializer_list>
+
+using namespace reprise::runtime;
+
+static constexpr char kPathVariable[] = "REPRISE_CUDA_PATH";
+
+namespace {
+/// A library, under the names that it may have; the first is the preferred one.
+struct Library {
+  const char *const *names;
+  const char *what; ///< What it comes with.
+};
+} // namespace
+
+static constexpr const char *kDriverNames[] = {"libcuda.so.1", nullptr};
+static constexpr const char *kBlasNames[] = {"libcublasLt.so.13",
+                                             "libcublasLt.so.12", nullptr};
+static constexpr Library kDriverLibrary = {kDriverNames, "NVIDIA's driver"};
+static constexpr Library kBlasLibrary = {
+    kBlasNames, "the CUDA toolkit 12 or 13, or Python's nvidia-cublas"};
+
+/// Opens `name` in the folder of `length` characters, or its lib64 or lib.
+static void *openIn(const char *folder, size_t length, const char *name) {
+  for (const char *below : {"", "/lib64", "/lib"}) {
+    char path[4096];
+    snprintf(path, sizeof(path), "%.*s%s/%s", int(length), folder, below, name);
+    if (void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL))
+      return library;
+  }
+  return nullptr;
+}
+
+/// The library's first name that can be opened, in the folders that the user
+/// names before all others.
+static void *openLibrary(const Library &library, Error &error) {
+  const char *folders = getenv(kPathVariable);
+  for (const char *folder = folders; folder && *folder;) {
+    size_t length = strcspn(folder, ":");
+    for (int i = 0; length && library.names[i]; ++i)
+      if (void *opened = openIn(folder, length, library.names[i]))
+        return opened;
+    folder += length + (folder[length] == ':');
+  }
+  for (int i = 0; library.names[i]; ++i)
+    if (void *opened = dlopen(library.names[i], RTLD_NOW | RTLD_LOCAL))
+      return opened;
+  const char *reason = dlerror(); // Of the last, under its oldest name.
+  char names[128] = "";
+  for (int i = 0; library.names[i]; ++i) {
+    size_t length = strlen(names);
+    snprintf(names + length, sizeof(names) - length, "%s%s", i ? " or " : "",
+             library.names[i]);
+  }
+  error.set("CUDA needs %s, which comes with %s, but it cannot be opened: %s; "
+            "%s%s%s",
+            names, library.what, reason ? reason : "not found", kPathVariable,
+            folders ? " is " : " can name the folder where it lies",
+            folders ? folders : "");
+  return nullptr;
+}
+
+static bool find(void *library, const char *symbol, void **function,
+                 const Library &described, Error &error) {
+  *function = dlsym(library, symbol);
+  return *function || error.set("CUDA needs %s with the function %s; the "
+                                "installed one is too old",
+                                described.names[0], symbol);
+}
+
+bool CudaLibraries::open(Error &error) {
+#define REPRISE_FIND(member, symbol, parameters)                               \
+  {#symbol, reinterpret_cast<void **>(&table.member)},
+  struct Entry {
+    const char *symbol;
+    void **function;
+  };
+  auto fill = [&](const Library &described, const Entry *entries,
+                  size_t count) {
+    void *library = openLibrary(described, error);
+    for (size_t i = 0; library && i < count; ++i)
+      if (!find(library, entries[i].symbol, entries[i].function, described,
+                error))
+        return false;
+    return library != nullptr;
+  };
+  auto openDriver = [&](CudaDriver &table) {
+    const Entry entries[] = {REPRISE_CUDA_DRIVER(REPRISE_FIND)};
+    return fill(kDriverLibrary, entries, sizeof(entries) / sizeof(Entry));
+  };
+  auto openBlas = [&](CublasLt &table) {
+    const Entry entries[] = {
+        REPRISE_CUBLASLT(REPRISE_FIND){
+            "cublasLtGetVersion", reinterpret_cast<void **>(&table.version)},
+        {"cublasLtGetStatusName",
+         reinterpret_cast<void **>(&table.statusName)}};
+    return fill(kBlasLibrary, entries, sizeof(entries) / sizeof(Entry));
+  };
+#undef REPRISE_FIND
+  return openDriver(driver) && openBlas(blas);
+}

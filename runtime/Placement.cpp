@@ -1,0 +1,82 @@
+//===- Placement.cpp - On what a run computes -----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Placement.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace reprise::runtime;
+
+static constexpr int kNoSuchCode = 2, kNoSuchDevice = 3;
+
+static const RepriseModel *findModel(const RepriseModel *const *models,
+                                     int numModels, int target) {
+  for (int i = 0; i < numModels; ++i)
+    if (models[i]->target == target)
+      return models[i];
+  return nullptr;
+}
+
+/// N of "cuda:N", 0 of "cuda"; -1 if `text` is neither.
+static int parseOrdinal(const char *text) {
+  if (strncmp(text, "cuda", 4) != 0)
+    return -1;
+  if (!text[4])
+    return 0;
+  char *end = nullptr;
+  long number = strtol(text + 5, &end, 10);
+  bool isNumber = text[4] == ':' && text[5] >= '0' && text[5] <= '9' && !*end;
+  return isNumber && number < 1024 ? int(number) : -1;
+}
+
+/// Whether what only a GPU understands is asked for on one.
+static bool checkOptions(const Options &options, bool isCuda, Error &error) {
+  const struct {
+    bool given;
+    const char *name;
+  } needing[] = {{options.noCudaGraph, "no-cuda-graph"},
+                 {options.cudaSync, "cuda-sync"},
+                 {options.tf32, "tf32"},
+                 {options.autotune, "autotune"},
+                 {options.nvtx, "nvtx"}};
+  for (auto [given, name] : needing)
+    if (given && !isCuda)
+      return error.set("--%s needs a GPU, but this run is on the CPU", name);
+  return true;
+}
+
+int reprise::runtime::place(const RepriseModel *const *models, int numModels,
+                            const Options &options, Placement &placement,
+                            Error &error) {
+  const RepriseModel *cpu = findModel(models, numModels, REPRISE_TARGET_CPU);
+  const RepriseModel *cuda = findModel(models, numModels, REPRISE_TARGET_CUDA);
+  const char *wanted = options.device ? options.device : "auto";
+  bool isAuto = !strcmp(wanted, "auto"), isCpu = !strcmp(wanted, "cpu");
+  int ordinal = isAuto ? 0 : parseOrdinal(wanted);
+  if (!isCpu && ordinal < 0) {
+    error.set("--device needs auto, cpu, cuda or cuda:N, but got '%s'", wanted);
+    return kNoSuchCode;
+  }
+  if (isCpu ? !cpu : !isAuto && !cuda) {
+    error.set("--device %s needs a program that was compiled with "
+              "--target=%s, but this one is for --target=%s alone",
+              wanted, isCpu ? "cpu" : "cuda", isCpu ? "cuda" : "cpu");
+    return kNoSuchCode;
+  }
+  placement.model = isCpu || !cuda ? cpu : cuda;
+  if (placement.model == cuda && !placement.device.open(ordinal, error)) {
+    if (!isAuto || !cpu)
+      return kNoSuchDevice;
+    snprintf(placement.note, sizeof(placement.note), "on the CPU: %.900s",
+             error.text);
+    placement.model = cpu;
+  }
+  return checkOptions(options, placement.model == cuda, error) ? 0
+                                                               : kNoSuchCode;
+}
