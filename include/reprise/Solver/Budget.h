@@ -1,0 +1,77 @@
+//===- Budget.h - The cheapest plan for every budget ------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a step should keep, for the least time of replays that a peak of memory
+// allows. All budgets are solved at once: a curve of plans, from the one that
+// needs least memory to the one that takes least time. A budget then picks the
+// last plan that fits; hence a smaller budget never gives a faster step or a
+// larger peak.
+//
+// docs/solver.md tells how.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_SOLVER_BUDGET_H
+#define REPRISE_SOLVER_BUDGET_H
+
+#include "reprise/Solver/StepGraph.h"
+#include <memory>
+
+namespace reprise::solver {
+
+struct BudgetPoint {
+  int64_t peak = 0;   ///< bytes within a step
+  double seconds = 0; ///< of the replays of a micro-batch
+};
+
+struct BudgetOptions {
+  /// Peaks that differ by less than this part of the largest are one where
+  /// there are many. What a plan needs is exact all the same.
+  int64_t resolution = 8192;
+  /// Steps that are no chain: how often a plan is changed in search of a
+  /// better one.
+  int64_t searchSteps = 2000;
+};
+
+class BudgetCurve {
+public:
+  /// Solves `graph`, which passes `check` and stays as long as the curve.
+  explicit BudgetCurve(const StepGraph &graph,
+                       const BudgetOptions &options = {});
+  ~BudgetCurve();
+
+  /// Peaks grow, seconds fall. At least one point, unless rules want what
+  /// cannot be.
+  const std::vector<BudgetPoint> &getPoints() const { return points; }
+
+  /// What a point keeps.
+  KeptValues getPlan(size_t point) const;
+
+  /// The last point whose peak is at most `bytes`; -1 if there is none.
+  int64_t find(int64_t bytes) const;
+
+  /// Whether the step is a chain of layers, solved exactly, and if not, why.
+  bool isChain() const { return reason.empty(); }
+  const std::string &getReason() const { return reason; }
+
+  /// Segments of a plan: first and last layer of those with several.
+  std::vector<std::pair<int64_t, int64_t>> getSegments(size_t point) const;
+
+private:
+  class Solver;
+  class ChainSolver;
+  class GraphSolver;
+
+  std::vector<BudgetPoint> points;
+  std::string reason;
+  std::unique_ptr<Solver> solver;
+};
+
+} // namespace reprise::solver
+
+#endif // REPRISE_SOLVER_BUDGET_H

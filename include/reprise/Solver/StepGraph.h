@@ -1,0 +1,158 @@
+//===- StepGraph.h - A training step, to be run in the mind -----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The launches of a step that keeps everything, and what would be alive, and
+// replayed, if it kept less. A graph is what any search for a plan runs on:
+// bytes are those of the memory planner, sharing of buffers included, and
+// replays come where `reprise-remat-apply` puts them, as late as possible and
+// each once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_SOLVER_STEPGRAPH_H
+#define REPRISE_SOLVER_STEPGRAPH_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise::solver {
+
+enum class StepPhase { Forward, Backward, Update };
+
+/// What a launch reads or writes.
+struct StepValue {
+  /// Whether backward may do without it: only what a launch of the forward pass
+  /// writes may be anything but `Keep`.
+  enum class Rule { Free, Keep, Drop };
+
+  std::string name;
+  int64_t bytes = 0;
+  Rule rule = Rule::Keep;
+  /// A parameter, a state or an input: there all the time, and not counted.
+  bool outlives = false;
+  /// What is there when the step ends: no other value takes over its bytes.
+  bool isReturned = false;
+  /// The value that this one is a part of, in its bytes; -1 if it is whole.
+  int64_t whole = -1;
+  /// Whether it is a view of `whole`, which has to stay as long as it does, and
+  /// not a part that `whole` is put together from.
+  bool isView = false;
+};
+
+/// A launch or product.
+struct StepOp {
+  /// An operand and a result that may be in the same bytes, or must.
+  struct Sharing {
+    int64_t read, write; ///< indices into `reads` and `writes`
+    bool isForced;
+  };
+
+  std::string name;
+  StepPhase phase = StepPhase::Forward;
+  int64_t layer = -1; ///< -1 in none
+  double seconds = 0;
+  bool isReplayable = true;
+  int64_t workspace = 0; ///< bytes while it runs
+  std::vector<int64_t> reads, writes;
+  std::vector<Sharing> sharing;
+};
+
+struct StepGraph {
+  std::vector<StepValue> values;
+  std::vector<StepOp> ops; ///< in order: forward, backward, update
+  int64_t alignment = 1;   ///< of buffers
+  /// How often forward and backward run in a step.
+  int64_t microBatches = 1;
+};
+
+/// Says what is wrong with a graph: phases or layers out of order, a value that
+/// two ops write or that is read before, a rule on what cannot be dropped.
+std::optional<std::string> check(const StepGraph &graph);
+
+/// Which values are kept for backward, by number. What is not of the forward
+/// pass counts as kept.
+using KeptValues = std::vector<bool>;
+
+/// Everything that a rule does not drop.
+KeptValues keepAll(const StepGraph &graph);
+
+/// A step as it runs under a plan.
+struct StepRun {
+  struct Position {
+    int64_t op;
+    bool isReplay;
+  };
+  std::vector<Position> schedule;
+  std::vector<int64_t> live; ///< bytes at each position
+  int64_t peak = 0;
+  int64_t peakPosition = 0;
+  double replaySeconds = 0; ///< of a micro-batch
+  /// Whether an op that cannot run again would have to.
+  bool isPossible = true;
+};
+
+/// A buffer that one or more values take turns in.
+struct StepBuffer {
+  int64_t value; ///< the first of them; -1: a workspace
+  bool isReplay; ///< of that value
+  int64_t bytes;
+  int64_t first, last; ///< positions, both included
+};
+
+/// Runs a graph under one plan after another.
+class StepSimulator {
+public:
+  explicit StepSimulator(const StepGraph &graph);
+
+  /// The result is valid until the next run.
+  const StepRun &run(const KeptValues &kept);
+
+  /// The buffers of the last run, by their first position.
+  std::vector<StepBuffer> getBuffers() const;
+
+  /// Bytes of the last run that are written before `position` and read there
+  /// or later.
+  int64_t getBytesAcross(int64_t position) const;
+
+  /// The ops of the forward pass that have to run again where `kept` stays,
+  /// and their seconds.
+  std::vector<int64_t> getReplays(const KeptValues &kept, double &seconds);
+
+private:
+  /// A value, or with `values.size()` added, what a replay makes of it.
+  using Instance = int64_t;
+
+  void schedule(const KeptValues &kept);
+  void findLives();
+  void share();
+  void sweep();
+
+  Instance resolve(int64_t value) const {
+    return isRebuilt[value] ? value + int64_t(graph.values.size()) : value;
+  }
+  int64_t wholeOf(Instance instance) const;
+
+  const StepGraph &graph;
+  std::vector<int64_t> writer; ///< of each value; -1: none
+  std::vector<bool> isDecidable;
+
+  StepRun result;
+  std::vector<bool> isReplayed, isRebuilt;
+  std::vector<int64_t> pending;
+  /// Operands of each position, one after the other.
+  std::vector<Instance> operands;
+  std::vector<int64_t> operandsBegin;
+  std::vector<int64_t> lastUse, first, last, root;
+  std::vector<int64_t> changes;
+};
+
+} // namespace reprise::solver
+
+#endif // REPRISE_SOLVER_STEPGRAPH_H

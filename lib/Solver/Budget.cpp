@@ -1,0 +1,45 @@
+//===- Budget.cpp - The cheapest plan for every budget -------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Curve.h"
+
+#include <algorithm>
+
+using namespace reprise::solver;
+
+BudgetCurve::BudgetCurve(const StepGraph &graph, const BudgetOptions &options) {
+  if (std::optional<Chain> chain = Chain::find(graph, reason)) {
+    auto solved = std::make_unique<ChainSolver>(std::move(*chain), options);
+    points = solved->getPoints();
+    solver = std::move(solved);
+    if (!points.empty())
+      return;
+    reason = "rules drop what joins layers further apart than a segment of " +
+             std::to_string(LayerPlans::kMostBlocks);
+  }
+  solver = std::make_unique<GraphSolver>(graph, options);
+  points = solver->getPoints();
+}
+
+BudgetCurve::~BudgetCurve() = default;
+
+KeptValues BudgetCurve::getPlan(size_t point) const {
+  return solver->getPlan(point);
+}
+
+int64_t BudgetCurve::find(int64_t bytes) const {
+  auto behind = std::upper_bound(
+      points.begin(), points.end(), bytes,
+      [](int64_t peak, const BudgetPoint &point) { return peak < point.peak; });
+  return behind - points.begin() - 1;
+}
+
+std::vector<std::pair<int64_t, int64_t>>
+BudgetCurve::getSegments(size_t point) const {
+  return solver->getSegments(point);
+}

@@ -1,0 +1,288 @@
+//===- Layers.cpp - A step as a chain of layers --------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layers.h"
+
+#include <algorithm>
+
+using namespace reprise::solver;
+
+//===----------------------------------------------------------------------===//
+// Chains
+//===----------------------------------------------------------------------===//
+
+std::optional<Chain> Chain::find(const StepGraph &graph, std::string &why) {
+  Chain chain(graph);
+  chain.writer.assign(graph.values.size(), -1);
+  chain.blockOf.assign(graph.values.size(), -1);
+  chain.readers.resize(graph.values.size());
+  chain.blockOfOp.assign(graph.ops.size(), -1);
+  for (size_t index = 0; index < graph.ops.size(); ++index) {
+    for (int64_t value : graph.ops[index].writes)
+      chain.writer[value] = index;
+    for (int64_t value : graph.ops[index].reads)
+      if (chain.readers[value].empty() ||
+          chain.readers[value].back() != int64_t(index))
+        chain.readers[value].push_back(index);
+  }
+  if (!chain.assignBlocks(why) || !chain.checkReaders(why))
+    return std::nullopt;
+  return chain;
+}
+
+bool Chain::assignBlocks(std::string &why) {
+  blocks.push_back({-1, {}, {}});
+  int64_t lastLayered = -1;
+  for (size_t index = 0; index < graph.ops.size(); ++index)
+    if (graph.ops[index].layer >= 0 &&
+        graph.ops[index].phase == StepPhase::Forward)
+      lastLayered = index;
+  for (size_t index = 0; index < graph.ops.size(); ++index) {
+    const StepOp &op = graph.ops[index];
+    if (op.phase != StepPhase::Forward)
+      break;
+    if (op.layer > blocks.back().layer)
+      blocks.push_back({op.layer, {}, {}});
+    else if (op.layer >= 0 && op.layer < blocks.back().layer) {
+      why = "op '" + op.name + "' of layer " + std::to_string(op.layer) +
+            " comes behind layer " + std::to_string(blocks.back().layer);
+      return false;
+    } else if (int64_t(index) > lastLayered && blocks.back().layer >= 0) {
+      blocks.push_back({-1, {}, {}});
+    }
+    blockOfOp[index] = blocks.size() - 1;
+    blocks.back().forward.push_back(index);
+  }
+  if (blocks.back().layer >= 0)
+    blocks.push_back({-1, {}, {}});
+
+  // Backward: the head, the layers, and then what the embedding has.
+  int64_t current = blocks.size() - 1, firstLayered = -1;
+  for (size_t index = 0; index < graph.ops.size(); ++index)
+    if (graph.ops[index].layer >= 0 &&
+        graph.ops[index].phase == StepPhase::Backward)
+      firstLayered = index;
+  for (size_t index = 0; index < graph.ops.size(); ++index) {
+    const StepOp &op = graph.ops[index];
+    if (op.phase != StepPhase::Backward)
+      continue;
+    if (int64_t(index) > firstLayered)
+      current = 0;
+    while (op.layer >= 0 && current > 0 && blocks[current].layer != op.layer)
+      --current;
+    if (op.layer >= 0 && blocks[current].layer != op.layer) {
+      why = "op '" + op.name + "' of layer " + std::to_string(op.layer) +
+            " comes behind the backward pass of earlier layers";
+      return false;
+    }
+    blockOfOp[index] = current;
+    blocks[current].backward.push_back(index);
+  }
+  for (size_t value = 0; value < graph.values.size(); ++value)
+    if (writer[value] >= 0)
+      blockOf[value] = blockOfOp[writer[value]];
+  return true;
+}
+
+bool Chain::checkReaders(std::string &why) {
+  for (size_t value = 0; value < graph.values.size(); ++value) {
+    if (writer[value] < 0 ||
+        graph.ops[writer[value]].phase != StepPhase::Forward ||
+        graph.values[value].rule == StepValue::Rule::Keep)
+      continue;
+    for (int64_t reader : readers[value])
+      if (graph.ops[reader].phase == StepPhase::Update ||
+          blockOfOp[reader] < blockOf[value]) {
+        why = "op '" + graph.ops[reader].name + "' reads '" +
+              graph.values[value].name + "' of a later layer";
+        return false;
+      }
+  }
+  return true;
+}
+
+std::vector<Slot> Chain::getSlots(int64_t block) const {
+  std::vector<Slot> slots;
+  for (size_t op = 0; op < blocks[block].forward.size(); ++op)
+    for (size_t w = 0; w < graph.ops[blocks[block].forward[op]].writes.size();
+         ++w)
+      slots.push_back({int64_t(op), int64_t(w)});
+  return slots;
+}
+
+int64_t Chain::getLastForwardReader(int64_t value) const {
+  int64_t last = -1;
+  for (int64_t reader : readers[value])
+    if (graph.ops[reader].phase == StepPhase::Forward)
+      last = std::max(last, blockOfOp[reader]);
+  return last;
+}
+
+//===----------------------------------------------------------------------===//
+// Excerpts
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Extractor {
+public:
+  Extractor(const Chain &chain, int64_t first, int64_t count)
+      : chain(chain), first(first), end(first + count),
+        local(chain.graph.values.size(), -1) {}
+
+  std::optional<Excerpt> run();
+
+private:
+  int64_t add(int64_t value);
+  void addOp(int64_t op);
+  bool isInside(int64_t op) const {
+    return chain.blockOfOp[op] >= first && chain.blockOfOp[op] < end;
+  }
+  bool setRule(int64_t value, StepOp &gap, StepOp &after);
+
+  const Chain &chain;
+  int64_t first, end;
+  std::vector<int64_t> local;
+  Excerpt excerpt;
+};
+} // namespace
+
+int64_t Extractor::add(int64_t value) {
+  if (local[value] >= 0)
+    return local[value];
+  // What a value is part of comes along.
+  int64_t whole = chain.graph.values[value].whole;
+  if (whole >= 0)
+    whole = add(whole);
+  local[value] = excerpt.values.size();
+  excerpt.values.push_back(value);
+  excerpt.graph.values.push_back(chain.graph.values[value]);
+  StepValue &added = excerpt.graph.values.back();
+  added.whole = whole;
+  int64_t op = chain.writer[value];
+  bool isGradient = op >= 0 && chain.graph.ops[op].phase != StepPhase::Forward;
+  if (op >= 0 && isInside(op))
+    return local[value];
+  added.rule = StepValue::Rule::Keep;
+  // A whole that is put together from parts has no writer of its own.
+  if (!isGradient && (op >= 0 || added.outlives))
+    added.outlives = true;
+  return local[value];
+}
+
+void Extractor::addOp(int64_t op) {
+  StepOp copy = chain.graph.ops[op];
+  for (int64_t &value : copy.reads)
+    value = add(value);
+  for (int64_t &value : copy.writes)
+    value = add(value);
+  excerpt.graph.ops.push_back(std::move(copy));
+}
+
+/// Settles what becomes of `value`, which an op of the excerpt writes.
+bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
+  bool isForward =
+      chain.graph.ops[chain.writer[value]].phase == StepPhase::Forward;
+  int64_t reader = chain.getLastForwardReader(value);
+  StepValue &own = excerpt.graph.values[local[value]];
+  if (!isForward) {
+    for (int64_t op : chain.readers[value])
+      if (!isInside(op)) {
+        after.reads.push_back(local[value]);
+        break;
+      }
+    return true;
+  }
+  bool isReadAbove = reader >= end;
+  for (int64_t op : chain.readers[value])
+    isReadAbove |= chain.graph.ops[op].phase == StepPhase::Backward &&
+                   chain.blockOfOp[op] >= end;
+  if (isReadAbove) {
+    if (own.rule == StepValue::Rule::Drop)
+      return false;
+    own.rule = StepValue::Rule::Keep;
+    gap.reads.push_back(local[value]);
+  } else if (reader > chain.blockOf[value]) {
+    if (own.rule == StepValue::Rule::Keep)
+      return false;
+    own.rule = StepValue::Rule::Drop;
+  }
+  return true;
+}
+
+std::optional<Excerpt> Extractor::run() {
+  excerpt.graph.alignment = chain.graph.alignment;
+  for (int64_t block = first; block < end; ++block)
+    for (int64_t op : chain.blocks[block].forward)
+      addOp(op);
+  StepOp gap, after;
+  gap.name = "gap";
+  after.name = "after";
+  gap.phase = after.phase = StepPhase::Backward;
+  excerpt.gap = excerpt.graph.ops.size();
+  excerpt.graph.ops.push_back({});
+  for (int64_t block = end - 1; block >= first; --block)
+    for (int64_t op : chain.blocks[block].backward)
+      addOp(op);
+
+  for (size_t v = 0; v < excerpt.values.size(); ++v) {
+    int64_t value = excerpt.values[v], op = chain.writer[value];
+    if (op < 0)
+      continue;
+    if (isInside(op)) {
+      if (!setRule(value, gap, after))
+        return std::nullopt;
+    } else if (chain.graph.ops[op].phase != StepPhase::Forward) {
+      gap.writes.push_back(v);
+    }
+  }
+  excerpt.graph.ops[excerpt.gap] = std::move(gap);
+  excerpt.graph.ops.push_back(std::move(after));
+  return std::move(excerpt);
+}
+
+std::optional<Excerpt> reprise::solver::extract(const Chain &chain,
+                                                int64_t first, int64_t count) {
+  return Extractor(chain, first, count).run();
+}
+
+int64_t Excerpt::getLocal(int64_t value) const {
+  auto found = std::find(values.begin(), values.end(), value);
+  return found == values.end() ? -1 : found - values.begin();
+}
+
+std::string Excerpt::getKey() const {
+  std::string key;
+  auto put = [&](const auto &number) {
+    key.append(reinterpret_cast<const char *>(&number), sizeof number);
+  };
+  put(graph.values.size());
+  for (const StepValue &value : graph.values) {
+    put(value.bytes);
+    put(int64_t(value.rule));
+    put(int64_t(value.outlives) * 4 + value.isReturned * 2 + value.isView);
+    put(value.whole);
+  }
+  put(gap);
+  for (const StepOp &op : graph.ops) {
+    put(op.seconds);
+    put(op.workspace);
+    put(int64_t(op.phase) * 2 + op.isReplayable);
+    for (const std::vector<int64_t> *list : {&op.reads, &op.writes}) {
+      put(list->size());
+      for (int64_t value : *list)
+        put(value);
+    }
+    put(op.sharing.size());
+    for (const StepOp::Sharing &pair : op.sharing) {
+      put(pair.read);
+      put(pair.write);
+      put(int64_t(pair.isForced));
+    }
+  }
+  return key;
+}

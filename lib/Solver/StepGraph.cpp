@@ -1,0 +1,315 @@
+//===- StepGraph.cpp - Runs a training step in the mind ------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Solver/StepGraph.h"
+
+#include <algorithm>
+#include <limits>
+
+using namespace reprise::solver;
+
+static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+std::optional<std::string> reprise::solver::check(const StepGraph &graph) {
+  int64_t numValues = graph.values.size();
+  std::vector<int64_t> writer(numValues, -1), reader(numValues, -1);
+  std::vector<bool> isWhole(numValues);
+  if (graph.alignment < 1 || graph.microBatches < 1)
+    return "needs an alignment and a number of micro-batches of at least 1, "
+           "but got " +
+           std::to_string(graph.alignment) + " and " +
+           std::to_string(graph.microBatches);
+  for (const StepValue &value : graph.values) {
+    if (value.bytes < 0 || value.whole < -1 || value.whole >= numValues)
+      return "value '" + value.name + "' has " + std::to_string(value.bytes) +
+             " bytes and is part of value " + std::to_string(value.whole);
+    if (value.whole >= 0)
+      isWhole[value.whole] = true;
+  }
+  StepPhase phase = StepPhase::Forward;
+  for (size_t index = 0; index < graph.ops.size(); ++index) {
+    const StepOp &op = graph.ops[index];
+    if (op.phase < phase)
+      return "op '" + op.name + "' comes behind ops of a later phase";
+    phase = op.phase;
+    if (!(op.seconds >= 0) || op.workspace < 0)
+      return "op '" + op.name + "' takes " + std::to_string(op.seconds) +
+             " s and " + std::to_string(op.workspace) + " bytes of workspace";
+    for (const std::vector<int64_t> *list : {&op.reads, &op.writes})
+      for (int64_t value : *list)
+        if (value < 0 || value >= numValues)
+          return "op '" + op.name + "' has an operand " +
+                 std::to_string(value) + " of " + std::to_string(numValues);
+    for (int64_t value : op.reads)
+      if (reader[value] < 0)
+        reader[value] = index;
+    for (int64_t value : op.writes) {
+      if (writer[value] >= 0)
+        return "value '" + graph.values[value].name + "' is written twice";
+      writer[value] = index;
+      if (reader[value] >= 0)
+        return "value '" + graph.values[value].name +
+               "' is read before it is written";
+    }
+    for (const StepOp::Sharing &pair : op.sharing)
+      if (pair.read < 0 || pair.read >= int64_t(op.reads.size()) ||
+          pair.write < 0 || pair.write >= int64_t(op.writes.size()))
+        return "op '" + op.name + "' shares what it does not have";
+  }
+  for (int64_t v = 0; v < numValues; ++v) {
+    const StepValue &value = graph.values[v];
+    bool isForward =
+        writer[v] >= 0 && graph.ops[writer[v]].phase == StepPhase::Forward;
+    if (value.rule != StepValue::Rule::Keep &&
+        (!isForward || value.whole >= 0 || isWhole[v] || value.isReturned))
+      return "value '" + value.name +
+             "' needs to be a whole one that the forward pass makes for "
+             "backward, to be dropped";
+  }
+  return std::nullopt;
+}
+
+KeptValues reprise::solver::keepAll(const StepGraph &graph) {
+  KeptValues kept(graph.values.size());
+  for (size_t v = 0; v < kept.size(); ++v)
+    kept[v] = graph.values[v].rule != StepValue::Rule::Drop;
+  return kept;
+}
+
+//===----------------------------------------------------------------------===//
+// What runs
+//===----------------------------------------------------------------------===//
+
+StepSimulator::StepSimulator(const StepGraph &graph)
+    : graph(graph), writer(graph.values.size(), -1),
+      isDecidable(graph.values.size()), isReplayed(graph.ops.size()),
+      isRebuilt(graph.values.size()) {
+  for (size_t op = 0; op < graph.ops.size(); ++op)
+    for (int64_t value : graph.ops[op].writes) {
+      writer[value] = op;
+      isDecidable[value] = graph.ops[op].phase == StepPhase::Forward &&
+                           graph.values[value].rule != StepValue::Rule::Keep;
+    }
+}
+
+std::vector<int64_t> StepSimulator::getReplays(const KeptValues &kept,
+                                               double &seconds) {
+  seconds = 0;
+  std::vector<int64_t> replays;
+  std::fill(isReplayed.begin(), isReplayed.end(), false);
+  auto take = [&](const StepOp &reader) {
+    for (int64_t value : reader.reads)
+      if (isDecidable[value] && !kept[value] && !isReplayed[writer[value]]) {
+        isReplayed[writer[value]] = true;
+        replays.push_back(writer[value]);
+      }
+  };
+  for (const StepOp &op : graph.ops)
+    if (op.phase != StepPhase::Forward)
+      take(op);
+  for (size_t next = 0; next < replays.size(); ++next)
+    take(graph.ops[replays[next]]);
+  std::sort(replays.begin(), replays.end());
+  for (int64_t op : replays)
+    seconds += graph.ops[op].seconds;
+  return replays;
+}
+
+void StepSimulator::schedule(const KeptValues &kept) {
+  result.schedule.clear();
+  result.replaySeconds = 0;
+  result.isPossible = true;
+  operands.clear();
+  operandsBegin.clear();
+  std::fill(isReplayed.begin(), isReplayed.end(), false);
+  std::fill(isRebuilt.begin(), isRebuilt.end(), false);
+  auto emit = [&](int64_t op, bool isReplay) {
+    result.schedule.push_back({op, isReplay});
+    operandsBegin.push_back(operands.size());
+    for (int64_t value : graph.ops[op].reads)
+      operands.push_back(resolve(value));
+  };
+  auto take = [&](const StepOp &reader) {
+    for (int64_t value : reader.reads)
+      if (isDecidable[value] && !kept[value] && !isReplayed[writer[value]]) {
+        isReplayed[writer[value]] = true;
+        pending.push_back(writer[value]);
+      }
+  };
+  for (size_t op = 0; op < graph.ops.size(); ++op) {
+    if (graph.ops[op].phase == StepPhase::Forward) {
+      emit(op, false);
+      continue;
+    }
+    pending.clear();
+    take(graph.ops[op]);
+    for (size_t next = 0; next < pending.size(); ++next)
+      take(graph.ops[pending[next]]);
+    std::sort(pending.begin(), pending.end());
+    for (int64_t again : pending) {
+      emit(again, true);
+      result.replaySeconds += graph.ops[again].seconds;
+      result.isPossible &= graph.ops[again].isReplayable;
+      for (int64_t value : graph.ops[again].writes)
+        isRebuilt[value] = isDecidable[value] && !kept[value];
+    }
+    emit(op, false);
+  }
+  operandsBegin.push_back(operands.size());
+}
+
+//===----------------------------------------------------------------------===//
+// What is alive
+//===----------------------------------------------------------------------===//
+
+int64_t StepSimulator::wholeOf(Instance instance) const {
+  int64_t numValues = graph.values.size();
+  // Parts and wholes are never made again.
+  return instance < numValues ? graph.values[instance].whole : -1;
+}
+
+void StepSimulator::findLives() {
+  int64_t numValues = graph.values.size();
+  lastUse.assign(2 * numValues, -1);
+  for (size_t p = 0; p < result.schedule.size(); ++p)
+    for (int64_t k = operandsBegin[p]; k < operandsBegin[p + 1]; ++k) {
+      Instance instance = operands[k];
+      lastUse[instance] = p;
+      while (instance < numValues && graph.values[instance].isView) {
+        instance = graph.values[instance].whole;
+        lastUse[instance] = p;
+      }
+    }
+  for (int64_t v = 0; v < numValues; ++v)
+    if (graph.values[v].isReturned)
+      lastUse[v] = kEnd;
+}
+
+void StepSimulator::share() {
+  int64_t numValues = graph.values.size();
+  root.resize(2 * numValues);
+  for (int64_t i = 0; i < 2 * numValues; ++i) {
+    root[i] = i;
+    for (int64_t whole; (whole = wholeOf(root[i])) >= 0;)
+      root[i] = whole;
+  }
+  auto outlives = [&](Instance instance) {
+    return instance < numValues && graph.values[instance].outlives;
+  };
+  for (size_t p = 0; p < result.schedule.size(); ++p) {
+    const StepOp &op = graph.ops[result.schedule[p].op];
+    if (op.sharing.empty())
+      continue;
+    int64_t shift = result.schedule[p].isReplay ? numValues : 0;
+    const Instance *reads = operands.data() + operandsBegin[p];
+    size_t numReads = op.reads.size();
+    auto isShared = [&](int64_t write) {
+      Instance instance = op.writes[write] + shift;
+      return root[instance] != instance;
+    };
+    for (const StepOp::Sharing &pair : op.sharing)
+      if (pair.isForced && !isShared(pair.write))
+        root[op.writes[pair.write] + shift] = root[reads[pair.read]];
+    for (const StepOp::Sharing &pair : op.sharing) {
+      Instance from = reads[pair.read], to = op.writes[pair.write] + shift;
+      if (pair.isForced || isShared(pair.write) ||
+          lastUse[from] != int64_t(p) || wholeOf(from) >= 0 ||
+          lastUse[to] == kEnd || outlives(root[from]))
+        continue;
+      int64_t readers = 0, writers = 0;
+      for (size_t k = 0; k < numReads; ++k)
+        readers += root[reads[k]] == root[from];
+      for (int64_t other : op.writes)
+        writers += root[other + shift] == root[from];
+      if (readers == 1 && writers == 0)
+        root[to] = root[from];
+    }
+  }
+}
+
+void StepSimulator::sweep() {
+  int64_t numValues = graph.values.size(), end = result.schedule.size();
+  auto align = [&](int64_t bytes) {
+    return (bytes + graph.alignment - 1) / graph.alignment * graph.alignment;
+  };
+  first.assign(2 * numValues, kEnd);
+  last.assign(2 * numValues, -1);
+  changes.assign(end + 1, 0);
+  for (int64_t p = 0; p < end; ++p) {
+    const StepOp &op = graph.ops[result.schedule[p].op];
+    int64_t shift = result.schedule[p].isReplay ? numValues : 0;
+    for (int64_t value : op.writes) {
+      Instance at = root[value + shift];
+      first[at] = std::min(first[at], p);
+      last[at] = std::max({last[at], p, lastUse[value + shift]});
+    }
+    for (int64_t k = operandsBegin[p]; k < operandsBegin[p + 1]; ++k)
+      last[root[operands[k]]] = std::max(last[root[operands[k]]], p);
+    changes[p] += align(op.workspace);
+    changes[p + 1] -= align(op.workspace);
+  }
+  for (int64_t i = 0; i < 2 * numValues; ++i) {
+    if (first[i] == kEnd || (i < numValues && graph.values[i].outlives))
+      continue;
+    int64_t bytes = align(graph.values[i % numValues].bytes);
+    last[i] = std::min(last[i], end - 1);
+    changes[first[i]] += bytes;
+    changes[last[i] + 1] -= bytes;
+  }
+  result.live.resize(end);
+  result.peak = 0;
+  result.peakPosition = 0;
+  int64_t bytes = 0;
+  for (int64_t p = 0; p < end; ++p) {
+    bytes += changes[p];
+    result.live[p] = bytes;
+    if (bytes > result.peak) {
+      result.peak = bytes;
+      result.peakPosition = p;
+    }
+  }
+}
+
+const StepRun &StepSimulator::run(const KeptValues &kept) {
+  schedule(kept);
+  findLives();
+  share();
+  sweep();
+  return result;
+}
+
+int64_t StepSimulator::getBytesAcross(int64_t position) const {
+  int64_t numValues = graph.values.size(), bytes = 0;
+  for (int64_t i = 0; i < 2 * numValues; ++i)
+    if (first[i] < position && last[i] >= position &&
+        !(i < numValues && graph.values[i].outlives))
+      bytes += (graph.values[i % numValues].bytes + graph.alignment - 1) /
+               graph.alignment * graph.alignment;
+  return bytes;
+}
+
+std::vector<StepBuffer> StepSimulator::getBuffers() const {
+  std::vector<StepBuffer> buffers;
+  int64_t numValues = graph.values.size();
+  for (int64_t i = 0; i < 2 * numValues; ++i)
+    if (first[i] != kEnd && !(i < numValues && graph.values[i].outlives))
+      buffers.push_back({i % numValues, i >= numValues,
+                         graph.values[i % numValues].bytes, first[i], last[i]});
+  for (size_t p = 0; p < result.schedule.size(); ++p)
+    if (int64_t bytes = graph.ops[result.schedule[p].op].workspace)
+      buffers.push_back({-1, false, bytes, int64_t(p), int64_t(p)});
+  std::sort(buffers.begin(), buffers.end(),
+            [](const StepBuffer &a, const StepBuffer &b) {
+              return a.first < b.first;
+            });
+  return buffers;
+}

@@ -1,0 +1,171 @@
+//===- BudgetTest.cpp - Tests of plans for every budget -------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Solver/Budget.h"
+#include "RandomSteps.h"
+
+#include <gtest/gtest.h>
+
+using namespace reprise::solver;
+
+/// The best of all plans there are, by peak.
+static std::vector<BudgetPoint> solveByTrying(const StepGraph &graph) {
+  StepSimulator simulator(graph);
+  std::vector<int64_t> choices = getChoices(graph);
+  std::vector<BudgetPoint> all;
+  for (uint64_t bits = 0; bits < uint64_t(1) << choices.size(); ++bits) {
+    KeptValues kept = keepAll(graph);
+    for (size_t k = 0; k < choices.size(); ++k)
+      kept[choices[k]] = bits >> k & 1;
+    const StepRun &run = simulator.run(kept);
+    all.push_back({run.peak, run.replaySeconds});
+  }
+  std::sort(all.begin(), all.end(),
+            [](const BudgetPoint &a, const BudgetPoint &b) {
+              return a.peak != b.peak ? a.peak < b.peak : a.seconds < b.seconds;
+            });
+  std::vector<BudgetPoint> best;
+  for (const BudgetPoint &point : all)
+    if (best.empty() || point.seconds < best.back().seconds)
+      best.push_back(point);
+  return best;
+}
+
+static void checkCurve(const StepGraph &graph, const BudgetCurve &curve) {
+  StepSimulator simulator(graph);
+  const std::vector<BudgetPoint> &points = curve.getPoints();
+  for (size_t p = 0; p < points.size(); ++p) {
+    const StepRun &run = simulator.run(curve.getPlan(p));
+    EXPECT_LE(run.peak, points[p].peak) << p;
+    EXPECT_DOUBLE_EQ(run.replaySeconds, points[p].seconds) << p;
+    if (p) {
+      EXPECT_GT(points[p].peak, points[p - 1].peak);
+      EXPECT_LT(points[p].seconds, points[p - 1].seconds);
+    }
+  }
+}
+
+// Where what joins layers is kept, there is no better plan for any budget.
+TEST(BudgetTest, ChainsAreAsGoodAsTryingAll) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 3, 3, 1 + seed % 2, true);
+    BudgetCurve curve(graph);
+    ASSERT_TRUE(curve.isChain()) << curve.getReason();
+    checkCurve(graph, curve);
+    for (const BudgetPoint &best : solveByTrying(graph)) {
+      int64_t point = curve.find(best.peak);
+      ASSERT_GE(point, 0) << "seed " << seed << " bytes " << best.peak;
+      EXPECT_EQ(curve.getPoints()[point].seconds, best.seconds)
+          << "seed " << seed << " bytes " << best.peak;
+    }
+  }
+}
+
+// Segments of several layers have the same values kept in each of them, so that
+// there may be better plans; but with segments less memory will do.
+TEST(BudgetTest, SegmentsNeedLess) {
+  int64_t numSegments = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 4, 2);
+    BudgetCurve curve(graph);
+    ASSERT_TRUE(curve.isChain()) << curve.getReason();
+    checkCurve(graph, curve);
+    std::vector<BudgetPoint> best = solveByTrying(graph);
+    for (size_t p = 0; p < curve.getPoints().size(); ++p) {
+      const BudgetPoint &point = curve.getPoints()[p];
+      auto behind = std::upper_bound(
+          best.begin(), best.end(), point.peak,
+          [](int64_t peak, const BudgetPoint &b) { return peak < b.peak; });
+      ASSERT_NE(behind, best.begin());
+      EXPECT_GE(point.seconds, std::prev(behind)->seconds);
+      for (auto [first, last] : curve.getSegments(p)) {
+        EXPECT_LT(first, last);
+        ++numSegments;
+      }
+    }
+  }
+  EXPECT_GT(numSegments, 0);
+}
+
+// A layer's backward pass that reads what a later layer makes is none of a
+// chain: plans are searched for.
+TEST(BudgetTest, SearchesWhereThereIsNoChain) {
+  double found = 0, best = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 3, 3);
+    std::swap(graph.ops[2].layer, graph.ops[8].layer);
+    BudgetCurve curve(graph);
+    EXPECT_FALSE(curve.isChain());
+    EXPECT_NE(curve.getReason(), "");
+    checkCurve(graph, curve);
+    for (const BudgetPoint &point : solveByTrying(graph)) {
+      int64_t number = curve.find(point.peak);
+      if (number < 0)
+        continue;
+      EXPECT_GE(curve.getPoints()[number].seconds, point.seconds);
+      found += curve.getPoints()[number].seconds;
+      best += point.seconds;
+    }
+  }
+  EXPECT_LE(found, best * 1.02);
+}
+
+TEST(BudgetTest, RulesHold) {
+  using Rule = StepValue::Rule;
+  int64_t numChains = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 3, 3);
+    std::mt19937 random(seed);
+    for (int64_t value : getChoices(graph))
+      if (random() % 3 == 0)
+        graph.values[value].rule = random() % 2 ? Rule::Keep : Rule::Drop;
+    BudgetCurve curve(graph);
+    numChains += curve.isChain();
+    ASSERT_FALSE(curve.getPoints().empty());
+    checkCurve(graph, curve);
+    for (size_t p = 0; p < curve.getPoints().size(); ++p) {
+      KeptValues kept = curve.getPlan(p);
+      for (size_t v = 0; v < kept.size(); ++v)
+        if (graph.values[v].rule != Rule::Free)
+          EXPECT_EQ(kept[v], graph.values[v].rule == Rule::Keep);
+    }
+  }
+  EXPECT_GT(numChains, 10);
+}
+
+TEST(BudgetTest, FindsTheLastPointThatFits) {
+  StepGraph graph = makeRandomChain(1, 4, 4);
+  BudgetCurve curve(graph);
+  const std::vector<BudgetPoint> &points = curve.getPoints();
+  ASSERT_GT(points.size(), 2u);
+  EXPECT_EQ(curve.find(points[0].peak - 1), -1);
+  EXPECT_EQ(curve.find(points[0].peak), 0);
+  EXPECT_EQ(curve.find(points[1].peak - 1), 0);
+  EXPECT_EQ(curve.find(int64_t(1) << 60), int64_t(points.size()) - 1);
+}
+
+// The same graph has the same curve, plans included.
+TEST(BudgetTest, IsDeterministic) {
+  for (bool isChain : {true, false}) {
+    StepGraph graph = makeRandomChain(3, 6, 5);
+    if (!isChain)
+      std::swap(graph.ops[2].layer, graph.ops[8].layer);
+    BudgetCurve one(graph), two(graph);
+    ASSERT_EQ(one.getPoints().size(), two.getPoints().size());
+    for (size_t p = 0; p < one.getPoints().size(); ++p)
+      EXPECT_EQ(one.getPlan(p), two.getPlan(p));
+  }
+}
+
+// Layers of many values are cut in two at the residual stream.
+TEST(BudgetTest, ManyValuesAreCutInTwo) {
+  StepGraph graph = makeRandomChain(5, 2, 15);
+  BudgetCurve curve(graph);
+  ASSERT_TRUE(curve.isChain());
+  checkCurve(graph, curve);
+}
