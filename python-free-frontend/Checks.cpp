@@ -197,8 +197,6 @@ void Checker::checkTrain() {
           "lr_warmup_iters " +
               Twine(train.lrWarmupIters) + " and train_iters " +
               Twine(train.trainIters));
-  if (train.precision == "bf16")
-    error("precision", "bf16 is not available for the target cpu; use fp32");
   checkFrozen();
 }
 

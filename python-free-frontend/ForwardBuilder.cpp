@@ -67,16 +67,27 @@ Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
       init == nn::Init::Normal ? getF32(std) : FloatAttr(),
       /*decay=*/shape.size() >= 2, /*frozen=*/false, published.hub,
       isPart ? published.part : 0, isPart ? published.parts : 1);
-  return addArgument(getType(shape), text, nn::kParameterAttr, parameter);
+  Value argument =
+      addArgument(getType(shape), text, nn::kParameterAttr, parameter);
+  RankedTensorType type = getActivationType(shape);
+  if (shape.size() < 2 || argument.getType() == type)
+    return argument;
+  return nn::CastOp::create(builder, argument.getLoc(), type, argument);
 }
 
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//
 
+RankedTensorType ForwardBuilder::getActivationType(ArrayRef<int64_t> shape) {
+  Type element = train.precision == "bf16" ? Type(builder.getBF16Type())
+                                           : Type(builder.getF32Type());
+  return RankedTensorType::get(shape, element);
+}
+
 Value ForwardBuilder::embed(StringRef name, Value table) {
   RankedTensorType type =
-      getType({train.microBatchSize, train.seqLength, model.width});
+      getActivationType({train.microBatchSize, train.seqLength, model.width});
   return create<nn::EmbeddingOp>("embedding", name, type, tokens, table);
 }
 
@@ -87,8 +98,8 @@ Value ForwardBuilder::linear(StringRef module, StringRef name, Value input,
       cast<RankedTensorType>(input.getType()).getShape());
   shape.back() = cast<RankedTensorType>(weight.getType())
                      .getDimSize(layout == nn::WeightLayout::InOut);
-  return create<nn::LinearOp>(module, name, getType(shape), input, weight, bias,
-                              layout);
+  return create<nn::LinearOp>(module, name, getActivationType(shape), input,
+                              weight, bias, layout);
 }
 
 Value ForwardBuilder::add(StringRef name, Value lhs, Value rhs) {
@@ -117,7 +128,8 @@ Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
                heads, shared, scale, getF32(model.attnDropout), getI64(stream))
         .getOut();
   }
-  RankedTensorType square = getType({batch, model.numHeads, length, length});
+  RankedTensorType square =
+      getActivationType({batch, model.numHeads, length, length});
   Value s = create<nn::ScoresOp>("core_attn", "s", square, q, k, heads, shared,
                                  scale);
   Value p = create<nn::SoftmaxOp>("core_attn", "p", square, s);

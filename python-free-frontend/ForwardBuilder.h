@@ -38,7 +38,8 @@ public:
   mlir::Value addRotary(nn::RotaryAttr rotary);
 
   /// `std`: 0 for a parameter that starts as `init` says. Without `published`,
-  /// it is published under its own name.
+  /// it is published under its own name. In bf16, a matrix is rounded to what
+  /// products read; a vector, which is added or multiplied, is not.
   mlir::Value addParameter(const llvm::Twine &name,
                            llvm::ArrayRef<int64_t> shape, nn::Init init,
                            double std = 0, const Published &published = {});
@@ -78,6 +79,8 @@ public:
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape) {
     return mlir::RankedTensorType::get(shape, builder.getF32Type());
   }
+  /// Of the precision that the description asks for.
+  mlir::RankedTensorType getActivationType(llvm::ArrayRef<int64_t> shape);
   mlir::FloatAttr getF32(double value) {
     return builder.getF32FloatAttr(static_cast<float>(value));
   }

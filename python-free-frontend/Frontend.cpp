@@ -36,6 +36,7 @@ static DictionaryAttr buildTrainAttr(Builder &builder,
   };
   SmallVector<NamedAttribute> entries = {
       word("optimizer", train.optimizer),
+      word("precision", train.precision),
       number("lr", train.lr),
       number("min_lr", train.minLr),
       word("lr_decay_style", train.lrDecayStyle),

@@ -264,8 +264,8 @@ static const Key table[] = {
      "those of all tokens",
      Bound::NotNegative},
     {"precision", "train", train<&Train::precision>, Need::Defaulted, "fp32",
-     "Type of weights and activations; `bf16` is not available for the target "
-     "cpu",
+     "Type of activations and of what products read of weights; weights, "
+     "their gradients, norms' statistics and losses are fp32",
      Bound::None, "fp32|bf16"},
     {"optimizer", "train", train<&Train::optimizer>, Need::Defaulted, "adamw",
      "Adam with decoupled weight decay", Bound::None, "adamw"},

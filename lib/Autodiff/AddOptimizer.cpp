@@ -20,6 +20,57 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::nn;
 
+/// Turns casts of parameters, which would round them for each micro-batch, into
+/// arguments: what the last update has rounded. Returns them by the parameter's
+/// argument.
+///
+/// \param attributes  of all arguments; gets those of the new ones.
+static DenseMap<Value, Value>
+takeWorkingCopies(func::FuncOp function,
+                  SmallVectorImpl<DictionaryAttr> &attributes) {
+  Builder builder(function.getContext());
+  Block &block = function.getBody().front();
+  DenseMap<Value, Value> copies;
+  for (auto cast : llvm::make_early_inc_range(block.getOps<CastOp>())) {
+    auto argument = dyn_cast<BlockArgument>(cast.getInput());
+    auto parameter =
+        argument ? attributes[argument.getArgNumber()].getAs<ParameterAttr>(
+                       kParameterAttr)
+                 : ParameterAttr();
+    if (!parameter || !cast.getType().getElementType().isBF16())
+      continue;
+    Value &copy = copies[argument];
+    if (!copy) {
+      copy = block.addArgument(cast.getType(), cast.getLoc());
+      attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+          kWorkingAttr, builder.getStringAttr(parameter.getName()))));
+    }
+    cast.replaceAllUsesWith(copy);
+    cast.erase();
+  }
+  return copies;
+}
+
+/// What only goes forward reads working copies of the same parameters.
+static void readWorkingCopies(func::FuncOp function) {
+  if (function.isExternal() || !function.getBody().hasOneBlock())
+    return;
+  SmallVector<DictionaryAttr> attributes;
+  function.getAllArgAttrs(attributes);
+  Block &block = function.getBody().front();
+  DenseMap<Value, Value> copies = takeWorkingCopies(function, attributes);
+  for (int64_t index = block.getNumArguments(); index-- > 0;)
+    if (copies.contains(block.getArgument(index)) &&
+        block.getArgument(index).use_empty()) {
+      block.eraseArgument(index);
+      attributes.erase(attributes.begin() + index);
+    }
+  function.setType(FunctionType::get(function.getContext(),
+                                     block.getArgumentTypes(),
+                                     function.getResultTypes()));
+  function.setAllArgAttrs(attributes);
+}
+
 namespace {
 /// A parameter, its gradient, and where the gradient is returned.
 struct Trained {
@@ -36,6 +87,9 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
     }
     if (failed(check(step)) || failed(append(step)))
       return signalPassFailure();
+    for (StringRef name : {kEvaluateFunction, kSampleFunction})
+      if (auto other = getOperation().lookupSymbol<func::FuncOp>(name))
+        readWorkingCopies(other);
   }
 
   LogicalResult check(func::FuncOp step);
@@ -115,6 +169,7 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   // there are thousands of arguments.
   SmallVector<DictionaryAttr> argumentAttributes;
   step.getAllArgAttrs(argumentAttributes);
+  DenseMap<Value, Value> copies = takeWorkingCopies(step, argumentAttributes);
   auto addArgument = [&](Type type, StringRef role, StringRef name) -> Value {
     argumentAttributes.push_back(builder.getDictionaryAttr(
         builder.getNamedAttr(role, builder.getStringAttr(name))));
@@ -155,15 +210,21 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
     StringRef name = one.parameter.getName();
     Value moment1 = addArgument(one.value.getType(), kMoment1Attr, name);
     Value moment2 = addArgument(one.value.getType(), kMoment2Attr, name);
+    Value copy = copies.lookup(one.value);
+    SmallVector<Type> types(3, one.value.getType());
+    if (copy)
+      types.push_back(copy.getType());
     auto adamw = AdamWOp::create(
-        builder, loc, one.value, one.gradient, moment1, moment2, scale, lr,
-        correction1, correction2, builder.getF64FloatAttr(*beta1),
+        builder, loc, types, one.value, one.gradient, moment1, moment2, scale,
+        lr, correction1, correction2, copy, builder.getF64FloatAttr(*beta1),
         builder.getF64FloatAttr(*beta2), builder.getF64FloatAttr(*eps),
         builder.getF64FloatAttr(one.parameter.getDecay() ? *weightDecay : 0.0));
     setScope(adamw.getNewParameter(), name);
     addResult(adamw.getNewParameter(), kParameterAttr, name);
     addResult(adamw.getNewMoment1(), kMoment1Attr, name);
     addResult(adamw.getNewMoment2(), kMoment2Attr, name);
+    if (copy)
+      addResult(adamw.getNewWorking(), kWorkingAttr, name);
   }
   exit->setOperands(results);
   step.setType(builder.getFunctionType(block.getArgumentTypes(),

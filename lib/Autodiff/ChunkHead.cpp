@@ -96,10 +96,7 @@ static std::optional<Head> matchHead(CrossEntropyOp loss) {
   Head head;
   head.loss = loss;
   head.linear = loss.getLogits().getDefiningOp<LinearOp>();
-  if (!head.linear || head.linear.getBias() ||
-      !cast<ShapedType>(head.linear.getOut().getType())
-           .getElementType()
-           .isF32())
+  if (!head.linear || head.linear.getBias())
     return std::nullopt;
   for (Operation *user : head.linear->getUsers())
     if (user != loss) {
@@ -144,7 +141,7 @@ void ChunkHead::fuse(Head head, int64_t chunkRows) {
   if (head.input)
     types.push_back(linear.getInput().getType());
   if (head.weight)
-    types.push_back(linear.getWeight().getType());
+    types.push_back(head.accumulate.getSum().getType());
   int64_t bytes = getTypeBytes(linear.getOut().getType());
   int64_t numRows = cast<ShapedType>(types[0]).getNumElements();
   remark::passed(linear.getLoc(), remark::RemarkOpts::name("Chunked")

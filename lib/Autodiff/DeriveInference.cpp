@@ -267,5 +267,10 @@ void DeriveInference::deriveSample(func::FuncOp forward, LinearOp head,
       head.getLoc(), scope, output.clone({1, output.getDimSize(2)}), last,
       copy.get(head.getWeight()),
       head.getBias() ? copy.get(head.getBias()) : Value(), head.getLayout());
+  // Whoever draws a word from them reads f32.
+  auto shown = RankedTensorType::get({1, output.getDimSize(2)},
+                                     copy.getBuilder().getF32Type());
+  if (logits.getType() != shown)
+    logits = copy.create<CastOp>(head.getLoc(), scope, shown, logits);
   copy.finish(logits, "logits");
 }

@@ -37,6 +37,9 @@ private:
   void findActive();
   LogicalResult differentiate(Operation *op);
   void addCotangent(Operation *cause, Value value, Value cotangent);
+  /// The cotangent of a result of `op`, of a type that its derivative takes, or
+  /// null.
+  Value getCotangent(Operation *op, Value result);
   /// Appends an argument to the block; run() fits the signature in the end, at
   /// once, since signatures are uniqued and there are thousands of arguments.
   Value addArgument(Type type, StringRef role, StringRef name);
@@ -117,10 +120,23 @@ void Differentiator::addCotangent(Operation *cause, Value value,
   sum = add;
 }
 
+Value Differentiator::getCotangent(Operation *op, Value result) {
+  Value cotangent = cotangents.lookup(result);
+  // As a weight a value gets its gradient in f32, for the sake of the sum; only
+  // a parameter, which a cast rounds, keeps it so.
+  if (!cotangent || cotangent.getType() == result.getType() || isa<CastOp>(op))
+    return cotangent;
+  auto cast =
+      CastOp::create(builder, op->getLoc(), result.getType(), cotangent);
+  if (ScopeAttr scope = getScope(op))
+    cast->setAttr(kScopeAttr, scope);
+  return cast;
+}
+
 LogicalResult Differentiator::differentiate(Operation *op) {
   SmallVector<Value> resultCotangents;
   for (Value result : op->getResults())
-    resultCotangents.push_back(cotangents.lookup(result));
+    resultCotangents.push_back(getCotangent(op, result));
   if (llvm::none_of(resultCotangents, [](Value value) { return bool(value); }))
     return success();
 

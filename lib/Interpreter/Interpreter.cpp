@@ -8,6 +8,7 @@
 
 #include "reprise/Interpreter/Interpreter.h"
 #include "Semantics.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 
@@ -21,6 +22,13 @@ Tensor::Tensor(ArrayRef<int64_t> shape, double value)
   for (int64_t dim : shape)
     size *= dim;
   values.assign(size, value);
+}
+
+double interpreter::roundToBF16(double value) {
+  APFloat number(value);
+  bool losesInfo;
+  number.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &losesInfo);
+  return number.convertToDouble();
 }
 
 Interpreter::Interpreter(func::FuncOp function) : function(function) {
@@ -61,6 +69,7 @@ LogicalResult Interpreter::evaluate(Operation *op) {
   for (Type type : op->getResultTypes())
     results.emplace_back(cast<ShapedType>(type).getShape());
   frame.results = results;
+  frame.isExact = isExact;
   for (auto family : {evaluateModelOp, evaluateRotaryOp, evaluateAttentionOp,
                       evaluateTrainingOp}) {
     FailureOr<bool> evaluated = family(op, frame);
@@ -68,8 +77,12 @@ LogicalResult Interpreter::evaluate(Operation *op) {
       return failure();
     if (!*evaluated)
       continue;
-    for (auto [value, tensor] : llvm::zip(op->getResults(), results))
+    for (auto [value, tensor] : llvm::zip(op->getResults(), results)) {
+      if (!isExact && getElementTypeOrSelf(value).isBF16())
+        for (double &element : tensor.values)
+          element = roundToBF16(element);
       set(value, std::move(tensor));
+    }
     return success();
   }
   return op->emitOpError("has no reference semantics");

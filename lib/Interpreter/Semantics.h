@@ -22,6 +22,7 @@ namespace reprise::interpreter {
 struct Frame {
   llvm::SmallVector<const Tensor *> operands;
   llvm::MutableArrayRef<Tensor> results;
+  bool isExact = false; ///< what an op has within itself is not rounded
 
   const Tensor &in(unsigned index) const { return *operands[index]; }
   Tensor &out(unsigned index = 0) const { return results[index]; }

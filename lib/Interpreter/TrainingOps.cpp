@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Semantics.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
@@ -62,6 +63,9 @@ static void linearCrossEntropy(LinearCrossEntropyOp op, const Frame &frame) {
     return isOutIn ? v * width + k : k * vocabulary + v;
   };
   double factor = op.getFactor() ? op.getFactor()->convertToFloat() : 0;
+  // The logits that are there, and their gradients, are of the input's type.
+  bool rounds = !frame.isExact && getElementTypeOrSelf(op.getInput()).isBF16();
+  auto stored = [&](double x) { return rounds ? roundToBF16(x) : x; };
   Tensor *dinput = op.getDinput() ? &frame.out(1) : nullptr;
   Tensor *sum = op.getSum() ? &frame.out(dinput ? 2 : 1) : nullptr;
   if (sum)
@@ -73,6 +77,7 @@ static void linearCrossEntropy(LinearCrossEntropyOp op, const Frame &frame) {
       logits[v] = 0;
       for (int64_t k = 0; k < width; ++k)
         logits[v] += x[k] * weight.values[at(k, v)];
+      logits[v] = stored(logits[v]);
     }
     double max = *std::max_element(logits.begin(), logits.end()), total = 0;
     for (double logit : logits)
@@ -81,7 +86,8 @@ static void linearCrossEntropy(LinearCrossEntropyOp op, const Frame &frame) {
     int64_t target = int64_t(targets.values[row]);
     frame.out().values[row] = lse - logits[target];
     for (int64_t v = 0; factor != 0 && v < vocabulary; ++v) {
-      double dlogit = (std::exp(logits[v] - lse) - (v == target)) * factor;
+      double dlogit =
+          stored((std::exp(logits[v] - lse) - (v == target)) * factor);
       for (int64_t k = 0; k < width; ++k) {
         if (dinput)
           dinput->values[row * width + k] += dlogit * weight.values[at(k, v)];
@@ -107,6 +113,8 @@ static void adamw(AdamWOp op, const Frame &frame) {
         p - lr * decay * p - lr * (m / c1) / (std::sqrt(v / c2) + eps);
     frame.out(1).values[e] = m;
     frame.out(2).values[e] = v;
+    if (op.getNewWorking())
+      frame.out(3).values[e] = frame.out(0).values[e];
   }
 }
 

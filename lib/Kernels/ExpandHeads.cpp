@@ -57,7 +57,7 @@ void Expander::addChunk(int64_t first, int64_t rows) {
   Value weight = op.getWeight();
   auto weightType = cast<RankedTensorType>(weight.getType());
   int64_t vocabulary = weightType.getDimSize(layout == WeightLayout::InOut);
-  auto perRow = RankedTensorType::get({1, rows}, weightType.getElementType());
+  auto perRow = RankedTensorType::get({1, rows}, builder.getF32Type());
 
   Value input = view(op.getInput(), first, rows);
   Value targets = view(op.getTargets(), first, rows);
@@ -76,9 +76,9 @@ void Expander::addChunk(int64_t first, int64_t rows) {
   Value dlogits = create<CrossEntropyBackwardOp>(
       lossScope, logits.getType(), logits, targets, loss.getLse(), dlosses);
   if (sum) {
-    Value term = create<LinearBackwardWeightOp>(scope, weightType, input,
+    Value term = create<LinearBackwardWeightOp>(scope, sum.getType(), input,
                                                 dlogits, layout);
-    sum = create<AccumulateOp>(scope, weightType, sum, term);
+    sum = create<AccumulateOp>(scope, sum.getType(), sum, term);
   }
   if (op.getDinput())
     dinputs.push_back(create<LinearBackwardInputOp>(scope, input.getType(),

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
@@ -271,11 +272,6 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
 
 LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
   Operation *product = unit.ops.front(), *last = unit.ops.back();
-  for (Type type : product->getOperandTypes())
-    if (!cast<ShapedType>(type).getElementType().isF32())
-      return product->emitOpError("needs operands in f32 to be an rt.gemm, but "
-                                  "got ")
-             << type;
   std::optional<SharedHeads> shared = getSharedHeads(product);
   if (shared && !shared->areSummed)
     product->setOperand(
@@ -311,18 +307,23 @@ Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
   auto from = cast<RankedTensorType>(value.getType());
   SmallVector<int64_t> shape(from.getShape());
   shape.back() = shape.back() / have * want;
-  auto to = RankedTensorType::get(shape, from.getElementType());
+  // Sums of heads are rounded once, as is the result of any op.
+  Type element = areSummed ? getElementTypeOrSelf(product->getResult(0))
+                           : from.getElementType();
+  auto to = RankedTensorType::get(shape, element);
 
   std::string name = areSummed ? "sum_heads_" : "repeat_heads_";
   name += std::to_string(have) + "_to_" + std::to_string(want);
   for (auto [index, size] : llvm::enumerate(from.getShape()))
     name += (index ? "x" : "_") + std::to_string(size);
+  if (element.isBF16())
+    name += "_bf16";
   func::FuncOp kernel = kernels.getKernel(
       name, builder.getFunctionType(from, to),
       [&](OpBuilder &body, ValueRange arguments) {
         LoopBuilder loops(body, product->getLoc());
         Value result = (areSummed ? buildSummedHeads : buildRepeatedHeads)(
-            loops, arguments[0], heads, keyHeads);
+            loops, arguments[0], heads, keyHeads, element);
         return loops.asShapeOf(result, to);
       });
   int64_t flops = areSummed ? from.getNumElements() - to.getNumElements() : 0;
@@ -402,6 +403,8 @@ void ScheduleFormer::formLaunch(unsigned index) {
       putInPlace(adamw.getParameter(), adamw.getNewParameter());
       putInPlace(adamw.getMoment1(), adamw.getNewMoment1());
       putInPlace(adamw.getMoment2(), adamw.getNewMoment2());
+      if (adamw.getWorking())
+        putInPlace(adamw.getWorking(), adamw.getNewWorking());
       putInPlace(adamw.getGradient(), adamw->getNextNode()->getResult(0));
     }
   }
@@ -413,9 +416,13 @@ void ScheduleFormer::formLaunch(unsigned index) {
                           ? unit.ops.front()
                           : unit.ops.back();
   builder.setInsertionPoint(isMerged ? unit.ops.front() : unit.ops.back());
+  // A launch comes from all of its ops, in their order.
+  SmallVector<Location> locs =
+      llvm::map_to_vector(unit.ops, [](Operation *op) { return op->getLoc(); });
   auto launch = rt::LaunchOp::create(
-      builder, origin->getLoc(), kernel.getResultTypes(), kernel.getSymName(),
-      group.inputs.getArrayRef(), ValueRange(),
+      builder, FusedLoc::get(builder.getContext(), locs),
+      kernel.getResultTypes(), kernel.getSymName(), group.inputs.getArrayRef(),
+      ValueRange(),
       streams.empty() ? DenseI64ArrayAttr()
                       : builder.getDenseI64ArrayAttr(streams),
       flops);

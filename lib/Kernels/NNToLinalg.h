@@ -42,13 +42,15 @@ LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeOp op);
 LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeBackwardOp op);
 
 /// [B, T, H*D] with a copy of each of `value`'s heads, [B, T, G*D], for every
-/// one of the `heads / keyHeads` heads that share it, flattened.
+/// one of the `heads / keyHeads` heads that share it, flattened, of `element`.
 mlir::Value buildRepeatedHeads(LoopBuilder &loops, mlir::Value value,
-                               int64_t heads, int64_t keyHeads);
+                               int64_t heads, int64_t keyHeads,
+                               mlir::Type element);
 /// The other way round: the sums of heads of `value` that share a head of keys,
 /// in ascending order.
 mlir::Value buildSummedHeads(LoopBuilder &loops, mlir::Value value,
-                             int64_t heads, int64_t keyHeads);
+                             int64_t heads, int64_t keyHeads,
+                             mlir::Type element);
 
 /// The Euclidean norm, of one element, of what `squares` are sums of.
 mlir::Value buildRootOfSum(LoopBuilder &loops, mlir::Value squares);

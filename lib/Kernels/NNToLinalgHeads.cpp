@@ -104,7 +104,8 @@ Values kernels::convertRope(LoopBuilder &loops, RopeBackwardOp op) {
 //===----------------------------------------------------------------------===//
 
 Value kernels::buildRepeatedHeads(LoopBuilder &loops, Value value,
-                                  int64_t heads, int64_t keyHeads) {
+                                  int64_t heads, int64_t keyHeads,
+                                  Type element) {
   int64_t cols = getShape(value).back() / keyHeads, group = heads / keyHeads;
   Value x = loops.asMatrix(value, cols);
   auto body = [&](ImplicitLocOpBuilder &builder, Scalars) -> Results {
@@ -113,12 +114,11 @@ Value kernels::buildRepeatedHeads(LoopBuilder &loops, Value value,
     Value shared = arith::DivUIOp::create(builder, row, size);
     return {gather(builder, x, shared)};
   };
-  return loops.map({getShape(x)[0] * group, cols}, {},
-                   getElementTypeOrSelf(value), body)[0];
+  return loops.map({getShape(x)[0] * group, cols}, {}, element, body)[0];
 }
 
 Value kernels::buildSummedHeads(LoopBuilder &loops, Value value, int64_t heads,
-                                int64_t keyHeads) {
+                                int64_t keyHeads, Type element) {
   int64_t cols = getShape(value).back() / heads, group = heads / keyHeads;
   Value x = loops.asMatrix(value, cols);
   auto body = [&](ImplicitLocOpBuilder &builder, Scalars) -> Results {
@@ -133,6 +133,5 @@ Value kernels::buildSummedHeads(LoopBuilder &loops, Value value, int64_t heads,
     }
     return {sum};
   };
-  return loops.map({getShape(x)[0] / group, cols}, {},
-                   getElementTypeOrSelf(value), body)[0];
+  return loops.map({getShape(x)[0] / group, cols}, {}, element, body)[0];
 }

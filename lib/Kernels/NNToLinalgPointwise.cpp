@@ -163,7 +163,11 @@ static SmallVector<Scalar> buildAdamW(AdamWOp op, ArrayRef<Scalar> operands) {
     Scalar rate = decay * lr;
     decayed = p - rate * p;
   }
-  return {decayed - lr * ratio, newM, newV};
+  Scalar newP = decayed - lr * ratio;
+  SmallVector<Scalar> results = {newP, newM, newV};
+  if (op.getNewWorking())
+    results.push_back(newP);
+  return results;
 }
 
 //===----------------------------------------------------------------------===//
@@ -223,12 +227,15 @@ void kernels::convertElementwise(LoopBuilder &loops,
   SmallVector<Type> elementTypes;
   for (Operation *op : ops) {
     auto dropout = dyn_cast<DropoutOp>(op);
+    auto adamw = dyn_cast<AdamWOp>(op);
     if (dropout)
       sources[op] = buildRandomSource(loops.getBuilder(), dropout.getRng(),
                                       dropout.getStream());
     for (Value operand : op->getOperands()) {
       Operation *definition = operand.getDefiningOp();
+      // The old working copy is there to be written over.
       if ((dropout && operand == dropout.getRng()) ||
+          (adamw && operand == adamw.getWorking()) ||
           members.contains(definition) || inputs.count(operand))
         continue;
       auto type = cast<ShapedType>(operand.getType());

@@ -141,8 +141,12 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op,
   auto flag = [&](bool set) {
     return set ? builder.getUnitAttr() : UnitAttr();
   };
-  // Rows go in and come out for the same heads.
+  // Rows go in and come out for the same heads; those of heads that are to be
+  // summed yet are not rounded.
   Type type = isa<ContextOp>(op) ? p.b.getType() : op->getResult(0).getType();
+  if (std::optional<SharedHeads> shared = getSharedHeads(op);
+      shared && shared->areSummed)
+    type = cast<RankedTensorType>(type).clone(builder.getF32Type());
   return rt::GemmOp::create(
       builder, op->getLoc(), type, p.a, p.b, p.bias, addend, /*output=*/Value(),
       /*workspace=*/Value(), number(p.m), number(p.n), number(p.k),

@@ -40,7 +40,8 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index) {
   std::pair<StringRef, rt::StateKind> kinds[] = {
       {nn::kGradientAttr, rt::StateKind::Gradient},
       {nn::kMoment1Attr, rt::StateKind::Moment1},
-      {nn::kMoment2Attr, rt::StateKind::Moment2}};
+      {nn::kMoment2Attr, rt::StateKind::Moment2},
+      {nn::kWorkingAttr, rt::StateKind::Working}};
   for (auto [attribute, kind] : kinds)
     if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute))
       return rt::StateAttr::get(context, kind, name.getValue(),
@@ -324,7 +325,8 @@ LogicalResult Planner::checkReturn() {
       {nn::kParameterAttr, rt::StateKind::Parameter},
       {nn::kGradientAttr, rt::StateKind::Gradient},
       {nn::kMoment1Attr, rt::StateKind::Moment1},
-      {nn::kMoment2Attr, rt::StateKind::Moment2}};
+      {nn::kMoment2Attr, rt::StateKind::Moment2},
+      {nn::kWorkingAttr, rt::StateKind::Working}};
   for (auto [index, value] : llvm::enumerate(exit.getOperands())) {
     Buffer &buffer = buffers[bufferOf.lookup(value)];
     for (auto [attribute, kind] : kinds) {

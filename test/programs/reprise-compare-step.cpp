@@ -192,7 +192,12 @@ int main(int argc, char **argv) {
       machine.set(argument, dumped("moment1/" + name));
     else if (auto name = text(nn::kMoment2Attr); !name.empty())
       machine.set(argument, dumped("moment2/" + name));
-    else if (auto name = text(nn::kGradientAttr); !name.empty()) {
+    else if (auto name = text(nn::kWorkingAttr); !name.empty()) {
+      Tensor copy = dumped("parameter/" + name);
+      for (double &value : copy.values)
+        value = interpreter::roundToBF16(value);
+      machine.set(argument, std::move(copy));
+    } else if (auto name = text(nn::kGradientAttr); !name.empty()) {
       machine.set(argument, zero);
       sums["gradient/" + name.str()] = argument;
     } else if (role == "loss_sum") {

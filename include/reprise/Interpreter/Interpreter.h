@@ -9,9 +9,9 @@
 //
 // What every op of nn means, evaluated in f64, one element at a time, from its
 // formula: slow, and meant to be read. It is what tests trust: it shares
-// nothing with the way to compiled code but the dialect itself. Values are not
-// rounded to their element types, so compiled code agrees with it up to
-// rounding.
+// nothing with the way to compiled code but the dialect itself. Results in bf16
+// are rounded, unless exact ones are asked for; others are not, so compiled
+// code agrees with it up to rounding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +40,9 @@ struct Tensor {
   int64_t rows() const { return cols() ? size() / cols() : 0; }
 };
 
+/// The nearest number in bf16, of two as near the one with an even last bit.
+double roundToBF16(double value);
+
 /// The table `[length, width]` that `rotary` describes, of numbers of f32 as
 /// the runtime makes them.
 Tensor makeRotaryTable(nn::RotaryAttr rotary, int64_t length, int64_t width);
@@ -49,6 +52,9 @@ Tensor makeRotaryTable(nn::RotaryAttr rotary, int64_t length, int64_t width);
 class Interpreter {
 public:
   explicit Interpreter(mlir::func::FuncOp function);
+
+  /// From here on results in bf16 are not rounded, either.
+  void setExact() { isExact = true; }
 
   void set(mlir::Value value, Tensor tensor);
   const Tensor &get(mlir::Value value) const;
@@ -66,6 +72,7 @@ private:
   llvm::LogicalResult evaluate(mlir::Operation *op);
 
   mlir::func::FuncOp function;
+  bool isExact = false;
   llvm::DenseMap<mlir::Value, Tensor> environment;
 };
 } // namespace reprise::interpreter

@@ -195,12 +195,15 @@ static LogicalResult verifyInput(Operation *op, StringRef role, Type type) {
   return success();
 }
 
-/// What lives from step to step is f32.
+/// What lives from step to step is f32, but for working copies.
 static LogicalResult verifyState(Operation *op, StringRef role, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (tensor && !tensor.getElementType().isF32())
-    return op->emitOpError("needs a tensor of f32 for '")
-           << role << "', but got " << type;
+  bool isWorking = role == kWorkingAttr;
+  if (tensor && !(isWorking ? tensor.getElementType().isBF16()
+                            : tensor.getElementType().isF32()))
+    return op->emitOpError("needs a tensor of ")
+           << (isWorking ? "bf16" : "f32") << " for '" << role << "', but got "
+           << type;
   return success();
 }
 
@@ -226,8 +229,9 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
   auto word = dyn_cast<StringAttr>(value);
   if (word && name == kInputAttr && isArgument)
     return verifyInput(op, word.getValue(), type);
-  if (word && (name == kGradientAttr || name == kMoment1Attr ||
-               name == kMoment2Attr || (name == kParameterAttr && !isArgument)))
+  if (word &&
+      (name == kGradientAttr || name == kMoment1Attr || name == kMoment2Attr ||
+       name == kWorkingAttr || (name == kParameterAttr && !isArgument)))
     return verifyState(op, name, type);
   if (word && name == kOutputAttr && !isArgument) {
     if (word == "loss" || word == "grad_norm" || word == "eval_loss" ||

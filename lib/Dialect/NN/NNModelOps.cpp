@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
-#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
 
 using namespace mlir;
@@ -215,13 +214,8 @@ LogicalResult LinearOp::verify() {
   SmallVector<Shaped> shapes = {
       {"input", getInput(), ".K"},
       {"weight", getWeight(), getWeightLetters(getLayout())}};
-  if (Value bias = getBias()) {
+  if (Value bias = getBias())
     shapes.push_back({"bias", bias, "N"});
-    Type element = getElementTypeOrSelf(getInput().getType());
-    if (getElementTypeOrSelf(bias.getType()) != element) // C1
-      return emitOpError("needs a bias of element type ")
-             << element << ", but got " << bias.getType();
-  }
   shapes.push_back({"out", getOut(), ".N"});
   return Dims(*this).match(shapes); // C2
 }

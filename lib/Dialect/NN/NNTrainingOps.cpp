@@ -61,16 +61,18 @@ LogicalResult LinearCrossEntropyOp::verify() {
   SmallVector<Type> wanted; // C3
   if (getDinput())
     wanted.push_back(getInput().getType());
+  auto sumType = cast<RankedTensorType>(getWeight().getType())
+                     .clone(Float32Type::get(getContext()));
   if (getSum())
-    wanted.push_back(getWeight().getType());
+    wanted.push_back(sumType);
   if (bool(getFactor()) != !wanted.empty())
     return emitOpError("needs the gradient of the losses, 'by', with ")
            << "'dinput' or 'sum' and only there, but got "
            << (getFactor() ? "one" : "none") << " with " << wanted.size()
            << " of them";
-  if (getSum() && getSum().getType() != getWeight().getType())
-    return emitOpError("needs a sum of the type of the weight, ")
-           << getWeight().getType() << ", but got " << getSum().getType();
+  if (getSum() && getSum().getType() != sumType)
+    return emitOpError("needs a sum of the shape of the weight, ")
+           << sumType << ", but got " << getSum().getType();
   if (getGradients().size() != wanted.size())
     return emitOpError("needs ")
            << wanted.size() << " gradients, those asked for, but got "
@@ -178,6 +180,14 @@ LogicalResult AdamWOp::verify() {
       getWeightDecay().convertToFloat() < 0) // C3
     return emitOpError("needs a finite weight decay of at least 0, but got ")
            << getWeightDecayAttr();
+  if (bool(getWorking()) != bool(getNewWorking())) // C1
+    return emitOpError("needs a working copy and a new one, or neither, but "
+                       "got ")
+           << (getWorking() ? "no new one" : "none before");
+  for (Value working : {getWorking(), getNewWorking()})
+    if (working && getShape(working) != getShape(getParameter())) // C1
+      return emitOpError("needs working copies of the shape of the parameter, ")
+             << getParameter().getType() << ", but got " << working.getType();
   return success();
 }
 

@@ -29,6 +29,12 @@ static LogicalResult refuse(Operation *op, ArrayRef<bool> needed,
   return success();
 }
 
+/// What the gradient of a parameter is made in, whatever it is read as.
+static Type getSumType(Value parameter) {
+  auto type = cast<RankedTensorType>(parameter.getType());
+  return type.clone(Float32Type::get(parameter.getContext()));
+}
+
 //===----------------------------------------------------------------------===//
 // Embeddings
 //===----------------------------------------------------------------------===//
@@ -39,7 +45,7 @@ LogicalResult EmbeddingOp::buildVjp(OpBuilder &builder,
                                     MutableArrayRef<Value> gradients) {
   if (needed[1])
     gradients[1] = EmbeddingBackwardOp::create(
-        builder, getLoc(), getTable().getType(), getIds(), cotangents[0]);
+        builder, getLoc(), getSumType(getTable()), getIds(), cotangents[0]);
   return refuse(*this, needed, {0});
 }
 
@@ -51,7 +57,7 @@ LogicalResult AddPositionsOp::buildVjp(OpBuilder &builder,
     gradients[0] = cotangents[0];
   if (needed[1])
     gradients[1] = PositionsBackwardOp::create(
-        builder, getLoc(), getTable().getType(), cotangents[0]);
+        builder, getLoc(), getSumType(getTable()), cotangents[0]);
   return success();
 }
 
@@ -102,9 +108,9 @@ LogicalResult LinearOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                  MutableArrayRef<Value> gradients) {
   Value dout = cotangents[0];
   if (needed[1])
-    gradients[1] =
-        LinearBackwardWeightOp::create(builder, getLoc(), getWeight().getType(),
-                                       getInput(), dout, getLayout());
+    gradients[1] = LinearBackwardWeightOp::create(
+        builder, getLoc(), getSumType(getWeight()), getInput(), dout,
+        getLayout());
   if (getBias() && needed[2])
     gradients[2] =
         SumRowsOp::create(builder, getLoc(), getBias().getType(), dout);
@@ -175,9 +181,12 @@ LogicalResult DropoutOp::buildVjp(OpBuilder &builder,
 LogicalResult CastOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
                                ArrayRef<bool> needed,
                                MutableArrayRef<Value> gradients) {
+  // What adds up to the gradient of a working copy is f32 already.
+  Type type = getInput().getType();
   if (needed[0])
-    gradients[0] =
-        CastOp::create(builder, getLoc(), getInput().getType(), cotangents[0]);
+    gradients[0] = cotangents[0].getType() == type
+                       ? cotangents[0]
+                       : CastOp::create(builder, getLoc(), type, cotangents[0]);
   return success();
 }
 

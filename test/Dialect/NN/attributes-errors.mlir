@@ -164,6 +164,11 @@ func.func private @gradient_type(%g: tensor<4xbf16> {nn.gradient = "w"})
 
 // -----
 
+// expected-error @+1 {{'func.func' op needs a tensor of bf16 for 'nn.working', but got 'tensor<4xf32>'}}
+func.func private @working_type(%w: tensor<4xf32> {nn.working = "w"})
+
+// -----
+
 // expected-error @+1 {{'func.func' op has an argument with no use for the attribute 'nn.moment1' with value 1 : i64}}
 func.func private @moment_kind(%g: tensor<4xf32> {nn.moment1 = 1})
 

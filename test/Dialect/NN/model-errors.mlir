@@ -71,7 +71,7 @@ func.func @embedding_c2_width(%ids: tensor<2x8xi32>, %t: tensor<307x24xf32>) {
 // -----
 
 func.func @embedding_backward_c1(%ids: tensor<2x8xi32>, %d: tensor<2x8x24xf32>) {
-  // expected-error @+1 {{'nn.embedding_backward' op failed to verify that all of {dout, dtable} have same element type}}
+  // expected-error @+1 {{'nn.embedding_backward' op result #0 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<307x24xbf16>'}}
   %y = nn.embedding_backward %ids, %d
     : (tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xbf16>
   return
@@ -131,7 +131,7 @@ func.func @take_position_c2(%x: tensor<2x8x24xf32>, %p: tensor<3xi32>) {
 // -----
 
 func.func @positions_backward_c1(%d: tensor<2x8x24xf32>) {
-  // expected-error @+1 {{'nn.positions_backward' op failed to verify that all of {dout, dtable} have same element type}}
+  // expected-error @+1 {{'nn.positions_backward' op result #0 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<16x24xbf16>'}}
   %y = nn.positions_backward %d : (tensor<2x8x24xf32>) -> tensor<16x24xbf16>
   return
 }
@@ -157,7 +157,7 @@ func.func @positions_backward_c3(%d: tensor<2x8x24xf32>) {
 // nn.layer_norm.
 
 func.func @layer_norm_c1(%x: tensor<2x8x24xf32>, %g: tensor<24xf32>, %m: tensor<2x8xf32>, %b: tensor<24xbf16>) {
-  // expected-error @+1 {{'nn.layer_norm' op failed to verify that all of {input, gain, bias} have same element type}}
+  // expected-error @+1 {{'nn.layer_norm' op operand #2 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<24xbf16>'}}
   %y:3 = nn.layer_norm %x, %g, %b eps 1.0
     : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<24xbf16>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>)
   return
@@ -220,7 +220,7 @@ func.func @layer_norm_backward_c2(%x: tensor<2x8x24xf32>, %g: tensor<24xf32>, %m
 // -----
 
 func.func @layer_norm_backward_gain_c1(%x: tensor<2x8x24xf32>, %g: tensor<24xf32>, %m: tensor<2x8xf32>) {
-  // expected-error @+1 {{'nn.layer_norm_backward_gain' op failed to verify that all of {input, dgain} have same element type}}
+  // expected-error @+1 {{'nn.layer_norm_backward_gain' op result #0 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<24xbf16>'}}
   %y = nn.layer_norm_backward_gain %x, %m, %m, %x
     : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<24xbf16>
   return
@@ -238,7 +238,7 @@ func.func @layer_norm_backward_gain_c2(%x: tensor<2x8x24xf32>, %g: tensor<24xf32
 // -----
 
 func.func @sum_rows_c1(%x: tensor<2x8x24xf32>) {
-  // expected-error @+1 {{'nn.sum_rows' op failed to verify that all of {input, out} have same element type}}
+  // expected-error @+1 {{'nn.sum_rows' op result #0 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<24xbf16>'}}
   %y = nn.sum_rows %x : (tensor<2x8x24xf32>) -> tensor<24xbf16>
   return
 }
@@ -256,7 +256,7 @@ func.func @sum_rows_c2(%x: tensor<2x8x24xf32>) {
 // nn.rms_norm.
 
 func.func @rms_norm_c1(%x: tensor<2x8x24xf32>, %g: tensor<24xbf16>) {
-  // expected-error @+1 {{'nn.rms_norm' op failed to verify that all of {input, gain} have same element type}}
+  // expected-error @+1 {{'nn.rms_norm' op operand #1 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<24xbf16>'}}
   %y:2 = nn.rms_norm %x, %g eps 1.0 : (tensor<2x8x24xf32>, tensor<24xbf16>) -> (tensor<2x8x24xf32>, tensor<2x8xf32>)
   return
 }
@@ -336,7 +336,7 @@ func.func @rms_norm_backward_c3(%x: tensor<2x8x24xf32>, %g: tensor<12xf32>, %r: 
 // -----
 
 func.func @rms_norm_backward_gain_c1(%x: tensor<2x8x24xf32>, %r: tensor<2x8xf32>) {
-  // expected-error @+1 {{'nn.rms_norm_backward_gain' op failed to verify that all of {input, dgain} have same element type}}
+  // expected-error @+1 {{'nn.rms_norm_backward_gain' op result #0 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<24xbf16>'}}
   %y = nn.rms_norm_backward_gain %x, %r, %x : (tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<24xbf16>
   return
 }
@@ -370,7 +370,7 @@ func.func @linear_c1(%x: tensor<2x8x24xf32>, %w: tensor<24x96xbf16>) {
 // -----
 
 func.func @linear_c1_bias(%x: tensor<2x8x24xf32>, %w: tensor<24x96xf32>, %b: tensor<96xbf16>) {
-  // expected-error @+1 {{'nn.linear' op needs a bias of element type 'f32', but got 'tensor<96xbf16>'}}
+  // expected-error @+1 {{'nn.linear' op operand #2 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<96xbf16>'}}
   %y = nn.linear %x, %w, %b in_out
     : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xbf16>) -> tensor<2x8x96xf32>
   return
@@ -421,8 +421,17 @@ func.func @linear_backward_input_c2(%d: tensor<2x8x96xf32>, %w: tensor<24x96xf32
 
 // -----
 
+func.func @linear_backward_weight_c1_sum(%x: tensor<2x8x24xbf16>, %d: tensor<2x8x96xbf16>) {
+  // expected-error @+1 {{'nn.linear_backward_weight' op result #0 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<24x96xbf16>'}}
+  %y = nn.linear_backward_weight %x, %d in_out
+    : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> tensor<24x96xbf16>
+  return
+}
+
+// -----
+
 func.func @linear_backward_weight_c1(%x: tensor<2x8x24xf32>, %d: tensor<2x8x96xbf16>) {
-  // expected-error @+1 {{'nn.linear_backward_weight' op failed to verify that all of {input, dout, dweight} have same element type}}
+  // expected-error @+1 {{'nn.linear_backward_weight' op failed to verify that all of {input, dout} have same element type}}
   %y = nn.linear_backward_weight %x, %d in_out
     : (tensor<2x8x24xf32>, tensor<2x8x96xbf16>) -> tensor<24x96xf32>
   return

@@ -154,7 +154,7 @@ func.func @linear_cross_entropy_c3_nothing(%x: tensor<2x300x8xf32>, %w: tensor<7
 // -----
 
 func.func @linear_cross_entropy_c3_sum(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>, %s: tensor<8x7xf32>) {
-  // expected-error @+1 {{needs a sum of the type of the weight, 'tensor<7x8xf32>', but got 'tensor<8x7xf32>'}}
+  // expected-error @+1 {{needs a sum of the shape of the weight, 'tensor<7x8xf32>', but got 'tensor<8x7xf32>'}}
   %l, %dw = nn.linear_cross_entropy %x, %w, %t sum(%s) by 0.5 out_in rows 256
     : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>, tensor<8x7xf32>) -> (tensor<2x300xf32>, tensor<7x8xf32>)
   return
@@ -175,5 +175,24 @@ func.func @linear_cross_entropy_c3_type(%x: tensor<2x300x8xf32>, %w: tensor<7x8x
   // expected-error @+1 {{needs a gradient of type 'tensor<2x300x8xf32>', but got 'tensor<600x8xf32>'}}
   %l, %dx = nn.linear_cross_entropy %x, %w, %t by 0.5 dinput out_in rows 256
     : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<600x8xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_c1_working(%p: tensor<24x96xf32>, %s: tensor<f32>, %w: tensor<24x96xbf16>) {
+  // expected-error @+1 {{'nn.adamw' op needs a working copy and a new one, or neither, but got no new one}}
+  %y:3 = "nn.adamw"(%p, %p, %p, %p, %s, %s, %s, %s, %w) <{beta1 = 0.5, beta2 = 0.5, eps = 1.0, weight_decay = 0.0}>
+    : (tensor<24x96xf32>, tensor<24x96xf32>, tensor<24x96xf32>, tensor<24x96xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<24x96xbf16>)
+      -> (tensor<24x96xf32>, tensor<24x96xf32>, tensor<24x96xf32>)
+  return
+}
+
+// -----
+
+func.func @adamw_c1_shape(%p: tensor<24x96xf32>, %s: tensor<f32>, %w: tensor<96x24xbf16>) {
+  // expected-error @+1 {{'nn.adamw' op needs working copies of the shape of the parameter, 'tensor<24x96xf32>', but got 'tensor<96x24xbf16>'}}
+  %y:4 = nn.adamw %p, %p, %p, %p, %s, %s, %s, %s working(%w)
+    beta1 0.5 beta2 0.5 eps 1.0 weight_decay 0.0 : tensor<24x96xf32>, tensor<f32>, tensor<96x24xbf16> to tensor<24x96xbf16>
   return
 }

@@ -170,4 +170,53 @@ TEST(Forward, SharedKeysAreRepeatedKeys) {
   for (unsigned result : {0u, 1u, 2u})
     expectNear(shared[result], repeated[result]);
 }
+/// At 1 two neighbours are 2^-7 apart: what lies in the middle goes to the even
+/// one, here below and there above. Sums within an op are exact; what it hands
+/// on is not.
+TEST(Rounding, IsOfResultsInBF16) {
+  const double step = 0x1p-7;
+  std::vector<Values> results = evaluate(
+      R"(func.func @f(%x: tensor<4xf32>) -> (tensor<4xbf16>, tensor<4xbf16>, tensor<4xf32>) {
+        %y = nn.cast %x : (tensor<4xf32>) -> tensor<4xbf16>
+        %z = nn.scale %y by 1.0078125 : tensor<4xbf16>
+        %w = nn.cast %z : (tensor<4xbf16>) -> tensor<4xf32>
+        return %y, %z, %w : tensor<4xbf16>, tensor<4xbf16>, tensor<4xf32>
+      })",
+      {{1 + 0.5 * step, 1 + 1.5 * step, 1 + 0.51 * step, 3e38}});
+  double huge = 226 * 0x1p120;
+  EXPECT_EQ(results[0], (Values{1, 1 + 2 * step, 1 + step, huge}));
+  // (1 + 2s)(1 + s) = 1 + 3s + 2ss, (1 + s)^2 = 1 + 2s + ss.
+  EXPECT_EQ(results[1],
+            (Values{1 + step, 1 + 3 * step, 1 + 2 * step, 228 * 0x1p120}));
+  EXPECT_EQ(results[2], results[1]);
+}
+
+/// Chunks of logits are rounded as whole logits are.
+TEST(Rounding, IsOfLogitsInChunks) {
+  std::string head =
+      R"(func.func @f(%x: tensor<1x2x3xbf16>, %w: tensor<4x3xbf16>, %t: tensor<1x2xi32>, %gw: tensor<4x3xf32>)
+      -> (tensor<1x2xf32>, tensor<1x2x3xbf16>, tensor<4x3xf32>) {)";
+  std::vector<Values> arguments = {
+      makeRows(2, 3, 1), makeRows(4, 3, 2), {3, 0}, makeRows(4, 3, 3)};
+  std::vector<Values> whole = evaluate(head + R"(
+      %logits = nn.linear %x, %w out_in : (tensor<1x2x3xbf16>, tensor<4x3xbf16>) -> tensor<1x2x4xbf16>
+      %l, %lse = nn.cross_entropy %logits, %t : (tensor<1x2x4xbf16>, tensor<1x2xi32>) -> (tensor<1x2xf32>, tensor<1x2xf32>)
+      %dl = nn.constant 0.4 : tensor<1x2xf32>
+      %d = nn.cross_entropy_backward %logits, %t, %lse, %dl : (tensor<1x2x4xbf16>, tensor<1x2xi32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2x4xbf16>
+      %dx = nn.linear_backward_input %d, %w out_in : (tensor<1x2x4xbf16>, tensor<4x3xbf16>) -> tensor<1x2x3xbf16>
+      %dw = nn.linear_backward_weight %x, %d out_in : (tensor<1x2x3xbf16>, tensor<1x2x4xbf16>) -> tensor<4x3xf32>
+      %sum = nn.accumulate %gw, %dw : tensor<4x3xf32>
+      return %l, %dx, %sum : tensor<1x2xf32>, tensor<1x2x3xbf16>, tensor<4x3xf32>
+    })",
+                                       arguments);
+  std::vector<Values> chunks = evaluate(head + R"(
+      %l, %dx, %sum = nn.linear_cross_entropy %x, %w, %t sum(%gw) by 0.4 dinput out_in rows 256
+        : (tensor<1x2x3xbf16>, tensor<4x3xbf16>, tensor<1x2xi32>, tensor<4x3xf32>) -> (tensor<1x2xf32>, tensor<1x2x3xbf16>, tensor<4x3xf32>)
+      return %l, %dx, %sum : tensor<1x2xf32>, tensor<1x2x3xbf16>, tensor<4x3xf32>
+    })",
+                                        arguments);
+  for (size_t r = 0; r < whole.size(); ++r)
+    for (size_t e = 0; e < whole[r].size(); ++e)
+      EXPECT_NEAR(chunks[r][e], whole[r][e], 1e-14) << r << " " << e;
+}
 } // namespace

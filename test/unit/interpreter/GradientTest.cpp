@@ -39,7 +39,8 @@ struct Parameter {
 struct Case {
   const char *name;
   std::vector<Parameter> parameters; ///< besides those of every module
-  const char *body;                  ///< defines %logits : tensor<2x3x5xf32>
+  const char *body;                  ///< defines %logits, 2x3x5
+  const char *logits = "f32";        ///< their element type
 };
 
 const Case kCases[] = {
@@ -78,6 +79,37 @@ const Case kCases[] = {
      {{"x", "2x3x5"}},
      R"(%h = nn.cast %x : (tensor<2x3x5xf32>) -> tensor<2x3x5xbf16>
         %logits = nn.cast %h : (tensor<2x3x5xbf16>) -> tensor<2x3x5xf32>)"},
+    {"bf16",
+     {{"t", "5x4"},
+      {"pos", "4x4"},
+      {"g", "4"},
+      {"b", "4"},
+      {"w", "4x5"},
+      {"c", "5"}},
+     R"(%th = nn.cast %t : (tensor<5x4xf32>) -> tensor<5x4xbf16>
+        %ph = nn.cast %pos : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+        %wh = nn.cast %w : (tensor<4x5xf32>) -> tensor<4x5xbf16>
+        %e = nn.embedding %tokens, %th : (tensor<2x3xi32>, tensor<5x4xbf16>) -> tensor<2x3x4xbf16>
+        %ep = nn.add_positions %e, %ph : (tensor<2x3x4xbf16>, tensor<4x4xbf16>) -> tensor<2x3x4xbf16>
+        %n, %mean, %rstd = nn.layer_norm %ep, %g, %b eps 1.0e-02 : (tensor<2x3x4xbf16>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x3x4xbf16>, tensor<2x3xf32>, tensor<2x3xf32>)
+        %u = nn.linear %n, %wh, %c in_out : (tensor<2x3x4xbf16>, tensor<4x5xbf16>, tensor<5xf32>) -> tensor<2x3x5xbf16>
+        %v = nn.linear %ep, %th out_in : (tensor<2x3x4xbf16>, tensor<5x4xbf16>) -> tensor<2x3x5xbf16>
+        %s = nn.swiglu %u, %v : tensor<2x3x5xbf16>
+        %logits = nn.cast %s : (tensor<2x3x5xbf16>) -> tensor<2x3x5xf32>)"},
+    {"bf16_weight_that_is_made",
+     {{"x", "2x3x4"}, {"g", "4"}, {"w", "5x4"}},
+     R"(%xh = nn.cast %x : (tensor<2x3x4xf32>) -> tensor<2x3x4xbf16>
+        %wh = nn.cast %w : (tensor<5x4xf32>) -> tensor<5x4xbf16>
+        %wn, %rw = nn.rms_norm %wh, %g eps 1.0e-02 : (tensor<5x4xbf16>, tensor<4xf32>) -> (tensor<5x4xbf16>, tensor<5xf32>)
+        %xn, %rx = nn.rms_norm %xh, %g eps 1.0e-02 : (tensor<2x3x4xbf16>, tensor<4xf32>) -> (tensor<2x3x4xbf16>, tensor<2x3xf32>)
+        %y = nn.linear %xn, %wn out_in : (tensor<2x3x4xbf16>, tensor<5x4xbf16>) -> tensor<2x3x5xbf16>
+        %logits = nn.cast %y : (tensor<2x3x5xbf16>) -> tensor<2x3x5xf32>)"},
+    {"bf16_head",
+     {{"x", "2x3x4"}, {"w", "5x4"}},
+     R"(%xh = nn.cast %x : (tensor<2x3x4xf32>) -> tensor<2x3x4xbf16>
+        %wh = nn.cast %w : (tensor<5x4xf32>) -> tensor<5x4xbf16>
+        %logits = nn.linear %xh, %wh out_in : (tensor<2x3x4xbf16>, tensor<5x4xbf16>) -> tensor<2x3x5xbf16>)",
+     "bf16"},
     {"attention",
      {{"q", "2x3x6"}, {"k", "2x3x6"}, {"v", "2x3x6"}, {"w", "6x5"}},
      R"(%ctx, %lse = nn.attention %q, %k, %v, %rng heads 2 scale 0.6 rate 0.3 stream 1 : (tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<2x3x6xf32>, tensor<4xi32>) -> (tensor<2x3x6xf32>, tensor<2x2x3xf32>)
@@ -156,7 +188,9 @@ std::string getModule(const Case &test) {
   text += ") -> tensor<f32> attributes {nn.micro_batches = 2 : i64} {\n";
   text += test.body;
   return text + R"(
-      %losses, %l = nn.cross_entropy %logits, %targets : (tensor<2x3x5xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+      %losses, %l = nn.cross_entropy %logits, %targets : (tensor<2x3x5x)" +
+         test.logits +
+         R"(>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
       %loss = nn.mean %losses : (tensor<2x3xf32>) -> tensor<f32>
       return %loss : tensor<f32>
     })";
@@ -192,6 +226,7 @@ std::vector<Tensor> makeArguments(func::FuncOp function) {
 std::vector<Tensor> evaluate(func::FuncOp function,
                              const std::vector<Tensor> &arguments) {
   interpreter::Interpreter machine(function);
+  machine.setExact();
   for (auto [argument, value] : llvm::zip(function.getArguments(), arguments))
     if (!function.getArgAttr(argument.getArgNumber(), nn::kRotaryAttr))
       machine.set(argument, value);

@@ -49,10 +49,14 @@ def NN_Dialect : Dialect {
     | `nn.rotary = #nn.rotary<…>` | a table of angles for `nn.rope`, `tensor<TxDxf32>`, filled once before the first step |
     | `nn.gradient = "name"` | the sum of the gradients so far of the parameter of that name, zero at first |
     | `nn.moment1 = "name"`, `nn.moment2 = "name"` | optimizer state |
+    | `nn.working = "name"` | the parameter of that name, rounded to bf16 |
 
-    A result with one of the last four attributes, or with
+    A result with `nn.parameter = "name"`, with one of the last four attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
     or what is shown.
+
+    Activations are all f32 or all bf16. What adds up is f32 in either case: losses,
+    log-sum-exps, statistics of norms, parameters and their states but for the working copy.
 
     Beside `@step` there may be two functions that only go forward, on the same
     parameters: `@evaluate` returns the loss without dropout, `nn.output = "eval_loss"`,

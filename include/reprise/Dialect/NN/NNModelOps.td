@@ -35,14 +35,13 @@ def NN_EmbeddingOp : NN_PureOp<"embedding", [
   let assemblyFormat = "$ids `,` $table attr-dict `:` functional-type(operands, results)";
 }
 
-def NN_EmbeddingBackwardOp : NN_PureOp<"embedding_backward", [
-    AllElementTypesMatch<["dout", "dtable"]> /* C1 */]> {
+def NN_EmbeddingBackwardOp : NN_PureOp<"embedding_backward"> {
   let summary = "Gradient of an embedding table";
   let description = [{
     `dtable[v,:] = sum over the (b,t) with ids[b,t] = v, in row-major order, of
     dout[b,t,:]`; zero for ids that do not occur.
 
-    * (C1) `dtable` has the element type of `dout`.
+    * (C1) `dtable` is f32, as is the gradient of any parameter.
     * (C2) `ids` is `[B, T]`, `dout` `[B, T, C]`, `dtable` `[V, C]`.
 
     Example:
@@ -52,7 +51,7 @@ def NN_EmbeddingBackwardOp : NN_PureOp<"embedding_backward", [
     ```
   }];
   let arguments = (ins NN_Ids:$ids, NN_Tensor:$dout);
-  let results = (outs NN_Tensor:$dtable);
+  let results = (outs NN_F32Tensor:$dtable);
   let assemblyFormat = "$ids `,` $dout attr-dict `:` functional-type(operands, results)";
 }
 
@@ -77,14 +76,13 @@ def NN_AddPositionsOp : NN_PureOp<"add_positions", [
   let assemblyFormat = "$input `,` $table attr-dict `:` functional-type(operands, results)";
 }
 
-def NN_PositionsBackwardOp : NN_PureOp<"positions_backward", [
-    AllElementTypesMatch<["dout", "dtable"]> /* C1 */]> {
+def NN_PositionsBackwardOp : NN_PureOp<"positions_backward"> {
   let summary = "Gradient of a table of positions";
   let description = [{
     `dtable[t,:] = sum over b, in order, of dout[b,t,:]` for `t < T`, zero for
     the other rows.
 
-    * (C1) `dtable` has the element type of `dout`.
+    * (C1) `dtable` is f32.
     * (C2) `dout` is `[B, T, C]`, `dtable` `[P, C]`.
     * (C3) `T <= P`.
 
@@ -95,7 +93,7 @@ def NN_PositionsBackwardOp : NN_PureOp<"positions_backward", [
     ```
   }];
   let arguments = (ins NN_Tensor:$dout);
-  let results = (outs NN_Tensor:$dtable);
+  let results = (outs NN_F32Tensor:$dtable);
   let assemblyFormat = "$dout attr-dict `:` functional-type(operands, results)";
 }
 
@@ -125,8 +123,7 @@ def NN_TakePositionOp : NN_PureOp<"take_position", [
 //===----------------------------------------------------------------------===//
 
 def NN_LayerNormOp : NN_PureOp<"layer_norm", [
-    NN_Vjp, AllTypesMatch<["input", "out"]>,
-    AllElementTypesMatch<["input", "gain", "bias"]> /* C1 */]> {
+    NN_Vjp, AllTypesMatch<["input", "out"]> /* C1 */]> {
   let summary = "Layer normalisation over the last dimension";
   let description = [{
     For every row `x` of `input`, with `C` columns:
@@ -139,7 +136,7 @@ def NN_LayerNormOp : NN_PureOp<"layer_norm", [
 
     Backward reads `mean` and `rstd`.
 
-    * (C1) `out` has the type of `input`, `gain` and `bias` its element type.
+    * (C1) `out` has the type of `input`; all others are f32.
     * (C2) `input` is `[..., C]`, `gain` and `bias` `[C]`, `mean` and `rstd` `[...]`.
     * (C3) `eps` is above 0 and finite.
 
@@ -152,7 +149,7 @@ def NN_LayerNormOp : NN_PureOp<"layer_norm", [
 
     Source: Ba et al., Layer Normalization, arXiv:1607.06450, section 3.
   }];
-  let arguments = (ins NN_Tensor:$input, NN_Tensor:$gain, NN_Tensor:$bias, F32Attr:$eps);
+  let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$gain, NN_F32Tensor:$bias, F32Attr:$eps);
   let results = (outs NN_Tensor:$out, NN_F32Tensor:$mean, NN_F32Tensor:$rstd);
   let assemblyFormat = [{
     $input `,` $gain `,` $bias `eps` $eps attr-dict `:` functional-type(operands, results)
@@ -160,8 +157,7 @@ def NN_LayerNormOp : NN_PureOp<"layer_norm", [
 }
 
 def NN_LayerNormBackwardOp : NN_PureOp<"layer_norm_backward", [
-    AllTypesMatch<["input", "dout", "dinput"]>,
-    AllElementTypesMatch<["input", "gain"]> /* C1 */]> {
+    AllTypesMatch<["input", "dout", "dinput"]> /* C1 */]> {
   let summary = "Gradient of layer normalisation with respect to its input";
   let description = [{
     With `n = (x - mean) * rstd` and `g = dout * gain`, for every row:
@@ -170,7 +166,7 @@ def NN_LayerNormBackwardOp : NN_PureOp<"layer_norm_backward", [
     dinput = rstd * (g - sum(g) / C - n * sum(g * n) / C)
     ```
 
-    * (C1) `dout` and `dinput` have the type of `input`, `gain` its element type.
+    * (C1) `dout` and `dinput` have the type of `input`; all others are f32.
     * (C2) `input` is `[..., C]`, `gain` `[C]`, `mean` and `rstd` `[...]`.
 
     Example:
@@ -180,7 +176,7 @@ def NN_LayerNormBackwardOp : NN_PureOp<"layer_norm_backward", [
       : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
     ```
   }];
-  let arguments = (ins NN_Tensor:$input, NN_Tensor:$gain, NN_F32Tensor:$mean,
+  let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$gain, NN_F32Tensor:$mean,
                        NN_F32Tensor:$rstd, NN_Tensor:$dout);
   let results = (outs NN_Tensor:$dinput);
   let assemblyFormat = [{
@@ -189,13 +185,13 @@ def NN_LayerNormBackwardOp : NN_PureOp<"layer_norm_backward", [
 }
 
 def NN_LayerNormBackwardGainOp : NN_PureOp<"layer_norm_backward_gain", [
-    AllTypesMatch<["input", "dout"]>, AllElementTypesMatch<["input", "dgain"]> /* C1 */]> {
+    AllTypesMatch<["input", "dout"]> /* C1 */]> {
   let summary = "Gradient of layer normalisation with respect to its gain";
   let description = [{
     `dgain = sum over rows, in order, of dout * (x - mean) * rstd`. (The gradient
     of the bias is `nn.sum_rows` of `dout`.)
 
-    * (C1) `dout` has the type of `input`, `dgain` its element type.
+    * (C1) `dout` has the type of `input`; all others are f32.
     * (C2) `input` is `[..., C]`, `mean` and `rstd` `[...]`, `dgain` `[C]`.
 
     Example:
@@ -207,19 +203,18 @@ def NN_LayerNormBackwardGainOp : NN_PureOp<"layer_norm_backward_gain", [
   }];
   let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$mean, NN_F32Tensor:$rstd,
                        NN_Tensor:$dout);
-  let results = (outs NN_Tensor:$dgain);
+  let results = (outs NN_F32Tensor:$dgain);
   let assemblyFormat = [{
     $input `,` $mean `,` $rstd `,` $dout attr-dict `:` functional-type(operands, results)
   }];
 }
 
-def NN_SumRowsOp : NN_PureOp<"sum_rows", [
-    AllElementTypesMatch<["input", "out"]> /* C1 */]> {
+def NN_SumRowsOp : NN_PureOp<"sum_rows"> {
   let summary = "Sum over all dimensions but the last";
   let description = [{
     `out[c] = sum over rows, in order, of input[..., c]`: the gradient of a bias.
 
-    * (C1) `out` has the element type of `input`.
+    * (C1) `out` is f32.
     * (C2) `input` is `[..., C]`, `out` `[C]`.
 
     Example:
@@ -229,7 +224,7 @@ def NN_SumRowsOp : NN_PureOp<"sum_rows", [
     ```
   }];
   let arguments = (ins NN_Tensor:$input);
-  let results = (outs NN_Tensor:$out);
+  let results = (outs NN_F32Tensor:$out);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }
 
@@ -238,8 +233,7 @@ def NN_SumRowsOp : NN_PureOp<"sum_rows", [
 //===----------------------------------------------------------------------===//
 
 def NN_RMSNormOp : NN_PureOp<"rms_norm", [
-    NN_Vjp, AllTypesMatch<["input", "out"]>,
-    AllElementTypesMatch<["input", "gain"]> /* C1 */]> {
+    NN_Vjp, AllTypesMatch<["input", "out"]> /* C1 */]> {
   let summary = "Division by the root of the mean square, over groups of columns";
   let description = [{
     A row of `input` has `H` groups of `D` columns; for each group `x`:
@@ -252,7 +246,7 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [
     With `H = 1` that is the usual norm of a whole row. With more, it is that of
     the heads of queries or keys, which all share one gain. Backward reads `rstd`.
 
-    * (C1) `out` has the type of `input`, `gain` its element type.
+    * (C1) `out` has the type of `input`; all others are f32.
     * (C2) `input` is `[..., H*D]`, `gain` `[D]`; `D` divides the width.
     * (C3) `rstd` is `[...]` if `H = 1`, otherwise `[..., H]`.
     * (C4) `eps` is above 0 and finite.
@@ -268,7 +262,7 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [
 
     Source: Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467, section 4.
   }];
-  let arguments = (ins NN_Tensor:$input, NN_Tensor:$gain, F32Attr:$eps);
+  let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$gain, F32Attr:$eps);
   let results = (outs NN_Tensor:$out, NN_F32Tensor:$rstd);
   let assemblyFormat = [{
     $input `,` $gain `eps` $eps attr-dict `:` functional-type(operands, results)
@@ -276,8 +270,7 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [
 }
 
 def NN_RMSNormBackwardOp : NN_PureOp<"rms_norm_backward", [
-    AllTypesMatch<["input", "dout", "dinput"]>,
-    AllElementTypesMatch<["input", "gain"]> /* C1 */]> {
+    AllTypesMatch<["input", "dout", "dinput"]> /* C1 */]> {
   let summary = "Gradient of nn.rms_norm with respect to its input";
   let description = [{
     With `n = x * rstd` and `g = dout * gain`, for every group of columns:
@@ -286,7 +279,7 @@ def NN_RMSNormBackwardOp : NN_PureOp<"rms_norm_backward", [
     dinput = rstd * (g - n * sum(g * n) / D)
     ```
 
-    * (C1) `dout` and `dinput` have the type of `input`, `gain` its element type.
+    * (C1) `dout` and `dinput` have the type of `input`; all others are f32.
     * (C2) `input` is `[..., H*D]`, `gain` `[D]`; `D` divides the width.
     * (C3) `rstd` is `[...]` if `H = 1`, otherwise `[..., H]`.
 
@@ -297,7 +290,7 @@ def NN_RMSNormBackwardOp : NN_PureOp<"rms_norm_backward", [
       : (tensor<2x8x24xf32>, tensor<24xf32>, tensor<2x8xf32>, tensor<2x8x24xf32>) -> tensor<2x8x24xf32>
     ```
   }];
-  let arguments = (ins NN_Tensor:$input, NN_Tensor:$gain, NN_F32Tensor:$rstd,
+  let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$gain, NN_F32Tensor:$rstd,
                        NN_Tensor:$dout);
   let results = (outs NN_Tensor:$dinput);
   let assemblyFormat = [{
@@ -306,13 +299,13 @@ def NN_RMSNormBackwardOp : NN_PureOp<"rms_norm_backward", [
 }
 
 def NN_RMSNormBackwardGainOp : NN_PureOp<"rms_norm_backward_gain", [
-    AllTypesMatch<["input", "dout"]>, AllElementTypesMatch<["input", "dgain"]> /* C1 */]> {
+    AllTypesMatch<["input", "dout"]> /* C1 */]> {
   let summary = "Gradient of nn.rms_norm with respect to its gain";
   let description = [{
     `dgain = sum over rows, and in a row over its groups of columns, in order, of
     dout * x * rstd`.
 
-    * (C1) `dout` has the type of `input`, `dgain` its element type.
+    * (C1) `dout` has the type of `input`; all others are f32.
     * (C2) `input` is `[..., H*D]`, `dgain` `[D]`; `D` divides the width.
     * (C3) `rstd` is `[...]` if `H = 1`, otherwise `[..., H]`.
 
@@ -324,7 +317,7 @@ def NN_RMSNormBackwardGainOp : NN_PureOp<"rms_norm_backward_gain", [
     ```
   }];
   let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$rstd, NN_Tensor:$dout);
-  let results = (outs NN_Tensor:$dgain);
+  let results = (outs NN_F32Tensor:$dgain);
   let assemblyFormat = [{
     $input `,` $rstd `,` $dout attr-dict `:` functional-type(operands, results)
   }];
@@ -340,7 +333,7 @@ def NN_LinearOp : NN_ProductOp<"linear", [
   let description = [{
     `out[..., n] = sum over k of input[..., k] * W[k, n] + bias[n]`.
 
-    * (C1) `weight`, `bias` and `out` have the element type of `input`.
+    * (C1) `weight` and `out` have the element type of `input`; `bias` is f32.
     * (C2) `input` is `[..., K]`, `weight` `[K, N]` (`in_out`) or `[N, K]`
       (`out_in`), `bias` `[N]`, `out` `[..., N]`.
 
@@ -351,7 +344,7 @@ def NN_LinearOp : NN_ProductOp<"linear", [
       : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
     ```
   }];
-  let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, Optional<NN_Tensor>:$bias,
+  let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, Optional<NN_F32Tensor>:$bias,
                        NN_WeightLayout:$layout);
   let results = (outs NN_Tensor:$out);
   let assemblyFormat = [{
@@ -383,12 +376,12 @@ def NN_LinearBackwardInputOp : NN_ProductOp<"linear_backward_input", [
 }
 
 def NN_LinearBackwardWeightOp : NN_ProductOp<"linear_backward_weight", [
-    AllElementTypesMatch<["input", "dout", "dweight"]> /* C1 */]> {
+    AllElementTypesMatch<["input", "dout"]> /* C1 */]> {
   let summary = "Gradient of nn.linear with respect to its weight";
   let description = [{
     `dW[k, n] = sum over rows of input[..., k] * dout[..., n]`.
 
-    * (C1) `dout` and `dweight` have the element type of `input`.
+    * (C1) `dout` has the element type of `input`; `dweight` is f32.
     * (C2) `input` is `[..., K]`, `dout` `[..., N]`, `dweight` `[K, N]`
       (`in_out`) or `[N, K]` (`out_in`).
 
@@ -399,7 +392,7 @@ def NN_LinearBackwardWeightOp : NN_ProductOp<"linear_backward_weight", [
     ```
   }];
   let arguments = (ins NN_Tensor:$input, NN_Tensor:$dout, NN_WeightLayout:$layout);
-  let results = (outs NN_Tensor:$dweight);
+  let results = (outs NN_F32Tensor:$dweight);
   let assemblyFormat = [{
     $input `,` $dout $layout attr-dict `:` functional-type(operands, results)
   }];
@@ -557,6 +550,10 @@ def NN_DropoutOp : NN_PureOp<"dropout", [
 def NN_CastOp : NN_PureOp<"cast", [NN_Vjp, NN_Pointwise, SameOperandsAndResultShape]> {
   let summary = "Rounds to another element type";
   let description = [{
+    To the nearest number, of two as near to the one with an even last bit. A parameter
+    that takes part in bf16 is rounded once, to its working copy; a gradient of that copy
+    in f32 is the parameter's, unrounded.
+
     Example:
 
     ```mlir

@@ -61,7 +61,8 @@ def NN_CrossEntropyBackwardOp : NN_PureOp<"cross_entropy_backward", [
   }];
 }
 
-def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy"> {
+def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
+    AllElementTypesMatch<["input", "weight"]> /* C1 */]> {
   let summary = "Output projection, cross-entropy and their gradients, some rows at a time";
   let description = [{
     `nn.cross_entropy` of `logits = input * W` for each row, in chunks of `rows` rows:
@@ -75,11 +76,11 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy"> {
     for, and then `new_sum`. `loss_scope` is the scope of the losses; that of
     the projection is the op's own.
 
-    * (C1) `input` is f32 `[B, T, K]`, `weight` `[K, V]` (`in_out`) or `[V, K]` (`out_in`),
-      `targets` and `losses` are `[B, T]`.
+    * (C1) `input` is `[B, T, K]`, `weight` `[K, V]` (`in_out`) or `[V, K]` (`out_in`), of
+      one element type, which the logits have too; `targets` and `losses` are `[B, T]`.
     * (C2) `rows` is a multiple of 256, the block of a product's sums, and at least 256.
-    * (C3) `gradients` are those asked for, of the types of `input` and `weight`; without
-      `by`, none can be, and with it, one has to.
+    * (C3) `gradients` are those asked for, of the types of `input` and `sum`, which is f32 of
+      the shape of `weight`; without `by`, none can be, and with it, one has to.
 
     Examples:
 
@@ -93,11 +94,11 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy"> {
 
     Source: Hsu et al., Liger Kernel, arXiv:2410.10989, section 3.2.
   }];
-  let arguments = (ins NN_F32Tensor:$input, NN_F32Tensor:$weight, NN_Ids:$targets,
+  let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, NN_Ids:$targets,
                        Optional<NN_F32Tensor>:$sum, OptionalAttr<F32Attr>:$factor,
                        UnitAttr:$dinput, NN_WeightLayout:$layout, I64Attr:$rows,
                        OptionalAttr<NN_ScopeAttr>:$loss_scope);
-  let results = (outs NN_F32Tensor:$losses, Variadic<NN_F32Tensor>:$gradients);
+  let results = (outs NN_F32Tensor:$losses, Variadic<NN_Tensor>:$gradients);
   let assemblyFormat = [{
     $input `,` $weight `,` $targets (`sum` `(` $sum^ `)`)? (`by` $factor^)? (`dinput` $dinput^)?
     $layout `rows` $rows attr-dict `:` functional-type(operands, results)
@@ -268,9 +269,11 @@ def NN_AdamWOp : NN_PureOp<"adamw", [
 
     where `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t` in step `t`, from 1. `1 - beta` is
     that of the number given and not of its nearest f32, which near 1 is another. Works in
-    place, and leaves the gradient's accumulator at zero for the next step.
+    place, and leaves the gradient's accumulator at zero for the next step. With the
+    parameter's `working` copy, `new_working` is `new_parameter` rounded to bf16, in its place.
 
-    * (C1) `gradient`, moments and results have the type of `parameter`.
+    * (C1) `gradient`, moments and results have the type of `parameter`; `working`
+      and `new_working`, there together or not at all, have its shape.
     * (C2) `beta1` and `beta2` are in [0, 1).
     * (C3) `eps` is above 0 and finite, `weight_decay` at least 0 and finite.
 
@@ -279,6 +282,8 @@ def NN_AdamWOp : NN_PureOp<"adamw", [
     ```mlir
     %p1, %m1, %v1 = nn.adamw %p, %g, %m, %v, %scale, %lr, %c1, %c2
       beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<24x96xf32>, tensor<f32>
+    %p2, %m2, %v2, %w2 = nn.adamw %p, %g, %m, %v, %scale, %lr, %c1, %c2 working(%w)
+      beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<24x96xf32>, tensor<f32>, tensor<24x96xbf16> to tensor<24x96xbf16>
     ```
 
     Source: Loshchilov and Hutter, arXiv:1711.05101, algorithm 2.
@@ -286,14 +291,16 @@ def NN_AdamWOp : NN_PureOp<"adamw", [
   let arguments = (ins NN_F32Tensor:$parameter, NN_F32Tensor:$gradient,
                        NN_F32Tensor:$moment1, NN_F32Tensor:$moment2, NN_Scalar:$scale,
                        NN_Scalar:$lr, NN_Scalar:$bias_correction1,
-                       NN_Scalar:$bias_correction2, F64Attr:$beta1, F64Attr:$beta2,
+                       NN_Scalar:$bias_correction2, Optional<NN_TensorOf<[BF16]>>:$working,
+                       F64Attr:$beta1, F64Attr:$beta2,
                        F64Attr:$eps, F64Attr:$weight_decay);
   let results = (outs NN_F32Tensor:$new_parameter, NN_F32Tensor:$new_moment1,
-                      NN_F32Tensor:$new_moment2);
+                      NN_F32Tensor:$new_moment2, Optional<NN_TensorOf<[BF16]>>:$new_working);
   let assemblyFormat = [{
     $parameter `,` $gradient `,` $moment1 `,` $moment2 `,` $scale `,` $lr `,`
-    $bias_correction1 `,` $bias_correction2 `beta1` $beta1 `beta2` $beta2 `eps` $eps
-    `weight_decay` $weight_decay attr-dict `:` type($parameter) `,` type($scale)
+    $bias_correction1 `,` $bias_correction2 (`working` `(` $working^ `)`)? `beta1` $beta1
+    `beta2` $beta2 `eps` $eps `weight_decay` $weight_decay attr-dict
+    `:` type($parameter) `,` type($scale) (`,` type($working)^ `to` type($new_working))?
   }];
 }
 
