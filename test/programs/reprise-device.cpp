@@ -17,7 +17,8 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/Codegen/CUDA/Device.h"
-#include "reprise/Pipelines/Registration.h"
+#include "reprise/Codegen/CUDA/Passes.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -70,7 +71,8 @@ int main(int argc, char **argv) {
   llvm::cl::HideUnrelatedOptions(category);
   llvm::cl::ParseCommandLineOptions(argc, argv, "Machine code of kernels\n");
   DialectRegistry registry;
-  registerDialects(registry);
+  registry.insert<rt::RTDialect>();
+  cuda::registerCUDADialects(registry);
   MLIRContext context(registry);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);

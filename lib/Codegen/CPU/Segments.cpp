@@ -15,10 +15,8 @@
 #include "Segments.h"
 #include "Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/IR/OperationSupport.h"
 #include "reprise/Codegen/Common/Expressions.h"
+#include "reprise/Codegen/Common/Families.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
@@ -67,116 +65,6 @@ std::pair<Value, Value> TaskTable::find(Code &code, Value task) const {
   }
   Value begin = code.load(code.getI64Type(), ends, array);
   return {array, code.sub(task, begin)};
-}
-
-//===----------------------------------------------------------------------===//
-// Families
-//===----------------------------------------------------------------------===//
-
-bool codegen::isSegmented(func::FuncOp kernel) {
-  DenseSet<int64_t> lengths;
-  for (Operation &op : kernel.getBody().front()) {
-    auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (!generic) {
-      if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::EmptyOp,
-               func::ReturnOp>(op))
-        return false;
-      continue;
-    }
-    if (generic.getNumLoops() != 1 || generic.getNumReductionLoops() != 0)
-      return false;
-    lengths.insert(generic.getStaticLoopRanges()[0]);
-    for (OpOperand *input : generic.getDpsInputOperands())
-      if (!isa<BlockArgument>(getRoot(input->get())))
-        return false;
-    for (BlockArgument output : generic.getRegionOutputArgs())
-      if (!output.use_empty())
-        return false;
-  }
-  return lengths.size() > 1;
-}
-
-namespace {
-/// A loop, and the numbers of its buffers among those of the kernel.
-struct Segment {
-  linalg::GenericOp loop;
-  int64_t length;
-  SmallVector<int64_t> buffers;
-};
-
-/// Segments of one body, which the first of them stands for.
-struct Family {
-  SmallVector<Segment> segments;
-};
-} // namespace
-
-/// Whether two loops differ in their lengths and buffers alone.
-static bool isAlike(linalg::GenericOp a, linalg::GenericOp b) {
-  return a.getIndexingMaps() == b.getIndexingMaps() &&
-         a->getNumResults() == b->getNumResults() &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getRegion(), &b.getRegion(),
-             OperationEquivalence::IgnoreLocations);
-}
-
-static FailureOr<Segment> getSegment(linalg::GenericOp loop,
-                                     func::FuncOp kernel) {
-  Segment segment = {loop, loop.getStaticLoopRanges()[0], {}};
-  for (OpOperand *input : loop.getDpsInputOperands())
-    segment.buffers.push_back(
-        cast<BlockArgument>(getRoot(input->get())).getArgNumber());
-  auto returned = kernel.getBody().front().getTerminator()->getOperands();
-  for (Value result : loop.getResults()) {
-    auto isIt = [&](Value value) { return getRoot(value) == result; };
-    if (llvm::count_if(returned, isIt) != 1)
-      return loop.emitOpError("needs its results to be results of the kernel, "
-                              "each once, where loops have different lengths");
-    segment.buffers.push_back(
-        kernel.getNumArguments() +
-        (llvm::find_if(returned, isIt) - returned.begin()));
-  }
-  return segment;
-}
-
-static FailureOr<std::vector<Family>> getFamilies(func::FuncOp kernel) {
-  std::vector<Family> families;
-  for (auto loop : kernel.getOps<linalg::GenericOp>()) {
-    FailureOr<Segment> segment = getSegment(loop, kernel);
-    if (failed(segment))
-      return failure();
-    auto family = llvm::find_if(families, [&](const Family &each) {
-      return isAlike(each.segments.front().loop, loop);
-    });
-    if (family == families.end())
-      family = families.insert(family, Family());
-    family->segments.push_back(*segment);
-  }
-  return families;
-}
-
-/// A kernel of `loop` alone: what it reads is its arguments.
-static func::FuncOp outline(Code &code, linalg::GenericOp loop,
-                            func::FuncOp kernel) {
-  OpBuilder::InsertionGuard guard(code);
-  code.setInsertionPoint(kernel);
-  auto type = code.getFunctionType(ValueRange(loop.getInputs()).getTypes(),
-                                   loop.getResultTypes());
-  auto alone =
-      func::FuncOp::create(code, (kernel.getName() + ".segment").str(), type);
-  alone.setPrivate();
-  code.setInsertionPointToStart(alone.addEntryBlock());
-  IRMapping mapping;
-  for (auto [index, operand] : llvm::enumerate(loop.getInputs()))
-    mapping.map(operand, alone.getArgument(index));
-  for (Value output : loop.getOutputs()) {
-    auto shape = cast<RankedTensorType>(output.getType());
-    mapping.map(output, tensor::EmptyOp::create(code, shape.getShape(),
-                                                shape.getElementType())
-                            .getResult());
-  }
-  Operation *clone = code.clone(*loop, mapping);
-  func::ReturnOp::create(code, clone->getResults());
-  return alone;
 }
 
 //===----------------------------------------------------------------------===//

@@ -38,11 +38,7 @@ private:
   mlir::Value ends;
 };
 
-/// Whether a kernel is pointwise loops, of different lengths, that do not read
-/// each other.
-bool isSegmented(mlir::func::FuncOp kernel);
-
-/// Fills the body of such a kernel and sets its number of tasks.
+/// Fills the body of a kernel that `isSegmented` and sets its number of tasks.
 mlir::LogicalResult emitSegments(Code &code, Kernel &kernel);
 
 } // namespace reprise::codegen

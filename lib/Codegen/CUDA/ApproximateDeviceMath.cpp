@@ -84,8 +84,8 @@ public:
     Value minus = arith::NegFOp::create(*this, whole);
     Value rest = fma(x, number(0x1.715476p+0), minus);
     rest = fma(x, number(0x1.4ae0cp-26), rest);
-    return mul(instruction("llvm.nvvm.ex2.approx.f", rest),
-               instruction("llvm.nvvm.ex2.approx.f", whole));
+    return mul(instruction("llvm.nvvm.ex2.approx.f32", rest),
+               instruction("llvm.nvvm.ex2.approx.f32", whole));
   }
 
 private:
@@ -115,7 +115,7 @@ static Value expandExp(Formula &formula, ValueRange x) {
 }
 
 static Value expandExp2(Formula &formula, ValueRange x) {
-  return formula.instruction("llvm.nvvm.ex2.approx.f", x);
+  return formula.instruction("llvm.nvvm.ex2.approx.f32", x);
 }
 
 static Value expandRsqrt(Formula &formula, ValueRange x) {

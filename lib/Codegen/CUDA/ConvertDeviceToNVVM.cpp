@@ -75,13 +75,27 @@ static LogicalResult convertTextOfPTX(gpu::GPUModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
+/// Kernels only read their arguments: said so, these stay where the launch puts
+/// them and are not copied to the stack of each thread.
+static void keepArgumentsInPlace(gpu::GPUModuleOp module) {
+  Builder builder(module.getContext());
+  StringRef kernel = NVVM::NVVMDialect::getKernelFuncAttrName();
+  StringRef constant = NVVM::NVVMDialect::getGridConstantAttrName();
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function->hasAttr(kernel) &&
+          function.getArgAttr(i, LLVM::LLVMDialect::getByValAttrName()))
+        function.setArgAttr(i, constant, builder.getUnitAttr());
+}
+
 namespace {
 struct ConvertDeviceToNVVM
     : reprise::cuda::impl::ConvertDeviceToNVVMBase<ConvertDeviceToNVVM> {
   void runOnOperation() override {
     if (failed(convertAll(getOperation())) ||
         failed(convertTextOfPTX(getOperation())))
-      signalPassFailure();
+      return signalPassFailure();
+    keepArgumentsInPlace(getOperation());
   }
 };
 } // namespace

@@ -38,14 +38,14 @@ Value Code::splat(Value scalar) {
 
 Value Code::iota(Type element) {
   SmallVector<Attribute> lanes;
-  for (int64_t lane = 0; lane < kLanes; ++lane)
+  for (int64_t lane = 0; lane < this->lanes; ++lane)
     lanes.push_back(getIntegerAttr(element, lane));
   return arith::ConstantOp::create(
       *this, DenseElementsAttr::get(lanesOf(element), lanes));
 }
 
 Value Code::maskOf(int64_t count) {
-  SmallVector<bool> lanes(kLanes, false);
+  SmallVector<bool> lanes(this->lanes, false);
   std::fill_n(lanes.begin(), count, true);
   return arith::ConstantOp::create(
       *this, DenseElementsAttr::get(lanesOf(getI1Type()), lanes));
@@ -110,38 +110,48 @@ Value Code::cast(Value a, Type type) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Buffers are aligned to their elements and no better: rows may start
-/// anywhere.
-static unsigned alignmentOf(Type type) {
+/// Buffers are aligned to their elements, and no better by themselves: rows may
+/// start anywhere.
+static unsigned alignmentOf(Type type, int64_t aligned) {
   Type element = getElementTypeOrSelf(type);
-  return isa<LLVM::LLVMPointerType>(element)
-             ? 8
-             : (element.getIntOrFloatBitWidth() + 7) / 8;
+  if (isa<LLVM::LLVMPointerType>(element))
+    return 8;
+  unsigned bytes = (element.getIntOrFloatBitWidth() + 7) / 8;
+  return isa<VectorType>(type) ? std::min<int64_t>(bytes * aligned, 16) : bytes;
 }
 
 Value Code::address(Value base, Type element, Value offset) {
   return LLVM::GEPOp::create(*this, base.getType(), element, base, offset);
 }
 
-Value Code::load(Type type, Value base, Value offset, Value mask) {
+Value Code::load(Type type, Value base, Value offset, Value mask,
+                 int64_t aligned, bool constant) {
   Value from = address(base, getElementTypeOrSelf(type), offset);
-  unsigned alignment = alignmentOf(type);
+  unsigned alignment = alignmentOf(type, aligned);
   if (!mask)
-    return LLVM::LoadOp::create(*this, type, from, alignment);
+    return LLVM::LoadOp::create(*this, type, from, alignment,
+                                /*isVolatile=*/false, /*isNonTemporal=*/false,
+                                /*isInvariant=*/constant);
   Value zero = arith::ConstantOp::create(*this, getZeroAttr(type));
   return LLVM::MaskedLoadOp::create(*this, type, from, mask, zero,
                                     getI32IntegerAttr(alignment), UnitAttr());
 }
 
-void Code::store(Value value, Value base, Value offset, Value mask) {
+void Code::store(Value value, Value base, Value offset, Value mask,
+                 int64_t aligned) {
   Type type = value.getType();
   Value to = address(base, getElementTypeOrSelf(type), offset);
-  unsigned alignment = alignmentOf(type);
+  unsigned alignment = alignmentOf(type, aligned);
   if (mask)
     LLVM::MaskedStoreOp::create(*this, value, to, mask,
                                 getI32IntegerAttr(alignment));
   else
     LLVM::StoreOp::create(*this, value, to, alignment);
+}
+
+void Code::prefetch(Value base, Type element, Value offset, int64_t bytes) {
+  Value from = address(address(base, element, offset), getI8Type(), i64(bytes));
+  LLVM::Prefetch::create(*this, from, /*rw=*/0, /*hint=*/2, /*cache=*/1);
 }
 
 Value Code::scratch(int64_t elements) {
@@ -204,8 +214,14 @@ void Code::when(Value condition, function_ref<void()> body,
 // Reductions
 //===----------------------------------------------------------------------===//
 
-Value Code::reduce(Value vector, function_ref<Value(Value, Value)> combine) {
-  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+Value Code::reduce(ValueRange vectors,
+                   function_ref<Value(Value, Value)> combine) {
+  SmallVector<Value> sums(vectors);
+  for (size_t half = kSumVectors / 2; half > 0; half /= 2)
+    for (size_t v = 0; v < half && v + half < sums.size(); ++v)
+      sums[v] = combine(sums[v], sums[v + half]);
+  Value vector = sums.front();
+  for (int64_t half = lanes / 2; half > 0; half /= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < half; ++lane) {
       low.push_back(lane);
@@ -217,6 +233,6 @@ Value Code::reduce(Value vector, function_ref<Value(Value, Value)> combine) {
   return vector::ExtractOp::create(*this, vector, int64_t(0));
 }
 
-Value Code::sum(Value vector) {
-  return reduce(vector, [&](Value a, Value b) { return add(a, b); });
+Value Code::sum(ValueRange vectors) {
+  return reduce(vectors, [&](Value a, Value b) { return add(a, b); });
 }

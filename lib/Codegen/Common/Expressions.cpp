@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace reprise;
@@ -37,10 +38,11 @@ Value Expressions::offset(Role role) {
   llvm_unreachable("all roles have an offset");
 }
 
-Value Expressions::loadAt(Value base, Type element, Role role) {
+Value Expressions::loadAt(Value base, Type element, Role role, bool constant) {
   if (isVector(role))
-    return code.load(code.lanesOf(element), base, offset(role), mask);
-  return code.load(element, base, offset(role));
+    return code.load(code.lanesOf(element), base, offset(role), mask,
+                     alignment(), constant);
+  return code.load(element, base, offset(role), {}, 1, constant);
 }
 
 void Expressions::store(const LoopNest::Output &output, Value value) {
@@ -50,7 +52,7 @@ void Expressions::store(const LoopNest::Output &output, Value value) {
   assert(element == getElementTypeOrSelf(output.root.getType()) &&
          "stored as what it is");
   code.store(value, kernel.outputs[output.index], offset(output.role),
-             isVector(output.role) ? mask : Value());
+             isVector(output.role) ? mask : Value(), alignment());
 }
 
 void Expressions::storeOutputs() {
@@ -90,7 +92,8 @@ Value Expressions::get(Value root, Role role) {
 Value Expressions::compute(Value root, Role role) {
   Type element = getElementTypeOrSelf(root.getType());
   if (auto argument = dyn_cast<BlockArgument>(root))
-    return loadAt(kernel.inputs[argument.getArgNumber()], element, role);
+    return loadAt(kernel.inputs[argument.getArgNumber()], element, role,
+                  kernel.isConstant(argument.getArgNumber()));
   if (const LoopNest::Output *output = nest.storedBefore(root, phase))
     return loadAt(kernel.outputs[output->index], element, role);
   auto op = cast<linalg::GenericOp>(root.getDefiningOp());
@@ -169,7 +172,8 @@ Value Expressions::extract(Operation *op, ValueRange indices) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   // A vector of indices is those of the loop itself: load from the first on.
   Value offset = code.i64(0);
-  bool contiguous = false;
+  bool contiguous = false,
+       constant = kernel.isConstant(argument.getArgNumber());
   for (auto [given, index, size] :
        llvm::zip(extract.getIndices(), indices, type.getShape())) {
     Value at = index;
@@ -183,8 +187,9 @@ Value Expressions::extract(Operation *op, ValueRange indices) {
   }
   Value base = kernel.inputs[argument.getArgNumber()];
   if (contiguous)
-    return code.load(code.lanesOf(type.getElementType()), base, offset, mask);
-  return code.load(type.getElementType(), base, offset);
+    return code.load(code.lanesOf(type.getElementType()), base, offset, mask,
+                     std::gcd(type.getShape().back(), alignment()), constant);
+  return code.load(type.getElementType(), base, offset, {}, 1, constant);
 }
 
 /// Of lanes side by side, or of one scalar.
@@ -195,7 +200,10 @@ Value Expressions::randomWords(rt::RandomWordOp op, ValueRange operands) {
   if (!::isVector(elements))
     return vector::ExtractOp::create(
         code, emitWords(code, random, code.splat(elements)), int64_t(0));
-  if (!isOfRun || !op.getElement().getDefiningOp<linalg::IndexOp>())
+  bool isFirst = op.getElement().getDefiningOp<linalg::IndexOp>() != nullptr;
+  if (isFirst && isAligned && code.lanes % 4 == 0 && nest.rows == 1)
+    return emitWordsOfBlocks(code, random, column);
+  if (!isOfRun || !isFirst)
     return emitWords(code, random, elements);
   if (runChunk == 0)
     runWords[op] = emitWordsOfRun(code, random, runFirst);

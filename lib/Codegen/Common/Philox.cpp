@@ -30,15 +30,18 @@ RandomStream RandomStream::load(Code &code, const Buffers &kernel, Value rng,
 
 std::array<Value, 4> codegen::emitPhilox(Code &code, const RandomStream &random,
                                          Value block) {
-  Value c0 = block, c1 = code.splat(random.stream),
-        c2 = code.splat(random.step), c3 = code.splat(random.microBatch);
+  auto like = [&](Value scalar) {
+    return isa<VectorType>(block.getType()) ? code.splat(scalar) : scalar;
+  };
+  Value c0 = block, c1 = like(random.stream), c2 = like(random.step),
+        c3 = like(random.microBatch);
   Value k0 = random.seedLow, k1 = random.seedHigh;
   auto mix = [&](Value a, Value b, Value key) -> Value {
     return arith::XOrIOp::create(code, arith::XOrIOp::create(code, a, b),
-                                 code.splat(key));
+                                 like(key));
   };
-  Value m0 = code.splat(word(code, 0xD2511F53u));
-  Value m1 = code.splat(word(code, 0xCD9E8D57u));
+  Value m0 = like(word(code, 0xD2511F53u));
+  Value m1 = like(word(code, 0xCD9E8D57u));
   for (int round = 0; round < 10; ++round) {
     auto p0 = arith::MulUIExtendedOp::create(code, m0, c0);
     auto p1 = arith::MulUIExtendedOp::create(code, m1, c2);
@@ -72,6 +75,19 @@ Value codegen::emitWords(Code &code, const RandomStream &random,
     words = code.select(isIt, drawn[k], words);
   }
   return words;
+}
+
+Value codegen::emitWordsOfBlocks(Code &code, const RandomStream &random,
+                                 Value first) {
+  Type i32 = code.getI32Type();
+  Value two = code.scalar(first.getType(), 2);
+  Value block = code.cast(arith::ShRUIOp::create(code, first, two), i32);
+  SmallVector<Value> words;
+  for (int64_t k = 0; k < code.lanes / 4; ++k)
+    llvm::append_range(
+        words, emitPhilox(code, random,
+                          k == 0 ? block : code.add(block, word(code, k))));
+  return vector::FromElementsOp::create(code, code.lanesOf(i32), words);
 }
 
 std::array<Value, 4>

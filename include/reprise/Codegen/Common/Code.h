@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What all emitters share: vectors of 16 lanes whatever the machine has (LLVM
-// splits them), 64-bit integers for everything that counts, and addresses that
-// are a base pointer and an offset in elements.
+// What all emitters share: vectors of one number of lanes, on a CPU 16 whatever
+// the machine has (LLVM splits them), 64-bit integers for everything that
+// counts, and addresses that are a base pointer and an offset in elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +21,23 @@
 
 namespace reprise::codegen {
 
-/// Lanes of every vector. The order of sums depends on it: never change it.
+/// Lanes of every vector on a CPU. The order of sums depends on it: never
+/// change it.
 constexpr int64_t kLanes = 16;
+/// Vectors of partial sums of a row, which take its vectors in turn: one alone
+/// would wait for each addition before the next. Sums depend on it too.
+constexpr int64_t kSumVectors = 4;
 
 /// A builder with the few shapes of code that kernels are made of.
 class Code : public mlir::ImplicitLocOpBuilder {
 public:
   using ImplicitLocOpBuilder::ImplicitLocOpBuilder;
 
+  /// Lanes of every vector.
+  int64_t lanes = kLanes;
+
   mlir::VectorType lanesOf(mlir::Type element) {
-    return mlir::VectorType::get({kLanes}, element);
+    return mlir::VectorType::get({lanes}, element);
   }
 
   // Constants. `scalar` is an integer, index or float of `type`.
@@ -39,7 +46,7 @@ public:
   mlir::Value f32(double value) { return scalar(getF32Type(), value); }
   mlir::Value splat(mlir::Value scalar);
   mlir::Value splatF32(double value) { return splat(f32(value)); }
-  /// 0, 1, … 15.
+  /// 0, 1, 2, …
   mlir::Value iota(mlir::Type element);
   /// Set in the first `count` lanes.
   mlir::Value maskOf(int64_t count);
@@ -58,12 +65,18 @@ public:
   mlir::Value cast(mlir::Value a,
                    mlir::Type type); ///< between integers and index
 
-  // Memory. `mask` leaves lanes out; lanes left out of a load are zero.
+  // Memory. `mask` leaves lanes out; lanes left out of a load are zero. The
+  // offset of a vector is a multiple of `aligned`, up to 16 bytes. Nobody
+  // writes what is loaded as `constant`.
   mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value offset);
   mlir::Value load(mlir::Type type, mlir::Value base, mlir::Value offset,
-                   mlir::Value mask = {});
+                   mlir::Value mask = {}, int64_t aligned = 1,
+                   bool constant = false);
   void store(mlir::Value value, mlir::Value base, mlir::Value offset,
-             mlir::Value mask = {});
+             mlir::Value mask = {}, int64_t aligned = 1);
+  /// Asks for what is `bytes` beyond an element, in the second-level cache.
+  void prefetch(mlir::Value base, mlir::Type element, mlir::Value offset,
+                int64_t bytes);
   /// Room for f32 on the stack, allocated at the entry of the function.
   mlir::Value scratch(int64_t elements);
 
@@ -80,11 +93,12 @@ public:
   void when(mlir::Value condition, llvm::function_ref<void()> body,
             llvm::function_ref<void()> otherwise);
 
-  /// The fixed tree: lane l with l+8, then l+4, l+2, l+1.
+  /// The fixed tree: vector v with v + 2, then v + 1, as far as there are so
+  /// many; lane l with l + 8, then l + 4, l + 2, l + 1.
   mlir::Value
-  reduce(mlir::Value vector,
+  reduce(mlir::ValueRange vectors,
          llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
-  mlir::Value sum(mlir::Value vector);
+  mlir::Value sum(mlir::ValueRange vectors);
 };
 
 /// What a kernel is given: the addresses of its buffers, as the arguments and
@@ -93,6 +107,13 @@ struct Buffers {
   mlir::func::FuncOp source;
   llvm::SmallVector<mlir::Value> inputs, outputs;
   mlir::Value ids;
+  /// Of inputs, whether no output of the launch has their bytes; empty where
+  /// that makes no difference.
+  llvm::SmallVector<bool> constant;
+
+  bool isConstant(unsigned input) const {
+    return !constant.empty() && constant[input];
+  }
 };
 
 } // namespace reprise::codegen

@@ -8,7 +8,7 @@
 //
 // Emits what a tensor of a kernel holds at the current row and columns, by
 // cloning the bodies of the generics that make it. What varies with the column
-// is a vector of 16 columns, everything else a scalar, so an op that is fused
+// is a vector of columns, everything else a scalar, so an op that is fused
 // computes what it would compute alone, operation by operation.
 //
 //===----------------------------------------------------------------------===//
@@ -24,6 +24,11 @@
 namespace reprise::codegen {
 
 class Expressions {
+  struct Scope {
+    mlir::Operation *anchor = nullptr;
+    llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> values;
+  };
+
 public:
   Expressions(Code &code, const LoopNest &nest, const Buffers &kernel)
       : code(code), nest(nest), kernel(kernel) {}
@@ -46,6 +51,18 @@ public:
     enterChunk(code.add(first, chunk * kLanes), {});
     isOfRun = true, runFirst = first, runChunk = chunk;
   }
+  /// A chunk that is left and entered again, with all that was known in it.
+  struct Chunk {
+    mlir::Value column, mask;
+    Scope scope;
+  };
+  Chunk leaveChunk() { return {column, mask, std::move(scopes[2])}; }
+  void resumeChunk(Chunk chunk) {
+    enterChunk(chunk.column, chunk.mask);
+    scopes[2] = std::move(chunk.scope);
+  }
+  /// Chunks begin at multiples of the lanes, and so do rows.
+  void setAligned() { isAligned = true; }
   void setTaskAnchor(mlir::Operation *op) { scopes[0].anchor = op; }
   void setRowAnchor(mlir::Operation *op) { scopes[1].anchor = op; }
   void setPhase(int64_t p) { phase = p; }
@@ -74,11 +91,6 @@ public:
   void storeOutputs();
 
 private:
-  struct Scope {
-    mlir::Operation *anchor = nullptr;
-    llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> values;
-  };
-
   static bool isVector(Role role) {
     return role == Role::Column || role == Role::Full;
   }
@@ -86,7 +98,9 @@ private:
     return scopes[isVector(role) ? 2 : role == Role::Row ? 1 : 0];
   }
   mlir::Value offset(Role role);
-  mlir::Value loadAt(mlir::Value base, mlir::Type element, Role role);
+  mlir::Value loadAt(mlir::Value base, mlir::Type element, Role role,
+                     bool constant = false);
+  int64_t alignment() const { return isAligned ? code.lanes : 1; }
   mlir::Value compute(mlir::Value root, Role role);
   mlir::Value outside(mlir::Value value);
   mlir::Value clone(mlir::Operation *op, unsigned result,
@@ -101,6 +115,7 @@ private:
   Scope scopes[3]; ///< task, row, chunk of columns
   mlir::Value row, column, mask;
   int64_t phase = 0;
+  bool isAligned = false;
   bool isOfRun = false;
   mlir::Value runFirst;
   int64_t runChunk = 0;

@@ -1,4 +1,4 @@
-//===- Philox.h - Random words for 16 lanes ---------------------*- C++ -*-===//
+//===- Philox.h - Random words, lane by lane --------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -23,17 +23,23 @@ struct RandomStream {
                            int64_t stream);
 };
 
-/// The four words of each of 16 blocks: `reprisePhilox` for the elements
-/// 4 * block .. 4 * block + 3.
+/// The four words of a block, or of the block in each lane: `reprisePhilox` for
+/// the elements 4 * block .. 4 * block + 3.
 std::array<mlir::Value, 4> emitPhilox(Code &code, const RandomStream &random,
                                       mlir::Value block);
 
-/// The word of each of 16 `elements`, integers or indices: a block for each.
+/// The word of each of `elements`, a vector of integers or indices: a block for
+/// each.
 mlir::Value emitWords(Code &code, const RandomStream &random,
                       mlir::Value elements);
 
-/// The words of 64 elements from `first` on, a multiple of 4, as four vectors:
-/// each block is computed once.
+/// The words of a vector of elements from `first` on, a multiple of 4 as is the
+/// number of lanes: each block is computed once, by scalar code.
+mlir::Value emitWordsOfBlocks(Code &code, const RandomStream &random,
+                              mlir::Value first);
+
+/// With 16 lanes, the words of 64 elements from `first` on, a multiple of 4, as
+/// four vectors: each block is computed once.
 std::array<mlir::Value, 4>
 emitWordsOfRun(Code &code, const RandomStream &random, mlir::Value first);
 
@@ -44,7 +50,7 @@ struct Dropout {
 
   explicit Dropout(double rate);
   bool isNone() const { return threshold == 0; }
-  /// For 16 words, `factor` or zero.
+  /// For a vector of words, `factor` or zero.
   mlir::Value emit(Code &code, mlir::Value words) const;
 };
 

@@ -1,0 +1,84 @@
+//===- KernelBody.cpp - What a kernel is made of ----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Codegen/Common/KernelBody.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "reprise/Codegen/Common/LoopNest.h"
+#include "reprise/Dialect/RT/RTOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+static LogicalResult checkBuffers(func::FuncOp source) {
+  if (source.isExternal() || !source.getBody().hasOneBlock())
+    return source.emitOpError("needs a body of one block to be a kernel");
+  auto hasBuffer = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() || tensor.getNumElements() == 0)
+      return false;
+    Type element = tensor.getElementType();
+    return element.isF32() || element.isBF16() || element.isInteger(32) ||
+           element.isInteger(64);
+  };
+  for (TypeRange types : {TypeRange(source.getArgumentTypes()),
+                          TypeRange(source.getResultTypes())})
+    for (Type type : types)
+      if (!hasBuffer(type))
+        return source.emitOpError("needs tensors of static shape that have "
+                                  "elements of f32, bf16, i32 or i64, but got ")
+               << type;
+  return success();
+}
+
+FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
+  if (failed(checkBuffers(source)))
+    return failure();
+  Operation *found = nullptr, *other = nullptr;
+  for (Operation &op : source.getBody().front()) {
+    if (isa<rt::AttentionOp, rt::AttentionBackwardOp, rt::ScatterAddOp,
+            rt::BlockSumsOp>(op)) {
+      if (found)
+        other = &op;
+      found = &op;
+    } else if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                    tensor::EmptyOp, linalg::FillOp, arith::ConstantOp,
+                    func::ReturnOp>(op)) {
+      other = &op;
+    }
+  }
+  if (!found)
+    return found;
+  if (other) {
+    InFlightDiagnostic error = found->emitOpError("needs a kernel of its own");
+    error.attachNote(other->getLoc()) << "but shares it with this op";
+    return error;
+  }
+  for (auto [index, value] :
+       llvm::enumerate(source.getBody().front().getTerminator()->getOperands()))
+    if (index >= found->getNumResults() ||
+        getRoot(value) != found->getResult(index))
+      return found->emitOpError(
+                 "needs to be what its kernel returns, result by "
+                 "result, but #")
+             << index << " is another value";
+  // Their tasks read what other tasks have written, or write what they read.
+  if (!isa<rt::ScatterAddOp>(found))
+    for (unsigned i = 0; i < source.getNumArguments(); ++i)
+      if (source.getArgAttr(i, rt::kInPlaceAttr) ||
+          source.getArgAttr(i, rt::kMayAliasAttr))
+        return found->emitOpError("needs buffers of its own, but argument #")
+               << i << " of its kernel shares that of a result";
+  for (Value operand : found->getOperands())
+    if (!isa<BlockArgument>(getRoot(operand)) &&
+        !(isa<rt::ScatterAddOp>(found) &&
+          getRoot(operand).getDefiningOp<linalg::FillOp>()))
+      return found->emitOpError("needs operands that its kernel is given");
+  return found;
+}
