@@ -82,6 +82,10 @@ void PlanMemory::recordPlan(ArrayRef<std::unique_ptr<Planner>> planners) {
 }
 
 void PlanMemory::runOnOperation() {
+  if (gemmWorkspace)
+    getOperation()->setAttr(
+        rt::kGemmWorkspaceAttr,
+        Builder(&getContext()).getI64IntegerAttr(gemmWorkspace));
   SymbolTable symbols(getOperation());
   SmallVector<std::unique_ptr<Planner>> planners;
   for (StringRef name : nn::kScheduleFunctions) {

@@ -155,6 +155,10 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}) -> (tensor<f32> {nn.output =
 
 // CHECK: <stdin>:1:1: error: needs an alignment that is a power of two, but got 48
 
+// RUN: echo "func.func @step() { return }" | not reprise-opt --pass-pipeline='builtin.module(reprise-plan-memory{gemm-workspace=6})' 2>&1 | FileCheck %s --check-prefix=WORKSPACE
+
+// WORKSPACE: error: 'builtin.module' op needs 'rt.gemm_workspace' to be a multiple of 4 bytes, but got 6
+
 //===----------------------------------------------------------------------===//
 // Beside the step
 //===----------------------------------------------------------------------===//

@@ -277,3 +277,22 @@ func.func @step(%rotary: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e4 :
                 %gk: tensor<16xf32> {nn.gradient = "k"}, %lr: tensor<f32> {nn.input = "lr"}) {
   return
 }
+
+// -----
+
+// The same workspace for every product, whatever its shape, where the target's
+// library asks for it.
+
+// RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-plan-memory{alignment=256 gemm-workspace=4096},reprise-verify-plan)' \
+// RUN: | FileCheck %s --check-prefix=LIBRARY
+
+// LIBRARY:     module attributes {rt.gemm_workspace = 4096 : i64
+// LIBRARY:     rt.gemm {{.*}} workspace(%{{.*}}) m 16 n 8 k 4
+// LIBRARY-SAME:  memref<1024xf32>
+func.func private @read(tensor<16x8xf32>) -> tensor<f32> attributes {rt.kernel}
+func.func @step(%a: tensor<16x4xf32> {nn.parameter = #nn.parameter<name = "a", init = ones>},
+                %b: tensor<4x8xf32> {nn.parameter = #nn.parameter<name = "b", init = ones>}) {
+  %c = rt.gemm %a, %b m 16 n 8 k 4 lda 4 ldb 8 ldc 8 : (tensor<16x4xf32>, tensor<4x8xf32>) -> tensor<16x8xf32>
+  %s = rt.launch @read(%c) : (tensor<16x8xf32>) -> tensor<f32>
+  return
+}

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/ABI/Model.h"
@@ -130,6 +131,14 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs '")
            << name << "' to be three numbers of at least 1, but got " << value;
+  }
+  if (name == kGemmWorkspaceAttr) {
+    constexpr int64_t kElement = 4; // A workspace is seen as f32.
+    auto bytes = dyn_cast<IntegerAttr>(value);
+    if (bytes && bytes.getInt() >= kElement && bytes.getInt() % kElement == 0)
+      return success();
+    return op->emitOpError("needs 'rt.gemm_workspace' to be a multiple of ")
+           << kElement << " bytes, but got " << value;
   }
   if (name == kSharedAttr || name == kBytesAttr) {
     auto bytes = dyn_cast<IntegerAttr>(value);
@@ -353,6 +362,9 @@ ShapedType GemmOp::getCType() {
 }
 
 int64_t GemmOp::getWorkspaceBytes() {
+  if (auto module = (*this)->getParentOfType<ModuleOp>())
+    if (auto bytes = module->getAttrOfType<IntegerAttr>(kGemmWorkspaceAttr))
+      return bytes.getInt();
   RepriseGemm gemm = {};
   gemm.m = getM(), gemm.n = getN(), gemm.k = getK();
   gemm.batch[0] = getBatchCount(), gemm.batch[1] = 1;

@@ -44,6 +44,8 @@ inline constexpr llvm::StringLiteral kRotaryAttr = "rt.rotary";
 inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
 /// On the module: sizes of the plan.
 inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
+/// On a module: the bytes of workspace that every product has.
+inline constexpr llvm::StringLiteral kGemmWorkspaceAttr = "rt.gemm_workspace";
 /// On an emitted kernel: the number of independent tasks of a launch.
 inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
 /// On a kernel for a GPU: blocks of a launch and threads of a block, three

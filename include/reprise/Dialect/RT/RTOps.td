@@ -39,7 +39,8 @@ def RT_Dialect : Dialect {
     `position`, `logits` and `eval_loss`. Every value has an `rt.buffer` of its own, also where it is made
     in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
     lives within a step: as packed, and the most alive at one time) and
-    `categories`, which add up to the arena.
+    `categories`, which add up to the arena. With `rt.gemm_workspace = BYTES` on a module every product has a
+    workspace of so many bytes, whatever its shape: what a library of the target asks for.
 
     An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
     independent tasks of a launch. One for a GPU is in a module of its own and carries
@@ -295,7 +296,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     int64_t getBatchCount();
     /// The type of `C`, the result or the output.
     ::mlir::ShapedType getCType();
-    /// Bytes of packed panels the product needs beside its operands.
+    /// Bytes that the product needs beside its operands: what its module says
+    /// with `rt.gemm_workspace`, or else the packed panels of the CPU.
     int64_t getWorkspaceBytes();
   }];
 }

@@ -1,0 +1,506 @@
+//===- Driver.cpp - A stand-in for libcuda.so.1 ---------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions of the driver that the runtime opens. Memory on the device is
+// poisoned, and every copy and fill has to lie within one allocation. What goes
+// wrong in work that was begun stays: every later call returns it, as the real
+// driver does after a bad access. The text goes to standard error.
+//
+// The environment says what the machine is like:
+//
+//   REPRISE_SIMULATOR_KERNELS=FILE   the shared object of the kernels
+//   REPRISE_SIMULATOR_LANDING=once   work is done when it is begun
+//   REPRISE_STANDIN_CHIP=90          the chip, default 80
+//   REPRISE_STANDIN_MEMORY=BYTES     what the GPU has, default 1 GiB
+//   REPRISE_STANDIN_DEVICES=N        how many there are, default 1
+//   REPRISE_STANDIN_FAULT=KERNEL     every launch of this kernel goes wrong
+//   REPRISE_STANDIN_LOG=FILE         a line for each allocation, graph and end
+//
+//===----------------------------------------------------------------------===//
+
+#include "StandIn.h"
+
+#include "../simulator/Simulator.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+using namespace reprise::runtime;
+using namespace reprise::standin;
+
+static constexpr CudaResult kInvalidValue = 1, kNoDevice = 100,
+                            kInvalidDevice = 101, kInvalidImage = 200,
+                            kNotFound = 500, kIllegalAddress = 700,
+                            kInvalidCapture = 901;
+
+//===----------------------------------------------------------------------===//
+// The machine
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Task {
+  std::string what;
+  Work work;
+};
+
+struct Stream {
+  std::deque<Task> tasks;
+  size_t done = 0, begun = 0;            ///< Counted since it was created.
+  std::vector<Task> *captured = nullptr; ///< While a graph is being made.
+};
+
+/// What was begun on a stream before it was recorded.
+struct Event {
+  Stream *stream = nullptr;
+  size_t place = 0;
+};
+
+using TaskList = std::vector<Task>;
+
+struct Machine {
+  std::map<CudaAddress, size_t> allocations;
+  std::map<const char *, size_t> pinned;
+  size_t used = 0;
+  std::set<std::string> kernels; ///< Whose functions were asked for.
+  CudaResult failure = 0;
+  size_t graphs = 0, graphLaunches = 0, launches = 0;
+};
+} // namespace
+
+static Machine machine;
+
+static size_t number(const char *variable, size_t otherwise) {
+  const char *text = getenv(variable);
+  return text ? size_t(strtoull(text, nullptr, 10)) : otherwise;
+}
+
+static bool isAtOnce() {
+  const char *landing = getenv("REPRISE_SIMULATOR_LANDING");
+  return landing && !strcmp(landing, "once");
+}
+
+template <typename... Args>
+static void note(const char *format, Args... args) {
+  const char *path = getenv("REPRISE_STANDIN_LOG");
+  FILE *file = path ? fopen(path, "ae") : nullptr;
+  if (!file)
+    return;
+  fprintf(file, format, args...);
+  fclose(file);
+}
+
+//===----------------------------------------------------------------------===//
+// Work
+//===----------------------------------------------------------------------===//
+
+static void perform(const Task &task) {
+  if (machine.failure)
+    return;
+  std::string wrong = task.work();
+  if (wrong.empty())
+    return;
+  fprintf(stderr, "stand-in: %s: %s\n", task.what.c_str(), wrong.c_str());
+  machine.failure = kIllegalAddress;
+}
+
+/// Does what was begun on `stream` up to `place`.
+static void advance(Stream &stream, size_t place) {
+  while (stream.done < place && !stream.tasks.empty()) {
+    Task task = std::move(stream.tasks.front());
+    stream.tasks.pop_front();
+    ++stream.done;
+    perform(task);
+  }
+}
+
+static Stream &streamOf(CudaStream stream) {
+  return *reinterpret_cast<Stream *>(stream);
+}
+
+static void begin(Stream &stream, Task task) {
+  if (stream.captured) {
+    stream.captured->push_back(std::move(task));
+    return;
+  }
+  stream.tasks.push_back(std::move(task));
+  ++stream.begun;
+  if (isAtOnce())
+    advance(stream, stream.begun);
+}
+
+void reprise::standin::enqueue(CudaStream stream, const std::string &what,
+                               Work work) {
+  begin(streamOf(stream), {what, std::move(work)});
+}
+
+bool reprise::standin::isAllocated(CudaAddress address, size_t bytes) {
+  auto after = machine.allocations.upper_bound(address);
+  if (after == machine.allocations.begin())
+    return false;
+  auto [begin, size] = *std::prev(after);
+  return address - begin <= size && bytes <= size - (address - begin);
+}
+
+std::string reprise::standin::checkAllocated(const char *what,
+                                             const void *address,
+                                             size_t bytes) {
+  if (isAllocated(reinterpret_cast<CudaAddress>(address), bytes))
+    return "";
+  char text[128];
+  snprintf(text, sizeof(text), "%s of %zu bytes at %p is not on the device",
+           what, bytes, address);
+  return text;
+}
+
+static char *pointer(CudaAddress address) {
+  return reinterpret_cast<char *>(address);
+}
+
+static bool isPinned(const void *memory, size_t bytes) {
+  auto *from = static_cast<const char *>(memory);
+  auto after = machine.pinned.upper_bound(from);
+  if (after == machine.pinned.begin())
+    return false;
+  auto [begin, size] = *std::prev(after);
+  return size_t(from - begin) + bytes <= size;
+}
+
+//===----------------------------------------------------------------------===//
+// The driver's functions
+//===----------------------------------------------------------------------===//
+
+extern "C" {
+
+CudaResult cuInit(unsigned) {
+  return number("REPRISE_STANDIN_DEVICES", 1) ? 0 : kNoDevice;
+}
+
+CudaResult cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return 0;
+}
+
+CudaResult cuGetErrorName(CudaResult code, const char **name) {
+  static const std::map<CudaResult, const char *> names = {
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kCudaOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kNoDevice, "CUDA_ERROR_NO_DEVICE"},
+      {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {kNotFound, "CUDA_ERROR_NOT_FOUND"},
+      {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kInvalidCapture, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
+  auto found = names.find(code);
+  *name = found == names.end() ? nullptr : found->second;
+  return found == names.end() ? kInvalidValue : 0;
+}
+
+CudaResult cuGetErrorString(CudaResult code, const char **text) {
+  *text = code == kIllegalAddress ? "an illegal memory access was encountered"
+          : code == kNoDevice     ? "no CUDA-capable device is detected"
+                                  : "see its name";
+  return 0;
+}
+
+CudaResult cuDeviceGetCount(int *count) {
+  *count = int(number("REPRISE_STANDIN_DEVICES", 1));
+  return 0;
+}
+
+CudaResult cuDeviceGet(CudaDeviceNumber *device, int ordinal) {
+  *device = ordinal;
+  return 0;
+}
+
+CudaResult cuDeviceGetName(char *name, int length, CudaDeviceNumber device) {
+  snprintf(name, size_t(length), "stand-in %d", device);
+  return 0;
+}
+
+CudaResult cuDeviceGetAttribute(int *value, int attribute, CudaDeviceNumber) {
+  int chip = int(number("REPRISE_STANDIN_CHIP", 80));
+  *value = attribute == kCudaMajor   ? chip / 10
+           : attribute == kCudaMinor ? chip % 10
+                                     : 1;
+  return 0;
+}
+
+CudaResult cuDevicePrimaryCtxRetain(CudaContext *context, CudaDeviceNumber) {
+  *context = reinterpret_cast<CudaContext>(&machine);
+  return 0;
+}
+
+CudaResult cuDevicePrimaryCtxRelease_v2(CudaDeviceNumber) {
+  note("end: %zu bytes allocated, %zu of the host, %zu launches, %zu graphs "
+       "replayed %zu times\n",
+       machine.used, machine.pinned.size(), machine.launches, machine.graphs,
+       machine.graphLaunches);
+  return 0;
+}
+
+CudaResult cuCtxSetCurrent(CudaContext) { return 0; }
+
+CudaResult cuMemGetInfo_v2(size_t *free, size_t *total) {
+  *total = number("REPRISE_STANDIN_MEMORY", size_t(1) << 30);
+  *free = *total - machine.used;
+  return machine.failure;
+}
+
+CudaResult cuMemAlloc_v2(CudaAddress *address, size_t bytes) {
+  size_t free = 0, total = 0;
+  cuMemGetInfo_v2(&free, &total);
+  void *memory = bytes <= free ? simulatorAllocate(bytes) : nullptr;
+  if (!memory)
+    return kCudaOutOfMemory;
+  *address = reinterpret_cast<CudaAddress>(memory);
+  machine.allocations[*address] = bytes;
+  machine.used += bytes;
+  note("allocation: %zu bytes\n", bytes);
+  return 0;
+}
+
+CudaResult cuMemFree_v2(CudaAddress address) {
+  auto found = machine.allocations.find(address);
+  if (found == machine.allocations.end())
+    return kInvalidValue;
+  machine.used -= found->second;
+  machine.allocations.erase(found);
+  simulatorFree(pointer(address));
+  return 0;
+}
+
+CudaResult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  *memory = calloc(1, bytes);
+  machine.pinned[static_cast<char *>(*memory)] = bytes;
+  return *memory ? 0 : kCudaOutOfMemory;
+}
+
+CudaResult cuMemFreeHost(void *memory) {
+  machine.pinned.erase(static_cast<char *>(memory));
+  free(memory);
+  return 0;
+}
+
+CudaResult cuMemcpyHtoDAsync_v2(CudaAddress to, const void *from, size_t bytes,
+                                CudaStream stream) {
+  // What is not pinned is taken now; what is, when its turn comes.
+  auto staged = std::make_shared<std::vector<char>>();
+  bool isStaged = !isPinned(from, bytes);
+  if (isStaged)
+    staged->assign(static_cast<const char *>(from),
+                   static_cast<const char *>(from) + bytes);
+  enqueue(stream, "copy to the device", [=] {
+    std::string wrong = checkAllocated("target", pointer(to), bytes);
+    if (wrong.empty())
+      memcpy(pointer(to), isStaged ? staged->data() : from, bytes);
+    return wrong;
+  });
+  return machine.failure;
+}
+
+CudaResult cuMemcpyDtoHAsync_v2(void *to, CudaAddress from, size_t bytes,
+                                CudaStream stream) {
+  enqueue(stream, "copy from the device", [=] {
+    std::string wrong = checkAllocated("source", pointer(from), bytes);
+    if (wrong.empty())
+      memcpy(to, pointer(from), bytes);
+    return wrong;
+  });
+  if (!isPinned(to, bytes))
+    advance(streamOf(stream), streamOf(stream).begun);
+  return machine.failure;
+}
+
+CudaResult cuMemcpyDtoDAsync_v2(CudaAddress to, CudaAddress from, size_t bytes,
+                                CudaStream stream) {
+  enqueue(stream, "copy on the device", [=] {
+    std::string wrong = checkAllocated("source", pointer(from), bytes);
+    if (wrong.empty())
+      wrong = checkAllocated("target", pointer(to), bytes);
+    if (wrong.empty())
+      memmove(pointer(to), pointer(from), bytes);
+    return wrong;
+  });
+  return machine.failure;
+}
+
+CudaResult cuMemsetD8Async(CudaAddress to, unsigned char byte, size_t count,
+                           CudaStream stream) {
+  enqueue(stream, "fill", [=] {
+    std::string wrong = checkAllocated("target", pointer(to), count);
+    if (wrong.empty())
+      memset(pointer(to), byte, count);
+    return wrong;
+  });
+  return machine.failure;
+}
+
+CudaResult cuModuleLoadDataEx(CudaModule *module, const void *image,
+                              unsigned numOptions, int *options,
+                              void **values) {
+  auto fail = [&](const std::string &why) {
+    for (unsigned i = 0; i < numOptions; ++i)
+      if (options[i] == kCudaJitErrorLog)
+        strncpy(static_cast<char *>(values[i]), why.c_str(), 400);
+    return kInvalidImage;
+  };
+  auto *text = static_cast<const char *>(image);
+  bool isMachineCode = !memcmp(text, "\177ELF", 4);
+  if (!isMachineCode && !strstr(text, ".version"))
+    return fail("neither machine code nor PTX");
+  const char *path = getenv("REPRISE_SIMULATOR_KERNELS");
+  if (!path)
+    return fail("REPRISE_SIMULATOR_KERNELS names no shared object");
+  if (const char *wrong = simulatorLoad(path))
+    return fail(wrong);
+  *module = reinterpret_cast<CudaModule>(&machine.kernels);
+  note("module: %s\n", isMachineCode ? "machine code" : "PTX");
+  return 0;
+}
+
+CudaResult cuModuleUnload(CudaModule) { return machine.failure; }
+
+CudaResult cuModuleGetFunction(CudaFunction *function, CudaModule,
+                               const char *name) {
+  if (!simulatorHas(name))
+    return kNotFound;
+  auto place = machine.kernels.insert(name).first;
+  *function =
+      reinterpret_cast<CudaFunction>(const_cast<char *>(place->c_str()));
+  return 0;
+}
+
+CudaResult cuFuncSetAttribute(CudaFunction, int, int) { return 0; }
+
+CudaResult cuLaunchKernel(CudaFunction function, unsigned gridX, unsigned gridY,
+                          unsigned gridZ, unsigned blockX, unsigned blockY,
+                          unsigned blockZ, unsigned sharedBytes,
+                          CudaStream stream, void **, void **extra) {
+  const void *from = nullptr;
+  size_t bytes = 0;
+  for (; *extra != kCudaLaunchEnd; extra += 2)
+    if (*extra == kCudaLaunchBuffer)
+      from = extra[1];
+    else
+      bytes = *static_cast<size_t *>(extra[1]);
+  std::string name = reinterpret_cast<const char *>(function);
+  std::vector<char> parameters(static_cast<const char *>(from),
+                               static_cast<const char *>(from) + bytes);
+  const char *fault = getenv("REPRISE_STANDIN_FAULT");
+  bool isFaulty = fault && name == fault;
+  enqueue(stream, "kernel " + name, [=]() -> std::string {
+    ++machine.launches;
+    if (isFaulty)
+      return "goes wrong, as it is told";
+    const uint32_t grid[] = {gridX, gridY, gridZ},
+                   block[] = {blockX, blockY, blockZ};
+    const char *wrong = simulatorLaunch(name.c_str(), grid, block, sharedBytes,
+                                        parameters.data(), parameters.size());
+    return wrong ? wrong : "";
+  });
+  return machine.failure;
+}
+
+CudaResult cuStreamCreate(CudaStream *stream, unsigned) {
+  *stream = reinterpret_cast<CudaStream>(new Stream);
+  return 0;
+}
+
+CudaResult cuStreamDestroy_v2(CudaStream stream) {
+  delete &streamOf(stream);
+  return machine.failure;
+}
+
+CudaResult cuStreamSynchronize(CudaStream stream) {
+  advance(streamOf(stream), streamOf(stream).begun);
+  return machine.failure;
+}
+
+CudaResult cuEventCreate(CudaEvent *event, unsigned) {
+  *event = reinterpret_cast<CudaEvent>(new Event);
+  return 0;
+}
+
+CudaResult cuEventDestroy_v2(CudaEvent event) {
+  delete reinterpret_cast<Event *>(event);
+  return 0;
+}
+
+CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
+  *reinterpret_cast<Event *>(event) = {&streamOf(stream),
+                                       streamOf(stream).begun};
+  return machine.failure;
+}
+
+CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned) {
+  Event before = *reinterpret_cast<Event *>(event);
+  enqueue(stream, "wait", [before] {
+    if (before.stream)
+      advance(*before.stream, before.place);
+    return std::string();
+  });
+  return machine.failure;
+}
+
+CudaResult cuEventSynchronize(CudaEvent event) {
+  Event before = *reinterpret_cast<Event *>(event);
+  if (before.stream)
+    advance(*before.stream, before.place);
+  return machine.failure;
+}
+
+CudaResult cuEventElapsedTime(float *milliseconds, CudaEvent, CudaEvent) {
+  *milliseconds = 1;
+  return machine.failure;
+}
+
+CudaResult cuStreamBeginCapture_v2(CudaStream stream, int) {
+  if (streamOf(stream).captured)
+    return kInvalidCapture;
+  streamOf(stream).captured = new TaskList;
+  return 0;
+}
+
+CudaResult cuStreamEndCapture(CudaStream stream, CudaGraph *graph) {
+  *graph = reinterpret_cast<CudaGraph>(streamOf(stream).captured);
+  streamOf(stream).captured = nullptr;
+  return *graph ? 0 : kInvalidCapture;
+}
+
+CudaResult cuGraphInstantiateWithFlags(CudaGraphExec *exec, CudaGraph graph,
+                                       unsigned long long) {
+  *exec = reinterpret_cast<CudaGraphExec>(
+      new TaskList(*reinterpret_cast<TaskList *>(graph)));
+  ++machine.graphs;
+  return 0;
+}
+
+CudaResult cuGraphLaunch(CudaGraphExec exec, CudaStream stream) {
+  ++machine.graphLaunches;
+  for (const Task &task : *reinterpret_cast<TaskList *>(exec))
+    begin(streamOf(stream), task);
+  return machine.failure;
+}
+
+CudaResult cuGraphExecDestroy(CudaGraphExec exec) {
+  delete reinterpret_cast<TaskList *>(exec);
+  return 0;
+}
+
+CudaResult cuGraphDestroy(CudaGraph graph) {
+  delete reinterpret_cast<TaskList *>(graph);
+  return 0;
+}
+
+} // extern "C"

@@ -1,0 +1,293 @@
+//===- Products.cpp - A stand-in for libcublasLt.so.13 --------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Matrices are stored by columns and types go together as NVIDIA documents it:
+// C is of the type of A and B, or f32; a bias has the type of C and a value for
+// each row. Sums are f64. The workspace is spoilt by each product.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StandIn.h"
+
+#include <cstring>
+
+using namespace reprise::runtime;
+using namespace reprise::standin;
+
+static constexpr BlasResult kInvalid = 7, kNotSupported = 15;
+
+namespace {
+struct Layout {
+  int type = 0;
+  int64_t rows = 0, columns = 0, stride = 0;
+  int32_t batch = 1;
+  int64_t batchStride = 0;
+
+  size_t elementBytes() const { return type == kBlasBF16 ? 2 : 4; }
+  /// From the first element to the last of all entries.
+  size_t bytes() const {
+    int64_t last = (batch - 1) * batchStride + (columns - 1) * stride + rows;
+    return size_t(last) * elementBytes();
+  }
+};
+
+struct Description {
+  int compute = 0;
+  bool transposeA = false, transposeB = false;
+  uint32_t epilogue = 1;
+  const void *bias = nullptr;
+};
+
+struct Preference {
+  size_t workspace = 0;
+};
+} // namespace
+
+template <typename T, typename Handle>
+static T &as(Handle handle) {
+  return *reinterpret_cast<T *>(handle);
+}
+
+static double read(const void *base, int type, int64_t at) {
+  uint32_t bits = 0;
+  if (type == kBlasBF16) {
+    uint16_t half;
+    memcpy(&half, static_cast<const char *>(base) + at * 2, sizeof(half));
+    bits = uint32_t(half) << 16;
+  } else {
+    memcpy(&bits, static_cast<const char *>(base) + at * 4, sizeof(bits));
+  }
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return double(value);
+}
+
+/// Without the low `bits` of an f32, to nearest even.
+static uint32_t rounded(float value, int bits) {
+  uint32_t word;
+  memcpy(&word, &value, sizeof(word));
+  if ((word & 0x7FFFFFFF) > 0x7F800000)
+    return word | 0x400000;
+  uint32_t half = (1u << (bits - 1)) - 1;
+  return (word + half + (word >> bits & 1)) >> bits << bits;
+}
+
+static void write(void *base, int type, int64_t at, double value) {
+  auto single = float(value);
+  if (type == kBlasBF16) {
+    auto half = uint16_t(rounded(single, 16) >> 16);
+    memcpy(static_cast<char *>(base) + at * 2, &half, sizeof(half));
+  } else {
+    memcpy(static_cast<char *>(base) + at * 4, &single, sizeof(single));
+  }
+}
+
+static double operand(const void *base, const Layout &layout, int64_t row,
+                      int64_t column, int64_t entry, bool isTF32) {
+  double value =
+      read(base, layout.type,
+           entry * layout.batchStride + column * layout.stride + row);
+  if (!isTF32)
+    return value;
+  uint32_t bits = rounded(float(value), 13);
+  float single;
+  memcpy(&single, &bits, sizeof(single));
+  return double(single);
+}
+
+/// Whether sizes and types go together.
+static BlasResult check(const Description &product, const Layout &a,
+                        const Layout &b, const Layout &c) {
+  int64_t k = product.transposeA ? a.rows : a.columns;
+  bool fits = (product.transposeA ? a.columns : a.rows) == c.rows &&
+              (product.transposeB ? b.rows : b.columns) == c.columns &&
+              (product.transposeB ? b.columns : b.rows) == k &&
+              a.batch == c.batch && b.batch == c.batch && a.stride >= a.rows &&
+              b.stride >= b.rows && c.stride >= c.rows;
+  if (!fits)
+    return kInvalid;
+  return a.type == b.type && (c.type == a.type || c.type == kBlasF32)
+             ? 0
+             : kNotSupported;
+}
+
+extern "C" {
+
+size_t cublasLtGetVersion() { return 130000; }
+
+const char *cublasLtGetStatusName(BlasResult code) {
+  return code == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                               : "CUBLAS_STATUS_INVALID_VALUE";
+}
+
+BlasResult cublasLtCreate(BlasHandle *handle) {
+  *handle = reinterpret_cast<BlasHandle>(new char);
+  return 0;
+}
+
+BlasResult cublasLtDestroy(BlasHandle handle) {
+  delete reinterpret_cast<char *>(handle);
+  return 0;
+}
+
+BlasResult cublasLtMatmulDescCreate(BlasProduct *product, int compute,
+                                    int scaleType) {
+  if (scaleType != kBlasF32)
+    return kNotSupported;
+  auto *description = new Description;
+  description->compute = compute;
+  *product = reinterpret_cast<BlasProduct>(description);
+  return 0;
+}
+
+BlasResult cublasLtMatmulDescDestroy(BlasProduct product) {
+  delete &as<Description>(product);
+  return 0;
+}
+
+BlasResult cublasLtMatmulDescSetAttribute(BlasProduct product, int attribute,
+                                          const void *value, size_t bytes) {
+  auto &description = as<Description>(product);
+  int32_t word = 0;
+  if (bytes == sizeof(word))
+    memcpy(&word, value, sizeof(word));
+  switch (attribute) {
+  case kBlasProductTransA:
+    description.transposeA = word == kBlasTransposed;
+    return 0;
+  case kBlasProductTransB:
+    description.transposeB = word == kBlasTransposed;
+    return 0;
+  case kBlasProductEpilogue:
+    description.epilogue = uint32_t(word);
+    return word == 1 || uint32_t(word) == kBlasEpilogueBias ? 0 : kNotSupported;
+  case kBlasProductBias:
+    memcpy(&description.bias, value, sizeof(description.bias));
+    return 0;
+  default:
+    return kInvalid;
+  }
+}
+
+BlasResult cublasLtMatrixLayoutCreate(BlasLayout *layout, int type,
+                                      uint64_t rows, uint64_t columns,
+                                      int64_t stride) {
+  *layout = reinterpret_cast<BlasLayout>(
+      new Layout{type, int64_t(rows), int64_t(columns), stride});
+  return 0;
+}
+
+BlasResult cublasLtMatrixLayoutDestroy(BlasLayout layout) {
+  delete &as<Layout>(layout);
+  return 0;
+}
+
+BlasResult cublasLtMatrixLayoutSetAttribute(BlasLayout layout, int attribute,
+                                            const void *value, size_t bytes) {
+  auto &described = as<Layout>(layout);
+  if (attribute == kBlasLayoutBatchCount && bytes == 4)
+    memcpy(&described.batch, value, bytes);
+  else if (attribute == kBlasLayoutBatchStride && bytes == 8)
+    memcpy(&described.batchStride, value, bytes);
+  else
+    return kInvalid;
+  return 0;
+}
+
+BlasResult cublasLtMatmulPreferenceCreate(BlasPreference *preference) {
+  *preference = reinterpret_cast<BlasPreference>(new Preference);
+  return 0;
+}
+
+BlasResult cublasLtMatmulPreferenceDestroy(BlasPreference preference) {
+  delete &as<Preference>(preference);
+  return 0;
+}
+
+BlasResult cublasLtMatmulPreferenceSetAttribute(BlasPreference preference,
+                                                int attribute,
+                                                const void *value,
+                                                size_t bytes) {
+  if (attribute == kBlasPreferenceWorkspace && bytes == 8)
+    memcpy(&as<Preference>(preference).workspace, value, bytes);
+  else if (bytes != 4)
+    return kInvalid;
+  return 0;
+}
+
+BlasResult cublasLtMatmulAlgoGetHeuristic(BlasHandle, BlasProduct product,
+                                          BlasLayout a, BlasLayout b,
+                                          BlasLayout c, BlasLayout,
+                                          BlasPreference preference,
+                                          int requested, BlasChoice *choices,
+                                          int *found) {
+  BlasResult code = check(as<Description>(product), as<Layout>(a),
+                          as<Layout>(b), as<Layout>(c));
+  *found = code == 0 && requested > 0 ? 1 : 0;
+  if (*found)
+    choices[0] = {{}, as<Preference>(preference).workspace, 0, 1, {}};
+  return code;
+}
+
+BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
+                          const void *a, BlasLayout layoutA, const void *b,
+                          BlasLayout layoutB, const void *beta, const void *c,
+                          BlasLayout layoutC, void *d, BlasLayout layoutD,
+                          const BlasAlgorithm *, void *workspace,
+                          size_t workspaceBytes, CudaStream stream) {
+  Description description = as<Description>(product);
+  Layout la = as<Layout>(layoutA), lb = as<Layout>(layoutB),
+         lc = as<Layout>(layoutC);
+  if (c != d || layoutC != layoutD)
+    return kNotSupported;
+  if (BlasResult code = check(description, la, lb, lc))
+    return code;
+  float scale, keep;
+  memcpy(&scale, alpha, sizeof(scale));
+  memcpy(&keep, beta, sizeof(keep));
+  auto work = [=]() -> std::string {
+    bool hasBias = description.epilogue == kBlasEpilogueBias;
+    std::string wrong = checkAllocated("A", a, la.bytes());
+    if (wrong.empty())
+      wrong = checkAllocated("B", b, lb.bytes());
+    if (wrong.empty())
+      wrong = checkAllocated("C", c, lc.bytes());
+    if (wrong.empty())
+      wrong = checkAllocated("workspace", workspace, workspaceBytes);
+    if (wrong.empty() && hasBias)
+      wrong = checkAllocated("bias", description.bias,
+                             size_t(lc.rows) * lc.elementBytes());
+    if (!wrong.empty())
+      return wrong;
+    memset(workspace, 0xFF, workspaceBytes);
+    bool isTF32 = description.compute == kBlasComputeTF32;
+    int64_t k = description.transposeA ? la.rows : la.columns;
+    for (int64_t entry = 0; entry < lc.batch; ++entry)
+      for (int64_t j = 0; j < lc.columns; ++j)
+        for (int64_t i = 0; i < lc.rows; ++i) {
+          double sum = 0;
+          for (int64_t p = 0; p < k; ++p)
+            sum += operand(a, la, description.transposeA ? p : i,
+                           description.transposeA ? i : p, entry, isTF32) *
+                   operand(b, lb, description.transposeB ? j : p,
+                           description.transposeB ? p : j, entry, isTF32);
+          sum *= double(scale);
+          int64_t at = entry * lc.batchStride + j * lc.stride + i;
+          if (keep != 0)
+            sum += double(keep) * read(c, lc.type, at);
+          if (hasBias)
+            sum += read(description.bias, lc.type, i);
+          write(d, lc.type, at, sum);
+        }
+    return "";
+  };
+  enqueue(stream, "product", work);
+  return 0;
+}
+
+} // extern "C"
