@@ -1,0 +1,183 @@
+//===- Attention.cpp - Causal attention, forward ----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block of threads owns some queries of a head and walks over the keys up to
+// the last of them, with the running maximum, the running sum and the weighted
+// sum of values in registers.
+//
+// Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.1.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+#include "AttentionTile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::cuda;
+
+static constexpr double kLn2 = 0.6931471805599453;
+
+namespace {
+class ForwardEmitter {
+public:
+  using Values = Warp::Values;
+  /// Tiles of own rows, and products that are kept: weights and sums, and the
+  /// queries themselves, which are half as many.
+  static constexpr int64_t kOwnTiles = 1, kProducts = 1;
+
+  ForwardEmitter(codegen::Code &outer, const AttentionShape &shape,
+                 const Division &division, const AttentionPlaces &places)
+      : code(outer, places.shared), places(places), shape(shape),
+        division(division),
+        tile(code, shape, division, kOwnTiles, places, places.operands[3]) {}
+
+  int64_t tiles() const {
+    return llvm::divideCeil(shape.length, division.ownRows());
+  }
+  void emit();
+
+private:
+  Values step(ValueRange state, const Scores &where, Value keys, Value values);
+  void write(ValueRange state, Value head, Value first,
+             const AttentionTile::Matrix &out);
+
+  Warp code;
+  const AttentionPlaces &places;
+  const AttentionShape &shape;
+  const Division &division;
+  AttentionTile tile;
+  Values queries; ///< kept
+};
+} // namespace
+
+void ForwardEmitter::emit() {
+  // Blocks with most keys come first: no block is left that runs alone.
+  Value index = code.blockIndex();
+  Value head = code.div(index, tiles());
+  Value first =
+      code.mul(code.sub(code.i32(tiles() - 1), code.rem(index, tiles())),
+               division.ownRows());
+  Value entry = code.div(head, shape.queryHeads);
+  Value inEntry = code.rem(head, shape.queryHeads);
+  Value keyHead = code.div(inEntry, shape.group());
+  auto query =
+      tile.matrix(places.operands[0], entry, inEntry, shape.queryHeads);
+  auto key = tile.matrix(places.operands[1], entry, keyHead, shape.keyHeads);
+  auto value = tile.matrix(places.operands[2], entry, keyHead, shape.keyHeads);
+
+  tile.copy(query, first, division.ownRows(), tile.ownTile(0));
+  code.commitCopies();
+  code.waitForCopies(0);
+  code.barrier();
+  queries = tile.rowsToKeep(tile.ownTile(0));
+
+  // The maximum and, of this thread's columns, the sum for both of its rows.
+  Values state = {code.f32(-1e30), code.f32(-1e30), code.f32(0), code.f32(0)};
+  state.append(tile.zeros());
+  Value end =
+      code.min(code.add(first, division.ownRows()), code.i32(shape.length));
+  Value count =
+      code.div(code.add(end, division.tileRows - 1), division.tileRows);
+  auto firstOf = [&](Value step) { return code.mul(step, division.tileRows); };
+  state = tile.walk(
+      count, state,
+      [&](Value step) {
+        tile.copy(key, firstOf(step), division.tileRows,
+                  tile.walkedTile(step, 0));
+        tile.copy(value, firstOf(step), division.tileRows,
+                  tile.walkedTile(step, 1));
+      },
+      [&](Value index, ValueRange state) {
+        return step(state, {head, first, firstOf(index), false},
+                    tile.walkedTile(index, 0), tile.walkedTile(index, 1));
+      });
+  write(state, head, first,
+        tile.matrix(places.results[0], entry, inEntry, shape.queryHeads));
+}
+
+/// One tile of keys.
+ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
+                                            const Scores &where, Value keys,
+                                            Value values) {
+  Values scores =
+      tile.masked(tile.products(tile.ownTile(0), keys, queries), where);
+  Values factors = tile.factors(where);
+  // In powers of two: p = 2^(log2(e) scale (score - max)).
+  Value scale = code.f32(shape.scale / kLn2);
+  Values next(state.begin(), state.begin() + 4), sums(state.drop_front(4));
+  Value decay[2];
+  for (int64_t r = 0; r < 2; ++r) {
+    auto ofRow = [&](size_t i) { return int64_t(i / 2 % 2) == r; };
+    Value max = state[r];
+    Value best = scores[2 * r];
+    for (size_t i = 0; i < scores.size(); ++i)
+      if (ofRow(i))
+        best = code.greater(best, scores[i]);
+    max = code.greater(max, code.reduceLanes(best, 4, [&](Value a, Value b) {
+      return code.greater(a, b);
+    }));
+    decay[r] = code.exp2(code.mul(code.sub(state[r], max), scale));
+    Value shift = arith::NegFOp::create(code, code.mul(max, scale));
+    Value total = code.mul(state[2 + r], decay[r]);
+    for (size_t i = 0; i < scores.size(); ++i)
+      if (ofRow(i)) {
+        scores[i] = code.exp2(code.fma(scores[i], scale, shift));
+        total = code.add(total, scores[i]);
+        if (!factors.empty())
+          scores[i] = code.mul(scores[i], factors[i]);
+      }
+    next[r] = max, next[2 + r] = total;
+  }
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] = code.mul(sums[i], decay[i / 2 % 2]);
+  next.append(tile.addProducts(sums, scores, values));
+  return next;
+}
+
+void ForwardEmitter::write(ValueRange state, Value head, Value first,
+                           const AttentionTile::Matrix &out) {
+  Value shares[2];
+  Value lse = code.toDevice(places.results[1]);
+  for (int64_t r = 0; r < 2; ++r) {
+    Value total = code.reduceLanes(
+        state[2 + r], 4, [&](Value a, Value b) { return code.add(a, b); });
+    shares[r] = arith::DivFOp::create(code, code.f32(1), total);
+    Value position = code.add(first, tile.ownRow(r));
+    Value writes = code.both(code.isLess(code.quad, 1),
+                             code.isLess(position, shape.length));
+    code.choose(
+        writes,
+        [&]() -> Values {
+          Value logSum = code.fma(state[r], code.f32(shape.scale),
+                                  math::LogOp::create(code, total));
+          Value at = code.add(code.mul(code.widen(head), shape.length),
+                              code.widen(position));
+          code.storeDevice(logSum, lse, at);
+          return {};
+        },
+        [] { return Values(); });
+  }
+  tile.store(out, first, state.drop_front(4), shares);
+}
+
+FailureOr<LaunchShape> cuda::emitAttention(codegen::Code &code,
+                                           rt::AttentionOp op,
+                                           const AttentionPlaces &places) {
+  AttentionShape shape(op);
+  if (failed(verifyShape(op, shape)))
+    return failure();
+  constexpr int64_t own = ForwardEmitter::kOwnTiles;
+  Division division = divide(shape, own, ForwardEmitter::kProducts);
+  ForwardEmitter forward(code, shape, division, places);
+  forward.emit();
+  return LaunchShape{forward.tiles() * shape.queryHeads * shape.batch,
+                     division.threads(), sharedBytes(shape, division, own)};
+}

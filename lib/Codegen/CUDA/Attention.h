@@ -1,0 +1,41 @@
+//===- Attention.h - Causal attention on a GPU ------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CUDA_ATTENTION_H
+#define REPRISE_LIB_CODEGEN_CUDA_ATTENTION_H
+
+#include "reprise/Codegen/Common/Code.h"
+#include "reprise/Dialect/RT/RTOps.h"
+
+namespace reprise::cuda {
+
+/// How a kernel is launched: blocks and threads along x, and bytes of dynamic
+/// shared memory.
+struct LaunchShape {
+  int64_t blocks, threads, sharedBytes;
+};
+
+/// Where a kernel of attention finds things: its buffers, as the operands and
+/// then the results of the op; the id of its random stream (i64); the beginning
+/// of the dynamic shared memory, in address space 3.
+struct AttentionPlaces {
+  llvm::SmallVector<mlir::Value> operands, results;
+  mlir::Value stream, shared;
+};
+
+// Each writes the body of a kernel at the insertion point, or fails at the op.
+mlir::FailureOr<LaunchShape> emitAttention(codegen::Code &code,
+                                           rt::AttentionOp op,
+                                           const AttentionPlaces &places);
+mlir::FailureOr<LaunchShape>
+emitAttentionBackward(codegen::Code &code, rt::AttentionBackwardOp op,
+                      const AttentionPlaces &places);
+
+} // namespace reprise::cuda
+
+#endif // REPRISE_LIB_CODEGEN_CUDA_ATTENTION_H

@@ -1,0 +1,177 @@
+//===- AttentionTile.h - Tiles of queries and of keys -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block of threads owns some rows, 16 for each of its warps, and walks over
+// tiles of others: a product is of the own rows by those of a tile. Tiles lie
+// in shared memory, row by row, with 16 bytes between rows that keep the
+// threads of a warp from meeting in one bank; columns beyond the width of a
+// head are zero, and so are rows beyond the length of the sequence.
+//
+// bf16 is multiplied by mma.sync with sums in f32, f32 by fused multiply-adds;
+// both leave their products where Warp.h says.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CUDA_ATTENTIONTILE_H
+#define REPRISE_LIB_CODEGEN_CUDA_ATTENTIONTILE_H
+
+#include "Attention.h"
+#include "Warp.h"
+#include "reprise/Codegen/Common/Philox.h"
+
+namespace reprise::cuda {
+
+/// What an rt.attention or rt.attention_backward is about.
+struct AttentionShape {
+  template <typename Op>
+  explicit AttentionShape(Op op)
+      : AttentionShape(
+            mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
+            op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
+            op.getScale().convertToDouble(), op.getRate().convertToDouble()) {}
+
+  int64_t batch, length, queryHeads, keyHeads, width;
+  mlir::Type element; ///< f32 or bf16
+  double scale;
+  codegen::Dropout dropout;
+
+  /// Heads of queries that share one of keys.
+  int64_t group() const { return queryHeads / keyHeads; }
+  /// Of a head, in shared memory: whole blocks of columns, and of terms.
+  int64_t paddedWidth() const;
+
+private:
+  AttentionShape(mlir::ShapedType query, int64_t queryHeads, int64_t keyHeads,
+                 double scale, double rate);
+};
+
+/// How the rows are divided: `ownRows` for a block, tiles of `tileRows`.
+struct Division {
+  int64_t warps, tileRows;
+  int64_t ownRows() const { return warps * kWarpRows; }
+  int64_t threads() const { return warps * kWarpSize; }
+};
+
+/// Shared memory that every chip has for a block, and the widest head whose
+/// tiles fit there.
+constexpr int64_t kSharedBytes = 99 << 10, kMaxHeadWidth = 256;
+
+/// The largest division whose tiles fit into shared memory and, if any does,
+/// whose sums fit into registers. \param ownTiles  tiles of own rows.
+/// \param sums  products that are kept, of own rows by `tileRows` and by width.
+Division divide(const AttentionShape &shape, int64_t ownTiles, int64_t sums);
+/// Bytes of shared memory with that.
+int64_t sharedBytes(const AttentionShape &shape, const Division &division,
+                    int64_t ownTiles);
+
+/// Fails, at `op`, for what the kernels cannot do.
+mlir::LogicalResult verifyShape(mlir::Operation *op,
+                                const AttentionShape &shape);
+
+/// The scores of a block: its own rows by the rows of a tile.
+struct Scores {
+  mlir::Value head;     ///< entry * heads + head of queries
+  mlir::Value firstOwn; ///< positions
+  mlir::Value firstOfTile;
+  bool keysAreRows; ///< own rows are keys, and the tile has queries
+};
+
+class AttentionTile {
+public:
+  AttentionTile(Warp &code, const AttentionShape &shape,
+                const Division &division, int64_t ownTiles,
+                const AttentionPlaces &places, mlir::Value rng);
+
+  using Values = Warp::Values;
+
+  /// Rows of one head, in device memory.
+  struct Matrix {
+    mlir::Value base;
+    int64_t stride; ///< elements from row to row
+  };
+  Matrix matrix(mlir::Value buffer, mlir::Value entry, mlir::Value head,
+                int64_t heads);
+
+  // Where tiles begin in shared memory.
+  mlir::Value ownTile(int64_t index);
+  /// Tile `index`, 0 or 1, of those that step `step` of a walk reads.
+  mlir::Value walkedTile(mlir::Value step, int64_t index);
+  /// Room for two f32 for each row of the own or of a tile: `logSums`.
+  mlir::Value rowNumbers();
+
+  /// Begins to copy `rows` rows from `first` on to shared memory.
+  void copy(const Matrix &from, mlir::Value first, int64_t rows,
+            mlir::Value to);
+  /// `body` for steps 0 .. count - 1, with the state carried along, while the
+  /// tiles of the next step are on their way. `begin` begins the copies of a
+  /// step.
+  Values walk(mlir::Value count, mlir::ValueRange state,
+              llvm::function_ref<void(mlir::Value step)> begin,
+              Warp::Body body);
+
+  /// What `products` needs of own rows again and again, to keep.
+  Values rowsToKeep(mlir::Value own);
+  /// own[r] . tile[c] for the rows of this warp and the rows of the tile.
+  Values products(mlir::Value own, mlir::Value tile,
+                  mlir::ValueRange kept = {});
+  /// sums[r] += sum over c of weights[r][c] tile[c].
+  Values addProducts(mlir::ValueRange sums, mlir::ValueRange weights,
+                     mlir::Value tile);
+  /// As many zeros as `addProducts` has sums.
+  Values zeros();
+  /// Writes sums[r] * factors[r] to the own rows from `first` on that exist;
+  /// `factors` for the two rows of this thread.
+  void store(const Matrix &to, mlir::Value first, mlir::ValueRange sums,
+             mlir::ValueRange factors);
+
+  /// Scores with a low number where a query does not see a key.
+  Values masked(mlir::ValueRange scores, const Scores &where);
+  /// The dropout factors of scores; none without dropout.
+  Values factors(const Scores &where);
+
+  /// For `rows` queries from `first` on, to shared memory: -log2(e) * lse, and
+  /// dot(dout, out) with the rows of dout in the tile `dout`.
+  void writeRowNumbers(const Matrix &out, mlir::Value dout, mlir::Value lse,
+                       mlir::Value head, mlir::Value first, int64_t rows);
+  /// Both again, by number of the row.
+  mlir::Value logSum(mlir::Value row);
+  mlir::Value delta(mlir::Value row, int64_t rows);
+
+  /// Of the two rows of this thread, `which` 0 or 1, among the own ones.
+  mlir::Value ownRow(int64_t which);
+
+  const AttentionShape &shape;
+  const Division division;
+
+private:
+  bool isBF16() const { return shape.element.isBF16(); }
+  int64_t elementBytes() const { return isBF16() ? 2 : 4; }
+  int64_t strideBytes() const;
+  bool copiesVectors() const;
+  void copyElements(const Matrix &from, mlir::Value first, int64_t rows,
+                    mlir::Value to);
+  Values productsOfNumbers(mlir::Value own, mlir::Value tile);
+  Values addProductsOfNumbers(mlir::ValueRange sums, mlir::ValueRange weights,
+                              mlir::Value tile);
+  mlir::Value sumOfProducts(const Matrix &a, mlir::Value row, mlir::Value tile,
+                            mlir::Value tileRow, mlir::Value part,
+                            int64_t parts);
+  std::array<mlir::Value, 4> words(mlir::Value block);
+  mlir::Value word(mlir::Value element);
+  Values wordsOfRows(mlir::Value row, mlir::Value column, mlir::Value head);
+  Values wordsOfColumns(mlir::Value row, mlir::Value column, mlir::Value head);
+  mlir::Value firstElement(mlir::Value head, mlir::Value query);
+
+  Warp &code;
+  int64_t ownTiles;
+  codegen::RandomStream random;
+};
+
+} // namespace reprise::cuda
+
+#endif // REPRISE_LIB_CODEGEN_CUDA_ATTENTIONTILE_H

@@ -1,0 +1,113 @@
+//===- Warp.h - Writing what the threads of a warp do -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything that counts is an i32; offsets in shared memory are in bytes from
+// its beginning, offsets in device memory in elements, as i64.
+//
+// A warp holds a product of 16 rows by n columns in blocks of 8 columns, four
+// numbers to a thread, as mma.sync has them: with g = lane / 4 and t = lane %
+// 4, rows g and g + 8, columns 2 t and 2 t + 1:
+//
+//   [4 * block]     row g,     column 8 * block + 2 t
+//   [4 * block + 1] row g,     column 8 * block + 2 t + 1
+//   [4 * block + 2] row g + 8, column 8 * block + 2 t
+//   [4 * block + 3] row g + 8, column 8 * block + 2 t + 1
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CUDA_WARP_H
+#define REPRISE_LIB_CODEGEN_CUDA_WARP_H
+
+#include "reprise/Codegen/Common/Code.h"
+
+namespace reprise::cuda {
+
+constexpr int64_t kWarpSize = 32;
+/// Rows of the products that a warp holds, and columns of their blocks.
+constexpr int64_t kWarpRows = 16, kBlockColumns = 8;
+
+class Warp : public codegen::Code {
+public:
+  /// Writes at the insertion point of `code`. \param shared  the beginning of
+  /// the dynamic shared memory, aligned to 16 bytes.
+  Warp(const codegen::Code &code, mlir::Value shared);
+
+  mlir::Value thread, lane, warp; ///< in the block; in the warp; of the block
+  mlir::Value group, quad;        ///< lane / 4, lane % 4
+
+  mlir::Value blockIndex(); ///< along x
+
+  // Arithmetic with a constant, in the type of `a`; integers are not negative.
+  using Code::add;
+  using Code::mul;
+  mlir::Value constant(mlir::Type type, int64_t value);
+  mlir::Value i32(int64_t value) { return constant(getI32Type(), value); }
+  mlir::Value add(mlir::Value a, int64_t b);
+  mlir::Value mul(mlir::Value a, int64_t b);
+  mlir::Value div(mlir::Value a, int64_t b);
+  mlir::Value div(mlir::Value a, mlir::Value b);
+  mlir::Value rem(mlir::Value a, int64_t b);
+  mlir::Value rem(mlir::Value a, mlir::Value b);
+  mlir::Value bits(mlir::Value a, int64_t mask);
+  mlir::Value both(mlir::Value a, mlir::Value b);
+  mlir::Value widen(mlir::Value a); ///< as i64
+  mlir::Value isLess(mlir::Value a, mlir::Value b);
+  mlir::Value isLess(mlir::Value a, int64_t b);
+  mlir::Value greater(mlir::Value a, mlir::Value b); ///< of two f32
+  mlir::Value exp2(mlir::Value a);
+  mlir::Value toF32(mlir::Value a);
+  mlir::Value fromF32(mlir::Value a, mlir::Type type);
+
+  // Control.
+  using Values = llvm::SmallVector<mlir::Value>;
+  using Body = llvm::function_ref<Values(mlir::Value, mlir::ValueRange)>;
+  Values repeat(mlir::Value from, mlir::Value to, int64_t step,
+                mlir::ValueRange carried, Body body);
+  Values choose(mlir::Value condition, llvm::function_ref<Values()> yes,
+                llvm::function_ref<Values()> no);
+
+  // Threads together.
+  void barrier();  ///< of the block
+  void syncWarp(); ///< writes to shared memory are seen by the warp
+  mlir::Value shuffleXor(mlir::Value value, int64_t lanes);
+  /// The same op on `value` and what lanes at distances 1, 2, … below `width`
+  /// have: all of them get the result.
+  mlir::Value
+  reduceLanes(mlir::Value value, int64_t width,
+              llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> op);
+
+  // Memory. Vectors are aligned to their size.
+  mlir::Value toDevice(mlir::Value pointer); ///< an address in address space 1
+  mlir::Value loadDevice(mlir::Type type, mlir::Value base, mlir::Value offset);
+  void storeDevice(mlir::Value value, mlir::Value base, mlir::Value offset);
+  mlir::Value loadShared(mlir::Type type, mlir::Value offset);
+  void storeShared(mlir::Value value, mlir::Value offset);
+
+  // Copies of 16 bytes to shared memory, of which `valid` ones are read and the
+  // others are zero.
+  void copyAsync(mlir::Value offset, mlir::Value from, mlir::Value valid);
+  void commitCopies();
+  void waitForCopies(int64_t groups); ///< all but the last `groups`
+
+  // Matrices of bf16. A row of the fourth of them is given by each lane: see
+  // ldmatrix in the PTX manual.
+  Values loadMatrices(mlir::Value offset, bool transposed);
+  /// c + a b, with a 16 x 16, b 16 x 8.
+  Values multiply(mlir::ValueRange a, mlir::ValueRange b, mlir::ValueRange c);
+  /// Two f32 as bf16, `low` in the low half of an i32.
+  mlir::Value pack(mlir::Value low, mlir::Value high);
+
+private:
+  mlir::Value sharedAddress(mlir::Value offset);
+
+  mlir::Value shared;
+};
+
+} // namespace reprise::cuda
+
+#endif // REPRISE_LIB_CODEGEN_CUDA_WARP_H
