@@ -25,6 +25,7 @@
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "reprise/Codegen/CUDA/Passes.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 
@@ -75,27 +76,45 @@ static LogicalResult convertTextOfPTX(gpu::GPUModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-/// Kernels only read their arguments: said so, these stay where the launch puts
-/// them and are not copied to the stack of each thread.
-static void keepArgumentsInPlace(gpu::GPUModuleOp module) {
+/// Attributes of kernels that upstream's pattern does not know. Kernels only
+/// read their arguments: said so, these stay where the launch puts them and are
+/// not copied to the stack of each thread. A block has the threads that it has.
+static void finishKernels(gpu::GPUModuleOp module,
+                          const llvm::StringMap<ArrayAttr> &argumentAttrs) {
   Builder builder(module.getContext());
-  StringRef kernel = NVVM::NVVMDialect::getKernelFuncAttrName();
-  StringRef constant = NVVM::NVVMDialect::getGridConstantAttrName();
-  for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+  StringRef byValue = LLVM::LLVMDialect::getByValAttrName();
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    if (!function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()))
+      continue;
+    if (ArrayAttr attributes = argumentAttrs.lookup(function.getName()))
+      function.setArgAttrsAttr(attributes);
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (function->hasAttr(kernel) &&
-          function.getArgAttr(i, LLVM::LLVMDialect::getByValAttrName()))
-        function.setArgAttr(i, constant, builder.getUnitAttr());
+      if (function.getArgAttr(i, byValue))
+        function.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                            builder.getUnitAttr());
+    if (Attribute size =
+            function->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
+      function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), size);
+    SmallVector<StringAttr> ofGPU;
+    for (NamedAttribute attribute : function->getDiscardableAttrs())
+      if (isa_and_nonnull<gpu::GPUDialect>(attribute.getNameDialect()))
+        ofGPU.push_back(attribute.getName());
+    for (StringAttr name : ofGPU)
+      function->removeAttr(name);
+  }
 }
 
 namespace {
 struct ConvertDeviceToNVVM
     : reprise::cuda::impl::ConvertDeviceToNVVMBase<ConvertDeviceToNVVM> {
   void runOnOperation() override {
+    llvm::StringMap<ArrayAttr> argumentAttrs;
+    for (auto function : getOperation().getOps<gpu::GPUFuncOp>())
+      argumentAttrs[function.getName()] = function.getArgAttrsAttr();
     if (failed(convertAll(getOperation())) ||
         failed(convertTextOfPTX(getOperation())))
       return signalPassFailure();
-    keepArgumentsInPlace(getOperation());
+    finishKernels(getOperation(), argumentAttrs);
   }
 };
 } // namespace
