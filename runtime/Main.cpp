@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BatchReader.h"
+#include "Costs.h"
 #include "Cpu.h"
 #include "Data.h"
 #include "Dump.h"
@@ -57,8 +58,8 @@ public:
         gpu(model, placement.device, arena),
         executor(model, arena, pool,
                  placement.device.isOpen() ? &gpu : nullptr),
-        log(model, options), metrics(model), dump(model), tensors(model),
-        saver(model, tensors),
+        log(model, options), metrics(model), dump(model), costs(model),
+        tensors(model), saver(model, tensors),
         inference(model, options, arena, executor, interruptRequested) {}
 
   bool run(Error &error);
@@ -79,6 +80,7 @@ private:
   bool infer(bool isLast, Error &error);
   bool runSteps(Error &error);
   bool finish(int64_t stepsDone, Error &error);
+  bool writeCosts(int64_t stepsDone, Error &error);
 
   const RepriseModel &model;
   const Options &options;
@@ -95,6 +97,7 @@ private:
   Metrics metrics;
   double peakFlops = 0; ///< 0 if it is not known.
   Dump dump;
+  Costs costs;
   MemoryCheck check;
   ModelTensors tensors;
   WeightsReport weights = {};
@@ -139,7 +142,7 @@ bool Trainer::prepare(Error &error) {
                         format.tokenizer);
   if (!inference.open(format, vocabulary, pool, error) ||
       !executor.allocate(error) ||
-      !executor.prepare(cpuLevel(), options.profile, error,
+      !executor.prepare(cpuLevel(), options.profile || options.costs, error,
                         {!options.noCudaGraph, options.cudaSync, options.tf32,
                          options.autotune, options.nvtx}))
     return false;
@@ -291,6 +294,8 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
   if (options.profile && stepsDone > 0)
     log.profile(executor.profile(), stepsDone);
+  if (options.costs && !writeCosts(stepsDone, error))
+    return false;
   if (stepsDone > 0 || options.json)
     log.memory(arena);
   if (!log.end(stepsDone, highWater, written, error))
@@ -303,6 +308,14 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
                      " and bytes written up to %" PRId64,
                      planned, highWater, written);
   return true;
+}
+
+bool Trainer::writeCosts(int64_t stepsDone, Error &error) {
+  MachineName machine = describeProcessor(options.threads);
+  const char *name =
+      placement.device.isOpen() ? placement.device.name() : machine.chars;
+  return costs.write(options.costs, executor.profile(), stepsDone - 1, name,
+                     error);
 }
 
 /// Shows what was written, and what could not be removed.
@@ -347,6 +360,9 @@ bool Trainer::runSteps(Error &error) {
     if (!runStep(state.step, error))
       return false;
     ++state.step;
+    if (options.costs && costs.isEmpty() &&
+        !costs.skip(executor.profile(), error))
+      return false;
     if (!saveWhenDue(/*isEnd=*/false, error))
       return false;
     if (state.step < options.steps && !infer(/*isLast=*/false, error))

@@ -67,6 +67,7 @@ struct Options {
   bool shuffled = true;
   bool checkMemory = false;
   bool profile = false;
+  const char *costs = nullptr;
   bool help = false;
   bool version = false;
 };

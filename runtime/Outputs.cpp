@@ -131,6 +131,7 @@ static bool liesInNoCheckpoint(const char *option, const char *path,
 bool reprise::runtime::checkOutputs(const Options &options, Error &error) {
   const Output given[] = {{"--csv", options.csv, {}},
                           {"--dump", options.dump, {}},
+                          {"--costs", options.costs, {}},
                           {"--tensorboard", options.tensorboard, {}}};
   for (Output output : given) {
     if (!output.path)

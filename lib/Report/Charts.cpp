@@ -42,9 +42,7 @@ struct TimeAxis {
 TimeAxis::TimeAxis(const Plan &plan) {
   begins.push_back(0);
   for (const Position &position : plan.memory->profile.getPositions())
-    begins.push_back(begins.back() + plan.costs.getSeconds(position.flops,
-                                                           position.bytes,
-                                                           position.work));
+    begins.push_back(begins.back() + plan.costs.getSeconds(position.load));
 }
 
 //===----------------------------------------------------------------------===//

@@ -125,6 +125,7 @@ std::vector<Decision> report::getDecisions(const Plan &plan,
                              getChange(plan, replay, /*isFree=*/false));
     decision->flops = replay.flops;
     decision->seconds = plan.forward[replay.origin.position].seconds;
+    decision->isMeasured = plan.forward[replay.origin.position].isMeasured;
   }
   for (const remat::Replay &value : layer.free)
     add(value, Fate::Free, value.label,
@@ -351,6 +352,24 @@ std::string report::formatPeak(const Decision &decision) {
     return "0";
   return (decision.isDropped() ? "-" : "+") +
          remat::formatBytes(*decision.peakBytes);
+}
+
+std::string report::formatTime(const Decision &decision) {
+  if (!decision.isDropped())
+    return "-";
+  return formatSeconds(decision.seconds) + (decision.isMeasured ? "*" : "");
+}
+
+std::string report::formatSources(const Plan &plan) {
+  std::string text = std::to_string(plan.measured.size()) +
+                     " kernels and products measured, " +
+                     std::to_string(plan.modelled.size()) + " modelled";
+  constexpr size_t kMostNames = 6;
+  ArrayRef<std::string> names = plan.modelled;
+  if (!names.empty())
+    text += " (" + llvm::join(names.take_front(kMostNames), ", ") +
+            (names.size() > kMostNames ? ", ...)" : ")");
+  return text;
 }
 
 std::string report::formatSeconds(double seconds) {

@@ -110,8 +110,7 @@ static void printClass(raw_ostream &os, const Plan &plan,
     if (hasPeak)
       line.push_back(formatPeak(decision));
     line.push_back(decision.isDropped() ? formatFlops(decision.flops) : "-");
-    line.push_back(decision.isDropped() ? formatSeconds(decision.seconds)
-                                        : "-");
+    line.push_back(formatTime(decision));
     line.push_back(decision.reason);
     line.push_back(formatFlip(plan, decision));
     table.add(std::move(line));
@@ -175,4 +174,6 @@ void Plan::explain(raw_ostream &os) const {
           "takes while nothing reads it, - what it would take but for its "
           "replay\ntimes are estimates for "
        << costs.machine << "\n";
+  if (memory && !measured.empty())
+    os << formatSources(*this) << "; * marks what was measured\n";
 }

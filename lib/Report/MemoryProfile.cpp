@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Report/MemoryProfile.h"
-#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/Workload.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "llvm/ADT/MapVector.h"
@@ -44,33 +44,12 @@ StringRef report::stringifyRole(Role role) {
   return names[size_t(role)];
 }
 
-/// Whether `launch` is of a kernel with attention in it.
-static bool isAttention(rt::LaunchOp launch, SymbolTable &symbols) {
-  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
-  return kernel && !kernel.isExternal() &&
-         llvm::any_of(kernel.getBody().front(), [](Operation &op) {
-           return isa<rt::AttentionOp, rt::AttentionBackwardOp>(op);
-         });
-}
-
 static Position getPosition(Operation *op, bool isUpdate,
                             SymbolTable &symbols) {
   Position position;
   auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr);
   position.name = name ? name.str() : op->getName().getStringRef().str();
-  if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
-    position.work = Work::Product;
-    position.flops = gemm.getFlops();
-  } else {
-    auto launch = cast<rt::LaunchOp>(op);
-    position.work =
-        isAttention(launch, symbols) ? Work::Attention : Work::Pointwise;
-    position.flops = launch.getFlops();
-  }
-  position.bytes = getOperandAndResultBytes(op);
-  if (auto gemm = dyn_cast<rt::GemmOp>(op))
-    if (gemm.getWorkspace()) // Panels stay in caches.
-      position.bytes -= getTypeBytes(gemm.getWorkspace().getType());
+  position.load = rt::getWorkload(op, symbols);
   // A schedule has no mark where backward begins but the names of its ops.
   if (isUpdate)
     position.phase = Phase::Update;

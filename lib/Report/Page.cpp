@@ -36,8 +36,7 @@ static json::Value describe(const Plan &plan, const LayerClass &group) {
         {"peak", formatPeak(decision)},
         {"flops",
          decision.isDropped() ? remat::formatFlops(decision.flops) : "-"},
-        {"seconds",
-         decision.isDropped() ? formatSeconds(decision.seconds) : "-"},
+        {"seconds", formatTime(decision)},
         {"reason", decision.reason},
         {"flips", formatFlip(plan, decision)},
     });
@@ -109,13 +108,25 @@ static std::string formatRate(double rate, const char *unit) {
   return text;
 }
 
-static json::Value describe(const CostTable &costs) {
+static std::string formatRates(double f32, double bf16) {
+  std::string text = formatRate(f32 / 1e9, "GFLOP/s");
+  return f32 == bf16 ? text
+                     : text + ", bf16 " + formatRate(bf16 / 1e9, "GFLOP/s");
+}
+
+static json::Value describe(const Plan &plan) {
+  const CostTable &costs = plan.costs;
   return json::Object{
       {"machine", costs.machine},
-      {"product", formatRate(costs.productFlopsPerSecond / 1e9, "GFLOP/s")},
+      {"product", formatRates(costs.productFlopsPerSecond,
+                              costs.productBF16FlopsPerSecond)},
+      {"attention", formatRates(costs.attentionFlopsPerSecond,
+                                costs.attentionBF16FlopsPerSecond)},
       {"pointwise", formatRate(costs.pointwiseFlopsPerSecond / 1e9, "GFLOP/s")},
       {"memory", formatRate(costs.memoryBytesPerSecond / 1e9, "GB/s")},
       {"launch", formatSeconds(costs.secondsPerLaunch)},
+      {"sources",
+       plan.measured.empty() ? "" : formatSources(plan) + "; * marks these"},
   };
 }
 
@@ -153,7 +164,7 @@ void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
       {"classes", std::move(classes)},
       {"labels", std::move(labels)},
       {"environment", std::move(facts)},
-      {"costs", describe(costs)},
+      {"costs", describe(*this)},
   };
   if (!all.idle.layers.empty())
     page["idle"] = remat::formatLayers(all.idle.layers) +

@@ -55,12 +55,16 @@ FailureOr<Plan> report::readDecisions(func::FuncOp step,
   for (Operation &op : step.getBody().front()) {
     if (&op == backward)
       break;
-    ForwardOp known = {0, {}};
+    ForwardOp known;
     if (auto cost = dyn_cast<CostModel>(op)) {
       Work work = cost.isProduct()           ? Work::Product
                   : isa<nn::AttentionOp>(op) ? Work::Attention
                                              : Work::Pointwise;
-      known.seconds = costs.getSeconds(cost.getFlops(), cost.getBytes(), work);
+      auto type = op.getNumOperands() > 0
+                      ? dyn_cast<ShapedType>(op.getOperand(0).getType())
+                      : ShapedType();
+      known.seconds = costs.getSeconds(cost.getFlops(), cost.getBytes(), work,
+                                       type && type.getElementType().isBF16());
     }
     for (OpResult result : op.getResults())
       known.labels.push_back(getLabel(result, backward).str());
@@ -185,11 +189,36 @@ static void addUp(Plan &plan, const MemoryProfile &profile) {
     uint64_t times = position.phase == Phase::Update ? 1 : plan.numMicroBatches;
     bool isReplay = position.phase == Phase::Replay;
     uint64_t &flops = isReplay ? plan.replayFlops : plan.stepFlops;
-    flops = llvm::SaturatingMultiplyAdd(times, uint64_t(position.flops), flops);
+    flops = llvm::SaturatingMultiplyAdd(times, uint64_t(position.load.flops),
+                                        flops);
     (isReplay ? plan.replaySeconds : plan.stepSeconds) +=
-        times *
-        plan.costs.getSeconds(position.flops, position.bytes, position.work);
+        times * plan.costs.getSeconds(position.load);
   }
+}
+
+/// Tells measured from modelled times. An op that a launch is named by takes as
+/// long as that was measured to take.
+static void readMeasured(Plan &plan, const MemoryProfile &profile) {
+  std::map<std::string, bool> isKnown;
+  llvm::StringMap<const Workload *> measured;
+  for (const Position &position : profile.getPositions()) {
+    bool isMeasured = plan.costs.isMeasured(position.load);
+    isKnown[position.load.key] = isMeasured;
+    if (isMeasured)
+      measured[position.name] = &position.load;
+  }
+  for (const auto &[key, isMeasured] : isKnown)
+    (isMeasured ? plan.measured : plan.modelled).push_back(key);
+  auto look = [&](const remat::Origin &origin) {
+    if (const Workload *load = measured.lookup(origin.scope)) {
+      ForwardOp &op = plan.forward[origin.position];
+      op.seconds = plan.costs.getSeconds(*load);
+      op.isMeasured = true;
+    }
+  };
+  for (const remat::LayerPlan &layer : plan.decisions.layers)
+    for (const remat::Replay &replay : layer.recomputed)
+      look(replay.origin);
 }
 
 LogicalResult report::readSchedule(Plan &plan, ModuleOp module) {
@@ -217,6 +246,7 @@ LogicalResult report::readSchedule(Plan &plan, ModuleOp module) {
         memory.categories.push_back({category.getName().str(), bytes.getInt()});
   memory.profile = MemoryProfile(step, arena - peak);
   addUp(plan, memory.profile);
+  readMeasured(plan, memory.profile);
   plan.memory = std::move(memory);
   return success();
 }

@@ -100,6 +100,8 @@ void PlanWriter::writeDecision(const LayerClass &group,
       json.attribute("at_peak_bytes", *decision.peakBytes);
     json.attribute("flops", decision.flops);
     json.attribute("seconds", decision.seconds);
+    if (decision.isMeasured)
+      json.attribute("measured", true);
     json.attribute("reason", decision.reason);
     if (const Alternative *flip = decision.flip)
       json.attributeObject("flip", [&] {
@@ -139,10 +141,22 @@ void PlanWriter::writeCosts() {
   const CostTable &costs = plan.costs;
   json.attribute("machine", costs.machine);
   json.attribute("product_flops_per_second", costs.productFlopsPerSecond);
+  json.attribute("product_bf16_flops_per_second",
+                 costs.productBF16FlopsPerSecond);
   json.attribute("attention_flops_per_second", costs.attentionFlopsPerSecond);
+  json.attribute("attention_bf16_flops_per_second",
+                 costs.attentionBF16FlopsPerSecond);
   json.attribute("pointwise_flops_per_second", costs.pointwiseFlopsPerSecond);
   json.attribute("memory_bytes_per_second", costs.memoryBytesPerSecond);
   json.attribute("seconds_per_launch", costs.secondsPerLaunch);
+  auto writeKeys = [&](StringRef name, const std::vector<std::string> &keys) {
+    json.attributeArray(name, [&] {
+      for (const std::string &key : keys)
+        json.value(key);
+    });
+  };
+  writeKeys("measured", plan.measured);
+  writeKeys("modelled", plan.modelled);
 }
 
 void PlanWriter::write() {

@@ -62,8 +62,8 @@ void TraceWriter::writeSlice(StringRef name, StringRef category, int64_t begin,
     writeTime("dur", end - begin);
     if (position)
       json.attributeObject("args", [&] {
-        json.attribute("flops", position->flops);
-        json.attribute("bytes", position->bytes);
+        json.attribute("flops", position->load.flops);
+        json.attribute("bytes", position->load.bytes);
       });
   });
 }
@@ -132,8 +132,7 @@ static StringRef getCategory(Phase phase) {
 void TraceWriter::write() {
   begins.push_back(0);
   for (const Position &position : profile.getPositions()) {
-    double seconds =
-        plan.costs.getSeconds(position.flops, position.bytes, position.work);
+    double seconds = plan.costs.getSeconds(position.load);
     begins.push_back(begins.back() + std::max<int64_t>(seconds * 1e9, 1));
   }
 

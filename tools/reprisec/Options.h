@@ -86,9 +86,9 @@ struct Options {
       cl::value_desc("layer"), cl::init("0"), cl::cat(programCategory)};
   cl::opt<std::string> costTable{
       "cost-table",
-      cl::desc("With a report: how fast the machine is, a JSON file (default: "
-               "two cores of an x86-64-v3 server)"),
-      cl::value_desc("file"), cl::cat(programCategory)};
+      cl::desc("With a report: how fast the machine is: cpu (default), a100, "
+               "h100, h200, b200, or a JSON file"),
+      cl::value_desc("machine|file"), cl::cat(programCategory)};
   cl::opt<std::string> accounting{
       "accounting",
       cl::desc("megatron: report beside the plan what Megatron's own scheme "

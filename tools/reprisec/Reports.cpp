@@ -19,14 +19,16 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
 
-/// The table that is named, or else that of the CPU.
-static FailureOr<CostTable> readCosts(const Options &options) {
+FailureOr<CostTable> driver::readCosts(const Options &options) {
   if (options.costTable.empty())
     return CostTable::getCPU();
+  if (std::optional<CostTable> known = CostTable::get(options.costTable))
+    return *known;
   std::string error;
   auto buffer = openInputFile(options.costTable, &error);
   if (!buffer)
-    return failure(fail(error));
+    return failure(fail("option --cost-table: needs " + CostTable::getNames() +
+                        ", or a file: " + error));
   llvm::Expected<CostTable> costs = CostTable::parse(buffer->getBuffer());
   if (!costs)
     return failure(fail("option --cost-table: " + options.costTable + ": " +

@@ -9,8 +9,10 @@
 #ifndef REPRISE_INTERFACES_COSTTABLE_H
 #define REPRISE_INTERFACES_COSTTABLE_H
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace reprise {
@@ -21,28 +23,58 @@ enum class Work {
   Pointwise, ///< everything else
 };
 
+/// A launch, as far as its time goes.
+struct Workload {
+  Work work = Work::Pointwise;
+  bool isBF16 = false; ///< operands of a product or of attention
+  int64_t flops = 0;
+  int64_t bytes = 0; ///< read and written
+  /// What a measured time is found by: "gemm 2048x768x3072 f32",
+  /// "layer_norm_2x1024x768".
+  std::string key;
+};
+
 /// How fast a machine is, all its processors together: enough to put a time
 /// beside work that is counted in FLOPs and bytes. What it gives is an
 /// estimate to compare plans by, not a promise.
 struct CostTable {
-  std::string machine;            ///< what the figures are of
-  double productFlopsPerSecond;   ///< of matrix products
-  double attentionFlopsPerSecond; ///< of attention in one kernel
-  double pointwiseFlopsPerSecond; ///< of everything else; exp counts as one
-  double memoryBytesPerSecond;    ///< read and written together
-  double secondsPerLaunch;        ///< of a launch that does nothing
+  std::string machine;                ///< what the figures are of
+  double productFlopsPerSecond;       ///< of matrix products in f32
+  double productBF16FlopsPerSecond;   ///< of those in bf16
+  double attentionFlopsPerSecond;     ///< of attention in one kernel, in f32
+  double attentionBF16FlopsPerSecond; ///< and in bf16
+  double pointwiseFlopsPerSecond;     ///< of everything else; exp counts as one
+  double memoryBytesPerSecond;        ///< read and written together
+  double secondsPerLaunch;            ///< of a launch that does nothing
+  /// Seconds of launches that were measured, by `Workload::key`. The rates are
+  /// for all others.
+  llvm::StringMap<double> measured;
 
   /// Seconds of one launch, as a roofline: arithmetic and memory go on side by
   /// side, so that the slower of them counts.
-  double getSeconds(int64_t flops, int64_t bytes, Work work) const;
+  double getSeconds(int64_t flops, int64_t bytes, Work work,
+                    bool isBF16 = false) const;
+
+  /// The measured time of a launch, or else the roofline's.
+  double getSeconds(const Workload &load) const;
+  bool isMeasured(const Workload &load) const {
+    return measured.count(load.key);
+  }
 
   /// Two cores of a server with AVX2, the default target. The figures are
   /// explained in docs/report.md.
   static CostTable getCPU();
 
+  /// The table of a machine that is known: "cpu", "a100", "h100", "h200",
+  /// "b200".
+  static std::optional<CostTable> get(llvm::StringRef name);
+  /// "cpu, a100, h100, h200 and b200"
+  static std::string getNames();
+
   /// From a JSON object: `machine` and the rates, named as here in
-  /// snake_case; those that are left out are as in `getCPU`. Refuses other keys
-  /// and rates that are not above 0.
+  /// snake_case; those that are left out are as in the known table that `base`
+  /// names, or else in `getCPU`. `measured` is an object of seconds. Refuses
+  /// other keys, and numbers that are not above 0.
   static llvm::Expected<CostTable> parse(llvm::StringRef text);
 };
 } // namespace reprise

@@ -33,6 +33,7 @@ struct Decision {
   std::string label;            ///< that would drop a kept value; may be empty
   int64_t flops = 0;            ///< of the replay
   double seconds = 0;           ///< of the replay, estimated
+  bool isMeasured = false;      ///< that time
   remat::Origin origin;         ///< in the first layer
   std::vector<Place> places;    ///< in all layers
   MemoryProfile::Change change; ///< to the schedule, without the decision
@@ -104,6 +105,13 @@ std::string formatFlip(const Plan &plan, const Decision &decision);
 
 /// "3.1 ms", "1.2 s", "21.3 days".
 std::string formatSeconds(double seconds);
+
+/// The time of a decision's replay, "115.3 us", with a star if it was measured;
+/// "-" if there is none.
+std::string formatTime(const Decision &decision);
+
+/// "3 kernels and products measured, 2 modelled (a, b)"
+std::string formatSources(const Plan &plan);
 } // namespace reprise::report
 
 #endif // REPRISE_REPORT_DECISIONS_H

@@ -28,8 +28,7 @@ enum class Phase { Forward, Replay, Backward, Update };
 struct Position {
   std::string name; ///< "layer3.mlp.u@replay"
   Phase phase;
-  int64_t flops, bytes; ///< `bytes`: read and written
-  Work work;
+  Workload load;
 };
 
 /// What a value that lives within a step is there for.

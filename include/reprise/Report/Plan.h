@@ -36,7 +36,8 @@ struct Reference {
 
 /// What is known of an op of the forward pass beside what is decided.
 struct ForwardOp {
-  double seconds; ///< of running it alone
+  double seconds = 0;      ///< of running it alone
+  bool isMeasured = false; ///< on the machine, and not from rates
   /// For each result the label of `recompute_modules` that would drop it; empty
   /// if none would.
   std::vector<std::string> labels;
@@ -77,6 +78,8 @@ struct Plan {
   uint64_t replayFlops = 0;
   double stepSeconds = 0; ///< estimated, without replays
   double replaySeconds = 0;
+  /// Kernels and products of the schedule, by where their times come from.
+  std::vector<std::string> measured, modelled;
   std::optional<MemoryPlan> memory;
   std::optional<Reference> reference;
   std::vector<Alternative> alternatives;

@@ -1,0 +1,51 @@
+//===- Costs.h - What launches took, for the compiler -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_COSTS_H
+#define REPRISE_RUNTIME_COSTS_H
+
+#include "Error.h"
+#include "List.h"
+
+#include "reprise/ABI/Model.h"
+
+namespace reprise::runtime {
+
+/// Measures the machine by the launches of a run, and writes the table of costs
+/// that `reprisec --cost-table` reads: how long each kernel and each shape of
+/// product takes, and rates for those that another plan may need.
+class Costs {
+public:
+  explicit Costs(const RepriseModel &model) : model(model) {}
+
+  /// Forgets what the steps so far took, given the seconds in each launch.
+  /// Called after the first one, which touches all memory for the first time.
+  bool skip(const double *seconds, Error &error);
+
+  bool isEmpty() const { return skipped.empty(); }
+
+  /// Writes the table. `seconds` are those spent in each launch so far, with
+  /// `steps` steps since `skip`; `machine` says where.
+  bool write(const char *path, const double *seconds, int64_t steps,
+             const char *machine, Error &error) const;
+
+private:
+  const RepriseModel &model;
+  List<double> skipped;
+};
+
+struct MachineName {
+  char chars[128];
+};
+
+/// "2 threads of AMD EPYC 9B14", as far as the system tells.
+MachineName describeProcessor(int64_t threads);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_COSTS_H
