@@ -16,6 +16,7 @@
 #include "llvm/Support/WithColor.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace llvm;
 
@@ -52,6 +53,26 @@ static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
   options.AllowFPOpFusion = FPOpFusion::Strict;
   return std::unique_ptr<TargetMachine>(target->createTargetMachine(
       triple, cpu, /*Features=*/"", options, Reloc::PIC_));
+}
+
+std::string reprise::target::resolveCPU(StringRef cpu) {
+  return cpu == "native" ? sys::getHostCPUName().str() : cpu.str();
+}
+
+bool reprise::target::hasWideRegisters(StringRef cpu) {
+  InitializeNativeTarget();
+  Triple triple("x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return false;
+  std::unique_ptr<MCSubtargetInfo> known(
+      target->createMCSubtargetInfo(triple, /*CPU=*/"", /*Features=*/""));
+  if (!known->isCPUStringValid(cpu))
+    return false;
+  std::unique_ptr<MCSubtargetInfo> processor(
+      target->createMCSubtargetInfo(triple, cpu, /*Features=*/""));
+  return processor->checkFeatures("+avx512f");
 }
 
 LogicalResult reprise::target::emitObject(Module &module, StringRef cpu,

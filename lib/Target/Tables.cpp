@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tables.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
@@ -99,6 +100,52 @@ static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols,
   return kernel.getFunctionType() == type ? kernel : LLVM::LLVMFuncOp();
 }
 
+/// The kernel of `call` in `@device`, if it takes what the call has: one struct
+/// of addresses and then ids, by value.
+static LLVM::LLVMFuncOp getDeviceKernel(gpu::GPUModuleOp device,
+                                        rt::LaunchOp call) {
+  auto kernel = device.lookupSymbol<LLVM::LLVMFuncOp>(call.getKernel());
+  if (!kernel || kernel.isExternal() || !kernel->hasAttr(rt::kGridAttr) ||
+      !kernel->hasAttr(rt::kBlockAttr) || kernel.getNumArguments() != 1)
+    return {};
+  auto type = kernel.getArgAttrOfType<TypeAttr>(
+      0, LLVM::LLVMDialect::getByValAttrName());
+  auto fields = type ? dyn_cast<LLVM::LLVMStructType>(type.getValue())
+                     : LLVM::LLVMStructType();
+  if (!fields)
+    return {};
+  uint64_t words = 0;
+  for (Type field : fields.getBody())
+    if (auto array = dyn_cast<LLVM::LLVMArrayType>(field))
+      words += array.getNumElements();
+  uint64_t given = call->getNumOperands() +
+                   call.getIds().value_or(ArrayRef<int64_t>()).size();
+  return words == given ? kernel : LLVM::LLVMFuncOp();
+}
+
+/// Finds the kernel of `call`; its number of tasks, or 1 if it knows itself how
+/// it is launched.
+FailureOr<int64_t> Tables::readKernel(const SymbolTable &symbols,
+                                      rt::LaunchOp call) {
+  if (auto device = symbols.lookup<gpu::GPUModuleOp>("device")) {
+    isDevice = true;
+    if (getDeviceKernel(device, call))
+      return 1;
+    return call.emitOpError("needs its kernel to be a function of '@device' in "
+                            "the LLVM dialect, with 'rt.grid', 'rt.block' and "
+                            "one struct of ")
+           << call->getNumOperands() << " addresses and "
+           << call.getIds().value_or(ArrayRef<int64_t>()).size()
+           << " ids, by now";
+  }
+  LLVM::LLVMFuncOp kernel = getKernel(symbols, call);
+  if (!kernel)
+    return call.emitOpError("needs its kernel to be a function of (ptr, ptr, "
+                            "i64, i64) in the LLVM dialect, with a body and "
+                            "'rt.tasks', by now");
+  return kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
+}
+
 LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
   if (failed(verifyBuffer(buffer)))
     return failure();
@@ -121,15 +168,13 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
       launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
   };
   if (auto call = dyn_cast<rt::LaunchOp>(op)) {
-    LLVM::LLVMFuncOp kernel = getKernel(symbols, call);
-    if (!kernel)
-      return op->emitOpError("needs its kernel to be a function of (ptr, ptr, "
-                             "i64, i64) in the LLVM dialect, with a body and "
-                             "'rt.tasks', by now");
+    FailureOr<int64_t> tasks = readKernel(symbols, call);
+    if (failed(tasks))
+      return failure();
     launch.kind = REPRISE_LAUNCH_KERNEL;
     launch.callee = kernels.insert({call.getKernel(), int64_t(kernels.size())})
                         .first->second;
-    launch.tasks = kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
+    launch.tasks = *tasks;
     launch.flops = call.getFlops();
     if (std::optional<ArrayRef<int64_t>> values = call.getIds())
       llvm::append_range(launch.ids, *values);

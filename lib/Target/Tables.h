@@ -34,8 +34,10 @@ struct Tables {
   llvm::StringMap<rt::BufferOp> roles;
   double modelFlops = 0, replayFlops = 0; ///< of one step
   int64_t numMicroBatches = 1;
+  bool isDevice = false; ///< whether kernels are those of `@device`
 
-  /// Reads the schedules of a module whose kernels are LLVM's.
+  /// Reads the schedules of a module whose kernels are LLVM's: functions of the
+  /// CPU, or those of `@device`.
   llvm::LogicalResult read(mlir::ModuleOp module);
 
   /// Whether the schedules have the inputs and outputs that the runtime writes
@@ -50,6 +52,8 @@ private:
                                     mlir::func::FuncOp function,
                                     llvm::SmallVectorImpl<Launch> &schedule);
   llvm::LogicalResult readBuffer(rt::BufferOp buffer);
+  llvm::FailureOr<int64_t> readKernel(const mlir::SymbolTable &symbols,
+                                      rt::LaunchOp call);
   llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
                                      mlir::Operation *op);
   llvm::LogicalResult checkSample(int64_t vocabSize) const;

@@ -12,7 +12,9 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
+#include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
@@ -33,7 +35,10 @@ public:
         f64(builder.getDoubleTy()),
         bufferType(llvm::StructType::get(i64, i64)) {}
 
-  LogicalResult write(ModuleOp source, const Tables &tables);
+  /// The address of the table of one model.
+  FailureOr<llvm::Constant *> write(ModuleOp source, const Tables &tables,
+                                    const DeviceImage *image);
+  LogicalResult writeMain(ModuleOp source, ArrayRef<llvm::Constant *> models);
 
 private:
   llvm::Constant *integer(int64_t value) {
@@ -70,7 +75,9 @@ private:
   llvm::Constant *writeState(rt::BufferOp op);
   llvm::Constant *writeRotary(rt::BufferOp op);
   llvm::Constant *writeMicroKernels(int32_t &count);
-  void writeMain(ArrayRef<llvm::Constant *> models);
+  llvm::Constant *bytes(StringRef data, StringRef name, bool isText);
+  llvm::Constant *writeDevice(ModuleOp source, const Tables &tables,
+                              const DeviceImage &image);
 
   llvm::Module &module;
   llvm::LLVMContext &context;
@@ -171,7 +178,12 @@ llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
   return table(rows, "micro_kernels");
 }
 
-void TableWriter::writeMain(ArrayRef<llvm::Constant *> models) {
+LogicalResult TableWriter::writeMain(ModuleOp source,
+                                     ArrayRef<llvm::Constant *> models) {
+  for (StringRef name : {"main", "repriseMain"})
+    if (module.getNamedValue(name))
+      return source.emitError("needs the name '")
+             << name << "' for the program itself, but a kernel has it";
   auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
   auto *main = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
                                       "main", module);
@@ -181,6 +193,7 @@ void TableWriter::writeMain(ArrayRef<llvm::Constant *> models) {
   builder.CreateRet(builder.CreateCall(entry, {main->getArg(0), main->getArg(1),
                                                table(models, "models"),
                                                word(models.size())}));
+  return success();
 }
 
 /// Numbers and words of the module's `nn.train`.
@@ -221,7 +234,65 @@ static FailureOr<std::string> getModelType(ModuleOp source, StringRef config) {
   return type->str();
 }
 
-LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
+llvm::Constant *TableWriter::bytes(StringRef data, StringRef name,
+                                   bool isText) {
+  auto *value = llvm::ConstantDataArray::getString(context, data, isText);
+  auto *global =
+      new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                               llvm::GlobalValue::PrivateLinkage, value, name);
+  global->setAlignment(llvm::Align(16));
+  return global;
+}
+
+llvm::Constant *TableWriter::writeDevice(ModuleOp source, const Tables &tables,
+                                         const DeviceImage &image) {
+  llvm::StringMap<cuda::KernelFacts> facts;
+  for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
+    facts[kernel.name] = kernel;
+  // Every launch of a kernel has as many buffers and ids.
+  llvm::StringMap<const Tables::Launch *> launches;
+  SmallVector<StringRef> names(tables.kernels.size());
+  for (auto &[name, index] : tables.kernels)
+    names[index] = name;
+  for (const auto *schedule :
+       {&tables.micro, &tables.update, &tables.evaluate, &tables.sample})
+    for (const Tables::Launch &launch : *schedule)
+      if (launch.kind == REPRISE_LAUNCH_KERNEL)
+        launches[names[launch.callee]] = &launch;
+
+  SmallVector<llvm::Constant *> kernels, cubins;
+  auto three = [&](const std::array<int64_t, 3> &sizes) {
+    auto words =
+        llvm::map_to_vector(sizes, [](int64_t size) { return uint32_t(size); });
+    return llvm::ConstantDataArray::get(context, ArrayRef<uint32_t>(words));
+  };
+  for (StringRef name : names) {
+    const cuda::KernelFacts &kernel = facts[name];
+    const Tables::Launch *launch = launches[name];
+    kernels.push_back(llvm::ConstantStruct::getAnon(
+        {string(name), three(kernel.grid), three(kernel.block),
+         word(launch->buffers.size()), word(launch->ids.size()),
+         integer(kernel.sharedBytes)}));
+  }
+  for (const DeviceImage::Cubin &cubin : image.cubins)
+    cubins.push_back(llvm::ConstantStruct::getAnon(
+        {word(cubin.major), word(cubin.minor), word(cubin.archSpecific),
+         word(0),
+         bytes({cubin.code.data(), cubin.code.size()}, "cubin",
+               /*isText=*/false),
+         integer(cubin.code.size())}));
+  llvm::Constant *table = llvm::ConstantStruct::getAnon(
+      {bytes(image.ptx, "ptx", /*isText=*/true), integer(image.ptx.size()),
+       this->table(cubins, "cubins"), this->table(kernels, "device_kernels"),
+       word(cubins.size()), word(image.major), word(image.minor), word(0)});
+  return new llvm::GlobalVariable(
+      module, table->getType(),
+      /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, table, "device");
+}
+
+FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
+                                               const Tables &tables,
+                                               const DeviceImage *image) {
   auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   auto plan = source->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
   if (!train || !plan)
@@ -238,10 +309,8 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
     return source.emitError("needs 'rt.plan' with 'arena' and 'categories', "
                             "but got ")
            << plan;
-  for (StringRef name : {"main", "repriseMain"})
-    if (module.getNamedValue(name))
-      return source.emitError("needs the name '")
-             << name << "' for the program itself, but a kernel has it";
+  if (tables.isDevice && !image)
+    return source.emitError("needs the machine code of '@device'");
 
   SmallVector<llvm::Constant *> categories, states, rotaries, kernels, gemms;
   for (StringRef name : {"parameters", "gradients", "optimizer state",
@@ -255,7 +324,9 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
     rotaries.push_back(writeRotary(op));
   for (auto &[name, index] : tables.kernels)
     kernels.push_back(llvm::ConstantStruct::getAnon(
-        {module.getFunction(name), string(name)}));
+        {image ? llvm::ConstantPointerNull::get(pointer)
+               : static_cast<llvm::Constant *>(module.getFunction(name)),
+         string(name)}));
   for (const RepriseGemm &gemm : tables.gemms)
     gemms.push_back(writeGemm(gemm));
   llvm::Constant *micro = writeSchedule(tables.micro, "micro");
@@ -263,7 +334,9 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
   llvm::Constant *evaluate = writeSchedule(tables.evaluate, "evaluate");
   llvm::Constant *sample = writeSchedule(tables.sample, "sample");
   int32_t numMicroKernels = 0;
-  llvm::Constant *microKernels = writeMicroKernels(numMicroKernels);
+  llvm::Constant *noTable = llvm::ConstantPointerNull::get(pointer);
+  llvm::Constant *microKernels =
+      image ? noTable : writeMicroKernels(numMicroKernels);
 
   auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
@@ -330,10 +403,10 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
        integer(getInteger(train, "train_iters")),
        integer(getInteger(train, "seed")),
        word(decay),
-       word(REPRISE_TARGET_CPU),
+       word(image ? REPRISE_TARGET_CUDA : REPRISE_TARGET_CPU),
        number(tables.modelFlops),
        number(tables.replayFlops),
-       llvm::ConstantPointerNull::get(pointer)});
+       image ? writeDevice(source, tables, *image) : noTable});
   if (module.getDataLayout().getTypeAllocSize(model->getType()) !=
       sizeof(RepriseModel))
     return source.emitError("has a model table of ")
@@ -341,29 +414,49 @@ LogicalResult TableWriter::write(ModuleOp source, const Tables &tables) {
                   .getTypeAllocSize(model->getType())
                   .getFixedValue()
            << " bytes, but the runtime's has " << sizeof(RepriseModel);
-  writeMain({new llvm::GlobalVariable(module, model->getType(), true,
-                                      llvm::GlobalValue::PrivateLinkage, model,
-                                      "model")});
-  return success();
+  return static_cast<llvm::Constant *>(new llvm::GlobalVariable(
+      module, model->getType(), /*isConstant=*/true,
+      llvm::GlobalValue::PrivateLinkage, model, "model"));
 }
 
-std::unique_ptr<llvm::Module>
-target::translateModel(ModuleOp module, llvm::LLVMContext &context) {
-  Tables tables;
-  if (failed(tables.read(module)))
-    return nullptr;
-
-  // The functions and their constants go to LLVM; the schedule stays here until
-  // it is a table.
+/// The functions and constants of a module, without its schedule.
+static std::unique_ptr<llvm::Module> translateCode(ModuleOp module,
+                                                   llvm::LLVMContext &context) {
   OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
   for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
     if (isa_and_present<LLVM::LLVMDialect>(op.getDialect()))
       op.moveBefore(code->getBody(), code->getBody()->end());
   registerBuiltinDialectTranslation(*module.getContext());
   registerLLVMDialectTranslation(*module.getContext());
-  std::unique_ptr<llvm::Module> result =
-      translateModuleToLLVMIR(*code, context, "reprise");
-  if (!result || failed(TableWriter(*result).write(module, tables)))
+  return translateModuleToLLVMIR(*code, context, "reprise");
+}
+
+std::unique_ptr<llvm::Module>
+target::translateModels(ArrayRef<CompiledModel> models,
+                        llvm::LLVMContext &context) {
+  // Read first: translating takes the functions away.
+  std::vector<Tables> tables(models.size());
+  std::unique_ptr<llvm::Module> result;
+  for (auto [model, table] : llvm::zip_equal(models, tables)) {
+    if (failed(table.read(model.module)))
+      return nullptr;
+    if (model.image)
+      continue;
+    result = translateCode(model.module, context);
+    if (!result)
+      return nullptr;
+  }
+  if (!result)
+    result = std::make_unique<llvm::Module>("reprise", context);
+  SmallVector<llvm::Constant *> addresses;
+  for (auto [model, table] : llvm::zip_equal(models, tables)) {
+    FailureOr<llvm::Constant *> address =
+        TableWriter(*result).write(model.module, table, model.image);
+    if (failed(address))
+      return nullptr;
+    addresses.push_back(*address);
+  }
+  if (failed(TableWriter(*result).writeMain(models.front().module, addresses)))
     return nullptr;
   // Kernels are reached through the tables alone; their names are not to clash
   // with those of a library.

@@ -14,7 +14,6 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
-#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -58,14 +57,13 @@ static LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes) {
 int driver::writeProgram(ModuleOp module, const Options &options,
                          llvm::StringRef program) {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = target::translateModel(module, context);
+  std::unique_ptr<llvm::Module> code = target::translateModels({{module}}, context);
   if (!code)
     return 1;
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream os(object);
-  std::string cpu = options.cpu == "native" ? llvm::sys::getHostCPUName().str()
-                                            : std::string(options.cpu);
-  if (failed(target::emitObject(*code, cpu, os)))
+  if (failed(
+          target::emitObject(*code, target::resolveCPU(options.cpu), os)))
     return 1;
   if (options.emit == "obj")
     return failed(writeFile(options.output, os.str()));
