@@ -8,6 +8,7 @@
 
 #include "Gemm.h"
 
+#include "Fetch.h"
 #include "Pack.h"
 
 #include <cstring>
@@ -70,11 +71,6 @@ struct Tile {
   float *data;
   int64_t stride, rows, cols;
 
-  void prefetch() const {
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < cols; j += 16)
-        __builtin_prefetch(data + r * stride + j, /*write=*/1);
-  }
   void copyTo(const Tile &to) const {
     for (int64_t r = 0; r < rows; ++r)
       memcpy(to.data + r * to.stride, data + r * stride,
@@ -120,21 +116,28 @@ private:
     packPanel(form, a, rows.begin + panel.rows.begin, panel.rows.size,
               depth.begin, depth.size, panel.kernel.rows, packedA(panel));
   }
-  float *packedB(int64_t panel) const {
-    return panelsB + panel * full.cols * panelRows(form, depth.size);
+  float *packedB(int64_t place) const {
+    return panelsB + place * full.cols * panelRows(form, depth.size);
   }
-  void packB(int64_t panel) {
+  void packB(int64_t panel, int64_t place) {
     int64_t first = panel * full.cols;
     packPanel(form, b, cols.begin + first,
               smaller(full.cols, cols.size - first), depth.begin, depth.size,
-              full.cols, packedB(panel));
+              full.cols, packedB(place));
   }
 
   /// The tiles of one panel of B with the panels [firstA, endA) of A; packs
-  /// that of B first if `packs`.
-  void computeTiles(int64_t panelB, int64_t firstA, int64_t endA, bool packs);
+  /// that of B first if `packs`. Meanwhile fetches what comes next: this thread
+  /// goes on with the panel of B `ahead` of this one.
+  void computeTiles(int64_t panelB, int64_t place, int64_t firstA, int64_t endA,
+                    bool packs, int64_t ahead);
   /// One tile. The form of the micro-kernel that packs B does if `packs`.
-  void computeTile(const RowPanel &panel, int64_t panelB, bool packs);
+  void computeTile(const RowPanel &panel, int64_t panelB, float *packed,
+                   bool packs, const Fetch &fetch);
+  /// What a panel of B is packed from or, if it is packed already, is.
+  FetchRegion getRegionOfB(int64_t panelB) const;
+  /// What the panels of A of the next block are packed from.
+  FetchRegion getRegionOfNextA() const;
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
   Tile getSums(const RowPanel &panel, int64_t panelB) const;
@@ -148,8 +151,12 @@ private:
   float *c;          ///< Null if C is of bf16.
   uint16_t *rounded; ///< Null if it is not.
   float *panelsA, *panelsB, *sums;
-  /// The block being worked on.
+  /// The block being worked on, and the one after it, empty at the end.
+  struct Block {
+    Range rows, cols, depth;
+  };
   Range rows, cols, depth;
+  Block next = {};
   int64_t numFull = 0, numLow = 0; ///< Panels of its rows.
 };
 
@@ -217,16 +224,63 @@ Product::RowPanel Product::getRowPanel(int64_t panel) const {
   return {kernel, {begin, smaller(kernel.rows, rows.size - begin)}};
 }
 
-void Product::computeTiles(int64_t panelB, int64_t firstA, int64_t endA,
-                           bool packs) {
+/// The rows and bytes of `lines` times `depth` elements of a matrix.
+static FetchRegion getRegion(const PanelSource &source, PanelForm form,
+                             Range lines, Range depth) {
+  int64_t size = form == PanelForm::Floats ? 4 : 2;
+  const Range &rows = source.depthIsFast ? lines : depth;
+  const Range &cols = source.depthIsFast ? depth : lines;
+  return {static_cast<const char *>(source.data) +
+              (rows.begin * source.stride + cols.begin) * size,
+          source.stride * size, rows.size, cols.size * size};
+}
+
+FetchRegion Product::getRegionOfB(int64_t panelB) const {
+  int64_t numB = divideUp(cols.size, full.cols);
+  bool isNext = panelB >= numB;
+  if (isNext && next.rows.size == 0)
+    return {};
+  if ((isNext ? next.rows : rows).begin > 0) {
+    int64_t bytes = full.cols * int64_t(sizeof(float));
+    return {reinterpret_cast<const char *>(packedB(panelB % numB)), bytes,
+            panelRows(form, depth.size), bytes};
+  }
+  const Range &within = isNext ? next.cols : cols;
+  int64_t first = (isNext ? panelB - numB : panelB) * full.cols;
+  if (first >= within.size)
+    return {};
+  return getRegion(
+      b, form, {within.begin + first, smaller(full.cols, within.size - first)},
+      isNext ? next.depth : depth);
+}
+
+FetchRegion Product::getRegionOfNextA() const {
+  return getRegion(a, form, next.rows, next.depth);
+}
+
+void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
+                           int64_t endA, bool packs, int64_t ahead) {
   bool isWide = cols.size - panelB * full.cols >= full.cols;
+  int64_t steps = panelRows(form, depth.size);
+  FetchRegion nextB = getRegionOfB(panelB + ahead), nextA = getRegionOfNextA();
+  int64_t callsB = nextB.countCalls(steps), callsA = nextA.countCalls(steps);
+  // The last panels of B fetch what comes next of A, from the end on.
+  int64_t spare = endA - firstA - callsB;
+  int64_t before = (divideUp(cols.size, full.cols) - 1 - panelB) * spare;
   for (int64_t index = firstA; index < endA; ++index) {
     RowPanel panel = getRowPanel(index);
     bool packsOnTheWay = packs && form == PanelForm::Floats && !b.depthIsFast &&
                          isWide && panel.rows.size == panel.kernel.rows;
     if (packs && !packsOnTheWay)
-      packB(panelB);
-    computeTile(panel, panelB, packsOnTheWay);
+      packB(panelB, place);
+    int64_t call = index - firstA;
+    int64_t callA = before + call - callsB;
+    Fetch fetch = {reinterpret_cast<const char *>(packedB(place)), 0, 1};
+    if (call < callsB)
+      fetch = nextB.getCall(call, steps);
+    else if (callA < callsA)
+      fetch = nextA.getCall(callA, steps);
+    computeTile(panel, panelB, packedB(place), packsOnTheWay, fetch);
     packs = false;
   }
 }
@@ -245,7 +299,8 @@ Tile Product::getSums(const RowPanel &panel, int64_t panelB) const {
   return tile;
 }
 
-void Product::computeTile(const RowPanel &panel, int64_t panelB, bool packs) {
+void Product::computeTile(const RowPanel &panel, int64_t panelB, float *packed,
+                          bool packs, const Fetch &fetch) {
   alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
   int64_t col = cols.begin + panelB * full.cols;
@@ -256,8 +311,6 @@ void Product::computeTile(const RowPanel &panel, int64_t panelB, bool packs) {
   bool isWhole = target.rows == panel.kernel.rows && target.cols == full.cols;
   bool isInPlace = target.data && isWhole;
   Tile tile = target;
-  if (target.data)
-    target.prefetch();
   if (!isInPlace) {
     tile.data = room, tile.stride = full.cols;
     if (addToC)
@@ -268,14 +321,15 @@ void Product::computeTile(const RowPanel &panel, int64_t panelB, bool packs) {
   }
   int64_t steps = panelRows(form, depth.size);
   if (packs)
-    panel.kernel.packFn(packedA(panel),
-                        static_cast<const float *>(b.data) +
-                            depth.begin * b.stride + col,
-                        steps, tile.data, tile.stride, shape.alpha, addToC,
-                        tileBias, b.stride, packedB(panelB));
+    panel.kernel.packFn(
+        packedA(panel),
+        static_cast<const float *>(b.data) + depth.begin * b.stride + col,
+        steps, tile.data, tile.stride, shape.alpha, addToC, tileBias,
+        fetch.data, fetch.stride, fetch.rows, b.stride, packed);
   else
-    panel.kernel.fn(packedA(panel), packedB(panelB), steps, tile.data,
-                    tile.stride, shape.alpha, addToC, tileBias);
+    panel.kernel.fn(packedA(panel), packed, steps, tile.data, tile.stride,
+                    shape.alpha, addToC, tileBias, fetch.data, fetch.stride,
+                    fetch.rows);
   if (rounded && isLast)
     tile.roundTo(rounded + (rows.begin + panel.rows.begin) * shape.ldc + col,
                  shape.ldc);
@@ -291,10 +345,10 @@ void Product::computeBlock(ThreadPool *pool) {
   int64_t numB = divideUp(cols.size, full.cols);
   bool packsB = rows.begin == 0;
   auto share = [&](int64_t tasks, int64_t chunk, auto fn) {
-    auto loop = [&](int, int64_t begin, int64_t end) {
+    auto loop = [&](int slot, int64_t begin, int64_t end) {
       DenormalsAreZero guard(form != PanelForm::Floats);
       for (int64_t task = begin; task < end; ++task)
-        fn(task);
+        fn(task, slot);
     };
     if (pool && 2 * rows.size * cols.size * depth.size >= kSerialFlops)
       pool->parallelFor(tasks, chunk, loop);
@@ -305,37 +359,62 @@ void Product::computeBlock(ThreadPool *pool) {
   int threads = pool ? pool->size() : 1;
   if (numB >= 4 * threads || threads == 1) {
     // Enough panels of B for everybody: each is packed by the thread that uses
-    // it, and is still in its cache then.
-    share(numA, 4, [&](int64_t task) { packA(task); });
-    share(numB, 1, [&](int64_t task) { computeTiles(task, 0, numA, packsB); });
+    // it, and is still in its cache then. If no other rows follow, a thread has
+    // one place for all of its panels.
+    bool isOnly = rows.size == shape.m;
+    share(numA, 4, [&](int64_t task, int) { packA(task); });
+    share(numB, 1, [&](int64_t task, int slot) {
+      computeTiles(task, isOnly ? numB - 1 - slot : task, 0, numA, packsB,
+                   threads);
+    });
     return;
   }
-  share(numA + (packsB ? numB : 0), 2, [&](int64_t task) {
+  share(numA + (packsB ? numB : 0), 2, [&](int64_t task, int) {
     if (task < numA)
       packA(task);
     else
-      packB(task - numA);
+      packB(task - numA, task - numA);
   });
   int64_t perTask = divideUp(numA * numB, 8 * threads);
   int64_t groups = divideUp(numA, perTask);
-  share(numB * groups, 1, [&](int64_t task) {
+  share(numB * groups, 1, [&](int64_t task, int) {
     int64_t first = task % groups * perTask;
-    computeTiles(task / groups, first, smaller(first + perTask, numA),
-                 /*packs=*/false);
+    computeTiles(task / groups, task / groups, first,
+                 smaller(first + perTask, numA),
+                 /*packs=*/false, /*ahead=*/1);
   });
 }
 
 void Product::run(ThreadPool *pool) {
   int64_t kc = repriseGemmKC(&shape), mc = repriseGemmMC(&shape);
-  for (cols.begin = 0; cols.begin < shape.n; cols.begin += REPRISE_GEMM_NC) {
-    cols.size = smaller(REPRISE_GEMM_NC, shape.n - cols.begin);
-    for (depth.begin = 0; depth.begin < shape.k; depth.begin += kc) {
-      depth.size = smaller(kc, shape.k - depth.begin);
-      for (rows.begin = 0; rows.begin < shape.m; rows.begin += mc) {
-        rows.size = smaller(mc, shape.m - rows.begin);
-        computeBlock(pool);
-      }
+  auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };
+  auto clip = [&](Block &block) {
+    block.rows.size = smaller(mc, shape.m - block.rows.begin);
+    block.depth.size = smaller(kc, shape.k - block.depth.begin);
+    block.cols.size = smaller(REPRISE_GEMM_NC, shape.n - block.cols.begin);
+  };
+  // Rows change fastest, then the depth, then the columns.
+  auto getNext = [&](Block block) {
+    block.rows.begin += mc;
+    if (block.rows.begin >= shape.m) {
+      block.rows.begin = 0;
+      block.depth.begin += kc;
     }
+    if (block.depth.begin >= shape.k) {
+      block.depth.begin = 0;
+      block.cols.begin += REPRISE_GEMM_NC;
+    }
+    if (isDone(block))
+      return Block{{0, 0}, {shape.n, 0}, {0, 0}};
+    clip(block);
+    return block;
+  };
+  Block block = {};
+  clip(block);
+  for (; !isDone(block); block = next) {
+    next = getNext(block);
+    rows = block.rows, cols = block.cols, depth = block.depth;
+    computeBlock(pool);
   }
 }
 

@@ -36,7 +36,7 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
       for (int64_t task = begin; task < end; ++task)
         for (int call = 0; call < kCalls; ++call)
           kernel.fn(a, b, kDepth, tile, kernel.cols, 1.0f, /*addToC=*/0,
-                    /*bias=*/nullptr);
+                    /*bias=*/nullptr, /*next=*/b, 0, 0);
     });
     best = std::max(best, flops * pool.size() / (now() - start));
   }

@@ -55,17 +55,24 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// Panels are f32, or of a micro-kernel for bf16 pairs ([k][rows][2] and
 /// [k][cols][2]) whose step is fma(A[p][r][1], B[p][j][1], sum), then the same
 /// with [0], with zeros in place of denormal operands and sums.
+///
+/// Meanwhile it fetches C and, of `nextRows` rows at `next`, `nextStride` bytes
+/// apart, two cache lines each, one row for every four steps: what will be
+/// needed next. Nothing is read there.
 typedef void (*RepriseMicroKernelFn)(const void *a, const void *b, int64_t k,
                                      float *c, int64_t ldc, float alpha,
-                                     int32_t addToC, const float *bias);
+                                     int32_t addToC, const float *bias,
+                                     const void *next, int64_t nextStride,
+                                     int64_t nextRows);
 
 /// The same with B as it lies in memory, rows of `cols` columns `ldb` elements
 /// apart, which it packs to `packedB` as it goes.
 typedef void (*RepriseMicroKernelPackFn)(const void *a, const void *b,
                                          int64_t k, float *c, int64_t ldc,
                                          float alpha, int32_t addToC,
-                                         const float *bias, int64_t ldb,
-                                         void *packedB);
+                                         const float *bias, const void *next,
+                                         int64_t nextStride, int64_t nextRows,
+                                         int64_t ldb, void *packedB);
 
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;

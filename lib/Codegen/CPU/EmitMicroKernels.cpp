@@ -113,6 +113,32 @@ static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
   return next;
 }
 
+namespace {
+/// Rows that are fetched, one for each group of steps.
+struct FetchedRows {
+  Value first, stride, count; ///< `stride` in bytes.
+  int64_t bytes;              ///< of a row
+  bool isWritten;
+};
+} // namespace
+
+/// Fetches the row that belongs to the steps from `p` on; returns where the
+/// next one is, which is here after the last.
+static Value emitFetch(Code &code, const FetchedRows &rows, Value row, Value p,
+                       int64_t unroll) {
+  constexpr int64_t kLine = 64;
+  for (int64_t at = 0; at < rows.bytes; at += kLine)
+    // What is written goes to the first cache, the rest to the second.
+    LLVM::Prefetch::create(
+        code, code.address(row, code.getI8Type(), code.i64(at)),
+        /*rw=*/rows.isWritten, /*hint=*/rows.isWritten ? 3 : 2, /*cache=*/1);
+  Value reached = code.add(p, unroll), end = code.mul(rows.count, unroll);
+  Value isLast =
+      arith::CmpIOp::create(code, arith::CmpIPredicate::sge, reached, end);
+  return code.address(row, code.getI8Type(),
+                      code.select(isLast, code.i64(0), rows.stride));
+}
+
 /// Writes the tile to its place in C: what is there plus `alpha` times the
 /// sums, or these alone; plus a row of bias.
 static void emitStores(Code &code, const MicroKernel &tile, ValueRange sums,
@@ -139,8 +165,8 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
   auto pointer = LLVM::LLVMPointerType::get(code.getContext());
   Type i64 = code.getI64Type(), i32 = code.getI32Type(),
        f32 = code.getF32Type();
-  SmallVector<Type> arguments{pointer, pointer, i64, pointer,
-                              i64,     f32,     i32, pointer};
+  SmallVector<Type> arguments{pointer, pointer, i64,     pointer, i64, f32,
+                              i32,     pointer, pointer, i64,     i64};
   if (packs)
     arguments.append({i64, pointer});
   auto type = LLVM::LLVMFunctionType::get(
@@ -164,19 +190,35 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
   code.setInsertionPointToStart(entry);
   Panels panels = {entry->getArgument(0), entry->getArgument(1), {}, {}};
   if (packs)
-    panels.ldb = entry->getArgument(8), panels.packed = entry->getArgument(9);
+    panels.ldb = entry->getArgument(11), panels.packed = entry->getArgument(12);
   Value k = entry->getArgument(2), c = entry->getArgument(3),
         ldc = entry->getArgument(4), alpha = entry->getArgument(5),
         addToC = entry->getArgument(6), bias = entry->getArgument(7);
+
+  const FetchedRows fetched[] = {
+      {c, code.mul(ldc, 4), code.i64(tile.rows), 4 * tile.cols, true},
+      {entry->getArgument(8), entry->getArgument(9), entry->getArgument(10),
+       128, false}};
 
   SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
   constexpr int64_t unroll = 4;
   Value four = code.i64(unroll);
   Value whole = code.mul(arith::DivSIOp::create(code, k, four), four);
-  sums = code.loop(code.i64(0), whole, unroll, sums,
-                   [&](Value p, ValueRange carried) {
-                     return emitSteps(code, tile, panels, p, unroll, carried);
-                   });
+  size_t numSums = sums.size();
+  for (const FetchedRows &rows : fetched)
+    sums.push_back(rows.first);
+  sums = code.loop(
+      code.i64(0), whole, unroll, sums, [&](Value p, ValueRange carried) {
+        ValueRange at = carried.drop_front(numSums);
+        SmallVector<Value> ahead;
+        for (auto [rows, row] : llvm::zip(fetched, at))
+          ahead.push_back(emitFetch(code, rows, row, p, unroll));
+        SmallVector<Value> next = emitSteps(code, tile, panels, p, unroll,
+                                            carried.take_front(numSums));
+        llvm::append_range(next, ahead);
+        return next;
+      });
+  sums.truncate(numSums);
   sums = code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
     return emitSteps(code, tile, panels, p, 1, carried);
   });

@@ -6,7 +6,13 @@
 
 // CHECK-LABEL: llvm.func @reprise_micro_6x16_v3(
 //  CHECK-SAME:   target_cpu = "x86-64-v3"
-//       CHECK:   %{{.*}}:6 = scf.for
+// A row of C and a row of what comes next are fetched, two cache lines of it.
+//       CHECK:   %{{.*}}:8 = scf.for
+//       CHECK:     llvm.intr.prefetch{{.*}}hint = 3 : i32, rw = 1 : i32
+//   CHECK-NOT:     rw = 1
+//       CHECK:     arith.select
+// CHECK-COUNT-2:     llvm.intr.prefetch{{.*}}hint = 2 : i32, rw = 0 : i32
+//   CHECK-NOT:     llvm.intr.prefetch
 // CHECK-COUNT-24:     math.fma {{.*}} : vector<16xf32>
 //   CHECK-NOT:     math.fma
 //       CHECK:   %{{.*}}:6 = scf.for
@@ -18,7 +24,7 @@
 
 // The form that packs stores each row of B as it reads it.
 // CHECK-LABEL: llvm.func @reprise_micro_6x16_v3_pack(
-//       CHECK:   %{{.*}}:6 = scf.for
+//       CHECK:   %{{.*}}:8 = scf.for
 //       CHECK:     %[[ROW:.*]] = llvm.load {{.*}} -> vector<16xf32>
 //       CHECK:     llvm.store %[[ROW]]
 //       CHECK:     math.fma
@@ -27,7 +33,7 @@
 //  CHECK-SAME:   passthrough = {{\[\[}}"min-legal-vector-width", "512"]]
 //  CHECK-SAME:   prefer_vector_width = "512"
 //  CHECK-SAME:   target_cpu = "x86-64-v4"
-//       CHECK:   %{{.*}}:24 = scf.for
+//       CHECK:   %{{.*}}:26 = scf.for
 // CHECK-COUNT-96:     math.fma
 //   CHECK-NOT:     math.fma
 //       CHECK:   %{{.*}}:24 = scf.for
@@ -35,7 +41,7 @@
 // Pairs of bf16, one instruction each; there is no form that packs.
 // CHECK-LABEL: llvm.func @reprise_micro_12x32_bf16(
 //  CHECK-SAME:   target_features = #llvm.target_features<["+avx512bf16"]>
-//       CHECK:   %{{.*}}:24 = scf.for
+//       CHECK:   %{{.*}}:26 = scf.for
 // CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 //   CHECK-NOT:     llvm.call_intrinsic
 //       CHECK:   %{{.*}}:24 = scf.for

@@ -34,13 +34,14 @@ static void checkTile(const MicroKernel &kernel, RepriseMicroKernelFn fn,
     Floats spread(k * ldb, NAN), packed(k * kernel.cols + 1, 7.0f);
     for (int64_t p = 0; p < k; ++p)
       std::copy_n(&b[p * kernel.cols], kernel.cols, &spread[p * ldb]);
-    packFn(a.data(), spread.data(), k, c.data(), ldc, kAlpha, add, biasRow, ldb,
-           packed.data());
+    packFn(a.data(), spread.data(), k, c.data(), ldc, kAlpha, add, biasRow,
+           b.data(), 4, 2, ldb, packed.data());
     EXPECT_TRUE(
         std::equal(b.begin(), b.begin() + k * kernel.cols, packed.begin()));
     EXPECT_EQ(packed.back(), 7.0f);
   } else {
-    fn(a.data(), b.data(), k, c.data(), ldc, kAlpha, add, biasRow);
+    fn(a.data(), b.data(), k, c.data(), ldc, kAlpha, add, biasRow, b.data(), 64,
+       k);
   }
   for (int64_t r = 0; r < kernel.rows; ++r)
     for (int64_t j = 0; j < ldc; ++j) {
@@ -149,11 +150,11 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
         PairPanel b(rows, kernel.cols, 2 + rows, extreme);
         Floats byPairs(kernel.rows * kernel.cols, NAN), byFloats = byPairs;
         get(kernel)(a.pairs.data(), b.pairs.data(), rows, byPairs.data(),
-                    kernel.cols, 1, false, nullptr);
+                    kernel.cols, 1, false, nullptr, nullptr, 0, 0);
         unsigned saved = _mm_getcsr();
         _mm_setcsr(saved | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
         get (*same)(a.floats.data(), b.floats.data(), 2 * rows, byFloats.data(),
-                    kernel.cols, 1, false, nullptr);
+                    kernel.cols, 1, false, nullptr, nullptr, 0, 0);
         _mm_setcsr(saved);
         for (size_t i = 0; i < byPairs.size(); ++i) {
           ++compared;

@@ -44,7 +44,8 @@ float multiplyAdd(const void *a, const void *b, int64_t atA, int64_t atB,
 /// What RepriseMicroKernelFn asks for, to the letter.
 template <int Rows, int Cols, bool Pairs = false>
 void microKernel(const void *a, const void *b, int64_t k, float *c, int64_t ldc,
-                 float alpha, int32_t addToC, const float *bias) {
+                 float alpha, int32_t addToC, const float *bias,
+                 const void * /*next*/, int64_t, int64_t) {
   float tile[Rows * Cols] = {};
   for (int64_t p = 0; p < k; ++p)
     for (int r = 0; r < Rows; ++r)
@@ -66,11 +67,13 @@ void microKernel(const void *a, const void *b, int64_t k, float *c, int64_t ldc,
 template <int Rows, int Cols>
 void microKernelPack(const void *a, const void *b, int64_t k, float *c,
                      int64_t ldc, float alpha, int32_t addToC,
-                     const float *bias, int64_t ldb, void *packedB) {
+                     const float *bias, const void *next, int64_t stride,
+                     int64_t rows, int64_t ldb, void *packedB) {
   for (int64_t p = 0; p < k; ++p)
     memcpy(static_cast<float *>(packedB) + p * Cols,
            static_cast<const float *>(b) + p * ldb, Cols * sizeof(float));
-  microKernel<Rows, Cols>(a, packedB, k, c, ldc, alpha, addToC, bias);
+  microKernel<Rows, Cols>(a, packedB, k, c, ldc, alpha, addToC, bias, next,
+                          stride, rows);
 }
 
 template <int Rows, int Cols>
