@@ -433,6 +433,10 @@ UNARY(sqrt_approx_f, sqrt_approx_f32, std::sqrt(x))
 #undef UNARY
 float simulator_ptx_rcp_approx_f32(float x) { return 1 / x; }
 float simulator_ptx_tanh_approx_f32(float x) { return std::tanh(x); }
+float simulator_div_full(float a, float b) { return a / b; }
+float simulator_div_rn_f(float a, float b) { return a / b; }
+float simulator_div_approx_f(float a, float b) { return a / b; }
+float simulator_ptx_div_full_f32(float a, float b) { return a / b; }
 float simulator_fma_rn_f(float a, float b, float c) {
   return std::fma(a, b, c);
 }
