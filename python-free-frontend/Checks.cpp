@@ -181,11 +181,13 @@ void Checker::checkTrain() {
     error(firstGiven({"global_batch_size", "micro_batch_size"}),
           "needs to be a multiple of micro_batch_size " +
               Twine(train.microBatchSize) + ", but got " + Twine(global));
-  constexpr int64_t kRowBlock = nn::LinearCrossEntropyOp::kRowBlock;
-  if (train.headChunkRows.value_or(0) % kRowBlock != 0)
-    error("head_chunk_rows", "needs to be a multiple of " + Twine(kRowBlock) +
-                                 ", or 0, but got " +
-                                 Twine(*train.headChunkRows));
+  constexpr int64_t kBlock = 256, kBlockOfBF16 = 1024;
+  bool isBF16 = train.precision == "bf16";
+  if (train.headChunkRows.value_or(0) % (isBF16 ? kBlockOfBF16 : kBlock) != 0)
+    error("head_chunk_rows",
+          "needs to be a multiple of " + Twine(isBF16 ? kBlockOfBF16 : kBlock) +
+              (isBF16 ? " in bf16" : "") + ", or 0, but got " +
+              Twine(*train.headChunkRows));
   if (train.minLr > train.lr)
     error(
         firstGiven({"min_lr", "lr"}),

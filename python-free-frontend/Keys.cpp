@@ -260,8 +260,8 @@ static const Key table[] = {
      Bound::None, "flash|unfused"},
     {"head_chunk_rows", "train", train<&Train::headChunkRows>, Need::Unset,
      "1024 if all logits have 16 MiB or more, else 0",
-     "Tokens whose logits are in memory at one time, a multiple of 256; 0: "
-     "those of all tokens",
+     "Tokens whose logits are in memory at one time, a multiple of 256, in "
+     "bf16 of 1024; 0: those of all tokens",
      Bound::NotNegative},
     {"precision", "train", train<&Train::precision>, Need::Defaulted, "fp32",
      "Type of activations and of what products read of weights; weights, "

@@ -120,10 +120,18 @@ static bool checkModel(const RepriseModel &model, Error &error) {
   for (auto &[name, buffer, least] : fixed)
     if (!checkRange(name, buffer, least, model.arenaBytes, error))
       return false;
-  for (int i = 0; i < model.numStates; ++i)
-    if (!checkRange(model.states[i].name, model.states[i].buffer,
-                    elementCount(model.states[i]) * 4, model.arenaBytes, error))
+  for (int i = 0; i < model.numStates; ++i) {
+    const RepriseState &state = model.states[i];
+    bool isWorking = state.kind == REPRISE_STATE_WORKING;
+    if (state.elementType != (isWorking ? REPRISE_BF16 : REPRISE_F32))
+      return error.set("damaged model: %s needs to be %s, but has type %d",
+                       state.name, isWorking ? "bf16" : "f32",
+                       state.elementType);
+    if (!checkRange(state.name, state.buffer,
+                    elementCount(state) * (isWorking ? 2 : 4), model.arenaBytes,
+                    error))
       return false;
+  }
   for (int i = 0; i < model.numRotaries; ++i) {
     const RepriseRotary &rotary = model.rotaries[i];
     if (rotary.length < 1 || rotary.width < 2 || rotary.width % 2 != 0)

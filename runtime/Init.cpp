@@ -104,9 +104,9 @@ bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
     if (copy.kind != REPRISE_STATE_WORKING)
       continue;
     const RepriseState *parameter = findParameter(model, copy);
-    if (!parameter || copy.elementType != REPRISE_BF16)
-      return error.set("damaged model: the working copy of '%s' needs to be "
-                       "bf16 and of a parameter with its %" PRId64 " elements",
+    if (!parameter)
+      return error.set("damaged model: the working copy of '%s' needs a "
+                       "parameter with its %" PRId64 " elements",
                        copy.name, elementCount(copy));
     arena.touch(copy.buffer);
     if (!arena.download(parameter->buffer, error))

@@ -197,11 +197,15 @@ FailureOr<int64_t> ChunkHead::getRows() {
   if (wanted < 0 && train)
     if (auto given = train.getAs<IntegerAttr>(kHeadChunkRows))
       wanted = given.getInt();
-  if (wanted >= 0 && wanted % LinearCrossEntropyOp::kRowBlock != 0)
+  int64_t block = LinearCrossEntropyOp::getRowBlock(
+      Float32Type::get(getOperation().getContext()));
+  for (auto loss : getOperation().getOps<CrossEntropyOp>())
+    block = std::max(block, LinearCrossEntropyOp::getRowBlock(
+                                loss.getLogits().getType().getElementType()));
+  if (wanted >= 0 && wanted % block != 0)
     return getOperation().emitError(
                "needs chunks of the head of a multiple of ")
-           << LinearCrossEntropyOp::kRowBlock << " rows, or 0, but got "
-           << wanted;
+           << block << " rows, or 0, but got " << wanted;
   return wanted;
 }
 

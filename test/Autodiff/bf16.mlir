@@ -1,5 +1,5 @@
 // RUN: reprise-opt %s \
-// RUN:   --pass-pipeline='builtin.module(reprise-derive-inference,reprise-differentiate,cse,canonicalize,func.func(reprise-chunk-head{rows=256}),reprise-add-optimizer)' | FileCheck %s
+// RUN:   --pass-pipeline='builtin.module(reprise-derive-inference,reprise-differentiate,cse,canonicalize,func.func(reprise-chunk-head{rows=1024}),reprise-add-optimizer)' | FileCheck %s
 
 // A tied table of words, in bf16: both of its gradients are f32, and their sum
 // is the parameter's as it is, through the cast. What casts a parameter is an
@@ -20,7 +20,7 @@
 //       CHECK:   %[[X:.*]] = nn.embedding %[[IDS]], %[[TH]]
 //  CHECK-NEXT:   %[[Y:.*]] = nn.linear %[[X]], %[[WH]], %[[B]] in_out
 //   CHECK-NOT:   nn.cast
-//       CHECK:   %{{.*}}, %[[G:.*]]:2 = nn.linear_cross_entropy %[[Y]], %[[TH]], %{{.*}} sum(%[[GT]]) by {{.*}} dinput out_in rows 256
+//       CHECK:   %{{.*}}, %[[G:.*]]:2 = nn.linear_cross_entropy %[[Y]], %[[TH]], %{{.*}} sum(%[[GT]]) by {{.*}} dinput out_in rows 1024
 //  CHECK-SAME:     -> (tensor<2x300xf32>, tensor<2x300x8xbf16>, tensor<7x8xf32>)
 //   CHECK-NOT:   nn.cast
 //       CHECK:   %[[DB:.*]] = nn.sum_rows %[[G]]#0 : (tensor<2x300x8xbf16>) -> tensor<8xf32>

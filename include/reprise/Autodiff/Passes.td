@@ -105,11 +105,11 @@ def ChunkHead : Pass<"reprise-chunk-head", "::mlir::func::FuncOp"> {
     it adds to the running sum. What reads the losses comes behind it. Where nothing
     goes backward, it makes the losses alone.
 
-    `rows` is a multiple of 256, and 0 leaves all as it is. Unless it is given, it is
+    `rows` is a multiple of 256, of 1024 in bf16, and 0 leaves all as it is. Unless it is given, it is
     `head_chunk_rows` of the module's `nn.train`, and unless that is there, 1024, for logits
     of at least 16 MiB.
 
-    Left alone: a projection with a bias or in bf16; logits that something else reads; a
+    Left alone: a projection with a bias; logits that something else reads; a
     gradient of the losses that is no constant; a gradient of the weight that is not the
     first term of a sum in an argument.
 
@@ -142,7 +142,7 @@ def ChunkHead : Pass<"reprise-chunk-head", "::mlir::func::FuncOp"> {
   }];
   let options = [
     Option<"rows", "rows", "int64_t", /*default=*/"-1",
-           "Rows of a chunk, a multiple of 256; 0: do nothing; -1: as the model says">];
+           "Rows of a chunk, a multiple of 256, of 1024 in bf16; 0: do nothing; -1: as the model says">];
   let dependentDialects = ["::reprise::nn::NNDialect"];
 }
 
@@ -155,6 +155,10 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
     module's `nn.train`: `adam_beta1`, `adam_beta2`, `adam_eps`, `weight_decay`
     and `clip_grad` (0: the scale is 1). Weight decay applies to parameters with `decay`.
     The norm becomes the result `nn.output = "grad_norm"`.
+
+    An `nn.cast` of a parameter to bf16, in `@step`, `@evaluate` and `@sample`, becomes an
+    argument `nn.working = "NAME"`, which the parameter's `nn.adamw` rounds anew. Of a frozen
+    parameter nothing does.
 
     Needs: a gradient among the results of `@step` for every parameter that is not
     frozen, and one such parameter at least; no `nn.update` yet.

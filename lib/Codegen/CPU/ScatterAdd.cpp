@@ -49,6 +49,13 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
   Value idBase = op.getIds() ? addressOf(kernel, op, 2) : Value();
   VectorType lanes = code.lanesOf(code.getF32Type());
 
+  // Rows may be bf16; sums are f32.
+  auto loadRow = [&](Value at, Value mask) -> Value {
+    Value row =
+        code.load(code.lanesOf(rows.getElementType()), rowBase, at, mask);
+    return row.getType() == lanes ? row
+                                  : arith::ExtFOp::create(code, lanes, row);
+  };
   auto emitStrip = [&](Value first, int64_t width) {
     // to[at + c] = from[at + c] (+ rows[row + c]) for the columns of the strip;
     // the constant in place of what nobody gave.
@@ -58,8 +65,7 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
         Value value =
             from ? code.load(lanes, from, code.add(at, c), mask) : start;
         if (row)
-          value = code.add(value,
-                           code.load(lanes, rowBase, code.add(row, c), mask));
+          value = code.add(value, loadRow(code.add(row, c), mask));
         code.store(value, to, code.add(at, c), mask);
       }
     };

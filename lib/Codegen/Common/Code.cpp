@@ -124,8 +124,22 @@ Value Code::address(Value base, Type element, Value offset) {
   return LLVM::GEPOp::create(*this, base.getType(), element, base, offset);
 }
 
+/// What numbers in bf16 are on their way from and to memory: where a processor
+/// knows nothing of them, LLVM takes vectors of them apart, and calls a function
+/// for each.
+static Type getStoredType(Type type) {
+  if (!getElementTypeOrSelf(type).isBF16())
+    return type;
+  Type bits = IntegerType::get(type.getContext(), 16);
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(vector.clone(bits)) : bits;
+}
+
 Value Code::load(Type type, Value base, Value offset, Value mask,
                  int64_t aligned, bool constant) {
+  if (Type stored = getStoredType(type); stored != type)
+    return arith::BitcastOp::create(
+        *this, type, load(stored, base, offset, mask, aligned, constant));
   Value from = address(base, getElementTypeOrSelf(type), offset);
   unsigned alignment = alignmentOf(type, aligned);
   if (!mask)
@@ -140,6 +154,9 @@ Value Code::load(Type type, Value base, Value offset, Value mask,
 void Code::store(Value value, Value base, Value offset, Value mask,
                  int64_t aligned) {
   Type type = value.getType();
+  if (Type stored = getStoredType(type); stored != type)
+    return store(arith::BitcastOp::create(*this, stored, value), base, offset,
+                 mask, aligned);
   Value to = address(base, getElementTypeOrSelf(type), offset);
   unsigned alignment = alignmentOf(type, aligned);
   if (mask)

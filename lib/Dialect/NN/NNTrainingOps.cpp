@@ -55,9 +55,10 @@ LogicalResult LinearCrossEntropyOp::verify() {
                                 {"losses", getLosses(), "BT"}}))) // C1
     return failure();
   int64_t rows = getRows();
-  if (rows < kRowBlock || rows % kRowBlock != 0) // C2
+  int64_t block = getRowBlock(getInput().getType().getElementType());
+  if (rows < block || rows % block != 0) // C2
     return emitOpError("needs rows that are a multiple of ")
-           << kRowBlock << ", and at least that, but got " << rows;
+           << block << ", and at least that, but got " << rows;
   SmallVector<Type> wanted; // C3
   if (getDinput())
     wanted.push_back(getInput().getType());

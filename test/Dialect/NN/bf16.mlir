@@ -44,7 +44,7 @@ func.func @gradients(%ids: tensor<2x8xi32>, %x: tensor<2x8x24xbf16>, %dy: tensor
   // CHECK: nn.linear_backward_weight {{.*}} -> tensor<24x96xf32>
   %5 = nn.linear_backward_weight %x, %dy in_out : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> tensor<24x96xf32>
   // CHECK: nn.linear_cross_entropy {{.*}} -> (tensor<2x8xf32>, tensor<2x8x24xbf16>, tensor<307x24xf32>)
-  %l, %dx, %gw1 = nn.linear_cross_entropy %x, %w, %ids sum(%gw) by 0.0625 dinput out_in rows 256
+  %l, %dx, %gw1 = nn.linear_cross_entropy %x, %w, %ids sum(%gw) by 0.0625 dinput out_in rows 1024
     : (tensor<2x8x24xbf16>, tensor<307x24xbf16>, tensor<2x8xi32>, tensor<307x24xf32>) -> (tensor<2x8xf32>, tensor<2x8x24xbf16>, tensor<307x24xf32>)
   return
 }

@@ -210,7 +210,7 @@ TEST(Rounding, IsOfLogitsInChunks) {
     })",
                                        arguments);
   std::vector<Values> chunks = evaluate(head + R"(
-      %l, %dx, %sum = nn.linear_cross_entropy %x, %w, %t sum(%gw) by 0.4 dinput out_in rows 256
+      %l, %dx, %sum = nn.linear_cross_entropy %x, %w, %t sum(%gw) by 0.4 dinput out_in rows 1024
         : (tensor<1x2x3xbf16>, tensor<4x3xbf16>, tensor<1x2xi32>, tensor<4x3xf32>) -> (tensor<1x2xf32>, tensor<1x2x3xbf16>, tensor<4x3xf32>)
       return %l, %dx, %sum : tensor<1x2xf32>, tensor<1x2x3xbf16>, tensor<4x3xf32>
     })",

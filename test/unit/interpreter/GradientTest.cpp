@@ -296,7 +296,7 @@ TEST_P(GradientTest, IsTheSameInChunks) {
   OwningOpRef<ModuleOp> chunks = whole->clone();
   PassManager chunking(&context);
   autodiff::ChunkHeadOptions options;
-  options.rows = 256;
+  options.rows = 1024;
   chunking.addNestedPass<func::FuncOp>(autodiff::createChunkHead(options));
   ASSERT_TRUE(succeeded(chunking.run(*chunks)));
 

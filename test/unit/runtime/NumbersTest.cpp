@@ -209,8 +209,8 @@ TEST(WorkingCopies, AreTheirParametersRounded) {
   EXPECT_EQ(copy[0], 0x3F80);
   states[1].name = "v";
   EXPECT_FALSE(roundParameters(model, arena, pool, error));
-  EXPECT_STREQ(error.text, "damaged model: the working copy of 'v' needs to be "
-                           "bf16 and of a parameter with its 40000 elements");
+  EXPECT_STREQ(error.text, "damaged model: the working copy of 'v' needs a "
+                           "parameter with its 40000 elements");
 }
 
 TEST(Rotary, HasTheCosinesAndThenTheSinesOfEachPosition) {

@@ -78,7 +78,8 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
 
     * (C1) `input` is `[B, T, K]`, `weight` `[K, V]` (`in_out`) or `[V, K]` (`out_in`), of
       one element type, which the logits have too; `targets` and `losses` are `[B, T]`.
-    * (C2) `rows` is a multiple of 256, the block of a product's sums, and at least 256.
+    * (C2) `rows` is a multiple of the block of a product's sums, 256 or in bf16 1024, and
+      at least that.
     * (C3) `gradients` are those asked for, of the types of `input` and `sum`, which is f32 of
       the shape of `weight`; without `by`, none can be, and with it, one has to.
 
@@ -109,8 +110,8 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
     ::mlir::Value getNewSum();
     /// The sizes of the chunks, in order.
     ::llvm::SmallVector<int64_t> getChunks();
-    /// What `rows` is a multiple of.
-    static constexpr int64_t kRowBlock = 256;
+    /// What `rows` is a multiple of, for logits of `element`.
+    static int64_t getRowBlock(::mlir::Type element) { return element.isBF16() ? 1024 : 256; }
   }];
 }
 
