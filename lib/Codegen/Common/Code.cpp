@@ -125,8 +125,8 @@ Value Code::address(Value base, Type element, Value offset) {
 }
 
 /// What numbers in bf16 are on their way from and to memory: where a processor
-/// knows nothing of them, LLVM takes vectors of them apart, and calls a function
-/// for each.
+/// knows nothing of them, LLVM takes vectors of them apart, and calls a
+/// function for each.
 static Type getStoredType(Type type) {
   if (!getElementTypeOrSelf(type).isBF16())
     return type;
