@@ -9,7 +9,6 @@
 #include "Warp.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -65,7 +64,13 @@ Value Warp::greater(Value a, Value b) {
   return select(arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, a, b),
                 a, b);
 }
-Value Warp::exp2(Value a) { return math::Exp2Op::create(*this, a); }
+/// What would be below the normal numbers is zero: no instructions for that.
+Value Warp::exp2(Value a) {
+  return LLVM::CallIntrinsicOp::create(
+             *this, getF32Type(), getStringAttr("llvm.nvvm.ex2.approx.ftz.f32"),
+             ValueRange(a))
+      .getResult(0);
+}
 Value Warp::toF32(Value a) {
   return a.getType().isF32() ? a
                              : arith::ExtFOp::create(*this, getF32Type(), a);
@@ -142,6 +147,8 @@ static unsigned alignmentOf(Type type) {
 
 Value Warp::toDevice(Value pointer) {
   auto type = LLVM::LLVMPointerType::get(getContext(), 1);
+  if (pointer.getType() == type)
+    return pointer;
   return LLVM::AddrSpaceCastOp::create(*this, type, pointer);
 }
 
