@@ -120,9 +120,9 @@ ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
     Value best = scores[2 * r];
     for (size_t i = 0; i < scores.size(); ++i)
       if (ofRow(i))
-        best = code.greater(best, scores[i]);
-    max = code.greater(max, code.reduceLanes(best, 4, [&](Value a, Value b) {
-      return code.greater(a, b);
+        best = code.max(best, scores[i]);
+    max = code.max(max, code.reduceLanes(best, 4, [&](Value a, Value b) {
+      return code.max(a, b);
     }));
     decay[r] = code.exp2(code.mul(code.sub(state[r], max), scale));
     Value shift = arith::NegFOp::create(code, code.mul(max, scale));

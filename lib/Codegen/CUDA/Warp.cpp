@@ -60,10 +60,6 @@ Value Warp::isLess(Value a, Value b) {
 Value Warp::isLess(Value a, int64_t b) {
   return isLess(a, constant(a.getType(), b));
 }
-Value Warp::greater(Value a, Value b) {
-  return select(arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, a, b),
-                a, b);
-}
 /// What would be below the normal numbers is zero: no instructions for that.
 Value Warp::exp2(Value a) {
   return LLVM::CallIntrinsicOp::create(

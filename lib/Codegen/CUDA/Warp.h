@@ -58,7 +58,6 @@ public:
   mlir::Value widen(mlir::Value a); ///< as i64
   mlir::Value isLess(mlir::Value a, mlir::Value b);
   mlir::Value isLess(mlir::Value a, int64_t b);
-  mlir::Value greater(mlir::Value a, mlir::Value b); ///< of two f32
   mlir::Value exp2(mlir::Value a);
   mlir::Value toF32(mlir::Value a);
   mlir::Value fromF32(mlir::Value a, mlir::Type type);
