@@ -182,15 +182,9 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error,
     return error.set("none of the %d micro-kernels of this program runs on "
                      "this processor (x86-64-v%d)",
                      model.numMicroKernels, cpuLevel);
-  if (hasBF16()) {
-    // The same bits, but which is faster differs: there are processors that
-    // take four times as long for a vector of pairs as for one of f32.
-    chosenForBF16 = chooseMicroKernels(
-        model.microKernels, model.numMicroKernels, cpuLevel, REPRISE_BF16);
-    if (!chosenForBF16.full || measurePeakFlops(*chosenForBF16.full, pool) <
-                                   measurePeakFlops(*chosen.full, pool))
-      chosenForBF16 = chosen;
-  }
+  if (hasBF16())
+    chosenForBF16 = chooseForBF16(model.microKernels, model.numMicroKernels,
+                                  cpuLevel, pool);
   int numBuffers = 0;
   auto count = [&](const RepriseLaunch *launches, int numLaunches) {
     for (int i = 0; i < numLaunches; ++i)

@@ -42,3 +42,17 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
   }
   return best;
 }
+
+MicroKernels reprise::runtime::chooseForBF16(const RepriseMicroKernel *kernels,
+                                             int count, int cpuLevel,
+                                             ThreadPool &pool) {
+  MicroKernels floats = chooseMicroKernels(kernels, count, cpuLevel);
+  MicroKernels pairs =
+      chooseMicroKernels(kernels, count, cpuLevel, REPRISE_BF16);
+  if (!floats.full || !pairs.full)
+    return floats;
+  return measurePeakFlops(*pairs.full, pool) >
+                 measurePeakFlops(*floats.full, pool)
+             ? pairs
+             : floats;
+}

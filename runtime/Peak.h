@@ -9,9 +9,7 @@
 #ifndef REPRISE_RUNTIME_PEAK_H
 #define REPRISE_RUNTIME_PEAK_H
 
-#include "ThreadPool.h"
-
-#include "reprise/ABI/Model.h"
+#include "Gemm.h"
 
 namespace reprise::runtime {
 
@@ -19,6 +17,13 @@ namespace reprise::runtime {
 /// threads: what utilization is measured against. Takes some 10 ms; the best of
 /// a few rounds, so that a busy neighbour does not count.
 double measurePeakFlops(const RepriseMicroKernel &kernel, ThreadPool &pool);
+
+/// The faster micro-kernels for products of bf16 on a processor of this level,
+/// those for pairs or those for f32: bits are the same, but there are
+/// processors that take four times as long for a vector of pairs as for one of
+/// f32. None if there are none for f32.
+MicroKernels chooseForBF16(const RepriseMicroKernel *kernels, int count,
+                           int cpuLevel, ThreadPool &pool);
 
 } // namespace reprise::runtime
 

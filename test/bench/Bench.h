@@ -25,6 +25,14 @@
 
 namespace reprise::bench {
 
+/// As the runtime's, whose file has a `repriseMain` too.
+inline int cpuLevel() {
+  bool hasAVX512 = __builtin_cpu_supports("avx512f") &&
+                   __builtin_cpu_supports("avx512vl") &&
+                   __builtin_cpu_supports("avx512dq");
+  return !hasAVX512 ? 3 : __builtin_cpu_supports("avx512bf16") ? 5 : 4;
+}
+
 struct Contestant {
   const char *name;
   std::function<void()> work;
