@@ -29,15 +29,12 @@ namespace {
 class ForwardEmitter {
 public:
   using Values = Warp::Values;
-  /// Tiles of own rows, and products that are kept: weights and sums, and the
-  /// queries themselves, which are half as many.
-  static constexpr int64_t kOwnTiles = 1, kProducts = 1;
 
   ForwardEmitter(codegen::Code &outer, const AttentionShape &shape,
                  const Division &division, const AttentionPlaces &places)
       : code(outer, places.shared), places(places), shape(shape),
         division(division),
-        tile(code, shape, division, kOwnTiles, places, places.operands[3]) {}
+        tile(code, shape, division, places, places.operands[3]) {}
 
   int64_t tiles() const {
     return llvm::divideCeil(shape.length, division.ownRows());
@@ -174,10 +171,9 @@ FailureOr<LaunchShape> cuda::emitAttention(codegen::Code &code,
   AttentionShape shape(op);
   if (failed(verifyShape(op, shape)))
     return failure();
-  constexpr int64_t own = ForwardEmitter::kOwnTiles;
-  Division division = divide(shape, own, ForwardEmitter::kProducts);
+  Division division = divide(shape, Direction::Forward);
   ForwardEmitter forward(code, shape, division, places);
   forward.emit();
-  return LaunchShape{forward.tiles() * shape.queryHeads * shape.batch,
-                     division.threads(), sharedBytes(shape, division, own)};
+  return launchOf(shape, division,
+                  forward.tiles() * shape.queryHeads * shape.batch);
 }

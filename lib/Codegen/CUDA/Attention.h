@@ -14,10 +14,11 @@
 
 namespace reprise::cuda {
 
-/// How a kernel is launched: blocks and threads along x, and bytes of dynamic
-/// shared memory.
+/// How a kernel is launched: blocks and threads along x, bytes of dynamic
+/// shared memory, and how many blocks a multiprocessor should have room for,
+/// which bounds the registers of a thread.
 struct LaunchShape {
-  int64_t blocks, threads, sharedBytes;
+  int64_t blocks, threads, sharedBytes, residentBlocks;
 };
 
 /// Where a kernel of attention finds things: its buffers, as the operands and

@@ -36,13 +36,12 @@ namespace {
 class BackwardEmitter {
 public:
   using Values = Warp::Values;
-  static constexpr int64_t kOwnTiles = 2, kProducts = 2;
 
   BackwardEmitter(codegen::Code &outer, const AttentionShape &shape,
                   const Division &division, const AttentionPlaces &places)
       : code(outer, places.shared), places(places), shape(shape),
         division(division),
-        tile(code, shape, division, kOwnTiles, places, places.operands[6]) {}
+        tile(code, shape, division, places, places.operands[6]) {}
 
   int64_t tiles() const {
     return llvm::divideCeil(shape.length, division.ownRows());
@@ -239,10 +238,9 @@ cuda::emitAttentionBackward(codegen::Code &code, rt::AttentionBackwardOp op,
   AttentionShape shape(op);
   if (failed(verifyShape(op, shape)))
     return failure();
-  constexpr int64_t own = BackwardEmitter::kOwnTiles;
-  Division division = divide(shape, own, BackwardEmitter::kProducts);
+  Division division = divide(shape, Direction::Backward);
   BackwardEmitter backward(code, shape, division, places);
   backward.emit();
-  return LaunchShape{backward.keyBlocks() + backward.queryBlocks(),
-                     division.threads(), sharedBytes(shape, division, own)};
+  return launchOf(shape, division,
+                  backward.keyBlocks() + backward.queryBlocks());
 }

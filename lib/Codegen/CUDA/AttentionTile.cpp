@@ -49,32 +49,54 @@ static int64_t weightBytes(const AttentionShape &shape,
 }
 
 static int64_t rowNumbersOffset(const AttentionShape &shape,
-                                const Division &division, int64_t ownTiles) {
-  int64_t rows = ownTiles * division.ownRows() + 4 * division.tileRows;
+                                const Division &division) {
+  int64_t rows =
+      division.ownTiles() * division.ownRows() + 4 * division.tileRows;
   return rows * rowBytes(shape) + weightBytes(shape, division);
 }
 
-int64_t cuda::sharedBytes(const AttentionShape &shape, const Division &division,
-                          int64_t ownTiles) {
-  return rowNumbersOffset(shape, division, ownTiles) +
+static int64_t sharedBytes(const AttentionShape &shape,
+                           const Division &division) {
+  return rowNumbersOffset(shape, division) +
          8 * std::max(division.ownRows(), division.tileRows);
 }
 
-Division cuda::divide(const AttentionShape &shape, int64_t ownTiles,
-                      int64_t sums) {
-  // Registers of a thread that sums may take, of 255.
-  constexpr int64_t most = 160;
-  Division best = {1, 16};
+/// Registers of a thread for the products that are kept: of own rows by tile
+/// rows, and by the width; forward, the queries too.
+static int64_t registersOf(const AttentionShape &shape,
+                           const Division &division) {
+  int64_t width = shape.paddedWidth();
+  if (division.direction == Direction::Backward)
+    return division.tileRows + width;
+  return (division.tileRows + width) / 2 +
+         (shape.element.isBF16() ? width / 4 : 0);
+}
+
+Division cuda::divide(const AttentionShape &shape, Direction direction) {
+  constexpr int64_t most = 160; // of 255
+  Division best = {direction, 1, 16};
   for (int64_t warps : {1, 2, 4})
     for (int64_t rows : {16, 32, 64}) {
-      Division next = {warps, rows};
-      int64_t registers = sums * (rows + shape.paddedWidth()) / 2;
-      if (rows <= next.threads() &&
-          sharedBytes(shape, next, ownTiles) <= kSharedBytes &&
-          (registers <= most || rows == 16))
+      Division next = {direction, warps, rows};
+      if (rows <= next.threads() && sharedBytes(shape, next) <= kSharedBytes &&
+          (registersOf(shape, next) <= most || rows == 16))
         best = next;
     }
   return best;
+}
+
+LaunchShape cuda::launchOf(const AttentionShape &shape,
+                           const Division &division, int64_t blocks) {
+  // What ptxas needs beside sums, found by assembling; and for each block 1 KiB
+  // of shared memory is the system's.
+  int64_t registers =
+      registersOf(shape, division) + (shape.dropout.isNone() ? 40 : 56);
+  int64_t bytes = sharedBytes(shape, division);
+  int64_t byRegisters =
+      65536 / (division.threads() * llvm::alignTo(registers, 8));
+  int64_t byMemory = (228 << 10) / (bytes + 1024);
+  int64_t resident = std::clamp<int64_t>(std::min(byRegisters, byMemory), 1, 4);
+  return {blocks, division.threads(), bytes, resident};
 }
 
 LogicalResult cuda::verifyShape(Operation *op, const AttentionShape &shape) {
@@ -95,9 +117,9 @@ LogicalResult cuda::verifyShape(Operation *op, const AttentionShape &shape) {
 //===----------------------------------------------------------------------===//
 
 AttentionTile::AttentionTile(Warp &code, const AttentionShape &shape,
-                             const Division &division, int64_t ownTiles,
+                             const Division &division,
                              const AttentionPlaces &places, Value rng)
-    : shape(shape), division(division), code(code), ownTiles(ownTiles) {
+    : shape(shape), division(division), code(code) {
   if (shape.dropout.isNone())
     return;
   Value base = code.toDevice(rng);
@@ -130,13 +152,13 @@ Value AttentionTile::ownTile(int64_t index) {
 
 Value AttentionTile::walkedTile(Value step, int64_t index) {
   int64_t bytes = division.tileRows * strideBytes();
-  int64_t first = ownTiles * division.ownRows() * strideBytes();
+  int64_t first = division.ownTiles() * division.ownRows() * strideBytes();
   return code.add(code.mul(code.bits(step, 1), 2 * bytes),
                   first + index * bytes);
 }
 
 Value AttentionTile::rowNumbers() {
-  return code.i32(rowNumbersOffset(shape, division, ownTiles));
+  return code.i32(rowNumbersOffset(shape, division));
 }
 
 Value AttentionTile::ownRow(int64_t which) {
@@ -354,7 +376,8 @@ AttentionTile::Values AttentionTile::addProductsOfNumbers(ValueRange sums,
   VectorType four = VectorType::get({4}, code.getF32Type());
   int64_t stride = division.tileRows * 4 + kVector;
   int64_t begin =
-      (ownTiles * division.ownRows() + 4 * division.tileRows) * strideBytes();
+      (division.ownTiles() * division.ownRows() + 4 * division.tileRows) *
+      strideBytes();
   Value low = code.add(code.mul(ownRow(0), stride), begin);
   Value mine = code.add(low, code.mul(code.quad, 8));
   for (int64_t c = 0; c < division.tileRows; c += kBlockColumns)

@@ -50,11 +50,16 @@ private:
                  double scale, double rate);
 };
 
+enum class Direction { Forward, Backward };
+
 /// How the rows are divided: `ownRows` for a block, tiles of `tileRows`.
 struct Division {
+  Direction direction;
   int64_t warps, tileRows;
   int64_t ownRows() const { return warps * kWarpRows; }
   int64_t threads() const { return warps * kWarpSize; }
+  /// Tiles of own rows: queries, or with them gradients, or keys and values.
+  int64_t ownTiles() const { return direction == Direction::Forward ? 1 : 2; }
 };
 
 /// Shared memory that every chip has for a block, and the widest head whose
@@ -62,12 +67,11 @@ struct Division {
 constexpr int64_t kSharedBytes = 99 << 10, kMaxHeadWidth = 256;
 
 /// The largest division whose tiles fit into shared memory and, if any does,
-/// whose sums fit into registers. \param ownTiles  tiles of own rows.
-/// \param sums  products that are kept, of own rows by `tileRows` and by width.
-Division divide(const AttentionShape &shape, int64_t ownTiles, int64_t sums);
-/// Bytes of shared memory with that.
-int64_t sharedBytes(const AttentionShape &shape, const Division &division,
-                    int64_t ownTiles);
+/// whose sums fit into registers.
+Division divide(const AttentionShape &shape, Direction direction);
+/// A launch of so many blocks with that.
+LaunchShape launchOf(const AttentionShape &shape, const Division &division,
+                     int64_t blocks);
 
 /// Fails, at `op`, for what the kernels cannot do.
 mlir::LogicalResult verifyShape(mlir::Operation *op,
@@ -84,8 +88,8 @@ struct Scores {
 class AttentionTile {
 public:
   AttentionTile(Warp &code, const AttentionShape &shape,
-                const Division &division, int64_t ownTiles,
-                const AttentionPlaces &places, mlir::Value rng);
+                const Division &division, const AttentionPlaces &places,
+                mlir::Value rng);
 
   using Values = Warp::Values;
 
@@ -168,7 +172,6 @@ private:
   mlir::Value firstElement(mlir::Value head, mlir::Value query);
 
   Warp &code;
-  int64_t ownTiles;
   codegen::RandomStream random;
 };
 
