@@ -1,0 +1,321 @@
+//===- CudaTest.cpp - A GPU that is none ------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The runtime against the stand-ins for the driver and cuBLASLt: what it asks
+// them for, and what it says when they refuse. Each test is a process of its
+// own where the environment or a failure would outlive it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/Arena.h"
+#include "runtime/CudaProducts.h"
+#include "runtime/Placement.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace reprise::runtime;
+
+namespace {
+
+class Cuda : public testing::Test {
+protected:
+  void SetUp() override { setenv("REPRISE_CUDA_PATH", REPRISE_STANDINS, 1); }
+  void TearDown() override { unsetenv("REPRISE_STANDIN_MEMORY"); }
+  Error error;
+};
+
+float fromBF16(uint16_t half) {
+  uint32_t bits = uint32_t(half) << 16;
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+uint16_t toBF16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+/// A matrix product beside the one of the library: f32 on the host, rows of C
+/// one after another.
+class Product {
+public:
+  explicit Product(RepriseGemm gemm) : gemm(gemm) {
+    auto elements = [&](const int64_t *strides, int64_t rows, int64_t stride,
+                        int64_t columns) {
+      return (gemm.batch[0] - 1) * strides[0] +
+             (gemm.batch[1] - 1) * strides[1] + (rows - 1) * stride + columns;
+    };
+    sizes[0] = elements(gemm.strideA, gemm.transposeA ? gemm.k : gemm.m,
+                        gemm.lda, gemm.transposeA ? gemm.m : gemm.k);
+    sizes[1] = elements(gemm.strideB, gemm.transposeB ? gemm.n : gemm.k,
+                        gemm.ldb, gemm.transposeB ? gemm.k : gemm.n);
+    sizes[2] = gemm.bias ? gemm.n : 0;
+    sizes[3] = elements(gemm.strideC, gemm.m, gemm.ldc, gemm.n);
+    sizes[4] = 256;
+    types[0] = types[1] = gemm.typeAB;
+    types[2] = types[3] = gemm.typeC;
+    uint32_t state = 1;
+    for (int i = 0; i < 4; ++i)
+      for (int64_t j = 0; j < sizes[i]; ++j) {
+        state = state * 1664525 + 1013904223;
+        float value = float(int32_t(state >> 8) % 1000) / 500.0f - 1.0f;
+        values[i].push_back(types[i] == REPRISE_BF16 ? fromBF16(toBF16(value))
+                                                     : value);
+      }
+  }
+
+  /// Computes both; the largest difference, relative to the sums' size.
+  double difference(CudaDevice &device, Error &error) {
+    std::vector<RepriseBuffer> buffers;
+    for (int i = 0; i < 5; ++i)
+      if (sizes[i])
+        buffers.push_back(allocate(sizes[i] * (types[i] ? 2 : 4)));
+    RepriseLaunch launch = {};
+    launch.kind = REPRISE_LAUNCH_GEMM;
+    launch.numBuffers = int32_t(buffers.size());
+    launch.name = "product";
+    RepriseModel model = {};
+    model.gemms = &gemm, model.numGemms = 1;
+    model.micro = &launch, model.numMicro = 1;
+    model.buffers = buffers.data();
+    CudaProducts products(model, device);
+    if (!products.prepare(/*tf32=*/false, /*autotune=*/false, error))
+      return INFINITY;
+    for (int i = 0, at = 0; i < 4; ++i)
+      if (sizes[i])
+        upload(device, buffers[size_t(at++)], values[i], types[i], error);
+    if (!products.run(launch, error))
+      return INFINITY;
+    std::vector<char> bytes(size_t(buffers[buffers.size() - 2].bytes));
+    if (!device.download(buffers[buffers.size() - 2].offset, bytes.data(),
+                         int64_t(bytes.size()), error))
+      return INFINITY;
+    compute();
+    double worst = 0;
+    for (size_t i = 0; i < values[3].size(); ++i) {
+      float got;
+      if (gemm.typeC == REPRISE_BF16) {
+        uint16_t half;
+        memcpy(&half, &bytes[2 * i], 2);
+        got = fromBF16(half);
+      } else {
+        memcpy(&got, &bytes[4 * i], 4);
+      }
+      worst = std::fmax(worst, std::fabs(double(got) - double(values[3][i])) /
+                                   (1 + std::fabs(double(values[3][i]))));
+    }
+    return worst;
+  }
+
+private:
+  RepriseBuffer allocate(int64_t bytes) {
+    RepriseBuffer buffer = {end, bytes};
+    end += (bytes + 255) / 256 * 256;
+    return buffer;
+  }
+
+  static void upload(CudaDevice &device, const RepriseBuffer &buffer,
+                     const std::vector<float> &values, int type, Error &error) {
+    std::vector<uint16_t> halves;
+    for (float value : values)
+      halves.push_back(toBF16(value));
+    EXPECT_TRUE(device.upload(buffer.offset,
+                              type ? static_cast<const void *>(halves.data())
+                                   : values.data(),
+                              buffer.bytes, error))
+        << error.text;
+  }
+
+  void compute() {
+    for (int64_t b0 = 0; b0 < gemm.batch[0]; ++b0)
+      for (int64_t b1 = 0; b1 < gemm.batch[1]; ++b1)
+        for (int64_t i = 0; i < gemm.m; ++i)
+          for (int64_t j = 0; j < gemm.n; ++j) {
+            auto entry = [&](const int64_t *s) {
+              return b0 * s[0] + b1 * s[1];
+            };
+            const float *a = &values[0][size_t(entry(gemm.strideA))];
+            const float *b = &values[1][size_t(entry(gemm.strideB))];
+            float &c =
+                values[3][size_t(entry(gemm.strideC) + i * gemm.ldc + j)];
+            double sum = 0;
+            for (int64_t p = 0; p < gemm.k; ++p)
+              sum += double(gemm.transposeA ? a[p * gemm.lda + i]
+                                            : a[i * gemm.lda + p]) *
+                     double(gemm.transposeB ? b[j * gemm.ldb + p]
+                                            : b[p * gemm.ldb + j]);
+            c = float(double(gemm.alpha) * sum +
+                      (gemm.accumulate ? double(c) : 0) +
+                      (gemm.bias ? double(values[2][size_t(j)]) : 0));
+          }
+  }
+
+  RepriseGemm gemm;
+  int64_t sizes[5] = {}, end = 0;
+  int types[5] = {};
+  std::vector<float> values[4];
+};
+
+RepriseGemm makeGemm(bool transposeA, bool transposeB) {
+  RepriseGemm gemm = {};
+  gemm.m = 7, gemm.n = 5, gemm.k = 11;
+  gemm.lda = (transposeA ? gemm.m : gemm.k) + 2;
+  gemm.ldb = (transposeB ? gemm.k : gemm.n) + 1;
+  gemm.ldc = gemm.n + 3;
+  gemm.batch[0] = gemm.batch[1] = 1;
+  gemm.alpha = 0.5f;
+  gemm.transposeA = transposeA, gemm.transposeB = transposeB;
+  return gemm;
+}
+
+} // namespace
+
+TEST_F(Cuda, ProductsOfEveryForm) {
+  CudaDevice device;
+  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error))
+      << error.text;
+  for (int form = 0; form < 64; ++form) {
+    SCOPED_TRACE(form);
+    RepriseGemm gemm = makeGemm(form & 1, form & 2);
+    gemm.bias = form >> 2 & 1;
+    gemm.accumulate = form >> 3 & 1;
+    gemm.typeAB = form >> 4 & 1;
+    gemm.typeC = form >> 5 & 1;
+    if (gemm.typeC && (!gemm.typeAB || gemm.accumulate))
+      continue;
+    EXPECT_LT(Product(gemm).difference(device, error),
+              gemm.typeC ? 0.005 : 1e-5)
+        << error.text;
+  }
+}
+
+TEST_F(Cuda, BatchesOfProducts) {
+  CudaDevice device;
+  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error))
+      << error.text;
+  struct {
+    int64_t batch[2], a[2], b[2], c[2];
+  } cases[] = {{{3, 4}, {400, 100}, {400, 100}, {400, 100}}, // As one of 12.
+               {{3, 4}, {500, 100}, {0, 100}, {400, 100}},
+               {{4, 3}, {100, 400}, {0, 100}, {100, 400}},
+               {{1, 3}, {0, 100}, {0, 100}, {0, 100}},
+               {{3, 1}, {100, 0}, {100, 0}, {100, 0}}};
+  for (auto &[batch, a, b, c] : cases) {
+    RepriseGemm gemm = makeGemm(false, true);
+    for (int d : {0, 1}) {
+      gemm.batch[d] = batch[d], gemm.strideA[d] = a[d];
+      gemm.strideB[d] = b[d], gemm.strideC[d] = c[d];
+    }
+    EXPECT_LT(Product(gemm).difference(device, error), 1e-5) << error.text;
+  }
+}
+
+TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
+  CudaDevice device;
+  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error));
+  RepriseGemm gemm = makeGemm(false, false);
+  gemm.typeC = REPRISE_BF16; // Of f32.
+  EXPECT_EQ(Product(gemm).difference(device, error), INFINITY);
+  EXPECT_STREQ(error.text, "product product: cuBLASLt 130000 cannot choose an "
+                           "algorithm: CUBLAS_STATUS_NOT_SUPPORTED (15)");
+}
+
+TEST_F(Cuda, MemoryThatIsNotThere) {
+  setenv("REPRISE_STANDIN_MEMORY", "1000000", 1);
+  CudaDevice device;
+  ASSERT_TRUE(device.open(0, error)) << error.text;
+  EXPECT_FALSE(device.allocate(2'000'000, error));
+  EXPECT_STREQ(
+      error.text,
+      "the plan needs 1.91 MiB = 2,000,000 bytes on GPU 0 (stand-in "
+      "0), but of its 976.56 KiB only 976.56 KiB are free; a recompute "
+      "plan needs less");
+}
+
+TEST_F(Cuda, GPUThatIsNotThere) {
+  CudaDevice device;
+  EXPECT_FALSE(device.open(3, error));
+  EXPECT_STREQ(error.text, "--device cuda:3 needs a GPU of that number, but "
+                           "the driver has 1, from 0 on");
+}
+
+TEST_F(Cuda, ArenaIsACopyOfTheDevices) {
+  CudaDevice device;
+  Arena arena;
+  constexpr int64_t kBytes = 100'000;
+  ASSERT_TRUE(device.open(0, error) && device.allocate(kBytes, error) &&
+              arena.mapFor(device, kBytes, error))
+      << error.text;
+  RepriseBuffer buffer = {512, 60'000}, neighbour = {60'512, 64};
+  memset(arena.at<char>(buffer), 7, size_t(buffer.bytes));
+  memset(arena.at<char>(neighbour), 9, size_t(neighbour.bytes));
+  ASSERT_TRUE(arena.handOver(buffer, error)) << error.text;
+  // Released pages are empty, those shared with a neighbour are not.
+  EXPECT_EQ(*arena.at<char>(30'000), 0);
+  EXPECT_EQ(*arena.at<char>(neighbour), 9);
+  ASSERT_TRUE(arena.download(buffer, error)) << error.text;
+  EXPECT_EQ(*arena.at<char>(30'000), 7);
+  arena.fill({600, 10}, 3);
+  ASSERT_TRUE(arena.download(buffer, error)) << error.text;
+  EXPECT_EQ(*arena.at<char>(599), 7);
+  EXPECT_EQ(*arena.at<char>(609), 3);
+  EXPECT_EQ(arena.residentBytes(buffer), buffer.bytes);
+}
+
+/// In a process of its own: a GPU that went wrong stays so.
+TEST_F(Cuda, CopyBehindThePlan) {
+  CudaDevice device;
+  ASSERT_TRUE(device.open(0, error) && device.allocate(1000, error));
+  char bytes[8] = {};
+  EXPECT_EXIT(
+      {
+        device.upload(1000, bytes, 8, error);
+        fprintf(stderr, "%s\n", error.text);
+        _exit(1);
+      },
+      testing::ExitedWithCode(1),
+      "stand-in: copy to the device: target of 8 bytes at .* is not on the "
+      "device\ncopy to the GPU: CUDA_ERROR_ILLEGAL_ADDRESS \\(700\\): an "
+      "illegal memory access was encountered");
+}
+
+TEST_F(Cuda, WhatADeviceNeeds) {
+  RepriseModel cpu = {}, cuda = {};
+  cuda.target = REPRISE_TARGET_CUDA;
+  const RepriseModel *both[] = {&cpu, &cuda};
+  auto status = [&](const char *device, int first, int count) {
+    Placement placement;
+    Options options;
+    options.device = device;
+    return place(both + first, count, options, placement, error);
+  };
+  EXPECT_EQ(status("cpu", 0, 2), 0);
+  EXPECT_EQ(status("gpu", 0, 2), 2);
+  EXPECT_STREQ(error.text,
+               "--device needs auto, cpu, cuda or cuda:N, but got 'gpu'");
+  EXPECT_EQ(status("cuda:x", 0, 2), 2);
+  EXPECT_EQ(status("cpu", 1, 1), 2);
+  EXPECT_STREQ(error.text, "--device cpu needs a program that was compiled "
+                           "with --target=cpu, but this one is for "
+                           "--target=cuda alone");
+  EXPECT_EQ(status("cuda", 0, 1), 2);
+  EXPECT_EQ(status("cuda:7", 0, 2), 3);
+
+  Placement placement;
+  Options options;
+  options.tf32 = true;
+  options.device = "cpu";
+  EXPECT_EQ(place(both, 2, options, placement, error), 2);
+  EXPECT_STREQ(error.text, "--tf32 needs a GPU, but this run is on the CPU");
+}
