@@ -26,6 +26,15 @@ namespace reprise::cuda {
 #include "reprise/Codegen/CUDA/Passes.h.inc"
 } // namespace reprise::cuda
 
+void reprise::cuda::buildDeviceEmissionPipeline(
+    OpPassManager &manager, const CUDALoweringOptions &options) {
+  EmitCUDAOptions emit;
+  emit.chip = options.chip;
+  manager.addPass(createEmitCUDA(emit));
+  // What was computed twice is computed once.
+  manager.addNestedPass<gpu::GPUModuleOp>(createCSEPass());
+}
+
 void reprise::cuda::buildDeviceLoweringPipeline(OpPassManager &manager) {
   OpPassManager &device = manager.nest<gpu::GPUModuleOp>();
   // Transcendentals as instructions.
@@ -36,6 +45,12 @@ void reprise::cuda::buildDeviceLoweringPipeline(OpPassManager &manager) {
   device.addPass(createConvertDeviceToNVVM());
 }
 
+void reprise::cuda::buildCUDALoweringPipeline(
+    OpPassManager &manager, const CUDALoweringOptions &options) {
+  buildDeviceEmissionPipeline(manager, options);
+  buildDeviceLoweringPipeline(manager);
+}
+
 void reprise::cuda::registerCUDADialects(DialectRegistry &registry) {
   registry.insert<gpu::GPUDialect, nvgpu::NVGPUDialect, NVVM::NVVMDialect>();
   registerBuiltinDialectTranslation(registry);
@@ -44,4 +59,19 @@ void reprise::cuda::registerCUDADialects(DialectRegistry &registry) {
   registerNVVMDialectTranslation(registry);
 }
 
-void reprise::cuda::registerCUDAPasses() { registerCodegenCUDAPasses(); }
+void reprise::cuda::registerCUDAPasses() {
+  registerCodegenCUDAPasses();
+  struct Options : PassPipelineOptions<Options> {
+    Option<std::string> chip{
+        *this, "chip",
+        llvm::cl::desc("The oldest chip that the kernels must run on"),
+        llvm::cl::init("sm_80")};
+  };
+  PassPipelineRegistration<Options>(
+      "reprise-lower-cuda", "Kernels to the NVVM dialect, for a GPU",
+      [](OpPassManager &manager, const Options &options) {
+        CUDALoweringOptions lowering;
+        lowering.chip = options.chip;
+        buildCUDALoweringPipeline(manager, lowering);
+      });
+}

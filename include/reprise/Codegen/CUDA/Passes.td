@@ -11,6 +11,43 @@
 
 include "mlir/Pass/PassBase.td"
 
+def EmitCUDA : Pass<"reprise-emit-cuda", "::mlir::ModuleOp"> {
+  let summary = "Turn kernels into functions of a GPU's threads";
+  let description = [{
+    Moves each function with `rt.kernel` into one `gpu.module @device`, as a `gpu.func` of
+    the same name. Its one argument is a struct by value: the addresses of the buffers,
+    inputs first, then the ids of the random streams. `rt.grid`, `rt.block` and `rt.shared`
+    say how to launch it, `rt.bytes` what a launch at least reads and writes.
+
+    Needs: kernels as `reprise-emit-cpu` takes them. Keeps: everything that is no
+    kernel; `rt.launch` finds its kernel in `@device` by name.
+
+    ```mlir
+    func.func private @double(%x: tensor<1024xf32>) -> tensor<1024xf32> attributes {rt.kernel} {
+      %e = tensor.empty() : tensor<1024xf32>
+      %y = linalg.generic {
+        indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+        iterator_types = ["parallel"]
+      } ins(%x : tensor<1024xf32>) outs(%e : tensor<1024xf32>) {
+      ^bb0(%a: f32, %out: f32):
+        %s = arith.addf %a, %a : f32
+        linalg.yield %s : f32
+      } -> tensor<1024xf32>
+      return %y : tensor<1024xf32>
+    }
+    // ==> gpu.func @double(%args: !llvm.ptr {llvm.byval = !llvm.struct<(array<2 x ptr>, array<0 x i64>)>, …}) kernel attributes {rt.kernel, rt.grid = array<i64: 1, 1, 1>, …}
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"sm_80\"",
+           "The oldest chip that the kernels must run on">];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
 def ApproximateDeviceMath : Pass<"reprise-approximate-device-math", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Write transcendental functions with the instructions a GPU has for them";
   let description = [{

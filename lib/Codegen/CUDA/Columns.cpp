@@ -1,0 +1,298 @@
+//===- Columns.cpp - Kernels that reduce columns ----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block has a strip of columns, 128 bytes wide, and some of the rows; its
+// threads stand side by side on the columns, in groups that take the rows in
+// turn. Sums are combined in one order: rows of a thread, groups of a warp,
+// warps of the block, blocks of the strip. The last are added by the block that
+// comes to its end last, whichever that is, from what all of them left in
+// device memory. So the order depends on the shape of the kernel alone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceKernels.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+using namespace reprise::cuda;
+
+static constexpr int64_t kThreads = 256;
+/// Blocks that keep a large GPU busy.
+static constexpr int64_t kBlocks = 512;
+/// Rows whose loads are under way at once, and the least that a thread is
+/// worth.
+static constexpr int64_t kSideBySide = 4, kLeastRows = 8;
+
+namespace {
+class ColumnEmitter {
+public:
+  ColumnEmitter(DeviceCode &code, const LoopNest &nest, DeviceKernel &kernel)
+      : code(code), nest(nest), kernel(kernel), here(code, nest, kernel),
+        reductions(nest.reductions()) {
+    here.setAligned();
+  }
+
+  LogicalResult emit();
+
+private:
+  SmallVector<Value> sumRows(Value first, Value end);
+  SmallVector<Value> row(Value r, ValueRange sums);
+  SmallVector<Value> combineBlock(ArrayRef<Value> sums);
+  void combineBlocks(ArrayRef<Value> sums);
+  void finish(ArrayRef<Value> totals);
+  void storeAll(Role role, Value isThere);
+  Value neutral(linalg::GenericOp op, unsigned index);
+  void forEach(
+      function_ref<void(linalg::GenericOp, unsigned, unsigned)> body) const {
+    unsigned number = 0;
+    for (linalg::GenericOp op : reductions)
+      for (unsigned i = 0; i < op.getNumResults(); ++i)
+        body(op, i, number++);
+  }
+
+  DeviceCode &code;
+  const LoopNest &nest;
+  DeviceKernel &kernel;
+  Expressions here;
+  SmallVector<linalg::GenericOp> reductions;
+  int64_t side, groups;   ///< threads side by side, and groups of them
+  int64_t strips, splits; ///< blocks side by side, and of one strip
+  Value thread, strip, split, column;
+  Value isThere; ///< whether the column is; null where it always is
+  Value shared;  ///< sums of warps, then a flag
+};
+} // namespace
+
+Value ColumnEmitter::neutral(linalg::GenericOp op, unsigned index) {
+  Operation *combine =
+      op.getBody()->getTerminator()->getOperand(index).getDefiningOp();
+  return code.splat(
+      arith::ConstantOp::create(code, *arith::getNeutralElement(combine)));
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of a thread
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> ColumnEmitter::row(Value r, ValueRange sums) {
+  here.enterRow(r);
+  here.enterChunk(column, {});
+  SmallVector<Value> next;
+  for (linalg::GenericOp op : reductions)
+    llvm::append_range(
+        next, here.emit(op, sums.slice(next.size(), op.getNumResults())));
+  storeAll(Role::Full, isThere);
+  return next;
+}
+
+/// The rows first, first + groups, … before `end`.
+SmallVector<Value> ColumnEmitter::sumRows(Value first, Value end) {
+  SmallVector<Value> sums;
+  forEach([&](linalg::GenericOp op, unsigned i, unsigned) {
+    sums.push_back(neutral(op, i));
+  });
+  auto rows = [&](Value from, Value to, int64_t count) {
+    sums = code.loop(
+        from, to, count * groups, sums, [&](Value r, ValueRange carried) {
+          here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+          SmallVector<Value> next(carried);
+          for (int64_t k = 0; k < count; ++k)
+            next = row(k == 0 ? r : code.add(r, k * groups), next);
+          return next;
+        });
+    here.setTaskAnchor(nullptr);
+    here.enterTask();
+  };
+  int64_t step = kSideBySide * groups;
+  Value last = code.sub(end, code.i64(step - groups));
+  Value length = arith::MaxSIOp::create(
+      code, code.sub(code.add(last, step - 1), first), code.i64(0));
+  rows(first, last, kSideBySide);
+  rows(code.add(first, code.mul(code.divide(length, step), step)), end, 1);
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of threads
+//===----------------------------------------------------------------------===//
+
+/// The sums of the block for the columns of this thread, in all groups.
+SmallVector<Value> ColumnEmitter::combineBlock(ArrayRef<Value> sums) {
+  int64_t warps = kThreads / kWarp, width = side * code.lanes;
+  Value place = code.mul(code.remainder(thread, side), code.lanes);
+  Value warp = code.divide(thread, kWarp);
+  SmallVector<Value> ofWarp(sums);
+  forEach([&](linalg::GenericOp op, unsigned i, unsigned number) {
+    SmallVector<Value> lanes;
+    for (int64_t lane = 0; lane < code.lanes; ++lane)
+      lanes.push_back(code.combineInWarp(
+          vector::ExtractOp::create(code, sums[number], lane), kWarp / side,
+          side, [&](Value a, Value b) { return here.combine(op, i, a, b); }));
+    ofWarp[number] = vector::FromElementsOp::create(
+        code, cast<VectorType>(sums[number].getType()), lanes);
+  });
+  auto at = [&](unsigned number, Value ofWarp) {
+    return code.add(code.mul(code.add(ofWarp, number * warps), width), place);
+  };
+  code.when(code.less(code.remainder(thread, kWarp), side), [&] {
+    for (auto [number, value] : llvm::enumerate(ofWarp))
+      code.store(value, shared, at(number, warp), {}, code.lanes);
+  });
+  code.barrier();
+  SmallVector<Value> totals;
+  forEach([&](linalg::GenericOp op, unsigned i, unsigned number) {
+    Value total;
+    for (int64_t other = 0; other < warps; ++other) {
+      Value value = code.load(sums[number].getType(), shared,
+                              at(number, code.i64(other)), {}, code.lanes);
+      total = total ? here.combine(op, i, total, value) : value;
+    }
+    totals.push_back(total);
+  });
+  return totals;
+}
+
+/// Leaves the block's sums in device memory; the last block of the strip goes
+/// on with those of all.
+void ColumnEmitter::combineBlocks(ArrayRef<Value> sums) {
+  Type f32 = code.getF32Type(), i32 = code.getI32Type();
+  Value scratch =
+      kernel.takeScratch(code, sums.size() * splits * nest.cols * 4);
+  Value counters = kernel.takeCounters(code, strips);
+  auto at = [&](unsigned number, Value part) {
+    return code.add(code.mul(code.add(part, number * splits), nest.cols),
+                    column);
+  };
+  Value isFirst = code.less(thread, side);
+  code.when(isThere ? code.both(isFirst, isThere) : isFirst, [&] {
+    for (auto [number, value] : llvm::enumerate(sums))
+      code.store(value, scratch, at(number, split), {}, code.lanes);
+    code.fence();
+  });
+  code.barrier();
+  // The counter starts over by itself after the last of them.
+  Value flag = code.i64(0);
+  code.when(code.equal(thread, 0), [&] {
+    Value most = code.scalar(i32, splits - 1);
+    Value before = LLVM::AtomicRMWOp::create(
+        code, LLVM::AtomicBinOp::uinc_wrap, code.address(counters, i32, strip),
+        most, LLVM::AtomicOrdering::monotonic, "device");
+    code.store(before, shared, flag);
+  });
+  code.barrier();
+  Value before = code.load(i32, shared, flag);
+  code.when(code.equal(before, code.scalar(i32, splits - 1)), [&] {
+    code.fence();
+    code.barrier(); // the flag has been read
+    SmallVector<Value> parts;
+    forEach([&](linalg::GenericOp op, unsigned i, unsigned) {
+      parts.push_back(neutral(op, i));
+    });
+    parts = code.loop(
+        code.divide(thread, side), code.i64(splits), groups, parts,
+        [&](Value part, ValueRange carried) {
+          SmallVector<Value> next;
+          forEach([&](linalg::GenericOp op, unsigned i, unsigned number) {
+            Value value = code.load(code.lanesOf(f32), scratch,
+                                    at(number, part), {}, code.lanes);
+            next.push_back(here.combine(op, i, carried[number], value));
+          });
+          return next;
+        });
+    finish(combineBlock(parts));
+  });
+}
+
+/// Adds what the reductions start from, and writes what is made of them.
+void ColumnEmitter::finish(ArrayRef<Value> totals) {
+  here.enterTask();
+  here.enterChunk(column, {});
+  forEach([&](linalg::GenericOp op, unsigned i, unsigned number) {
+    here.set(op.getResult(i), Role::Column,
+             here.combine(op, i, here.initial(op, i), totals[number]));
+  });
+  Value isFirst = code.less(thread, side);
+  storeAll(Role::Column, isThere ? code.both(isFirst, isThere) : isFirst);
+}
+
+void ColumnEmitter::storeAll(Role role, Value condition) {
+  SmallVector<std::pair<const LoopNest::Output *, Value>> stored;
+  for (const LoopNest::Output &output : nest.outputs())
+    if (output.role == role)
+      stored.push_back({&output, here.get(output.root, role)});
+  auto store = [&] {
+    for (auto [output, value] : stored)
+      here.store(*output, value);
+  };
+  if (stored.empty())
+    return;
+  if (condition)
+    code.when(condition, store);
+  else
+    store();
+}
+
+LogicalResult ColumnEmitter::emit() {
+  for (linalg::GenericOp op : reductions)
+    for (auto [index, result] : llvm::enumerate(op.getResults())) {
+      Operation *combine =
+          op.getBody()->getTerminator()->getOperand(index).getDefiningOp();
+      if (!getElementTypeOrSelf(result.getType()).isF32() ||
+          !arith::getNeutralElement(combine))
+        return op.emitOpError("needs column reductions of f32 by an op with a "
+                              "neutral element, but got '")
+               << combine->getName() << "' of "
+               << getElementTypeOrSelf(result.getType());
+    }
+  code.lanes = chooseLanes(nest, kernel.source, nest.cols);
+  int64_t chunks = nest.cols / code.lanes;
+  side = std::min<int64_t>(llvm::bit_ceil(uint64_t(chunks)),
+                           code.lanes >= 4 ? 8 : kWarp / code.lanes);
+  groups = kThreads / side;
+  strips = llvm::divideCeil(chunks, side);
+  splits = std::max<int64_t>(
+      1, std::min(kBlocks / strips, nest.rows / (groups * kLeastRows)));
+  int64_t rows = llvm::alignTo(llvm::divideCeil(nest.rows, splits), groups);
+  splits = llvm::divideCeil(nest.rows, rows);
+  kernel.setLaunch(code, strips * splits, kThreads);
+  unsigned results = 0;
+  forEach([&](linalg::GenericOp, unsigned, unsigned) { ++results; });
+  shared = kernel.takeShared(code, results * (kThreads / kWarp) * side *
+                                       code.lanes * 4);
+
+  thread = code.thread();
+  Value block = code.block();
+  strip = code.remainder(block, strips);
+  split = code.divide(block, strips);
+  column =
+      code.mul(code.add(code.mul(strip, side), code.remainder(thread, side)),
+               code.lanes);
+  if (strips * side != chunks) {
+    isThere = code.less(column, nest.cols);
+    column = code.select(isThere, column, code.i64(0));
+  }
+  here.enterTask();
+  Value from = code.mul(split, rows);
+  Value end = code.min(code.add(from, rows), nest.rows);
+  SmallVector<Value> sums =
+      combineBlock(sumRows(code.add(from, code.divide(thread, side)), end));
+  if (splits > 1)
+    combineBlocks(sums);
+  else
+    finish(sums);
+  return success();
+}
+
+LogicalResult cuda::emitColumns(DeviceCode &code, const LoopNest &nest,
+                                DeviceKernel &kernel) {
+  return ColumnEmitter(code, nest, kernel).emit();
+}

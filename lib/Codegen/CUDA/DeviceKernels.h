@@ -1,0 +1,39 @@
+//===- DeviceKernels.h - An emitter for each shape of kernel ----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CUDA_DEVICEKERNELS_H
+#define REPRISE_LIB_CODEGEN_CUDA_DEVICEKERNELS_H
+
+#include "DeviceCode.h"
+#include "reprise/Codegen/Common/Expressions.h"
+
+namespace reprise::cuda {
+
+// Each fills the body of `kernel`, whose addresses are loaded, and sets its
+// launch.
+
+mlir::LogicalResult emitFlat(DeviceCode &code, const codegen::LoopNest &nest,
+                             DeviceKernel &kernel);
+mlir::LogicalResult emitRows(DeviceCode &code, const codegen::LoopNest &nest,
+                             DeviceKernel &kernel);
+mlir::LogicalResult emitColumns(DeviceCode &code, const codegen::LoopNest &nest,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitSegments(DeviceCode &code, DeviceKernel &kernel);
+mlir::LogicalResult emitScatterAdd(DeviceCode &code, rt::ScatterAddOp op,
+                                   DeviceKernel &kernel);
+mlir::LogicalResult emitBlockSums(DeviceCode &code, rt::BlockSumsOp op,
+                                  DeviceKernel &kernel);
+/// Lanes that a thread works on side by side: 16 bytes of the widest tensor
+/// that has an element for each of the loop's, divided by 2 until it divides
+/// `multiple`.
+int64_t chooseLanes(const codegen::LoopNest &nest, mlir::func::FuncOp source,
+                    int64_t multiple);
+
+} // namespace reprise::cuda
+
+#endif // REPRISE_LIB_CODEGEN_CUDA_DEVICEKERNELS_H

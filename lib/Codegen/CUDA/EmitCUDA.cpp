@@ -1,0 +1,228 @@
+//===- EmitCUDA.cpp - Kernels become functions of threads -------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+#include "DeviceKernels.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Codegen/CUDA/Passes.h"
+#include "reprise/Codegen/Common/Families.h"
+#include "reprise/Codegen/Common/KernelBody.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+using namespace reprise::cuda;
+
+namespace reprise::cuda {
+#define GEN_PASS_DEF_EMITCUDA
+#include "reprise/Codegen/CUDA/Passes.h.inc"
+} // namespace reprise::cuda
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+/// How many ids a launch of `source` gives.
+static int64_t countIds(func::FuncOp source) {
+  int64_t count = 0;
+  source.walk([&](Operation *op) {
+    int64_t stream = -1;
+    if (auto id = dyn_cast<rt::StreamOp>(op))
+      stream = id.getIndex();
+    else if (auto attention = dyn_cast<rt::AttentionOp>(op))
+      stream = attention.getStream();
+    else if (auto attention = dyn_cast<rt::AttentionBackwardOp>(op))
+      stream = attention.getStream();
+    count = std::max(count, stream + 1);
+  });
+  return count;
+}
+
+/// The least that a launch moves: each buffer once, and of a table that rows
+/// are gathered from as much as the largest result.
+static int64_t countBytes(func::FuncOp source) {
+  auto bytesOf = [](Type type) {
+    auto tensor = cast<RankedTensorType>(type);
+    return tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8;
+  };
+  int64_t results = 0, largest = 0, inputs = 0;
+  for (Type type : source.getResultTypes()) {
+    results += bytesOf(type);
+    largest = std::max(largest, bytesOf(type));
+  }
+  for (BlockArgument argument : source.getArguments()) {
+    bool isGathered =
+        llvm::all_of(argument.getUsers(), llvm::IsaPred<tensor::ExtractOp>);
+    int64_t bytes = bytesOf(argument.getType());
+    inputs += isGathered ? std::min(bytes, largest) : bytes;
+  }
+  return inputs + results;
+}
+
+/// Opens the function that replaces `source` and loads the addresses of its
+/// buffers.
+static DeviceKernel openKernel(DeviceCode &code, func::FuncOp source,
+                               gpu::GPUModuleOp device) {
+  MLIRContext *context = code.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  int64_t numInputs = source.getNumArguments();
+  int64_t numBuffers = numInputs + source.getNumResults();
+  auto arguments = LLVM::LLVMStructType::getLiteral(
+      context, {LLVM::LLVMArrayType::get(pointer, numBuffers),
+                LLVM::LLVMArrayType::get(code.getI64Type(), countIds(source))});
+
+  DeviceKernel kernel;
+  kernel.source = source;
+  code.setInsertionPointToEnd(device.getBody());
+  kernel.function = gpu::GPUFuncOp::create(code, source.getName(),
+                                           code.getFunctionType({pointer}, {}));
+  gpu::GPUFuncOp function = kernel.function;
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                    code.getUnitAttr());
+  function->setAttr(rt::kKernelAttr, code.getUnitAttr());
+  function->setAttr(rt::kSharedAttr, code.getI64IntegerAttr(0));
+  function->setAttr(rt::kBytesAttr, code.getI64IntegerAttr(countBytes(source)));
+  function.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
+                      TypeAttr::get(arguments));
+  function.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
+                      code.getI64IntegerAttr(8));
+
+  Block *entry = &function.getBody().front();
+  code.setInsertionPointToStart(entry);
+  gpu::ReturnOp::create(code);
+  code.setInsertionPointToStart(entry);
+  kernel.arguments = entry->getArgument(0);
+  for (int64_t i = 0; i < numBuffers; ++i)
+    (i < numInputs ? kernel.inputs : kernel.outputs)
+        .push_back(kernel.bufferAt(code, code.i64(i)));
+  kernel.ids = LLVM::GEPOp::create(code, pointer, arguments, kernel.arguments,
+                                   ArrayRef<LLVM::GEPArg>{0, 1, 0});
+  for (int64_t i = 0; i < numInputs; ++i)
+    kernel.constant.push_back(!source.getArgAttr(i, rt::kInPlaceAttr) &&
+                              !source.getArgAttr(i, rt::kMayAliasAttr));
+  return kernel;
+}
+
+//===----------------------------------------------------------------------===//
+// The body
+//===----------------------------------------------------------------------===//
+
+int64_t cuda::chooseLanes(const LoopNest &nest, func::FuncOp source,
+                          int64_t multiple) {
+  int64_t bytes = 1;
+  for (TypeRange types : {TypeRange(source.getArgumentTypes()),
+                          TypeRange(source.getResultTypes())})
+    for (Type type : types) {
+      auto tensor = cast<RankedTensorType>(type);
+      if (tensor.getNumElements() == nest.rows * nest.cols)
+        bytes = std::max<int64_t>(bytes, tensor.getElementTypeBitWidth() / 8);
+    }
+  int64_t lanes = 16 / std::max<int64_t>(bytes, 2);
+  while (multiple % lanes != 0)
+    lanes /= 2;
+  return lanes;
+}
+
+static LogicalResult emitLoops(DeviceCode &code, DeviceKernel &kernel) {
+  if (isSegmented(kernel.source))
+    return emitSegments(code, kernel);
+  FailureOr<LoopNest> nest = LoopNest::get(kernel.source);
+  if (failed(nest))
+    return failure();
+  switch (nest->shape) {
+  case LoopNest::Shape::Flat:
+    return emitFlat(code, *nest, kernel);
+  case LoopNest::Shape::Rows:
+    return emitRows(code, *nest, kernel);
+  case LoopNest::Shape::Columns:
+    return emitColumns(code, *nest, kernel);
+  }
+  llvm_unreachable("all shapes have an emitter");
+}
+
+template <typename Op>
+static LogicalResult emitAttentionKernel(
+    DeviceCode &code, Op op, DeviceKernel &kernel,
+    FailureOr<LaunchShape> (*emit)(Code &, Op, const AttentionPlaces &)) {
+  // These emitters say themselves what is in device memory.
+  auto anywhere = [&](Value address) -> Value {
+    return LLVM::AddrSpaceCastOp::create(
+        code, LLVM::LLVMPointerType::get(code.getContext()), address);
+  };
+  AttentionPlaces places;
+  for (unsigned i = 0; i < op->getNumOperands(); ++i)
+    places.operands.push_back(anywhere(kernel.addressOf(op, i)));
+  for (Value address : kernel.outputs)
+    places.results.push_back(anywhere(address));
+  places.stream =
+      code.load(code.getI64Type(), kernel.ids, code.i64(op.getStream()));
+  places.shared = kernel.takeShared(code, 0);
+  FailureOr<LaunchShape> shape = emit(code, op, places);
+  if (failed(shape))
+    return failure();
+  kernel.takeShared(code, shape->sharedBytes);
+  kernel.setLaunch(code, shape->blocks, shape->threads);
+  return success();
+}
+
+static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
+  FailureOr<Operation *> op = getKernelOp(source);
+  if (failed(op))
+    return failure();
+  DeviceCode code(source.getLoc(), source.getContext());
+  DeviceKernel kernel = openKernel(code, source, device);
+  LogicalResult result =
+      *op ? TypeSwitch<Operation *, LogicalResult>(*op)
+                .Case([&](rt::AttentionOp op) {
+                  return emitAttentionKernel(code, op, kernel, emitAttention);
+                })
+                .Case([&](rt::AttentionBackwardOp op) {
+                  return emitAttentionKernel(code, op, kernel,
+                                             emitAttentionBackward);
+                })
+                .Case([&](rt::ScatterAddOp op) {
+                  return emitScatterAdd(code, op, kernel);
+                })
+                .Case([&](rt::BlockSumsOp op) {
+                  return emitBlockSums(code, op, kernel);
+                })
+          : emitLoops(code, kernel);
+  if (succeeded(result))
+    source.erase();
+  return result;
+}
+
+namespace {
+struct EmitCUDA : cuda::impl::EmitCUDABase<EmitCUDA> {
+  using EmitCUDABase::EmitCUDABase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(findChip(module.getLoc(), chip)))
+      return signalPassFailure();
+    OpBuilder builder(&getContext());
+    builder.setInsertionPointToEnd(module.getBody());
+    auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,
+                                            "nvptx64-nvidia-cuda", chip);
+    auto device = gpu::GPUModuleOp::create(builder, module.getLoc(), "device",
+                                           ArrayRef<Attribute>{target});
+    for (auto function :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function->hasAttr(rt::kKernelAttr) &&
+          failed(emitKernel(function, device)))
+        return signalPassFailure();
+  }
+};
+} // namespace
