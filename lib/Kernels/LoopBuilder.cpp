@@ -35,6 +35,10 @@ Scalar Scalar::loaded() const {
 Value Scalar::storedAs(Type type) const {
   if (value.getType() == type)
     return value;
+  // What was rounded and read again is the rounded number.
+  if (auto read = value.getDefiningOp<arith::ExtFOp>();
+      read && read.getIn().getType() == type)
+    return read.getIn();
   return arith::TruncFOp::create(*builder, type, value);
 }
 

@@ -178,10 +178,12 @@ static bool isOutput(StringRef role) {
 
 /// "the moment1 of 'wte.weight'", "'tokens'".
 static std::string describe(rt::BufferOp persistent) {
-  if (rt::StateAttr state = getState(persistent))
-    return ("the " + rt::stringifyStateKind(state.getKind()) + " of '" +
-            state.getParameter() + "'")
+  if (rt::StateAttr state = getState(persistent)) {
+    bool isWorking = state.getKind() == rt::StateKind::Working;
+    return ("the " + rt::stringifyStateKind(state.getKind()) +
+            (isWorking ? " copy of '" : " of '") + state.getParameter() + "'")
         .str();
+  }
   if (isRotary(persistent))
     return "the rotary table";
   return ("'" + getRole(persistent) + "'").str();

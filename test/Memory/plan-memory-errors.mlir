@@ -230,3 +230,12 @@ func.func @step() {
   %y = rt.join %c : (tensor<4x4xf32>) -> tensor<16xf32>
   return
 }
+
+// -----
+
+func.func private @k(tensor<16xbf16>) -> tensor<16xbf16> attributes {rt.kernel}
+// expected-error @+1 {{needs result #0 to be made in place of the nn.working of 'w', but it has other bytes}}
+func.func @step(%wh: tensor<16xbf16> {nn.working = "w"}) -> (tensor<16xbf16> {nn.working = "w"}) {
+  %wh1 = rt.launch @k(%wh) : (tensor<16xbf16>) -> tensor<16xbf16>
+  return %wh1 : tensor<16xbf16>
+}

@@ -296,3 +296,28 @@ func.func @step(%a: tensor<16x4xf32> {nn.parameter = #nn.parameter<name = "a", i
   %s = rt.launch @read(%c) : (tensor<16x8xf32>) -> tensor<f32>
   return
 }
+
+// -----
+
+// A working copy is of two bytes an element, among the parameters; the update
+// writes both in place. What nobody trains has one too.
+
+// CHECK-LABEL: parameters = 256 : i64}
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+//  CHECK-NEXT:   rt.buffer at 64 {rt.state = #rt.state<kind = parameter, parameter = "f", init = ones>} : memref<16xf32>
+//  CHECK-NEXT:   %[[WH:.*]] = rt.buffer at 128 {rt.state = #rt.state<kind = working, parameter = "w", init = zeros>} : memref<16xbf16>
+//  CHECK-NEXT:   rt.buffer at 192 {rt.state = #rt.state<kind = working, parameter = "f", init = zeros>} : memref<16xbf16>
+//  CHECK-NEXT:   rt.update
+//  CHECK-NEXT:   %[[W1:.*]] = rt.buffer at 0 : memref<16xf32>
+//  CHECK-NEXT:   %[[WH1:.*]] = rt.buffer at 128 : memref<16xbf16>
+//  CHECK-NEXT:   rt.launch @adamw(%[[W]], %[[WH]]) to(%[[W1]], %[[WH1]])
+func.func private @adamw(tensor<16xf32> {rt.in_place = 0 : i64}, tensor<16xbf16> {rt.in_place = 1 : i64}) -> (tensor<16xf32>, tensor<16xbf16>) attributes {rt.kernel}
+func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>},
+                %f: tensor<16xf32> {nn.parameter = #nn.parameter<name = "f", init = ones, frozen = true>},
+                %wh: tensor<16xbf16> {nn.working = "w"}, %fh: tensor<16xbf16> {nn.working = "f"})
+    -> (tensor<16xf32> {nn.parameter = "w"}, tensor<16xbf16> {nn.working = "w"}) {
+  rt.update
+  %w1, %wh1 = rt.launch @adamw(%w, %wh) : (tensor<16xf32>, tensor<16xbf16>) -> (tensor<16xf32>, tensor<16xbf16>)
+  return %w1, %wh1 : tensor<16xf32>, tensor<16xbf16>
+}

@@ -509,6 +509,20 @@ module attributes {rt.plan = {arena = 64 : i64, categories = {parameters = 64 : 
 
 // -----
 
+module attributes {rt.plan = {arena = 64 : i64, categories = {parameters = 64 : i64}}} {
+  func.func private @k(tensor<32xbf16> {rt.in_place = 0 : i64}) -> tensor<32xbf16> attributes {rt.kernel}
+  func.func @step() {
+    %w = rt.buffer at 0 {rt.state = #rt.state<kind = working, parameter = "w", init = zeros>} : memref<32xbf16>
+    %w1 = rt.buffer at 0 : memref<32xbf16>
+    // expected-error@below {{writes the working copy of 'w' above rt.update, where the next micro-batch needs it}}
+    rt.launch @k(%w) to (%w1) : (memref<32xbf16>, memref<32xbf16>) -> ()
+    rt.update
+    return
+  }
+}
+
+// -----
+
 module attributes {rt.plan = {arena = 64 : i64, categories = {"inputs and outputs" = 64 : i64}}} {
   func.func private @k(tensor<16xf32> {rt.in_place = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {

@@ -294,6 +294,14 @@ TEST_F(Training, DamagedModelsAreRefused) {
                 .find("damaged model: gradNorm needs at least 4 bytes in the "
                       "arena of "),
             std::string::npos);
+  std::vector<RepriseState> states;
+  EXPECT_NE(refusal([&](ToyModel &toy) {
+              states.assign(toy.model.states,
+                            toy.model.states + toy.model.numStates);
+              states[1].elementType = REPRISE_BF16;
+              toy.model.states = states.data();
+            }).find("damaged model: embedding needs to be f32, but has type 1"),
+            std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.model.numRotaries = 1;
               toy.model.rotaries = &kRotary;
