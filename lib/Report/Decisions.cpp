@@ -360,6 +360,24 @@ std::string report::formatTime(const Decision &decision) {
   return formatSeconds(decision.seconds) + (decision.isMeasured ? "*" : "");
 }
 
+double report::getSecondsPerByte(const Plan &plan, const Decision &decision) {
+  if (decision.bytes == 0)
+    return 0;
+  return plan.forward[decision.origin.position].seconds / decision.bytes;
+}
+
+std::string report::formatPrice(double secondsPerByte) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << llvm::format("%.3g ms per GiB", secondsPerByte * 1e3 * (1 << 30));
+  return text;
+}
+
+std::string report::formatPrice(const Plan &plan, const Decision &decision) {
+  return decision.bytes == 0 ? "-"
+                             : formatPrice(getSecondsPerByte(plan, decision));
+}
+
 std::string report::formatSources(const Plan &plan) {
   std::string text = std::to_string(plan.measured.size()) +
                      " kernels and products measured, " +

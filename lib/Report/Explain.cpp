@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Budget.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -100,8 +101,10 @@ static void printClass(raw_ostream &os, const Plan &plan,
                                                      {"rule", false}};
   if (hasPeak)
     columns.push_back({"at the peak", true});
-  columns.append(
-      {{"replay", true}, {"time", true}, {"reason", false}, {"flips", false}});
+  columns.append({{"replay", true}, {"time", true}});
+  if (plan.budget)
+    columns.push_back({"price", true});
+  columns.append({{"reason", false}, {"flips", false}});
   Table table(columns);
   for (const Decision &decision : group.decisions) {
     SmallVector<std::string> line = {
@@ -111,6 +114,8 @@ static void printClass(raw_ostream &os, const Plan &plan,
       line.push_back(formatPeak(decision));
     line.push_back(decision.isDropped() ? formatFlops(decision.flops) : "-");
     line.push_back(formatTime(decision));
+    if (plan.budget)
+      line.push_back(formatPrice(plan, decision));
     line.push_back(decision.reason);
     line.push_back(formatFlip(plan, decision));
     table.add(std::move(line));
@@ -153,6 +158,8 @@ void Plan::explain(raw_ostream &os) const {
   Decisions all = analyze(*this);
   if (memory)
     printMemory(os, *this);
+  if (budget)
+    printBudget(os, *this);
   for (const LayerClass &group : all.classes) {
     if (memory || &group != &all.classes.front())
       os << "\n";

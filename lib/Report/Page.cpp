@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Page.h"
+#include "Budget.h"
 #include "Charts.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
@@ -37,12 +38,14 @@ static json::Value describe(const Plan &plan, const LayerClass &group) {
         {"flops",
          decision.isDropped() ? remat::formatFlops(decision.flops) : "-"},
         {"seconds", formatTime(decision)},
+        {"price", plan.budget ? formatPrice(plan, decision) : ""},
         {"reason", decision.reason},
         {"flips", formatFlip(plan, decision)},
     });
   json::Object object{
       {"layers", remat::formatLayers(group.getNumbers())},
       {"each", group.layers.size() > 1},
+      {"priced", plan.budget.has_value()},
       {"kept", remat::formatBytes(layer.getSavedBytes())},
       {"rows", std::move(rows)},
   };
@@ -159,6 +162,7 @@ void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
       {"memory", drawMemory(*this)},
       {"arena", drawArena(*this, kMostRectangles)},
       {"categories", drawCategories(*this)},
+      {"budget", drawBudget(*this)},
       {"plans", drawPlans(*this)},
       {"stages", describeStages(decisions.stages)},
       {"classes", std::move(classes)},

@@ -210,7 +210,10 @@ static void readMeasured(Plan &plan, const MemoryProfile &profile) {
   for (const auto &[key, isMeasured] : isKnown)
     (isMeasured ? plan.measured : plan.modelled).push_back(key);
   auto look = [&](const remat::Origin &origin) {
-    if (const Workload *load = measured.lookup(origin.scope)) {
+    const Workload *load = measured.lookup(origin.scope + "@replay");
+    if (!load)
+      load = measured.lookup(origin.scope);
+    if (load) {
       ForwardOp &op = plan.forward[origin.position];
       op.seconds = plan.costs.getSeconds(*load);
       op.isMeasured = true;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Budget.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -100,6 +101,8 @@ void PlanWriter::writeDecision(const LayerClass &group,
       json.attribute("at_peak_bytes", *decision.peakBytes);
     json.attribute("flops", decision.flops);
     json.attribute("seconds", decision.seconds);
+    if (plan.budget)
+      json.attribute("seconds_per_byte", getSecondsPerByte(plan, decision));
     if (decision.isMeasured)
       json.attribute("measured", true);
     json.attribute("reason", decision.reason);
@@ -182,6 +185,8 @@ void PlanWriter::write() {
       json.attribute("tensor_model_parallel_size", ranks.tensor);
       json.attribute("sequence_parallel", ranks.sequence);
     });
+  if (plan.budget)
+    writeBudget(json, plan);
   json.attributeArray("segments", [&] {
     for (const auto &segment : plan.decisions.segments)
       json.array([&] {

@@ -110,6 +110,12 @@ std::string formatSeconds(double seconds);
 /// "-" if there is none.
 std::string formatTime(const Decision &decision);
 
+/// What the bytes of a value cost, "7.17 ms per GiB": the time of its op alone
+/// over them; "-" for a value of no bytes.
+std::string formatPrice(const Plan &plan, const Decision &decision);
+double getSecondsPerByte(const Plan &plan, const Decision &decision);
+std::string formatPrice(double secondsPerByte);
+
 /// "3 kernels and products measured, 2 modelled (a, b)"
 std::string formatSources(const Plan &plan);
 } // namespace reprise::report

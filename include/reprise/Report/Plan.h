@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Interfaces/CostTable.h"
 #include "reprise/Remat/Summary.h"
+#include "reprise/Report/Budget.h"
 #include "reprise/Report/Megatron.h"
 #include "reprise/Report/MemoryProfile.h"
 #include <map>
@@ -82,6 +83,7 @@ struct Plan {
   std::vector<std::string> measured, modelled;
   std::optional<MemoryPlan> memory;
   std::optional<Reference> reference;
+  std::optional<Budget> budget;
   std::vector<Alternative> alternatives;
 
   /// Object of the keys in docs/report.md. Needs `memory`.
