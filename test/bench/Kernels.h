@@ -11,6 +11,8 @@
 
 #include "Bench.h"
 
+#include "runtime/Arena.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
@@ -84,6 +86,67 @@ inline bool isAttention(const RepriseModel &model,
                         const RepriseLaunch &launch) {
   return strncmp(model.kernels[launch.callee].name, "attention", 9) == 0;
 }
+
+/// Launches of a model on its own buffers, filled for each.
+class Launcher {
+public:
+  explicit Launcher(const RepriseModel &model) : model(model) {}
+
+  bool start(int threads) {
+    runtime::Error error;
+    if (pool.start(threads, error) && arena.map(model.arenaBytes, error))
+      return true;
+    fprintf(stderr, "bench: %s\n", error.text);
+    return false;
+  }
+
+  /// What runs `launch`, as the runtime does, on buffers filled now.
+  std::function<void()> prepare(const RepriseLaunch &launch) {
+    fill(launch);
+    std::vector<void *> buffers;
+    for (int i = 0; i < launch.numBuffers; ++i)
+      buffers.push_back(arena.at<void>(model.buffers[launch.firstBuffer + i]));
+    int64_t chunk =
+        std::max<int64_t>(launch.tasks / (kChunksPerThread * pool.size()), 1);
+    return [this, &launch, buffers, chunk] {
+      pool.parallelFor(
+          launch.tasks, chunk, [&](int, int64_t begin, int64_t end) {
+            model.kernels[launch.callee].fn(
+                buffers.data(), model.ids + launch.firstId, begin, end);
+          });
+    };
+  }
+
+  runtime::ThreadPool pool;
+
+private:
+  /// Numbers between 0 and 1, which every kernel can work on; small integers
+  /// where it expects tokens.
+  void fill(const RepriseLaunch &launch) {
+    uint32_t random = 1;
+    for (int i = 0; i < launch.numBuffers; ++i) {
+      const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + i];
+      bool isInteger = buffer.offset == model.tokens.offset ||
+                       buffer.offset == model.targets.offset ||
+                       buffer.offset == model.rng.offset;
+      auto *words = arena.at<uint32_t>(buffer);
+      auto *numbers = arena.at<float>(buffer);
+      for (int64_t j = 0; j < buffer.bytes / 4; ++j) {
+        random = random * 1664525u + 1013904223u;
+        if (isInteger)
+          words[j] = uint32_t((random >> 8) % uint64_t(model.vocabSize));
+        else
+          numbers[j] = float(random >> 8) * 0x1p-24f;
+      }
+    }
+  }
+
+  /// The chunks per thread of the runtime's own launches.
+  static constexpr int64_t kChunksPerThread = 8;
+
+  const RepriseModel &model;
+  runtime::Arena arena;
+};
 
 } // namespace reprise::bench
 

@@ -15,8 +15,6 @@
 
 #include "Kernels.h"
 
-#include "runtime/Arena.h"
-
 using namespace reprise;
 using namespace reprise::bench;
 
@@ -25,22 +23,13 @@ namespace {
 /// Launches that move fewer bytes are over before they can be timed.
 constexpr int64_t kLeastBytes = 32 << 10;
 
-/// The chunks per thread of the runtime's own launches.
-constexpr int64_t kChunksPerThread = 8;
-
 class Bench {
 public:
   Bench(const RepriseModel &model, double budget, const char *only)
       : model(model), budget(budget), only(only),
-        seen(size_t(model.numKernels)) {}
+        seen(size_t(model.numKernels)), launcher(model) {}
 
-  bool start(int threads) {
-    runtime::Error error;
-    if (pool.start(threads, error) && arena.map(model.arenaBytes, error))
-      return true;
-    fprintf(stderr, "bench: %s\n", error.text);
-    return false;
-  }
+  bool start(int threads) { return launcher.start(threads); }
 
   void runAll(const RepriseLaunch *launches, int count) {
     for (int i = 0; i < count; ++i) {
@@ -56,54 +45,21 @@ public:
   }
 
 private:
-  /// Numbers between 0 and 1, which every kernel can work on; small integers
-  /// where it expects tokens.
-  void fill(const RepriseLaunch &launch) {
-    uint32_t random = 1;
-    for (int i = 0; i < launch.numBuffers; ++i) {
-      const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + i];
-      bool isInteger = buffer.offset == model.tokens.offset ||
-                       buffer.offset == model.targets.offset ||
-                       buffer.offset == model.rng.offset;
-      auto *words = arena.at<uint32_t>(buffer);
-      auto *numbers = arena.at<float>(buffer);
-      for (int64_t j = 0; j < buffer.bytes / 4; ++j) {
-        random = random * 1664525u + 1013904223u;
-        if (isInteger)
-          words[j] = uint32_t((random >> 8) % uint64_t(model.vocabSize));
-        else
-          numbers[j] = float(random >> 8) * 0x1p-24f;
-      }
-    }
-  }
-
   void run(const RepriseLaunch &launch) {
-    fill(launch);
-    std::vector<void *> buffers;
-    for (int i = 0; i < launch.numBuffers; ++i)
-      buffers.push_back(arena.at<void>(model.buffers[launch.firstBuffer + i]));
-    const RepriseKernel &kernel = model.kernels[launch.callee];
-    int64_t chunk =
-        std::max<int64_t>(launch.tasks / (kChunksPerThread * pool.size()), 1);
+    std::function<void()> work = launcher.prepare(launch);
+    runtime::ThreadPool &pool = launcher.pool;
     int64_t bytes = bytesOf(model, launch);
     Copy copy(bytes);
     std::vector<Contestant> contestants = {
-        {"kernel",
-         [&] {
-           pool.parallelFor(launch.tasks, chunk,
-                            [&](int, int64_t begin, int64_t end) {
-                              kernel.fn(buffers.data(),
-                                        model.ids + launch.firstId, begin, end);
-                            });
-         }},
+        {"kernel", work},
         {"copy", [&] { copy.run(pool, Copy::kSmall); }},
         {"copy around caches", [&] { copy.run(pool, Copy::kLarge); }}};
     race(contestants, budget);
     double own = contestants[0].seconds;
     double best = std::min(contestants[1].seconds, contestants[2].seconds);
-    printf("%-52s %9.2f %9.3f %8.1f %8.1f %7.3f\n", kernel.name,
-           double(bytes) * 1e-6, own * 1e3, double(bytes) / own * 1e-9,
-           double(bytes) / best * 1e-9, best / own);
+    printf("%-52s %9.2f %9.3f %8.1f %8.1f %7.3f\n",
+           model.kernels[launch.callee].name, double(bytes) * 1e-6, own * 1e3,
+           double(bytes) / own * 1e-9, double(bytes) / best * 1e-9, best / own);
     fflush(stdout);
   }
 
@@ -111,8 +67,7 @@ private:
   double budget;
   const char *only;
   std::vector<bool> seen;
-  runtime::ThreadPool pool;
-  runtime::Arena arena;
+  Launcher launcher;
 };
 
 } // namespace

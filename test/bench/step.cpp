@@ -40,14 +40,6 @@ struct Work {
   }
 };
 
-/// As the runtime's, whose file has a `repriseMain` too.
-int cpuLevel() {
-  bool hasAVX512 = __builtin_cpu_supports("avx512f") &&
-                   __builtin_cpu_supports("avx512vl") &&
-                   __builtin_cpu_supports("avx512dq");
-  return hasAVX512 ? 4 : 3;
-}
-
 /// What the trainer is without files and output.
 class Trainer {
 public:

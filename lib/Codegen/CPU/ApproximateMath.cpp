@@ -16,6 +16,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "reprise/Codegen/CPU/Passes.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -25,6 +26,129 @@ namespace reprise::codegen {
 } // namespace reprise::codegen
 
 namespace {
+/// What a pattern builds with: numbers of one type, scalars or vectors of f32.
+class Numbers {
+public:
+  Numbers(Operation *op, OpBuilder &builder)
+      : b(op->getLoc(), builder), type(op->getResult(0).getType()) {}
+
+  static bool areOf(Type type) { return getElementTypeOrSelf(type).isF32(); }
+
+  Value constant(double number) {
+    return constant(type, b.getF32FloatAttr(float(number)));
+  }
+  Value fma(Value x, Value y, Value z) {
+    return math::FmaOp::create(b, x, y, z);
+  }
+  /// Where the comparison of x and y holds, `then`, else `otherwise`.
+  Value where(arith::CmpFPredicate predicate, Value x, Value y, Value then,
+              Value otherwise) {
+    Value holds = arith::CmpFOp::create(b, predicate, x, y);
+    return arith::SelectOp::create(b, holds, then, otherwise);
+  }
+  /// A polynomial in x, from its highest coefficient down.
+  Value polynomial(Value x, ArrayRef<double> coefficients) {
+    Value sum = constant(coefficients.front());
+    for (double coefficient : coefficients.drop_front())
+      sum = fma(sum, x, constant(coefficient));
+    return sum;
+  }
+  /// x * 2^n of integers n whose product has an exponent, where the low bits of
+  /// `shifted` are n.
+  Value scale(Value x, Value shifted) {
+    Type bits = integers();
+    Value amount = constant(bits, b.getI32IntegerAttr(23));
+    Value n = arith::ShLIOp::create(
+        b, arith::BitcastOp::create(b, bits, shifted), amount);
+    Value y = arith::AddIOp::create(b, arith::BitcastOp::create(b, bits, x), n);
+    return arith::BitcastOp::create(b, type, y);
+  }
+
+  ImplicitLocOpBuilder b;
+
+private:
+  Type integers() {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector ? Type(vector.clone(b.getI32Type())) : b.getI32Type();
+  }
+  Value constant(Type of, TypedAttr value) {
+    if (auto vector = dyn_cast<VectorType>(of))
+      value = DenseElementsAttr::get(vector, value);
+    return arith::ConstantOp::create(b, value);
+  }
+
+  Type type;
+};
+
+/// exp(x) = 2^n exp(r), with the integer n nearest to x / ln 2 and |r| at most
+/// ln 2 / 2: within 1 unit in the last place. What has no normal number is 0 or
+/// infinite, and NaN stays NaN.
+struct ExpandExp : OpRewritePattern<math::ExpOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::ExpOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!Numbers::areOf(op.getType()))
+      return failure();
+    Numbers in(op, rewriter);
+    Value x = op.getOperand();
+    // Added to 1.5 * 2^23, a number is rounded to an integer in the low bits.
+    Value magic = in.constant(0x1.8p23);
+    Value shifted = in.fma(x, in.constant(1.44269504088896341), magic);
+    Value n = arith::SubFOp::create(in.b, shifted, magic);
+    // ln 2 in two parts, the first of which has few enough bits for any n.
+    Value r = in.fma(n, in.constant(-0.693145751953125), x);
+    r = in.fma(n, in.constant(-1.42860682030941723212e-6), r);
+    // The best of degree 6 in relative error, 0.05 of half a unit.
+    Value p =
+        in.polynomial(r, {0.00138145380839, 0.0083687453269, 0.0416683908282,
+                          0.166665203967, 0.499999934319, 1, 1});
+    Value y = in.scale(p, shifted);
+    Value above = arith::AddFOp::create(
+        in.b, x, in.constant(std::numeric_limits<double>::infinity()));
+    y = in.where(arith::CmpFPredicate::OLE, x, in.constant(kHighest), y, above);
+    rewriter.replaceOp(op, in.where(arith::CmpFPredicate::OLT, x,
+                                    in.constant(kLowest), in.constant(0), y));
+    return success();
+  }
+
+  static constexpr float kLowest = -87.336544f, kHighest = 88.722831f;
+};
+
+/// tanh(x) as a quotient of polynomials in the range where it is not 1 or -1 to
+/// the last bit: within 6 units in the last place. The coefficients are those
+/// of Eigen and of MLIR, which return x itself where it is small; the quotient
+/// is as good there.
+struct ExpandTanh : OpRewritePattern<math::TanhOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(math::TanhOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!Numbers::areOf(op.getType()))
+      return failure();
+    Numbers in(op, rewriter);
+    // NaN is neither above nor below.
+    Value x = op.getOperand(), high = in.constant(kBound),
+          low = in.constant(-kBound);
+    x = in.where(arith::CmpFPredicate::OGT, x, high, high, x);
+    x = in.where(arith::CmpFPredicate::OLT, x, low, low, x);
+    Value square = arith::MulFOp::create(in.b, x, x);
+    Value above =
+        in.polynomial(square, {-2.76076847742355e-16, 2.00018790482477e-13,
+                               -8.60467152213735e-11, 5.12229709037114e-08,
+                               1.48572235717979e-05, 6.37261928875436e-04,
+                               4.89352455891786e-03});
+    Value below =
+        in.polynomial(square, {1.19825839466702e-06, 1.18534705686654e-04,
+                               2.26843463243900e-03, 4.89352518554385e-03});
+    above = arith::MulFOp::create(in.b, x, above);
+    rewriter.replaceOpWithNewOp<arith::DivFOp>(op, above, below);
+    return success();
+  }
+
+  static constexpr float kBound = 7.90531110763549805f;
+};
+
 /// 1 / sqrt(x): the processor's own estimate differs from one to the next.
 struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -86,9 +210,11 @@ struct ApproximateMath
     : reprise::codegen::impl::ApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandRsqrt, ExpandWideMultiply>(&getContext());
-    populateMathPolynomialApproximationPatterns(
-        patterns, [](StringRef name) { return name != "math.rsqrt"; });
+    patterns.add<ExpandExp, ExpandRsqrt, ExpandTanh, ExpandWideMultiply>(
+        &getContext());
+    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+      return name != "math.exp" && name != "math.rsqrt" && name != "math.tanh";
+    });
     arith::populateExpandBFloat16Patterns(patterns);
     // Ops of the kernel stay as they were emitted: no folding here.
     GreedyRewriteConfig config;

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A task is 16 queries of a head. It walks the keys up to its last query in
-// blocks, with the running maximum and sum of each query and its weighted sum
-// of values, transposed, on the stack.
+// A task is a block of queries of a head. It walks the keys up to its last
+// query in blocks, with the running maximum and sum of each query and its
+// weighted sum of values on the stack.
 //
 // Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.1.
 //
@@ -37,143 +37,126 @@ namespace {
 class ForwardEmitter {
 public:
   ForwardEmitter(Code &code, rt::AttentionOp op, Kernel &kernel)
-      : code(code), op(op), kernel(kernel), tile(code, op),
-        queries(code.scratch(tile.width * kLanes)),
-        scores(code.scratch(kKeys * kLanes)),
-        sums(code.scratch(tile.width * kLanes)),
+      : code(code), op(op), kernel(kernel), tile(code, op, kernel.wide),
+        keys(tile.newRows()), values(tile.newRows()), queriesT(tile.newRows()),
+        sums(tile.newRows()), probs(tile.newTile()), maxima(tile.newNumbers()),
+        totals(tile.newNumbers()), factors(tile.newNumbers()),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 3),
                                   op.getStream())) {}
 
-  /// How many numbers the arrays on the stack have for heads of `width`.
-  static constexpr int64_t scratch(int64_t width) {
-    return (2 * width + kKeys) * kLanes;
-  }
-
-  int64_t blocksOfQueries() const {
-    return llvm::divideCeil(tile.length, kLanes);
-  }
   int64_t tasks() const {
-    return tile.batch * tile.queryHeads.count * blocksOfQueries();
+    return tile.batch * tile.queryHeads.count * tile.blocks();
   }
   void emit(Value task);
 
 private:
-  SmallVector<Value> block(Value first, Value count, ValueRange state);
-  void accumulate(Value first, Value count, Value decay);
-  void write(Value max, Value total);
+  void softmax(Value first, Value ahead);
+  void write();
 
   Code &code;
   rt::AttentionOp op;
   Kernel &kernel;
   AttentionTile tile;
-  Value queries, scores, sums; ///< on the stack
+  Value keys, values, queriesT, sums, probs; ///< on the stack
+  Value maxima, totals, factors;             ///< of each query, there too
   RandomStream random;
-  Value bh, query, head, keyHead, elements; ///< of the task
+  Value bh, query; ///< of the task
 };
-static_assert(ForwardEmitter::scratch(kMaxHeadWidth) * 4 <= kStackBytes);
 } // namespace
 
 void ForwardEmitter::emit(Value task) {
-  Value blocks = code.i64(blocksOfQueries());
+  Value blocks = code.i64(tile.blocks());
   bh = arith::DivSIOp::create(code, task, blocks);
-  query = code.mul(arith::RemSIOp::create(code, task, blocks), kLanes);
-  head = tile.headOffset(tile.queryHeads, bh);
+  query = code.mul(arith::RemSIOp::create(code, task, blocks), tile.block);
   // Of entry and head of keys together, as of bh itself, since groups are
   // equal.
-  keyHead = tile.group() == 1
-                ? head
-                : tile.headOffset(
-                      tile.keyHeads,
-                      arith::DivSIOp::create(code, bh, code.i64(tile.group())));
-  elements = tile.elements(bh, query);
-  Type f32 = code.getF32Type();
-  tile.transpose(code.address(addressOf(kernel, op, 0), f32, head), query,
-                 queries);
-  code.loop(code.i64(0), code.i64(tile.width), 1,
-            [&](Value d) { tile.storeRow(code.splatF32(0), sums, d); });
+  Value keyHead = arith::DivSIOp::create(code, bh, code.i64(tile.group()));
+  Value queryBase =
+      tile.headAddress(tile.queryHeads, addressOf(kernel, op, 0), bh);
+  Value keyBase =
+      tile.headAddress(tile.keyHeads, addressOf(kernel, op, 1), keyHead);
+  Value valueBase =
+      tile.headAddress(tile.keyHeads, addressOf(kernel, op, 2), keyHead);
 
-  Value end = code.min(code.add(query, kLanes), code.i64(tile.length));
-  SmallVector<Value> state = code.loop(
-      code.i64(0), end, kKeys, {code.splatF32(kLowest), code.splatF32(0)},
-      [&](Value first, ValueRange state) {
-        Value count = code.min(code.sub(end, first), code.i64(kKeys));
-        return block(first, count, state);
-      });
-  write(state[0], state[1]);
-}
-
-/// One block of keys. State: the maximum and the sum of exponentials so far.
-SmallVector<Value> ForwardEmitter::block(Value first, Value count,
-                                         ValueRange state) {
-  Value whole = tile.wholeGroups(count);
-  Value keys =
-      code.address(addressOf(kernel, op, 1), code.getF32Type(), keyHead);
-  tile.products(keys, first, whole, queries, scores);
-
-  Value scale = code.splatF32(tile.scale), lowest = code.splatF32(kLowest);
-  Value max =
-      code.loop(code.i64(0), whole, 1, state[0], [&](Value j, ValueRange old) {
-        Value score = code.mul(tile.loadRow(scores, j), scale);
-        score =
-            code.select(tile.sees(query, code.add(first, j)), score, lowest);
-        tile.storeRow(score, scores, j);
-        return SmallVector<Value>{greater(code, old[0], score)};
-      })[0];
-  Value decay = code.exp(code.sub(state[0], max));
-  Value total = code.mul(state[1], decay);
-  total = code.loop(code.i64(0), whole, 1, total, [&](Value j, ValueRange old) {
-    Value p = code.exp(code.sub(tile.loadRow(scores, j), max));
-    tile.storeRow(p, scores, j);
-    return SmallVector<Value>{code.add(old[0], p)};
-  })[0];
-  if (!tile.dropout.isNone())
-    tile.forKeys(random, elements, first, whole, [&](Value j, Value factors) {
-      tile.storeRow(code.mul(tile.loadRow(scores, j), factors), scores, j);
-    });
-  accumulate(first, count, decay);
-  return {max, total};
-}
-
-/// sums = sums * decay + the block's values, weighted.
-void ForwardEmitter::accumulate(Value first, Value count, Value decay) {
-  Value values =
-      code.address(addressOf(kernel, op, 2), code.getF32Type(), keyHead);
-  auto columns = [&](Value column, int64_t number) {
-    SmallVector<Value> state;
-    for (int64_t k = 0; k < number; ++k)
-      state.push_back(code.mul(tile.loadRow(sums, code.add(column, k)), decay));
-    state = tile.weigh(values, first, count, scores, column, number, state);
-    for (int64_t k = 0; k < number; ++k)
-      tile.storeRow(state[k], sums, code.add(column, k));
-  };
-  int64_t rest = tile.width % kSideBySide, whole = tile.width - rest;
-  if (whole > 0)
-    code.loop(code.i64(0), code.i64(whole), kSideBySide,
-              [&](Value column) { columns(column, kSideBySide); });
-  if (rest > 0)
-    columns(code.i64(whole), rest);
-}
-
-void ForwardEmitter::write(Value max, Value total) {
-  Type f32 = code.getF32Type();
-  Value lse = code.add(max, math::LogOp::create(code, total));
-  Value exists = tile.sees(query, code.i64(0));
-  Value at = code.add(code.mul(bh, tile.length), query);
-  code.store(lse, kernel.outputs[1], at, exists);
-
-  Value share = arith::DivFOp::create(code, code.splatF32(1), total);
-  code.loop(code.i64(0), code.i64(tile.width), 1, [&](Value d) {
-    tile.storeRow(code.mul(tile.loadRow(sums, d), share), sums, d);
+  // Scores are scaled where it costs least.
+  tile.gather(tile.queryHeads, queryBase, query, keys, tile.scale);
+  tile.transpose(keys, queriesT);
+  tile.fillZero(sums);
+  code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
+    code.store(code.splatF32(kLowest), maxima, lane);
+    code.store(code.splatF32(0), totals, lane);
   });
-  Value out = code.address(kernel.outputs[0], f32, head);
-  Value left = code.sub(code.i64(tile.length), query);
-  code.loop(code.i64(0), code.min(left, code.i64(kLanes)), 1, [&](Value lane) {
-    Value row = tile.rowOffset(tile.queryHeads, code.add(query, lane));
-    code.loop(code.i64(0), code.i64(tile.width), 1, [&](Value d) {
-      Value x = code.load(f32, sums, code.add(code.mul(d, kLanes), lane));
-      code.store(x, out, code.add(row, d));
+  code.loop(code.i64(0), code.add(query, 1), tile.block, [&](Value first) {
+    Value ahead = code.sub(query, first);
+    tile.gather(tile.keyHeads, keyBase, first, keys);
+    tile.gather(tile.keyHeads, valueBase, first, values);
+    tile.scores(keys, queriesT, probs, ahead);
+    softmax(first, ahead);
+    tile.weighKeys(sums, probs, values, ahead, AttentionTile::Old::Scaled,
+                   factors);
+  });
+  write();
+}
+
+/// One block of keys: scores become exponentials, times dropout.
+void ForwardEmitter::softmax(Value first, Value ahead) {
+  tile.forQueries(ahead, [&](Value lane, Value count) {
+    Value lowest = code.splatF32(kLowest), zero = code.splatF32(0);
+    // Four maxima at a time, for one alone would wait for itself.
+    constexpr int64_t kSideBySide = 4;
+    SmallVector<Value> max(kSideBySide, lowest);
+    max = code.loop(
+        code.i64(0), count, kSideBySide, max, [&](Value j, ValueRange old) {
+          SmallVector<Value> next;
+          for (int64_t k = 0; k < kSideBySide; ++k) {
+            Value key = code.add(j, k);
+            Value score = tile.load(probs, tile.at(key, lane));
+            score = code.select(tile.sees(lane, ahead, key), score, lowest);
+            next.push_back(greater(code, old[k], score));
+          }
+          return next;
+        });
+    Value old = tile.load(maxima, lane);
+    Value now = greater(code, old,
+                        greater(code, greater(code, max[0], max[1]),
+                                greater(code, max[2], max[3])));
+    Value decay = code.exp(code.sub(old, now));
+    Value total = code.mul(tile.load(totals, lane), decay);
+    total =
+        tile.forKeys(random, tile.elements(bh, code.add(query, lane)), first,
+                     count, total, [&](Value j, Value dropout, ValueRange sum) {
+                       Value at = tile.at(j, lane);
+                       Value p = code.exp(code.sub(tile.load(probs, at), now));
+                       p = code.select(tile.sees(lane, ahead, j), p, zero);
+                       code.store(code.mul(p, dropout), probs, at);
+                       return SmallVector<Value>{code.add(sum[0], p)};
+                     })[0];
+    code.store(now, maxima, lane);
+    code.store(total, totals, lane);
+    code.store(decay, factors, lane);
+  });
+}
+
+void ForwardEmitter::write() {
+  code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
+    Value total = tile.load(totals, lane), at = code.add(query, lane);
+    Value lse =
+        code.add(tile.load(maxima, lane), math::LogOp::create(code, total));
+    code.store(lse, kernel.outputs[1], code.add(code.mul(bh, tile.length), at),
+               tile.exist(at));
+    code.store(arith::DivFOp::create(code, code.splatF32(1), total), factors,
+               lane);
+  });
+  Value zero = code.i64(0);
+  code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
+    Value factor = code.splat(code.load(code.getF32Type(), factors, r));
+    code.loop(zero, code.i64(tile.padded), kLanes, [&](Value column) {
+      Value at = code.add(code.mul(r, tile.padded), column);
+      code.store(code.mul(tile.load(sums, at), factor), sums, at);
     });
   });
+  tile.scatter(tile.queryHeads, sums,
+               tile.headAddress(tile.queryHeads, kernel.outputs[0], bh), query);
 }
 
 LogicalResult codegen::emitAttention(Code &code, rt::AttentionOp op,

@@ -6,11 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A task is a head of keys. It walks the blocks of keys and for each, head by
-// head of those that share them, the queries that see them, 16 at a time. The
-// gradients of a block's keys and values are summed on the stack, heads and
-// their queries in order; those of the queries where they belong, blocks in
-// order: one task, so nothing is atomic and the order is always the same.
+// In f32, a task is a head of keys. Head by head of those that share it, it
+// walks the blocks of queries and for each the blocks of keys that they see.
+// The gradient of the queries is summed on the stack, those of keys and values
+// where they belong: one task, so nothing is atomic and the order is always the
+// same.
+//
+// In bf16, sums must not be rounded on the way and there is no room for those
+// of a sequence. So a task is either a block of keys, which walks the queries
+// that see it, or a block of queries, which walks the keys that it sees: two
+// products more in return for sums that stay on the stack.
 //
 // Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.2.
 //
@@ -19,278 +24,272 @@
 #include "AttentionTile.h"
 #include "RTKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include <limits>
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
 namespace {
-/// Emits one task. Arrays on the stack have rows of whole vectors; what is
-/// beyond the width of a head is zero.
+/// Emits one task.
 class BackwardEmitter {
 public:
   BackwardEmitter(Code &code, rt::AttentionBackwardOp op, Kernel &kernel)
-      : code(code), op(op), kernel(kernel), tile(code, op),
-        chunks(llvm::divideCeil(tile.width, kLanes)), padded(chunks * kLanes),
-        delta(code.scratch(kLanes)),
-        queriesT(code.scratch(tile.width * kLanes)),
-        doutT(code.scratch(tile.width * kLanes)),
-        queryRows(code.scratch(kLanes * padded)),
-        doutRows(code.scratch(kLanes * padded)),
-        dqueryRows(code.scratch(kLanes * padded)),
-        keyRows(code.scratch(kKeys * padded)),
-        dkeyRows(code.scratch(kKeys * padded)),
-        dvalueRows(code.scratch(kKeys * padded)),
-        probs(code.scratch(kKeys * kLanes)),
-        dscores(code.scratch(kKeys * kLanes)),
+      : code(code), op(op), kernel(kernel), tile(code, op, kernel.wide),
+        keyRows(tile.newRows()), valueRows(tile.newRows()),
+        queryRows(tile.newRows()), doutRows(tile.newRows()),
+        queriesT(tile.newRows()), doutT(tile.newRows()),
+        dqueryRows(tile.newRows()), dkeyRows(tile.newRows()),
+        dvalueRows(tile.newRows()), probs(tile.newTile()),
+        dscores(tile.newTile()), deltas(tile.newNumbers()),
+        lse(tile.newNumbers()),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 6),
                                   op.getStream())) {}
 
-  /// How many numbers the arrays on the stack have for heads of `width`.
-  static constexpr int64_t scratch(int64_t width) {
+  /// The bytes of the arrays on the stack for heads of `width`.
+  static constexpr int64_t stackBytes(int64_t width) {
     int64_t padded = (width + kLanes - 1) / kLanes * kLanes;
-    return kLanes + 2 * width * kLanes + 3 * (kLanes + kKeys) * padded +
-           2 * kKeys * kLanes;
+    int64_t block = blockOf(width);
+    return 4 * (9 * block * padded + 2 * block * block + 2 * block);
   }
 
-  int64_t tasks() const { return tile.batch * tile.keyHeads.count; }
+  int64_t tasks() const {
+    return isWhole() ? keyHeads() : keyTasks() + queryTasks();
+  }
   void emit(Value task);
 
 private:
-  void forHeads(Value task, function_ref<void()> body);
-  void keys(Value task, Value first);
-  void queries(Value first, Value count, Value query);
-  void deltas(Value query);
-  void scores(Value first, Value count, Value query);
-  void addProducts(Value sums, Value rows, int64_t sideBySide, Value weights,
-                   int64_t rowStep, int64_t termStep, Value terms,
-                   Value numTerms);
-  void addDquery(Value query);
-
-  Value mask(int64_t chunk) {
-    int64_t left = tile.width - chunk * kLanes;
-    return left < kLanes ? code.maskOf(left) : Value();
+  bool isWhole() const { return tile.element.isF32(); }
+  int64_t keyHeads() const { return tile.batch * tile.keyHeads.count; }
+  int64_t keyTasks() const { return keyHeads() * tile.blocks(); }
+  int64_t queryTasks() const {
+    return tile.batch * tile.queryHeads.count * tile.blocks();
   }
-  /// to[r] = from[first + r], for all rows of `to`.
-  void gather(const AttentionTile::Heads &heads, Value from, Value first,
-              int64_t rows, Value to);
-  void fillZero(Value base, int64_t rows);
-  /// Writes `count` rows to the positions of keys from `first` on.
-  void scatter(Value from, Value to, Value first, Value count);
+
+  // A task.
+  void emitHead(Value head);
+  void emitKeys(Value head, Value first);
+  void emitQueries(Value head, Value first);
+
+  void enterKeyHead(Value head);
+  void enterQueryHead(Value head);
+  /// Emits `body` for each head of queries that shares one of keys, in order.
+  void forGroup(Value keyHead, function_ref<void(Value isFirst)> body);
+  void loadQueries(Value first);
+  void loadKeys(Value first);
+  /// probs and dscores of the block of queries from `query` on and that of
+  /// keys from `first` on.
+  void emitTile(Value query, Value first);
+  void addToKeys(Value ahead);
+  void writeQueries(Value first);
 
   Code &code;
   rt::AttentionBackwardOp op;
   Kernel &kernel;
   AttentionTile tile;
-  int64_t chunks, padded;
-  Value delta, queriesT, doutT, queryRows, doutRows, dqueryRows, keyRows,
-      dkeyRows, dvalueRows, probs, dscores;
+  // On the stack.
+  Value keyRows, valueRows, queryRows, doutRows, queriesT, doutT, dqueryRows,
+      dkeyRows, dvalueRows, probs, dscores, deltas, lse;
   RandomStream random;
-  Value key, value, dkey, dvalue;     ///< of the task
-  Value bh, query, out, dout, dquery; ///< of one of its heads of queries
+  Value key, value, dkey, dvalue;     ///< of a head of keys
+  Value bh, query, out, dout, dquery; ///< of one of queries
 };
-static_assert(BackwardEmitter::scratch(kMaxHeadWidth) * 4 <= kStackBytes &&
-              BackwardEmitter::scratch(kMaxHeadWidth + 1) * 4 > kStackBytes);
+static_assert(BackwardEmitter::stackBytes(256) <= kStackBytes &&
+              BackwardEmitter::stackBytes(kMaxHeadWidth) <= kStackBytes &&
+              BackwardEmitter::stackBytes(kMaxHeadWidth + 1) > kStackBytes);
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Rows
+// Heads and blocks
 //===----------------------------------------------------------------------===//
 
-void BackwardEmitter::gather(const AttentionTile::Heads &heads, Value from,
-                             Value first, int64_t rows, Value to) {
-  VectorType lanes = code.lanesOf(code.getF32Type());
-  code.loop(code.i64(0), code.i64(rows), 1, [&](Value r) {
-    Value source = tile.rowOffset(heads, code.add(first, r));
-    for (int64_t c = 0; c < chunks; ++c)
-      code.store(code.load(lanes, from, code.add(source, c * kLanes), mask(c)),
-                 to, code.add(code.mul(r, padded), c * kLanes));
-  });
-}
-
-void BackwardEmitter::fillZero(Value base, int64_t rows) {
-  code.loop(code.i64(0), code.i64(rows * padded), kLanes,
-            [&](Value i) { code.store(code.splatF32(0), base, i); });
-}
-
-void BackwardEmitter::scatter(Value from, Value to, Value first, Value count) {
-  VectorType lanes = code.lanesOf(code.getF32Type());
-  code.loop(code.i64(0), count, 1, [&](Value r) {
-    Value target = tile.rowOffset(tile.keyHeads, code.add(first, r));
-    for (int64_t c = 0; c < chunks; ++c)
-      code.store(
-          code.load(lanes, from, code.add(code.mul(r, padded), c * kLanes)), to,
-          code.add(target, c * kLanes), mask(c));
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// The walk
-//===----------------------------------------------------------------------===//
-
-/// Emits `body` for each head of queries of the task, in order.
-void BackwardEmitter::forHeads(Value task, function_ref<void()> body) {
-  auto head = [&](Value index) {
-    bh = index;
-    Value offset = tile.headOffset(tile.queryHeads, bh);
-    auto at = [&](Value base) {
-      return code.address(base, code.getF32Type(), offset);
-    };
-    query = at(addressOf(kernel, op, 0)), out = at(addressOf(kernel, op, 3));
-    dout = at(addressOf(kernel, op, 5)), dquery = at(kernel.outputs[0]);
-    body();
-  };
-  if (tile.group() == 1)
-    return head(task);
-  Value first = code.mul(task, tile.group());
-  code.loop(first, code.add(first, tile.group()), 1, head);
-}
-
-void BackwardEmitter::emit(Value task) {
-  Value head = tile.headOffset(tile.keyHeads, task);
+void BackwardEmitter::enterKeyHead(Value head) {
   auto at = [&](Value base) {
-    return code.address(base, code.getF32Type(), head);
+    return tile.headAddress(tile.keyHeads, base, head);
   };
   key = at(addressOf(kernel, op, 1)), value = at(addressOf(kernel, op, 2));
   dkey = at(kernel.outputs[1]), dvalue = at(kernel.outputs[2]);
-
-  forHeads(task, [&] {
-    code.loop(code.i64(0), code.i64(tile.length), 1, [&](Value i) {
-      Value row = tile.rowOffset(tile.queryHeads, i);
-      for (int64_t c = 0; c < chunks; ++c)
-        code.store(code.splatF32(0), dquery, code.add(row, c * kLanes),
-                   mask(c));
-    });
-  });
-  code.loop(code.i64(0), code.i64(tile.length), kKeys,
-            [&](Value first) { keys(task, first); });
 }
 
-void BackwardEmitter::keys(Value task, Value first) {
-  Value count =
-      code.min(code.sub(code.i64(tile.length), first), code.i64(kKeys));
-  gather(tile.keyHeads, key, first, kKeys, keyRows);
-  fillZero(dkeyRows, kKeys);
-  fillZero(dvalueRows, kKeys);
-  // Blocks of keys begin where blocks of queries do.
-  static_assert(kKeys % kLanes == 0 && kKeys % kKeyGroup == 0);
-  forHeads(task, [&] {
-    code.loop(first, code.i64(tile.length), kLanes,
-              [&](Value q) { queries(first, count, q); });
-  });
-  scatter(dkeyRows, dkey, first, count);
-  scatter(dvalueRows, dvalue, first, count);
+void BackwardEmitter::enterQueryHead(Value head) {
+  auto at = [&](Value base) {
+    return tile.headAddress(tile.queryHeads, base, head);
+  };
+  bh = head;
+  query = at(addressOf(kernel, op, 0)), out = at(addressOf(kernel, op, 3));
+  dout = at(addressOf(kernel, op, 5)), dquery = at(kernel.outputs[0]);
 }
 
-void BackwardEmitter::queries(Value first, Value count, Value q) {
-  tile.transpose(query, q, queriesT);
-  tile.transpose(dout, q, doutT);
-  gather(tile.queryHeads, query, q, kLanes, queryRows);
-  gather(tile.queryHeads, dout, q, kLanes, doutRows);
-  deltas(q);
-  // None of these queries sees a key beyond the last of them.
-  count = code.min(count, code.sub(code.add(q, kLanes), first));
-  Value whole = tile.wholeGroups(count);
-  scores(first, whole, q);
-  Value lanes = code.i64(kLanes);
-  addProducts(dvalueRows, whole, kSideBySide, probs, kLanes, 1, doutRows,
-              lanes);
-  addProducts(dkeyRows, whole, kSideBySide, dscores, kLanes, 1, queryRows,
-              lanes);
-  fillZero(dqueryRows, kLanes);
-  addProducts(dqueryRows, lanes, 4, dscores, 1, kLanes, keyRows, count);
-  addDquery(q);
-}
-
-/// delta[lane] = dot(dout[q + lane], out[q + lane]). Every block of keys makes
-/// them anew: they cost less than room for the whole sequence.
-void BackwardEmitter::deltas(Value q) {
-  VectorType lanes = code.lanesOf(code.getF32Type());
-  code.loop(code.i64(0), code.i64(kLanes), 1, [&](Value lane) {
-    Value row = tile.rowOffset(tile.queryHeads, code.add(q, lane));
-    Value sum = code.splatF32(0);
-    for (int64_t c = 0; c < chunks; ++c) {
-      Value at = code.add(code.mul(lane, padded), c * kLanes);
-      sum = code.fma(code.load(lanes, doutRows, at),
-                     code.load(lanes, out, code.add(row, c * kLanes), mask(c)),
-                     sum);
-    }
-    code.store(code.sum(sum), delta, lane);
+void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
+  Value first = code.mul(keyHead, tile.group());
+  code.loop(first, code.add(first, tile.group()), 1, [&](Value head) {
+    enterQueryHead(head);
+    body(arith::CmpIOp::create(code, arith::CmpIPredicate::eq, head, first));
   });
 }
 
-/// probs[j] = p * m and dscores[j] = scale * p * (m * dot(dout, value) -
-/// delta), zero where the query does not see the key.
-void BackwardEmitter::scores(Value first, Value count, Value q) {
-  tile.products(key, first, count, queriesT, probs);
-  tile.products(value, first, count, doutT, dscores);
+void BackwardEmitter::loadKeys(Value first) {
+  tile.gather(tile.keyHeads, key, first, keyRows);
+  tile.gather(tile.keyHeads, value, first, valueRows);
+}
 
-  VectorType lanes = code.lanesOf(code.getF32Type());
-  Value exists = tile.sees(q, code.i64(0));
-  Value lse = code.load(lanes, addressOf(kernel, op, 4),
-                        code.add(code.mul(bh, tile.length), q), exists);
-  Value deltas = code.load(lanes, delta, code.i64(0));
-  Value scale = code.splatF32(tile.scale), zero = code.splatF32(0);
-  tile.forKeys(
-      random, tile.elements(bh, q), first, count, [&](Value j, Value factors) {
-        Value sees = tile.sees(q, code.add(first, j));
-        Value score = code.mul(tile.loadRow(probs, j), scale);
-        Value p = code.exp(code.sub(score, lse));
-        Value dp = code.mul(tile.loadRow(dscores, j), factors);
-        Value ds = code.mul(code.mul(p, code.sub(dp, deltas)), scale);
-        tile.storeRow(code.select(sees, code.mul(p, factors), zero), probs, j);
-        tile.storeRow(code.select(sees, ds, zero), dscores, j);
+/// What a block of queries needs, whatever the keys. Gradients of keys are made
+/// with scaled queries, so that of a score is never scaled itself.
+void BackwardEmitter::loadQueries(Value first) {
+  tile.gather(tile.queryHeads, query, first, queryRows, tile.scale);
+  tile.gather(tile.queryHeads, dout, first, doutRows);
+  tile.transpose(queryRows, queriesT);
+  tile.transpose(doutRows, doutT);
+  // deltas[r] = dot(dout[r], out[r]); keys come later.
+  tile.gather(tile.queryHeads, out, first, valueRows);
+  Value zero = code.i64(0);
+  code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
+    Value sum = code.loop(zero, code.i64(tile.padded), kLanes, code.splatF32(0),
+                          [&](Value c, ValueRange old) {
+                            Value at = code.add(code.mul(r, tile.padded), c);
+                            return SmallVector<Value>{
+                                code.fma(tile.load(doutRows, at),
+                                         tile.load(valueRows, at), old[0])};
+                          })[0];
+    code.store(code.sum(sum), deltas, r);
+  });
+  // Queries that do not exist see nothing: exp(score - infinity).
+  Value infinite = code.splatF32(std::numeric_limits<double>::infinity());
+  code.loop(zero, code.i64(tile.block), kLanes, [&](Value lane) {
+    Value position = code.add(first, lane), exists = tile.exist(position);
+    Value numbers =
+        code.load(code.lanesOf(code.getF32Type()), addressOf(kernel, op, 4),
+                  code.add(code.mul(bh, tile.length), position), exists);
+    code.store(code.select(exists, numbers, infinite), lse, lane);
+  });
+}
+
+void BackwardEmitter::writeQueries(Value first) {
+  Value scale = code.splatF32(tile.scale);
+  code.loop(
+      code.i64(0), code.i64(tile.block * tile.padded), kLanes, [&](Value i) {
+        code.store(code.mul(tile.load(dqueryRows, i), scale), dqueryRows, i);
       });
+  tile.scatter(tile.queryHeads, dqueryRows, dquery, first);
 }
 
-/// sums[r] += sum over t of weights[r * rowStep + t * termStep] * terms[t], for
-/// `rows` rows, a multiple of `sideBySide`.
-void BackwardEmitter::addProducts(Value sums, Value rows, int64_t sideBySide,
-                                  Value weights, int64_t rowStep,
-                                  int64_t termStep, Value terms,
-                                  Value numTerms) {
-  Type f32 = code.getF32Type();
-  VectorType lanes = code.lanesOf(f32);
-  code.loop(code.i64(0), rows, sideBySide, [&](Value r) {
-    code.loop(code.i64(0), code.i64(padded), kLanes, [&](Value c) {
-      auto at = [&](int64_t k) {
-        return code.add(code.mul(code.add(r, k), padded), c);
-      };
-      SmallVector<Value> state;
-      for (int64_t k = 0; k < sideBySide; ++k)
-        state.push_back(code.load(lanes, sums, at(k)));
-      state = code.loop(
-          code.i64(0), numTerms, 1, state, [&](Value t, ValueRange old) {
-            Value term =
-                code.load(lanes, terms, code.add(code.mul(t, padded), c));
-            Value weight =
-                code.add(code.mul(r, rowStep), code.mul(t, termStep));
-            SmallVector<Value> next;
-            for (int64_t k = 0; k < sideBySide; ++k) {
-              Value x = code.load(f32, weights, code.add(weight, k * rowStep));
-              next.push_back(code.fma(code.splat(x), term, old[k]));
-            }
-            return next;
-          });
-      for (int64_t k = 0; k < sideBySide; ++k)
-        code.store(state[k], sums, at(k));
+//===----------------------------------------------------------------------===//
+// A tile
+//===----------------------------------------------------------------------===//
+
+/// probs[j] = p * m and dscores[j] = p * (m * dot(dout, value) - delta), zero
+/// where the query does not see the key.
+void BackwardEmitter::emitTile(Value queryBlock, Value first) {
+  Value ahead = code.sub(queryBlock, first);
+  tile.scores(keyRows, queriesT, probs, ahead);
+  tile.scores(valueRows, doutT, dscores, ahead);
+  tile.forQueries(ahead, [&](Value lane, Value count) {
+    Value total = tile.load(lse, lane), delta = tile.load(deltas, lane);
+    Value zero = code.splatF32(0);
+    tile.forKeys(random, tile.elements(bh, code.add(queryBlock, lane)), first,
+                 count, {}, [&](Value j, Value factors, ValueRange) {
+                   Value at = tile.at(j, lane);
+                   Value p = code.exp(code.sub(tile.load(probs, at), total));
+                   p = code.select(tile.sees(lane, ahead, j), p, zero);
+                   Value dp = code.mul(tile.load(dscores, at), factors);
+                   code.store(code.mul(p, factors), probs, at);
+                   code.store(code.mul(p, code.sub(dp, delta)), dscores, at);
+                   return SmallVector<Value>();
+                 });
+  });
+}
+
+void BackwardEmitter::addToKeys(Value ahead) {
+  tile.weighQueries(dvalueRows, probs, doutRows, ahead);
+  tile.weighQueries(dkeyRows, dscores, queryRows, ahead);
+}
+
+//===----------------------------------------------------------------------===//
+// Tasks
+//===----------------------------------------------------------------------===//
+
+void BackwardEmitter::emitHead(Value head) {
+  enterKeyHead(head);
+  forGroup(head, [&](Value isFirst) {
+    code.loop(code.i64(0), code.i64(tile.length), tile.block, [&](Value block) {
+      loadQueries(block);
+      tile.fillZero(dqueryRows);
+      code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
+        loadKeys(first);
+        emitTile(block, first);
+        // Nothing is there yet where a block of keys is seen for the first
+        // time.
+        Value ahead = code.sub(block, first);
+        Value isNew = arith::AndIOp::create(
+            code, isFirst,
+            arith::CmpIOp::create(code, arith::CmpIPredicate::eq, ahead,
+                                  code.i64(0)));
+        code.when(
+            isNew, [&] { tile.fillZero(dkeyRows), tile.fillZero(dvalueRows); },
+            [&] {
+              tile.gather(tile.keyHeads, dkey, first, dkeyRows);
+              tile.gather(tile.keyHeads, dvalue, first, dvalueRows);
+            });
+        addToKeys(ahead);
+        tile.scatter(tile.keyHeads, dkeyRows, dkey, first);
+        tile.scatter(tile.keyHeads, dvalueRows, dvalue, first);
+        tile.weighKeys(dqueryRows, dscores, keyRows, ahead,
+                       AttentionTile::Old::Sums);
+      });
+      writeQueries(block);
     });
   });
 }
 
-void BackwardEmitter::addDquery(Value q) {
-  VectorType lanes = code.lanesOf(code.getF32Type());
-  Value left = code.sub(code.i64(tile.length), q);
-  code.loop(code.i64(0), code.min(left, code.i64(kLanes)), 1, [&](Value r) {
-    Value row = tile.rowOffset(tile.queryHeads, code.add(q, r));
-    for (int64_t c = 0; c < chunks; ++c) {
-      Value at = code.add(row, c * kLanes);
-      Value term = code.load(lanes, dqueryRows,
-                             code.add(code.mul(r, padded), c * kLanes));
-      code.store(code.add(code.load(lanes, dquery, at, mask(c)), term), dquery,
-                 at, mask(c));
-    }
+void BackwardEmitter::emitKeys(Value head, Value first) {
+  enterKeyHead(head);
+  tile.fillZero(dkeyRows), tile.fillZero(dvalueRows);
+  forGroup(head, [&](Value) {
+    code.loop(first, code.i64(tile.length), tile.block, [&](Value block) {
+      loadQueries(block);
+      loadKeys(first);
+      emitTile(block, first);
+      addToKeys(code.sub(block, first));
+    });
   });
+  tile.scatter(tile.keyHeads, dkeyRows, dkey, first);
+  tile.scatter(tile.keyHeads, dvalueRows, dvalue, first);
+}
+
+void BackwardEmitter::emitQueries(Value head, Value block) {
+  enterKeyHead(arith::DivSIOp::create(code, head, code.i64(tile.group())));
+  enterQueryHead(head);
+  loadQueries(block);
+  tile.fillZero(dqueryRows);
+  code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
+    loadKeys(first);
+    emitTile(block, first);
+    tile.weighKeys(dqueryRows, dscores, keyRows, code.sub(block, first),
+                   AttentionTile::Old::Sums);
+  });
+  writeQueries(block);
+}
+
+void BackwardEmitter::emit(Value task) {
+  if (isWhole())
+    return emitHead(task);
+  auto split = [&](Value number, function_ref<void(Value, Value)> emit) {
+    Value blocks = code.i64(tile.blocks());
+    Value block = arith::RemSIOp::create(code, number, blocks);
+    emit(arith::DivSIOp::create(code, number, blocks),
+         code.mul(block, tile.block));
+  };
+  Value isOfKeys = arith::CmpIOp::create(code, arith::CmpIPredicate::slt, task,
+                                         code.i64(keyTasks()));
+  code.when(
+      isOfKeys,
+      [&] {
+        split(task, [&](Value head, Value first) { emitKeys(head, first); });
+      },
+      [&] {
+        split(code.sub(task, code.i64(keyTasks())),
+              [&](Value head, Value block) { emitQueries(head, block); });
+      });
 }
 
 LogicalResult codegen::emitAttentionBackward(Code &code,

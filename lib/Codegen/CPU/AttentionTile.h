@@ -1,4 +1,4 @@
-//===- AttentionTile.h - Sixteen queries against a block of keys *- C++ -*-===//
+//===- AttentionTile.h - A block of queries against one of keys -*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lanes are queries. A tile is a block of keys by 16 queries: one vector for
-// each key. Elements of keys and values are broadcast from where they are, so
-// only the queries are transposed, and any width of a head will do without
-// masks. The softmax over the keys then runs from vector to vector.
+// A tile is a block of keys by as many queries, a row for each key: lanes are
+// queries, so the softmax over the keys runs from vector to vector. What a tile
+// works on is copied to the stack first, as f32 and with rows of whole vectors:
+// rows of a head are far apart in memory, where many fall on the same places of
+// a cache. All products then are of one kind, elements times rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,85 +22,134 @@
 
 namespace reprise::codegen {
 
-/// Keys of a block: with 16 lanes of f32, and a head of 64, keys, values and
-/// scores of a block stay in the first-level cache.
-constexpr int64_t kKeys = 48;
-/// Keys (or columns) that are accumulated side by side: with the 16 lanes in
-/// two registers each, 6 make 12 sums of the 16 registers of AVX2.
-constexpr int64_t kSideBySide = 6;
-/// Blocks are computed in whole groups of so many keys, for products go by 6
-/// and random words by 4.
-constexpr int64_t kKeyGroup = 12;
 /// What a task may have on the stack, of the 8 MiB that a thread usually has.
 constexpr int64_t kStackBytes = 1 << 20;
 /// The widest head whose arrays fit there, in both directions. Nothing on the
 /// stack grows with the sequence.
-constexpr int64_t kMaxHeadWidth = 1152;
+constexpr int64_t kMaxHeadWidth = 1808;
+
+/// Keys, and queries, of a tile of a long sequence. Results depend on it.
+constexpr int64_t blockOf(int64_t width) { return width <= 256 ? 64 : 16; }
 
 class AttentionTile {
 public:
   /// The shapes and numbers of an rt.attention or rt.attention_backward.
   template <typename Op>
-  AttentionTile(Code &code, Op op)
+  AttentionTile(Code &code, Op op, bool wide)
       : AttentionTile(
             code, mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
             op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
-            op.getScale().convertToDouble(), op.getRate().convertToDouble()) {}
+            op.getScale().convertToDouble(), op.getRate().convertToDouble(),
+            wide) {}
 
   /// What lies beside each other in one position.
   struct Heads {
     int64_t count, stride;
   };
-  int64_t batch, length, width;
+  int64_t batch, length, width, block;
   Heads queryHeads, keyHeads;
+  /// Elements of a row on the stack: whole vectors, zero beyond the width.
+  int64_t padded;
+  mlir::Type element;
   /// Heads of queries that share one of keys.
   int64_t group() const { return queryHeads.count / keyHeads.count; }
+  int64_t blocks() const { return llvm::divideCeil(length, block); }
 
-  /// The offset of element 0 of position 0 of head `index` = b * count + h.
-  mlir::Value headOffset(const Heads &heads, mlir::Value index);
-  /// The offset of the first element of `position` from there; positions beyond
-  /// the last mean the last.
-  mlir::Value rowOffset(const Heads &heads, mlir::Value position);
+  /// Arrays on the stack: rows of a block, numbers of a tile, one for each
+  /// query.
+  mlir::Value newRows() { return code.scratch(block * padded); }
+  mlir::Value newTile() { return code.scratch(block * block); }
+  mlir::Value newNumbers() { return code.scratch(block); }
 
-  /// to[d][lane] = from[row first + lane][d], `from` at its head of queries.
-  void transpose(mlir::Value from, mlir::Value first, mlir::Value to);
-  /// tile[j][lane] = dot(keys[first + j], queries[lane]) for `count` keys, a
-  /// multiple of 6; `keys` at its head of keys.
-  void products(mlir::Value keys, mlir::Value first, mlir::Value count,
-                mlir::Value queries, mlir::Value tile);
-  /// For `columns` vectors side by side, one for each column d of a head,
-  /// sums[d] += from[first + j][d] * tile[j] for `count` keys.
-  llvm::SmallVector<mlir::Value> weigh(mlir::Value from, mlir::Value first,
-                                       mlir::Value count, mlir::Value tile,
-                                       mlir::Value column, int64_t columns,
-                                       mlir::ValueRange sums);
+  /// The address of element 0 of position 0 of head `index` = b * count + h.
+  mlir::Value headAddress(const Heads &heads, mlir::Value base,
+                          mlir::Value index);
 
-  /// `count` rounded up to whole groups of keys.
-  mlir::Value wholeGroups(mlir::Value count);
-  /// Which of the 16 queries from `query` on see `key`: those that exist and do
-  /// not come before it.
-  mlir::Value sees(mlir::Value query, mlir::Value key);
-  /// The elements of a tile of key 0: ((bh) * length + query + lane) * length.
-  mlir::Value elements(mlir::Value bh, mlir::Value query);
-  /// Calls `body` for every key j of `count` with its dropout factors for
-  /// the 16 queries whose `elements` are given.
+  // Between memory, `base` at its head, and rows on the stack: those of the
+  // block of positions from `first` on. Positions beyond the last are read as
+  // the last, times `factor`, and never written.
+  void gather(const Heads &heads, mlir::Value base, mlir::Value first,
+              mlir::Value rows, double factor = 1);
+  void scatter(const Heads &heads, mlir::Value rows, mlir::Value base,
+               mlir::Value first);
+  void fillZero(mlir::Value rows);
+  /// to[d][r] = rows[r][d].
+  void transpose(mlir::Value rows, mlir::Value to);
+  /// Elements, one for each row r and term t, at r * rowStep + t * termStep.
+  struct Elements {
+    mlir::Value base;
+    int64_t rowStep, termStep;
+  };
+  /// Rows of `vectors` vectors, `step` apart.
+  struct Rows {
+    mlir::Value base;
+    int64_t step, vectors;
+  };
+  /// From and to which of the rows or terms, given where their other side
+  /// begins and ends.
+  using Range = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(
+      mlir::Value begin, mlir::Value end)>;
+  /// What a product is added to: nothing, what was there, or that with each row
+  /// times its factor.
+  enum class Old { None, Sums, Scaled };
+  /// sums[r] = old + sum over terms t, in order, of elements[r, t] * rows[t],
+  /// for the rows that its columns have and the terms that its rows have.
+  void products(Rows sums, Elements elements, Rows rows, Range rowsOf,
+                Range termsOf, Old old, mlir::Value factors = {});
+
+  // Ranges in a tile whose queries begin `ahead` positions after its keys.
+  /// scores[key][query] = dot(keys[key], queries[query]).
+  void scores(mlir::Value keys, mlir::Value queriesT, mlir::Value to,
+              mlir::Value ahead);
+  /// sums[query] = old + sum of tile[key][query] * rows[key].
+  void weighKeys(mlir::Value sums, mlir::Value tile, mlir::Value rows,
+                 mlir::Value ahead, Old old, mlir::Value factors = {});
+  /// sums[key] += sum of tile[key][query] * rows[query].
+  void weighQueries(mlir::Value sums, mlir::Value tile, mlir::Value rows,
+                    mlir::Value ahead);
+
+  /// Calls `body` for each vector of queries, the first of which is `lane`, and
+  /// the number of keys that one of them may see.
   void
-  forKeys(const RandomStream &random, mlir::Value elements, mlir::Value first,
-          mlir::Value count,
-          llvm::function_ref<void(mlir::Value j, mlir::Value factors)> body);
+  forQueries(mlir::Value ahead,
+             llvm::function_ref<void(mlir::Value lane, mlir::Value keys)> body);
+  /// Which of the 16 queries from `lane` on see `key`, both in a tile.
+  mlir::Value sees(mlir::Value lane, mlir::Value ahead, mlir::Value key);
+  /// Which of those from position `query` on exist.
+  mlir::Value exist(mlir::Value query);
 
-  /// Element `row` of an array of vectors.
-  mlir::Value loadRow(mlir::Value base, mlir::Value row);
-  void storeRow(mlir::Value vector, mlir::Value base, mlir::Value row);
+  /// The elements of key 0 for 16 queries: ((bh) * length + query + lane) *
+  /// length.
+  mlir::Value elements(mlir::Value bh, mlir::Value query);
+  /// Calls `body` for every key j of `count`, a multiple of 4, with its dropout
+  /// factors for the 16 queries whose `elements` are given. `first` is the
+  /// position of key 0, a multiple of 4; `carried` goes from key to key.
+  using KeyBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      mlir::Value j, mlir::Value factors, mlir::ValueRange carried)>;
+  llvm::SmallVector<mlir::Value>
+  forKeys(const RandomStream &random, mlir::Value elements, mlir::Value first,
+          mlir::Value count, mlir::ValueRange carried, KeyBody body);
+
+  /// 16 numbers of an array on the stack.
+  mlir::Value load(mlir::Value base, mlir::Value offset);
+  /// Where a tile has query `lane` of `key`.
+  mlir::Value at(mlir::Value key, mlir::Value lane) {
+    return code.add(code.mul(key, block), lane);
+  }
 
   const float scale;
   const Dropout dropout;
 
 private:
   AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
-                int64_t keyHeads, double scale, double rate);
+                int64_t keyHeads, double scale, double rate, bool wide);
+  mlir::Value rowOffset(const Heads &heads, mlir::Value position);
+  void forVectors(
+      llvm::function_ref<void(mlir::Value column, mlir::Value mask)> body);
 
   Code &code;
+  /// The registers that hold sums of a product: rows by vectors.
+  int64_t tileRows, tileVectors;
 };
 
 /// Fails, at `op`, for heads that are too wide.

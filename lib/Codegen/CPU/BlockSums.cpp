@@ -19,6 +19,10 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
+/// How far ahead memory is asked for: a page, beyond which processors do not
+/// look themselves.
+static constexpr int64_t kPrefetchBytes = 4096;
+
 LogicalResult codegen::emitBlockSums(Code &code, rt::BlockSumsOp op,
                                      Kernel &kernel) {
   constexpr int64_t kBlock = rt::BlockSumsOp::kBlock;
@@ -51,25 +55,36 @@ LogicalResult codegen::emitBlockSums(Code &code, rt::BlockSumsOp op,
                   code.load(i64, bufferTable, operand));
     Value from = code.mul(block, kBlock);
     Value to = code.min(code.add(from, kBlock), size);
-    Value whole = code.sub(
-        to, arith::RemSIOp::create(code, code.sub(to, from), code.i64(kLanes)));
+    constexpr int64_t kStep = kSumVectors * kLanes;
+    Value rest = code.sub(
+        to, arith::RemSIOp::create(code, code.sub(to, from), code.i64(kStep)));
 
     auto term = [&](Value x) { return square ? code.mul(x, x) : x; };
-    SmallVector<Value> sums =
-        code.loop(from, whole, kLanes, {code.splatF32(0)},
-                  [&](Value c, ValueRange carried) {
-                    Value x = code.load(lanes, base, c);
-                    return SmallVector<Value>{code.add(carried[0], term(x))};
-                  });
-    // At most one more, of the lanes that are left.
-    sums = code.loop(whole, to, kLanes, sums, [&](Value c, ValueRange carried) {
-      Value left = code.splat(code.sub(to, c));
-      Value mask = arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
-                                         code.iota(i64), left);
-      Value sum = code.add(carried[0], term(code.load(lanes, base, c, mask)));
-      return SmallVector<Value>{code.select(mask, sum, carried[0])};
+    SmallVector<Value> sums(kSumVectors, code.splatF32(0));
+    sums = code.loop(from, rest, kStep, sums, [&](Value c, ValueRange carried) {
+      SmallVector<Value> next;
+      for (int64_t v = 0; v < kSumVectors; ++v) {
+        Value at = code.add(c, v * kLanes);
+        // Nothing but reading is done here, which one line at a time is slow.
+        code.prefetch(base, code.getF32Type(), at, kPrefetchBytes);
+        next.push_back(code.add(carried[v], term(code.load(lanes, base, at))));
+      }
+      return next;
     });
-    code.store(code.sum(sums[0]), kernel.outputs[0], task);
+    // At most four more, the last of the lanes that are left.
+    for (Value &sum : sums) {
+      Value end = code.min(code.add(rest, kLanes), to);
+      sum = code.loop(rest, end, kLanes, sum, [&](Value c, ValueRange carried) {
+        Value mask =
+            arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
+                                  code.iota(i64), code.splat(code.sub(to, c)));
+        Value x = term(code.load(lanes, base, c, mask));
+        return SmallVector<Value>{
+            code.select(mask, code.add(carried[0], x), carried[0])};
+      })[0];
+      rest = end;
+    }
+    code.store(code.sum(sums), kernel.outputs[0], task);
   });
   return success();
 }

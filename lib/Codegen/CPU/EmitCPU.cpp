@@ -16,6 +16,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "reprise/Codegen/CPU/Passes.h"
 #include "reprise/Codegen/Common/Expressions.h"
+#include "reprise/Codegen/Common/Families.h"
+#include "reprise/Codegen/Common/KernelBody.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -59,51 +61,6 @@ static void loadAddresses(Code &code, Kernel &kernel) {
         .push_back(code.load(pointer, kernel.buffers, code.i64(i)));
 }
 
-/// The op of `rt` that a kernel is made of, if it is.
-static FailureOr<Operation *> findKernelOp(func::FuncOp source) {
-  Operation *found = nullptr, *other = nullptr;
-  for (Operation &op : source.getBody().front()) {
-    if (isa<rt::AttentionOp, rt::AttentionBackwardOp, rt::ScatterAddOp,
-            rt::BlockSumsOp>(op)) {
-      if (found)
-        other = &op;
-      found = &op;
-    } else if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
-                    tensor::EmptyOp, linalg::FillOp, arith::ConstantOp,
-                    func::ReturnOp>(op)) {
-      other = &op;
-    }
-  }
-  if (!found)
-    return found;
-  if (other) {
-    InFlightDiagnostic error = found->emitOpError("needs a kernel of its own");
-    error.attachNote(other->getLoc()) << "but shares it with this op";
-    return error;
-  }
-  for (auto [index, value] :
-       llvm::enumerate(source.getBody().front().getTerminator()->getOperands()))
-    if (index >= found->getNumResults() ||
-        getRoot(value) != found->getResult(index))
-      return found->emitOpError(
-                 "needs to be what its kernel returns, result by "
-                 "result, but #")
-             << index << " is another value";
-  // Their tasks read what other tasks have written, or write what they read.
-  if (!isa<rt::ScatterAddOp>(found))
-    for (unsigned i = 0; i < source.getNumArguments(); ++i)
-      if (source.getArgAttr(i, rt::kInPlaceAttr) ||
-          source.getArgAttr(i, rt::kMayAliasAttr))
-        return found->emitOpError("needs buffers of its own, but argument #")
-               << i << " of its kernel shares that of a result";
-  for (Value operand : found->getOperands())
-    if (!isa<BlockArgument>(getRoot(operand)) &&
-        !(isa<rt::ScatterAddOp>(found) &&
-          getRoot(operand).getDefiningOp<linalg::FillOp>()))
-      return found->emitOpError("needs operands that its kernel is given");
-  return found;
-}
-
 Value codegen::addressOf(Kernel &kernel, Operation *op, unsigned index) {
   auto root = cast<BlockArgument>(getRoot(op->getOperand(index)));
   return kernel.inputs[root.getArgNumber()];
@@ -126,30 +83,14 @@ static LogicalResult emitLoops(Code &code, Kernel &kernel) {
   llvm_unreachable("all shapes have an emitter");
 }
 
-static LogicalResult emitKernel(func::FuncOp source) {
-  if (source.isExternal() || !source.getBody().hasOneBlock())
-    return source.emitOpError("needs a body of one block to be a kernel");
-  auto hasBuffer = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape() || tensor.getNumElements() == 0)
-      return false;
-    Type element = tensor.getElementType();
-    return element.isF32() || element.isBF16() || element.isInteger(32) ||
-           element.isInteger(64);
-  };
-  for (TypeRange types : {TypeRange(source.getArgumentTypes()),
-                          TypeRange(source.getResultTypes())})
-    for (Type type : types)
-      if (!hasBuffer(type))
-        return source.emitOpError("needs tensors of static shape that have "
-                                  "elements of f32, bf16, i32 or i64, but got ")
-               << type;
-  FailureOr<Operation *> op = findKernelOp(source);
+static LogicalResult emitKernel(func::FuncOp source, bool wide) {
+  FailureOr<Operation *> op = getKernelOp(source);
   if (failed(op))
     return failure();
 
   Code code(source.getLoc(), source.getContext());
   Kernel kernel = openKernel(code, source);
+  kernel.wide = wide;
   loadAddresses(code, kernel);
   LogicalResult result =
       *op ? TypeSwitch<Operation *, LogicalResult>(*op)
@@ -173,13 +114,15 @@ static LogicalResult emitKernel(func::FuncOp source) {
 
 namespace {
 struct EmitCPU : codegen::impl::EmitCPUBase<EmitCPU> {
+  using EmitCPUBase::EmitCPUBase;
+
   void runOnOperation() override {
     SmallVector<func::FuncOp> kernels;
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (function->hasAttr(rt::kKernelAttr))
         kernels.push_back(function);
     for (func::FuncOp kernel : kernels)
-      if (failed(emitKernel(kernel)))
+      if (failed(emitKernel(kernel, wide)))
         return signalPassFailure();
   }
 };

@@ -19,6 +19,7 @@ class LoopNest;
 struct Kernel : Buffers {
   mlir::LLVM::LLVMFuncOp function;
   mlir::Value buffers, begin, end;
+  bool wide; ///< there are 32 registers of 16 lanes
 
   /// Emits the loop over the tasks of this call.
   void tasks(Code &code, llvm::function_ref<void(mlir::Value task)> body) {

@@ -20,9 +20,12 @@ namespace reprise::codegen {
 #include "reprise/Codegen/CPU/Passes.h.inc"
 } // namespace reprise::codegen
 
-void reprise::codegen::buildCPULoweringPipeline(OpPassManager &manager) {
+void reprise::codegen::buildCPULoweringPipeline(OpPassManager &manager,
+                                                bool wide) {
   // Kernels and micro-kernels as loops over vectors.
-  manager.addPass(createEmitCPU());
+  EmitCPUOptions emission;
+  emission.wide = wide;
+  manager.addPass(createEmitCPU(emission));
   manager.addPass(createEmitMicroKernels());
   // From here on each function is on its own.
   OpPassManager &functions = manager.nest<LLVM::LLVMFuncOp>();
@@ -38,7 +41,7 @@ void reprise::codegen::buildCPULoweringPipeline(OpPassManager &manager) {
 
 void reprise::codegen::registerCPUPasses() {
   registerCodegenCPUPasses();
-  PassPipelineRegistration<>("reprise-lower-cpu",
-                             "Kernels to the LLVM dialect, for the CPU",
-                             buildCPULoweringPipeline);
+  PassPipelineRegistration<>(
+      "reprise-lower-cpu", "Kernels to the LLVM dialect, for the CPU",
+      [](OpPassManager &manager) { buildCPULoweringPipeline(manager); });
 }

@@ -1,5 +1,4 @@
-//===- Rows.cpp - Kernels that walk rows, with or without reductions *- C++
-//-*-===//
+//===- Rows.cpp - Kernels that walk rows ------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A task is as many rows as make about 16 Ki elements. A row is walked once for
-// each phase. A sum over a row is 16 partial sums, lane l over the columns l,
-// l + 16, ..., and the fixed tree at the end; lanes beyond the end of the row
-// keep what they have.
+// each phase. A sum over a row is 64 partial sums, those of the columns l,
+// l + 64, ..., in four vectors, and the fixed tree at the end; lanes beyond the
+// end of the row keep what they have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,27 +79,48 @@ private:
       return next;
     };
 
+    // Partial sums: of each vector in turn, those of every reduction.
+    int64_t vectors = llvm::divideCeil(nest.cols, kLanes);
+    int64_t inTurn =
+        reductions.empty() ? 1 : std::min<int64_t>(vectors, kSumVectors);
     SmallVector<Value> sums;
-    for (linalg::GenericOp op : reductions)
-      for (unsigned i = 0; i < op.getNumResults(); ++i)
-        sums.push_back(here.initial(op, i));
-    int64_t whole = nest.cols / kLanes * kLanes;
+    for (int64_t v = 0; v < inTurn; ++v)
+      for (linalg::GenericOp op : reductions)
+        for (unsigned i = 0; i < op.getNumResults(); ++i)
+          sums.push_back(here.initial(op, i));
+    size_t number = sums.size() / inTurn;
+    auto sumsOf = [&](ValueRange all, int64_t v) {
+      return all.slice(v * number, number);
+    };
+
+    int64_t step = inTurn * kLanes, whole = nest.cols / step * step;
     if (whole > 0)
-      sums = code.loop(code.i64(0), code.i64(whole), kLanes, sums,
-                       [&](Value c, ValueRange carried) {
-                         here.setRowAnchor(
-                             code.getInsertionBlock()->getParentOp());
-                         return chunk(c, {}, carried);
-                       });
+      sums = code.loop(
+          code.i64(0), code.i64(whole), step, sums,
+          [&](Value c, ValueRange carried) {
+            here.setRowAnchor(code.getInsertionBlock()->getParentOp());
+            SmallVector<Value> next;
+            for (int64_t v = 0; v < inTurn; ++v)
+              llvm::append_range(
+                  next, chunk(code.add(c, v * kLanes), {}, sumsOf(carried, v)));
+            return next;
+          });
     here.setRowAnchor(nullptr);
-    if (whole < nest.cols)
-      sums = chunk(code.i64(whole), code.maskOf(nest.cols - whole), sums);
+    for (int64_t c = whole, v = 0; c < nest.cols; c += kLanes, ++v) {
+      int64_t left = nest.cols - c;
+      llvm::copy(chunk(code.i64(c), left < kLanes ? code.maskOf(left) : Value(),
+                       sumsOf(sums, v)),
+                 sums.begin() + v * number);
+    }
     here.enterChunk({}, {});
 
     unsigned next = 0;
     for (linalg::GenericOp op : reductions)
-      for (unsigned i = 0; i < op.getNumResults(); ++i) {
-        Value total = code.reduce(sums[next++], [&](Value a, Value b) {
+      for (unsigned i = 0; i < op.getNumResults(); ++i, ++next) {
+        SmallVector<Value> partial;
+        for (int64_t v = 0; v < inTurn; ++v)
+          partial.push_back(sums[v * number + next]);
+        Value total = code.reduce(partial, [&](Value a, Value b) {
           return here.combine(op, i, a, b);
         });
         here.set(op.getResult(i), Role::Row, total);

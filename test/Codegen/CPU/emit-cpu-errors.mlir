@@ -104,21 +104,21 @@ func.func private @shared(%q: tensor<2x20x24xf32> {rt.may_alias = 0 : i64}, %rng
 
 // What is on the stack grows with the width of a head.
 
-func.func private @wide(%q: tensor<1x20x2306xf32>, %rng: tensor<4xi32>) -> (tensor<1x20x2306xf32>, tensor<1x2x20xf32>) attributes {rt.kernel} {
-  // expected-error @below {{needs a head width of at most 1152, for a task to do with 1048576 bytes of stack, but got 1153}}
+func.func private @wide(%q: tensor<1x20x3618xf32>, %rng: tensor<4xi32>) -> (tensor<1x20x3618xf32>, tensor<1x2x20xf32>) attributes {rt.kernel} {
+  // expected-error @below {{needs a head width of at most 1808, for a task to do with 1048576 bytes of stack, but got 1809}}
   %o, %l = rt.attention %q, %q, %q, %rng heads 2 scale 3.5355338e-01 rate 0.0 stream 0
-    : (tensor<1x20x2306xf32>, tensor<1x20x2306xf32>, tensor<1x20x2306xf32>, tensor<4xi32>) -> (tensor<1x20x2306xf32>, tensor<1x2x20xf32>)
-  return %o, %l : tensor<1x20x2306xf32>, tensor<1x2x20xf32>
+    : (tensor<1x20x3618xf32>, tensor<1x20x3618xf32>, tensor<1x20x3618xf32>, tensor<4xi32>) -> (tensor<1x20x3618xf32>, tensor<1x2x20xf32>)
+  return %o, %l : tensor<1x20x3618xf32>, tensor<1x2x20xf32>
 }
 
 // -----
 
-func.func private @wide_backward(%q: tensor<1x20x1153xf32>, %l: tensor<1x1x20xf32>, %rng: tensor<4xi32>) -> (tensor<1x20x1153xf32>, tensor<1x20x1153xf32>, tensor<1x20x1153xf32>) attributes {rt.kernel} {
-  // expected-error @below {{needs a head width of at most 1152, for a task to do with 1048576 bytes of stack, but got 1153}}
+func.func private @wide_backward(%q: tensor<1x20x1809xf32>, %l: tensor<1x1x20xf32>, %rng: tensor<4xi32>) -> (tensor<1x20x1809xf32>, tensor<1x20x1809xf32>, tensor<1x20x1809xf32>) attributes {rt.kernel} {
+  // expected-error @below {{needs a head width of at most 1808, for a task to do with 1048576 bytes of stack, but got 1809}}
   %dq, %dk, %dv = rt.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 1 scale 3.5355338e-01 rate 0.0 stream 0
-    : (tensor<1x20x1153xf32>, tensor<1x20x1153xf32>, tensor<1x20x1153xf32>, tensor<1x20x1153xf32>, tensor<1x1x20xf32>, tensor<1x20x1153xf32>, tensor<4xi32>)
-      -> (tensor<1x20x1153xf32>, tensor<1x20x1153xf32>, tensor<1x20x1153xf32>)
-  return %dq, %dk, %dv : tensor<1x20x1153xf32>, tensor<1x20x1153xf32>, tensor<1x20x1153xf32>
+    : (tensor<1x20x1809xf32>, tensor<1x20x1809xf32>, tensor<1x20x1809xf32>, tensor<1x20x1809xf32>, tensor<1x1x20xf32>, tensor<1x20x1809xf32>, tensor<4xi32>)
+      -> (tensor<1x20x1809xf32>, tensor<1x20x1809xf32>, tensor<1x20x1809xf32>)
+  return %dq, %dk, %dv : tensor<1x20x1809xf32>, tensor<1x20x1809xf32>, tensor<1x20x1809xf32>
 }
 
 // -----

@@ -96,16 +96,21 @@ func.func private @segments(%x: tensor<5xf32>, %y: tensor<10000xf32>) -> (tensor
 // CHECK-LABEL: llvm.func @share(
 //       CHECK:   scf.for
 //       CHECK:     scf.for
-//       CHECK:       %[[ZEROS:.*]] = vector.broadcast %{{.*}} : f32 to vector<16xf32>
-//       CHECK:       %[[SUMS:.*]] = scf.for {{.*}} iter_args(%[[SUM:.*]] = %[[ZEROS]])
+//       CHECK:       %[[SUMS:.*]]:4 = scf.for {{.*}} iter_args(%[[SUM:[^ ]*]] = {{.*}}, %[[SUM1:[^ ]*]] = {{.*}}, %[[SUM2:[^ ]*]] = {{.*}}, %[[SUM3:[^ ]*]] = {{.*}})
 //       CHECK:         %[[X:.*]] = llvm.load
 //  CHECK-NEXT:         %[[D:.*]] = arith.addf %[[X]], %[[X]] : vector<16xf32>
 //  CHECK-NEXT:         %[[NEXT:.*]] = arith.addf %[[SUM]], %[[D]]
-//  CHECK-NEXT:         scf.yield %[[NEXT]]
+//       CHECK:         %[[NEXT1:.*]] = arith.addf %[[SUM1]],
+//       CHECK:         %[[NEXT2:.*]] = arith.addf %[[SUM2]],
+//       CHECK:         %[[NEXT3:.*]] = arith.addf %[[SUM3]],
+//       CHECK:         scf.yield %[[NEXT]], %[[NEXT1]], %[[NEXT2]], %[[NEXT3]]
 // The 8 columns that are left: the other lanes keep their sum.
-//       CHECK:       %[[REST:.*]] = arith.addf %[[SUMS]], %{{.*}} : vector<16xf32>
-//       CHECK:       %[[ALL:.*]] = arith.select %{{.*}}, %[[REST]], %[[SUMS]]
-// The tree: lane l with l + 8, then 4, 2, 1.
+//       CHECK:       %[[REST:.*]] = arith.addf %[[SUMS]]#0, %{{.*}} : vector<16xf32>
+//       CHECK:       %[[FIRST:.*]] = arith.select %{{.*}}, %[[REST]], %[[SUMS]]#0
+// The tree: vector v with v + 2, then 1; lane l with l + 8, then 4, 2, 1.
+//  CHECK-NEXT:       %[[EVEN:.*]] = arith.addf %[[FIRST]], %[[SUMS]]#2
+//  CHECK-NEXT:       %[[ODD:.*]] = arith.addf %[[SUMS]]#1, %[[SUMS]]#3
+//  CHECK-NEXT:       %[[ALL:.*]] = arith.addf %[[EVEN]], %[[ODD]]
 //       CHECK:       %[[LOW:.*]] = vector.shuffle %[[ALL]], %[[ALL]] [0, 1, 2, 3, 4, 5, 6, 7]
 //       CHECK:       %[[HIGH:.*]] = vector.shuffle %[[ALL]], %[[ALL]] [8, 9, 10, 11, 12, 13, 14, 15]
 //       CHECK:       arith.addf %[[LOW]], %[[HIGH]] : vector<8xf32>
@@ -122,30 +127,30 @@ func.func private @segments(%x: tensor<5xf32>, %y: tensor<10000xf32>) -> (tensor
 //       CHECK:       llvm.intr.masked.store
 //   CHECK-NOT:       llvm.intr.masked.store
 //       CHECK:   llvm.return
-func.func private @share(%x: tensor<5x40xf32>) -> tensor<5x40xf32> attributes {rt.kernel} {
+func.func private @share(%x: tensor<5x136xf32>) -> tensor<5x136xf32> attributes {rt.kernel} {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<5x40xf32>
+  %e = tensor.empty() : tensor<5x136xf32>
   %er = tensor.empty() : tensor<5xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%er : tensor<5xf32>) -> tensor<5xf32>
   %d = linalg.generic {indexing_maps = [#rc, #rc], iterator_types = ["parallel", "parallel"]}
-    ins(%x : tensor<5x40xf32>) outs(%e : tensor<5x40xf32>) {
+    ins(%x : tensor<5x136xf32>) outs(%e : tensor<5x136xf32>) {
   ^bb0(%a: f32, %o: f32):
     %t = arith.addf %a, %a : f32
     linalg.yield %t : f32
-  } -> tensor<5x40xf32>
+  } -> tensor<5x136xf32>
   %sum = linalg.generic {indexing_maps = [#rc, #r], iterator_types = ["parallel", "reduction"]}
-    ins(%d : tensor<5x40xf32>) outs(%zeros : tensor<5xf32>) {
+    ins(%d : tensor<5x136xf32>) outs(%zeros : tensor<5xf32>) {
   ^bb0(%a: f32, %o: f32):
     %t = arith.addf %o, %a : f32
     linalg.yield %t : f32
   } -> tensor<5xf32>
   %y = linalg.generic {indexing_maps = [#rc, #r, #rc], iterator_types = ["parallel", "parallel"]}
-    ins(%d, %sum : tensor<5x40xf32>, tensor<5xf32>) outs(%e : tensor<5x40xf32>) {
+    ins(%d, %sum : tensor<5x136xf32>, tensor<5xf32>) outs(%e : tensor<5x136xf32>) {
   ^bb0(%a: f32, %s: f32, %o: f32):
     %t = arith.divf %a, %s : f32
     linalg.yield %t : f32
-  } -> tensor<5x40xf32>
-  return %y : tensor<5x40xf32>
+  } -> tensor<5x136xf32>
+  return %y : tensor<5x136xf32>
 }
 
 // A strip of 64 columns is four vectors that walk down the rows side by side; the
@@ -173,32 +178,53 @@ func.func private @columns(%sum: tensor<70xf32> {rt.in_place = 0 : i64}, %x: ten
   return %y : tensor<70xf32>
 }
 
-// 20 queries of each of 2 x 3 heads are two tasks each.
+// 80 queries of each of 2 x 3 heads are two tasks each.
 
 // CHECK-LABEL: llvm.func @attention(
 //  CHECK-SAME:   rt.tasks = 12 : i64
-func.func private @attention(%q: tensor<2x20x24xf32>, %k: tensor<2x20x24xf32>, %v: tensor<2x20x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>) attributes {rt.kernel} {
+func.func private @attention(%q: tensor<2x80x24xf32>, %k: tensor<2x80x24xf32>, %v: tensor<2x80x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x3x80xf32>) attributes {rt.kernel} {
   %o, %l = rt.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 0.0 stream 0
-    : (tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<2x20x24xf32>, tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>)
-  return %o, %l : tensor<2x20x24xf32>, tensor<2x3x20xf32>
+    : (tensor<2x80x24xf32>, tensor<2x80x24xf32>, tensor<2x80x24xf32>, tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x3x80xf32>)
+  return %o, %l : tensor<2x80x24xf32>, tensor<2x3x80xf32>
 }
 
 // Backward, a task is a head of keys: it walks the heads of queries that share
-// them, for zeros, then for each block of keys. 2 * 2 = 4 tasks.
+// them, the blocks of their queries, and those of keys that these see, where
+// what is the first of a block's is not added to what was there. 2 * 2 = 4 tasks.
 
 // CHECK-LABEL: llvm.func @attention_backward(
 //  CHECK-SAME:   rt.tasks = 4 : i64
 //       CHECK:   scf.for %[[TASK:[^ ]+]] =
 //       CHECK:     %[[FIRST:.*]] = arith.muli %[[TASK]], %
 //       CHECK:     %[[END:.*]] = arith.addi %[[FIRST]], %
-//       CHECK:     scf.for %{{.*}} = %[[FIRST]] to %[[END]] step
-//       CHECK:     scf.for %[[KEY:[^ ]+]] = %{{.*}} to %{{.*}} step %c48
-//       CHECK:       scf.for %{{.*}} = %[[FIRST]] to %[[END]] step
-//       CHECK:         scf.for %{{.*}} = %[[KEY]] to
-func.func private @attention_backward(%q: tensor<2x20x24xf32>, %k: tensor<2x20x8xf32>, %v: tensor<2x20x8xf32>, %o: tensor<2x20x24xf32>, %l: tensor<2x6x20xf32>, %d: tensor<2x20x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x20x8xf32>, tensor<2x20x8xf32>) attributes {rt.kernel} {
+//       CHECK:     scf.for %[[HEAD:[^ ]+]] = %[[FIRST]] to %[[END]] step
+//       CHECK:       %[[IS_FIRST:.*]] = arith.cmpi eq, %[[HEAD]], %[[FIRST]]
+//       CHECK:       scf.for %[[QUERY:[^ ]+]] = %{{.*}} to %{{.*}} step %c64
+//       CHECK:         %[[LAST:.*]] = arith.addi %[[QUERY]], %c1
+//       CHECK:         scf.for %[[KEY:[^ ]+]] = %{{.*}} to %[[LAST]] step %c64
+//       CHECK:           %[[IS_NEW:.*]] = arith.andi %[[IS_FIRST]],
+//       CHECK:           scf.if %[[IS_NEW]]
+func.func private @attention_backward(%q: tensor<2x80x24xf32>, %k: tensor<2x80x8xf32>, %v: tensor<2x80x8xf32>, %o: tensor<2x80x24xf32>, %l: tensor<2x6x80xf32>, %d: tensor<2x80x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>) attributes {rt.kernel} {
   %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %o, %l, %d, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
-    : (tensor<2x20x24xf32>, tensor<2x20x8xf32>, tensor<2x20x8xf32>, tensor<2x20x24xf32>, tensor<2x6x20xf32>, tensor<2x20x24xf32>, tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x20x8xf32>, tensor<2x20x8xf32>)
-  return %dq, %dk, %dv : tensor<2x20x24xf32>, tensor<2x20x8xf32>, tensor<2x20x8xf32>
+    : (tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>, tensor<2x80x24xf32>, tensor<2x6x80xf32>, tensor<2x80x24xf32>, tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>)
+  return %dq, %dk, %dv : tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>
+}
+
+// In bf16 no gradient is rounded before it is complete: a task is a block of
+// keys, or one of queries. 2 * 2 * 2 + 2 * 6 * 2 = 32 tasks.
+
+// CHECK-LABEL: llvm.func @attention_backward_bf16(
+//  CHECK-SAME:   rt.tasks = 32 : i64
+//       CHECK:   scf.for %[[TASK:[^ ]+]] =
+//       CHECK:     %[[IS_OF_KEYS:.*]] = arith.cmpi slt, %[[TASK]], %c8
+//       CHECK:     scf.if %[[IS_OF_KEYS]]
+//       CHECK:       arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
+//       CHECK:     } else {
+//       CHECK:       arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
+func.func private @attention_backward_bf16(%q: tensor<2x80x24xbf16>, %k: tensor<2x80x8xbf16>, %v: tensor<2x80x8xbf16>, %o: tensor<2x80x24xbf16>, %l: tensor<2x6x80xf32>, %d: tensor<2x80x24xbf16>, %rng: tensor<4xi32>) -> (tensor<2x80x24xbf16>, tensor<2x80x8xbf16>, tensor<2x80x8xbf16>) attributes {rt.kernel} {
+  %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %o, %l, %d, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
+    : (tensor<2x80x24xbf16>, tensor<2x80x8xbf16>, tensor<2x80x8xbf16>, tensor<2x80x24xbf16>, tensor<2x6x80xf32>, tensor<2x80x24xbf16>, tensor<4xi32>) -> (tensor<2x80x24xbf16>, tensor<2x80x8xbf16>, tensor<2x80x8xbf16>)
+  return %dq, %dk, %dv : tensor<2x80x24xbf16>, tensor<2x80x8xbf16>, tensor<2x80x8xbf16>
 }
 
 // Rows by position: a walk over the batch and in it over the positions, whose

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <sstream>
 
 using namespace reprise;
@@ -93,11 +94,12 @@ Reference reference(const Shape &s, double scale, const Floats &q,
   return r;
 }
 
-std::string kernels(const Shape &s, float scale) {
+std::string kernels(const Shape &s, float scale,
+                    const std::string &element = "f32") {
   auto activation = [&](int64_t heads) {
     std::ostringstream type;
     type << "tensor<" << s.batch << "x" << s.length << "x" << heads * s.width
-         << "xf32>";
+         << "x" << element << ">";
     return type.str();
   };
   std::ostringstream text, l, how;
@@ -127,12 +129,13 @@ std::string kernels(const Shape &s, float scale) {
   return text.str();
 }
 
-void expectNear(const Floats &have, const Doubles &want, const char *what) {
+void expectNear(const Floats &have, const Doubles &want, const char *what,
+                double error = 3e-6) {
   double greatest = 1e-3;
   for (double value : want)
     greatest = std::max(greatest, std::abs(value));
   for (size_t i = 0; i < want.size(); ++i)
-    ASSERT_NEAR(have[i], want[i], 2e-6 * greatest) << what << " at " << i;
+    ASSERT_NEAR(have[i], want[i], error * greatest) << what << " at " << i;
 }
 
 class Attention : public testing::TestWithParam<Shape> {};
@@ -177,13 +180,107 @@ TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
   }
 }
 
-// Lengths that are no multiple of 16 queries, of 48 keys or of 4 words, and
-// widths that are no multiple of 16 lanes or 6 columns, and the widest. Keys of
-// each head, of groups of three and two, and of all heads together.
+TEST_P(Attention, HasTheSameBitsInLargerTilesOfProducts) {
+  Shape s = GetParam();
+  float scale = 1 / std::sqrt(float(s.width));
+  Floats q = randomFloats(s.size(), 1), k = randomFloats(s.keySize(), 2),
+         v = randomFloats(s.keySize(), 3), dout = randomFloats(s.size(), 4);
+  std::vector<Floats> first;
+  for (bool wide : {false, true}) {
+    KernelRunner runner(kernels(s, scale), wide);
+    std::vector<Floats> results;
+    for (int64_t size : {s.size(), s.batch * s.heads * s.length, s.size(),
+                         s.keySize(), s.keySize()})
+      results.push_back(Floats(size, NAN));
+    int32_t rng[4];
+    std::copy(kRng, kRng + 4, rng);
+    runner.run("forward",
+               {q.data(), k.data(), v.data(), rng, results[0].data(),
+                results[1].data()},
+               {kStream});
+    runner.run("backward",
+               {q.data(), k.data(), v.data(), results[0].data(),
+                results[1].data(), dout.data(), rng, results[2].data(),
+                results[3].data(), results[4].data()},
+               {kStream});
+    if (wide)
+      EXPECT_EQ(results, first);
+    first = results;
+  }
+}
+
+namespace {
+/// Numbers as bf16 has them, and as the kernel does.
+struct Halves {
+  std::vector<uint16_t> bits;
+
+  explicit Halves(const Floats &numbers) {
+    for (float number : numbers) {
+      uint32_t word;
+      std::memcpy(&word, &number, 4);
+      bits.push_back((word + 0x7fff + (word >> 16 & 1)) >> 16);
+    }
+  }
+  Floats numbers() const {
+    Floats result;
+    for (uint16_t half : bits) {
+      uint32_t word = uint32_t(half) << 16;
+      result.push_back(0);
+      std::memcpy(&result.back(), &word, 4);
+    }
+    return result;
+  }
+  void *data() { return bits.data(); }
+};
+} // namespace
+
+TEST_P(Attention, MatchesItsDefinitionInBF16) {
+  Shape s = GetParam();
+  float scale = 1 / std::sqrt(float(s.width));
+  KernelRunner runner(kernels(s, scale, "bf16"));
+  Halves q(randomFloats(s.size(), 1)), k(randomFloats(s.keySize(), 2)),
+      v(randomFloats(s.keySize(), 3)), dout(randomFloats(s.size(), 4));
+  Reference want = reference(s, scale, q.numbers(), k.numbers(), v.numbers(),
+                             dout.numbers());
+  Floats lse(want.lse.size(), NAN);
+  std::vector<uint16_t> first[4];
+  for (int64_t chunk : {INT64_MAX, int64_t(1)}) {
+    Halves out(Floats(s.size(), -7)), dq = out, dk(Floats(s.keySize(), -7)),
+                                      dv = dk;
+    int32_t rng[4];
+    std::copy(kRng, kRng + 4, rng);
+    runner.run("forward",
+               {q.data(), k.data(), v.data(), rng, out.data(), lse.data()},
+               {kStream}, chunk, chunk == 1);
+    runner.run("backward",
+               {q.data(), k.data(), v.data(), out.data(), lse.data(),
+                dout.data(), rng, dq.data(), dk.data(), dv.data()},
+               {kStream}, chunk, chunk == 1);
+    // A rounding of each result; in backward that of `out` as well.
+    expectNear(out.numbers(), want.out, "out", 0x1.1p-8);
+    expectNear(lse, want.lse, "lse");
+    expectNear(dq.numbers(), want.dq, "dq", 0x1p-6);
+    expectNear(dk.numbers(), want.dk, "dk", 0x1p-6);
+    expectNear(dv.numbers(), want.dv, "dv", 0x1.1p-8);
+    if (chunk != 1)
+      first[0] = out.bits, first[1] = dq.bits, first[2] = dk.bits,
+      first[3] = dv.bits;
+    EXPECT_EQ(out.bits, first[0]);
+    EXPECT_EQ(dq.bits, first[1]);
+    EXPECT_EQ(dk.bits, first[2]);
+    EXPECT_EQ(dv.bits, first[3]);
+  }
+}
+
+// Lengths that are no multiple of 16 lanes, of 64 queries and keys or of 4
+// words, and widths that are no multiple of 16 lanes, whose blocks are the
+// small ones, and the widest. Keys of each head, of groups of three and two,
+// and of all heads together.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Attention,
     testing::Values(Shape{2, 13, 3, 3, 5, 0.25}, Shape{1, 64, 2, 2, 8, 0.1},
                     Shape{1, 1, 1, 1, 1, 0}, Shape{2, 50, 1, 1, 18, 0},
-                    Shape{1, 117, 2, 2, 64, 0.5}, Shape{1, 50, 1, 1, 1152, 0.1},
+                    Shape{1, 117, 2, 2, 64, 0.5}, Shape{1, 50, 1, 1, 1808, 0.1},
                     Shape{2, 13, 6, 2, 8, 0.25}, Shape{1, 67, 4, 2, 13, 0},
-                    Shape{2, 52, 3, 1, 20, 0.1}));
+                    Shape{2, 132, 3, 1, 20, 0.1}, Shape{1, 33, 2, 1, 300, 0},
+                    Shape{1, 200, 2, 1, 64, 0}));

@@ -47,7 +47,7 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine() {
       triple, "x86-64-v3", "", llvm::TargetOptions(), llvm::Reloc::PIC_));
 }
 
-KernelRunner::KernelRunner(const std::string &text) {
+KernelRunner::KernelRunner(const std::string &text, bool wide) {
   DialectRegistry registry;
   registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
                   LLVM::LLVMDialect, math::MathDialect, rt::RTDialect,
@@ -60,7 +60,7 @@ KernelRunner::KernelRunner(const std::string &text) {
   if (!module)
     llvm::report_fatal_error("the test's text does not parse");
   PassManager manager(&context);
-  buildCPULoweringPipeline(manager);
+  buildCPULoweringPipeline(manager, wide);
   if (failed(manager.run(*module)))
     llvm::report_fatal_error("the test's kernels have no code");
   for (auto function : module->getOps<LLVM::LLVMFuncOp>())
@@ -103,10 +103,10 @@ Floats codegen::randomFloats(size_t count, uint64_t seed) {
 }
 
 float codegen::laneSum(const Floats &terms) {
-  float lanes[16] = {};
+  float lanes[64] = {};
   for (size_t i = 0; i < terms.size(); ++i)
-    lanes[i % 16] += terms[i];
-  for (int half = 8; half > 0; half /= 2)
+    lanes[i % 64] += terms[i];
+  for (int half = 32; half > 0; half /= 2)
     for (int lane = 0; lane < half; ++lane)
       lanes[lane] += lanes[lane + half];
   return lanes[0];

@@ -24,7 +24,8 @@ using Floats = std::vector<float>;
 class KernelRunner {
 public:
   /// Compiles `text`, or ends the test program with what is wrong.
-  explicit KernelRunner(const std::string &text);
+  /// With `wide`, for processors with 32 registers of 16 lanes, by IR alone.
+  explicit KernelRunner(const std::string &text, bool wide = false);
 
   int64_t tasks(const std::string &kernel) const { return counts.at(kernel); }
   void *address(const std::string &symbol);
@@ -44,7 +45,8 @@ private:
 /// Reproducible numbers in [-1, 1).
 Floats randomFloats(size_t count, uint64_t seed);
 
-/// The sum of terms as a row reduction adds them: 16 lanes, then the tree.
+/// The sum of terms as a row reduction adds them: 64 partial sums, then
+/// the tree.
 float laneSum(const Floats &terms);
 
 /// How many units in the last place of f32 lie between two finite numbers.

@@ -21,7 +21,8 @@ namespace reprise::codegen {
 
 /// Appends what takes a module with kernels to kernels in the LLVM dialect:
 /// emission, polynomials, control flow, conversion. What is no kernel is kept.
-void buildCPULoweringPipeline(mlir::OpPassManager &manager);
+/// With `wide`, kernels are for processors that have 32 registers of 16 lanes.
+void buildCPULoweringPipeline(mlir::OpPassManager &manager, bool wide = false);
 
 /// Registers the passes above and the pipeline `reprise-lower-cpu`.
 void registerCPUPasses();

@@ -43,6 +43,10 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
     // ==> llvm.func @double(%buffers: !llvm.ptr, %ids: !llvm.ptr, %begin: i64, %end: i64) attributes {rt.kernel, rt.tasks = 1 : i64}
     ```
   }];
+  let options = [
+    Option<"wide", "wide", "bool", /*default=*/"false",
+           "There are 32 registers of 16 lanes, as AVX-512 has, for larger tiles "
+           "of products; results are the same">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
@@ -58,7 +62,7 @@ def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
     multiply-add, `p` from 0 up, so that all of them give the same bits.
 
     ```mlir
-    // ==> llvm.func @reprise_micro_6x16_v3(%a: !llvm.ptr, %b: !llvm.ptr, %k: i64, %c: !llvm.ptr, %ldc: i64, %alpha: f32, %addToC: i32, %bias: !llvm.ptr) attributes {target_cpu = "x86-64-v3"}
+    // ==> llvm.func @reprise_micro_6x16_v3(%a: !llvm.ptr, %b: !llvm.ptr, %k: i64, %c: !llvm.ptr, %ldc: i64, %alpha: f32, %addToC: i32, %bias: !llvm.ptr, %next: !llvm.ptr, %nextStride: i64, %nextRows: i64) attributes {target_cpu = "x86-64-v3"}
     ```
   }];
   let dependentDialects = [

@@ -40,7 +40,8 @@ def RT_Dialect : Dialect {
     in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
     lives within a step: as packed, and the most alive at one time) and
     `categories`, which add up to the arena. With `rt.gemm_workspace = BYTES` on a module every product has a
-    workspace of so many bytes, whatever its shape: what a library of the target asks for.
+    workspace of so many bytes, whatever its shape: what a library of the target asks for. With
+    `rt.alignment = BYTES` buffers begin at multiples of that.
 
     An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
     independent tasks of a launch. One for a GPU is in a module of its own and carries
@@ -418,7 +419,7 @@ def RT_BlockSumsOp : RT_KernelOp<"block_sums"> {
   let description = [{
     Every operand is cut into blocks of 16384 elements, the last one shorter; `out`
     has an element for each block of all operands, in order: the sum of its elements, or with
-    `square` of their squares, as 16 lane-strided partial sums and the fixed tree.
+    `square` of their squares, as 64 strided partial sums and the fixed tree.
 
     * (C1) `out` has as many elements as all operands have blocks.
 

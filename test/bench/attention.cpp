@@ -1,0 +1,75 @@
+//===- attention.cpp - Attention against the rate of products -------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The attention of a compiled model, forward and backward, next to the rate of
+// the micro-kernel, measured in turn. It is linked with the model's object,
+// whose `main` calls `repriseMain`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels.h"
+
+#include "runtime/Gemm.h"
+#include "runtime/Peak.h"
+
+using namespace reprise;
+using namespace reprise::bench;
+
+namespace {
+
+void print(const char *name, double flops, double seconds, double peak) {
+  printf("%-40s %9.2f %9.3f %9.1f %9.1f %8.3f\n", name, flops * 1e-9,
+         seconds * 1e3, flops / seconds * 1e-9, peak * 1e-9,
+         flops / seconds / peak);
+}
+
+} // namespace
+
+/// bench-attention [THREADS [SECONDS-PER-KERNEL]]
+extern "C" int repriseMain(int argc, char **argv,
+                           const RepriseModel *const *models, int) {
+  const RepriseModel *model = models[0];
+  int threads = argc > 1 ? atoi(argv[1]) : 1;
+  double budget = argc > 2 ? atof(argv[2]) : 1;
+  ForeignLoad load;
+  Launcher launcher(*model);
+  if (!launcher.start(threads))
+    return 1;
+  const RepriseMicroKernel *best =
+      runtime::chooseMicroKernels(model->microKernels, model->numMicroKernels,
+                                  cpuLevel())
+          .full;
+
+  printf("\n%s, %lld x %lld tokens, %d thread%s\n", model->name,
+         (long long)model->microBatchSize, (long long)model->seqLength, threads,
+         threads == 1 ? "" : "s");
+  printf("%-40s %9s %9s %9s %9s %8s\n", "kernel", "GFLOP", "ms", "GFLOP/s",
+         "products", "of them");
+  std::vector<bool> seen(size_t(model->numKernels));
+  double flops = 0, seconds = 0, peak = 0;
+  for (int i = 0; i < model->numMicro; ++i) {
+    const RepriseLaunch &launch = model->micro[i];
+    if (launch.kind != REPRISE_LAUNCH_KERNEL || seen[launch.callee] ||
+        !isAttention(*model, launch))
+      continue;
+    seen[launch.callee] = true;
+    std::vector<Contestant> contestants = {
+        {"kernel", launcher.prepare(launch)},
+        {"products", [&] {
+           peak =
+               std::max(peak, runtime::measurePeakFlops(*best, launcher.pool));
+         }}};
+    race(contestants, budget);
+    print(model->kernels[launch.callee].name, double(launch.flops),
+          contestants[0].seconds, peak);
+    flops += double(launch.flops), seconds += contestants[0].seconds;
+  }
+  print("forward and backward", flops, seconds, peak);
+  printf("foreign load: %.2f processors\n", load.processors());
+  return 0;
+}
