@@ -174,6 +174,8 @@ static LogicalResult emitAttentionKernel(
     return failure();
   kernel.takeShared(code, shape->sharedBytes);
   kernel.setLaunch(code, shape->blocks, shape->threads);
+  kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                           code.getI32IntegerAttr(shape->residentBlocks));
   return success();
 }
 

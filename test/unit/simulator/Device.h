@@ -15,7 +15,8 @@
 
 namespace reprise::simulator {
 
-/// Both landings in three orders: what every test of a kernel goes through.
+/// Both landings, each in two of the orders: what every test of a kernel goes
+/// through.
 std::vector<SimulatorOptions> allOptions();
 std::string describe(const SimulatorOptions &options);
 
