@@ -11,7 +11,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -151,6 +153,22 @@ LogicalResult driver::writeReports(report::Plan &plan, ModuleOp module,
       failed(writeFile(options.report, [&](raw_ostream &os) {
         plan.writePage(os, getPageInfo(module, options, recompute));
       })));
+}
+
+void driver::printMemory(ModuleOp module) {
+  auto plan = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
+  auto getNumber = [&](llvm::StringRef key) {
+    auto number = plan ? plan.getAs<IntegerAttr>(key) : IntegerAttr();
+    return number ? number.getInt() : -1;
+  };
+  int64_t arena = getNumber("arena"), peak = getNumber("peak"),
+          bound = getNumber("bound");
+  if (arena < 0 || peak < 0 || bound < 0)
+    return;
+  llvm::errs() << "memory: " << remat::formatBytes(arena) << ", " << arena
+               << " bytes; " << peak << " of them within a step, "
+               << llvm::format("%.3f", bound > 0 ? double(peak) / bound : 1.0)
+               << " of what is alive at one time\n";
 }
 
 LogicalResult driver::checkReports(const Options &options, Phase from,

@@ -30,6 +30,10 @@ mlir::LogicalResult writeReports(report::Plan &plan, mlir::ModuleOp module,
                                  const Options &options,
                                  const RecomputeOptions &recompute);
 
+/// Prints what memory takes, and beside it what is alive at one time; nothing
+/// if memory is not planned.
+void printMemory(mlir::ModuleOp module);
+
 /// Refuses options of reports that make no sense.
 mlir::LogicalResult checkReports(const Options &options, Phase from, Phase to);
 } // namespace reprise::driver
