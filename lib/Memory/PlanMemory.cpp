@@ -35,10 +35,6 @@ LogicalResult PlanMemory::checkSchedule(func::FuncOp function) {
   if (!function.getBody().hasOneBlock() ||
       !isa<func::ReturnOp>(function.getBody().front().getTerminator()))
     return function.emitError("needs one block that returns to be planned");
-  if (alignment < 1 || !llvm::isPowerOf2_64(alignment))
-    return function.emitError(
-               "needs an alignment that is a power of two, but got ")
-           << int64_t(alignment);
   return success();
 }
 
@@ -86,6 +82,20 @@ void PlanMemory::runOnOperation() {
     getOperation()->setAttr(
         rt::kGemmWorkspaceAttr,
         Builder(&getContext()).getI64IntegerAttr(gemmWorkspace));
+  int64_t bytes = 64;
+  if (alignment)
+    getOperation()->setAttr(
+        rt::kAlignmentAttr,
+        Builder(&getContext()).getI64IntegerAttr(alignment));
+  if (auto recorded =
+          getOperation()->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr))
+    bytes = recorded.getInt();
+  if (bytes < 1 || !llvm::isPowerOf2_64(bytes)) {
+    getOperation().emitError("needs an alignment that is a power of two, but "
+                             "got ")
+        << bytes;
+    return signalPassFailure();
+  }
   SymbolTable symbols(getOperation());
   SmallVector<std::unique_ptr<Planner>> planners;
   for (StringRef name : nn::kScheduleFunctions) {
@@ -99,7 +109,7 @@ void PlanMemory::runOnOperation() {
     if (failed(checkSchedule(function)))
       return signalPassFailure();
     planners.push_back(std::make_unique<Planner>(
-        symbols, function, alignment,
+        symbols, function, bytes,
         planners.empty() ? nullptr : planners.front().get()));
     if (failed(planners.back()->plan()))
       return signalPassFailure();

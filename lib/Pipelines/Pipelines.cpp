@@ -12,6 +12,8 @@
 #include "mlir/Transforms/Passes.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Codegen/CPU/Passes.h"
+#include "reprise/Codegen/CUDA/Passes.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
 #include "reprise/Pipelines/Passes.h"
@@ -25,7 +27,13 @@ using namespace reprise;
 static constexpr std::pair<Phase, StringLiteral> kPhases[] = {
     {Phase::NN, "nn"},       {Phase::Joint, "joint"},
     {Phase::Remat, "remat"}, {Phase::Kernels, "kernels"},
-    {Phase::RT, "rt"},       {Phase::LLVM, "llvm"}};
+    {Phase::RT, "rt"},       {Phase::LLVM, "llvm"},
+    {Phase::GPU, "gpu"},     {Phase::NVVM, "nvvm"}};
+
+/// What NVIDIA recommends for its newer chips, and gives cuBLAS by itself.
+static constexpr int64_t kCublasWorkspaceBytes = 32 << 20;
+/// That of an allocation of CUDA, and enough for every access.
+static constexpr int64_t kCudaAlignment = 256;
 
 StringRef reprise::stringifyPhase(Phase phase) {
   return kPhases[int(phase)].second;
@@ -215,8 +223,19 @@ static void addRT(OpPassManager &manager) {
   manager.addPass(memory::createVerifyPlan());
 }
 
+void reprise::setTarget(ModuleOp module, const TargetOptions &target) {
+  if (!target.isCuda)
+    return;
+  Builder builder(module.getContext());
+  module->setAttr(rt::kAlignmentAttr,
+                  builder.getI64IntegerAttr(kCudaAlignment));
+  module->setAttr(rt::kGemmWorkspaceAttr,
+                  builder.getI64IntegerAttr(kCublasWorkspaceBytes));
+}
+
 void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
-                            const RecomputeOptions &recompute, bool inference) {
+                            const RecomputeOptions &recompute, bool inference,
+                            const TargetOptions &target) {
   auto passes = [&](Phase phase) { return from < phase && phase <= to; };
   // What comes as text is not to be trusted. (NN and Joint are checked by what
   // follows them; LLVM is what its translation takes.)
@@ -234,6 +253,10 @@ void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
     addKernels(manager);
   if (passes(Phase::RT))
     addRT(manager);
-  if (passes(Phase::LLVM))
-    codegen::buildCPULoweringPipeline(manager);
+  if (from < Phase::LLVM && to == Phase::LLVM)
+    codegen::buildCPULoweringPipeline(manager, target.wide);
+  if (from < Phase::GPU && to >= Phase::GPU)
+    cuda::buildDeviceEmissionPipeline(manager, {target.chip});
+  if (passes(Phase::NVVM))
+    cuda::buildDeviceLoweringPipeline(manager);
 }

@@ -14,31 +14,6 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::target;
 
-FailureOr<std::vector<std::string>>
-target::checkChips(Location location, ArrayRef<std::string> names) {
-  std::vector<const cuda::Chip *> chips;
-  for (const std::string &name : names) {
-    FailureOr<const cuda::Chip *> chip = cuda::findChip(location, name);
-    if (failed(chip))
-      return failure();
-    if (llvm::is_contained(chips, *chip))
-      return emitError(location, "needs each chip once, but got ")
-             << name << " twice";
-    chips.push_back(*chip);
-  }
-  if (chips.empty())
-    return emitError(location, "needs a chip to compile for, such as sm_80");
-  // Those that later ones can take the code of come first.
-  llvm::sort(chips, [](const cuda::Chip *a, const cuda::Chip *b) {
-    return std::tuple(a->archSpecific, a->major, a->minor) <
-           std::tuple(b->archSpecific, b->major, b->minor);
-  });
-  std::vector<std::string> sorted;
-  for (const cuda::Chip *chip : chips)
-    sorted.push_back(chip->name.str());
-  return sorted;
-}
-
 FailureOr<DeviceImage> target::buildImage(ModuleOp module,
                                           ArrayRef<std::string> chips) {
   DeviceImage image;

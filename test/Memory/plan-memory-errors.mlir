@@ -153,7 +153,7 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}) -> (tensor<f32> {nn.output =
 
 // RUN: echo "func.func @step() { return }" | not reprise-opt --pass-pipeline='builtin.module(reprise-plan-memory{alignment=48})' 2>&1 | FileCheck %s
 
-// CHECK: <stdin>:1:1: error: needs an alignment that is a power of two, but got 48
+// CHECK: error: needs an alignment that is a power of two, but got 48
 
 // RUN: echo "func.func @step() { return }" | not reprise-opt --pass-pipeline='builtin.module(reprise-plan-memory{gemm-workspace=6})' 2>&1 | FileCheck %s --check-prefix=WORKSPACE
 

@@ -286,7 +286,7 @@ func.func @step(%rotary: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e4 :
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-plan-memory{alignment=256 gemm-workspace=4096},reprise-verify-plan)' \
 // RUN: | FileCheck %s --check-prefix=LIBRARY
 
-// LIBRARY:     module attributes {rt.gemm_workspace = 4096 : i64
+// LIBRARY:     module attributes {rt.alignment = 256 : i64, rt.gemm_workspace = 4096 : i64
 // LIBRARY:     rt.gemm {{.*}} workspace(%{{.*}}) m 16 n 8 k 4
 // LIBRARY-SAME:  memref<1024xf32>
 func.func private @read(tensor<16x8xf32>) -> tensor<f32> attributes {rt.kernel}

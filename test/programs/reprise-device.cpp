@@ -18,7 +18,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Codegen/CUDA/Passes.h"
-#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Pipelines/Registration.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -71,8 +71,7 @@ int main(int argc, char **argv) {
   llvm::cl::HideUnrelatedOptions(category);
   llvm::cl::ParseCommandLineOptions(argc, argv, "Machine code of kernels\n");
   DialectRegistry registry;
-  registry.insert<rt::RTDialect>();
-  cuda::registerCUDADialects(registry);
+  registerDialects(registry);
   MLIRContext context(registry);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);

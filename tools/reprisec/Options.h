@@ -25,17 +25,27 @@ struct Options {
                              cl::init(""), cl::cat(programCategory)};
   cl::opt<std::string> output{"o", cl::desc("Write here; - is standard output"),
                               cl::value_desc("file"), cl::cat(programCategory)};
-  cl::opt<std::string> emit{
-      "emit",
-      cl::desc(
-          "Stop early and write nn, joint, remat, kernels, rt, llvm or obj "
-          "instead of a program"),
-      cl::value_desc("phase"), cl::cat(programCategory)};
+  cl::opt<std::string> emit{"emit",
+                            cl::desc("Stop early and write nn, joint, remat, "
+                                     "kernels, rt, llvm, gpu, nvvm, "
+                                     "ptx, cubin or obj instead of a program"),
+                            cl::value_desc("phase"), cl::cat(programCategory)};
   cl::opt<std::string> from{
       "from",
       cl::desc("The input is the IR of this phase: nn, joint, remat, kernels, "
-               "rt or llvm"),
+               "rt, llvm, gpu or nvvm"),
       cl::value_desc("phase"), cl::cat(programCategory)};
+  cl::opt<std::string> target{
+      "target",
+      cl::desc("What the program runs on: cpu (default), cuda or cpu,cuda"),
+      cl::value_desc("list"), cl::init("cpu"), cl::cat(programCategory)};
+  cl::opt<std::string> cudaArch{
+      "cuda-arch",
+      cl::desc("With --target=cuda: the chips (sm_80,sm_90a,sm_100a,sm_120). "
+               "The program has PTX for the oldest, and machine code for each "
+               "if ptxas is found"),
+      cl::value_desc("list"), cl::init("sm_80,sm_90a,sm_100a,sm_120"),
+      cl::cat(programCategory)};
   cl::opt<std::string> cpu{
       "cpu",
       cl::desc(

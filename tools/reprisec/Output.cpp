@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Output.h"
+#include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -54,16 +56,41 @@ static LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes) {
   return success();
 }
 
-int driver::writeProgram(ModuleOp module, const Options &options,
+int driver::writeDeviceCode(ModuleOp module, const Options &options,
+                            const Goal &goal, llvm::StringRef chip) {
+  FailureOr<std::string> ptx = cuda::emitPTX(module, chip);
+  if (failed(ptx))
+    return 1;
+  if (goal.kind == Goal::PTX)
+    return failed(writeFile(options.output, *ptx));
+  FailureOr<cuda::Assembly> assembly =
+      cuda::assemble(module.getLoc(), *ptx, chip);
+  if (failed(assembly))
+    return 1;
+  return failed(writeFile(options.output,
+                          {assembly->cubin.data(), assembly->cubin.size()}));
+}
+
+int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
+                         llvm::ArrayRef<std::string> chips,
                          llvm::StringRef program) {
+  llvm::SmallVector<target::CompiledModel> models;
+  if (cpu)
+    models.push_back({cpu});
+  FailureOr<target::DeviceImage> image;
+  if (cuda) {
+    image = target::buildImage(cuda, chips);
+    if (failed(image))
+      return 1;
+    models.push_back({cuda, &*image});
+  }
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = target::translateModels({{module}}, context);
+  std::unique_ptr<llvm::Module> code = target::translateModels(models, context);
   if (!code)
     return 1;
   llvm::SmallVector<char, 0> object;
   llvm::raw_svector_ostream os(object);
-  if (failed(
-          target::emitObject(*code, target::resolveCPU(options.cpu), os)))
+  if (failed(target::emitObject(*code, target::resolveCPU(options.cpu), os)))
     return 1;
   if (options.emit == "obj")
     return failed(writeFile(options.output, os.str()));

@@ -10,6 +10,7 @@
 #define REPRISE_TOOLS_REPRISEC_OUTPUT_H
 
 #include "Options.h"
+#include "Targets.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace reprise::driver {
@@ -18,8 +19,16 @@ namespace reprise::driver {
 mlir::LogicalResult checkOutput(Options &options);
 
 /// Everything after the last phase of IR.
-int writeProgram(mlir::ModuleOp module, const Options &options,
+/// Writes the program, or the object that it is linked from. Either of the two
+/// may be null.
+/// \param chips  of `cuda`, oldest first.
+int writeProgram(mlir::ModuleOp cpu, mlir::ModuleOp cuda,
+                 const Options &options, llvm::ArrayRef<std::string> chips,
                  llvm::StringRef program);
+
+/// Writes the PTX or the machine code of `@device` for `chip`.
+int writeDeviceCode(mlir::ModuleOp module, const Options &options,
+                    const Goal &goal, llvm::StringRef chip);
 } // namespace reprise::driver
 
 #endif // REPRISE_TOOLS_REPRISEC_OUTPUT_H

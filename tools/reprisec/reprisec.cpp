@@ -206,9 +206,10 @@ static LogicalResult printPlan(ModuleOp module,
 
 static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
                                const RecomputeOptions &recompute,
-                               bool inference = true) {
+                               bool inference = true,
+                               const TargetOptions &target = {}) {
   PassManager manager(module.getContext());
-  buildPipeline(manager, from, to, recompute, inference);
+  buildPipeline(manager, from, to, recompute, inference, target);
   return manager.run(module);
 }
 
@@ -234,23 +235,19 @@ int main(int argc, char **argv) {
   if (options.input.empty())
     return fail("needs a description, as in: reprisec model.yaml -o train");
 
-  std::optional<Phase> from = Phase::NN, to = Phase::LLVM;
-  if (!options.from.empty() && !(from = parsePhase(options.from)))
-    return fail("option --from: needs nn, joint, remat, kernels, rt or llvm, "
-                "but got '" +
-                options.from + "'");
-  bool isText = !options.emit.empty() && options.emit != "obj";
-  if (isText && !(to = parsePhase(options.emit)))
-    return fail("option --emit: needs nn, joint, remat, kernels, rt, llvm or "
-                "obj, but got '" +
-                options.emit + "'");
-  if (*from > *to)
-    return fail("option --emit: needs a phase after '" + stringifyPhase(*from) +
-                "', which --from says the input is, but got '" + options.emit +
-                "'");
+  FailureOr<Targets> targets = readTargets(options);
+  if (failed(targets))
+    return 1;
+  FailureOr<Goal> goal = readGoal(options, *targets);
+  if (failed(goal))
+    return 1;
+  FailureOr<Phase> from = readFrom(options, *targets, *goal);
+  if (failed(from))
+    return 1;
+  Phase to = goal->phase;
   if (failed(checkInference(options, *from)) ||
-      failed(checkReports(options, *from, *to)) ||
-      failed(checkSavePlan(options, *from, *to)))
+      failed(checkReports(options, *from, to)) ||
+      failed(checkSavePlan(options, *from, to)))
     return 1;
   bool plansMemory = !options.getReport().empty();
   bool isReport = (plansMemory || !options.savePlan.empty()) &&
@@ -258,11 +255,12 @@ int main(int argc, char **argv) {
   if (isReport)
     to = plansMemory ? Phase::RT : Phase::Remat;
   if (options.output.empty() && !isReport) {
-    if (!isText)
+    if (goal->kind == Goal::Program || goal->kind == Goal::Object)
       return fail("needs a place for the program: -o FILE");
     options.output = "-";
   }
-  if (!isText && !isReport && failed(checkOutput(options)))
+  bool isFile = goal->kind == Goal::Program || goal->kind == Goal::Object;
+  if (isFile && !isReport && failed(checkOutput(options)))
     return 1;
 
   DialectRegistry registry;
@@ -274,13 +272,15 @@ int main(int argc, char **argv) {
   RecomputeOptions recompute;
   OwningOpRef<ModuleOp> module =
       readInput(context, sources, options, *from, recompute);
-  if (!module)
+  if (!module || failed(checkPlanned(*module, *from, *targets)))
     return 1;
+  if (*from < Phase::RT)
+    setTarget(*module, targets->first());
   if (options.from.empty())
     recordPlan(*module, recompute.describe());
 
   std::string planName; // Which a plan has once it is decided.
-  if (*from < Phase::Remat && *to >= Phase::Remat &&
+  if (*from < Phase::Remat && to >= Phase::Remat &&
       failed(readPlanFile(context, recompute, planName)))
     return 1;
 
@@ -297,11 +297,11 @@ int main(int argc, char **argv) {
     undecidedText = std::move(*text);
     begin = undecided;
   }
-  Phase decided = std::min(*to, Phase::Remat);
+  Phase decided = std::min(to, Phase::Remat);
   if (failed(runPhases(*module, begin, std::max(begin, decided), recompute,
                        options.inference == "on")))
     return 1;
-  if (*from < Phase::Remat && *to >= Phase::Remat) {
+  if (*from < Phase::Remat && to >= Phase::Remat) {
     if (!planName.empty())
       recordPlan(*module, planName);
     if (!options.quiet && failed(printPlan(*module, recompute)))
@@ -311,6 +311,15 @@ int main(int argc, char **argv) {
     return 1;
   if (isReport && !plansMemory)
     return 0;
+  // Decided once; planned for each target.
+  OwningOpRef<ModuleOp> other;
+  if (targets->areBoth() && to > Phase::Kernels && !isReport) {
+    other = module->clone();
+    setTarget(*other, *targets->cuda);
+    if (failed(runPhases(*other, std::max(*from, decided), Phase::NVVM,
+                         recompute, /*inference=*/true, *targets->cuda)))
+      return 1;
+  }
   if (!options.getReport().empty()) {
     FailureOr<report::Plan> plan =
         readPlan(*module, undecidedText, options, recompute);
@@ -322,10 +331,19 @@ int main(int argc, char **argv) {
       return 0;
     decided = Phase::RT;
   }
-  if (failed(runPhases(*module, std::max(*from, decided), *to, recompute)))
+  if (failed(runPhases(*module, std::max(*from, decided), to, recompute,
+                       /*inference=*/true, targets->first())))
     return 1;
-  if (!isText)
-    return writeProgram(*module, options, argv[0]);
+  if (!options.quiet)
+    printMemory(*module);
+  if (goal->kind == Goal::PTX || goal->kind == Goal::Cubin)
+    return writeDeviceCode(*module, options, *goal, targets->chips.front());
+  if (isFile)
+    return writeProgram(targets->cpu ? *module : ModuleOp(),
+                        targets->areBoth() ? *other
+                        : targets->cuda    ? *module
+                                           : ModuleOp(),
+                        options, targets->chips, argv[0]);
 
   std::string error;
   auto file = openOutputFile(options.output, &error);

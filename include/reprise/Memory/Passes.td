@@ -61,8 +61,9 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"alignment", "alignment", "int64_t", /*default=*/"64",
-           "Offsets are multiples of this many bytes">,
+    Option<"alignment", "alignment", "int64_t", /*default=*/"0",
+           "Offsets are multiples of this many bytes, recorded as rt.alignment; 0: those that "
+           "are recorded, or 64">,
     Option<"gemmWorkspace", "gemm-workspace", "int64_t", /*default=*/"0",
            "Bytes of workspace of every product, recorded as rt.gemm_workspace; 0: what "
            "each needs on the CPU">,

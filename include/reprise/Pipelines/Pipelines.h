@@ -16,6 +16,7 @@
 #include <vector>
 
 namespace mlir {
+class ModuleOp;
 class OpPassManager;
 } // namespace mlir
 
@@ -28,10 +29,12 @@ enum class Phase {
   Remat,   ///< the same, decided and applied
   Kernels, ///< launches and products on tensors, kernels of nn
   RT,      ///< launches and products on planned buffers, kernels of linalg
-  LLVM,    ///< kernels in the LLVM dialect
+  LLVM,    ///< kernels in the LLVM dialect, for the CPU
+  GPU,     ///< or, instead, kernels for GPUs in the module @device
+  NVVM,    ///< the same in the NVVM dialect
 };
 
-/// "nn", "joint", "remat", "kernels", "rt", "llvm".
+/// "nn", "joint", "remat", "kernels", "rt", "llvm", "gpu", "nvvm".
 llvm::StringRef stringifyPhase(Phase phase);
 std::optional<Phase> parsePhase(llvm::StringRef name);
 
@@ -57,11 +60,23 @@ struct RecomputeOptions {
   static std::optional<RecomputeOptions> parse(llvm::StringRef text);
 };
 
+/// What the plan and the kernels are for.
+struct TargetOptions {
+  bool isCuda = false;
+  bool wide = false;          ///< a CPU with 32 registers of 16 lanes
+  std::string chip = "sm_80"; ///< the oldest of the GPUs
+};
+
+/// Writes on `module` how memory is planned for the target, if that is not as
+/// for the CPU: cuBLASLt's workspace, and buffers at multiples of 256 bytes.
+void setTarget(mlir::ModuleOp module, const TargetOptions &target);
+
 /// Appends the passes that lead from phase `from` to phase `to`, verifiers
 /// included. With `inference`, what comes from the phase nn gets `@evaluate`
 /// and `@sample` beside its step.
 void buildPipeline(mlir::OpPassManager &manager, Phase from, Phase to,
-                   const RecomputeOptions &recompute, bool inference = true);
+                   const RecomputeOptions &recompute, bool inference = true,
+                   const TargetOptions &target = {});
 } // namespace reprise
 
 #endif // REPRISE_PIPELINES_PIPELINES_H

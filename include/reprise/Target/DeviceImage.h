@@ -27,14 +27,8 @@ struct DeviceImage {
   std::vector<Cubin> cubins; ///< none without `ptxas`
 };
 
-/// Checks the names of chips, such as sm_90a, and sorts them, oldest first. One
-/// that is not known, or is there twice, is an error at `location`.
-mlir::FailureOr<std::vector<std::string>>
-checkChips(mlir::Location location, llvm::ArrayRef<std::string> chips);
-
-/// Makes the image for `chips`, sorted, of a module of the phase `nvvm`. The
-/// oldest must not be for one chip alone, such as sm_90a, unless it is the only
-/// one: then the PTX is, too.
+/// Makes the image of a module of the phase `nvvm`. The PTX is for the first of
+/// the chips.
 mlir::FailureOr<DeviceImage> buildImage(mlir::ModuleOp module,
                                         llvm::ArrayRef<std::string> chips);
 

@@ -140,6 +140,14 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs 'rt.gemm_workspace' to be a multiple of ")
            << kElement << " bytes, but got " << value;
   }
+  if (name == kAlignmentAttr) {
+    auto bytes = dyn_cast<IntegerAttr>(value);
+    if (bytes && bytes.getInt() >= 1 && llvm::isPowerOf2_64(bytes.getInt()))
+      return success();
+    return op->emitOpError(
+               "needs 'rt.alignment' to be a power of two, but got ")
+           << value;
+  }
   if (name == kSharedAttr || name == kBytesAttr) {
     auto bytes = dyn_cast<IntegerAttr>(value);
     if (bytes && bytes.getInt() >= 0)

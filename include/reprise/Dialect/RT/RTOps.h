@@ -44,6 +44,8 @@ inline constexpr llvm::StringLiteral kRotaryAttr = "rt.rotary";
 inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
 /// On the module: sizes of the plan.
 inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
+/// On a module: offsets of buffers are multiples of so many bytes.
+inline constexpr llvm::StringLiteral kAlignmentAttr = "rt.alignment";
 /// On a module: the bytes of workspace that every product has.
 inline constexpr llvm::StringLiteral kGemmWorkspaceAttr = "rt.gemm_workspace";
 /// On an emitted kernel: the number of independent tasks of a launch.
