@@ -6,12 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// reprise-simulate DEVICE.ll -o KERNELS.so: the LLVM IR of a device module as a
-// shared object that libRepriseSimulator.so runs.
+// reprise-simulate DEVICE -o KERNELS.so: a module of the phase `nvvm`, or the
+// LLVM IR that PTX is made of, as a shared object that libRepriseSimulator.so
+// runs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Pipelines/Registration.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Support/CommandLine.h"
@@ -28,8 +33,35 @@ static cl::opt<std::string> input(cl::Positional, cl::desc("<device module>"),
                                   cl::init("-"), cl::cat(category));
 static cl::opt<std::string> output("o", cl::desc("The shared object"),
                                    cl::Required, cl::cat(category));
+static cl::opt<std::string>
+    chip("chip", cl::desc("The chip that LLVM IR is made for (sm_80)"),
+         cl::init("sm_80"), cl::cat(category));
 static cl::opt<bool> emitLLVM("S", cl::desc("Write the lowered module as text"),
                               cl::cat(category));
+
+/// The LLVM IR in `input`, or that of its `@device` if its name ends in .mlir;
+/// null after an error.
+static std::unique_ptr<Module> readModule(LLVMContext &context) {
+  SMDiagnostic diagnostic;
+  std::unique_ptr<Module> module;
+  if (!StringRef(input).ends_with(".mlir")) {
+    module = parseIRFile(input, diagnostic, context);
+    if (!module)
+      diagnostic.print("reprise-simulate", errs());
+    return module;
+  }
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext mlirContext(registry);
+  auto source = mlir::parseSourceFile<mlir::ModuleOp>(input, &mlirContext);
+  if (!source)
+    return nullptr;
+  mlir::FailureOr<std::string> text =
+      cuda::translateDeviceToLLVMIR(*source, chip);
+  if (failed(text))
+    return nullptr;
+  return parseIR(MemoryBufferRef(*text, input), diagnostic, context);
+}
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
@@ -40,12 +72,9 @@ int main(int argc, char **argv) {
     return 1;
   };
   LLVMContext context;
-  SMDiagnostic diagnostic;
-  std::unique_ptr<Module> module = parseIRFile(input, diagnostic, context);
-  if (!module) {
-    diagnostic.print("reprise-simulate", errs());
+  std::unique_ptr<Module> module = readModule(context);
+  if (!module)
     return 1;
-  }
   if (!emitLLVM) {
     if (Error error = simulator::writeSharedObject(*module, output))
       return fail(toString(std::move(error)));
