@@ -37,22 +37,29 @@ struct Rebuilt {
 static FailureOr<llvm::MapVector<Operation *, Rebuilt>>
 getRebuilt(const Step &step) {
   llvm::MapVector<Operation *, Rebuilt> found;
-  auto add = [&](Operation *op, Value value, auto &&isReader) {
+  // A value may be there again twice: replayed, and on its gradient's way.
+  DenseSet<Value> counted, freed;
+  auto add = [&](Operation *op, OpResult value, auto &&isReader) {
     Rebuilt &rebuilt = found[op];
     int64_t bytes = getTypeBytes(value.getType());
-    rebuilt.bytes += bytes;
+    Value original = op->getResult(value.getResultNumber());
+    if (counted.insert(original).second)
+      rebuilt.bytes += bytes;
     auto readers = llvm::make_filter_range(value.getUsers(), isReader);
-    if (!readers.empty())
+    if (!readers.empty() && freed.insert(original).second)
       rebuilt.freedBytes += bytes;
     llvm::append_range(rebuilt.readers, readers);
   };
   DenseSet<Operation *> pending = step.getReplayed();
+  // What other replays read has one of its own.
   for (Operation *op : pending)
-    if (step.isFree(op))
+    if (step.isFree(op) && llvm::none_of(op->getUsers(), [&](Operation *user) {
+          return pending.contains(user);
+        }))
       found[op].isFree = true;
   auto isBelow = [&](Operation *user) { return step.isBelow(user); };
   for (Operation *op : pending)
-    for (Value result : op->getResults())
+    for (OpResult result : op->getResults())
       if (step.isDropped(result) &&
           llvm::any_of(result.getUsers(), [&](Operation *user) {
             return isBelow(user) || pending.contains(user);
@@ -67,8 +74,10 @@ getRebuilt(const Step &step) {
     if (!original || !original->getAttrOfType<RecomputeAttr>(kDecisionAttr))
       return op->emitOpError("needs an original that is recomputed to be a "
                              "replay of, but there is none");
-    found[original].isFree = op->hasAttr(kFreeAttr);
-    for (Value result : op->getResults())
+    auto [entry, isNew] = found.insert({original, Rebuilt()});
+    entry->second.isFree =
+        op->hasAttr(kFreeAttr) && (isNew || entry->second.isFree);
+    for (OpResult result : op->getResults())
       if (!result.use_empty())
         add(original, result, [](Operation *user) { return !isReplay(user); });
   }

@@ -38,7 +38,8 @@ private:
   const Step &step;
   Originals originals;
   /// From an op of the forward phase to its replay.
-  DenseMap<Operation *, Operation *> replays;
+  /// By original, and whether a gradient makes it on its way.
+  DenseMap<std::pair<Operation *, unsigned>, Operation *> replays;
 };
 } // namespace
 
@@ -127,7 +128,8 @@ LogicalResult Verifier::verifyReplay(Operation *replay) {
     error.attachNote(original->getLoc()) << "the original is here";
     return error;
   }
-  auto [first, isNew] = replays.try_emplace(original, replay); // V7
+  auto [first, isNew] = replays.try_emplace( // V7
+      {original, unsigned(replay->hasAttr(kFreeAttr))}, replay);
   if (isNew)
     return success();
   InFlightDiagnostic error = replay->emitOpError("needs to be the only replay "

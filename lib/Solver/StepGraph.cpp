@@ -297,6 +297,36 @@ int64_t StepSimulator::getBytesAcross(int64_t position) const {
   return bytes;
 }
 
+int64_t StepSimulator::getGradientBytes(int64_t position) const {
+  auto align = [&](int64_t bytes) {
+    return (bytes + graph.alignment - 1) / graph.alignment * graph.alignment;
+  };
+  int64_t numValues = graph.values.size();
+  const StepRun::Position &at = result.schedule[position];
+  std::vector<Instance> taken;
+  for (int64_t k = operandsBegin[position]; k < operandsBegin[position + 1];
+       ++k)
+    if (int64_t op = writer[operands[k] % numValues];
+        op >= 0 && graph.ops[op].phase == StepPhase::Forward)
+      taken.push_back(root[operands[k]]);
+  int64_t bytes = align(graph.ops[at.op].workspace);
+  for (int64_t p = 0; p <= position; ++p) {
+    const StepOp &op = graph.ops[result.schedule[p].op];
+    if (op.phase == StepPhase::Forward)
+      continue;
+    for (int64_t value : op.writes) {
+      Instance place = root[value];
+      bool outlives = place < numValues && graph.values[place].outlives;
+      if (last[place] < position || outlives ||
+          std::count(taken.begin(), taken.end(), place))
+        continue;
+      taken.push_back(place);
+      bytes += align(graph.values[place % numValues].bytes);
+    }
+  }
+  return bytes;
+}
+
 std::vector<StepBuffer> StepSimulator::getBuffers() const {
   std::vector<StepBuffer> buffers;
   int64_t numValues = graph.values.size();

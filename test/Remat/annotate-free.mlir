@@ -27,6 +27,7 @@
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=feed_forward | Remark=layer3.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=gated | Remark=layer0.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=decided | Remark=layer1.mlp.g, bytes=32
+//      REMARK: remark: [Passed] Free | Category:Remat | Function=read_by_a_replay | Remark=layer0.mlp.g, bytes=32
 //  REMARK-NOT: Free |
 func.func @feed_forward(%u: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
   %g = nn.gelu %u tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "g">} : tensor<8xf32>
@@ -96,4 +97,27 @@ func.func @decided(%u: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tens
   %du = nn.gelu_backward %u, %d tanh : tensor<8xf32>
   %dd = nn.gelu_backward %d, %u tanh : tensor<8xf32>
   return %v, %w, %du, %dd : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A replay of an earlier reader of backward needs g, too: it has a replay of its
+// own, which is not free.
+
+// APPLY-LABEL: func.func @read_by_a_replay
+//       APPLY:   nn.backward
+//       APPLY:   %[[AGAIN:.*]] = nn.swiglu {{.*}}remat.replay = 0 : i64}
+//  APPLY-NEXT:   nn.scale %[[AGAIN]]
+//       APPLY:   %[[FREE:.*]] = nn.swiglu {{.*}}remat.free
+//  APPLY-NEXT:   nn.swiglu_backward
+//  APPLY-NEXT:   nn.add %[[FREE]]
+//        PLAN: layer 0: save nothing; recompute g (32 B, {{.*}}) for free; recompute y
+func.func @read_by_a_replay(%a: tensor<8xf32>, %b: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %g = nn.swiglu %a, %b {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">} : tensor<8xf32>
+  %y = nn.scale %g by 2.0 {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "y">, remat.decision = #remat.recompute<segment = 0, label = "plan">} : tensor<8xf32>
+  nn.backward
+  %e = nn.add %y, %d : tensor<8xf32>
+  %w = nn.add %g, %d : tensor<8xf32>
+  %da, %db = nn.swiglu_backward %a, %b, %d : tensor<8xf32>
+  return %e, %w, %da, %db : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }

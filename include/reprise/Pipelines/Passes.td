@@ -39,4 +39,40 @@ def KeepIdleSegment : Pass<"reprise-keep-idle-segment", "::mlir::ModuleOp"> {
   let dependentDialects = ["::reprise::remat::RematDialect"];
 }
 
+def RematSolve : Pass<"reprise-remat-solve", "::mlir::ModuleOp"> {
+  let summary = "Decide what to recompute to meet a budget of bytes";
+  let description = [{
+    Of all plans whose memory, as it will be planned, is within the budget,
+    takes one whose replays take least time, and decides so: `#remat.recompute`
+    with label `budget`, or `#remat.save`. Decisions that are there already are
+    constraints. What `reprise-remat-annotate-free` drops is left to it.
+
+    `memory-budget` is for all that the program allocates, `activation-budget`
+    for what lives within a step. If no plan fits, an error says what the
+    smallest needs, and what is alive there.
+
+    Needs: `@step`, decisions not applied yet. Keeps: all results.
+
+    ```mlir
+    %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "u">} : tensor<8xf32>
+    // ==> {remat.decision = #remat.recompute<segment = 3, label = "budget">}
+    ```
+
+    Remarks, category `Remat`: `Solved`, with `budget`, `planned` and `foreseen` (bytes
+    of the memory plan, and as the solver saw them before), `nanoseconds` of a
+    step's replays, and `bound`, less than which no plan takes.
+  }];
+  let options = [
+    Option<"memoryBudget", "memory-budget", "int64_t", /*default=*/"-1",
+           "Bytes of the whole device; negative: no such budget">,
+    Option<"activationBudget", "activation-budget", "int64_t",
+           /*default=*/"-1",
+           "Bytes of what lives within a step; negative: no such budget">,
+    Option<"machine", "machine", "std::string", /*default=*/"\"cpu\"",
+           "Whose costs count: cpu, a100, h100, h200 or b200">,
+    Option<"isFree", "free", "bool", /*default=*/"true",
+           "Plan with reprise-remat-annotate-free behind it">];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+}
+
 #endif // REPRISE_PIPELINES_PASSES

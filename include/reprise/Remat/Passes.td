@@ -220,7 +220,7 @@ def Verify : Pass<"reprise-remat-verify", "::mlir::func::FuncOp"> {
     * (V5) A replay is an op of the forward pass again: same op, attributes
       (hence random stream) and operands, but for fences and replays.
     * (V6) That op is decided as recompute, with the segment of the replay.
-    * (V7) No op is replayed twice.
+    * (V7) No op is replayed twice, but for once more on the way of its gradient.
     * (V8) A fence waits for values of the backward phase.
 
     ```mlir

@@ -19,6 +19,7 @@
 #ifndef REPRISE_SOLVER_BUDGET_H
 #define REPRISE_SOLVER_BUDGET_H
 
+#include "reprise/Solver/Certificate.h"
 #include "reprise/Solver/StepGraph.h"
 #include <memory>
 
@@ -71,6 +72,14 @@ private:
   std::string reason;
   std::unique_ptr<Solver> solver;
 };
+
+/// Fills what `certificate`, whose budget is set, says of the plan `kept` and
+/// of what no plan can do better: classes, layers, times, and the bound, for a
+/// price of memory near `price`, in seconds of a micro-batch a byte. The
+/// schedule is that of a run of `graph`; buffers, and what it reads and writes
+/// of them, are left to who knows the offsets.
+void certify(const StepGraph &graph, const KeptValues &kept, double price,
+             Certificate &certificate);
 
 } // namespace reprise::solver
 

@@ -121,6 +121,11 @@ public:
   /// or later.
   int64_t getBytesAcross(int64_t position) const;
 
+  /// Bytes at `position` of the last run that are neither of the forward pass
+  /// nor of replays: what backward hands on, and the workspace. What takes over
+  /// the bytes of an operand of the forward pass there is not counted.
+  int64_t getGradientBytes(int64_t position) const;
+
   /// The ops of the forward pass that have to run again where `kept` stays,
   /// and their seconds.
   std::vector<int64_t> getReplays(const KeptValues &kept, double &seconds);

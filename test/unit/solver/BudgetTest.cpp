@@ -169,3 +169,29 @@ TEST(BudgetTest, ManyValuesAreCutInTwo) {
   ASSERT_TRUE(curve.isChain());
   checkCurve(graph, curve);
 }
+
+// No plan that there is takes less than the bound, and the bound is worth
+// something.
+TEST(BudgetTest, BoundsHold) {
+  double bounds = 0, all = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 3, 3, 1 + seed % 2, seed % 4 < 2);
+    BudgetCurve curve(graph);
+    for (const BudgetPoint &best : solveByTrying(graph)) {
+      int64_t point = curve.find(best.peak);
+      if (point < 0)
+        continue;
+      Certificate certificate;
+      certificate.kind = Certificate::Budget::Activations;
+      certificate.budgetBytes = best.peak;
+      certify(graph, curve.getPlan(point), 1, certificate);
+      EXPECT_LE(certificate.lowerBoundSeconds, best.seconds + 1e-9)
+          << "seed " << seed << " bytes " << best.peak;
+      EXPECT_DOUBLE_EQ(certificate.replaySeconds,
+                       curve.getPoints()[point].seconds);
+      bounds += certificate.lowerBoundSeconds;
+      all += best.seconds;
+    }
+  }
+  EXPECT_GE(bounds, all * 0.75);
+}

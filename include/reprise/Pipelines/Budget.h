@@ -1,0 +1,81 @@
+//===- Budget.h - Plans for a budget of bytes -------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_PIPELINES_BUDGET_H
+#define REPRISE_PIPELINES_BUDGET_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Interfaces/CostTable.h"
+#include "reprise/Solver/Certificate.h"
+#include "reprise/Solver/Regret.h"
+#include <string>
+#include <vector>
+
+namespace reprise::pipelines {
+
+/// Most bytes that a program may take.
+struct Budget {
+  enum class Kind {
+    Memory,      ///< all that it allocates
+    Activations, ///< what lives within a step
+  };
+  Kind kind = Kind::Memory;
+  int64_t bytes = 0;
+};
+
+/// A plan that a budget could have been met with, or not.
+struct BudgetChoice {
+  std::string name;         ///< "full block 12"; empty on a curve
+  int64_t bytes = 0;        ///< what a budget of the kind is compared with
+  double replaySeconds = 0; ///< of a step
+};
+
+/// How a budget was met. Times are of a step.
+struct BudgetReport {
+  Budget budget;
+  std::string machine;       ///< whose costs were taken
+  int64_t plannedBytes = 0;  ///< of the memory plan
+  int64_t foreseenBytes = 0; ///< as the solver saw it
+  int64_t baseBytes = 0;     ///< of the plan, what outlives a step
+  int64_t mostBytes = 0;     ///< of a plan that keeps everything it may
+  double replaySeconds = 0, stepSeconds = 0, boundSeconds = 0;
+  double secondsPerByte = 0; ///< the price of memory
+  bool isChain = true;       ///< or searched for, and not solved
+  double solveSeconds = 0;   ///< spent on all this
+  /// Bytes grow, times fall.
+  std::vector<BudgetChoice> curve;
+  /// Megatron's options for the same step, each kind with the least time that
+  /// is within the budget, or else with the least memory.
+  std::vector<BudgetChoice> rivals;
+  /// What the plan would cost beside the best one if some ops took longer, or
+  /// less; of a micro-batch. Empty unless it was asked for.
+  std::vector<solver::Scenario> scenarios;
+  int64_t microBatches = 1;
+  solver::Certificate certificate;
+
+  bool fits(const BudgetChoice &choice) const {
+    return choice.bytes <= budget.bytes;
+  }
+
+  /// What people are told: peak, price, bound, what Megatron's options take.
+  void print(llvm::raw_ostream &os) const;
+  /// The curve, as one object of JSON.
+  void writeCurve(llvm::raw_ostream &os) const;
+};
+
+/// Decides `@step` of `module`, of the phase joint, within `budget`. Decisions
+/// that are there stay. Fails, with a diagnostic, if no plan fits; it names the
+/// smallest plan, and what is alive at its peak. With `regret`, solves again
+/// for costs that are 20 % off.
+mlir::FailureOr<BudgetReport> solveBudget(mlir::ModuleOp module,
+                                          const Budget &budget,
+                                          const CostTable &costs, bool isFree,
+                                          bool regret = false);
+} // namespace reprise::pipelines
+
+#endif // REPRISE_PIPELINES_BUDGET_H

@@ -1,0 +1,328 @@
+//===- BudgetReport.cpp - How a budget was met, or why not ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BudgetPlans.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Remat/Summary.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::pipelines;
+using remat::formatBytes;
+
+//===----------------------------------------------------------------------===//
+// For people
+//===----------------------------------------------------------------------===//
+
+/// "12.3 ms"
+static std::string formatTime(double seconds) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (seconds >= 1)
+    os << llvm::format("%.3f s", seconds);
+  else if (seconds >= 1e-3 || seconds == 0)
+    os << llvm::format("%.2f ms", seconds * 1e3);
+  else
+    os << llvm::format("%.1f us", seconds * 1e6);
+  return text;
+}
+
+static std::string formatShare(double part, double whole) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << llvm::format("%.3f %%", whole > 0 ? 100 * part / whole : 0.0);
+  return text;
+}
+
+static StringRef getOption(Budget::Kind kind) {
+  return kind == Budget::Kind::Memory ? "memory-budget" : "activation-budget";
+}
+
+void BudgetReport::print(raw_ostream &os) const {
+  os << "budget: " << formatBytes(plannedBytes) << " of "
+     << formatBytes(budget.bytes)
+     << (budget.kind == Budget::Kind::Memory ? "" : " within a step")
+     << "; replays " << formatTime(replaySeconds) << ", "
+     << formatShare(replaySeconds, stepSeconds) << " of the "
+     << formatTime(stepSeconds) << " of a step on " << machine << "\n";
+  os << "  bound: no plan's replays take less than " << formatTime(boundSeconds)
+     << "; the gap is "
+     << formatShare(std::max(replaySeconds - boundSeconds, 0.0), stepSeconds)
+     << " of the step"
+     << (isChain ? ""
+                 : "; the plan was searched for, since "
+                   "the step is no chain of layers")
+     << "\n";
+  if (secondsPerByte > 0)
+    os << "  price: " << formatTime(secondsPerByte * (int64_t(1) << 30))
+       << " a step for a GiB more or less\n";
+  else
+    os << "  price: nothing; no replay would end with more memory\n";
+  // The fastest that fit, and the smallest that does not.
+  std::vector<BudgetChoice> fitting;
+  const BudgetChoice *nearest = nullptr;
+  for (const BudgetChoice &rival : rivals)
+    if (fits(rival))
+      fitting.push_back(rival);
+    else if (!nearest || rival.bytes < nearest->bytes)
+      nearest = &rival;
+  llvm::stable_sort(fitting, [](const BudgetChoice &a, const BudgetChoice &b) {
+    return a.replaySeconds < b.replaySeconds;
+  });
+  constexpr size_t kShown = 3;
+  os << "  Megatron's options:";
+  for (const BudgetChoice &rival : ArrayRef(fitting).take_front(kShown))
+    os << " " << rival.name << " " << formatTime(rival.replaySeconds) << ", "
+       << formatBytes(rival.bytes) << ";";
+  if (fitting.empty())
+    os << " none fits;";
+  if (nearest)
+    os << " too large: " << nearest->name << " " << formatBytes(nearest->bytes)
+       << "\n";
+  else
+    os << " none is too large\n";
+}
+
+void BudgetReport::writeCurve(raw_ostream &os) const {
+  llvm::json::OStream json(os, 1);
+  auto writeChoice = [&](const BudgetChoice &choice) {
+    json.object([&] {
+      if (!choice.name.empty())
+        json.attribute("recompute", choice.name);
+      json.attribute("peak_bytes", choice.bytes);
+      json.attribute("replay_seconds", choice.replaySeconds);
+    });
+  };
+  json.object([&] {
+    json.attribute("kind", budget.kind == Budget::Kind::Memory ? "memory"
+                                                               : "activations");
+    json.attribute("machine", machine);
+    json.attribute("budget_bytes", budget.bytes);
+    json.attribute("peak_bytes", plannedBytes);
+    json.attribute("replay_seconds", replaySeconds);
+    json.attribute("lower_bound_seconds", boundSeconds);
+    json.attribute("step_seconds", stepSeconds);
+    json.attribute("seconds_per_byte", secondsPerByte);
+    json.attribute("is_exact", isChain);
+    json.attributeArray("points", [&] {
+      for (const BudgetChoice &choice : curve)
+        writeChoice(choice);
+    });
+    json.attributeArray("megatron", [&] {
+      for (const BudgetChoice &choice : rivals)
+        writeChoice(choice);
+    });
+  });
+  os << "\n";
+}
+
+//===----------------------------------------------------------------------===//
+// For those whom it does not fit
+//===----------------------------------------------------------------------===//
+
+/// Why a buffer is there at the peak of the smallest plan.
+static std::string getReason(const TracedGraph &traced,
+                             const solver::StepRun &run,
+                             const solver::StepBuffer &buffer) {
+  const solver::StepGraph &graph = traced.graph;
+  if (buffer.value < 0)
+    return "workspace of a product";
+  int64_t reader = run.schedule[buffer.last].op;
+  std::string readBy = ", which " + graph.ops[reader].name + " reads last";
+  if (buffer.isReplay)
+    return "computed again" + readBy;
+  auto writes = [&](const solver::StepOp &op) {
+    return llvm::is_contained(op.writes, buffer.value);
+  };
+  auto writer = llvm::find_if(graph.ops, writes);
+  if (writer == graph.ops.end() || writer->phase != solver::StepPhase::Forward)
+    return "made by backward" + readBy;
+  if (buffer.last >= int64_t(run.schedule.size()) ||
+      graph.ops[reader].phase == solver::StepPhase::Forward)
+    return "of the forward pass" + readBy;
+  if (graph.values[buffer.value].rule == solver::StepValue::Rule::Keep)
+    return "kept by a decision, or by an op that cannot run twice" + readBy;
+  return "kept: what would compute it again needs more" + readBy;
+}
+
+void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
+                             const TracedGraph &traced,
+                             const solver::BudgetCurve &curve,
+                             int64_t smallest) {
+  if (curve.getPoints().empty()) {
+    step.emitError("has no plan for a budget: what decisions drop cannot be "
+                   "computed again");
+    return;
+  }
+  // A few digits, rounded up, are easier to type.
+  constexpr int64_t kMiB = 1 << 20;
+  int64_t enough = (smallest + kMiB - 1) / kMiB;
+  InFlightDiagnostic error =
+      step.emitError("needs ")
+      << formatBytes(smallest) << " (" << smallest << " bytes)"
+      << (budget.kind == Budget::Kind::Memory ? "" : " within a step")
+      << ", whatever is recomputed, but the budget is "
+      << formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); --"
+      << getOption(budget.kind) << "=" << enough << "MiB fits";
+  if (budget.kind == Budget::Kind::Memory)
+    error << "; " << formatBytes(smallest - curve.getPoints()[0].peak)
+          << " of it outlive the step: parameters, gradients, optimizer and "
+             "batch";
+
+  solver::StepSimulator simulator(traced.graph);
+  const solver::StepRun &run = simulator.run(curve.getPlan(0));
+  std::vector<solver::StepBuffer> alive;
+  for (const solver::StepBuffer &buffer : simulator.getBuffers())
+    if (buffer.first <= run.peakPosition && run.peakPosition <= buffer.last)
+      alive.push_back(buffer);
+  llvm::stable_sort(
+      alive, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
+  std::vector<Operation *> ops;
+  for (Operation &op : step.getBody().front())
+    ops.push_back(&op);
+  const solver::StepOp &at =
+      traced.graph.ops[run.schedule[run.peakPosition].op];
+  error.attachNote(step.getLoc())
+      << "the smallest plan has " << alive.size() << " values alive at its "
+      << "peak, " << at.name
+      << (run.schedule[run.peakPosition].isReplay ? " run again" : "")
+      << "; the largest of them:";
+  constexpr size_t kShown = 8;
+  for (const solver::StepBuffer &buffer : ArrayRef(alive).take_front(kShown)) {
+    Location loc = step.getLoc();
+    std::string name = "workspace of " + at.name;
+    if (buffer.value >= 0) {
+      name = traced.graph.values[buffer.value].name;
+      if (int64_t op = traced.origins[buffer.value].op; op >= 0)
+        loc = ops[op]->getLoc();
+    }
+    error.attachNote(loc) << name << ", " << formatBytes(buffer.bytes) << ": "
+                          << getReason(traced, run, buffer);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// For those who check it
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reads buffers off a planned step.
+class BufferReader {
+public:
+  explicit BufferReader(solver::Certificate &certificate)
+      : certificate(certificate) {}
+
+  LogicalResult run(func::FuncOp step);
+
+private:
+  int64_t getNumber(Value value, bool isWorkspace);
+  void addInPlace();
+
+  solver::Certificate &certificate;
+  llvm::MapVector<Operation *, int64_t> numbers;
+};
+} // namespace
+
+/// -1 for what outlives the step.
+int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
+  auto part = value.getDefiningOp<rt::BufferOp>();
+  if (!part)
+    return -1;
+  rt::BufferOp buffer = part.getRoot();
+  if (int64_t(buffer.getOffset()) < certificate.baseBytes)
+    return -1;
+  auto [entry, isNew] = numbers.insert({buffer, certificate.buffers.size()});
+  if (isNew) {
+    solver::CertifiedBuffer added;
+    added.name = isWorkspace ? "workspace" : "value";
+    if (auto name = dyn_cast<NameLoc>(buffer.getLoc()))
+      added.name = name.getName().str();
+    added.bytes = getTypeBytes(buffer.getType());
+    added.offset = buffer.getOffset();
+    certificate.buffers.push_back(std::move(added));
+  }
+  return entry->second;
+}
+
+/// Bytes that one position reads last and another value's first writer takes.
+void BufferReader::addInPlace() {
+  std::vector<int64_t> first(certificate.buffers.size(), -1), last = first;
+  for (auto [position, launch] : llvm::enumerate(certificate.schedule)) {
+    for (int64_t buffer : launch.reads)
+      last[buffer] = position;
+    for (int64_t buffer : launch.writes) {
+      last[buffer] = position;
+      if (first[buffer] < 0)
+        first[buffer] = position;
+    }
+  }
+  for (auto [position, launch] : llvm::enumerate(certificate.schedule))
+    for (int64_t to : launch.writes)
+      for (int64_t from : launch.reads) {
+        solver::CertifiedBuffer &taking = certificate.buffers[to];
+        const solver::CertifiedBuffer &old = certificate.buffers[from];
+        if (to != from && first[to] == int64_t(position) &&
+            last[from] == int64_t(position) &&
+            first[from] < int64_t(position) && taking.offset == old.offset &&
+            taking.bytes <= old.bytes)
+          taking.inPlaceOf = from;
+      }
+}
+
+LogicalResult BufferReader::run(func::FuncOp step) {
+  certificate.buffers.clear();
+  size_t position = 0;
+  for (Operation &op : step.getBody().front()) {
+    if (!isa<rt::LaunchOp, rt::GemmOp>(op))
+      continue;
+    auto name = op.getAttrOfType<StringAttr>(rt::kNameAttr);
+    if (position == certificate.schedule.size() ||
+        (name && name.getValue() != certificate.schedule[position].name))
+      return failure();
+    solver::CertifiedLaunch &launch = certificate.schedule[position++];
+    auto add = [&](Value value, bool isWritten, bool isWorkspace = false) {
+      int64_t number = value ? getNumber(value, isWorkspace) : -1;
+      std::vector<int64_t> &list = isWritten ? launch.writes : launch.reads;
+      if (number >= 0 && !llvm::is_contained(list, number))
+        list.push_back(number);
+    };
+    if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+      for (Value read : {gemm.getA(), gemm.getB(), gemm.getBias()})
+        add(read, false);
+      add(gemm.getOutput(), true);
+      add(gemm.getWorkspace(), true, /*isWorkspace=*/true);
+      continue;
+    }
+    auto plain = cast<rt::LaunchOp>(op);
+    for (Value read : plain.getInputs())
+      add(read, false);
+    for (Value written : plain.getOutputs())
+      add(written, true);
+  }
+  if (position != certificate.schedule.size())
+    return failure();
+  addInPlace();
+  return success();
+}
+
+LogicalResult pipelines::addBuffers(ModuleOp planned,
+                                    solver::Certificate &certificate) {
+  auto step = planned.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step || failed(BufferReader(certificate).run(step)))
+    return failure();
+  int64_t top = certificate.baseBytes;
+  for (const solver::CertifiedBuffer &buffer : certificate.buffers)
+    top = std::max(top, buffer.offset + buffer.bytes);
+  bool isMemory = certificate.kind == solver::Certificate::Budget::Memory;
+  certificate.peakBytes = top - (isMemory ? 0 : certificate.baseBytes);
+  return success();
+}

@@ -1,0 +1,155 @@
+//===- BudgetRivals.cpp - What Megatron's options would take --------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BudgetPlans.h"
+#include "mlir/Pass/PassManager.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Remat/Passes.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::pipelines;
+
+namespace {
+/// Decides as an option says, and runs that on the graph.
+class Rivals {
+public:
+  Rivals(const Trial &trial, const TracedGraph &traced);
+
+  BudgetChoice trySelective(StringRef modules);
+  BudgetChoice tryFull(StringRef method, int64_t numLayers);
+
+  int64_t numLayers = 0;
+
+private:
+  BudgetChoice run(std::string name, std::unique_ptr<Pass> decider,
+                   bool isFull);
+  BudgetChoice measure(std::string name, const solver::KeptValues &kept);
+
+  const TracedGraph &traced;
+  solver::StepGraph graph; ///< without rules
+  solver::StepSimulator simulator;
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp step;
+  std::vector<Operation *> ops;
+};
+} // namespace
+
+static solver::StepGraph withoutRules(const TracedGraph &traced) {
+  solver::StepGraph graph = traced.graph;
+  for (size_t v = 0; v < graph.values.size(); ++v)
+    if (traced.mayDrop[v])
+      graph.values[v].rule = solver::StepValue::Rule::Free;
+  return graph;
+}
+
+Rivals::Rivals(const Trial &trial, const TracedGraph &traced)
+    : traced(traced), graph(withoutRules(traced)), simulator(graph),
+      module(trial.getModule().clone()),
+      step(module->lookupSymbol<func::FuncOp>(nn::kStepFunction)) {
+  for (Operation &op : step.getBody().front()) {
+    ops.push_back(&op);
+    if (nn::ScopeAttr scope = nn::getScope(&op))
+      numLayers = std::max(numLayers, scope.getLayer() + 1);
+  }
+}
+
+BudgetChoice Rivals::measure(std::string name, const solver::KeptValues &kept) {
+  const solver::StepRun &result = simulator.run(kept);
+  return {std::move(name), result.peak,
+          result.replaySeconds * traced.graph.microBatches};
+}
+
+BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
+                         bool isFull) {
+  for (Operation *op : ops)
+    op->removeAttr(remat::kDecisionAttr);
+  PassManager manager(module->getContext());
+  if (decider)
+    manager.addNestedPass<func::FuncOp>(std::move(decider));
+  (void)manager.run(*module);
+  solver::KeptValues kept = solver::keepAll(graph), lastKept = kept;
+  for (size_t v = 0; v < traced.origins.size(); ++v) {
+    StepResult origin = traced.origins[v];
+    if (origin.op < 0)
+      continue;
+    auto decision = ops[origin.op]->getAttrOfType<remat::RecomputeAttr>(
+        remat::kDecisionAttr);
+    bool isDropped =
+        decision &&
+        (!decision.getResults() ||
+         llvm::is_contained(decision.getResults().asArrayRef(), origin.number));
+    kept[v] = !isDropped;
+    nn::ScopeAttr scope = nn::getScope(ops[origin.op]);
+    bool isLast = isFull && scope && scope.getLayer() == numLayers - 1;
+    lastKept[v] = !isDropped || isLast;
+  }
+  BudgetChoice choice = measure(name, kept);
+  if (!isFull)
+    return choice;
+  // As reprise-keep-idle-segment does, for a segment of one layer.
+  BudgetChoice other = measure(name, lastKept);
+  return other.bytes <= choice.bytes &&
+                 other.replaySeconds <= choice.replaySeconds
+             ? other
+             : choice;
+}
+
+BudgetChoice Rivals::trySelective(StringRef modules) {
+  if (modules.empty())
+    return run("none", nullptr, /*isFull=*/false);
+  remat::AnnotateSelectiveOptions options;
+  options.modules = modules.str();
+  return run("selective " + modules.str(),
+             remat::createAnnotateSelective(options), /*isFull=*/false);
+}
+
+BudgetChoice Rivals::tryFull(StringRef method, int64_t number) {
+  remat::AnnotateFullOptions options;
+  options.method = method.str();
+  options.numLayers = number;
+  return run("full " + method.str() + " " + std::to_string(number),
+             remat::createAnnotateFull(options), /*isFull=*/true);
+}
+
+std::vector<BudgetChoice> pipelines::tryRivals(const Trial &trial,
+                                               const TracedGraph &traced,
+                                               int64_t bytes) {
+  Rivals rivals(trial, traced);
+  std::vector<BudgetChoice> choices;
+  for (StringRef modules :
+       {"", "layernorm", "core_attn", "mlp", "core_attn,layernorm",
+        "mlp,layernorm", "core_attn,mlp", "core_attn,mlp,layernorm"})
+    choices.push_back(rivals.trySelective(modules));
+  if (rivals.numLayers == 0)
+    return choices;
+  // More layers of `block` need less memory and take longer.
+  int64_t low = 1, high = rivals.numLayers;
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    if (rivals.tryFull("block", middle).bytes <= bytes)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  choices.push_back(rivals.tryFull("block", low));
+  std::optional<BudgetChoice> uniform;
+  for (int64_t number = 1; number <= rivals.numLayers; number *= 2) {
+    BudgetChoice choice = rivals.tryFull("uniform", number);
+    bool fits = choice.bytes <= bytes;
+    bool isBetter =
+        !uniform || (uniform->bytes <= bytes
+                         ? fits && choice.replaySeconds < uniform->replaySeconds
+                         : choice.bytes < uniform->bytes);
+    if (isBetter)
+      uniform = choice;
+  }
+  choices.push_back(*uniform);
+  return choices;
+}

@@ -1,0 +1,323 @@
+//===- Trial.cpp - A program, tried under other plans -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Trial.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/Workload.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Pipelines/Registration.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::pipelines;
+
+FailureOr<std::unique_ptr<Trial>> Trial::create(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, OpPrintingFlags().useLocalScope());
+  DialectRegistry registry;
+  registerDialects(registry);
+  std::unique_ptr<Trial> trial(new Trial(std::make_unique<MLIRContext>(
+      registry, MLIRContext::Threading::DISABLED)));
+  trial->context->getDiagEngine().registerHandler([](Diagnostic &) {});
+  trial->module = parseSourceString<ModuleOp>(text, trial->context.get());
+  if (!trial->module || !trial->getStep() ||
+      !trial->getStep().getBody().hasOneBlock())
+    return failure();
+  return trial;
+}
+
+func::FuncOp Trial::getStep() const {
+  return module.get().lookupSymbol<func::FuncOp>(nn::kStepFunction);
+}
+
+FailureOr<OwningOpRef<ModuleOp>>
+Trial::plan(function_ref<void(func::FuncOp)> decide, bool isFree) {
+  OwningOpRef<ModuleOp> program = module->clone();
+  decide(program->lookupSymbol<func::FuncOp>(nn::kStepFunction));
+  RecomputeOptions asDecided;
+  asDecided.isFree = isFree;
+  PassManager manager(context.get());
+  buildPipeline(manager, Phase::Joint, Phase::RT, asDecided);
+  if (failed(manager.run(*program)))
+    return failure();
+  return program;
+}
+
+FailureOr<PlannedBytes> pipelines::getPlannedBytes(ModuleOp module) {
+  auto plan = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
+  auto arena = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
+  auto categories =
+      plan ? plan.getAs<DictionaryAttr>("categories") : DictionaryAttr();
+  auto activations =
+      categories ? categories.getAs<IntegerAttr>("activations") : IntegerAttr();
+  if (!arena || !activations)
+    return failure();
+  return PlannedBytes{arena.getInt(), activations.getInt()};
+}
+
+//===----------------------------------------------------------------------===//
+// From a schedule to a graph
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reads the schedule of a step whose ops have been told apart by their
+/// locations.
+class GraphReader {
+public:
+  GraphReader(ModuleOp module, func::FuncOp original, const CostTable &costs)
+      : symbols(module), original(original), costs(costs) {
+    for (auto [number, op] : llvm::enumerate(original.getBody().front())) {
+      ops.push_back(&op);
+      if (isa<nn::BackwardOp>(op))
+        backward = number;
+      if (isa<nn::UpdateOp>(op))
+        update = number;
+    }
+  }
+
+  LogicalResult read(func::FuncOp step, TracedGraph &traced);
+
+private:
+  int64_t addValue(Value value);
+  void readLaunch(Operation *op);
+  void readSharing(Operation *op, solver::StepOp &into);
+  void traceResults(Operation *op, ArrayRef<int64_t> numbers);
+  void setRules();
+
+  SymbolTable symbols;
+  func::FuncOp original;
+  const CostTable &costs;
+  std::vector<Operation *> ops; ///< of the original, by number
+  int64_t backward = -1, update = INT64_MAX;
+  TracedGraph *traced = nullptr;
+  DenseMap<Value, int64_t> numberOf;
+};
+} // namespace
+
+/// The file of locations that number ops.
+static constexpr StringLiteral kNumbered = "step";
+
+/// The numbers of the ops that a launch was made of, in their order.
+static SmallVector<int64_t> getNumbers(Location loc) {
+  if (auto place = dyn_cast<FileLineColLoc>(loc))
+    if (place.getFilename() == kNumbered)
+      return {place.getLine()};
+  SmallVector<int64_t> numbers;
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      llvm::append_range(numbers, getNumbers(part));
+  return numbers;
+}
+
+int64_t GraphReader::addValue(Value value) {
+  auto [entry, isNew] = numberOf.try_emplace(value, 0);
+  if (!isNew)
+    return entry->second;
+  int64_t number = traced->graph.values.size();
+  entry->second = number;
+  solver::StepValue &added = traced->graph.values.emplace_back();
+  added.bytes = getTypeBytes(value.getType());
+  added.outlives = isa<BlockArgument>(value);
+  traced->origins.emplace_back();
+  return number;
+}
+
+void GraphReader::readSharing(Operation *op, solver::StepOp &into) {
+  if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
+    if (Value addend = gemm.getAddend())
+      into.sharing.push_back(
+          {std::distance(op->operand_begin(),
+                         llvm::find(op->getOperands(), addend)),
+           0, true});
+    return;
+  }
+  auto launch = cast<rt::LaunchOp>(op);
+  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
+  for (auto [attribute, isForced] :
+       {std::pair(rt::kInPlaceAttr, true), std::pair(rt::kMayAliasAttr, false)})
+    for (unsigned input = 0; input < launch.getInputs().size(); ++input)
+      if (auto result = kernel.getArgAttrOfType<IntegerAttr>(input, attribute))
+        into.sharing.push_back({int64_t(input), result.getInt(), isForced});
+}
+
+/// Says of the results of `op`, of the forward pass, which op of the original
+/// makes them.
+void GraphReader::traceResults(Operation *op, ArrayRef<int64_t> numbers) {
+  auto trace = [&](Value result, int64_t number, unsigned resultNumber) {
+    Operation *maker = ops[number];
+    if (resultNumber < maker->getNumResults() &&
+        maker->getResult(resultNumber).getType() == result.getType())
+      traced->origins[numberOf.lookup(result)] = {number, resultNumber};
+  };
+  if (isa<rt::GemmOp>(op))
+    return trace(op->getResult(0), numbers.front(), 0);
+  auto launch = cast<rt::LaunchOp>(op);
+  Block &body =
+      symbols.lookup<func::FuncOp>(launch.getKernel()).getBody().front();
+  DenseMap<Operation *, int64_t> numberOfInner;
+  for (auto [inner, number] : llvm::zip(body, numbers)) {
+    if (inner.getName() != ops[number]->getName())
+      return;
+    numberOfInner[&inner] = number;
+  }
+  traced->fused.insert(traced->fused.end(), numbers.begin(), numbers.end());
+  for (auto [result, returned] :
+       llvm::zip(launch.getResults(), body.getTerminator()->getOperands()))
+    if (auto inner = dyn_cast<OpResult>(returned))
+      if (auto found = numberOfInner.find(inner.getOwner());
+          found != numberOfInner.end())
+        trace(result, found->second, inner.getResultNumber());
+}
+
+void GraphReader::readLaunch(Operation *op) {
+  solver::StepOp added;
+  SmallVector<int64_t> numbers = getNumbers(op->getLoc());
+  int64_t last = -1;
+  for (int64_t number : numbers)
+    last = std::max(last, number);
+  solver::StepPhase phase = traced->graph.ops.empty()
+                                ? solver::StepPhase::Forward
+                                : traced->graph.ops.back().phase;
+  if (last >= 0)
+    phase = std::max(phase, last < backward ? solver::StepPhase::Forward
+                            : last < update ? solver::StepPhase::Backward
+                                            : solver::StepPhase::Update);
+  added.phase = phase;
+  if (nn::ScopeAttr scope = last >= 0 ? nn::getScope(ops[last]) : nullptr)
+    added.layer = scope.getLayer();
+  if (auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr))
+    added.name = name.str();
+  Workload load = rt::getWorkload(op, symbols);
+  added.seconds = costs.getSeconds(load);
+  traced->works.push_back(load.work);
+  if (auto gemm = dyn_cast<rt::GemmOp>(op))
+    added.workspace = gemm.getWorkspaceBytes();
+  for (Value operand : op->getOperands())
+    added.reads.push_back(addValue(operand));
+  for (auto [number, result] : llvm::enumerate(op->getResults())) {
+    int64_t value = addValue(result);
+    added.writes.push_back(value);
+    traced->graph.values[value].name =
+        added.name + (number ? "#" + std::to_string(number) : "");
+  }
+  readSharing(op, added);
+  if (phase == solver::StepPhase::Forward) {
+    traceResults(op, numbers);
+    for (int64_t number : numbers)
+      added.isReplayable &= isMemoryEffectFree(ops[number]);
+  }
+  traced->graph.ops.push_back(std::move(added));
+}
+
+/// What may be dropped, and what earlier decisions say of it.
+void GraphReader::setRules() {
+  using Rule = solver::StepValue::Rule;
+  std::vector<solver::StepValue> &values = traced->graph.values;
+  std::vector<bool> isFixed(values.size());
+  traced->mayDrop.assign(values.size(), false);
+  for (size_t v = 0; v < values.size(); ++v) {
+    isFixed[v] = isFixed[v] || values[v].whole >= 0 || values[v].isReturned;
+    if (values[v].whole >= 0)
+      isFixed[values[v].whole] = true;
+  }
+  for (const solver::StepOp &op : traced->graph.ops)
+    for (int64_t v : op.writes) {
+      if (op.phase != solver::StepPhase::Forward || isFixed[v])
+        continue;
+      StepResult origin = traced->origins[v];
+      if (origin.op < 0) {
+        // What only the schedule has is made again with what reads it.
+        values[v].rule = op.isReplayable ? Rule::Drop : Rule::Keep;
+        continue;
+      }
+      traced->mayDrop[v] = op.isReplayable;
+      Attribute decision = ops[origin.op]->getAttr(remat::kDecisionAttr);
+      auto dropped = dyn_cast_if_present<remat::RecomputeAttr>(decision);
+      bool isDropped =
+          dropped && (!dropped.getResults() ||
+                      llvm::is_contained(dropped.getResults().asArrayRef(),
+                                         origin.number));
+      if (!op.isReplayable)
+        values[v].rule = Rule::Keep;
+      else if (isDropped)
+        values[v].rule = Rule::Drop;
+      else
+        values[v].rule = decision ? Rule::Keep : Rule::Free;
+    }
+}
+
+LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
+  traced = &into;
+  for (BlockArgument argument : step.getArguments()) {
+    into.graph.values[addValue(argument)].name = "argument";
+    into.baseBytes += getTypeBytes(argument.getType());
+  }
+  for (Operation &op : step.getBody().front()) {
+    if (isa<rt::LaunchOp, rt::GemmOp>(op)) {
+      readLaunch(&op);
+    } else if (auto view = dyn_cast<rt::ViewOp>(op)) {
+      int64_t input = addValue(view.getInput()), out = addValue(view.getOut());
+      into.graph.values[out].whole = input;
+      into.graph.values[out].isView = true;
+    } else if (auto join = dyn_cast<rt::JoinOp>(op)) {
+      int64_t out = addValue(join.getOut());
+      for (Value part : join.getParts())
+        into.graph.values[addValue(part)].whole = out;
+    } else if (!isa<rt::UpdateOp, func::ReturnOp>(op)) {
+      return failure();
+    }
+  }
+  for (Value value : step.getBody().front().getTerminator()->getOperands())
+    into.graph.values[addValue(value)].isReturned = true;
+  setRules();
+  return success();
+}
+
+FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
+  OwningOpRef<ModuleOp> program = module->clone();
+  auto step = program->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  // Decided before, free recompute says nothing of what others have decided.
+  RecomputeOptions nothing;
+  nothing.isFree = isFree;
+  for (auto [number, op] : llvm::enumerate(step.getBody().front())) {
+    op.setLoc(FileLineColLoc::get(context.get(), kNumbered, number, 0));
+    op.removeAttr(remat::kDecisionAttr);
+  }
+  for (StringRef beside : nn::kScheduleFunctions)
+    if (auto function = program->lookupSymbol<func::FuncOp>(beside);
+        function && function != step)
+      function.erase();
+  auto run = [&](Phase from, Phase to) {
+    PassManager manager(context.get());
+    buildPipeline(manager, from, to, nothing);
+    return manager.run(*program);
+  };
+  TracedGraph traced;
+  if (failed(run(Phase::Joint, Phase::Remat)))
+    return failure();
+  for (Operation &op : step.getBody().front())
+    if (op.hasAttr(remat::kDecisionAttr))
+      for (int64_t number : getNumbers(op.getLoc()))
+        traced.free.insert(number);
+  if (failed(run(Phase::Remat, Phase::Kernels)))
+    return failure();
+  if (auto count = getStep()->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
+    traced.graph.microBatches = count.getInt();
+  constexpr int64_t kDefaultAlignment = 64;
+  auto alignment = (*program)->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
+  traced.graph.alignment = alignment ? alignment.getInt() : kDefaultAlignment;
+  if (failed(GraphReader(*program, getStep(), costs).read(step, traced)) ||
+      solver::check(traced.graph))
+    return failure();
+  return traced;
+}

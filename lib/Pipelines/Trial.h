@@ -1,0 +1,79 @@
+//===- Trial.h - A program, tried under other plans -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_PIPELINES_TRIAL_H
+#define REPRISE_LIB_PIPELINES_TRIAL_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Interfaces/CostTable.h"
+#include "reprise/Solver/StepGraph.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace reprise::pipelines {
+
+/// A result of an op of `@step`, by number of the op in its block.
+struct StepResult {
+  int64_t op = -1;
+  unsigned number = 0;
+};
+
+/// The graph of a step, and what its values are.
+struct TracedGraph {
+  solver::StepGraph graph;
+  /// For each value of the forward pass that an op of `@step` makes.
+  std::vector<StepResult> origins;
+  std::vector<Work> works; ///< of each op
+  /// The ops of the forward pass that are part of a launch, by number: what
+  /// they make and no other launch reads is never in memory.
+  std::vector<int64_t> fused;
+  /// The ops that free recompute drops, by number.
+  llvm::DenseSet<int64_t> free;
+  /// The values that may be dropped where no decision says anything of them.
+  std::vector<bool> mayDrop;
+  /// Bytes of the arena that outlive the step.
+  int64_t baseBytes = 0;
+};
+
+/// A program before its plan is applied, in a context of its own: what is
+/// tried is not to be heard of.
+class Trial {
+public:
+  /// Takes a copy of `module`, of the phase joint. Fails without a diagnostic:
+  /// what cannot be read is refused by the phase that comes to it.
+  static mlir::FailureOr<std::unique_ptr<Trial>> create(mlir::ModuleOp module);
+
+  mlir::func::FuncOp getStep() const;
+  mlir::ModuleOp getModule() const { return *module; }
+
+  /// The step with none of its decisions applied, but for those of free
+  /// recompute; others become rules of the graph's values.
+  mlir::FailureOr<TracedGraph> trace(const CostTable &costs, bool isFree);
+
+  /// The program under the decisions that `decide` writes on its step, planned.
+  /// Its kernels are left behind.
+  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+  plan(llvm::function_ref<void(mlir::func::FuncOp)> decide, bool isFree);
+
+private:
+  explicit Trial(std::unique_ptr<mlir::MLIRContext> context)
+      : context(std::move(context)) {}
+
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+/// The bytes of `rt.plan`: of the whole arena, and of what lives within a step.
+struct PlannedBytes {
+  int64_t arena, activations;
+};
+mlir::FailureOr<PlannedBytes> getPlannedBytes(mlir::ModuleOp module);
+
+} // namespace reprise::pipelines
+
+#endif // REPRISE_LIB_PIPELINES_TRIAL_H

@@ -1,0 +1,391 @@
+//===- Certify.cpp - A plan's certificate from its step -------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayerPlans.h"
+#include "reprise/Solver/Budget.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace reprise::solver;
+
+namespace {
+/// Writes a step as classes and layers.
+class Certifier {
+public:
+  Certifier(const StepGraph &graph, const KeptValues &kept,
+            Certificate &certificate)
+      : graph(graph), kept(kept), certificate(certificate),
+        writer(graph.values.size(), -1), blockOfOp(graph.ops.size(), -1),
+        names(graph.values.size()), opNames(graph.ops.size()) {}
+
+  void run(double price);
+
+private:
+  /// The blocks of a chain, or all of the step as one.
+  void findBlocks();
+  void nameAll();
+  std::vector<int64_t> getTensors(int64_t value) const;
+  bool isForward(int64_t op) const {
+    return graph.ops[op].phase == StepPhase::Forward;
+  }
+  void addLayer(int64_t block);
+  void addClass(int64_t block, const std::vector<int64_t> &inputs);
+  std::vector<int64_t> getInputs(int64_t block) const;
+  void setTimes();
+  void setBytes();
+  std::vector<CertifiedMoment> getMoments() const;
+  CertifiedMoment choosePrice(CertifiedMoment moment, double price);
+  void chooseMoment(double price);
+  double tryMoment(CertifiedMoment moment, double price);
+
+  const StepGraph &graph;
+  const KeptValues &kept;
+  Certificate &certificate;
+  std::vector<Block> blocks;
+  std::vector<int64_t> kindOf; ///< class of each block
+  std::vector<int64_t> writer, blockOfOp;
+  std::vector<std::string> names, opNames; ///< within their class
+  std::vector<bool> isReplayed, isRead;    ///< ops; values, by backward
+  std::vector<int64_t> positionOf;         ///< of ops, replays left out
+};
+} // namespace
+
+void Certifier::findBlocks() {
+  std::string why;
+  if (std::optional<Chain> chain = Chain::find(graph, why)) {
+    LayerPlans plans(*chain);
+    for (size_t block = 0; block < chain->blocks.size(); ++block)
+      kindOf.push_back(plans.getKind(block));
+    blocks = chain->blocks;
+  } else {
+    blocks.push_back({-1, {}, {}});
+    kindOf.push_back(0);
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      if (graph.ops[op].phase != StepPhase::Update)
+        (isForward(op) ? blocks[0].forward : blocks[0].backward).push_back(op);
+  }
+  for (size_t block = 0; block < blocks.size(); ++block)
+    for (const std::vector<int64_t> *ops :
+         {&blocks[block].forward, &blocks[block].backward})
+      for (int64_t op : *ops)
+        blockOfOp[op] = block;
+  for (size_t op = 0; op < graph.ops.size(); ++op)
+    for (int64_t value : graph.ops[op].writes)
+      writer[value] = op;
+}
+
+/// Names without their layer, a number behind those that are there already;
+/// blocks of a kind have those of the first of them.
+void Certifier::nameAll() {
+  for (size_t number = 0; number < blocks.size(); ++number) {
+    const Block &block = blocks[number];
+    const Block &first =
+        blocks[std::find(kindOf.begin(), kindOf.end(), kindOf[number]) -
+               kindOf.begin()];
+    std::set<std::string> taken;
+    auto getUnique = [&](std::string name) {
+      std::string unique = name;
+      for (int64_t number = 2; !taken.insert(unique).second; ++number)
+        unique = name + "." + std::to_string(number);
+      return unique;
+    };
+    std::string prefix = "layer" + std::to_string(block.layer) + ".";
+    for (auto ops : {&Block::forward, &Block::backward})
+      for (size_t place = 0; place < (block.*ops).size(); ++place) {
+        int64_t op = (block.*ops)[place];
+        std::string name = graph.ops[op].name;
+        if (name.compare(0, prefix.size(), prefix) == 0)
+          name = name.substr(prefix.size());
+        opNames[op] = &block == &first ? getUnique(name.empty() ? "op" : name)
+                                       : opNames[(first.*ops)[place]];
+        for (size_t w = 0; w < graph.ops[op].writes.size(); ++w)
+          names[graph.ops[op].writes[w]] =
+              opNames[op] + (w ? "#" + std::to_string(w) : "");
+      }
+  }
+}
+
+/// The values of the forward pass that are read with `value`.
+std::vector<int64_t> Certifier::getTensors(int64_t value) const {
+  if (graph.values[value].outlives)
+    return {};
+  if (writer[value] >= 0)
+    return isForward(writer[value]) ? std::vector<int64_t>{value}
+                                    : std::vector<int64_t>();
+  if (graph.values[value].isView)
+    return getTensors(graph.values[value].whole);
+  std::vector<int64_t> parts;
+  for (size_t part = 0; part < graph.values.size(); ++part)
+    if (graph.values[part].whole == value && !graph.values[part].isView)
+      for (int64_t tensor : getTensors(part))
+        parts.push_back(tensor);
+  return parts;
+}
+
+/// Tensors of other blocks that `block` reads, each once.
+std::vector<int64_t> Certifier::getInputs(int64_t block) const {
+  std::vector<int64_t> inputs;
+  for (const std::vector<int64_t> *ops :
+       {&blocks[block].forward, &blocks[block].backward})
+    for (int64_t op : *ops)
+      for (int64_t read : graph.ops[op].reads)
+        for (int64_t tensor : getTensors(read))
+          if (blockOfOp[writer[tensor]] != block &&
+              !std::count(inputs.begin(), inputs.end(), tensor))
+            inputs.push_back(tensor);
+  return inputs;
+}
+
+void Certifier::addClass(int64_t block, const std::vector<int64_t> &inputs) {
+  CertifiedClass kind;
+  kind.name = blocks[block].layer >= 0 ? "layer"
+              : block == 0             ? "embedding"
+                                       : "head";
+  for (const CertifiedClass &other : certificate.classes)
+    if (other.name == kind.name) {
+      kind.name += "." + std::to_string(certificate.classes.size());
+      break;
+    }
+  for (size_t k = 0; k < inputs.size(); ++k)
+    kind.inputs.push_back("input" + std::to_string(k));
+  auto getReads = [&](int64_t op) {
+    std::vector<std::string> reads;
+    for (int64_t read : graph.ops[op].reads)
+      for (int64_t tensor : getTensors(read)) {
+        auto input = std::find(inputs.begin(), inputs.end(), tensor);
+        std::string name = input == inputs.end()
+                               ? names[tensor]
+                               : kind.inputs[input - inputs.begin()];
+        if (!std::count(reads.begin(), reads.end(), name))
+          reads.push_back(name);
+      }
+    return reads;
+  };
+  for (int64_t op : blocks[block].forward) {
+    const StepOp &own = graph.ops[op];
+    CertifiedOp added = {
+        opNames[op], own.seconds, own.isReplayable, getReads(op), {}};
+    for (int64_t value : own.writes) {
+      if (graph.values[value].outlives)
+        continue;
+      using Rule = CertifiedTensor::Rule;
+      Rule rule = Rule::Free;
+      if (graph.values[value].rule == StepValue::Rule::Drop)
+        rule = Rule::Drop;
+      else if (graph.values[value].rule == StepValue::Rule::Keep &&
+               isRead[value])
+        rule = Rule::Keep;
+      kind.tensors.push_back({names[value], graph.values[value].bytes, rule});
+      added.writes.push_back(names[value]);
+    }
+    kind.ops.push_back(std::move(added));
+  }
+  for (int64_t op : blocks[block].backward)
+    kind.backward.push_back({opNames[op], getReads(op), 0});
+  certificate.classes.push_back(std::move(kind));
+}
+
+void Certifier::addLayer(int64_t block) {
+  CertifiedLayer layer;
+  layer.name = blocks[block].layer >= 0
+                   ? "layer" + std::to_string(blocks[block].layer)
+               : block == 0 ? "embedding"
+                            : "head";
+  layer.kind = kindOf[block];
+  for (int64_t tensor : getInputs(block))
+    layer.inputs.push_back({blockOfOp[writer[tensor]], names[tensor]});
+  for (int64_t op : blocks[block].forward) {
+    if (isReplayed[op])
+      layer.replays.push_back(opNames[op]);
+    for (int64_t value : graph.ops[op].writes)
+      if (isRead[value] &&
+          (kept[value] || graph.values[value].rule == StepValue::Rule::Keep))
+        layer.keeps.push_back(names[value]);
+  }
+  certificate.layers.push_back(std::move(layer));
+}
+
+void Certifier::setTimes() {
+  certificate.microBatches = graph.microBatches;
+  certificate.stepSeconds = certificate.replaySeconds = 0;
+  for (size_t op = 0; op < graph.ops.size(); ++op) {
+    bool isUpdate = graph.ops[op].phase == StepPhase::Update;
+    certificate.stepSeconds +=
+        graph.ops[op].seconds * (isUpdate ? 1 : graph.microBatches);
+    if (isReplayed[op])
+      certificate.replaySeconds += graph.ops[op].seconds * graph.microBatches;
+  }
+}
+
+/// What backward hands on is there under any plan; of layers of a class, the
+/// least counts.
+void Certifier::setBytes() {
+  StepSimulator simulator(graph);
+  const StepRun &run = simulator.run(keepAll(graph));
+  for (CertifiedClass &kind : certificate.classes)
+    for (CertifiedGradient &gradient : kind.backward)
+      gradient.bytes = -1;
+  for (size_t p = 0; p < run.schedule.size(); ++p) {
+    int64_t op = run.schedule[p].op;
+    if (run.schedule[p].isReplay || graph.ops[op].phase != StepPhase::Backward)
+      continue;
+    const Block &block = blocks[blockOfOp[op]];
+    int64_t number =
+        std::find(block.backward.begin(), block.backward.end(), op) -
+        block.backward.begin();
+    int64_t &bytes =
+        certificate.classes[kindOf[blockOfOp[op]]].backward[number].bytes;
+    int64_t own = simulator.getGradientBytes(p);
+    bytes = bytes < 0 ? own : std::min(bytes, own);
+  }
+}
+
+/// The bound with one moment at one price.
+double Certifier::tryMoment(CertifiedMoment moment, double price) {
+  moment.secondsPerByte = price;
+  certificate.moments = {moment};
+  computeBound(certificate);
+  return certificate.lowerBoundSeconds;
+}
+
+/// The moments that may have a price: the turn from forward to backward, and
+/// the ops of the last layers to run backward before all others have.
+std::vector<CertifiedMoment> Certifier::getMoments() const {
+  int64_t numLayers = blocks.size(), lastForward = -1;
+  for (size_t op = 0; op < graph.ops.size(); ++op)
+    if (isForward(op))
+      lastForward = op;
+  std::vector<CertifiedMoment> moments;
+  if (lastForward >= 0)
+    moments.push_back({numLayers, 0, positionOf[lastForward], 0});
+  constexpr int64_t kTriedLayers = 3;
+  for (int64_t block = numLayers - 1;
+       block >= std::max<int64_t>(0, numLayers - kTriedLayers); --block)
+    for (size_t g = 0; g < blocks[block].backward.size(); ++g)
+      moments.push_back(
+          {block, int64_t(g), positionOf[blocks[block].backward[g]], 0});
+  return moments;
+}
+
+/// The price at which `moment` proves most. In the price the bound has one
+/// summit.
+CertifiedMoment Certifier::choosePrice(CertifiedMoment moment, double price) {
+  constexpr double kRatio = 0.6180339887498949;
+  double low = std::log(price / 16), high = std::log(price * 16), most = -1;
+  auto at = [&](double logarithm) {
+    double found = tryMoment(moment, std::exp(logarithm));
+    if (found > most) {
+      most = found;
+      moment.secondsPerByte = std::exp(logarithm);
+    }
+    return found;
+  };
+  // Golden section, on the logarithm.
+  double left = high - kRatio * (high - low),
+         right = low + kRatio * (high - low);
+  double atLeft = at(left), atRight = at(right);
+  constexpr int kSteps = 28;
+  for (int step = 0; step < kSteps; ++step) {
+    if (atLeft < atRight) {
+      low = left;
+      left = right;
+      atLeft = atRight;
+      right = low + kRatio * (high - low);
+      atRight = at(right);
+    } else {
+      high = right;
+      right = left;
+      atRight = atLeft;
+      left = high - kRatio * (high - low);
+      atLeft = at(left);
+    }
+  }
+  return moment;
+}
+
+/// Looks for the moment, and the price, with the largest bound.
+void Certifier::chooseMoment(double price) {
+  std::vector<std::pair<double, CertifiedMoment>> tried;
+  for (const CertifiedMoment &moment : getMoments())
+    tried.push_back({tryMoment(moment, price), moment});
+  std::stable_sort(
+      tried.begin(), tried.end(),
+      [](const auto &a, const auto &b) { return a.first > b.first; });
+  constexpr size_t kRefined = 2;
+  tried.resize(std::min(tried.size(), kRefined));
+  double bound = 1e-12 * certificate.stepSeconds;
+  std::vector<CertifiedMoment> best;
+  for (auto [_, moment] : tried) {
+    CertifiedMoment priced = choosePrice(moment, price);
+    double found = tryMoment(priced, priced.secondsPerByte);
+    if (found > bound) {
+      bound = found;
+      best = {priced};
+    }
+  }
+  certificate.moments = best;
+  computeBound(certificate);
+}
+
+void Certifier::run(double price) {
+  findBlocks();
+  nameAll();
+  StepSimulator simulator(graph);
+  const StepRun &run = simulator.run(kept);
+  isReplayed.assign(graph.ops.size(), false);
+  isRead.assign(graph.values.size(), false);
+  positionOf.assign(graph.ops.size(), 0);
+  for (size_t p = 0; p < run.schedule.size(); ++p) {
+    auto [op, isReplay] = run.schedule[p];
+    if (isReplay)
+      isReplayed[op] = true;
+    else
+      positionOf[op] = p;
+    if (isReplay || graph.ops[op].phase != StepPhase::Forward)
+      for (int64_t read : graph.ops[op].reads)
+        for (int64_t tensor : getTensors(read))
+          isRead[tensor] = true;
+  }
+  certificate.classes.clear();
+  certificate.layers.clear();
+  certificate.schedule.clear();
+  for (auto [op, isReplay] : run.schedule) {
+    const StepOp &own = graph.ops[op];
+    CertifiedLaunch launch;
+    launch.name = own.name + (isReplay ? "@replay" : "");
+    launch.isUpdate = own.phase == StepPhase::Update;
+    if (isReplay)
+      launch.replays.push_back({blockOfOp[op], opNames[op]});
+    else
+      launch.seconds = own.seconds;
+    certificate.schedule.push_back(std::move(launch));
+  }
+  // Classes in the order in which layers have them first.
+  std::vector<int64_t> classOf;
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    auto known = std::find(classOf.begin(), classOf.end(), kindOf[block]);
+    if (known == classOf.end()) {
+      addClass(block, getInputs(block));
+      classOf.push_back(kindOf[block]);
+      kindOf[block] = classOf.size() - 1;
+    } else {
+      kindOf[block] = known - classOf.begin();
+    }
+    addLayer(block);
+  }
+  setTimes();
+  setBytes();
+  chooseMoment(std::max(price, 1e-18));
+}
+
+void reprise::solver::certify(const StepGraph &graph, const KeptValues &kept,
+                              double price, Certificate &certificate) {
+  Certifier(graph, kept, certificate).run(price);
+}
