@@ -113,15 +113,16 @@ private:
   }
   void packA(int64_t index) {
     RowPanel panel = getRowPanel(index);
-    packPanel(form, a, rows.begin + panel.rows.begin, panel.rows.size,
-              depth.begin, depth.size, panel.kernel.rows, packedA(panel));
+    packPanel(form, hasAVX512, a, rows.begin + panel.rows.begin,
+              panel.rows.size, depth.begin, depth.size, panel.kernel.rows,
+              packedA(panel));
   }
   float *packedB(int64_t place) const {
     return panelsB + place * full.cols * panelRows(form, depth.size);
   }
   void packB(int64_t panel, int64_t place) {
     int64_t first = panel * full.cols;
-    packPanel(form, b, cols.begin + first,
+    packPanel(form, hasAVX512, b, cols.begin + first,
               smaller(full.cols, cols.size - first), depth.begin, depth.size,
               full.cols, packedB(place));
   }
@@ -146,6 +147,7 @@ private:
   const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
   PanelForm form;
+  bool hasAVX512;
   PanelSource a, b;
   const float *bias;
   float *c;          ///< Null if C is of bf16.
@@ -172,7 +174,8 @@ static PanelForm chooseForm(const RepriseGemm &shape,
 Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
                  const MicroKernels &kernels, int64_t entry, int slot)
     : shape(shape), full(*kernels.full), low(*kernels.low),
-      form(chooseForm(shape, full)), bias(operands.bias) {
+      form(chooseForm(shape, full)), hasAVX512(full.isa > 0),
+      bias(operands.bias) {
   int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
   auto at = [&](const void *data, const int64_t *strides, int32_t type) {
     return static_cast<const char *>(data) +
@@ -273,8 +276,7 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
                          isWide && panel.rows.size == panel.kernel.rows;
     if (packs && !packsOnTheWay)
       packB(panelB, place);
-    int64_t call = index - firstA;
-    int64_t callA = before + call - callsB;
+    int64_t call = index - firstA, callA = before + call - callsB;
     Fetch fetch = {reinterpret_cast<const char *>(packedB(place)), 0, 1};
     if (call < callsB)
       fetch = nextB.getCall(call, steps);
@@ -360,12 +362,12 @@ void Product::computeBlock(ThreadPool *pool) {
   if (numB >= 4 * threads || threads == 1) {
     // Enough panels of B for everybody: each is packed by the thread that uses
     // it, and is still in its cache then. If no other rows follow, a thread has
-    // one place for all of its panels.
+    // one place for all of its panels, but the last is always where it belongs.
     bool isOnly = rows.size == shape.m;
     share(numA, 4, [&](int64_t task, int) { packA(task); });
     share(numB, 1, [&](int64_t task, int slot) {
-      computeTiles(task, isOnly ? numB - 1 - slot : task, 0, numA, packsB,
-                   threads);
+      int64_t place = isOnly && task + 1 < numB ? numB - 2 - slot : task;
+      computeTiles(task, place, 0, numA, packsB, threads);
     });
     return;
   }

@@ -16,6 +16,9 @@ using namespace reprise::runtime;
 /// How many depths ahead the source is fetched where it jumps from row to row.
 static constexpr int64_t kFetchAhead = 12;
 
+/// Compiled for AVX-512, and called where there is.
+#define AVX512 __attribute__((target("avx512f,avx512dq")))
+
 //===----------------------------------------------------------------------===//
 // How words reach a panel
 //===----------------------------------------------------------------------===//
@@ -42,6 +45,10 @@ struct AsTheyAre {
   static void putOne(float *panel, int64_t width, int64_t row, uint32_t word) {
     memcpy(panel + row * width, &word, sizeof(word));
   }
+  AVX512 static void put16(float *panel, int64_t width, int64_t row,
+                           __m512 words) {
+    _mm512_storeu_ps(panel + row * width, words);
+  }
 };
 
 /// A row of pairs is two rows of f32, the high halves first.
@@ -58,6 +65,14 @@ struct TwoRows {
   static void putOne(float *panel, int64_t width, int64_t row, uint32_t word) {
     AsTheyAre::putOne(panel, width, 2 * row, word & 0xFFFF0000);
     AsTheyAre::putOne(panel, width, 2 * row + 1, word << 16);
+  }
+  AVX512 static void put16(float *panel, int64_t width, int64_t row,
+                           __m512 words) {
+    __m512i pairs = _mm512_castps_si512(words);
+    __m512i high = _mm512_and_si512(pairs, _mm512_set1_epi32(int(0xFFFF0000)));
+    float *to = panel + 2 * row * width;
+    _mm512_storeu_si512(to, high);
+    _mm512_storeu_si512(to + width, _mm512_slli_epi32(pairs, 16));
   }
 };
 
@@ -80,27 +95,82 @@ static T load(const char *from) {
 // Lines that are neighbours in memory
 //===----------------------------------------------------------------------===//
 
-/// One copy per depth.
+/// One copy per depth, of as many lines as the panel is wide.
+template <int Width>
+static void packWhole(Source source, int64_t depth, float *panel) {
+  for (int64_t p = 0; p < depth;
+       ++p, source.data += source.stride, panel += Width) {
+    auto *from = reinterpret_cast<const float *>(source.data);
+    for (int i = 0; i < Width; i += 16)
+      __builtin_prefetch(source.data + kFetchAhead * source.stride + 4 * i);
+    int i = 0;
+    for (; i + 8 <= Width; i += 8)
+      _mm256_storeu_ps(panel + i, _mm256_loadu_ps(from + i));
+    for (; i + 4 <= Width; i += 4)
+      _mm_storeu_ps(panel + i, _mm_loadu_ps(from + i));
+    for (; i < Width; ++i)
+      panel[i] = from[i];
+  }
+}
+
+/// The same with lines that are missing.
+static void packSome(Source source, int64_t lines, int64_t depth, int64_t width,
+                     float *panel) {
+  for (int64_t p = 0; p < depth;
+       ++p, source.data += source.stride, panel += width) {
+    memcpy(panel, source.data, size_t(lines) * sizeof(float));
+    memset(panel + lines, 0, size_t(width - lines) * sizeof(float));
+  }
+}
+
 static void packCopy(Source source, int64_t lines, int64_t depth, int64_t width,
                      float *panel) {
-  int64_t whole = lines & ~int64_t(7);
-  for (int64_t p = 0; p < depth; ++p, source.data += source.stride) {
-    auto *from = reinterpret_cast<const float *>(source.data);
-    float *to = panel + p * width;
+  switch (lines == width ? width : 0) {
+  case 6:
+    return packWhole<6>(source, depth, panel);
+  case 8:
+    return packWhole<8>(source, depth, panel);
+  case 12:
+    return packWhole<12>(source, depth, panel);
+  case 16:
+    return packWhole<16>(source, depth, panel);
+  case 32:
+    return packWhole<32>(source, depth, panel);
+  }
+  packSome(source, lines, depth, width, panel);
+}
+
+/// Rows of bf16 as f32, each odd one before its even one.
+static void packExpanded(Source source, int64_t lines, int64_t depth,
+                         int64_t width, float *panel) {
+  int64_t paired = (depth + 1) / 2 * 2;
+  for (int64_t p = 0; p < paired; ++p, source.data += source.stride) {
+    float *to = panel + (p ^ 1) * width;
+    if (p == depth) {
+      memset(to, 0, size_t(width) * sizeof(float));
+      break;
+    }
+    for (int64_t i = 0; i < lines; i += 32)
+      __builtin_prefetch(source.data + kFetchAhead * source.stride + 2 * i);
     int64_t i = 0;
-    for (; i + 16 <= whole; i += 16)
-      __builtin_prefetch(source.data + kFetchAhead * source.stride + 4 * i);
-    for (i = 0; i < whole; i += 8)
-      _mm256_storeu_ps(to + i, _mm256_loadu_ps(from + i));
-    for (; i < lines; ++i)
-      to[i] = from[i];
+    for (; i + 8 <= lines; i += 8) {
+      __m256i wide = _mm256_cvtepu16_epi32(load<__m128i>(source.data + 2 * i));
+      _mm256_storeu_ps(to + i,
+                       _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16)));
+    }
+    for (; i + 4 <= lines; i += 4) {
+      __m128i wide = _mm_cvtepu16_epi32(
+          _mm_cvtsi64_si128(load<int64_t>(source.data + 2 * i)));
+      _mm_storeu_ps(to + i, _mm_castsi128_ps(_mm_slli_epi32(wide, 16)));
+    }
     for (; i < width; ++i)
-      to[i] = 0.0f;
+      AsTheyAre::putOne(
+          to + i, 0, 0,
+          i < lines ? uint32_t(load<uint16_t>(source.data + 2 * i)) << 16 : 0);
   }
 }
 
 /// Pairs of two rows of bf16. The last of an odd depth is paired with zeros.
-template <typename Rows>
 static void packTwo(Source source, int64_t lines, int64_t depth, int64_t width,
                     float *panel) {
   for (int64_t row = 0; row < (depth + 1) / 2;
@@ -118,10 +188,10 @@ static void packTwo(Source source, int64_t lines, int64_t depth, int64_t width,
           single ? _mm256_setzero_si256() : load<__m256i>(odd + 2 * i);
       __m256i a = _mm256_unpacklo_epi16(low, high);
       __m256i b = _mm256_unpackhi_epi16(low, high);
-      Rows::template put<8>(
+      AsTheyAre::put<8>(
           panel + i, width, row,
           _mm256_castsi256_ps(_mm256_permute2x128_si256(a, b, 0x20)));
-      Rows::template put<8>(
+      AsTheyAre::put<8>(
           panel + i + 8, width, row,
           _mm256_castsi256_ps(_mm256_permute2x128_si256(a, b, 0x31)));
     }
@@ -131,7 +201,7 @@ static void packTwo(Source source, int64_t lines, int64_t depth, int64_t width,
         word = load<uint16_t>(even + 2 * i);
       if (i < lines && !single)
         word |= uint32_t(load<uint16_t>(odd + 2 * i)) << 16;
-      Rows::putOne(panel + i, width, row, word);
+      AsTheyAre::putOne(panel + i, width, row, word);
     }
   }
 }
@@ -180,17 +250,57 @@ static void packLines(Source from, int64_t words, int64_t width, float *to) {
                    load<uint32_t>(from.data + i * from.stride + 4 * row));
 }
 
+/// As `packLines`, of 16 lines: a quarter of a vector is what a line has of
+/// four words.
+template <typename Rows>
+AVX512 static void packSixteen(Source from, int64_t words, int64_t width,
+                               float *to) {
+  int64_t row = 0;
+  for (; row + 4 <= words; row += 4) {
+    const char *data = from.data + 4 * row;
+    __m512 line[4];
+    for (int i = 0; i < 4; ++i, data += from.stride) {
+      const char *at = data;
+      line[i] = _mm512_castps128_ps512(
+          _mm_loadu_ps(reinterpret_cast<const float *>(at)));
+      at += 4 * from.stride;
+      line[i] = _mm512_mask_broadcast_f32x4(
+          line[i], 0x00F0, _mm_loadu_ps(reinterpret_cast<const float *>(at)));
+      at += 4 * from.stride;
+      line[i] = _mm512_mask_broadcast_f32x4(
+          line[i], 0x0F00, _mm_loadu_ps(reinterpret_cast<const float *>(at)));
+      at += 4 * from.stride;
+      line[i] = _mm512_mask_broadcast_f32x4(
+          line[i], 0xF000, _mm_loadu_ps(reinterpret_cast<const float *>(at)));
+    }
+    __m512 t0 = _mm512_unpacklo_ps(line[0], line[1]);
+    __m512 t1 = _mm512_unpackhi_ps(line[0], line[1]);
+    __m512 t2 = _mm512_unpacklo_ps(line[2], line[3]);
+    __m512 t3 = _mm512_unpackhi_ps(line[2], line[3]);
+    Rows::put16(to, width, row, _mm512_shuffle_ps(t0, t2, 0x44));
+    Rows::put16(to, width, row + 1, _mm512_shuffle_ps(t0, t2, 0xEE));
+    Rows::put16(to, width, row + 2, _mm512_shuffle_ps(t1, t3, 0x44));
+    Rows::put16(to, width, row + 3, _mm512_shuffle_ps(t1, t3, 0xEE));
+  }
+  for (; row < words; ++row)
+    for (int64_t i = 0; i < 16; ++i)
+      Rows::putOne(to + i, width, row,
+                   load<uint32_t>(from.data + i * from.stride + 4 * row));
+}
+
 /// Any panel of whole words: groups of lines that fill a vector, then what is
 /// left and what is missing.
 template <typename Rows>
-static void packTransposed(Source source, int64_t lines, int64_t words,
-                           int64_t width, float *panel) {
+static void packTransposed(Source source, bool hasAVX512, int64_t lines,
+                           int64_t words, int64_t width, float *panel) {
   int64_t line = 0;
   auto next = [&](int64_t count, auto pack) {
     for (; line + count <= lines; line += count)
       pack({source.data + line * source.stride, source.stride}, words, width,
            panel + line);
   };
+  if (hasAVX512)
+    next(16, packSixteen<Rows>);
   next(8, packLines<8, Rows>);
   next(6, packLines<6, Rows>);
   next(4, packLines<4, Rows>);
@@ -202,13 +312,11 @@ static void packTransposed(Source source, int64_t lines, int64_t words,
                                 : 0);
 }
 
-/// Panels of bf16.
+/// Depths of bf16 as pairs; the last of an odd depth is paired with zeros.
 template <typename Rows>
-static void packPairs(Source source, bool depthIsFast, int64_t lines,
+static void packPairs(Source source, bool hasAVX512, int64_t lines,
                       int64_t depth, int64_t width, float *panel) {
-  if (!depthIsFast)
-    return packTwo<Rows>(source, lines, depth, width, panel);
-  packTransposed<Rows>(source, lines, depth / 2, width, panel);
+  packTransposed<Rows>(source, hasAVX512, lines, depth / 2, width, panel);
   if (depth % 2 == 0)
     return;
   for (int64_t line = 0; line < width; ++line) {
@@ -218,22 +326,29 @@ static void packPairs(Source source, bool depthIsFast, int64_t lines,
   }
 }
 
-void reprise::runtime::packPanel(PanelForm form, const PanelSource &source,
-                                 int64_t firstLine, int64_t lines,
-                                 int64_t firstDepth, int64_t depth,
-                                 int64_t width, float *panel) {
+void reprise::runtime::packPanel(PanelForm form, bool hasAVX512,
+                                 const PanelSource &source, int64_t firstLine,
+                                 int64_t lines, int64_t firstDepth,
+                                 int64_t depth, int64_t width, float *panel) {
   int64_t bytes = form == PanelForm::Floats ? 4 : 2;
-  int64_t row = source.depthIsFast ? firstLine : firstDepth;
-  int64_t col = source.depthIsFast ? firstDepth : firstLine;
+  bool isFast = source.depthIsFast;
+  int64_t row = isFast ? firstLine : firstDepth;
+  int64_t col = isFast ? firstDepth : firstLine;
   Source from = {static_cast<const char *>(source.data) +
                      (row * source.stride + col) * bytes,
                  source.stride * bytes};
-  if (form == PanelForm::Pairs)
-    packPairs<AsTheyAre>(from, source.depthIsFast, lines, depth, width, panel);
-  else if (form == PanelForm::Expanded)
-    packPairs<TwoRows>(from, source.depthIsFast, lines, depth, width, panel);
-  else if (source.depthIsFast)
-    packTransposed<AsTheyAre>(from, lines, depth, width, panel);
-  else
-    packCopy(from, lines, depth, width, panel);
+  switch (form) {
+  case PanelForm::Floats:
+    return isFast ? packTransposed<AsTheyAre>(from, hasAVX512, lines, depth,
+                                              width, panel)
+                  : packCopy(from, lines, depth, width, panel);
+  case PanelForm::Pairs:
+    return isFast ? packPairs<AsTheyAre>(from, hasAVX512, lines, depth, width,
+                                         panel)
+                  : packTwo(from, lines, depth, width, panel);
+  case PanelForm::Expanded:
+    return isFast
+               ? packPairs<TwoRows>(from, hasAVX512, lines, depth, width, panel)
+               : packExpanded(from, lines, depth, width, panel);
+  }
 }

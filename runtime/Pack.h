@@ -39,9 +39,9 @@ inline int64_t panelRows(PanelForm form, int64_t depth) {
 /// Writes `lines` lines, starting at `firstLine`, of `depth` values, starting
 /// at `firstDepth`, as one panel of `width` lines, lines <= width. What is
 /// missing becomes zeros.
-void packPanel(PanelForm form, const PanelSource &source, int64_t firstLine,
-               int64_t lines, int64_t firstDepth, int64_t depth, int64_t width,
-               float *panel);
+void packPanel(PanelForm form, bool hasAVX512, const PanelSource &source,
+               int64_t firstLine, int64_t lines, int64_t firstDepth,
+               int64_t depth, int64_t width, float *panel);
 
 } // namespace reprise::runtime
 

@@ -173,11 +173,15 @@ struct Problem {
         }
     std::vector<char> bytes =
         toBytes(shape.typeC == REPRISE_BF16, expected, expectedRounded);
-    std::vector<MicroKernels> kinds = {
-        {&kMicroKernels[1], &kMicroKernels[2]},
-        {&kPairMicroKernels[0], &kPairMicroKernels[1]},
-        {&kPairMicroKernels[2], &kPairMicroKernels[2]},
-        {&kMicroKernels[0], &kMicroKernels[0]}};
+    std::vector<RepriseMicroKernel> tiles;
+    for (const RepriseMicroKernel &kernel :
+         {kMicroKernels[0], kMicroKernels[1], kMicroKernels[2],
+          kPairMicroKernels[0], kPairMicroKernels[1], kPairMicroKernels[2]})
+      tiles.push_back(forThisProcessor(kernel));
+    std::vector<MicroKernels> kinds = {{&tiles[0], &tiles[0]},
+                                       {&tiles[1], &tiles[2]},
+                                       {&tiles[3], &tiles[4]},
+                                       {&tiles[5], &tiles[5]}};
     for (int threads = 1; threads <= 4; ++threads) {
       ThreadPool pool;
       Error error;

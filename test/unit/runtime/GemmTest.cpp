@@ -114,8 +114,12 @@ struct Problem {
           ASSERT_NEAR(value, exact(e, i, j), 2e-6 * double(shape.k) + 1e-6);
           expected[size_t(e * shape.strideC[1] + i * shape.ldc + j)] = value;
         }
-    std::vector<MicroKernels> kinds = {{&kMicroKernels[1], &kMicroKernels[2]}};
+    std::vector<RepriseMicroKernel> tiles;
     for (const RepriseMicroKernel &kernel : kMicroKernels)
+      tiles.push_back(forThisProcessor(kernel));
+    tiles.push_back(kMicroKernels[1]), tiles.back().isa = 0;
+    std::vector<MicroKernels> kinds = {{&tiles[1], &tiles[2]}};
+    for (const RepriseMicroKernel &kernel : tiles)
       kinds.push_back({&kernel, &kernel});
     for (int threads = 1; threads <= 3; ++threads) {
       ThreadPool pool;

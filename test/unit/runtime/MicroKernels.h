@@ -98,6 +98,14 @@ inline constexpr RepriseMicroKernel kMicroKernels[] = {
 inline constexpr RepriseMicroKernel kPairMicroKernels[] = {
     tileOfPairs<12, 32>(2), tileOfPairs<8, 32>(2), tileOfPairs<3, 8>(2)};
 
+/// A kernel of these, with an instruction set that this processor has: what
+/// packs its panels may use it.
+inline RepriseMicroKernel forThisProcessor(RepriseMicroKernel kernel) {
+  if (!__builtin_cpu_supports("avx512dq"))
+    kernel.isa = 0;
+  return kernel;
+}
+
 } // namespace reprise::runtime::test
 
 #endif // REPRISE_TEST_UNIT_RUNTIME_MICROKERNELS_H
