@@ -258,6 +258,50 @@ TEST(Certificate, CheckerAgrees) {
   EXPECT_GT(numChecked, 500);
 }
 
+/// Pairs of ops, all the first before all the second, so that any of the first
+/// may be needed: more than the checker goes through.
+TEST(Certificate, CheckerGivesUpOnTooManySets) {
+  for (int numPairs : {10, 20}) {
+    Certificate certificate;
+    CertifiedClass kind;
+    kind.name = "pairs";
+    kind.backward = {{"gradient", {}, 0}};
+    CertifiedLayer layer;
+    layer.name = "layer";
+    for (int stage = 0; stage < 2; ++stage)
+      for (int k = 0; k < numPairs; ++k) {
+        std::string number = std::to_string(k);
+        std::string name = (stage ? "b" : "a") + number;
+        kind.tensors.push_back({name, 10});
+        kind.ops.push_back({"op of " + name, 1, true, {}, {name}});
+        if (stage) {
+          kind.ops.back().reads = {"a" + number};
+          kind.backward[0].reads.push_back(name);
+        }
+        layer.keeps.push_back(name);
+      }
+    certificate.classes = {kind};
+    certificate.layers = {layer};
+    certificate.buffers.push_back({"all", 100000, 1, 0});
+    certificate.schedule.push_back({"all", 1, false, {}, {}, {0}});
+    certificate.stepSeconds = 1;
+    certificate.budgetBytes = certificate.peakBytes = 100000;
+    certificate.moments = {{1, 0, 0, 0.25}};
+    computeBound(certificate);
+    // Each pair runs once for a second and keeps 0 bytes, or runs both.
+    EXPECT_EQ(certificate.layers[0].minimum, 2.0 * numPairs);
+    std::ostringstream text;
+    writeCertificate(text, certificate);
+    reprise::verify::CertificateFigures figures;
+    auto fault = reprise::verify::verifyCertificate(text.str(), figures);
+    ASSERT_EQ(fault.has_value(), numPairs == 20);
+    if (fault)
+      EXPECT_EQ(fault->message,
+                "class 'pairs' has more than 262144 sets of tensors that may "
+                "be needed, too many to go through");
+  }
+}
+
 TEST(Certificate, EscapesNames) {
   Certificate certificate;
   certificate.model = "a \"b\" \\ \n";

@@ -9,6 +9,7 @@
 #include "Claims.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 
 using namespace reprise::verify;
@@ -75,8 +76,8 @@ static Priced getPriced(const Claims &claims, int64_t layer,
 
 /// Goes through the ops of a class from the last to the first, with the least
 /// price for every set of tensors of earlier ops that may be needed: what an op
-/// makes is kept, or the op runs again. Empty if there are too many sets, or no
-/// choice is allowed.
+/// makes is kept, or the op runs again. Empty if there are too
+/// many sets.
 static std::optional<double> search(const Class &kind, const Priced &priced) {
   using Set = std::vector<bool>;
   double fixed = 0;
@@ -123,8 +124,7 @@ static std::optional<double> search(const Class &kind, const Priced &priced) {
       return std::nullopt;
     states = std::move(before);
   }
-  if (states.empty())
-    return std::nullopt;
+  assert(states.size() == 1 && "the plan of the layer is a choice");
   return fixed + states.begin()->second;
 }
 
@@ -189,9 +189,10 @@ std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
     if (isNew)
       found->second = search(kind, priced);
     if (!found->second)
-      return Fault{kind.at, "class '" + kind.name +
-                                "' allows no choice of what to keep, or more "
-                                "than can be gone through"};
+      return Fault{kind.at, "class '" + kind.name + "' has more than " +
+                                std::to_string(kMostStates) +
+                                " sets of tensors that may be needed, too many "
+                                "to go through"};
     double minimum = *found->second;
     if (!isNear(minimum, layer.minimum, minimum))
       return Fault{layer.minimumAt, "the least price of '" + layer.name +
