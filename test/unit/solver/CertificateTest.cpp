@@ -297,7 +297,7 @@ TEST(Certificate, CheckerGivesUpOnTooManySets) {
     ASSERT_EQ(fault.has_value(), numPairs == 20);
     if (fault)
       EXPECT_EQ(fault->message,
-                "class 'pairs' has more than 262144 sets of tensors that may "
+                "class 'pairs' has more than 65536 sets of tensors that may "
                 "be needed, too many to go through");
   }
 }

@@ -15,7 +15,7 @@
 using namespace reprise::verify;
 
 /// More ways to need values between two ops of a class are not gone through.
-static constexpr size_t kMostStates = 1 << 18;
+static constexpr size_t kMostStates = 1 << 16;
 
 /// The op of backward that reads a tensor last; -1 if none of its own layer.
 static std::vector<int64_t> getLastReads(const Class &kind) {
