@@ -144,20 +144,25 @@ static Value emitFetch(Code &code, const FetchedRows &rows, Value row, Value p,
 static void emitStores(Code &code, const MicroKernel &tile, ValueRange sums,
                        Value c, Value ldc, Value alpha, Value bias, bool adds) {
   Value factor = code.splat(alpha);
-  unsigned sum = 0;
-  for (int64_t r = 0; r < tile.rows; ++r) {
-    Value row = code.mul(ldc, r);
-    for (int64_t j = 0; j < tile.cols; j += kLanes) {
-      VectorType lanes = code.lanesOf(code.getF32Type());
-      Value at = code.add(row, j);
-      Value value = code.mul(factor, sums[sum++]);
-      if (adds)
-        value = code.add(code.load(lanes, c, at), value);
-      if (bias)
-        value = code.add(value, code.load(lanes, bias, code.i64(j)));
-      code.store(value, c, at);
+  VectorType lanes = code.lanesOf(code.getF32Type());
+  SmallVector<Value> places, values;
+  for (int64_t r = 0; r < tile.rows; ++r)
+    for (int64_t j = 0; j < tile.cols; j += kLanes)
+      places.push_back(code.add(code.mul(ldc, r), j));
+  // All loads come before all stores: rows of C are often a multiple of 4 KiB
+  // apart, where a load waits for each store whose address ends like its own.
+  for (auto [index, at] : llvm::enumerate(places)) {
+    Value value = code.mul(factor, sums[index]);
+    if (adds)
+      value = code.add(code.load(lanes, c, at), value);
+    if (bias) {
+      int64_t col = int64_t(index) * kLanes % tile.cols;
+      value = code.add(value, code.load(lanes, bias, code.i64(col)));
     }
+    values.push_back(value);
   }
+  for (auto [at, value] : llvm::zip(places, values))
+    code.store(value, c, at);
 }
 
 /// `packs`: the form that packs B.
