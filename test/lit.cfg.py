@@ -2,6 +2,7 @@
 # one is bench/pytorch_step.py, which is about PyTorch.
 import os
 import lit.formats
+import lit.util
 
 config.name = "Reprise"
 config.test_format = lit.formats.ShTest(execute_external=False)
@@ -28,10 +29,21 @@ config.substitutions += [
     ("%examples", os.path.join(config.reprise_source_dir,
                                "python-free-frontend", "examples")),
     ("%utils", os.path.join(config.reprise_source_dir, "utils")),
+    ("%standins", os.path.join(config.reprise_binary_dir, "test", "standin")),
     ("%bench", "env REPRISE_BUILD_DIR=%s %s" % (
         config.reprise_binary_dir,
         os.path.join(config.reprise_source_dir, "test", "bench", "run"))),
 ]
+
+# `REQUIRES: ptxas` marks the tests that assemble: it is found as the compiler
+# finds it.
+places = [os.environ["PATH"]]
+for name in ("CUDA_PATH", "CUDA_HOME"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+        places.insert(0, os.path.join(os.environ[name], "bin"))
+if lit.util.which("ptxas", os.pathsep.join(places)):
+    config.available_features.add("ptxas")
 
 # `REQUIRES: train` marks the tests that train a model: seconds, not
 # milliseconds. `lit --param quick=1` leaves them out.
