@@ -168,8 +168,8 @@ static void addJoint(OpPassManager &manager, bool inference) {
   manager.addPass(autodiff::createAddOptimizer());
 }
 
-/// A decider writes attributes, one pass applies them, one checks the outcome.
-static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
+void reprise::buildDeciders(OpPassManager &manager,
+                            const RecomputeOptions &options) {
   OpPassManager &step = manager.nest<func::FuncOp>();
   if (options.stages > 1) {
     remat::SplitLayersOptions split;
@@ -194,6 +194,11 @@ static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
       selective.modules = llvm::join(*options.modules, ",");
     step.addPass(remat::createAnnotateSelective(selective));
   }
+}
+
+/// A decider writes attributes, one pass applies them, one checks the outcome.
+static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
+  buildDeciders(manager, options);
   if (options.granularity == "full" && options.keepsIdleSegment) {
     pipelines::KeepIdleSegmentOptions keep;
     keep.isFree = options.isFree;
@@ -215,6 +220,7 @@ static void addKernels(OpPassManager &manager) {
 /// Memory is planned for kernels whose bodies no longer change what they read
 /// and write.
 static void addRT(OpPassManager &manager) {
+  manager.addPass(kernels::createRoundBiases());
   manager.addNestedPass<func::FuncOp>(kernels::createConvertNNToLinalg());
   kernels::VerifyKernelsOptions loops;
   loops.loops = true;

@@ -182,6 +182,14 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
     llvm::for_each(call.getOutputs(), use);
   } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
     launch.kind = REPRISE_LAUNCH_GEMM;
+    // The CPU's products add f32, a library's what they make.
+    int32_t wanted = isLibrary ? getElementType(gemm.getCType()) : REPRISE_F32;
+    if (gemm.getBias() &&
+        getElementType(cast<ShapedType>(gemm.getBias().getType())) != wanted)
+      return op->emitOpError("needs a bias of ")
+             << (wanted == REPRISE_BF16 ? "bf16" : "f32") << " for "
+             << (isLibrary ? "a library" : "the CPU") << ", but got "
+             << gemm.getBias().getType();
     launch.flops = gemm.getFlops();
     RepriseGemm row = getGemm(gemm);
     auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
@@ -258,6 +266,7 @@ LogicalResult Tables::readInference(const SymbolTable &symbols,
 //===----------------------------------------------------------------------===//
 
 LogicalResult Tables::read(ModuleOp module) {
+  isLibrary = module->hasAttr(rt::kGemmWorkspaceAttr);
   SymbolTable symbols(module);
   auto step = symbols.lookup<func::FuncOp>(nn::kStepFunction);
   if (!step || !step.getBody().hasOneBlock())

@@ -34,7 +34,8 @@ struct Tables {
   llvm::StringMap<rt::BufferOp> roles;
   double modelFlops = 0, replayFlops = 0; ///< of one step
   int64_t numMicroBatches = 1;
-  bool isDevice = false; ///< whether kernels are those of `@device`
+  bool isLibrary = false; ///< whether products are a library's
+  bool isDevice = false;  ///< whether kernels are those of `@device`
 
   /// Reads the schedules of a module whose kernels are LLVM's: functions of the
   /// CPU, or those of `@device`.

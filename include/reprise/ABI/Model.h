@@ -110,8 +110,9 @@ typedef struct RepriseKernel {
 /// two batch dimensions. A is stored [m,k] with row stride lda, or [k,m] when
 /// transposeA; B is [k,n], or [n,k] when transposeB; C is [m,n]. Strides count
 /// elements. A and B are of `typeAB`, C of `typeC`: f32, or bf16 where A and B
-/// are and `accumulate` is not set; bias is f32. Buffers of the launch, in
-/// order: A, B, then bias if `bias`, then C, then the workspace.
+/// are and `accumulate` is not set; bias is f32, or with REPRISE_TARGET_CUDA of
+/// `typeC`. Buffers of the launch, in order: A, B, then bias if `bias`, then C,
+/// then the workspace.
 ///
 /// The order of summation is a property of (m,n,k) alone: for each block of
 /// REPRISE_GEMM_KC values of p a chain of fma from zero, times alpha; these are

@@ -121,4 +121,31 @@ def VerifyKernels : Pass<"reprise-verify-kernels", "::mlir::ModuleOp"> {
                         "Kernels are loops already">];
 }
 
+def RoundBiases : Pass<"reprise-round-biases", "::mlir::ModuleOp"> {
+  let summary = "Give a library's products biases of the type of their result";
+  let description = [{
+    cuBLASLt adds a bias of the type of C, while parameters of one dimension are f32.
+    In a module with `rt.gemm_workspace`, whose products are a library's, each f32 bias of a
+    product with a bf16 result is rounded by a launch of its own before the first such
+    product of its schedule; later ones, replays too, read the same copy. Modules for the CPU stay as
+    they are.
+
+    Needs: schedules in tensor form. Keeps: the order of the schedule.
+
+    ```mlir
+    module attributes {rt.gemm_workspace = 4096 : i64} {
+      func.func @step(%x: tensor<16x4xbf16>, %w: tensor<4x8xbf16>, %b: tensor<8xf32>) {
+        %u = rt.gemm %x, %w bias(%b) m 16 n 8 k 4 lda 4 ldb 8 ldc 8
+          : (tensor<16x4xbf16>, tensor<4x8xbf16>, tensor<8xf32>) -> tensor<16x8xbf16>
+        // ==> %r = rt.launch @round_bias_8(%b) : (tensor<8xf32>) -> tensor<8xbf16>
+        //     %u = rt.gemm %x, %w bias(%r) …
+        return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect", "::reprise::rt::RTDialect",
+                           "::mlir::func::FuncDialect"];
+}
+
 #endif // REPRISE_KERNELS_PASSES

@@ -71,6 +71,11 @@ struct TargetOptions {
 /// for the CPU: cuBLASLt's workspace, and buffers at multiples of 256 bytes.
 void setTarget(mlir::ModuleOp module, const TargetOptions &target);
 
+/// Appends the passes that write decisions as `recompute` says, on a module of
+/// the phase joint. They are the beginning of what leads to the phase remat.
+void buildDeciders(mlir::OpPassManager &manager,
+                   const RecomputeOptions &recompute);
+
 /// Appends the passes that lead from phase `from` to phase `to`, verifiers
 /// included. With `inference`, what comes from the phase nn gets `@evaluate`
 /// and `@sample` beside its step.

@@ -462,9 +462,12 @@ LogicalResult GemmOp::verify() {
     return failure();
   if (getBias()) {
     auto bias = cast<ShapedType>(getBias().getType());
-    if (!bias.getElementType().isF32() || bias.getNumElements() != n) // C2, C5
+    Type element = bias.getElementType();
+    bool fits = element.isF32() || (element.isBF16() && sum.isBF16());
+    if (!fits || bias.getNumElements() != n) // C2, C5
       return emitOpError("needs a bias of ")
-             << n << " elements of f32, but got " << Type(bias);
+             << n << " elements of f32" << (sum.isBF16() ? " or bf16" : "")
+             << ", but got " << Type(bias);
   }
   if (getAddend() && getAddend().getType() != Type(c)) // C5
     return emitOpError("needs an addend of the result's type ")

@@ -249,7 +249,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     `reprise/ABI/Model.h`.
 
     * (C1) `m`, `n` and `k` are at least 1, and so are the two sizes of `batch`.
-    * (C2) `a` and `b` are both f32 or both bf16; `bias` is f32. `C` is f32, or bf16 where `a`
+    * (C2) `a` and `b` are both f32 or both bf16; `bias` is f32, or bf16 if `C` is
+      (a library's; the CPU's products take f32). `C` is f32, or bf16 where `a`
       and `b` are and nothing is added to it. Sums are f32, rounded once at the end.
     * (C3) Either there is a result and all operands are tensors, without
       `workspace` and `accumulate`; or there are `output` and `workspace` and all

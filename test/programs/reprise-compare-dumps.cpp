@@ -1,0 +1,85 @@
+//===- reprise-compare-dumps.cpp - One run against another ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Usage: reprise-compare-dumps HAVE.safetensors WANT.safetensors
+//                              [--tolerance=1e-5]
+//
+// Compares what two programs that were compiled from one description wrote with
+// --dump: loss, norm and gradients by their largest element, parameters and
+// moments by their norm. What they were given has to be the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dump.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace reprise::test;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("reprise-compare-dumps options");
+static cl::opt<std::string> haveFile(cl::Positional, cl::Required,
+                                     cl::desc("<dump>"), cl::cat(category));
+static cl::opt<std::string> wantFile(cl::Positional, cl::Required,
+                                     cl::desc("<dump>"), cl::cat(category));
+static cl::opt<double> tolerance("tolerance", cl::init(1e-5),
+                                 cl::desc("Largest relative difference"),
+                                 cl::cat(category));
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv, "Compares two runs\n");
+  auto fail = [](const llvm::Twine &message) {
+    llvm::WithColor::error() << message << "\n";
+    return 1;
+  };
+  llvm::Expected<llvm::StringMap<Tensor>> have = readDump(haveFile);
+  if (!have)
+    return fail(toString(have.takeError()));
+  llvm::Expected<llvm::StringMap<Tensor>> want = readDump(wantFile);
+  if (!want)
+    return fail(toString(want.takeError()));
+  if (have->size() != want->size())
+    return fail("needs as many tensors, but got " + llvm::Twine(have->size()) +
+                " and " + llvm::Twine(want->size()));
+  Comparison comparison, inputs;
+  double floor = 1e-3 * (*want)["grad_norm"].values.at(0);
+  for (auto &entry : *want) {
+    llvm::StringRef name = entry.first();
+    const Tensor &other = (*have)[name];
+    if (name.starts_with("gradient/"))
+      comparison.add(name, other, entry.second, floor);
+    else if (name == "loss" || name == "grad_norm")
+      comparison.add(name, other, entry.second);
+    else if (name.starts_with("parameter/") || name.starts_with("moment")) {
+      // Adam turns any gradient into a step of the size of the learning rate,
+      // also one that is rounding and nothing else.
+      std::string gradient = ("gradient/" + name.split('/').second).str();
+      bool isNoise =
+          want->count(gradient) && getNorm((*want)[gradient]) < 1e-3 * floor;
+      if (!isNoise && getNorm(entry.second) > 0)
+        comparison.addNorm(name, other, entry.second);
+    } else
+      inputs.add(name, other, entry.second);
+  }
+  if (inputs.worst > 0)
+    return fail("needs the same inputs, but " + inputs.where + " differs");
+  llvm::outs() << "compared " << want->size()
+               << " tensors: largest relative difference "
+               << llvm::format("%.3g", comparison.worst) << " in "
+               << comparison.where << "\n";
+  if (comparison.worst <= tolerance)
+    return 0;
+  llvm::WithColor::error() << "needs differences of at most "
+                           << llvm::format("%.3g", double(tolerance)) << "\n";
+  return 1;
+}
