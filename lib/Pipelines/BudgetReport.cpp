@@ -92,7 +92,7 @@ void BudgetReport::print(raw_ostream &os) const {
     os << " none is too large\n";
 }
 
-void BudgetReport::writeCurve(raw_ostream &os) const {
+void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
   llvm::json::OStream json(os, 1);
   auto writeChoice = [&](const BudgetChoice &choice) {
     json.object([&] {
@@ -106,13 +106,16 @@ void BudgetReport::writeCurve(raw_ostream &os) const {
     json.attribute("kind", budget.kind == Budget::Kind::Memory ? "memory"
                                                                : "activations");
     json.attribute("machine", machine);
-    json.attribute("budget_bytes", budget.bytes);
-    json.attribute("peak_bytes", plannedBytes);
-    json.attribute("replay_seconds", replaySeconds);
-    json.attribute("lower_bound_seconds", boundSeconds);
     json.attribute("step_seconds", stepSeconds);
-    json.attribute("seconds_per_byte", secondsPerByte);
-    json.attribute("is_exact", isChain);
+    json.attribute("is_chain", isChain);
+    if (plan) {
+      json.attribute("budget_bytes", budget.bytes);
+      json.attribute("peak_bytes", plannedBytes);
+      json.attribute("replay_seconds", replaySeconds);
+      json.attribute("lower_bound_seconds", boundSeconds);
+      json.attribute("seconds_per_byte", secondsPerByte);
+      json.attribute("solve_seconds", solveSeconds);
+    }
     json.attributeArray("points", [&] {
       for (const BudgetChoice &choice : curve)
         writeChoice(choice);

@@ -13,6 +13,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/Workload.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Kernels/Passes.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
 
@@ -236,8 +237,11 @@ void GraphReader::setRules() {
         continue;
       StepResult origin = traced->origins[v];
       if (origin.op < 0) {
-        // What only the schedule has is made again with what reads it.
-        values[v].rule = op.isReplayable ? Rule::Drop : Rule::Keep;
+        // What only the schedule has is made again with what reads it, unless
+        // it is made of arguments: then it is shared.
+        bool isShared = llvm::all_of(
+            op.reads, [&](int64_t read) { return values[read].outlives; });
+        values[v].rule = op.isReplayable && !isShared ? Rule::Drop : Rule::Keep;
         continue;
       }
       traced->mayDrop[v] = op.isReplayable;
@@ -297,19 +301,19 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
     if (auto function = program->lookupSymbol<func::FuncOp>(beside);
         function && function != step)
       function.erase();
-  auto run = [&](Phase from, Phase to) {
-    PassManager manager(context.get());
-    buildPipeline(manager, from, to, nothing);
-    return manager.run(*program);
-  };
   TracedGraph traced;
-  if (failed(run(Phase::Joint, Phase::Remat)))
+  PassManager toRemat(context.get());
+  buildPipeline(toRemat, Phase::Joint, Phase::Remat, nothing);
+  if (failed(toRemat.run(*program)))
     return failure();
   for (Operation &op : step.getBody().front())
     if (op.hasAttr(remat::kDecisionAttr))
       for (int64_t number : getNumbers(op.getLoc()))
         traced.free.insert(number);
-  if (failed(run(Phase::Remat, Phase::Kernels)))
+  PassManager toSchedule(context.get());
+  buildPipeline(toSchedule, Phase::Remat, Phase::Kernels, nothing);
+  toSchedule.addPass(kernels::createRoundBiases());
+  if (failed(toSchedule.run(*program)))
     return failure();
   if (auto count = getStep()->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     traced.graph.microBatches = count.getInt();

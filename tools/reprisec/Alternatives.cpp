@@ -141,10 +141,16 @@ static std::vector<std::string> getOptions(const Options &given,
                                            const RecomputeOptions &current,
                                            const RecomputeOptions &recompute) {
   std::vector<std::string> options;
-  if (recompute.granularity != "plan")
+  if (recompute.granularity != "plan") {
     options.push_back("--recompute-granularity=" + recompute.granularity);
-  else if (const std::string *file = given.getKey("recompute-plan"))
-    options.push_back("--recompute-plan=" + *file);
+  } else {
+    // What a budget was met with, a file may have constrained.
+    if (const std::string *file = given.getKey("recompute-plan"))
+      options.push_back("--recompute-plan=" + *file);
+    for (const auto *budget : {&given.memoryBudget, &given.activationBudget})
+      if (budget->getNumOccurrences())
+        options.push_back(("--" + budget->ArgStr + "=" + *budget).str());
+  }
   if (recompute.granularity == "selective" && recompute.modules)
     options.push_back("--recompute-modules=" +
                       llvm::join(*recompute.modules, ","));

@@ -94,9 +94,30 @@ struct Options {
   cl::opt<std::string> dotLayer{
       "dot-layer", cl::desc("With --dot: the layer (0)"),
       cl::value_desc("layer"), cl::init("0"), cl::cat(programCategory)};
+  cl::opt<std::string> memoryBudget{
+      "memory-budget",
+      cl::desc("Recompute what makes the program need no more than this, "
+               "parameters and optimizer included, for the least time: 24GiB"),
+      cl::value_desc("bytes"), cl::cat(programCategory)};
+  cl::opt<std::string> activationBudget{
+      "activation-budget",
+      cl::desc("As --memory-budget, for what lives within a step alone"),
+      cl::value_desc("bytes"), cl::cat(programCategory)};
+  cl::opt<std::string> pareto{
+      "pareto",
+      cl::desc("Write the plans for all budgets here, as JSON: peaks and "
+               "times; - is standard output. Without -o or --emit nothing else "
+               "is written"),
+      cl::value_desc("file"), cl::cat(programCategory)};
+  cl::opt<std::string> certificate{
+      "certificate",
+      cl::desc("With a budget: write here what proves the plan and its bound, "
+               "for reprise-memplan --verify"),
+      cl::value_desc("file"), cl::cat(programCategory)};
   cl::opt<std::string> costTable{
       "cost-table",
-      cl::desc("With a report: how fast the machine is: cpu (default), a100, "
+      cl::desc("With a report or a budget: how fast the machine is: cpu "
+               "(default), a100, "
                "h100, h200, b200, or a JSON file"),
       cl::value_desc("machine|file"), cl::cat(programCategory)};
   cl::opt<std::string> accounting{

@@ -38,10 +38,9 @@ FailureOr<CostTable> driver::readCosts(const Options &options) {
   return *costs;
 }
 
-/// Writes a file, or the standard output for "-", all or with a message.
-static LogicalResult
-writeFile(const std::string &path,
-          llvm::function_ref<void(llvm::raw_ostream &)> write) {
+LogicalResult
+driver::writeFile(const std::string &path,
+                  llvm::function_ref<void(llvm::raw_ostream &)> write) {
   if (path.empty())
     return success();
   std::string error;
@@ -187,9 +186,13 @@ LogicalResult driver::checkReports(const Options &options, Phase from,
     return failure(fail("option --accounting: needs --plan-json, --explain or "
                         "--report, which show it"));
   }
-  if (!options.costTable.empty() && report.empty())
+  bool hasBudget = options.memoryBudget.getNumOccurrences() ||
+                   options.activationBudget.getNumOccurrences() ||
+                   !options.pareto.empty();
+  if (!options.costTable.empty() && report.empty() && !hasBudget)
     return failure(fail("option --cost-table: needs --plan-json, --explain, "
-                        "--report, --trace or --dot, which show times"));
+                        "--report, --trace or --dot, which show times, or a "
+                        "budget, which goes by them"));
   if (options.dotLayer.getNumOccurrences() && options.dot.empty())
     return failure(fail("option --dot-layer: needs --dot"));
   if (options.tensorParallel < 1)

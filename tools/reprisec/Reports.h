@@ -18,6 +18,12 @@ namespace reprise::driver {
 /// The table that --cost-table names or has in a file, or else that of the CPU.
 mlir::FailureOr<CostTable> readCosts(const Options &options);
 
+/// Writes a file, or the standard output for "-", all or with a message;
+/// nothing for an empty path.
+mlir::LogicalResult
+writeFile(const std::string &path,
+          llvm::function_ref<void(llvm::raw_ostream &)> write);
+
 /// What to report, from the step in nn; memory is still to be planned. Other
 /// plans are those of `undecided`, as `printUndecided` has it; none if empty.
 mlir::FailureOr<report::Plan> readPlan(mlir::ModuleOp module,

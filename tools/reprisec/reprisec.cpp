@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Alternatives.h"
+#include "Budgets.h"
 #include "Options.h"
 #include "Output.h"
 #include "Reports.h"
@@ -250,10 +251,15 @@ int main(int argc, char **argv) {
       failed(checkSavePlan(options, *from, to)))
     return 1;
   bool plansMemory = !options.getReport().empty();
-  bool isReport = (plansMemory || !options.savePlan.empty()) &&
+  bool isReport = (plansMemory || !options.savePlan.empty() ||
+                   !options.pareto.empty() || !options.certificate.empty()) &&
                   options.output.empty() && options.emit.empty();
   if (isReport)
     to = plansMemory ? Phase::RT : Phase::Remat;
+  FailureOr<std::optional<pipelines::Budget>> budget =
+      readBudget(options, *from, to);
+  if (failed(budget))
+    return 1;
   if (options.output.empty() && !isReport) {
     if (goal->kind == Goal::Program || goal->kind == Goal::Object)
       return fail("needs a place for the program: -o FILE");
@@ -297,8 +303,28 @@ int main(int argc, char **argv) {
     undecidedText = std::move(*text);
     begin = undecided;
   }
+  std::optional<report::Budget> met;
+  RecomputeOptions rest = recompute; // What is still to be decided.
+  if (*budget || !options.pareto.empty()) {
+    if (failed(runPhases(*module, begin, Phase::Joint, recompute,
+                         options.inference == "on")))
+      return 1;
+    begin = Phase::Joint;
+    FailureOr<report::Budget> result =
+        meetBudget(*module, *budget, options, recompute);
+    if (failed(result))
+      return 1;
+    met = std::move(*result);
+  }
+  if (*budget) {
+    planName = describeBudget(options);
+    rest = RecomputeOptions();
+    rest.isFree = recompute.isFree;
+    recompute.granularity = "plan";
+    recompute.planFile = planName;
+  }
   Phase decided = std::min(to, Phase::Remat);
-  if (failed(runPhases(*module, begin, std::max(begin, decided), recompute,
+  if (failed(runPhases(*module, begin, std::max(begin, decided), rest,
                        options.inference == "on")))
     return 1;
   if (*from < Phase::Remat && to >= Phase::Remat) {
@@ -323,6 +349,8 @@ int main(int argc, char **argv) {
   if (!options.getReport().empty()) {
     FailureOr<report::Plan> plan =
         readPlan(*module, undecidedText, options, recompute);
+    if (succeeded(plan))
+      plan->budget = met;
     if (failed(plan) ||
         failed(runPhases(*module, decided, Phase::RT, recompute)) ||
         failed(writeReports(*plan, *module, options, recompute)))

@@ -64,8 +64,9 @@ struct BudgetReport {
 
   /// What people are told: peak, price, bound, what Megatron's options take.
   void print(llvm::raw_ostream &os) const;
-  /// The curve, as one object of JSON.
-  void writeCurve(llvm::raw_ostream &os) const;
+  /// The curve, as one object of JSON; with `plan`, what was found for the
+  /// budget too.
+  void writeCurve(llvm::raw_ostream &os, bool plan) const;
 };
 
 /// Decides `@step` of `module`, of the phase joint, within `budget`. Decisions

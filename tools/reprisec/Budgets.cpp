@@ -1,0 +1,157 @@
+//===- Budgets.cpp - Plans for a budget, on request -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Budgets.h"
+#include "Output.h"
+#include "Reports.h"
+#include "mlir/Pass/PassManager.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cmath>
+#include <sstream>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::driver;
+
+std::optional<int64_t> driver::parseBytes(StringRef text) {
+  size_t digits = text.find_first_not_of("0123456789.");
+  StringRef number = text.take_front(digits), unit = text.substr(digits).trim();
+  if (digits == StringRef::npos)
+    unit = "";
+  double factor = llvm::StringSwitch<double>(unit.lower())
+                      .Cases({"", "b"}, 1)
+                      .Case("kib", 1024.0)
+                      .Case("mib", 1048576.0)
+                      .Case("gib", 1073741824.0)
+                      .Case("tib", 1099511627776.0)
+                      .Case("kb", 1e3)
+                      .Case("mb", 1e6)
+                      .Case("gb", 1e9)
+                      .Case("tb", 1e12)
+                      .Default(0);
+  double value = 0;
+  constexpr double kMost = double(int64_t(1) << 60);
+  if (factor == 0 || number.getAsDouble(value) || value * factor < 1 ||
+      value * factor > kMost)
+    return std::nullopt;
+  return int64_t(std::floor(value * factor));
+}
+
+FailureOr<std::optional<pipelines::Budget>>
+driver::readBudget(const Options &options, Phase from, Phase to) {
+  using pipelines::Budget;
+  bool hasMemory = options.memoryBudget.getNumOccurrences(),
+       hasActivations = options.activationBudget.getNumOccurrences();
+  std::optional<Budget> budget;
+  if (!hasMemory && !hasActivations) {
+    if (!options.certificate.empty())
+      return failure(fail("option --certificate: needs --memory-budget or "
+                          "--activation-budget, of which it is the proof"));
+    if (options.pareto.empty())
+      return budget;
+  } else {
+    if (hasMemory && hasActivations)
+      return failure(fail("options --memory-budget and --activation-budget: "
+                          "need to be one or the other"));
+    const cl::opt<std::string> &option =
+        hasMemory ? options.memoryBudget : options.activationBudget;
+    std::optional<int64_t> bytes = parseBytes(option);
+    if (!bytes)
+      return failure(fail("option --" + option.ArgStr +
+                          ": needs bytes such as 24GiB or 500MB, but got '" +
+                          option + "'"));
+    budget = {hasMemory ? Budget::Kind::Memory : Budget::Kind::Activations,
+              *bytes};
+  }
+  StringRef name = hasMemory        ? "memory-budget"
+                   : hasActivations ? "activation-budget"
+                                    : "pareto";
+  if (from > Phase::Joint)
+    return failure(fail("option --" + name +
+                        ": needs an input of phase nn or joint, which is not "
+                        "decided yet, but --from says " +
+                        stringifyPhase(from)));
+  if (to < Phase::Remat)
+    return failure(fail("option --" + name +
+                        ": needs --emit=remat or later, where it is decided, "
+                        "but got '" +
+                        options.emit + "'"));
+  return budget;
+}
+
+std::string driver::describeBudget(const Options &options) {
+  if (options.memoryBudget.getNumOccurrences())
+    return "budget of " + options.memoryBudget;
+  return "budget of " + options.activationBudget + " within a step";
+}
+
+/// In the terms of reports.
+static report::Budget asReport(const pipelines::BudgetReport &found,
+                               bool isAskedFor) {
+  report::Budget budget;
+  budget.isOfActivations =
+      found.budget.kind == pipelines::Budget::Kind::Activations;
+  for (const pipelines::BudgetChoice &point : found.curve)
+    budget.curve.push_back({point.bytes, point.replaySeconds});
+  for (const pipelines::BudgetChoice &rival : found.rivals)
+    budget.rivals.push_back({rival.name, "", rival.bytes, rival.replaySeconds});
+  if (!isAskedFor)
+    return budget;
+  budget.bytes = found.budget.bytes;
+  budget.peakBytes = found.plannedBytes;
+  budget.replaySeconds = found.replaySeconds;
+  budget.boundSeconds = found.boundSeconds;
+  budget.secondsPerByte = found.secondsPerByte;
+  for (const solver::Scenario &scenario : found.scenarios)
+    budget.scenarios.push_back({scenario.name,
+                                scenario.seconds * found.microBatches,
+                                scenario.bestSeconds * found.microBatches});
+  return budget;
+}
+
+FailureOr<report::Budget>
+driver::meetBudget(ModuleOp module,
+                   const std::optional<pipelines::Budget> &budget,
+                   const Options &options, const RecomputeOptions &recompute) {
+  FailureOr<CostTable> costs = readCosts(options);
+  if (failed(costs))
+    return failure();
+  OwningOpRef<ModuleOp> copy;
+  pipelines::Budget any = {pipelines::Budget::Kind::Memory, int64_t(1) << 60};
+  if (budget) {
+    PassManager manager(module.getContext());
+    buildDeciders(manager, recompute);
+    if (failed(manager.run(module)))
+      return failure();
+  } else {
+    copy = module.clone();
+    module = *copy;
+  }
+  module->getContext()->getOrLoadDialect<remat::RematDialect>();
+  bool isReported = !options.getReport().empty();
+  FailureOr<pipelines::BudgetReport> found = pipelines::solveBudget(
+      module, budget.value_or(any), *costs, recompute.isFree,
+      /*regret=*/budget && isReported);
+  if (failed(found))
+    return failure();
+  if (budget && !options.quiet)
+    found->print(llvm::errs());
+  auto writeProof = [&](llvm::raw_ostream &os) {
+    std::ostringstream text;
+    solver::writeCertificate(text, found->certificate);
+    os << text.str();
+  };
+  auto writeCurve = [&](llvm::raw_ostream &os) {
+    found->writeCurve(os, bool(budget));
+  };
+  if (failed(writeFile(options.certificate, writeProof)) ||
+      failed(writeFile(options.pareto, writeCurve)))
+    return failure();
+  return asReport(*found, bool(budget));
+}

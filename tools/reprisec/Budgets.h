@@ -1,0 +1,39 @@
+//===- Budgets.h - Plans for a budget, on request ---------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TOOLS_REPRISEC_BUDGETS_H
+#define REPRISE_TOOLS_REPRISEC_BUDGETS_H
+
+#include "Options.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Pipelines/Budget.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Report/Budget.h"
+
+namespace reprise::driver {
+/// Bytes of "24GiB", "1.5 GB", "800000"; nothing for another text.
+std::optional<int64_t> parseBytes(llvm::StringRef text);
+
+/// The budget that is asked for, if one is; fails with a message.
+mlir::FailureOr<std::optional<pipelines::Budget>>
+readBudget(const Options &options, Phase from, Phase to);
+
+/// "budget of 24GiB", as reports call the plan.
+std::string describeBudget(const Options &options);
+
+/// Decides `module`, of the phase joint, for `budget`, on top of what
+/// `recompute` decides, prints how and writes the files that are asked for;
+/// without a budget finds the curve of all budgets and decides nothing. What
+/// reports show of it comes back.
+mlir::FailureOr<report::Budget>
+meetBudget(mlir::ModuleOp module,
+           const std::optional<pipelines::Budget> &budget,
+           const Options &options, const RecomputeOptions &recompute);
+} // namespace reprise::driver
+
+#endif // REPRISE_TOOLS_REPRISEC_BUDGETS_H
