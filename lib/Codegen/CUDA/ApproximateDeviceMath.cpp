@@ -75,14 +75,15 @@ public:
 
   /// e^x for x between -104 and 89, which is where it is neither 0 nor
   /// infinity: 2^(n + f) with n whole and f at most a half. The exponent is
-  /// split so that neither factor overflows or loses bits.
+  /// split so that neither factor overflows or loses bits. Adding 1.5 * 2^23
+  /// rounds to a whole number, at the full rate that conversions do not have.
   Value exp(Value x) {
     x = arith::MaximumFOp::create(*this, x, number(-104));
     x = arith::MinimumFOp::create(*this, x, number(89));
-    Value whole =
-        math::RoundEvenOp::create(*this, mul(x, number(0x1.715476p+0)));
+    Value shift = number(0x1.8p+23), scale = number(0x1.715476p+0);
+    Value whole = sub(fma(x, scale, shift), shift);
     Value minus = arith::NegFOp::create(*this, whole);
-    Value rest = fma(x, number(0x1.715476p+0), minus);
+    Value rest = fma(x, scale, minus);
     rest = fma(x, number(0x1.4ae0cp-26), rest);
     return mul(instruction("llvm.nvvm.ex2.approx.f32", rest),
                instruction("llvm.nvvm.ex2.approx.f32", whole));
@@ -126,6 +127,11 @@ static Value expandDiv(Formula &formula, ValueRange x) {
   return formula.instruction("llvm.nvvm.div.full", x);
 }
 
+/// An instruction, where the conversion would call a library.
+static Value expandMaxNum(Formula &formula, ValueRange x) {
+  return LLVM::MaxNumOp::create(formula, x[0], x[1]);
+}
+
 /// 1 - 2 / (e^2|x| + 1) with the sign of x; below 0.55, where that loses bits
 /// to cancellation, x times a polynomial of x^2, within 2 ulp.
 static Value expandTanh(Formula &formula, ValueRange operands) {
@@ -159,6 +165,7 @@ struct ApproximateDeviceMath
                  ExpandTo<math::Exp2Op, expandExp2>,
                  ExpandTo<math::TanhOp, expandTanh>,
                  ExpandTo<math::RsqrtOp, expandRsqrt>,
+                 ExpandTo<arith::MaxNumFOp, expandMaxNum>,
                  ExpandTo<arith::DivFOp, expandDiv>>(&getContext(),
                                                      /*benefit=*/2);
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
