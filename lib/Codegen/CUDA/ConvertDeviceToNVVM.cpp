@@ -43,12 +43,11 @@ static LogicalResult convertAll(gpu::GPUModuleOp module) {
 
   RewritePatternSet patterns(context);
   // Functions of libraries come with what is for the GPU: they come last.
-  PatternBenefit first = 2, last = 1;
+  PatternBenefit last = 0;
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   index::populateIndexToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns,
-                                       /*approximateLog1p=*/false, first);
+  populateMathToLLVMConversionPatterns(converter, patterns);
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
@@ -104,6 +103,23 @@ static void finishKernels(gpu::GPUModuleOp module,
   }
 }
 
+/// What upstream would take from a library has no code here, and LLVM would end
+/// the process for it.
+static LogicalResult checkFunctions(gpu::GPUModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) -> WalkResult {
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    if ((function && function.isExternal()) ||
+        isa<LLVM::ACosOp, LLVM::ASinOp, LLVM::ATanOp, LLVM::ATan2Op,
+            LLVM::CosOp, LLVM::CoshOp, LLVM::ExpOp, LLVM::Exp10Op, LLVM::LogOp,
+            LLVM::Log10Op, LLVM::Log2Op, LLVM::PowIOp, LLVM::PowOp, LLVM::SinOp,
+            LLVM::SinhOp, LLVM::TanOp, LLVM::TanhOp>(op))
+      return op->emitOpError("needs code of its own in a kernel, which is "
+                             "linked with no library");
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 struct ConvertDeviceToNVVM
     : reprise::cuda::impl::ConvertDeviceToNVVMBase<ConvertDeviceToNVVM> {
@@ -112,7 +128,8 @@ struct ConvertDeviceToNVVM
     for (auto function : getOperation().getOps<gpu::GPUFuncOp>())
       argumentAttrs[function.getName()] = function.getArgAttrsAttr();
     if (failed(convertAll(getOperation())) ||
-        failed(convertTextOfPTX(getOperation())))
+        failed(convertTextOfPTX(getOperation())) ||
+        failed(checkFunctions(getOperation())))
       return signalPassFailure();
     finishKernels(getOperation(), argumentAttrs);
   }

@@ -1,0 +1,63 @@
+// RUN: reprise-opt %s -pass-pipeline='builtin.module(gpu.module(reprise-approximate-device-math))' | FileCheck %s
+
+gpu.module @device {
+
+// 2^n, n whole, times 2^f, f at most a half.
+
+// CHECK-LABEL: gpu.func @exp(
+//       CHECK:   arith.maximumf
+//       CHECK:   arith.minimumf
+//       CHECK:   math.fma
+//       CHECK:   %[[WHOLE:.*]] = arith.subf
+// CHECK-COUNT-2: math.fma
+//       CHECK:   %[[A:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%{{.*}}) : (f32) -> f32
+//       CHECK:   %[[B:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%[[WHOLE]]) : (f32) -> f32
+//       CHECK:   arith.mulf %[[A]], %[[B]]
+gpu.func @exp(%x: f32) -> f32 {
+  %r = math.exp %x : f32
+  gpu.return %r : f32
+}
+
+// The same for each lane.
+
+// CHECK-LABEL: gpu.func @lanes(
+// CHECK-COUNT-2: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
+//       CHECK:   vector.from_elements
+gpu.func @lanes(%x: vector<2xf32>) -> vector<2xf32> {
+  %r = math.rsqrt %x : vector<2xf32>
+  gpu.return %r : vector<2xf32>
+}
+
+// CHECK-LABEL: gpu.func @tanh(
+//       CHECK:   llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
+//       CHECK:   llvm.call_intrinsic "llvm.nvvm.div.full"
+//       CHECK:   math.copysign
+// CHECK-COUNT-5: math.fma
+//       CHECK:   arith.select
+gpu.func @tanh(%x: f32) -> f32 {
+  %r = math.tanh %x : f32
+  gpu.return %r : f32
+}
+
+// What there are no instructions for is a polynomial; a square root is exact.
+
+// CHECK-LABEL: gpu.func @others(
+//   CHECK-NOT:   math.log
+//   CHECK-NOT:   math.erf
+//       CHECK:   math.sqrt
+gpu.func @others(%x: f32) -> f32 {
+  %a = math.log %x : f32
+  %b = math.erf %a : f32
+  %c = math.sqrt %b : f32
+  gpu.return %c : f32
+}
+
+// CHECK-LABEL: gpu.func @div(
+//       CHECK:   llvm.call_intrinsic "llvm.nvvm.div.full"(%{{.*}}, %{{.*}}) : (f32, f32) -> f32
+//       CHECK:   arith.divf %{{.*}} : f64
+gpu.func @div(%x: f32, %y: f64) -> (f32, f64) {
+  %a = arith.divf %x, %x : f32
+  %b = arith.divf %y, %y : f64
+  gpu.return %a, %b : f32, f64
+}
+}
