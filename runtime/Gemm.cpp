@@ -388,7 +388,7 @@ void Product::computeBlock(ThreadPool *pool) {
 }
 
 void Product::run(ThreadPool *pool) {
-  int64_t kc = repriseGemmKC(&shape), mc = repriseGemmMC(&shape);
+  const int64_t kc = repriseGemmKC(&shape), mc = REPRISE_GEMM_MC;
   auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };
   auto clip = [&](Block &block) {
     block.rows.size = smaller(mc, shape.m - block.rows.begin);

@@ -137,11 +137,10 @@ typedef struct RepriseGemm {
 
 #define REPRISE_GEMM_KC 256
 #define REPRISE_GEMM_NC 2048
-#define REPRISE_GEMM_MC 768
+#define REPRISE_GEMM_MC 264
 /* Blocks of bf16 are deeper: most products then have one, whose sums never
    leave the registers. KC is even. */
 #define REPRISE_GEMM_KC_BF16 1024
-#define REPRISE_GEMM_MC_BF16 264
 /* Panels are padded to these multiples of rows and columns; every
    micro-kernel's tile shape divides them. */
 #define REPRISE_GEMM_ROW_ALIGN 24
@@ -151,9 +150,6 @@ typedef struct RepriseGemm {
 
 static inline int64_t repriseGemmKC(const RepriseGemm *g) {
   return g->typeAB == REPRISE_BF16 ? REPRISE_GEMM_KC_BF16 : REPRISE_GEMM_KC;
-}
-static inline int64_t repriseGemmMC(const RepriseGemm *g) {
-  return g->typeAB == REPRISE_BF16 ? REPRISE_GEMM_MC_BF16 : REPRISE_GEMM_MC;
 }
 
 /// The most rows of a panel. Those of bf16 have whole pairs, and room for f32:
@@ -172,7 +168,7 @@ static inline int64_t repriseGemmPanelCols(const RepriseGemm *g) {
 
 /// Elements of the packed panels of A of one entry, whole cache lines.
 static inline int64_t repriseGemmPanelsOfA(const RepriseGemm *g) {
-  int64_t m = g->m < repriseGemmMC(g) ? g->m : repriseGemmMC(g);
+  int64_t m = g->m < REPRISE_GEMM_MC ? g->m : REPRISE_GEMM_MC;
   m = (m + REPRISE_GEMM_ROW_ALIGN - 1) / REPRISE_GEMM_ROW_ALIGN *
       REPRISE_GEMM_ROW_ALIGN;
   return (repriseGemmPanelRows(g) * m + 15) / 16 * 16;

@@ -116,6 +116,7 @@ static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
 namespace {
 /// Rows that are fetched, one for each group of steps.
 struct FetchedRows {
+  Value start;                ///< The step at which they begin.
   Value first, stride, count; ///< `stride` in bytes.
   int64_t bytes;              ///< of a row
   bool isWritten;
@@ -123,7 +124,7 @@ struct FetchedRows {
 } // namespace
 
 /// Fetches the row that belongs to the steps from `p` on; returns where the
-/// next one is, which is here after the last.
+/// next one is: the first before the start, the last after the end.
 static Value emitFetch(Code &code, const FetchedRows &rows, Value row, Value p,
                        int64_t unroll) {
   constexpr int64_t kLine = 64;
@@ -132,11 +133,14 @@ static Value emitFetch(Code &code, const FetchedRows &rows, Value row, Value p,
     LLVM::Prefetch::create(
         code, code.address(row, code.getI8Type(), code.i64(at)),
         /*rw=*/rows.isWritten, /*hint=*/rows.isWritten ? 3 : 2, /*cache=*/1);
-  Value reached = code.add(p, unroll), end = code.mul(rows.count, unroll);
-  Value isLast =
-      arith::CmpIOp::create(code, arith::CmpIPredicate::sge, reached, end);
+  Value end = code.add(rows.start, code.mul(rows.count, unroll));
+  Value isAfter =
+      arith::CmpIOp::create(code, arith::CmpIPredicate::sge, p, rows.start);
+  Value isBefore = arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
+                                         code.add(p, unroll), end);
+  Value moves = arith::AndIOp::create(code, isAfter, isBefore);
   return code.address(row, code.getI8Type(),
-                      code.select(isLast, code.i64(0), rows.stride));
+                      code.select(moves, rows.stride, code.i64(0)));
 }
 
 /// Writes the tile to its place in C: what is there plus `alpha` times the
@@ -164,6 +168,10 @@ static void emitStores(Code &code, const MicroKernel &tile, ValueRange sums,
   for (auto [at, value] : llvm::zip(places, values))
     code.store(value, c, at);
 }
+
+/// Groups of steps that pass between the fetch of the last row of C and its
+/// use.
+static constexpr int64_t kTimeToFetch = 4;
 
 /// `packs`: the form that packs B.
 static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
@@ -200,15 +208,16 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
         ldc = entry->getArgument(4), alpha = entry->getArgument(5),
         addToC = entry->getArgument(6), bias = entry->getArgument(7);
 
-  const FetchedRows fetched[] = {
-      {c, code.mul(ldc, 4), code.i64(tile.rows), 4 * tile.cols, true},
-      {entry->getArgument(8), entry->getArgument(9), entry->getArgument(10),
-       128, false}};
-
   SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
   constexpr int64_t unroll = 4;
   Value four = code.i64(unroll);
   Value whole = code.mul(arith::DivSIOp::create(code, k, four), four);
+  // C is fetched shortly before it is needed, so that it finds a place.
+  Value start = code.sub(whole, code.i64((tile.rows + kTimeToFetch) * unroll));
+  const FetchedRows fetched[] = {
+      {start, c, code.mul(ldc, 4), code.i64(tile.rows), 4 * tile.cols, true},
+      {code.i64(0), entry->getArgument(8), entry->getArgument(9),
+       entry->getArgument(10), 128, false}};
   size_t numSums = sums.size();
   for (const FetchedRows &rows : fetched)
     sums.push_back(rows.first);

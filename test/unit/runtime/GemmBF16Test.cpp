@@ -214,7 +214,7 @@ TEST(GemmBF16, EveryFormHasTheStatedBits) {
 TEST(GemmBF16, EveryBlockLoopTurns) {
   for (int flags :
        {0, TransposeB + Round, Bias + Alpha + Round, TransposeA + Accumulate}) {
-    Problem(REPRISE_GEMM_MC_BF16 + 31, 40, 30, flags).check();
+    Problem(REPRISE_GEMM_MC + 31, 40, 30, flags).check();
     Problem(5, REPRISE_GEMM_NC + 37, 26, flags).check();
     Problem(33, 64, REPRISE_GEMM_KC_BF16 + 1, flags).check();
     Problem(26, 35, 2 * REPRISE_GEMM_KC_BF16 + 7, flags).check();
