@@ -167,15 +167,18 @@ void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
     return;
   }
   // A few digits, rounded up, are easier to type.
-  constexpr int64_t kMiB = 1 << 20;
-  int64_t enough = (smallest + kMiB - 1) / kMiB;
+  constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+  bool isSmall = smallest < 64 * kMiB;
+  int64_t unit = isSmall ? kKiB : kMiB;
+  int64_t enough = (smallest + unit - 1) / unit;
   InFlightDiagnostic error =
       step.emitError("needs ")
       << formatBytes(smallest) << " (" << smallest << " bytes)"
       << (budget.kind == Budget::Kind::Memory ? "" : " within a step")
       << ", whatever is recomputed, but the budget is "
       << formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); --"
-      << getOption(budget.kind) << "=" << enough << "MiB fits";
+      << getOption(budget.kind) << "=" << enough << (isSmall ? "KiB" : "MiB")
+      << " fits";
   if (budget.kind == Budget::Kind::Memory)
     error << "; " << formatBytes(smallest - curve.getPoints()[0].peak)
           << " of it outlive the step: parameters, gradients, optimizer and "
@@ -228,10 +231,12 @@ public:
 
 private:
   int64_t getNumber(Value value, bool isWorkspace);
+  void addOld(Value output, std::vector<int64_t> &reads);
   void addInPlace();
 
   solver::Certificate &certificate;
   llvm::MapVector<Operation *, int64_t> numbers;
+  llvm::DenseMap<int64_t, int64_t> writtenAt; ///< last buffer by offset
 };
 } // namespace
 
@@ -254,6 +259,15 @@ int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
     certificate.buffers.push_back(std::move(added));
   }
   return entry->second;
+}
+
+/// The value that is where `output` is to be.
+void BufferReader::addOld(Value output, std::vector<int64_t> &reads) {
+  auto buffer = output.getDefiningOp<rt::BufferOp>();
+  auto old =
+      buffer ? writtenAt.find(buffer.getRoot().getOffset()) : writtenAt.end();
+  if (old != writtenAt.end() && !llvm::is_contained(reads, old->second))
+    reads.push_back(old->second);
 }
 
 /// Bytes that one position reads last and another value's first writer takes.
@@ -297,10 +311,15 @@ LogicalResult BufferReader::run(func::FuncOp step) {
       std::vector<int64_t> &list = isWritten ? launch.writes : launch.reads;
       if (number >= 0 && !llvm::is_contained(list, number))
         list.push_back(number);
+      if (number >= 0 && isWritten)
+        writtenAt[certificate.buffers[number].offset] = number;
     };
     if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
       for (Value read : {gemm.getA(), gemm.getB(), gemm.getBias()})
         add(read, false);
+      // What it adds to has no operand of its own, but the bytes.
+      if (gemm.getAccumulate())
+        addOld(gemm.getOutput(), launch.reads);
       add(gemm.getOutput(), true);
       add(gemm.getWorkspace(), true, /*isWorkspace=*/true);
       continue;
