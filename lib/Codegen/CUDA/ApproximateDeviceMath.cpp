@@ -127,11 +127,6 @@ static Value expandDiv(Formula &formula, ValueRange x) {
   return formula.instruction("llvm.nvvm.div.full", x);
 }
 
-/// An instruction, where the conversion would call a library.
-static Value expandMaxNum(Formula &formula, ValueRange x) {
-  return LLVM::MaxNumOp::create(formula, x[0], x[1]);
-}
-
 /// 1 - 2 / (e^2|x| + 1) with the sign of x; below 0.55, where that loses bits
 /// to cancellation, x times a polynomial of x^2, within 2 ulp.
 static Value expandTanh(Formula &formula, ValueRange operands) {
@@ -165,7 +160,6 @@ struct ApproximateDeviceMath
                  ExpandTo<math::Exp2Op, expandExp2>,
                  ExpandTo<math::TanhOp, expandTanh>,
                  ExpandTo<math::RsqrtOp, expandRsqrt>,
-                 ExpandTo<arith::MaxNumFOp, expandMaxNum>,
                  ExpandTo<arith::DivFOp, expandDiv>>(&getContext(),
                                                      /*benefit=*/2);
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {

@@ -2,11 +2,6 @@
 
 // An arc tangent would come from a library.
 
-gpu.module(convert-device-to-nvvm))' -verify-diagnostics
-
-// An arc tangent would come from a library.
-
-// expected-error @below {{needs to be in the module: kernels are linked with no library}}
 gpu.module @device {
   gpu.func @k(%x: f32) -> f32 {
     // expected-error @below {{needs code of its own in a kernel, which is linked with no library}}
