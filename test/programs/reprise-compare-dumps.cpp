@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Usage: reprise-compare-dumps HAVE.safetensors WANT.safetensors
-//                              [--tolerance=1e-5]
+//                              [--tolerance=1e-5] [--norms]
 //
 // Compares what two programs that were compiled from one description wrote with
 // --dump: loss, norm and gradients by their largest element, parameters and
-// moments by their norm. What they were given has to be the same.
+// moments by their norm. What they were given has to be the same. With --norms
+// gradients are compared by their norm: for bf16, of which single elements are
+// rounding in any order of sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +32,9 @@ static cl::opt<std::string> haveFile(cl::Positional, cl::Required,
                                      cl::desc("<dump>"), cl::cat(category));
 static cl::opt<std::string> wantFile(cl::Positional, cl::Required,
                                      cl::desc("<dump>"), cl::cat(category));
+static cl::opt<bool> byNorm("norms",
+                            cl::desc("Compare gradients by their norm, too"),
+                            cl::cat(category));
 static cl::opt<double> tolerance("tolerance", cl::init(1e-5),
                                  cl::desc("Largest relative difference"),
                                  cl::cat(category));
@@ -56,7 +61,10 @@ int main(int argc, char **argv) {
   for (auto &entry : *want) {
     llvm::StringRef name = entry.first();
     const Tensor &other = (*have)[name];
-    if (name.starts_with("gradient/"))
+    bool isNoise = getNorm(entry.second) < floor;
+    if (name.starts_with("gradient/") && byNorm && !isNoise)
+      comparison.addNorm(name, other, entry.second);
+    else if (name.starts_with("gradient/"))
       comparison.add(name, other, entry.second, floor);
     else if (name == "loss" || name == "grad_norm")
       comparison.add(name, other, entry.second);
@@ -64,9 +72,9 @@ int main(int argc, char **argv) {
       // Adam turns any gradient into a step of the size of the learning rate,
       // also one that is rounding and nothing else.
       std::string gradient = ("gradient/" + name.split('/').second).str();
-      bool isNoise =
+      bool isStep =
           want->count(gradient) && getNorm((*want)[gradient]) < 1e-3 * floor;
-      if (!isNoise && getNorm(entry.second) > 0)
+      if (!isStep && getNorm(entry.second) > 0)
         comparison.addNorm(name, other, entry.second);
     } else
       inputs.add(name, other, entry.second);

@@ -264,7 +264,7 @@ BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
                              size_t(lc.rows) * lc.elementBytes());
     if (!wrong.empty())
       return wrong;
-    memset(workspace, 0xFF, workspaceBytes);
+    memset(workspace, 0x7F, workspaceBytes); // Not what memory is filled with.
     bool isTF32 = description.compute == kBlasComputeTF32;
     int64_t k = description.transposeA ? la.rows : la.columns;
     for (int64_t entry = 0; entry < lc.batch; ++entry)
