@@ -69,6 +69,7 @@ Scalar tanh(Scalar a) { return a.unary<math::TanhOp>(); }
 Scalar erf(Scalar a) { return a.unary<math::ErfOp>(); }
 Scalar max(Scalar a, Scalar b) { return a.binary<arith::MaximumFOp>(b); }
 Scalar min(Scalar a, Scalar b) { return a.binary<arith::MinimumFOp>(b); }
+Scalar fma(Scalar a, Scalar b, Scalar c) { return a.fma(b, c); }
 } // namespace reprise::kernels
 
 //===----------------------------------------------------------------------===//

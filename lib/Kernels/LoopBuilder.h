@@ -9,6 +9,7 @@
 #ifndef REPRISE_KERNELS_LOOPBUILDER_H
 #define REPRISE_KERNELS_LOOPBUILDER_H
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -43,6 +44,10 @@ public:
   Scalar binary(Scalar other) const {
     return {*builder, Op::create(*builder, value, other.value)};
   }
+  Scalar fma(Scalar factor, Scalar term) const {
+    return {*builder, mlir::math::FmaOp::create(*builder, value, factor.value,
+                                                term.value)};
+  }
   Scalar number(double value) const { return {*builder, value}; }
   /// This where `condition`, an i1, holds, else `other`.
   Scalar where(mlir::Value condition, Scalar other) const;
@@ -69,6 +74,8 @@ Scalar tanh(Scalar a);
 Scalar erf(Scalar a);
 Scalar max(Scalar a, Scalar b);
 Scalar min(Scalar a, Scalar b);
+/// a * b + c with one rounding.
+Scalar fma(Scalar a, Scalar b, Scalar c);
 
 /// Which element of an operand an iteration reads or writes: of loops over
 /// elements its own; of loops over rows and columns also that of the row or of

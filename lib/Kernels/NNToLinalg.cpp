@@ -24,6 +24,8 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::kernels;
 
+using Values = LoopBuilder::Values;
+
 namespace {
 struct ConvertNNToLinalg
     : public kernels::impl::ConvertNNToLinalgBase<ConvertNNToLinalg> {
@@ -62,6 +64,22 @@ static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
   return run;
 }
 
+/// The gradient of the loss `op`, if it comes next.
+static nn::CrossEntropyBackwardOp getGradient(Operation *op,
+                                              ArrayRef<Operation *> rest) {
+  auto loss = dyn_cast<nn::CrossEntropyOp>(op);
+  auto backward =
+      rest.empty() ? nullptr : dyn_cast<nn::CrossEntropyBackwardOp>(rest[0]);
+  bool isOfLoss = loss && backward && backward.getLse() == loss.getLse() &&
+                  backward.getLogits() == loss.getLogits();
+  return isOfLoss ? backward : nullptr;
+}
+
+static void replace(LoopBuilder &loops, Operation *op, ArrayRef<Value> values) {
+  for (auto [value, result] : llvm::zip(values, op->getResults()))
+    result.replaceAllUsesWith(loops.storedAs(value, result.getType()));
+}
+
 LogicalResult ConvertNNToLinalg::convertBody() {
   func::FuncOp kernel = getOperation();
   SmallVector<Operation *> ops, old;
@@ -87,11 +105,21 @@ LogicalResult ConvertNNToLinalg::convertBody() {
       convertElementwise(loops, run);
       continue;
     }
+    if (nn::CrossEntropyBackwardOp backward = getGradient(op, rest)) {
+      rest = rest.drop_front();
+      builder.setInsertionPointAfter(backward);
+      LoopBuilder loops(builder, op->getLoc());
+      Values results =
+          convertLossAndGradient(loops, cast<nn::CrossEntropyOp>(op), backward);
+      replace(loops, op, ArrayRef(results).drop_back());
+      replace(loops, backward, ArrayRef(results).take_back());
+      continue;
+    }
     nn::AccumulateOp accumulate = accumulations.lookup(op);
     Operation *replaced = accumulate ? accumulate.getOperation() : op;
     builder.setInsertionPointAfter(replaced);
     LoopBuilder loops(builder, op->getLoc());
-    FailureOr<LoopBuilder::Values> results = LoopBuilder::Values();
+    FailureOr<Values> results = Values();
     if (canAccumulate(op))
       results->push_back(
           convertSum(loops, op, accumulate ? accumulate.getSum() : Value()));
@@ -100,8 +128,7 @@ LogicalResult ConvertNNToLinalg::convertBody() {
     if (failed(results))
       return op->emitOpError("needs a form as loops to be in the kernel @")
              << kernel.getName() << ", but has none";
-    for (auto [value, result] : llvm::zip(*results, replaced->getResults()))
-      result.replaceAllUsesWith(loops.storedAs(value, result.getType()));
+    replace(loops, replaced, *results);
   }
   for (Operation *op : llvm::reverse(old))
     op->erase();

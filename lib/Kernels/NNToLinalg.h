@@ -37,6 +37,12 @@ mlir::Value convertSum(LoopBuilder &loops, mlir::Operation *op,
 mlir::FailureOr<LoopBuilder::Values> convertRows(LoopBuilder &loops,
                                                  mlir::Operation *op);
 
+/// Builds the loops of a loss and of its gradient, where one kernel has both:
+/// an exponential serves for either. Returns their results, flattened.
+LoopBuilder::Values convertLossAndGradient(LoopBuilder &loops,
+                                           nn::CrossEntropyOp loss,
+                                           nn::CrossEntropyBackwardOp backward);
+
 /// Builds the loops of a rotation, and returns its result, flattened.
 LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeOp op);
 LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeBackwardOp op);

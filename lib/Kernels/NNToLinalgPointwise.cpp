@@ -82,9 +82,9 @@ static constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
 
 /// tanh(sqrt(2/pi) (x + 0.044715 x^3)), which the tanh form is built on.
 static Scalar buildGeluTanh(Scalar x) {
-  Scalar square = x * x;
-  Scalar factor = 1.0 + kCubic * square;
-  return tanh(kSqrtTwoOverPi * (x * factor));
+  Scalar factor =
+      fma(x * x, x.number(kSqrtTwoOverPi * kCubic), x.number(kSqrtTwoOverPi));
+  return tanh(x * factor);
 }
 
 /// The probability of a standard normal number below x.
@@ -96,7 +96,7 @@ static Scalar buildGelu(Scalar x, GeluForm form) {
   if (form == GeluForm::Erf)
     return x * buildNormalCdf(x);
   Scalar half = 0.5 * x;
-  return half * (1.0 + buildGeluTanh(x));
+  return fma(half, buildGeluTanh(x), half);
 }
 
 static Scalar buildGeluDerivative(Scalar x, GeluForm form) {
@@ -108,12 +108,12 @@ static Scalar buildGeluDerivative(Scalar x, GeluForm form) {
   }
   // With t = tanh(u): (1 + t) / 2 + x (1 - t^2) u' / 2.
   Scalar t = buildGeluTanh(x);
-  Scalar slope = kSqrtTwoOverPi * (1.0 + (3 * kCubic) * square);
-  Scalar sech = 1.0 - t * t;
+  Scalar slope = fma(square, x.number(1.5 * kSqrtTwoOverPi * kCubic),
+                     x.number(0.5 * kSqrtTwoOverPi));
   Scalar bend = x * slope;
-  Scalar right = 0.5 * (bend * sech);
-  Scalar left = 0.5 * (1.0 + t);
-  return left + right;
+  Scalar sech = 1.0 - t * t;
+  Scalar left = fma(t, x.number(0.5), x.number(0.5));
+  return fma(bend, sech, left);
 }
 
 //===----------------------------------------------------------------------===//
@@ -155,8 +155,10 @@ static SmallVector<Scalar> buildAdamW(AdamWOp op, ArrayRef<Scalar> operands) {
   Scalar newM = oldM + (1.0 - beta1) * g;
   Scalar oldV = beta2 * v;
   Scalar newV = oldV + ((1.0 - beta2) * g) * g;
-  Scalar mean = newM / c1;
-  Scalar deviation = sqrt(newV / c2) + getDouble(op.getEps());
+  // Quotients of scalars: the only division of an element is that below.
+  Scalar factor1 = 1.0 / c1, factor2 = 1.0 / c2;
+  Scalar mean = newM * factor1;
+  Scalar deviation = sqrt(newV * factor2) + getDouble(op.getEps());
   Scalar ratio = mean / deviation;
   Scalar decayed = p;
   if (decay != 0) {

@@ -34,18 +34,6 @@ static Value sumRows(LoopBuilder &loops, ArrayRef<LoopOperand> inputs,
                           });
 }
 
-/// The greatest element of each row of `matrix`, [rows].
-static Value maxRows(LoopBuilder &loops, Value matrix,
-                     function_ref<Scalar(ImplicitLocOpBuilder &, Scalar)> get) {
-  return loops.reduceRows(
-      {{matrix}},
-      loops.filled({getShape(matrix)[0]},
-                   -std::numeric_limits<double>::infinity()),
-      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-        return {max(s[1], get(builder, s[0]))};
-      });
-}
-
 //===----------------------------------------------------------------------===//
 // Layer normalisation
 //===----------------------------------------------------------------------===//
@@ -183,33 +171,62 @@ static Value isVisible(ImplicitLocOpBuilder &builder, int64_t length) {
                                position);
 }
 
+namespace {
+/// Of each row the greatest element and the sum of the exponentials of what
+/// elements are below it; and these, [rows, cols].
+struct Exponentials {
+  Value greatest, sum, all;
+};
+} // namespace
+
+/// Elements for which `isSeen`, where given, does not hold count for nothing.
+static Exponentials
+buildExponentials(LoopBuilder &loops, Value x,
+                  function_ref<Value(ImplicitLocOpBuilder &)> isSeen = {}) {
+  int64_t rows = getShape(x)[0];
+  double lowest = -std::numeric_limits<double>::infinity();
+  auto where = [&](ImplicitLocOpBuilder &builder, Scalar s, double otherwise) {
+    return isSeen ? s.where(isSeen(builder), s.number(otherwise)) : s;
+  };
+  Exponentials result;
+  // What is not a number is left to the sum.
+  result.greatest = loops.reduceRows(
+      {{x}}, loops.filled({rows}, lowest),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        return {s[1].binary<arith::MaxNumFOp>(where(builder, s[0], lowest))};
+      });
+  result.all =
+      loops.map(getShape(x), {{x}, {result.greatest, Access::Row}},
+                loops.getBuilder().getF32Type(),
+                [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                  return {where(builder, exp(s[0] - s[1]), 0)};
+                })[0];
+  result.sum =
+      sumRows(loops, {{result.all}}, rows, [](Scalars s) { return s[0]; });
+  return result;
+}
+
+/// One over each number of a vector.
+static Value buildInverse(LoopBuilder &loops, Value numbers) {
+  return loops.map(getShape(numbers), {{numbers}},
+                   loops.getBuilder().getF32Type(),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {1.0 / s[0]};
+                   })[0];
+}
+
 static Values convert(LoopBuilder &loops, SoftmaxOp op) {
   Value x = loops.asMatrix(op.getInput());
-  int64_t rows = getShape(x)[0], cols = getShape(x)[1];
   int64_t length = getShape(op.getInput()).drop_back().back();
-
-  Value highest =
-      maxRows(loops, x, [&](ImplicitLocOpBuilder &builder, Scalar s) {
-        double lowest = -std::numeric_limits<double>::infinity();
-        Value visible = isVisible(builder, length);
-        return s.where(visible, s.number(lowest));
+  Exponentials exponentials =
+      buildExponentials(loops, x, [&](ImplicitLocOpBuilder &builder) {
+        return isVisible(builder, length);
       });
-  // exp(x - max), or 0 for a position that comes later.
-  auto getWeight = [&](ImplicitLocOpBuilder &builder, Scalars s) {
-    Scalar weight = exp(s[0] - s[1]);
-    Value visible = isVisible(builder, length);
-    return weight.where(visible, s[0].number(0));
-  };
-  Value sum = loops.reduceRows(
-      {{x}, {highest, Access::Row}}, loops.filled({rows}, 0),
-      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-        return {s.back() + getWeight(builder, s)};
-      });
-  return loops.map({rows, cols},
-                   {{x}, {highest, Access::Row}, {sum, Access::Row}},
+  Value inverse = buildInverse(loops, exponentials.sum);
+  return loops.map(getShape(x), {{exponentials.all}, {inverse, Access::Row}},
                    getElementTypeOrSelf(op.getOut()),
-                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-                     return {getWeight(builder, s) / s[2]};
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {s[0] * s[1]};
                    });
 }
 
@@ -233,45 +250,65 @@ static Value isTarget(ImplicitLocOpBuilder &builder, Scalar target) {
                                target.get());
 }
 
-static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
-  Value x = loops.asMatrix(op.getLogits());
+/// The losses of the rows of `x`, and the logarithms of their sums.
+static Values buildLosses(LoopBuilder &loops, Value x, Value targets,
+                          const Exponentials &exponentials) {
   int64_t rows = getShape(x)[0];
   Type f32 = loops.getBuilder().getF32Type();
-  Value targets = loops.asVector(op.getTargets());
-
-  Value highest =
-      maxRows(loops, x, [](ImplicitLocOpBuilder &, Scalar s) { return s; });
-  Value sum = sumRows(loops, {{x}, {highest, Access::Row}}, rows,
-                      [](Scalars s) { return exp(s[0] - s[1]); });
   Value picked =
       loops.reduceRows({{x}, {targets, Access::Row}}, loops.filled({rows}, 0),
                        [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
                          Value isPicked = isTarget(builder, s[1]);
                          return {s[2] + s[0].where(isPicked, s[0].number(0))};
                        });
-  Values results = loops.map({rows}, {{highest}, {sum}, {picked}}, {f32, f32},
-                             [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                               Scalar lse = s[0] + log(s[1]);
-                               return {lse - s[2], lse};
-                             });
-  return results;
+  return loops.map(
+      {rows}, {{exponentials.greatest}, {exponentials.sum}, {picked}},
+      {f32, f32}, [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        Scalar lse = s[0] + log(s[1]);
+        return {lse - s[2], lse};
+      });
 }
 
-static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
+static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
   Value x = loops.asMatrix(op.getLogits());
-  return loops.map(getShape(x),
-                   {{x},
+  return buildLosses(loops, x, loops.asVector(op.getTargets()),
+                     buildExponentials(loops, x));
+}
+
+/// The gradient of the logits, [rows, cols].
+static Value buildLossGradient(LoopBuilder &loops, CrossEntropyBackwardOp op,
+                               const Exponentials &exponentials) {
+  Value inverse = buildInverse(loops, exponentials.sum);
+  return loops.map(getShape(exponentials.all),
+                   {{exponentials.all},
                     {loops.asVector(op.getTargets()), Access::Row},
-                    {loops.asVector(op.getLse()), Access::Row},
+                    {inverse, Access::Row},
                     {loops.asVector(op.getDlosses()), Access::Row}},
                    getElementTypeOrSelf(op.getDlogits()),
                    [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-                     Scalar probability = exp(s[0] - s[2]);
-                     Scalar one = s[0].number(1);
+                     Scalar probability = s[0] * s[2];
                      Value isWanted = isTarget(builder, s[1]);
+                     Scalar one = s[0].number(1);
                      Scalar wanted = one.where(isWanted, s[0].number(0));
                      return {(probability - wanted) * s[3]};
-                   });
+                   })[0];
+}
+
+/// The sum is taken anew, not from `lse`, so that a kernel that has both ops,
+/// which computes each exponential once, has the same bits.
+static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
+  Value x = loops.asMatrix(op.getLogits());
+  return {buildLossGradient(loops, op, buildExponentials(loops, x))};
+}
+
+Values kernels::convertLossAndGradient(LoopBuilder &loops, CrossEntropyOp loss,
+                                       CrossEntropyBackwardOp backward) {
+  Value x = loops.asMatrix(loss.getLogits());
+  Exponentials exponentials = buildExponentials(loops, x);
+  Values results =
+      buildLosses(loops, x, loops.asVector(loss.getTargets()), exponentials);
+  results.push_back(buildLossGradient(loops, backward, exponentials));
+  return results;
 }
 
 static Values convert(LoopBuilder &loops, MeanOp op) {

@@ -143,15 +143,16 @@ func.func private @softmax(%s: tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32> attri
   // CHECK:   %[[I:.*]] = arith.remui %[[ROW]], %{{.*}} : index
   // CHECK:   %[[SEEN:.*]] = arith.cmpi ule, %[[COL]], %[[I]] : index
   // CHECK:   %[[S:.*]] = arith.select %[[SEEN]], %{{.*}}, %{{.*}} : f32
-  // CHECK:   arith.maximumf %{{.*}}, %[[S]] : f32
-  // CHECK: linalg.generic
+  // CHECK:   arith.maxnumf %{{.*}}, %[[S]] : f32
+  // CHECK: %[[E:.*]] = linalg.generic
   // CHECK:   math.exp
   // CHECK:   arith.select
+  // CHECK: %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[E]] :
   // CHECK:   arith.addf
-  // CHECK: linalg.generic
-  // CHECK:   math.exp
-  // CHECK:   arith.select
+  // CHECK: %[[INVERSE:.*]] = linalg.generic {{.*}} ins(%[[SUM]] :
   // CHECK:   arith.divf
+  // CHECK: linalg.generic {{.*}} ins(%[[E]], %[[INVERSE]] :
+  // CHECK:   arith.mulf
   %p = nn.softmax %s : tensor<2x3x8x8xf32>
   return %p : tensor<2x3x8x8xf32>
 }
@@ -162,7 +163,7 @@ func.func private @softmax(%s: tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32> attri
 
 // CHECK-LABEL: func private @cross_entropy(
 func.func private @cross_entropy(%x: tensor<2x8x307xf32>, %t: tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) attributes {rt.kernel} {
-  // CHECK: arith.maximumf
+  // CHECK: arith.maxnumf
   // CHECK: math.exp
   // CHECK: %[[COL:.*]] = linalg.index 1
   // CHECK: %[[V:.*]] = arith.index_cast %[[COL]] : index to i32
@@ -171,6 +172,21 @@ func.func private @cross_entropy(%x: tensor<2x8x307xf32>, %t: tensor<2x8xi32>) -
   // CHECK: math.log
   %l, %lse = nn.cross_entropy %x, %t : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   return %l, %lse : tensor<2x8xf32>, tensor<2x8xf32>
+}
+
+// -----
+
+// The loss and its gradient in one kernel have one exponential.
+
+// CHECK-LABEL: func private @loss_and_gradient(
+func.func private @loss_and_gradient(%x: tensor<2x8x307xf32> {rt.may_alias = 2 : i64}, %t: tensor<2x8xi32>, %d: tensor<2x8xf32>)
+    -> (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8x307xf32>) attributes {rt.kernel} {
+  // CHECK: math.exp
+  // CHECK-NOT: math.exp
+  // CHECK: return
+  %l, %lse = nn.cross_entropy %x, %t : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  %dx = nn.cross_entropy_backward %x, %t, %lse, %d : (tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>
+  return %l, %lse, %dx : tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8x307xf32>
 }
 
 // -----

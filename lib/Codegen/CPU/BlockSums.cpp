@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Prefetch.h"
 #include "RTKernels.h"
 #include "Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -18,10 +19,6 @@
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
-
-/// How far ahead memory is asked for: a page, beyond which processors do not
-/// look themselves.
-static constexpr int64_t kPrefetchBytes = 4096;
 
 LogicalResult codegen::emitBlockSums(Code &code, rt::BlockSumsOp op,
                                      Kernel &kernel) {
@@ -66,7 +63,7 @@ LogicalResult codegen::emitBlockSums(Code &code, rt::BlockSumsOp op,
       for (int64_t v = 0; v < kSumVectors; ++v) {
         Value at = code.add(c, v * kLanes);
         // Nothing but reading is done here, which one line at a time is slow.
-        code.prefetch(base, code.getF32Type(), at, kPrefetchBytes);
+        code.prefetch(base, code.getF32Type(), at, 2 * kPrefetchBytes);
         next.push_back(code.add(carried[v], term(code.load(lanes, base, at))));
       }
       return next;

@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Kernel.h"
+#include "Prefetch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Dialect/RT/RTOps.h"
@@ -36,10 +36,14 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 
   Expressions here(code, nest, kernel);
+  bool isLong = computesForLong(kernel.source);
   auto loop = [&](Value from, Value to, int64_t step,
                   function_ref<void(Value)> body) {
     code.loop(from, to, step, [&](Value c) {
       here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+      if (isLong)
+        for (int64_t first = 0; first < step; first += kLanes)
+          prefetchInputs(code, kernel, size, code.add(c, first));
       body(c);
     });
     here.setTaskAnchor(nullptr);

@@ -13,7 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Kernel.h"
+#include "Prefetch.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
@@ -22,14 +24,113 @@ using namespace reprise;
 using namespace reprise::codegen;
 
 static constexpr int64_t kTaskElements = 16384;
+/// A row of so many elements is asked for while the one before is worked on.
+static constexpr int64_t kLongRow = 4096;
+
+//===----------------------------------------------------------------------===//
+// What is kept from phase to phase
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A value of each element that one phase computes and a later one needs again:
+/// it waits where that will write a result. An exponential is computed once.
+struct Kept {
+  Value root;
+  const LoopNest::Output *place;
+  int64_t phase; ///< which computes it
+};
+} // namespace
+
+/// Whether computing `root` in `phase` takes `what`, which may be an input, but
+/// for what `kept` is made of.
+static bool needs(const LoopNest &nest, Value root, Value what, int64_t phase,
+                  Value kept = {}) {
+  if (root == what)
+    return true;
+  auto op = root.getDefiningOp<linalg::GenericOp>();
+  if (!op || root == kept || nest.storedBefore(root, phase) ||
+      (nest.isReduction(op) && nest.phase(op) < phase))
+    return false;
+  bool isRead = false;
+  op.getBody()->walk([&](tensor::ExtractOp extract) {
+    isRead |= getRoot(extract.getTensor()) == what;
+  });
+  return isRead || llvm::any_of(op->getOperands(), [&](Value operand) {
+           return needs(nest, getRoot(operand), what, phase, kept);
+         });
+}
+
+/// The same of all that is computed in `phase`.
+static bool needs(const LoopNest &nest, int64_t phase, Value what,
+                  Value kept = {}) {
+  return llvm::any_of(nest.reductions(),
+                      [&](linalg::GenericOp op) {
+                        return nest.phase(op) == phase &&
+                               needs(nest, op.getResult(0), what, phase, kept);
+                      }) ||
+         llvm::any_of(nest.outputs(), [&](const LoopNest::Output &output) {
+           return output.phase == phase &&
+                  needs(nest, output.root, what, phase, kept);
+         });
+}
+
+static SmallVector<Kept> findKept(const LoopNest &nest, func::FuncOp kernel) {
+  SmallVector<Kept> all;
+  auto isTaken = [&](const LoopNest::Output &output) {
+    return llvm::any_of(
+        all, [&](const Kept &kept) { return kept.place == &output; });
+  };
+  // Whether an input in the buffer of `output` is read after `phase`, other
+  // than for what is kept.
+  auto isReadLater = [&](const LoopNest::Output &output, int64_t phase,
+                         Value kept) {
+    for (BlockArgument argument : kernel.getArguments())
+      for (StringRef name : {rt::kInPlaceAttr, rt::kMayAliasAttr}) {
+        auto result =
+            kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), name);
+        if (!result || result.getInt() != int64_t(output.index))
+          continue;
+        for (int64_t later = phase + 1; later <= nest.numPhases(); ++later)
+          if (needs(nest, later, argument, kept))
+            return true;
+      }
+    return false;
+  };
+  for (auto op : kernel.getOps<linalg::GenericOp>()) {
+    if (nest.isReduction(op) || op.getNumResults() != 1 ||
+        nest.resultRole(op.getResult(0)) != Role::Full ||
+        op.getBody()->getOps<math::ExpOp>().empty())
+      continue;
+    Value root = op.getResult(0);
+    int64_t phase = 0;
+    while (phase < nest.numPhases() && !needs(nest, phase, root))
+      ++phase;
+    for (const LoopNest::Output &output : nest.outputs())
+      if (output.role == Role::Full && output.phase > phase &&
+          output.root != root && !isTaken(output) &&
+          output.phase + 1 == nest.numPhases() &&
+          getElementTypeOrSelf(output.root) == getElementTypeOrSelf(root) &&
+          needs(nest, output.phase, root) &&
+          !isReadLater(output, phase, root)) {
+        all.push_back({root, &output, phase});
+        break;
+      }
+  }
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
 
 namespace {
 /// Emits one row, phase by phase.
 class RowEmitter {
 public:
   RowEmitter(Code &code, const LoopNest &nest, Kernel &kernel,
-             Expressions &here)
-      : code(code), nest(nest), here(here) {}
+             Expressions &here, ArrayRef<Kept> kept, Value row)
+      : code(code), nest(nest), kernel(kernel), here(here), kept(kept),
+        row(row) {}
 
   void emit() {
     for (int64_t phase = 0; phase < nest.numPhases(); ++phase) {
@@ -64,8 +165,17 @@ private:
     if (reductions.empty() && outputs.empty())
       return;
 
+    // The first pass over a long row waits for memory, the second computes.
+    bool fetchesNext = phase == 1 && nest.cols >= kLongRow;
     auto chunk = [&](Value c, Value mask, ValueRange accumulators) {
       here.enterChunk(c, mask);
+      for (const Kept &each : kept)
+        if (each.phase < phase)
+          here.setToOutput(each.root, *each.place);
+      if (fetchesNext)
+        prefetchInputs(code, kernel, nest.rows * nest.cols,
+                       code.add(code.mul(code.add(row, 1), nest.cols), c),
+                       /*bytes=*/0);
       SmallVector<Value> next, stored;
       for (linalg::GenericOp op : reductions) {
         ValueRange old = accumulators.slice(next.size(), op.getNumResults());
@@ -76,6 +186,9 @@ private:
         stored.push_back(here.get(output->root, Role::Full));
       for (auto [output, value] : llvm::zip(outputs, stored))
         here.store(*output, value);
+      for (const Kept &each : kept)
+        if (each.phase == phase)
+          here.store(*each.place, here.get(each.root, Role::Full));
       return next;
     };
 
@@ -129,7 +242,10 @@ private:
 
   Code &code;
   const LoopNest &nest;
+  Kernel &kernel;
   Expressions &here;
+  ArrayRef<Kept> kept;
+  Value row;
   SmallVector<std::pair<const LoopNest::Output *, Value>> rowOutputs;
 };
 } // namespace
@@ -141,6 +257,7 @@ LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
   int64_t tasks = llvm::divideCeil(nest.rows, perTask);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 
+  SmallVector<Kept> kept = findKept(nest, kernel.source);
   Expressions here(code, nest, kernel);
   kernel.tasks(code, [&](Value task) {
     here.enterTask();
@@ -149,7 +266,7 @@ LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
     code.loop(from, to, 1, [&](Value r) {
       here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
       here.enterRow(r);
-      RowEmitter(code, nest, kernel, here).emit();
+      RowEmitter(code, nest, kernel, here, kept, r).emit();
     });
   });
   return success();

@@ -55,6 +55,12 @@ void Expressions::store(const LoopNest::Output &output, Value value) {
              isVector(output.role) ? mask : Value(), alignment());
 }
 
+void Expressions::setToOutput(Value root, const LoopNest::Output &output) {
+  Type element = getElementTypeOrSelf(output.root.getType());
+  set(root, output.role,
+      loadAt(kernel.outputs[output.index], element, output.role));
+}
+
 void Expressions::storeOutputs() {
   SmallVector<Value> values;
   for (const LoopNest::Output &output : nest.outputs())

@@ -178,6 +178,81 @@ func.func private @columns(%sum: tensor<70xf32> {rt.in_place = 0 : i64}, %x: ten
   return %y : tensor<70xf32>
 }
 
+// An exponential that two phases need waits where the result will be: the phase
+// of the sum stores it, the last one loads it.
+
+// CHECK-LABEL: llvm.func @normalize(
+//       CHECK:   %[[OUT:.*]] = llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
+//       CHECK:   %[[TO:.*]] = llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
+//       CHECK:   scf.for {{.*}} iter_args
+//       CHECK:     math.exp
+//       CHECK:     %[[AT:.*]] = llvm.getelementptr %[[TO]]
+//       CHECK:     llvm.store %{{.*}}, %[[AT]]
+//       CHECK:   scf.for
+//   CHECK-NOT:     math.exp
+//       CHECK:     %[[FROM:.*]] = llvm.getelementptr %[[TO]]
+//       CHECK:     llvm.load %[[FROM]] {{.*}} vector<16xf32>
+//   CHECK-NOT:     math.exp
+//       CHECK:   llvm.return
+func.func private @normalize(%x: tensor<5x64xf32> {rt.may_alias = 0 : i64}) -> tensor<5x64xf32> attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x64xf32>
+  %er = tensor.empty() : tensor<5xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%er : tensor<5xf32>) -> tensor<5xf32>
+  %p = linalg.generic {indexing_maps = [#rc, #rc], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<5x64xf32>) outs(%e : tensor<5x64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5x64xf32>
+  %sum = linalg.generic {indexing_maps = [#rc, #r], iterator_types = ["parallel", "reduction"]}
+    ins(%p : tensor<5x64xf32>) outs(%zeros : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  %y = linalg.generic {indexing_maps = [#rc, #r, #rc], iterator_types = ["parallel", "parallel"]}
+    ins(%p, %sum : tensor<5x64xf32>, tensor<5xf32>) outs(%e : tensor<5x64xf32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %t = arith.divf %a, %s : f32
+    linalg.yield %t : f32
+  } -> tensor<5x64xf32>
+  return %y : tensor<5x64xf32>
+}
+
+// The same where the last phase reads the input again, whose buffer that may be:
+// the exponential is computed twice.
+
+// CHECK-LABEL: llvm.func @normalize_and_add(
+// CHECK-COUNT-2: math.exp
+//       CHECK:   llvm.return
+func.func private @normalize_and_add(%x: tensor<5x64xf32> {rt.may_alias = 0 : i64}) -> tensor<5x64xf32> attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<5x64xf32>
+  %er = tensor.empty() : tensor<5xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%er : tensor<5xf32>) -> tensor<5xf32>
+  %p = linalg.generic {indexing_maps = [#rc, #rc], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<5x64xf32>) outs(%e : tensor<5x64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5x64xf32>
+  %sum = linalg.generic {indexing_maps = [#rc, #r], iterator_types = ["parallel", "reduction"]}
+    ins(%p : tensor<5x64xf32>) outs(%zeros : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %o, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  %y = linalg.generic {indexing_maps = [#rc, #r, #rc, #rc], iterator_types = ["parallel", "parallel"]}
+    ins(%p, %sum, %x : tensor<5x64xf32>, tensor<5xf32>, tensor<5x64xf32>) outs(%e : tensor<5x64xf32>) {
+  ^bb0(%a: f32, %s: f32, %b: f32, %o: f32):
+    %t = arith.divf %a, %s : f32
+    %u = arith.addf %t, %b : f32
+    linalg.yield %u : f32
+  } -> tensor<5x64xf32>
+  return %y : tensor<5x64xf32>
+}
+
 // 80 queries of each of 2 x 3 heads are two tasks each.
 
 // CHECK-LABEL: llvm.func @attention(

@@ -86,6 +86,8 @@ public:
 
   /// Writes `value` to where output `output` has its element here.
   void store(const LoopNest::Output &output, mlir::Value value);
+  /// What `root` has here is what `output` holds here.
+  void setToOutput(mlir::Value root, const LoopNest::Output &output);
 
   /// Computes all outputs here, then writes them.
   void storeOutputs();
