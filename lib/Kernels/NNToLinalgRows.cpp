@@ -167,8 +167,12 @@ static Value isVisible(ImplicitLocOpBuilder &builder, int64_t length) {
   Value col = linalg::IndexOp::create(builder, 1);
   Value period = arith::ConstantIndexOp::create(builder, length);
   Value position = arith::RemUIOp::create(builder, row, period);
-  return arith::CmpIOp::create(builder, arith::CmpIPredicate::ule, col,
-                               position);
+  // Half the bits, half the vectors.
+  Type i32 = builder.getI32Type();
+  return arith::CmpIOp::create(
+      builder, arith::CmpIPredicate::ule,
+      arith::IndexCastOp::create(builder, i32, col),
+      arith::IndexCastOp::create(builder, i32, position));
 }
 
 namespace {

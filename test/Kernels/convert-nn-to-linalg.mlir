@@ -141,7 +141,9 @@ func.func private @softmax(%s: tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32> attri
   // CHECK:   %[[ROW:.*]] = linalg.index 0
   // CHECK:   %[[COL:.*]] = linalg.index 1
   // CHECK:   %[[I:.*]] = arith.remui %[[ROW]], %{{.*}} : index
-  // CHECK:   %[[SEEN:.*]] = arith.cmpi ule, %[[COL]], %[[I]] : index
+  // CHECK:   %[[C:.*]] = arith.index_cast %[[COL]] : index to i32
+  // CHECK:   %[[P:.*]] = arith.index_cast %[[I]] : index to i32
+  // CHECK:   %[[SEEN:.*]] = arith.cmpi ule, %[[C]], %[[P]] : i32
   // CHECK:   %[[S:.*]] = arith.select %[[SEEN]], %{{.*}}, %{{.*}} : f32
   // CHECK:   arith.maxnumf %{{.*}}, %[[S]] : f32
   // CHECK: %[[E:.*]] = linalg.generic

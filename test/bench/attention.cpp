@@ -64,7 +64,7 @@ extern "C" int repriseMain(int argc, char **argv,
            peak =
                std::max(peak, runtime::measurePeakFlops(*best, launcher.pool));
          }}};
-    race(contestants, budget);
+    race(contestants, budget, threads);
     print(model->kernels[launch.callee].name, double(launch.flops),
           contestants[0].seconds, peak);
     flops += double(launch.flops), seconds += contestants[0].seconds;

@@ -136,7 +136,7 @@ void Field::run(const Shape &shape, double budget) const {
   if (oneDNN && isBF16)
     if (auto matmul = oneDNN.createMatmul(shape, threads, a, b, c))
       contestants.push_back({"oneDNN", *matmul});
-  race(contestants, budget);
+  race(contestants, budget, pool.size());
 
   double flops = 2.0 * double(shape.m * shape.n) * double(shape.k);
   auto rate = [&](const char *name) {

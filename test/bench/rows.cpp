@@ -54,7 +54,7 @@ private:
         {"kernel", work},
         {"copy", [&] { copy.run(pool, Copy::kSmall); }},
         {"copy around caches", [&] { copy.run(pool, Copy::kLarge); }}};
-    race(contestants, budget);
+    race(contestants, budget, pool.size());
     double own = contestants[0].seconds;
     double best = std::min(contestants[1].seconds, contestants[2].seconds);
     printf("%-52s %9.2f %9.3f %8.1f %8.1f %7.3f\n",

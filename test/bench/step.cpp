@@ -84,7 +84,7 @@ public:
     std::vector<Contestant> copies = {
         {"copy", [&] { copy.run(pool, Copy::kSmall); }},
         {"copy around caches", [&] { copy.run(pool, Copy::kLarge); }}};
-    race(copies, 0.3);
+    race(copies, 0.3, pool.size());
     double seconds = std::min(copies[0].seconds, copies[1].seconds);
     double peak = 0;
     if (executor.microKernel())
