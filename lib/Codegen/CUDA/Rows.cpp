@@ -8,7 +8,8 @@
 //
 // A row belongs to a power of 2 of threads, as few as can keep its chunks in
 // registers from phase to phase; rows of less than a block's threads share a
-// block. Longer rows are read again in each phase. A sum over a row is one for
+// block. Longer rows wait in shared memory, or are read again in each phase if
+// there is no room. A sum over a row is one for
 // each lane of each thread, over its chunks in order, then halves: lanes,
 // threads of a warp, warps of the block. So it depends on the length of the row
 // and on types alone.
@@ -19,6 +20,7 @@
 
 #include "DeviceKernels.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/bit.h"
 
 using namespace mlir;
@@ -28,8 +30,12 @@ using namespace reprise::cuda;
 
 /// Threads of a block whose rows take fewer.
 static constexpr int64_t kThreads = 128;
-/// Threads of a row that is too long for registers.
-static constexpr int64_t kStreamThreads = 512;
+/// Threads of a row that is too long for registers, and how many chunks of each
+/// are under way at once.
+static constexpr int64_t kStreamThreads = 512, kSideBySide = 4;
+/// Shared memory that such a row may take: what all chips have for a block, but
+/// for the words of reductions.
+static constexpr int64_t kRowBytes = (99 << 10) - 512;
 
 namespace {
 struct Layout {
@@ -54,6 +60,10 @@ private:
                      ArrayRef<const LoopNest::Output *> outputs);
   void walkMemory(ArrayRef<linalg::GenericOp> reductions,
                   ArrayRef<const LoopNest::Output *> outputs);
+  SmallVector<Value> walkChunks(ArrayRef<Value> columns, ValueRange sums,
+                                ArrayRef<linalg::GenericOp> reductions,
+                                ArrayRef<const LoopNest::Output *> outputs);
+  void makeRoom();
   void complete(ArrayRef<linalg::GenericOp> reductions,
                 ArrayRef<Value> accumulators);
   SmallVector<Value> combineWarps(ArrayRef<Value> values,
@@ -84,6 +94,14 @@ private:
   Value isLive; ///< whether the row is there; null where it always is
   SmallVector<Expressions::Chunk> chunks;
   Value lastIsThere; ///< of the last chunk; null where it always is
+  /// Inputs that wait in shared memory, from the phase on that reads them
+  /// first.
+  struct Waiting {
+    Value root, place;
+    bool isThere;
+  };
+  SmallVector<Waiting> waiting;
+  llvm::SmallDenseSet<Value> isRead;
   SmallVector<std::pair<const LoopNest::Output *, Value>> rowOutputs;
 };
 } // namespace
@@ -231,36 +249,104 @@ void RowEmitter::walkRegisters(ArrayRef<linalg::GenericOp> reductions,
   complete(reductions, sums);
 }
 
+/// Takes shared memory for the inputs that have an element for each column, if
+/// there is enough for all of them and a phase that reads them again.
+void RowEmitter::makeRoom() {
+  int64_t bytes = 0;
+  auto isLong = [&](BlockArgument argument) {
+    return cast<ShapedType>(argument.getType()).getNumElements() ==
+           nest.rows * nest.cols;
+  };
+  auto bytesOf = [&](BlockArgument argument) {
+    return nest.cols *
+           cast<ShapedType>(argument.getType()).getElementTypeBitWidth() / 8;
+  };
+  for (BlockArgument argument : kernel.source.getArguments())
+    if (isLong(argument))
+      bytes += llvm::alignTo(bytesOf(argument), 16);
+  if (nest.numPhases() == 1 || bytes > kRowBytes)
+    return;
+  for (BlockArgument argument : kernel.source.getArguments())
+    if (isLong(argument))
+      waiting.push_back(
+          {argument, kernel.takeShared(code, bytesOf(argument)), false});
+}
+
+/// The chunks at `columns`, which are read before any of them is written.
+SmallVector<Value>
+RowEmitter::walkChunks(ArrayRef<Value> columns, ValueRange carried,
+                       ArrayRef<linalg::GenericOp> reductions,
+                       ArrayRef<const LoopNest::Output *> outputs) {
+  SmallVector<Value> sums(carried);
+  SmallVector<Expressions::Chunk> walked;
+  SmallVector<SmallVector<Value>> stored(columns.size());
+  for (auto [k, column] : llvm::enumerate(columns)) {
+    here.enterChunk(column, {});
+    for (const Waiting &input : waiting)
+      if (input.isThere)
+        here.set(input.root, Role::Full,
+                 code.load(code.lanesOf(getElementTypeOrSelf(input.root)),
+                           input.place, column, {}, code.lanes));
+    SmallVector<Value> next;
+    for (linalg::GenericOp op : reductions)
+      llvm::append_range(
+          next, here.emit(op, ValueRange(sums).slice(next.size(),
+                                                     op.getNumResults())));
+    sums = next;
+    for (const LoopNest::Output *output : outputs)
+      stored[k].push_back(here.get(output->root, Role::Full));
+    for (const Waiting &input : waiting)
+      if (Value value = here.lookup(input.root, Role::Full);
+          value && !input.isThere) {
+        code.store(value, input.place, column, {}, code.lanes);
+        isRead.insert(input.root);
+      }
+    walked.push_back(here.leaveChunk());
+  }
+  for (size_t k = 0; k < columns.size(); ++k) {
+    here.resumeChunk(std::move(walked[k]));
+    for (auto [output, value] : llvm::zip(outputs, stored[k]))
+      here.store(*output, value);
+  }
+  return sums;
+}
+
 void RowEmitter::walkMemory(ArrayRef<linalg::GenericOp> reductions,
                             ArrayRef<const LoopNest::Output *> outputs) {
   SmallVector<Value> sums;
   forEach(reductions, [&](linalg::GenericOp op, unsigned i, unsigned) {
     sums.push_back(here.initial(op, i));
   });
-  // What the row needs once is computed before the loop, and before anybody
+  // What the row needs once is computed before the loops, and before anybody
   // writes what another thread may still read.
   Operation *before = nullptr;
   if (!outputs.empty() && isReadAcross())
     before = gpu::BarrierOp::create(code);
-  sums = code.loop(
-      code.mul(lane, code.lanes), code.i64(nest.cols),
-      layout.threads * code.lanes, sums, [&](Value c, ValueRange carried) {
-        Operation *anchor =
-            before ? before : code.getInsertionBlock()->getParentOp();
-        here.setTaskAnchor(anchor);
-        here.setRowAnchor(anchor);
-        here.enterChunk(c, {});
-        SmallVector<Value> next, stored;
-        for (linalg::GenericOp op : reductions)
-          llvm::append_range(
-              next,
-              here.emit(op, carried.slice(next.size(), op.getNumResults())));
-        for (const LoopNest::Output *output : outputs)
-          stored.push_back(here.get(output->root, Role::Full));
-        for (auto [output, value] : llvm::zip(outputs, stored))
-          here.store(*output, value);
-        return next;
-      });
+  int64_t step = layout.threads * code.lanes, all = kSideBySide * step;
+  auto loop = [&](Value from, Value to, int64_t count) {
+    sums = code.loop(from, to, count * step, sums,
+                     [&](Value c, ValueRange carried) {
+                       if (!before)
+                         before = code.getInsertionBlock()->getParentOp();
+                       here.setTaskAnchor(before);
+                       here.setRowAnchor(before);
+                       SmallVector<Value> columns = {c};
+                       for (int64_t k = 1; k < count; ++k)
+                         columns.push_back(code.add(c, k * step));
+                       return walkChunks(columns, carried, reductions, outputs);
+                     });
+  };
+  Value first = code.mul(lane, code.lanes);
+  int64_t last = std::max<int64_t>(nest.cols - (all - step), 0);
+  loop(first, code.i64(last), kSideBySide);
+  Value length = arith::MaxSIOp::create(
+      code, code.sub(code.i64(last + all - 1), first), code.i64(0));
+  if (last == 0)
+    length = code.i64(0);
+  loop(code.add(first, code.mul(code.divide(length, all), all)),
+       code.i64(nest.cols), 1);
+  for (Waiting &input : waiting)
+    input.isThere |= isRead.contains(input.root);
   here.setTaskAnchor(nullptr);
   here.setRowAnchor(nullptr);
   here.enterChunk({}, {});
@@ -349,6 +435,8 @@ LogicalResult RowEmitter::emit() {
   layout = chooseLayout(nest, kernel.source, code.lanes);
   kernel.setLaunch(code, llvm::divideCeil(nest.rows, layout.rowsOfBlock),
                    layout.threads * layout.rowsOfBlock);
+  if (layout.chunks == 0)
+    makeRoom();
   enter();
   for (int64_t phase = 0; phase < nest.numPhases(); ++phase) {
     here.setPhase(phase);

@@ -71,6 +71,10 @@ public:
   mlir::Value get(mlir::Value root);
   /// The same, where the role is not given by an op.
   mlir::Value get(mlir::Value root, Role role);
+  /// What is known of `root` here, or null.
+  mlir::Value lookup(mlir::Value root, Role role) {
+    return scopeOf(role).values.lookup({root, unsigned(role)});
+  }
   /// What is known of `root` from here to the end of the scope of `role`.
   void set(mlir::Value root, Role role, mlir::Value value);
 
