@@ -82,7 +82,7 @@ void PlanMemory::runOnOperation() {
     getOperation()->setAttr(
         rt::kGemmWorkspaceAttr,
         Builder(&getContext()).getI64IntegerAttr(gemmWorkspace));
-  int64_t bytes = 64;
+  int64_t bytes = rt::kDefaultAlignment;
   if (alignment)
     getOperation()->setAttr(
         rt::kAlignmentAttr,

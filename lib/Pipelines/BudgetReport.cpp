@@ -341,9 +341,14 @@ LogicalResult pipelines::addBuffers(ModuleOp planned,
   auto step = planned.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step || failed(BufferReader(certificate).run(step)))
     return failure();
+  auto recorded = planned->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
+  int64_t alignment = recorded ? recorded.getInt() : rt::kDefaultAlignment;
   int64_t top = certificate.baseBytes;
-  for (const solver::CertifiedBuffer &buffer : certificate.buffers)
-    top = std::max(top, buffer.offset + buffer.bytes);
+  for (solver::CertifiedBuffer &buffer : certificate.buffers) {
+    buffer.alignment = alignment;
+    top = std::max(top, buffer.offset +
+                            int64_t(llvm::alignTo(buffer.bytes, alignment)));
+  }
   bool isMemory = certificate.kind == solver::Certificate::Budget::Memory;
   certificate.peakBytes = top - (isMemory ? 0 : certificate.baseBytes);
   return success();

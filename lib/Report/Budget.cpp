@@ -56,7 +56,7 @@ static std::string formatRegret(const Plan &plan) {
   if (!worst)
     return "";
   double regret = worst->replaySeconds - worst->bestSeconds;
-  if (regret <= 0)
+  if (regret <= 1e-9 * worst->replaySeconds) // But for rounding.
     return "the same plan is chosen, or one as good, with costs 20 % up or "
            "down";
   return "with " + worst->name + " another plan would save " +

@@ -91,16 +91,33 @@ std::string driver::describeBudget(const Options &options) {
   return "budget of " + options.activationBudget + " within a step";
 }
 
+/// The options that are called "full block 14" or "selective mlp".
+static std::vector<std::string> getOptions(StringRef name) {
+  SmallVector<StringRef, 3> words;
+  name.split(words, ' ');
+  std::vector<std::string> options = {"--recompute-granularity=" +
+                                      words[0].str()};
+  if (words[0] == "selective" && words.size() == 2)
+    options.push_back("--recompute-modules=" + words[1].str());
+  if (words[0] == "full" && words.size() == 3) {
+    options.push_back("--recompute-method=" + words[1].str());
+    options.push_back("--recompute-num-layers=" + words[2].str());
+  }
+  return options;
+}
+
 /// In the terms of reports.
 static report::Budget asReport(const pipelines::BudgetReport &found,
-                               bool isAskedFor) {
+                               const Options &options, bool isAskedFor) {
   report::Budget budget;
   budget.isOfActivations =
       found.budget.kind == pipelines::Budget::Kind::Activations;
   for (const pipelines::BudgetChoice &point : found.curve)
     budget.curve.push_back({point.bytes, point.replaySeconds});
   for (const pipelines::BudgetChoice &rival : found.rivals)
-    budget.rivals.push_back({rival.name, "", rival.bytes, rival.replaySeconds});
+    budget.rivals.push_back({rival.name,
+                             options.getCommand(getOptions(rival.name)),
+                             rival.bytes, rival.replaySeconds});
   if (!isAskedFor)
     return budget;
   budget.bytes = found.budget.bytes;
@@ -153,5 +170,5 @@ driver::meetBudget(ModuleOp module,
   if (failed(writeFile(options.certificate, writeProof)) ||
       failed(writeFile(options.pareto, writeCurve)))
     return failure();
-  return asReport(*found, bool(budget));
+  return asReport(*found, options, bool(budget));
 }

@@ -188,8 +188,9 @@ std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
   };
   if (!from.empty())
     add(from.ArgStr, from);
-  if (inference.getNumOccurrences())
-    add(inference.ArgStr, inference);
+  for (const auto *option : {&inference, &target, &cudaArch})
+    if (option->getNumOccurrences())
+      add(option->ArgStr, *option);
   for (auto [key, isRecompute] : llvm::zip(keys, isRecomputeKey))
     if (key->getNumOccurrences() && !isRecompute)
       add(key->ArgStr, *key);

@@ -33,6 +33,12 @@ static std::string describe(const Claims &claims, int64_t buffer,
          std::to_string(life.first) + " to " + std::to_string(life.last);
 }
 
+/// Sizes count as rounded up to the alignment: what lies behind is aligned.
+static int64_t getRoundedBytes(const Buffer &buffer) {
+  int64_t pieces = (buffer.bytes + buffer.alignment - 1) / buffer.alignment;
+  return pieces * buffer.alignment;
+}
+
 /// From the first position that writes a buffer to the last that touches it.
 static std::vector<Life> getLives(const Claims &claims) {
   std::vector<Life> lives(claims.buffers.size());
@@ -195,8 +201,9 @@ std::vector<int64_t> reprise::verify::getLiveBytes(const Claims &claims) {
   for (size_t b = 0; b < claims.buffers.size(); ++b) {
     const Buffer &buffer = claims.buffers[b];
     // What takes over bytes is counted from the position behind.
-    changes[lives[b].first + buffer.inPlaceOf.has_value()] += buffer.bytes;
-    changes[lives[b].last + 1] -= buffer.bytes;
+    changes[lives[b].first + buffer.inPlaceOf.has_value()] +=
+        getRoundedBytes(buffer);
+    changes[lives[b].last + 1] -= getRoundedBytes(buffer);
   }
   std::vector<int64_t> live;
   int64_t bytes = 0;
@@ -225,8 +232,7 @@ std::optional<Fault> reprise::verify::checkMemory(const Claims &claims) {
                                   std::to_string(buffer.offset) + " of the " +
                                   std::to_string(claims.base) +
                                   " that outlive the step"};
-    int64_t pieces = (buffer.bytes + buffer.alignment - 1) / buffer.alignment;
-    top = std::max(top, buffer.offset + pieces * buffer.alignment);
+    top = std::max(top, buffer.offset + getRoundedBytes(buffer));
   }
   if (std::optional<Fault> fault = checkOverlaps(claims, lives))
     return fault;

@@ -46,6 +46,8 @@ inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
 inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
 /// On a module: offsets of buffers are multiples of so many bytes.
 inline constexpr llvm::StringLiteral kAlignmentAttr = "rt.alignment";
+/// And of a module without: a cache line.
+inline constexpr int64_t kDefaultAlignment = 64;
 /// On a module: the bytes of workspace that every product has.
 inline constexpr llvm::StringLiteral kGemmWorkspaceAttr = "rt.gemm_workspace";
 /// On an emitted kernel: the number of independent tasks of a launch.
