@@ -25,12 +25,8 @@ void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
                                ArrayRef<std::pair<int64_t, int64_t>> segments) {
   MLIRContext *context = step.getContext();
   std::vector<Operation *> ops;
-  int64_t numLayers = 0;
-  for (Operation &op : step.getBody().front()) {
+  for (Operation &op : step.getBody().front())
     ops.push_back(&op);
-    if (nn::ScopeAttr scope = nn::getScope(&op))
-      numLayers = std::max(numLayers, scope.getLayer() + 1);
-  }
   // By op: the results that are kept. Others of a launch are dropped with it.
   std::map<int64_t, SmallVector<int64_t>> saved;
   for (int64_t number : traced.fused)
@@ -47,6 +43,9 @@ void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
     if (op->hasAttr(remat::kDecisionAttr) || traced.free.contains(number) ||
         op->getNumResults() == 0)
       continue;
+    nn::ScopeAttr scope = nn::getScope(op);
+    if (!scope || scope.getLayer() < 0)
+      continue;
     SmallVector<int64_t> dropped;
     for (int64_t result = 0; result < op->getNumResults(); ++result)
       if (!llvm::is_contained(results, result))
@@ -56,10 +55,7 @@ void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
                   remat::SaveAttr::get(context, "within the budget", -1));
       continue;
     }
-    // What is in no layer comes behind the layers.
-    nn::ScopeAttr scope = nn::getScope(op);
-    int64_t segment =
-        scope && scope.getLayer() >= 0 ? scope.getLayer() : numLayers;
+    int64_t segment = scope.getLayer();
     for (auto [first, last] : segments)
       if (first <= segment && segment <= last)
         segment = first;

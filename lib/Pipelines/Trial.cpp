@@ -244,7 +244,10 @@ void GraphReader::setRules() {
         values[v].rule = op.isReplayable && !isShared ? Rule::Drop : Rule::Keep;
         continue;
       }
-      traced->mayDrop[v] = op.isReplayable;
+      // Embedding and head are kept, as by every option.
+      nn::ScopeAttr scope = nn::getScope(ops[origin.op]);
+      bool isInLayer = scope && scope.getLayer() >= 0;
+      traced->mayDrop[v] = op.isReplayable && isInLayer;
       Attribute decision = ops[origin.op]->getAttr(remat::kDecisionAttr);
       auto dropped = dyn_cast_if_present<remat::RecomputeAttr>(decision);
       bool isDropped =
@@ -256,7 +259,7 @@ void GraphReader::setRules() {
       else if (isDropped)
         values[v].rule = Rule::Drop;
       else
-        values[v].rule = decision ? Rule::Keep : Rule::Free;
+        values[v].rule = decision || !isInLayer ? Rule::Keep : Rule::Free;
     }
 }
 

@@ -298,9 +298,6 @@ int64_t StepSimulator::getBytesAcross(int64_t position) const {
 }
 
 int64_t StepSimulator::getGradientBytes(int64_t position) const {
-  auto align = [&](int64_t bytes) {
-    return (bytes + graph.alignment - 1) / graph.alignment * graph.alignment;
-  };
   int64_t numValues = graph.values.size();
   const StepRun::Position &at = result.schedule[position];
   std::vector<Instance> taken;
@@ -309,7 +306,7 @@ int64_t StepSimulator::getGradientBytes(int64_t position) const {
     if (int64_t op = writer[operands[k] % numValues];
         op >= 0 && graph.ops[op].phase == StepPhase::Forward)
       taken.push_back(root[operands[k]]);
-  int64_t bytes = align(graph.ops[at.op].workspace);
+  int64_t bytes = graph.ops[at.op].workspace;
   for (int64_t p = 0; p <= position; ++p) {
     const StepOp &op = graph.ops[result.schedule[p].op];
     if (op.phase == StepPhase::Forward)
@@ -321,7 +318,7 @@ int64_t StepSimulator::getGradientBytes(int64_t position) const {
           std::count(taken.begin(), taken.end(), place))
         continue;
       taken.push_back(place);
-      bytes += align(graph.values[place % numValues].bytes);
+      bytes += graph.values[place % numValues].bytes;
     }
   }
   return bytes;

@@ -123,7 +123,8 @@ public:
 
   /// Bytes at `position` of the last run that are neither of the forward pass
   /// nor of replays: what backward hands on, and the workspace. What takes over
-  /// the bytes of an operand of the forward pass there is not counted.
+  /// the bytes of an operand of the forward pass there is not counted, nor is
+  /// what alignment adds.
   int64_t getGradientBytes(int64_t position) const;
 
   /// The ops of the forward pass that have to run again where `kept` stays,
