@@ -128,9 +128,10 @@ constexpr int kBlasProductTransA = 3, kBlasProductTransB = 4,
 constexpr uint32_t kBlasEpilogueBias = 4;
 constexpr int32_t kBlasTransposed = 1;
 constexpr int kBlasLayoutBatchCount = 5, kBlasLayoutBatchStride = 6;
-constexpr int kBlasPreferenceWorkspace = 1, kBlasPreferenceAlignmentA = 5,
-              kBlasPreferenceAlignmentB = 6, kBlasPreferenceAlignmentC = 7,
-              kBlasPreferenceAlignmentD = 8;
+constexpr int kBlasPreferenceWorkspace = 1, kBlasPreferenceReductions = 3,
+              kBlasPreferenceAlignmentA = 5, kBlasPreferenceAlignmentB = 6,
+              kBlasPreferenceAlignmentC = 7, kBlasPreferenceAlignmentD = 8;
+constexpr uint32_t kBlasReduceInF32 = 2; // In the workspace, compute type.
 
 struct BlasAlgorithm {
   uint64_t data[8];

@@ -51,8 +51,8 @@ public:
   int ordinal() const { return number; }
   int multiprocessors() const { return numMultiprocessors; }
   int driverVersion() const { return version; } ///< 13000 for 13.0
-  /// What the driver's context had taken before `allocate`, and the handles
-  /// and modules after it.
+  /// What was in use when the context was there and nothing else of this
+  /// program; other programs' memory is part of it.
   int64_t contextBytes() const { return bytesOfContext; }
   /// What is free now, and what there is.
   bool memoryInfo(size_t &free, size_t &total, Error &error) const;

@@ -76,7 +76,8 @@ bool CudaExecutor::load(const void *image, const char *what, Error &error) {
 }
 
 /// Machine code for this very chip if there is some, else for an older one of
-/// its kind, else PTX, which the driver compiles.
+/// its kind, else PTX, which the driver compiles. A driver that is older than
+/// the assembler takes no machine code of it, but the older PTX.
 bool CudaExecutor::loadKernels(Error &error) {
   const RepriseCudaModule &image = *model.cuda;
   const RepriseCubin *best = nullptr;
@@ -95,17 +96,22 @@ bool CudaExecutor::loadKernels(Error &error) {
   if (best) {
     snprintf(what, sizeof(what), "machine code for sm_%d%d%s", best->smMajor,
              best->smMinor, best->archSpecific ? "a" : "");
-    return load(best->data, what, error);
+    if (load(best->data, what, error))
+      return true;
   }
   int chip = 10 * device.major() + device.minor();
-  if (chip < 10 * image.ptxMajor + image.ptxMinor)
-    return error.set("GPU %d (%s) is an sm_%d, but this program was compiled "
-                     "for sm_%d%d and later",
-                     device.ordinal(), device.name(), chip, image.ptxMajor,
-                     image.ptxMinor);
+  bool isNewer = chip >= 10 * image.ptxMajor + image.ptxMinor;
   snprintf(what, sizeof(what), "PTX for sm_%d%d", image.ptxMajor,
            image.ptxMinor);
-  return load(image.ptx, what, error);
+  if (best) {
+    Error other; // What the machine code lacks is the cause.
+    return isNewer && load(image.ptx, what, other);
+  }
+  return isNewer ? load(image.ptx, what, error)
+                 : error.set("GPU %d (%s) is an sm_%d, but this program was "
+                             "compiled for sm_%d%d and later",
+                             device.ordinal(), device.name(), chip,
+                             image.ptxMajor, image.ptxMinor);
 }
 
 /// Whether all launches of kernels have what these take.
@@ -183,6 +189,27 @@ bool CudaExecutor::prepare(const CudaSettings &chosen, int numNorm,
   }
   return products.prepare(settings.tf32, settings.autotune, error) &&
          finish(error);
+}
+
+void CudaExecutor::describe(char *text, size_t size) const {
+  int driver = device.driverVersion();
+  size_t blas = device.blas().version();
+  snprintf(text, size,
+           "GPU %d: %s (sm_%d%d), %s, CUDA %d.%d, cuBLASLt %zu.%zu.%zu",
+           device.ordinal(), device.name(), device.major(), device.minor(),
+           imageName, driver / 1000, driver % 1000 / 10, blas / 10000,
+           blas / 100 % 100, blas % 100);
+}
+
+bool CudaExecutor::measure(DeviceMemory &memory) const {
+  size_t free = 0, total = 0;
+  Error unknown;
+  if (!device.memoryInfo(free, total, unknown))
+    return false;
+  memory = {model.arenaBytes, stagingBytes(), device.contextBytes(), 0};
+  memory.other = int64_t(total - free) - memory.context - memory.inputs -
+                 aligned(model.arenaBytes);
+  return true;
 }
 
 CudaExecutor::~CudaExecutor() {

@@ -15,6 +15,13 @@
 
 namespace reprise::runtime {
 
+/// Bytes of a GPU.
+struct DeviceMemory {
+  int64_t plan, inputs; ///< In the one allocation.
+  int64_t context;      ///< What there was before, other programs included.
+  int64_t other;        ///< Kernels, graphs, the library.
+};
+
 struct CudaSettings {
   bool graph = true;     ///< Replay schedules as CUDA graphs.
   bool sync = false;     ///< Wait for each launch, without a graph.
@@ -62,8 +69,10 @@ public:
   const double *profile() const { return seconds; }
   /// Of the memory that `allocate` took, what is not the plan.
   int64_t stagingBytes() const { return 2 * slotBytes; }
-  /// What the kernels were loaded from: "sm_90a" or "PTX for sm_80".
-  const char *image() const { return imageName; }
+  /// The GPU, its libraries, and what the kernels were loaded from.
+  void describe(char *text, size_t size) const;
+  /// What the GPU's memory is used for now. False if the driver does not say.
+  bool measure(DeviceMemory &memory) const;
 
 private:
   /// Launches that run one after another.

@@ -120,7 +120,10 @@ bool CudaProducts::choose(const RepriseGemm &gemm, const RepriseLaunch &launch,
     return check(blas.preferenceSet(preference, attribute, value, bytes), name,
                  what, error);
   };
+  // Parts of a sum stay f32 until all are added, also where C is bf16.
   bool good = set(kBlasPreferenceWorkspace, &workspace, sizeof(workspace)) &&
+              set(kBlasPreferenceReductions, &kBlasReduceInF32,
+                  sizeof(kBlasReduceInF32)) &&
               set(kBlasPreferenceAlignmentA, &alignments[0], 4) &&
               set(kBlasPreferenceAlignmentB, &alignments[1], 4) &&
               set(kBlasPreferenceAlignmentC, &alignments[2], 4) &&

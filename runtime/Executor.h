@@ -86,6 +86,9 @@ public:
     return chosenForBF16.full ? chosenForBF16.full : chosen.full;
   }
 
+  /// Whether products are of bf16.
+  bool hasBF16() const;
+
   /// The seconds spent in each launch, first `micro`, then `update`; null
   /// unless profiling.
   const double *profile() const { return gpu ? gpu->profile() : seconds; }
@@ -102,7 +105,6 @@ private:
   }
   bool runAll(const RepriseLaunch *launches, int count, double *times);
   void runLaunch(const RepriseLaunch &launch);
-  bool hasBF16() const;
 
   const RepriseModel &model;
   Arena &arena;

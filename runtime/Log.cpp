@@ -86,7 +86,8 @@ static Note scheduleNote(const RepriseModel &model, const Options &options) {
 
 static void printJsonPlan(const RepriseModel &model, const Options &options,
                           const TrainingData &data,
-                          const RepriseMicroKernel *kernel, double peakFlops) {
+                          const RepriseMicroKernel *kernel, double peakFlops,
+                          const char *gpu) {
   printf("{\"event\":\"plan\",\"model\":");
   writeJsonString(stdout, model.name);
   printf(",\"plan\":");
@@ -113,6 +114,10 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
   printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g,"
          "\"peak_flops\":%.6g",
          model.modelFlops, model.replayFlops, peakFlops);
+  if (gpu[0]) {
+    printf(",\"device\":");
+    writeJsonString(stdout, gpu);
+  }
   if (options.tokenizer) {
     printf(",\"tokenizer\":");
     writeJsonString(stdout, options.tokenizer);
@@ -138,9 +143,9 @@ void Log::printData(const TrainingData &data) const {
 }
 
 bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
-               double peakFlops, Error &error) {
+               double peakFlops, const char *gpu, Error &error) {
   if (options.json) {
-    printJsonPlan(model, options, data, kernel, peakFlops);
+    printJsonPlan(model, options, data, kernel, peakFlops, gpu);
     return flush(error);
   }
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
@@ -157,8 +162,14 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
          grouped(tokensPerStep).chars, model.modelFlops * 1e-9);
   if (model.replayFlops > 0)
     printf(" + %.4g replayed", model.replayFlops * 1e-9);
-  printf("\nmachine  %" PRId64 " thread%s, %s", options.threads,
-         options.threads == 1 ? "" : "s", isaName(kernel));
+  if (gpu[0] && peakFlops > 0)
+    printf("\nmachine  %s, %.4g TFLOP/s by the data sheet", gpu,
+           peakFlops * 1e-12);
+  else if (gpu[0])
+    printf("\nmachine  %s", gpu);
+  else
+    printf("\nmachine  %" PRId64 " thread%s, %s", options.threads,
+           options.threads == 1 ? "" : "s", isaName(kernel));
   if (kernel)
     printf(", product tiles %d x %d, %.4g GFLOP/s at most", kernel->rows,
            kernel->cols, peakFlops * 1e-9);
@@ -295,7 +306,7 @@ namespace {
 struct ProfileLine {
   char name[96];
   int64_t calls;
-  double seconds, flops;
+  double seconds, flops, bytes;
 };
 } // namespace
 
@@ -339,6 +350,10 @@ void Log::profile(const double *seconds, int64_t stepsDone) {
       ++count;
     }
     int64_t calls = stepsDone * (micro ? model.numMicroBatches : 1);
+    int hasWorkspace = launch.kind == REPRISE_LAUNCH_GEMM;
+    for (int j = 0; j < launch.numBuffers - hasWorkspace; ++j)
+      line->bytes +=
+          double(calls) * double(model.buffers[launch.firstBuffer + j].bytes);
     line->calls += calls;
     line->seconds += seconds[i];
     line->flops += double(calls) * double(launch.flops);
@@ -349,21 +364,22 @@ void Log::profile(const double *seconds, int64_t stepsDone) {
               return a.seconds > b.seconds;
             });
   if (!options.json)
-    printf("\n%-44s %10s %10s %7s %9s\n", "launch", "calls", "ms/step", "share",
-           "GFLOP/s");
+    printf("\n%-44s %10s %10s %7s %9s %9s\n", "launch", "calls", "ms/step",
+           "share", "GFLOP/s", "GB/s");
   for (int64_t i = 0; i < std::min<int64_t>(count, kProfileLines); ++i) {
     const ProfileLine &line = lines[i];
     double perStep = line.seconds * 1e3 / double(stepsDone);
-    double rate = line.seconds > 0 ? line.flops * 1e-9 / line.seconds : 0;
+    double perSecond = line.seconds > 0 ? 1e-9 / line.seconds : 0;
+    double rate = line.flops * perSecond, moved = line.bytes * perSecond;
     if (options.json) {
       printf("{\"event\":\"profile\",\"launch\":");
       writeJsonString(stdout, line.name);
       printf(",\"calls\":%" PRId64 ",\"ms_per_step\":%.6g,"
-             "\"gflop_per_s\":%.6g}\n",
-             line.calls, perStep, rate);
+             "\"gflop_per_s\":%.6g,\"gbyte_per_s\":%.6g}\n",
+             line.calls, perStep, rate, moved);
     } else {
-      printf("%-44s %10" PRId64 " %10.3f %6.1f%% %9.1f\n", line.name,
-             line.calls, perStep, 100 * line.seconds / total, rate);
+      printf("%-44s %10" PRId64 " %10.3f %6.1f%% %9.1f %9.1f\n", line.name,
+             line.calls, perStep, 100 * line.seconds / total, rate, moved);
     }
   }
   free(lines);
@@ -384,7 +400,7 @@ static int64_t peakResidentBytes() {
   return kilobytes * 1024;
 }
 
-void Log::memory(const Arena &arena) const {
+void Log::memory(const Arena &arena, const DeviceMemory *gpu) const {
   int64_t resident = peakResidentBytes(), offset = 0;
   if (options.json)
     printf("{\"event\":\"memory\",\"categories\":{");
@@ -406,7 +422,25 @@ void Log::memory(const Arena &arena) const {
     }
   }
   if (options.json) {
-    printf("},\"process_bytes\":%" PRId64 "}\n", resident);
+    printf("},\"process_bytes\":%" PRId64, resident);
+    if (gpu)
+      printf(",\"gpu\":{\"plan_bytes\":%" PRId64 ",\"input_bytes\":%" PRId64
+             ",\"context_bytes\":%" PRId64 ",\"other_bytes\":%" PRId64 "}",
+             gpu->plan, gpu->inputs, gpu->context, gpu->other);
+    printf("}\n");
+    return;
+  }
+  if (gpu) {
+    const struct {
+      const char *name;
+      int64_t bytes;
+    } lines[] = {{"inputs that wait", gpu->inputs},
+                 {"kernels, graphs, library", gpu->other},
+                 {"context and others' use", gpu->context}};
+    for (auto [name, bytes] : lines)
+      printf("  %-41s %18s\n", name, grouped(bytes).chars);
+    printf("  %-22s %18s %18s  (of the host)\n", "whole program", "",
+           grouped(resident).chars);
     return;
   }
   printf("  %-22s %18s", "whole program", grouped(model.arenaBytes).chars);

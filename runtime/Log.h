@@ -11,6 +11,7 @@
 
 #include "Arena.h"
 #include "CheckpointWriter.h"
+#include "CudaExecutor.h"
 #include "Data.h"
 #include "Metrics.h"
 #include "Options.h"
@@ -50,9 +51,9 @@ public:
   Log(const RepriseModel &model, const Options &options);
 
   /// What is about to happen. `kernel` may be null; `peakFlops` is 0 if it is
-  /// not known.
+  /// not known. `gpu` says which one it happens on; empty: the CPU.
   bool plan(const TrainingData &data, const RepriseMicroKernel *kernel,
-            double peakFlops, Error &error);
+            double peakFlops, const char *gpu, Error &error);
   /// Shown at the interval that the options say.
   bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
@@ -73,7 +74,8 @@ public:
   /// launches that differ only in numbers in their names are one line.
   void profile(const double *seconds, int64_t stepsDone);
   /// Plan against measurement, category by category.
-  void memory(const Arena &arena) const;
+  /// \param gpu  what that has in use; null: the CPU.
+  void memory(const Arena &arena, const DeviceMemory *gpu) const;
   /// `writtenBytes` is negative when memory was not checked. The time is that
   /// of steps, validation and sampling.
   bool end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,

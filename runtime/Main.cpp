@@ -155,7 +155,15 @@ bool Trainer::prepare(Error &error) {
   peakFlops = options.peakFlops;
   if (peakFlops == 0 && executor.microKernel())
     peakFlops = measurePeakFlops(*executor.microKernel(), pool);
-  if (!log.plan(data, executor.microKernel(), peakFlops, error))
+  char machine[256] = "";
+  if (placement.device.isOpen()) {
+    gpu.describe(machine, sizeof(machine));
+    if (peakFlops == 0)
+      peakFlops =
+          dataSheetFlops(placement.device.major(), placement.device.minor(),
+                         executor.hasBF16(), options.tf32);
+  }
+  if (!log.plan(data, executor.microKernel(), peakFlops, machine, error))
     return false;
   if (options.initFrom)
     log.weights(weights, mark, data.stream().isText());
@@ -296,8 +304,11 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
     log.profile(executor.profile(), stepsDone);
   if (options.costs && !writeCosts(stepsDone, error))
     return false;
-  if (stepsDone > 0 || options.json)
-    log.memory(arena);
+  if (stepsDone > 0 || options.json) {
+    DeviceMemory onGPU;
+    bool isOnGPU = placement.device.isOpen() && gpu.measure(onGPU);
+    log.memory(arena, isOnGPU ? &onGPU : nullptr);
+  }
   if (!log.end(stepsDone, highWater, written, error))
     return false;
   int64_t planned = executor.plannedBytes();

@@ -56,3 +56,17 @@ MicroKernels reprise::runtime::chooseForBF16(const RepriseMicroKernel *kernels,
              ? pairs
              : floats;
 }
+
+double reprise::runtime::dataSheetFlops(int major, int minor, bool isBF16,
+                                        bool isTF32) {
+  static constexpr struct {
+    int major, minor;
+    double bf16, tf32, f32;
+  } kChips[] = {{8, 0, 312e12, 156e12, 19.5e12},
+                {9, 0, 989.4e12, 494.7e12, 66.9e12},
+                {10, 0, 2250e12, 1125e12, 80e12}};
+  for (const auto &chip : kChips)
+    if (chip.major == major && chip.minor == minor)
+      return isBF16 ? chip.bf16 : isTF32 ? chip.tf32 : chip.f32;
+  return 0;
+}

@@ -25,6 +25,11 @@ double measurePeakFlops(const RepriseMicroKernel &kernel, ThreadPool &pool);
 MicroKernels chooseForBF16(const RepriseMicroKernel *kernels, int count,
                            int cpuLevel, ThreadPool &pool);
 
+/// What NVIDIA's data sheets give for products without sparsity on the chip of
+/// this version (of several parts, the fastest): of bf16, of TF32, or of f32.
+/// 0 for other chips.
+double dataSheetFlops(int major, int minor, bool isBF16, bool isTF32);
+
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_PEAK_H
