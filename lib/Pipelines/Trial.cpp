@@ -298,7 +298,9 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
   nothing.isFree = isFree;
   for (auto [number, op] : llvm::enumerate(step.getBody().front())) {
     op.setLoc(FileLineColLoc::get(context.get(), kNumbered, number, 0));
-    op.removeAttr(remat::kDecisionAttr);
+    if (op.hasAttr(remat::kDecisionAttr))
+      op.setAttr(remat::kDecisionAttr,
+                 remat::SaveAttr::get(context.get(), "decided before", -1));
   }
   for (StringRef beside : nn::kScheduleFunctions)
     if (auto function = program->lookupSymbol<func::FuncOp>(beside);
@@ -310,7 +312,7 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
   if (failed(toRemat.run(*program)))
     return failure();
   for (Operation &op : step.getBody().front())
-    if (op.hasAttr(remat::kDecisionAttr))
+    if (op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr))
       for (int64_t number : getNumbers(op.getLoc()))
         traced.free.insert(number);
   PassManager toSchedule(context.get());
