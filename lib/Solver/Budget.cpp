@@ -43,3 +43,18 @@ std::vector<std::pair<int64_t, int64_t>>
 BudgetCurve::getSegments(size_t point) const {
   return solver->getSegments(point);
 }
+
+std::optional<StepStage> reprise::solver::takeStage(const StepGraph &graph,
+                                                    int64_t first,
+                                                    int64_t count) {
+  std::string why;
+  std::optional<Chain> chain = Chain::find(graph, why);
+  // Embedding, layers, head.
+  int64_t numLayers = chain ? int64_t(chain->blocks.size()) - 2 : 0;
+  if (first < 0 || count < 1 || first + count > numLayers)
+    return std::nullopt;
+  int64_t begin = first == 0 ? 0 : first + 1;
+  int64_t end = first + count == numLayers ? numLayers + 2 : first + count + 1;
+  Excerpt stage = extractStage(*chain, begin, end - begin);
+  return StepStage{std::move(stage.graph), std::move(stage.values)};
+}

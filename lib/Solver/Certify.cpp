@@ -19,9 +19,9 @@ namespace {
 /// Writes a step as classes and layers.
 class Certifier {
 public:
-  Certifier(const StepGraph &graph, const KeptValues &kept,
+  Certifier(const StepGraph &graph, const KeptValues &kept, int64_t inFlight,
             Certificate &certificate)
-      : graph(graph), kept(kept), certificate(certificate),
+      : graph(graph), kept(kept), inFlight(inFlight), certificate(certificate),
         writer(graph.values.size(), -1), blockOfOp(graph.ops.size(), -1),
         names(graph.values.size()), opNames(graph.ops.size()) {}
 
@@ -47,6 +47,7 @@ private:
 
   const StepGraph &graph;
   const KeptValues &kept;
+  int64_t inFlight;
   Certificate &certificate;
   std::vector<Block> blocks;
   std::vector<int64_t> kindOf; ///< class of each block
@@ -199,6 +200,7 @@ void Certifier::addLayer(int64_t block) {
                : block == 0 ? "embedding"
                             : "head";
   layer.kind = kindOf[block];
+  layer.inFlight = inFlight;
   for (int64_t tensor : getInputs(block))
     layer.inputs.push_back({blockOfOp[writer[tensor]], names[tensor]});
   for (int64_t op : blocks[block].forward) {
@@ -386,6 +388,7 @@ void Certifier::run(double price) {
 }
 
 void reprise::solver::certify(const StepGraph &graph, const KeptValues &kept,
-                              double price, Certificate &certificate) {
-  Certifier(graph, kept, certificate).run(price);
+                              double price, Certificate &certificate,
+                              int64_t inFlight) {
+  Certifier(graph, kept, inFlight, certificate).run(price);
 }

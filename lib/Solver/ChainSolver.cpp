@@ -13,6 +13,12 @@
 // and seconds, follow from those of the blocks behind, and the curve of the
 // first block is the answer for all budgets.
 //
+// With m micro-batches in flight each kept byte counts m times, but the work of
+// a block once, less what the blocks behind it have freed already: T kept bytes
+// need m T + D, where D is the most by which any W exceeds what the block and
+// those behind it keep. For a limit on D the curve of T and seconds follows in
+// the same way.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Curve.h"
@@ -21,27 +27,80 @@
 
 using namespace reprise::solver;
 
+/// Sums of seconds that differ by this part of them are equal.
+static constexpr double kSame = 1e-12;
+
 BudgetCurve::ChainSolver::ChainSolver(Chain found, const BudgetOptions &options)
     : chain(std::move(found)), options(options), plans(chain) {
   findRest();
-  int64_t numBlocks = chain.blocks.size();
-  states.resize(numBlocks + 1);
-  states[numBlocks].push_back({0, 0});
   // No need is larger than that of keeping everything, and its workspace.
-  int64_t most = updateNeed;
-  for (int64_t block = 0; block < numBlocks; ++block) {
+  int64_t most = updateNeed, widest = 0;
+  for (size_t block = 0; block < chain.blocks.size(); ++block) {
     int64_t need = 0;
-    for (const LayerPlan &plan : plans.get(block, 1))
+    for (const LayerPlan &plan : plans.get(block, 1)) {
       need = std::max(need, getNeed(block, 1, plan) + plan.saved);
+      widest = std::max(widest, getNeed(block, 1, plan) - plan.saved);
+    }
     most += need;
   }
   unit = std::max<int64_t>(1, most / options.resolution);
+  if (options.inFlight == 1) {
+    tables.push_back(solveAll(std::nullopt));
+    addPoints(0);
+  } else {
+    // What the micro-batch that runs has beside what it keeps is the work of
+    // the last layers: a few limits will do.
+    constexpr int64_t kLimits = 24;
+    for (int64_t k = 0; k <= kLimits; ++k) {
+      tables.push_back(
+          solveAll(widest / kLimits * k + widest % kLimits * k / kLimits));
+      addPoints(k);
+    }
+  }
+  std::sort(this->found.begin(), this->found.end(),
+            [](const Found &a, const Found &b) {
+              return std::make_pair(a.point.peak, a.point.seconds) <
+                     std::make_pair(b.point.peak, b.point.seconds);
+            });
+  std::vector<Found> best;
+  for (const Found &each : this->found)
+    if (best.empty() ||
+        each.point.seconds < best.back().point.seconds * (1 - kSame))
+      best.push_back(each);
+  this->found = std::move(best);
+}
+
+BudgetCurve::ChainSolver::States
+BudgetCurve::ChainSolver::solveAll(std::optional<int64_t> overhang) {
+  int64_t numBlocks = chain.blocks.size();
+  States states(numBlocks + 1);
+  states[numBlocks].push_back({0, 0});
   for (int64_t first = numBlocks - 1; first >= 0; --first)
-    states[first] = solve(first);
-  // Where the update needs more, all that fit into that are one.
-  std::vector<State> &all = states[0];
-  while (all.size() > 1 && all[1].need <= updateNeed)
-    all.erase(all.begin());
+    states[first] = solve(states, first, overhang);
+  return states;
+}
+
+/// The most that is alive, in a backward or forward pass, beside what all
+/// blocks keep of a micro-batch.
+int64_t BudgetCurve::ChainSolver::getOverhang(size_t table,
+                                              size_t state) const {
+  int64_t most = 0, left = tables[table][0][state].need;
+  walk(table, state, [&](int64_t first, int64_t count, const LayerPlan &plan) {
+    most = std::max(most, getNeed(first, count, plan) - left);
+    left -= plan.saved;
+  });
+  return most;
+}
+
+void BudgetCurve::ChainSolver::addPoints(size_t table) {
+  const std::vector<State> &first = tables[table][0];
+  for (size_t state = 0; state < first.size(); ++state) {
+    int64_t peak = first[state].need;
+    if (options.inFlight > 1)
+      peak = options.inFlight * peak + getOverhang(table, state);
+    found.push_back(
+        {{std::max(peak, updateNeed), first[state].seconds}, table, state});
+  }
 }
 
 /// Compares blocks by themselves with the whole step, nothing dropped.
@@ -97,8 +156,8 @@ int64_t BudgetCurve::ChainSolver::getNeed(int64_t first, int64_t count,
 }
 
 std::vector<BudgetCurve::ChainSolver::State>
-BudgetCurve::ChainSolver::solve(int64_t first) {
-  constexpr double kSame = 1e-12;
+BudgetCurve::ChainSolver::solve(const States &states, int64_t first,
+                                std::optional<int64_t> overhang) {
   // One state for each unit of need: the fastest, and of those the smallest.
   std::vector<State> best;
   auto offer = [&](const State &state) {
@@ -120,22 +179,32 @@ BudgetCurve::ChainSolver::solve(int64_t first) {
     for (size_t p = 0; p < choices.size(); ++p) {
       const LayerPlan &plan = choices[p];
       int64_t need = getNeed(first, count, plan);
-      // Of all that the block itself hides, the last is the fastest.
       size_t next = 0;
-      while (next + 1 < behind.size() &&
-             plan.saved + behind[next + 1].need <= need)
-        ++next;
-      for (; next < behind.size(); ++next)
-        offer({std::max(need, plan.saved + behind[next].need),
+      if (overhang)
+        // The block's work has to be hidden by what is kept behind it.
+        while (next < behind.size() &&
+               need - plan.saved - behind[next].need > *overhang)
+          ++next;
+      else
+        // Of all that the block itself hides, the last is the fastest.
+        while (next + 1 < behind.size() &&
+               plan.saved + behind[next + 1].need <= need)
+          ++next;
+      for (; next < behind.size(); ++next) {
+        int64_t all = plan.saved + behind[next].need;
+        offer({overhang ? all : std::max(need, all),
                plan.seconds + behind[next].seconds, int32_t(count), int32_t(p),
                int32_t(next)});
+      }
     }
   }
   std::vector<State> curve;
   for (const State &state : best) {
     if (state.need < 0)
       continue;
-    if (curve.empty() || state.seconds < curve.back().seconds * (1 - kSame))
+    // With less kept behind it, a block may have to keep more: those stay.
+    if (overhang || curve.empty() ||
+        state.seconds < curve.back().seconds * (1 - kSame))
       curve.push_back(state);
   }
   return curve;
@@ -143,27 +212,29 @@ BudgetCurve::ChainSolver::solve(int64_t first) {
 
 std::vector<BudgetPoint> BudgetCurve::ChainSolver::getPoints() const {
   std::vector<BudgetPoint> result;
-  for (const State &state : states[0])
-    result.push_back({std::max(state.need, updateNeed), state.seconds});
+  for (const Found &each : found)
+    result.push_back(each.point);
   return result;
 }
 
 /// Calls `visit` with first block, number of blocks and plan, in order.
 template <typename Visit>
-void BudgetCurve::ChainSolver::walk(size_t point, Visit visit) const {
-  int64_t index = point;
+void BudgetCurve::ChainSolver::walk(size_t table, size_t state,
+                                    Visit visit) const {
+  int64_t index = state;
   for (size_t block = 0; block < chain.blocks.size();) {
-    const State &state = states[block][index];
-    visit(int64_t(block), state.count,
-          plans.get(block, state.count)[state.plan]);
-    block += state.count;
-    index = state.next;
+    const State &at = tables[table][block][index];
+    visit(int64_t(block), int64_t(at.count),
+          plans.get(block, at.count)[at.plan]);
+    block += at.count;
+    index = at.next;
   }
 }
 
 KeptValues BudgetCurve::ChainSolver::getPlan(size_t point) const {
   KeptValues kept = keepAll(chain.graph);
-  walk(point, [&](int64_t first, int64_t count, const LayerPlan &plan) {
+  auto [_, table, state] = found[point];
+  walk(table, state, [&](int64_t first, int64_t count, const LayerPlan &plan) {
     size_t next = 0;
     for (int64_t block = first; block < first + count; ++block)
       for (Slot slot : chain.getSlots(block)) {
@@ -179,7 +250,8 @@ KeptValues BudgetCurve::ChainSolver::getPlan(size_t point) const {
 std::vector<std::pair<int64_t, int64_t>>
 BudgetCurve::ChainSolver::getSegments(size_t point) const {
   std::vector<std::pair<int64_t, int64_t>> segments;
-  walk(point, [&](int64_t first, int64_t count, const LayerPlan &) {
+  auto [_, table, state] = found[point];
+  walk(table, state, [&](int64_t first, int64_t count, const LayerPlan &) {
     if (count > 1)
       segments.push_back(
           {chain.blocks[first].layer, chain.blocks[first + count - 1].layer});

@@ -11,6 +11,7 @@
 
 #include "LayerPlans.h"
 #include "reprise/Solver/Budget.h"
+#include <optional>
 
 namespace reprise::solver {
 
@@ -38,17 +39,30 @@ public:
 private:
   /// Blocks from one on, planned.
   struct State {
-    int64_t need; ///< bytes, beside what earlier blocks keep
+    /// Bytes, beside what earlier blocks keep. With several micro-batches in
+    /// flight, what the blocks keep.
+    int64_t need;
     double seconds;
     int32_t count = 0; ///< of blocks that `plan` is for
     int32_t plan = -1, next = -1;
   };
+  using States = std::vector<std::vector<State>>; ///< by first block
+
+  /// The best plans of the first block's curve that are left.
+  struct Found {
+    BudgetPoint point;
+    size_t table, state;
+  };
 
   void findRest();
   int64_t getNeed(int64_t first, int64_t count, const LayerPlan &plan) const;
-  std::vector<State> solve(int64_t first);
+  std::vector<State> solve(const States &behind, int64_t first,
+                           std::optional<int64_t> overhang);
+  States solveAll(std::optional<int64_t> overhang);
+  void addPoints(size_t table);
+  int64_t getOverhang(size_t table, size_t state) const;
   template <typename Visit>
-  void walk(size_t point, Visit visit) const;
+  void walk(size_t table, size_t state, Visit visit) const;
 
   Chain chain;
   BudgetOptions options;
@@ -58,7 +72,10 @@ private:
   std::vector<int64_t> restForward, restBackward;
   int64_t updateNeed = 0;
   int64_t unit = 1;
-  std::vector<std::vector<State>> states; ///< by first block
+  /// One; with several micro-batches in flight one for each limit of what is
+  /// alive beside what a micro-batch keeps.
+  std::vector<States> tables;
+  std::vector<Found> found; ///< peaks grow, seconds fall
 };
 
 /// Local search from plans that are cheapest for a price of memory.

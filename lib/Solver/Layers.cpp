@@ -130,8 +130,8 @@ int64_t Chain::getLastForwardReader(int64_t value) const {
 namespace {
 class Extractor {
 public:
-  Extractor(const Chain &chain, int64_t first, int64_t count)
-      : chain(chain), first(first), end(first + count),
+  Extractor(const Chain &chain, int64_t first, int64_t count, bool isStage)
+      : chain(chain), first(first), end(first + count), isStage(isStage),
         local(chain.graph.values.size(), -1) {}
 
   std::optional<Excerpt> run();
@@ -143,9 +143,11 @@ private:
     return chain.blockOfOp[op] >= first && chain.blockOfOp[op] < end;
   }
   bool setRule(int64_t value, StepOp &gap, StepOp &after);
+  void addEnds();
 
   const Chain &chain;
   int64_t first, end;
+  bool isStage;
   std::vector<int64_t> local;
   Excerpt excerpt;
 };
@@ -169,7 +171,7 @@ int64_t Extractor::add(int64_t value) {
     return local[value];
   added.rule = StepValue::Rule::Keep;
   // A whole that is put together from parts has no writer of its own.
-  if (!isGradient && (op >= 0 || added.outlives))
+  if (!isGradient && op >= 0 && !isStage)
     added.outlives = true;
   return local[value];
 }
@@ -201,6 +203,8 @@ bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
   for (int64_t op : chain.readers[value])
     isReadAbove |= chain.graph.ops[op].phase == StepPhase::Backward &&
                    chain.blockOfOp[op] >= end;
+  if (isStage)
+    return true;
   if (isReadAbove) {
     if (own.rule == StepValue::Rule::Drop)
       return false;
@@ -212,6 +216,27 @@ bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
     own.rule = StepValue::Rule::Drop;
   }
   return true;
+}
+
+/// What comes from an earlier stage, and what goes to the next.
+void Extractor::addEnds() {
+  StepOp receive, send;
+  receive.name = "receive";
+  receive.isReplayable = false;
+  send.name = "send";
+  for (size_t v = 0; v < excerpt.values.size(); ++v) {
+    int64_t value = excerpt.values[v], op = chain.writer[value];
+    if (op < 0 || chain.graph.ops[op].phase != StepPhase::Forward)
+      continue;
+    if (!isInside(op))
+      receive.writes.push_back(v);
+    else if (chain.getLastForwardReader(value) >= end)
+      send.reads.push_back(v);
+  }
+  std::vector<StepOp> &ops = excerpt.graph.ops;
+  ops.insert(ops.begin() + excerpt.gap, std::move(send));
+  ops.insert(ops.begin(), std::move(receive));
+  excerpt.gap += 2;
 }
 
 std::optional<Excerpt> Extractor::run() {
@@ -242,12 +267,21 @@ std::optional<Excerpt> Extractor::run() {
   }
   excerpt.graph.ops[excerpt.gap] = std::move(gap);
   excerpt.graph.ops.push_back(std::move(after));
+  if (isStage)
+    addEnds();
   return std::move(excerpt);
 }
 
 std::optional<Excerpt> reprise::solver::extract(const Chain &chain,
                                                 int64_t first, int64_t count) {
-  return Extractor(chain, first, count).run();
+  return Extractor(chain, first, count, /*isStage=*/false).run();
+}
+
+Excerpt reprise::solver::extractStage(const Chain &chain, int64_t first,
+                                      int64_t count) {
+  Excerpt stage = *Extractor(chain, first, count, /*isStage=*/true).run();
+  stage.graph.microBatches = chain.graph.microBatches;
+  return stage;
 }
 
 int64_t Excerpt::getLocal(int64_t value) const {

@@ -82,6 +82,10 @@ struct Excerpt {
 std::optional<Excerpt> extract(const Chain &chain, int64_t first,
                                int64_t count);
 
+/// The blocks as the step of a pipeline's stage: an op `receive` writes what
+/// enters, and `send` reads what leaves, which is then the next stage's.
+Excerpt extractStage(const Chain &chain, int64_t first, int64_t count);
+
 } // namespace reprise::solver
 
 #endif // REPRISE_LIB_SOLVER_LAYERS_H

@@ -37,6 +37,9 @@ struct BudgetOptions {
   /// Steps that are no chain: how often a plan is changed in search of a
   /// better one.
   int64_t searchSteps = 2000;
+  /// Micro-batches whose kept values are there when most are: a peak has them
+  /// once for each but the one that runs. A step that is no chain needs 1.
+  int64_t inFlight = 1;
 };
 
 class BudgetCurve {
@@ -79,7 +82,19 @@ private:
 /// schedule is that of a run of `graph`; buffers, and what it reads and writes
 /// of them, are left to who knows the offsets.
 void certify(const StepGraph &graph, const KeptValues &kept, double price,
-             Certificate &certificate);
+             Certificate &certificate, int64_t inFlight = 1);
+
+/// Some layers of a step, as a stage of a pipeline runs them.
+struct StepStage {
+  StepGraph graph;
+  std::vector<int64_t> values; ///< of the whole step, by value
+};
+
+/// The layers from `first` on, `count` of them; with the first of all comes the
+/// embedding, with the last the head. Nothing if the step is no chain, or has
+/// other layers.
+std::optional<StepStage> takeStage(const StepGraph &graph, int64_t first,
+                                   int64_t count);
 
 } // namespace reprise::solver
 

@@ -195,3 +195,60 @@ TEST(BudgetTest, BoundsHold) {
   }
   EXPECT_GE(bounds, all * 0.75);
 }
+
+// Several micro-batches in flight: what is kept is there for each of them, what
+// works is there once.
+TEST(BudgetTest, InFlightAsGoodAsTryingAll) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 3, 3, 1 + seed % 2, true);
+    BudgetOptions options;
+    options.inFlight = 2 + seed % 3;
+    BudgetCurve curve(graph, options);
+    ASSERT_TRUE(curve.isChain());
+    StepSimulator simulator(graph);
+    std::vector<int64_t> choices = getChoices(graph);
+    int64_t turn = 0;
+    while (graph.ops[turn].phase == StepPhase::Forward)
+      ++turn;
+    auto getPeak = [&](const KeptValues &kept, double &seconds) {
+      const StepRun &run = simulator.run(kept);
+      seconds = run.replaySeconds;
+      return run.peak + (options.inFlight - 1) * simulator.getBytesAcross(turn);
+    };
+    double seconds = 0;
+    for (size_t p = 0; p < curve.getPoints().size(); ++p) {
+      EXPECT_LE(getPeak(curve.getPlan(p), seconds), curve.getPoints()[p].peak);
+      EXPECT_DOUBLE_EQ(seconds, curve.getPoints()[p].seconds);
+    }
+    for (uint64_t bits = 0; bits < uint64_t(1) << choices.size(); ++bits) {
+      KeptValues kept = keepAll(graph);
+      for (size_t k = 0; k < choices.size(); ++k)
+        kept[choices[k]] = bits >> k & 1;
+      int64_t peak = getPeak(kept, seconds), point = curve.find(peak);
+      ASSERT_GE(point, 0) << "seed " << seed;
+      ASSERT_LE(curve.getPoints()[point].seconds, seconds)
+          << "seed " << seed << " bytes " << peak;
+    }
+  }
+}
+
+// A stage has what enters it, and not what it hands on.
+TEST(BudgetTest, StagesAreSteps) {
+  StepGraph graph = makeRandomChain(2, 4, 3);
+  EXPECT_FALSE(takeStage(graph, 3, 2));
+  int64_t numOps = 0;
+  for (int64_t first : {0, 2}) {
+    std::optional<StepStage> stage = takeStage(graph, first, 2);
+    ASSERT_TRUE(stage);
+    EXPECT_EQ(check(stage->graph).value_or(""), "");
+    BudgetCurve curve(stage->graph);
+    ASSERT_TRUE(curve.isChain()) << curve.getReason();
+    checkCurve(stage->graph, curve);
+    EXPECT_GT(curve.getPoints().size(), 3u);
+    for (const StepOp &op : stage->graph.ops)
+      numOps += op.layer >= 0;
+  }
+  for (const StepOp &op : graph.ops)
+    numOps -= op.layer >= 0;
+  EXPECT_EQ(numOps, 0);
+}
