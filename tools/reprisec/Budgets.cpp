@@ -132,7 +132,7 @@ static report::Budget asReport(const pipelines::BudgetReport &found,
   return budget;
 }
 
-FailureOr<report::Budget>
+FailureOr<std::optional<report::Budget>>
 driver::meetBudget(ModuleOp module,
                    const std::optional<pipelines::Budget> &budget,
                    const Options &options, const RecomputeOptions &recompute) {
@@ -151,6 +151,20 @@ driver::meetBudget(ModuleOp module,
     module = *copy;
   }
   module->getContext()->getOrLoadDialect<remat::RematDialect>();
+  if (budget && recompute.stages > 1) {
+    if (!options.certificate.empty() || !options.pareto.empty())
+      return failure(fail("options --certificate and --pareto: need a program "
+                          "of one device, but a pipeline of " +
+                          llvm::Twine(recompute.stages) +
+                          " stages is asked for"));
+    FailureOr<std::vector<pipelines::StageReport>> stages =
+        pipelines::solveStages(module, *budget, *costs, recompute.isFree);
+    if (failed(stages))
+      return failure();
+    if (!options.quiet)
+      pipelines::printStages(llvm::errs(), *budget, *stages);
+    return std::optional<report::Budget>();
+  }
   bool isReported = !options.getReport().empty();
   FailureOr<pipelines::BudgetReport> found = pipelines::solveBudget(
       module, budget.value_or(any), *costs, recompute.isFree,
@@ -170,5 +184,5 @@ driver::meetBudget(ModuleOp module,
   if (failed(writeFile(options.certificate, writeProof)) ||
       failed(writeFile(options.pareto, writeCurve)))
     return failure();
-  return asReport(*found, options, bool(budget));
+  return std::optional(asReport(*found, options, bool(budget)));
 }

@@ -29,8 +29,9 @@ std::string describeBudget(const Options &options);
 /// Decides `module`, of the phase joint, for `budget`, on top of what
 /// `recompute` decides, prints how and writes the files that are asked for;
 /// without a budget finds the curve of all budgets and decides nothing. What
-/// reports show of it comes back.
-mlir::FailureOr<report::Budget>
+/// reports show of it comes back; of the stages of a pipeline they show
+/// nothing.
+mlir::FailureOr<std::optional<report::Budget>>
 meetBudget(mlir::ModuleOp module,
            const std::optional<pipelines::Budget> &budget,
            const Options &options, const RecomputeOptions &recompute);

@@ -157,7 +157,7 @@ llvm::StringRef Options::getReport() const {
   for (const cl::opt<std::string> *file : files)
     if (!file->empty())
       return llvm::StringRef(file->ArgStr);
-  return explain ? llvm::StringRef(explain.ArgStr) : "";
+  return explainsPlan() ? llvm::StringRef(explain.ArgStr) : "";
 }
 
 /// `text` as a word of a shell.

@@ -69,11 +69,21 @@ struct Options {
       cl::desc("Write the plan as JSON here; - is standard output. Without "
                "-o or --emit nothing else is written"),
       cl::value_desc("file"), cl::cat(programCategory)};
-  cl::opt<bool> explain{
+  enum class Explain { Nothing, Plan, Kernels };
+  cl::opt<Explain> explain{
       "explain",
       cl::desc("Print why each value is kept or recomputed, and what it takes "
-               "at the peak. Without -o or --emit nothing else is written"),
+               "at the peak; or of each kernel for GPUs what it moves, and "
+               "takes of the chip. Without -o or --emit nothing else is "
+               "written"),
+      cl::ValueOptional,
+      cl::values(
+          clEnumValN(Explain::Plan, "plan", "each value's place (default)"),
+          clEnumValN(Explain::Kernels, "kernels", "those for GPUs"),
+          clEnumValN(Explain::Plan, "", "")),
+      cl::init(Explain::Nothing),
       cl::cat(programCategory)};
+  bool explainsPlan() const { return explain == Explain::Plan; }
   cl::opt<std::string> report{
       "report",
       cl::desc("Write a page with the plan here, to be opened in a browser; "
@@ -154,7 +164,7 @@ struct Options {
   llvm::StringRef getReport() const;
 
   /// Whether a report is asked for that compares plans for the same step.
-  bool comparesPlans() const { return explain || !report.empty(); }
+  bool comparesPlans() const { return explainsPlan() || !report.empty(); }
 
   /// The command line as it was given, and as it would be for another plan:
   /// the same description and keys but those of recompute, and no outputs.

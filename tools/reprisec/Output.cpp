@@ -71,6 +71,18 @@ int driver::writeDeviceCode(ModuleOp module, const Options &options,
                           {assembly->cubin.data(), assembly->cubin.size()}));
 }
 
+int driver::writeKernels(ModuleOp module, const Options &options,
+                         llvm::ArrayRef<std::string> chips) {
+  std::string text;
+  for (const std::string &chip : chips) {
+    FailureOr<std::string> table = cuda::describeKernels(module, chip);
+    if (failed(table))
+      return 1;
+    text += (text.empty() ? "" : "\n") + *table;
+  }
+  return failed(writeFile(options.output, text));
+}
+
 int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
                          llvm::ArrayRef<std::string> chips,
                          llvm::StringRef program) {

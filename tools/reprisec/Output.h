@@ -26,6 +26,10 @@ int writeProgram(mlir::ModuleOp cpu, mlir::ModuleOp cuda,
                  const Options &options, llvm::ArrayRef<std::string> chips,
                  llvm::StringRef program);
 
+/// Writes what kernels take of each of `chips`.
+int writeKernels(mlir::ModuleOp module, const Options &options,
+                 llvm::ArrayRef<std::string> chips);
+
 /// Writes the PTX or the machine code of `@device` for `chip`.
 int writeDeviceCode(mlir::ModuleOp module, const Options &options,
                     const Goal &goal, llvm::StringRef chip);

@@ -141,7 +141,7 @@ LogicalResult driver::writeReports(report::Plan &plan, ModuleOp module,
   for (const auto *path :
        {&options.planJSON, &options.report, &options.trace, &options.dot})
     hasStandardOutput |= *path == "-";
-  if (options.explain)
+  if (options.explainsPlan())
     plan.explain(hasStandardOutput ? llvm::errs() : llvm::outs());
   using llvm::raw_ostream;
   return failure(

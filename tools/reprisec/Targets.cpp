@@ -98,6 +98,13 @@ FailureOr<Goal> driver::readGoal(const Options &options,
              failure();
     goal = {Goal::IR, *phase};
   }
+  if (options.explain == Options::Explain::Kernels) {
+    if (!emit.empty() || !targets.cuda || targets.areBoth())
+      return fail("option --explain: needs --target=cuda alone for 'kernels', "
+                  "and no --emit"),
+             failure();
+    return Goal{Goal::Kernels, Phase::NVVM};
+  }
   if (goal.kind == Goal::Program || goal.kind == Goal::Object)
     return goal;
   if (!isFor(goal.phase, targets))

@@ -31,7 +31,7 @@ mlir::FailureOr<Targets> readTargets(const Options &options);
 
 /// What --emit says.
 struct Goal {
-  enum Kind { Program, Object, IR, PTX, Cubin };
+  enum Kind { Program, Object, IR, PTX, Cubin, Kernels };
   Kind kind;
   Phase phase; ///< the last one on the way, of the first target
 };

@@ -310,7 +310,7 @@ int main(int argc, char **argv) {
                          options.inference == "on")))
       return 1;
     begin = Phase::Joint;
-    FailureOr<report::Budget> result =
+    FailureOr<std::optional<report::Budget>> result =
         meetBudget(*module, *budget, options, recompute);
     if (failed(result))
       return 1;
@@ -364,6 +364,8 @@ int main(int argc, char **argv) {
     return 1;
   if (!options.quiet)
     printMemory(*module);
+  if (goal->kind == Goal::Kernels)
+    return writeKernels(*module, options, targets->chips);
   if (goal->kind == Goal::PTX || goal->kind == Goal::Cubin)
     return writeDeviceCode(*module, options, *goal, targets->chips.front());
   if (isFile)

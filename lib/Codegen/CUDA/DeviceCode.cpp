@@ -142,19 +142,33 @@ Value DeviceKernel::addressOf(Operation *op, unsigned index) const {
   return inputs[root.getArgNumber()];
 }
 
+/// Constant memory for the tables of all kernels, of the 64 KiB that there are.
+static constexpr int64_t kConstantBytes = 60 << 10;
+
+/// Constant memory as long as there is some, and device memory for the rest.
+static AddressSpace chooseSpace(gpu::GPUModuleOp device, int64_t bytes) {
+  for (auto table : device.getOps<LLVM::GlobalOp>())
+    if (table.getAddrSpace() == kConstant)
+      bytes +=
+          8 * cast<LLVM::LLVMArrayType>(table.getGlobalType()).getNumElements();
+  return bytes <= kConstantBytes ? kConstant : kGlobal;
+}
+
 Value DeviceKernel::constantTable(DeviceCode &code, StringRef suffix,
                                   ArrayRef<int64_t> values) {
   std::string name = (function.getName() + suffix).str();
+  AddressSpace space = chooseSpace(
+      function->getParentOfType<gpu::GPUModuleOp>(), values.size() * 8);
   {
     OpBuilder::InsertionGuard guard(code);
     code.setInsertionPoint(function);
     auto type = LLVM::LLVMArrayType::get(code.getI64Type(), values.size());
     LLVM::GlobalOp::create(
         code, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
-        code.getI64TensorAttr(values), /*alignment=*/8, kConstant);
+        code.getI64TensorAttr(values), /*alignment=*/8, space);
   }
-  return LLVM::AddressOfOp::create(
-      code, pointerTo(code.getContext(), kConstant), name);
+  return LLVM::AddressOfOp::create(code, pointerTo(code.getContext(), space),
+                                   name);
 }
 
 //===----------------------------------------------------------------------===//

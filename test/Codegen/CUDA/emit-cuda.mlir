@@ -186,8 +186,8 @@ func.func private @long_rows(%x: tensor<3x50257xf32>) -> tensor<3xf32> attribute
 // CHECK-COUNT-4:   llvm.load {{.*}} -> vector<8xi16>
 //       CHECK:   gpu.shuffle xor
 //       CHECK:   llvm.mlir.addressof @reprise_scratch : !llvm.ptr<1>
-//       CHECK:   llvm.fence syncscope("device") acq_rel
 //       CHECK:   gpu.barrier
+//       CHECK:   llvm.fence syncscope("device") acq_rel
 //       CHECK:   llvm.atomicrmw uinc_wrap {{.*}} syncscope("device") monotonic
 //       CHECK:   gpu.barrier
 //       CHECK:   scf.if

@@ -112,6 +112,11 @@ struct KernelFacts {
 /// Of all kernels of `@device`, in the phase `gpu` or `nvvm`.
 std::vector<KernelFacts> getKernelFacts(mlir::ModuleOp module);
 
+/// A table of them: how often the schedule of `module`, which is in the phase
+/// `nvvm`, launches each, and where there is a `ptxas` its registers on `chip`.
+mlir::FailureOr<std::string> describeKernels(mlir::ModuleOp module,
+                                             llvm::StringRef chip);
+
 } // namespace reprise::cuda
 
 #endif // REPRISE_CODEGEN_CUDA_DEVICE_H
