@@ -130,7 +130,8 @@ func.func private @normalize(%x: tensor<$0x$1x$2> {rt.may_alias = 0 : i64}) -> (
 /// One thread, part of a warp, a warp, several, a loop; whole or not.
 TEST(Rows, AreReducedWhateverTheirLength) {
   int64_t rows = 5;
-  for (int64_t cols : {1, 7, 24, 128, 768, 1600, 2400, 4096, 6000, 24000, 24006, 50257}) {
+  for (int64_t cols :
+       {1, 7, 24, 128, 768, 1600, 2400, 4096, 6000, 24000, 24006, 50257}) {
     SCOPED_TRACE(cols);
     Kernels kernels(fill(kNormalize, {"5", std::to_string(cols), "f32",
                                       "%f = arith.addf %a, %zero : f32",
