@@ -279,8 +279,7 @@ bool CudaExecutor::launchAll(const Sequence &sequence, Error &error) {
                error))
       return false;
     nvtx.push(next.name);
-    bool good = launch(next, error) &&
-                (!settings.sync || device.synchronize(next.name, error));
+    bool good = launch(next, error) && (!settings.sync || waitFor(next, error));
     nvtx.pop();
     if (!good)
       return false;
@@ -290,6 +289,16 @@ bool CudaExecutor::launchAll(const Sequence &sequence, Error &error) {
                                    device.stream()),
                 sequence.name, error) &&
           readTimes(sequence, error));
+}
+
+bool CudaExecutor::waitFor(const RepriseLaunch &launch, Error &error) {
+  char what[256];
+  if (launch.kind == REPRISE_LAUNCH_GEMM)
+    snprintf(what, sizeof(what), "product %s", launch.name);
+  else
+    snprintf(what, sizeof(what), "launch %s of kernel %s", launch.name,
+             model.cuda->kernels[launch.callee].name);
+  return device.synchronize(what, error);
 }
 
 bool CudaExecutor::readTimes(const Sequence &sequence, Error &error) {

@@ -107,6 +107,7 @@ private:
   bool capture(Sequence &sequence, Error &error);
   bool launchAll(const Sequence &sequence, Error &error);
   bool launch(const RepriseLaunch &launch, Error &error);
+  bool waitFor(const RepriseLaunch &launch, Error &error);
   bool readTimes(const Sequence &sequence, Error &error);
   bool wait(const Sequence &sequence, Error &error);
   CudaAddress at(const RepriseBuffer &buffer) const {

@@ -1,5 +1,6 @@
-# lit's settings. lit is written in Python and so is this file; the only other
-# one is bench/pytorch_step.py, which is about PyTorch.
+# lit's settings. lit is written in Python and so is this file. The only others
+# are about PyTorch, bench/pytorch_step.py and gpu/pytorch_baseline.py, and
+# gpu/run, for machines that have Python and nothing of ours.
 import os
 import lit.formats
 import lit.util
@@ -7,7 +8,7 @@ import lit.util
 config.name = "Reprise"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "unit", "bench"]
+config.excludes = ["Inputs", "unit", "bench", "gpu"]
 config.test_source_root = os.path.join(config.reprise_source_dir, "test")
 config.test_exec_root = os.path.join(config.reprise_binary_dir, "test")
 
@@ -29,6 +30,7 @@ config.substitutions += [
     ("%examples", os.path.join(config.reprise_source_dir,
                                "python-free-frontend", "examples")),
     ("%utils", os.path.join(config.reprise_source_dir, "utils")),
+    ("%gpu", os.path.join(config.reprise_source_dir, "test", "gpu")),
     ("%standins", os.path.join(config.reprise_binary_dir, "test", "standin")),
     ("%bench", "env REPRISE_BUILD_DIR=%s %s" % (
         config.reprise_binary_dir,

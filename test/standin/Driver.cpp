@@ -9,13 +9,17 @@
 // The functions of the driver that the runtime opens. Memory on the device is
 // poisoned, and every copy and fill has to lie within one allocation. What goes
 // wrong in work that was begun stays: every later call returns it, as the real
-// driver does after a bad access. The text goes to standard error.
+// driver does after a bad access. The text goes to standard error. Refused is
+// what the real one refuses: more shared memory than was asked for, and in a
+// capture waiting and copies of memory that is not pinned.
 //
 // The environment says what the machine is like:
 //
 //   REPRISE_SIMULATOR_KERNELS=FILE   the shared object of the kernels
 //   REPRISE_SIMULATOR_LANDING=once   work is done when it is begun
 //   REPRISE_STANDIN_CHIP=90          the chip, default 80
+//   REPRISE_STANDIN_IMAGES=ptx       takes no machine code, as a driver that is
+//                                    older than the assembler
 //   REPRISE_STANDIN_MEMORY=BYTES     what the GPU has, default 1 GiB
 //   REPRISE_STANDIN_DEVICES=N        how many there are, default 1
 //   REPRISE_STANDIN_FAULT=KERNEL     every launch of this kernel goes wrong
@@ -25,7 +29,7 @@
 
 #include "StandIn.h"
 
-#include "../simulator/Simulator.h"
+#include "test/simulator/Simulator.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -33,7 +37,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 using namespace reprise::runtime;
@@ -42,7 +45,7 @@ using namespace reprise::standin;
 static constexpr CudaResult kInvalidValue = 1, kNoDevice = 100,
                             kInvalidDevice = 101, kInvalidImage = 200,
                             kNotFound = 500, kIllegalAddress = 700,
-                            kInvalidCapture = 901;
+                            kNotInCapture = 900, kInvalidCapture = 901;
 
 //===----------------------------------------------------------------------===//
 // The machine
@@ -58,6 +61,7 @@ struct Stream {
   std::deque<Task> tasks;
   size_t done = 0, begun = 0;            ///< Counted since it was created.
   std::vector<Task> *captured = nullptr; ///< While a graph is being made.
+  bool isSpoilt = false;                 ///< That graph will not be.
 };
 
 /// What was begun on a stream before it was recorded.
@@ -72,7 +76,9 @@ struct Machine {
   std::map<CudaAddress, size_t> allocations;
   std::map<const char *, size_t> pinned;
   size_t used = 0;
-  std::set<std::string> kernels; ///< Whose functions were asked for.
+  /// Whose functions were asked for, and the dynamic shared memory they may
+  /// have.
+  std::map<std::string, unsigned> kernels;
   CudaResult failure = 0;
   size_t graphs = 0, graphLaunches = 0, launches = 0;
 };
@@ -167,6 +173,13 @@ static char *pointer(CudaAddress address) {
   return reinterpret_cast<char *>(address);
 }
 
+/// Spoils the graph that is being made of `stream`, if there is one.
+static bool spoilCapture(CudaStream stream) {
+  Stream &captured = streamOf(stream);
+  captured.isSpoilt |= captured.captured != nullptr;
+  return captured.captured;
+}
+
 static bool isPinned(const void *memory, size_t bytes) {
   auto *from = static_cast<const char *>(memory);
   auto after = machine.pinned.upper_bound(from);
@@ -174,6 +187,10 @@ static bool isPinned(const void *memory, size_t bytes) {
     return false;
   auto [begin, size] = *std::prev(after);
   return size_t(from - begin) + bytes <= size;
+}
+
+static std::pair<const std::string, unsigned> &kernelOf(CudaFunction function) {
+  return *reinterpret_cast<std::pair<const std::string, unsigned> *>(function);
 }
 
 //===----------------------------------------------------------------------===//
@@ -200,6 +217,7 @@ CudaResult cuGetErrorName(CudaResult code, const char **name) {
       {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
       {kNotFound, "CUDA_ERROR_NOT_FOUND"},
       {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kNotInCapture, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
       {kInvalidCapture, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
   auto found = names.find(code);
   *name = found == names.end() ? nullptr : found->second;
@@ -297,6 +315,8 @@ CudaResult cuMemcpyHtoDAsync_v2(CudaAddress to, const void *from, size_t bytes,
   // What is not pinned is taken now; what is, when its turn comes.
   auto staged = std::make_shared<std::vector<char>>();
   bool isStaged = !isPinned(from, bytes);
+  if (isStaged && spoilCapture(stream))
+    return kNotInCapture;
   if (isStaged)
     staged->assign(static_cast<const char *>(from),
                    static_cast<const char *>(from) + bytes);
@@ -311,6 +331,8 @@ CudaResult cuMemcpyHtoDAsync_v2(CudaAddress to, const void *from, size_t bytes,
 
 CudaResult cuMemcpyDtoHAsync_v2(void *to, CudaAddress from, size_t bytes,
                                 CudaStream stream) {
+  if (!isPinned(to, bytes) && spoilCapture(stream))
+    return kNotInCapture;
   enqueue(stream, "copy from the device", [=] {
     std::string wrong = checkAllocated("source", pointer(from), bytes);
     if (wrong.empty())
@@ -359,6 +381,9 @@ CudaResult cuModuleLoadDataEx(CudaModule *module, const void *image,
   bool isMachineCode = !memcmp(text, "\177ELF", 4);
   if (!isMachineCode && !strstr(text, ".version"))
     return fail("neither machine code nor PTX");
+  const char *images = getenv("REPRISE_STANDIN_IMAGES");
+  if (isMachineCode && images && !strcmp(images, "ptx"))
+    return fail("machine code of a newer assembler");
   const char *path = getenv("REPRISE_SIMULATOR_KERNELS");
   if (!path)
     return fail("REPRISE_SIMULATOR_KERNELS names no shared object");
@@ -375,13 +400,24 @@ CudaResult cuModuleGetFunction(CudaFunction *function, CudaModule,
                                const char *name) {
   if (!simulatorHas(name))
     return kNotFound;
-  auto place = machine.kernels.insert(name).first;
-  *function =
-      reinterpret_cast<CudaFunction>(const_cast<char *>(place->c_str()));
+  constexpr unsigned usual = 48 << 10;
+  auto place = machine.kernels.insert({name, usual}).first;
+  *function = reinterpret_cast<CudaFunction>(&*place);
   return 0;
 }
 
-CudaResult cuFuncSetAttribute(CudaFunction, int, int) { return 0; }
+CudaResult cuFuncSetAttribute(CudaFunction function, int attribute, int value) {
+  unsigned chip = unsigned(number("REPRISE_STANDIN_CHIP", 80));
+  unsigned most = chip == 80                ? 163
+                  : chip / 10 == 8          ? 99
+                  : chip < 120 && chip > 89 ? 227
+                                            : 99;
+  if (attribute != kCudaMaxDynamicSharedBytes || value < 0 ||
+      unsigned(value) > most << 10)
+    return kInvalidValue;
+  kernelOf(function).second = unsigned(value);
+  return 0;
+}
 
 CudaResult cuLaunchKernel(CudaFunction function, unsigned gridX, unsigned gridY,
                           unsigned gridZ, unsigned blockX, unsigned blockY,
@@ -394,12 +430,14 @@ CudaResult cuLaunchKernel(CudaFunction function, unsigned gridX, unsigned gridY,
       from = extra[1];
     else
       bytes = *static_cast<size_t *>(extra[1]);
-  std::string name = reinterpret_cast<const char *>(function);
+  const auto &[name, mostShared] = kernelOf(function);
+  if (sharedBytes > mostShared)
+    return kInvalidValue;
   std::vector<char> parameters(static_cast<const char *>(from),
                                static_cast<const char *>(from) + bytes);
   const char *fault = getenv("REPRISE_STANDIN_FAULT");
   bool isFaulty = fault && name == fault;
-  enqueue(stream, "kernel " + name, [=]() -> std::string {
+  enqueue(stream, "kernel " + name, [=, name = name]() -> std::string {
     ++machine.launches;
     if (isFaulty)
       return "goes wrong, as it is told";
@@ -423,6 +461,8 @@ CudaResult cuStreamDestroy_v2(CudaStream stream) {
 }
 
 CudaResult cuStreamSynchronize(CudaStream stream) {
+  if (spoilCapture(stream))
+    return kNotInCapture;
   advance(streamOf(stream), streamOf(stream).begun);
   return machine.failure;
 }
@@ -473,8 +513,12 @@ CudaResult cuStreamBeginCapture_v2(CudaStream stream, int) {
 }
 
 CudaResult cuStreamEndCapture(CudaStream stream, CudaGraph *graph) {
-  *graph = reinterpret_cast<CudaGraph>(streamOf(stream).captured);
-  streamOf(stream).captured = nullptr;
+  Stream &captured = streamOf(stream);
+  if (captured.isSpoilt)
+    delete captured.captured, captured.captured = nullptr;
+  *graph = reinterpret_cast<CudaGraph>(captured.captured);
+  captured.captured = nullptr;
+  captured.isSpoilt = false;
   return *graph ? 0 : kInvalidCapture;
 }
 

@@ -8,7 +8,10 @@
 //
 // Matrices are stored by columns and types go together as NVIDIA documents it:
 // C is of the type of A and B, or f32; a bias has the type of C and a value for
-// each row. Sums are f64. The workspace is spoilt by each product.
+// each row. Sums are f64, but of two halves, each rounded to the type of C,
+// unless that is forbidden. The workspace is spoilt by each product. Addresses
+// have the alignment that was promised when the algorithm was chosen, the
+// workspace 256 bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +48,16 @@ struct Description {
 
 struct Preference {
   size_t workspace = 0;
+  uint32_t reductions = 7;                       ///< All of them.
+  uint32_t alignments[4] = {256, 256, 256, 256}; ///< Of A, B, C, D.
 };
+
+/// What an algorithm of ours is.
+struct Choice {
+  uint32_t alignments[4];
+  bool isInHalves;
+};
+static_assert(sizeof(Choice) <= sizeof(BlasAlgorithm));
 } // namespace
 
 template <typename T, typename Handle>
@@ -85,6 +97,12 @@ static void write(void *base, int type, int64_t at, double value) {
   } else {
     memcpy(static_cast<char *>(base) + at * 4, &single, sizeof(single));
   }
+}
+
+static double roundTo(int type, double value) {
+  uint64_t place = 0;
+  write(&place, type, 0, value);
+  return read(&place, type, 0);
 }
 
 static double operand(const void *base, const Layout &layout, int64_t row,
@@ -213,9 +231,15 @@ BlasResult cublasLtMatmulPreferenceSetAttribute(BlasPreference preference,
                                                 int attribute,
                                                 const void *value,
                                                 size_t bytes) {
+  auto &described = as<Preference>(preference);
+  int matrix = attribute - kBlasPreferenceAlignmentA;
   if (attribute == kBlasPreferenceWorkspace && bytes == 8)
-    memcpy(&as<Preference>(preference).workspace, value, bytes);
-  else if (bytes != 4)
+    memcpy(&described.workspace, value, bytes);
+  else if (attribute == kBlasPreferenceReductions && bytes == 4)
+    memcpy(&described.reductions, value, bytes);
+  else if (matrix >= 0 && matrix < 4 && bytes == 4)
+    memcpy(&described.alignments[matrix], value, bytes);
+  else
     return kInvalid;
   return 0;
 }
@@ -229,16 +253,22 @@ BlasResult cublasLtMatmulAlgoGetHeuristic(BlasHandle, BlasProduct product,
   BlasResult code = check(as<Description>(product), as<Layout>(a),
                           as<Layout>(b), as<Layout>(c));
   *found = code == 0 && requested > 0 ? 1 : 0;
-  if (*found)
-    choices[0] = {{}, as<Preference>(preference).workspace, 0, 1, {}};
-  return code;
+  if (!*found)
+    return code;
+  const auto &wanted = as<Preference>(preference);
+  Choice choice = {};
+  memcpy(choice.alignments, wanted.alignments, sizeof(choice.alignments));
+  choice.isInHalves = wanted.reductions & ~kBlasReduceInF32;
+  choices[0] = {{}, wanted.workspace, 0, 1, {}};
+  memcpy(&choices[0].algorithm, &choice, sizeof(choice));
+  return 0;
 }
 
 BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
                           const void *a, BlasLayout layoutA, const void *b,
                           BlasLayout layoutB, const void *beta, const void *c,
                           BlasLayout layoutC, void *d, BlasLayout layoutD,
-                          const BlasAlgorithm *, void *workspace,
+                          const BlasAlgorithm *algorithm, void *workspace,
                           size_t workspaceBytes, CudaStream stream) {
   Description description = as<Description>(product);
   Layout la = as<Layout>(layoutA), lb = as<Layout>(layoutB),
@@ -247,6 +277,14 @@ BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
     return kNotSupported;
   if (BlasResult code = check(description, la, lb, lc))
     return code;
+  Choice choice;
+  memcpy(&choice, algorithm, sizeof(choice));
+  const void *addresses[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i)
+    if (reinterpret_cast<uintptr_t>(addresses[i]) % choice.alignments[i] != 0)
+      return kInvalid;
+  if (reinterpret_cast<uintptr_t>(workspace) % 256 != 0)
+    return kInvalid;
   float scale, keep;
   memcpy(&scale, alpha, sizeof(scale));
   memcpy(&keep, beta, sizeof(keep));
@@ -270,12 +308,17 @@ BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
     for (int64_t entry = 0; entry < lc.batch; ++entry)
       for (int64_t j = 0; j < lc.columns; ++j)
         for (int64_t i = 0; i < lc.rows; ++i) {
-          double sum = 0;
-          for (int64_t p = 0; p < k; ++p)
+          double sum = 0, firstHalf = 0;
+          for (int64_t p = 0; p < k; ++p) {
+            if (choice.isInHalves && p == k / 2)
+              firstHalf = roundTo(lc.type, sum), sum = 0;
             sum += operand(a, la, description.transposeA ? p : i,
                            description.transposeA ? i : p, entry, isTF32) *
                    operand(b, lb, description.transposeB ? j : p,
                            description.transposeB ? p : j, entry, isTF32);
+          }
+          if (choice.isInHalves)
+            sum = firstHalf + roundTo(lc.type, sum);
           sum *= double(scale);
           int64_t at = entry * lc.batchStride + j * lc.stride + i;
           if (keep != 0)
