@@ -194,8 +194,9 @@ TEST_F(Cuda, ProductsOfEveryForm) {
     gemm.typeC = form >> 5 & 1;
     if (gemm.typeC && (!gemm.typeAB || gemm.accumulate))
       continue;
+    // A C of bf16 is rounded once, to half a unit in its last place.
     EXPECT_LT(Product(gemm).difference(device, error),
-              gemm.typeC ? 0.005 : 1e-5)
+              gemm.typeC ? 0.00196 : 1e-5)
         << error.text;
   }
 }
