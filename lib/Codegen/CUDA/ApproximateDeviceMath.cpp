@@ -73,15 +73,14 @@ public:
     return vector::FromElementsOp::create(*this, vector, lanes);
   }
 
-  /// e^x for x between -104 and 89, which is where it is neither 0 nor
-  /// infinity: 2^(n + f) with n whole and f at most a half. The exponent is
-  /// split so that neither factor overflows or loses bits. Adding 1.5 * 2^23
-  /// rounds to a whole number, at the full rate that conversions do not have.
+  /// e^x as 2^n 2^f, n whole and f at most a half, or at most 1 where 2^n would
+  /// overflow; from -104 on, below which it is 0. Adding 1.5 * 2^23 rounds to a
+  /// whole number, at the full rate that conversions do not have.
   Value exp(Value x) {
     x = arith::MaximumFOp::create(*this, x, number(-104));
-    x = arith::MinimumFOp::create(*this, x, number(89));
     Value shift = number(0x1.8p+23), scale = number(0x1.715476p+0);
     Value whole = sub(fma(x, scale, shift), shift);
+    whole = arith::MinimumFOp::create(*this, whole, number(127));
     Value minus = arith::NegFOp::create(*this, whole);
     Value rest = fma(x, scale, minus);
     rest = fma(x, number(0x1.4ae0cp-26), rest);

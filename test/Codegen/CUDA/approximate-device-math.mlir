@@ -6,9 +6,9 @@ gpu.module @device {
 
 // CHECK-LABEL: gpu.func @exp(
 //       CHECK:   arith.maximumf
-//       CHECK:   arith.minimumf
 //       CHECK:   math.fma
-//       CHECK:   %[[WHOLE:.*]] = arith.subf
+//       CHECK:   arith.subf
+//       CHECK:   %[[WHOLE:.*]] = arith.minimumf
 // CHECK-COUNT-2: math.fma
 //       CHECK:   %[[A:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%{{.*}}) : (f32) -> f32
 //       CHECK:   %[[B:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%[[WHOLE]]) : (f32) -> f32
