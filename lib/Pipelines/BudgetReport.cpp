@@ -92,6 +92,38 @@ void BudgetReport::print(raw_ostream &os) const {
     os << " none is too large\n";
 }
 
+void pipelines::printStages(raw_ostream &os, const Budget &budget,
+                            const std::vector<StageReport> &stages) {
+  for (auto [number, stage] : llvm::enumerate(stages)) {
+    os << "budget of stage " << number << ": "
+       << formatBytes(stage.plannedBytes) << " of " << formatBytes(budget.bytes)
+       << ", ";
+    llvm::interleave(
+        stage.chunks, os,
+        [&](const StageReport::Chunk &chunk) {
+          os << "layers " << chunk.firstLayer << "-"
+             << chunk.firstLayer + chunk.numLayers - 1 << " with "
+             << chunk.inFlight << " in flight";
+        },
+        "; ");
+    os << "; keeping everything takes " << formatBytes(stage.mostBytes)
+       << "; replays " << formatTime(stage.replaySeconds) << ", "
+       << formatShare(stage.replaySeconds, stage.computeSeconds) << " of the "
+       << formatTime(stage.computeSeconds) << " of a micro-batch\n";
+    if (stage.boundSeconds > 0)
+      os << "  bound: no plan within the budget replays for less than "
+         << formatTime(stage.boundSeconds) << "; the gap is "
+         << formatShare(std::max(stage.askedSeconds - stage.boundSeconds, 0.0),
+                        stage.computeSeconds)
+         << "\n";
+    if (stage.plannedBytes < stage.askedBytes)
+      os << "  slack: waits for a slower stage; recomputing "
+         << formatTime(stage.replaySeconds - stage.askedSeconds)
+         << " more for nothing frees "
+         << formatBytes(stage.askedBytes - stage.plannedBytes) << "\n";
+  }
+}
+
 void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
   llvm::json::OStream json(os, 1);
   auto writeChoice = [&](const BudgetChoice &choice) {

@@ -192,17 +192,20 @@ bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
   int64_t reader = chain.getLastForwardReader(value);
   StepValue &own = excerpt.graph.values[local[value]];
   if (!isForward) {
+    // What the update alone reads, sums of gradients, is in no layer's way.
     for (int64_t op : chain.readers[value])
-      if (!isInside(op)) {
+      if (!isInside(op) && chain.graph.ops[op].phase != StepPhase::Update) {
         after.reads.push_back(local[value]);
         break;
       }
     return true;
   }
-  bool isReadAbove = reader >= end;
+  // An op that never runs again reads it once, before backward begins.
+  bool isReadAbove = false;
   for (int64_t op : chain.readers[value])
-    isReadAbove |= chain.graph.ops[op].phase == StepPhase::Backward &&
-                   chain.blockOfOp[op] >= end;
+    isReadAbove |= chain.blockOfOp[op] >= end &&
+                   (chain.graph.ops[op].isReplayable ||
+                    chain.graph.ops[op].phase == StepPhase::Backward);
   if (isStage)
     return true;
   if (isReadAbove) {
@@ -210,7 +213,7 @@ bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
       return false;
     own.rule = StepValue::Rule::Keep;
     gap.reads.push_back(local[value]);
-  } else if (reader > chain.blockOf[value]) {
+  } else if (reader > chain.blockOf[value] && reader < end) {
     if (own.rule == StepValue::Rule::Keep)
       return false;
     own.rule = StepValue::Rule::Drop;
@@ -224,6 +227,7 @@ void Extractor::addEnds() {
   receive.name = "receive";
   receive.isReplayable = false;
   send.name = "send";
+  send.isReplayable = false;
   for (size_t v = 0; v < excerpt.values.size(); ++v) {
     int64_t value = excerpt.values[v], op = chain.writer[value];
     if (op < 0 || chain.graph.ops[op].phase != StepPhase::Forward)

@@ -77,6 +77,32 @@ mlir::FailureOr<BudgetReport> solveBudget(mlir::ModuleOp module,
                                           const Budget &budget,
                                           const CostTable &costs, bool isFree,
                                           bool regret = false);
+
+/// How a stage of a pipeline meets a budget. Times are of a micro-batch.
+struct StageReport {
+  struct Chunk {
+    int64_t firstLayer, numLayers, inFlight;
+  };
+  std::vector<Chunk> chunks;
+  int64_t plannedBytes = 0; ///< as the solver sees them
+  int64_t mostBytes = 0;    ///< of the plan that keeps everything it may
+  double replaySeconds = 0;
+  double computeSeconds = 0; ///< without replays
+  /// Of the fastest plan within the budget. Where another stage is slower, less
+  /// is kept than that for no loss of time.
+  int64_t askedBytes = 0;
+  double askedSeconds = 0;
+  double boundSeconds = 0; ///< of any plan within the budget; 0: not known
+};
+
+/// As `solveBudget`, for each stage of the pipeline that `remat.chunks` of
+/// `@step` makes, with the micro-batches in flight of its simulated schedule.
+mlir::FailureOr<std::vector<StageReport>> solveStages(mlir::ModuleOp module,
+                                                      const Budget &budget,
+                                                      const CostTable &costs,
+                                                      bool isFree);
+void printStages(llvm::raw_ostream &os, const Budget &budget,
+                 const std::vector<StageReport> &stages);
 } // namespace reprise::pipelines
 
 #endif // REPRISE_PIPELINES_BUDGET_H
