@@ -1,10 +1,10 @@
 # Prints the ```mlir blocks of the files given: with whole=1 those that have
-# functions, with whole=0 the others, each as the body of one.
+# functions or modules, with whole=0 the others, each as the body of one.
 
 /```mlir/ { inside = 1; text = ""; place = FILENAME ":" FNR; next }
 /```/ && inside {
   inside = 0
-  if ((text ~ /func\.func|llvm\.func/) != whole)
+  if ((text ~ /func\.func|llvm\.func|gpu\.module/) != whole)
     next
   print (count++ ? "// -----\n" : "") "// Example " place
   print whole ? text : "func.func @example() {\n" text "  return\n}\n"
