@@ -213,6 +213,9 @@ std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
     scale += moment.secondsPerByte * std::abs(bytes);
   }
   double bound = std::max(sum, 0.0) * claims.microBatches;
+  // What makes a bound above zero is no more than a step; a budget out of all
+  // proportion must not make room for other bounds.
+  scale = std::min(scale, claims.step / claims.microBatches);
   if (!isNear(bound, claims.bound, scale * claims.microBatches))
     return Fault{claims.boundAt, "the bound is " + formatSeconds(bound) +
                                      ", but got " +
