@@ -16,8 +16,6 @@
 using namespace reprise::runtime;
 
 static constexpr int64_t kAlignment = 256;
-/// Dynamic shared memory that a kernel gets without asking for more.
-static constexpr int64_t kUsualSharedBytes = 48 << 10;
 
 static int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -181,7 +179,8 @@ bool CudaExecutor::prepare(const CudaSettings &chosen, int numNorm,
     if (!check(driver.moduleFunction(&function, module, kernel.name),
                kernel.name, error))
       return false;
-    if (kernel.sharedBytes > kUsualSharedBytes &&
+    // Only beyond 48 KiB, static memory included, does it have to be said.
+    if (kernel.sharedBytes > 0 &&
         !check(driver.functionSet(function, kCudaMaxDynamicSharedBytes,
                                   int(kernel.sharedBytes)),
                kernel.name, error))
