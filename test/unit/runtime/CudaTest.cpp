@@ -244,6 +244,19 @@ TEST_F(Cuda, MemoryThatIsNotThere) {
       "plan needs less");
 }
 
+TEST_F(Cuda, WaitingSpoilsACapture) {
+  CudaDevice device;
+  ASSERT_TRUE(device.open(0, error)) << error.text;
+  const CudaDriver &driver = device.driver();
+  ASSERT_EQ(driver.captureBegin(device.stream(), kCudaCaptureRelaxed), 0);
+  EXPECT_FALSE(device.synchronize("a wait", error));
+  EXPECT_STREQ(error.text, "a wait: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED "
+                           "(900): see its name");
+  CudaGraph graph = nullptr;
+  EXPECT_EQ(driver.captureEnd(device.stream(), &graph), 901);
+  EXPECT_TRUE(device.synchronize("a wait", error));
+}
+
 TEST_F(Cuda, GPUThatIsNotThere) {
   CudaDevice device;
   EXPECT_FALSE(device.open(3, error));
