@@ -542,8 +542,11 @@ void AttentionTile::writeRowNumbers(const Matrix &out, Value dout, Value lse,
   Value offset =
       code.add(code.mul(code.widen(head), shape.length), code.widen(position));
   Value logSum = code.loadDevice(code.getF32Type(), code.toDevice(lse), offset);
+  // Weights of a query that does not exist are zero, whatever the last one has.
+  logSum = code.select(exists, code.mul(logSum, code.f32(-kLog2E)),
+                       code.f32(kLowest));
   Value to = code.add(rowNumbers(), code.mul(row, 4));
-  code.storeShared(code.mul(logSum, code.f32(-kLog2E)), to);
+  code.storeShared(logSum, to);
   code.storeShared(sum, code.add(to, 4 * rows));
 }
 

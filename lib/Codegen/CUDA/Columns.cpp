@@ -176,12 +176,13 @@ void ColumnEmitter::combineBlocks(ArrayRef<Value> sums) {
   code.when(isThere ? code.both(isFirst, isThere) : isFirst, [&] {
     for (auto [number, value] : llvm::enumerate(sums))
       code.store(value, scratch, at(number, split), {}, code.lanes);
-    code.fence();
   });
   code.barrier();
-  // The counter starts over by itself after the last of them.
+  // The counter starts over by itself after the last of them. What all threads
+  // wrote before the barrier is visible before this one counts.
   Value flag = code.i64(0);
   code.when(code.equal(thread, 0), [&] {
+    code.fence();
     Value most = code.scalar(i32, splits - 1);
     Value before = LLVM::AtomicRMWOp::create(
         code, LLVM::AtomicBinOp::uinc_wrap, code.address(counters, i32, strip),

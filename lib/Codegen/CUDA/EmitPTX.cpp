@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Dialect/RT/RTOps.h"
@@ -28,6 +30,44 @@ static FailureOr<gpu::GPUModuleOp> findDevice(ModuleOp module) {
     if (device.getName() == "device")
       return device;
   return module.emitError("needs a gpu.module '@device'");
+}
+
+/// Bytes of parameters that a kernel may have. More would be refused where the
+/// code is loaded, which is not where it is compiled.
+static constexpr int64_t kParameterBytes = 4096, kManyParameterBytes = 32764;
+/// The version of PTX that has the larger number of parameters.
+static constexpr unsigned kManyParametersVersion = 81;
+
+/// Of the kernel that has most, in bytes.
+static int64_t getParameterBytes(gpu::GPUModuleOp device) {
+  int64_t most = 0;
+  for (auto function : device.getOps<LLVM::LLVMFuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto type = function.getArgAttrOfType<TypeAttr>(
+              i, LLVM::LLVMDialect::getByValAttrName()))
+        most = std::max(most, int64_t(DataLayout::closest(function).getTypeSize(
+                                  type.getValue())));
+  return most;
+}
+
+/// The version of PTX that the kernels are written in unless somebody wants
+/// another one.
+static unsigned chooseVersion(const Chip &chip, gpu::GPUModuleOp device) {
+  if (getParameterBytes(device) <= kParameterBytes)
+    return chip.ptxVersion;
+  return std::max(chip.ptxVersion, kManyParametersVersion);
+}
+
+static LogicalResult checkParameters(gpu::GPUModuleOp device,
+                                     unsigned ptxVersion) {
+  int64_t bytes = getParameterBytes(device);
+  int64_t most = ptxVersion < kManyParametersVersion ? kParameterBytes
+                                                     : kManyParameterBytes;
+  if (bytes <= most)
+    return success();
+  return device.emitOpError("needs kernels of at most ")
+         << most << " bytes of parameters in PTX " << ptxVersion / 10 << "."
+         << ptxVersion % 10 << ", but one has " << bytes;
 }
 
 namespace {
@@ -53,8 +93,9 @@ LogicalResult Translation::translate(ModuleOp source, StringRef chipName,
   if (failed(chip) || failed(device))
     return failure();
   if (ptxVersion == 0)
-    ptxVersion = (*chip)->ptxVersion;
-  if (failed(checkPTXVersion(location, **chip, ptxVersion)))
+    ptxVersion = chooseVersion(**chip, *device);
+  if (failed(checkPTXVersion(location, **chip, ptxVersion)) ||
+      failed(checkParameters(*device, ptxVersion)))
     return failure();
 
   static bool initialized = [] {
