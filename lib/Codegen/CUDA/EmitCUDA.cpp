@@ -50,25 +50,42 @@ static int64_t countIds(func::FuncOp source) {
   return count;
 }
 
-/// The least that a launch moves: each buffer once, and of a table that rows
-/// are gathered from as much as the largest result.
+/// Whether elements of `value`, or of a view of it, are read one by one alone.
+static bool isGathered(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<tensor::ExtractOp>(user) ||
+           (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(user) &&
+            isGathered(user->getResult(0)));
+  });
+}
+
+/// The least that a launch moves: each buffer once, but of a table that rows
+/// are gathered from as much as the largest result, and of one that rows are
+/// added to no more than these.
 static int64_t countBytes(func::FuncOp source) {
   auto bytesOf = [](Type type) {
     auto tensor = cast<RankedTensorType>(type);
     return tensor.getNumElements() * tensor.getElementTypeBitWidth() / 8;
   };
-  int64_t results = 0, largest = 0, inputs = 0;
+  int64_t bytes = 0, largest = 0;
   for (Type type : source.getResultTypes()) {
-    results += bytesOf(type);
+    bytes += bytesOf(type);
     largest = std::max(largest, bytesOf(type));
   }
   for (BlockArgument argument : source.getArguments()) {
-    bool isGathered =
-        llvm::all_of(argument.getUsers(), llvm::IsaPred<tensor::ExtractOp>);
-    int64_t bytes = bytesOf(argument.getType());
-    inputs += isGathered ? std::min(bytes, largest) : bytes;
+    int64_t whole = bytesOf(argument.getType());
+    bytes += isGathered(argument) ? std::min(whole, largest) : whole;
   }
-  return inputs + results;
+  for (auto op : source.getOps<rt::ScatterAddOp>()) {
+    int64_t table = bytesOf(op.getOut().getType());
+    auto rows = cast<RankedTensorType>(op.getRows().getType());
+    auto sum = dyn_cast<BlockArgument>(getRoot(op.getSum()));
+    bool isInPlace =
+        sum && source.getArgAttr(sum.getArgNumber(), rt::kInPlaceAttr);
+    if (isInPlace)
+      bytes -= 2 * std::max<int64_t>(table - rows.getNumElements() * 4, 0);
+  }
+  return bytes;
 }
 
 /// Opens the function that replaces `source` and loads the addresses of its

@@ -270,6 +270,16 @@ func.func private @scatter(%t: tensor<50257x768xf32> {rt.in_place = 0 : i64}, %r
   return %y : tensor<50257x768xf32>
 }
 
+// It moves the rows, and reads and writes those of the table that they are added
+// to: 3 * 16 * 768 * 4 bytes, and 16 ids.
+
+// CHECK-LABEL: gpu.func @few_ids(
+//  CHECK-SAME:   rt.bytes = 147520 : i64
+func.func private @few_ids(%t: tensor<50257x768xf32> {rt.in_place = 0 : i64}, %rows: tensor<16x768xf32>, %ids: tensor<16xi32>) -> tensor<50257x768xf32> attributes {rt.kernel} {
+  %y = rt.scatter_add %t, %rows at %ids : (tensor<50257x768xf32>, tensor<16x768xf32>, tensor<16xi32>) -> tensor<50257x768xf32>
+  return %y : tensor<50257x768xf32>
+}
+
 // A block of threads for each block of 16384 numbers.
 
 // CHECK-LABEL: gpu.func @block_sums(
