@@ -186,7 +186,31 @@ static std::string getReason(const TracedGraph &traced,
     return "of the forward pass" + readBy;
   if (graph.values[buffer.value].rule == solver::StepValue::Rule::Keep)
     return "kept by a decision, or by an op that cannot run twice" + readBy;
-  return "kept: what would compute it again needs more" + readBy;
+  return "kept, since dropping it does not help" + readBy;
+}
+
+/// Of the positions that need about as much as the peak, the one where least of
+/// that was kept for want of a reason to drop it.
+static int64_t findPin(const TracedGraph &traced, const solver::StepRun &run,
+                       const std::vector<solver::StepBuffer> &buffers) {
+  std::vector<int64_t> changes(run.live.size() + 1);
+  for (const solver::StepBuffer &buffer : buffers)
+    if (buffer.value >= 0 && !buffer.isReplay &&
+        traced.graph.values[buffer.value].rule ==
+            solver::StepValue::Rule::Free) {
+      int64_t last = std::min<int64_t>(buffer.last, run.live.size() - 1);
+      changes[buffer.first] += buffer.bytes;
+      changes[last + 1] -= buffer.bytes;
+    }
+  int64_t found = run.peakPosition, most = -1, kept = 0;
+  for (size_t p = 0; p < run.live.size(); ++p) {
+    kept += changes[p];
+    if (run.live[p] >= run.peak / 16 * 15 && run.live[p] - kept > most) {
+      most = run.live[p] - kept;
+      found = p;
+    }
+  }
+  return found;
 }
 
 void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
@@ -218,21 +242,21 @@ void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
 
   solver::StepSimulator simulator(traced.graph);
   const solver::StepRun &run = simulator.run(curve.getPlan(0));
+  int64_t position = findPin(traced, run, simulator.getBuffers());
   std::vector<solver::StepBuffer> alive;
   for (const solver::StepBuffer &buffer : simulator.getBuffers())
-    if (buffer.first <= run.peakPosition && run.peakPosition <= buffer.last)
+    if (buffer.first <= position && position <= buffer.last)
       alive.push_back(buffer);
   llvm::stable_sort(
       alive, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   std::vector<Operation *> ops;
   for (Operation &op : step.getBody().front())
     ops.push_back(&op);
-  const solver::StepOp &at =
-      traced.graph.ops[run.schedule[run.peakPosition].op];
+  const solver::StepOp &at = traced.graph.ops[run.schedule[position].op];
   error.attachNote(step.getLoc())
       << "the smallest plan has " << alive.size() << " values alive at its "
       << "peak, " << at.name
-      << (run.schedule[run.peakPosition].isReplay ? " run again" : "")
+      << (run.schedule[position].isReplay ? " run again" : "")
       << "; the largest of them:";
   constexpr size_t kShown = 8;
   for (const solver::StepBuffer &buffer : ArrayRef(alive).take_front(kShown)) {
