@@ -247,6 +247,36 @@ TEST_P(Attention, MatchesItsDefinitionInEveryOrder) {
   expectNear(s, first[4], want.dv, "dv");
 }
 
+/// Sums so small that their inverse is infinite: rows beyond the sequence have
+/// no part in gradients, not even zero times infinity.
+TEST(AttentionOf, ScoresFarBelowZero) {
+  for (const char *type : {"f32", "bf16"}) {
+    Shape s = {type, 1, 21, 1, 1, 8, 0};
+    Kernels compiled(kernels(s, 1));
+    Activation q(s, Floats(s.size(), 8.0f)), k(s, Floats(s.size(), -8.0f)),
+        v(s, Floats(s.size(), 1.0f)), dout(s, Floats(s.size(), 1.0f)),
+        out(s, s.size()), gq(s, s.size()), gk(s, s.size()), gv(s, s.size());
+    Buffer<int32_t> rng(std::vector<int32_t>(kRng, kRng + 4));
+    Buffer<float> lse(s.length);
+    ASSERT_EQ(compiled.run("forward",
+                           {q.data(), k.data(), v.data(), rng.data(),
+                            out.data(), lse.data()},
+                           {kStream}),
+              "");
+    EXPECT_NEAR(lse.values()[20], -512 + std::log(21.0), 1e-3);
+    ASSERT_EQ(
+        compiled.run("backward",
+                     {q.data(), k.data(), v.data(), out.data(), lse.data(),
+                      dout.data(), rng.data(), gq.data(), gk.data(), gv.data()},
+                     {kStream}),
+        "");
+    // All weights of a query are the same, and so are all values.
+    for (float value : gk.values())
+      EXPECT_NEAR(value, 0, 1e-2) << type;
+    EXPECT_NEAR(gv.values()[20 * 8], 1.0 / 21, 1e-3) << type;
+  }
+}
+
 // Lengths that are no multiple of a tile or of 4 words, widths that are no
 // multiple of 8 or of a vector, and the widest. Keys of each head, of groups of
 // three and two, and of all heads together.
