@@ -72,6 +72,13 @@ driver::readBudget(const Options &options, Phase from, Phase to) {
   StringRef name = hasMemory        ? "memory-budget"
                    : hasActivations ? "activation-budget"
                                     : "pareto";
+  if (StringRef(options.target).contains(','))
+    return failure(fail("option --" + name +
+                        ": needs one target, whose memory and times it is "
+                        "met with, but --target says " +
+                        options.target +
+                        "; decide for one of them with --save-plan, then "
+                        "compile for both with --recompute-plan"));
   if (from > Phase::Joint)
     return failure(fail("option --" + name +
                         ": needs an input of phase nn or joint, which is not "

@@ -126,9 +126,9 @@ struct Options {
       cl::value_desc("file"), cl::cat(programCategory)};
   cl::opt<std::string> costTable{
       "cost-table",
-      cl::desc("With a report or a budget: how fast the machine is: cpu "
-               "(default), a100, "
-               "h100, h200, b200, or a JSON file"),
+      cl::desc("With a report or a budget: how fast the machine is: cpu, "
+               "a100, h100, h200, b200, or a JSON file (default: cpu, but "
+               "h100 with --target=cuda)"),
       cl::value_desc("machine|file"), cl::cat(programCategory)};
   cl::opt<std::string> accounting{
       "accounting",

@@ -22,8 +22,10 @@ using namespace reprise;
 using namespace reprise::driver;
 
 FailureOr<CostTable> driver::readCosts(const Options &options) {
+  // A program for GPUs alone is decided by what a GPU takes.
   if (options.costTable.empty())
-    return CostTable::getCPU();
+    return options.target == "cuda" ? *CostTable::get("h100")
+                                    : CostTable::getCPU();
   if (std::optional<CostTable> known = CostTable::get(options.costTable))
     return *known;
   std::string error;
