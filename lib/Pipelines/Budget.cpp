@@ -166,6 +166,89 @@ static double getSlope(const solver::BudgetCurve &curve, int64_t point) {
          double(points[high].peak - points[low].peak);
 }
 
+namespace {
+/// A step with its head in chunks of some rows, and all that may be kept of it.
+struct Option {
+  int64_t rows = 0; ///< 0: the head is as it was
+  std::unique_ptr<TracedGraph> traced;
+  std::unique_ptr<solver::BudgetCurve> curve;
+  int64_t point = -1; ///< within the budget, as far as is known before planning
+  double seconds = 0; ///< of a micro-batch, replays included
+
+  /// Whether this one is to be preferred.
+  bool isBefore(const Option &other) const {
+    if ((point < 0) != (other.point < 0))
+      return other.point < 0;
+    if (point >= 0 && seconds != other.seconds)
+      return seconds < other.seconds;
+    if (curve->getPoints().empty() || other.curve->getPoints().empty())
+      return other.curve->getPoints().empty();
+    return getPeak() < other.getPeak();
+  }
+  int64_t getPeak() const {
+    return curve->getPoints()[std::max<int64_t>(point, 0)].peak;
+  }
+};
+} // namespace
+
+/// Of all schedules: validation has the memory of the step.
+static void setHeadRows(ModuleOp module, int64_t rows) {
+  if (rows == 0)
+    return;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (auto head : function.getOps<nn::LinearCrossEntropyOp>())
+      head.setRows(rows);
+}
+
+/// The rows that a chunk of the head may have: as many as it has, half and a
+/// quarter; as it is, if somebody said so or it is not in chunks.
+static SmallVector<int64_t> getHeadRows(func::FuncOp step) {
+  auto train =
+      step->getParentOp()->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  auto heads = step.getBody().getOps<nn::LinearCrossEntropyOp>();
+  if (heads.empty() || (train && train.get(nn::kHeadChunkRows)))
+    return {0};
+  nn::LinearCrossEntropyOp head = *heads.begin();
+  int64_t block = nn::LinearCrossEntropyOp::getRowBlock(
+      cast<ShapedType>(head.getInput().getType()).getElementType());
+  int64_t tokens =
+      cast<ShapedType>(head.getLosses().getType()).getNumElements();
+  int64_t all = llvm::alignTo(tokens, block);
+  SmallVector<int64_t> rows = {std::min<int64_t>(int64_t(head.getRows()), all)};
+  while (rows.size() < 3 && rows.back() % (2 * block) == 0)
+    rows.push_back(rows.back() / 2);
+  return rows;
+}
+
+/// All options are tried, so that a smaller budget finds no faster step.
+static FailureOr<Option> chooseOption(Trial &trial, const Budget &budget,
+                                      const CostTable &costs, bool isFree) {
+  std::optional<Option> best;
+  for (int64_t rows : getHeadRows(trial.getStep())) {
+    setHeadRows(trial.getModule(), rows);
+    FailureOr<TracedGraph> traced = trial.trace(costs, isFree);
+    if (failed(traced))
+      return failure();
+    Option option;
+    option.rows = rows;
+    option.traced = std::make_unique<TracedGraph>(std::move(*traced));
+    const solver::StepGraph &graph = option.traced->graph;
+    option.curve = std::make_unique<solver::BudgetCurve>(graph);
+    int64_t beside =
+        budget.kind == Budget::Kind::Memory ? option.traced->baseBytes : 0;
+    option.point = option.curve->find(budget.bytes - beside);
+    for (const solver::StepOp &op : graph.ops)
+      if (op.phase != solver::StepPhase::Update)
+        option.seconds += op.seconds;
+    if (option.point >= 0)
+      option.seconds += option.curve->getPoints()[option.point].seconds;
+    if (!best || option.isBefore(*best))
+      best = std::move(option);
+  }
+  setHeadRows(trial.getModule(), best->rows);
+  return std::move(*best);
+}
+
 FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
                                                const Budget &budget,
                                                const CostTable &costs,
@@ -175,13 +258,14 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   if (!step)
     return module.emitError("needs a function @step to plan for a budget");
   FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
-  FailureOr<TracedGraph> traced = failure();
+  FailureOr<Option> option = failure();
   if (succeeded(trial))
-    traced = (*trial)->trace(costs, isFree);
-  if (failed(traced))
+    option = chooseOption(**trial, budget, costs, isFree);
+  if (failed(option))
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "planned for a budget");
-  solver::BudgetCurve curve(traced->graph);
+  const TracedGraph *traced = option->traced.get();
+  const solver::BudgetCurve &curve = *option->curve;
   BudgetSearch search(**trial, *traced, curve, budget, isFree);
   int64_t point = curve.getPoints().empty() ? -1 : search.run();
   if (point < 0) {
@@ -240,7 +324,9 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
         traced->graph, kept, budget.bytes - beside, groups,
         {"products", "attention", "everything else"});
   }
+  setHeadRows(module, option->rows);
   writeDecisions(step, *traced, kept, curve.getSegments(point));
+  report.headRows = option->rows;
   report.solveSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();

@@ -67,6 +67,8 @@ void BudgetReport::print(raw_ostream &os) const {
        << " a step for a GiB more or less\n";
   else
     os << "  price: nothing; no replay would end with more memory\n";
+  if (headRows > 0)
+    os << "  head: in chunks of " << headRows << " rows\n";
   // The fastest that fit, and the smallest that does not.
   std::vector<BudgetChoice> fitting;
   const BudgetChoice *nearest = nullptr;

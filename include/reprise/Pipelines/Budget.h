@@ -46,6 +46,7 @@ struct BudgetReport {
   double replaySeconds = 0, stepSeconds = 0, boundSeconds = 0;
   double secondsPerByte = 0; ///< the price of memory
   bool isChain = true;       ///< or searched for, and not solved
+  int64_t headRows = 0;      ///< of a chunk of the head; 0: as they were
   double solveSeconds = 0;   ///< spent on all this
   /// Bytes grow, times fall.
   std::vector<BudgetChoice> curve;
