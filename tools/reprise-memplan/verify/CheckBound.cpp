@@ -175,10 +175,88 @@ static std::optional<Fault> checkMoments(const Claims &claims) {
   return std::nullopt;
 }
 
+/// Adds what replays read.
+static void addReplayReads(const Claims &claims,
+                           std::vector<std::vector<bool>> &isRead) {
+  for (size_t l = 0; l < claims.layers.size(); ++l)
+    for (const Ref &replay : claims.layers[l].replays) {
+      const Reads &reads = claims.classOf(l).ops[replay.index].reads;
+      for (int64_t tensor : reads.tensors)
+        isRead[l][tensor] = true;
+      for (int64_t input : reads.inputs) {
+        const Source &source = claims.layers[l].inputs[input];
+        isRead[source.layer][source.tensor] = true;
+      }
+    }
+}
+
+/// Bytes at each op of a layer's backward, earlier layers left out.
+static std::vector<int64_t> getBackwardBytes(const Class &kind,
+                                             const std::vector<bool> &isKept) {
+  std::vector<int64_t> lastReads = getLastReads(kind);
+  std::vector<int64_t> bytes(kind.backward.size());
+  int64_t left = 0;
+  for (int64_t g = int64_t(bytes.size()) - 1; g >= 0; --g) {
+    bytes[g] = kind.backward[g].bytes;
+    std::vector<int64_t> reads = kind.backward[g].reads.tensors;
+    std::sort(reads.begin(), reads.end());
+    reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+    for (int64_t t : reads)
+      if (!isKept[t])
+        bytes[g] += kind.tensors[t].bytes;
+      else if (lastReads[t] == g)
+        left += kind.tensors[t].bytes;
+    bytes[g] += left;
+  }
+  return bytes;
+}
+
+/// Even where memory has no price: the schedule must have room for what layers
+/// keep, all at once at the end of the forward pass, and at each op of backward
+/// for what is left of it. Which positions those are it does not say.
+static std::optional<Fault> checkKept(const Claims &claims,
+                                      std::vector<std::vector<bool>> isRead) {
+  addReplayReads(claims, isRead);
+  std::vector<int64_t> live = getLiveBytes(claims), before;
+  int64_t most = *std::max_element(live.begin(), live.end()), bytes = 0;
+  std::string room = " bytes, but the schedule has no more than " +
+                     std::to_string(most) + " alive at any position";
+  for (size_t l = 0; l < claims.layers.size(); ++l) {
+    const Layer &layer = claims.layers[l];
+    before.push_back(bytes);
+    for (const Ref &kept : layer.keeps) {
+      const Tensor &tensor = claims.classOf(l).tensors[kept.index];
+      if (!isRead[l][kept.index])
+        continue;
+      bytes += tensor.bytes;
+      if (bytes > most)
+        return Fault{kept.at, "with '" + tensor.name + "' of '" + layer.name +
+                                  "' the forward pass keeps " +
+                                  std::to_string(bytes) + room};
+    }
+  }
+  for (size_t l = 0; l < claims.layers.size(); ++l) {
+    const Layer &layer = claims.layers[l];
+    const Class &kind = claims.classOf(l);
+    std::vector<bool> isKept(kind.tensors.size());
+    for (const Ref &kept : layer.keeps)
+      isKept[kept.index] = true;
+    std::vector<int64_t> own = getBackwardBytes(kind, isKept);
+    for (size_t g = 0; g < own.size(); ++g)
+      if (before[l] + own[g] > most)
+        return Fault{layer.at, "'" + kind.backward[g].name + "' of '" +
+                                   layer.name + "' runs beside " +
+                                   std::to_string(before[l] + own[g]) + room};
+  }
+  return std::nullopt;
+}
+
 std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
   if (std::optional<Fault> fault = checkMoments(claims))
     return fault;
   std::vector<std::vector<bool>> needed = getNeeded(claims);
+  if (std::optional<Fault> fault = checkKept(claims, needed))
+    return fault;
   std::map<Priced, std::optional<double>> known;
   double sum = 0, scale = claims.step;
   for (size_t l = 0; l < claims.layers.size(); ++l) {
