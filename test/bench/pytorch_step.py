@@ -3,7 +3,9 @@
 The best that PyTorch has without compiling: a tied head, scaled dot-product
 attention, GELU in its tanh form, fused AdamW, gradient clipping, no dropout.
 
-    pytorch_step.py THREADS STEPS BATCH LENGTH LAYERS WIDTH HEADS VOCABULARY
+    pytorch_step.py THREADS STEPS PRECISION BATCH LENGTH LAYERS WIDTH HEADS VOCABULARY
+
+PRECISION is fp32, or bf16: autocast, as PyTorch's users have it.
 """
 import sys
 import time
@@ -12,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+precision = sys.argv.pop(3)
 threads, steps, batch, length, layers, width, heads, vocabulary = map(int, sys.argv[1:])
 torch.set_num_threads(threads)
 torch.manual_seed(1)
@@ -74,7 +77,8 @@ least = float("inf")
 for step in range(steps + 1):
     tokens, targets = torch.randint(vocabulary, (2, batch, length))
     start = time.perf_counter()
-    loss = model(tokens, targets)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bf16"):
+        loss = model(tokens, targets)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()

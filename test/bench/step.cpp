@@ -54,6 +54,7 @@ public:
       return false;
     }
     runtime::initializeStates(model, /*seed=*/1, arena, pool, error);
+    runtime::roundParameters(model, arena, pool, error);
     runtime::fillRotaries(model, arena, pool, error);
     return true;
   }
