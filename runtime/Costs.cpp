@@ -30,6 +30,7 @@ namespace {
 struct Entry {
   char key[96];
   bool isProduct, isAttention, isBF16;
+  bool streams; ///< all of its buffers, and not a few rows of a table
   int64_t calls;
   double seconds, flops, bytes; ///< of all calls
 
@@ -63,14 +64,26 @@ static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
     entry.isAttention = !strncmp(name, "attention", strlen("attention"));
     entry.isBF16 = strstr(name, "_bf16") != nullptr;
   }
-  for (int32_t b = 0; b < counted; ++b)
-    entry.bytes += double(model.buffers[launch.firstBuffer + b].bytes);
+  const RepriseBuffer *buffers = model.buffers + launch.firstBuffer;
+  double largest = 0, distinct = 0;
+  for (int32_t b = 0; b < counted; ++b) {
+    double bytes = double(buffers[b].bytes);
+    entry.bytes += bytes;
+    bool isNew = std::none_of(buffers, buffers + b, [&](RepriseBuffer other) {
+      return other.offset == buffers[b].offset;
+    }); // What is made in place is there twice.
+    distinct += isNew ? bytes : 0;
+    largest = std::max(largest, bytes);
+  }
+  entry.streams = largest <= distinct - largest;
   entry.flops = double(launch.flops);
   return entry;
 }
 
 /// Products and attention at their mean rate; what streams at the best that
-/// one kernel got, which is the roof of the others.
+/// one kernel got, which is the roof of the others. A buffer that is larger
+/// than all others of its kernel may be a table of which a few rows are
+/// touched.
 static Rates getRates(const List<Entry> &entries) {
   constexpr double kLarge = 1 << 20; // Smaller kernels are all launch.
   Rates rates;
@@ -81,7 +94,7 @@ static Rates getRates(const List<Entry> &entries) {
     if (entry.isProduct || entry.isAttention) {
       flops[entry.isAttention][entry.isBF16] += entry.flops;
       seconds[entry.isAttention][entry.isBF16] += entry.seconds;
-    } else if (entry.bytes / double(entry.calls) >= kLarge) {
+    } else if (entry.streams && entry.bytes / double(entry.calls) >= kLarge) {
       rates.memory = std::max(rates.memory, entry.bytes / entry.seconds);
       rates.pointwise = std::max(rates.pointwise, entry.flops / entry.seconds);
     }

@@ -71,7 +71,8 @@ public:
   int64_t stagingBytes() const { return 2 * slotBytes; }
   /// The GPU, its libraries, and what the kernels were loaded from.
   void describe(char *text, size_t size) const;
-  /// What the GPU's memory is used for now. False if the driver does not say.
+  /// What the GPU's memory holds at the moment. False if the driver does not
+  /// say.
   bool measure(DeviceMemory &memory) const;
 
 private:

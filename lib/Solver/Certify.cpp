@@ -53,8 +53,9 @@ private:
   std::vector<int64_t> kindOf; ///< class of each block
   std::vector<int64_t> writer, blockOfOp;
   std::vector<std::string> names, opNames; ///< within their class
-  std::vector<bool> isReplayed, isRead;    ///< ops; values, by backward
-  std::vector<int64_t> positionOf;         ///< of ops, replays left out
+  std::vector<bool> isReplayed;            ///< ops
+  std::vector<bool> isRead, isNeeded; ///< values: by backward or replays; by it
+  std::vector<int64_t> positionOf;    ///< of ops, replays left out
 };
 } // namespace
 
@@ -181,7 +182,7 @@ void Certifier::addClass(int64_t block, const std::vector<int64_t> &inputs) {
       if (graph.values[value].rule == StepValue::Rule::Drop)
         rule = Rule::Drop;
       else if (graph.values[value].rule == StepValue::Rule::Keep &&
-               isRead[value])
+               isNeeded[value]) // Whatever the layers of the class replay.
         rule = Rule::Keep;
       kind.tensors.push_back({names[value], graph.values[value].bytes, rule});
       added.writes.push_back(names[value]);
@@ -343,6 +344,7 @@ void Certifier::run(double price) {
   const StepRun &run = simulator.run(kept);
   isReplayed.assign(graph.ops.size(), false);
   isRead.assign(graph.values.size(), false);
+  isNeeded.assign(graph.values.size(), false);
   positionOf.assign(graph.ops.size(), 0);
   for (size_t p = 0; p < run.schedule.size(); ++p) {
     auto [op, isReplay] = run.schedule[p];
@@ -352,8 +354,11 @@ void Certifier::run(double price) {
       positionOf[op] = p;
     if (isReplay || graph.ops[op].phase != StepPhase::Forward)
       for (int64_t read : graph.ops[op].reads)
-        for (int64_t tensor : getTensors(read))
+        for (int64_t tensor : getTensors(read)) {
           isRead[tensor] = true;
+          if (!isReplay)
+            isNeeded[tensor] = true;
+        }
   }
   certificate.classes.clear();
   certificate.layers.clear();

@@ -106,22 +106,10 @@ LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
   FailureOr<std::vector<Family>> families = getFamilies(kernel.source);
   if (failed(families))
     return failure();
-  // Segments in the order of families; of each as many buffers as any has.
-  SmallVector<int64_t> counts, lengths, buffers;
-  size_t width = 0;
-  for (Family &family : *families)
-    for (Segment &segment : family.segments)
-      width = std::max(width, segment.buffers.size());
-  for (Family &family : *families)
-    for (Segment &segment : family.segments) {
-      counts.push_back(llvm::divideCeil(segment.length, kFlatBlock));
-      lengths.push_back(segment.length);
-      llvm::append_range(buffers, segment.buffers);
-      buffers.resize(lengths.size() * width, 0);
-    }
-  TaskTable tasks(code, kernel, counts);
-  Value lengthTable = constantTable(code, kernel, ".lengths", lengths);
-  Value bufferTable = constantTable(code, kernel, ".buffers", buffers);
+  SegmentTables tables(*families, kFlatBlock);
+  TaskTable tasks(code, kernel, tables.blocks);
+  Value lengthTable = constantTable(code, kernel, ".lengths", tables.lengths);
+  Value bufferTable = constantTable(code, kernel, ".buffers", tables.buffers);
   kernel.function->setAttr(rt::kTasksAttr,
                            code.getI64IntegerAttr(tasks.numTasks));
 
@@ -133,7 +121,7 @@ LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
     Value from = code.mul(place.second, kFlatBlock);
     Value to = code.min(code.add(from, kFlatBlock),
                         code.load(i64, lengthTable, segment));
-    Value row = code.mul(segment, int64_t(width));
+    Value row = code.mul(segment, tables.width);
     auto addressOf = [&](int64_t index) {
       Value buffer = code.load(i64, bufferTable, code.add(row, index));
       return code.load(LLVM::LLVMPointerType::get(code.getContext()),

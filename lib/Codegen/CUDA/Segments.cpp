@@ -67,29 +67,17 @@ LogicalResult cuda::emitSegments(DeviceCode &code, DeviceKernel &kernel) {
   if (failed(families))
     return failure();
   code.lanes = kLanesOfSegments;
-  // Segments in the order of families; of each as many buffers as any has.
-  SmallVector<int64_t> counts, lengths, buffers;
-  size_t width = 0;
-  for (Family &family : *families)
-    for (Segment &segment : family.segments)
-      width = std::max(width, segment.buffers.size());
-  for (Family &family : *families)
-    for (Segment &segment : family.segments) {
-      counts.push_back(llvm::divideCeil(segment.length, kBlock));
-      lengths.push_back(segment.length);
-      llvm::append_range(buffers, segment.buffers);
-      buffers.resize(lengths.size() * width, 0);
-    }
-  BlockTable blocks(code, kernel, counts);
-  Value lengthTable = kernel.constantTable(code, ".lengths", lengths);
-  Value bufferTable = kernel.constantTable(code, ".buffers", buffers);
+  SegmentTables tables(*families, kBlock);
+  BlockTable blocks(code, kernel, tables.blocks);
+  Value lengthTable = kernel.constantTable(code, ".lengths", tables.lengths);
+  Value bufferTable = kernel.constantTable(code, ".buffers", tables.buffers);
   kernel.setLaunch(code, blocks.numBlocks, kThreads);
 
   Type i64 = code.getI64Type();
   auto [segment, part] = blocks.find(code, code.block());
   Value length = code.load(i64, lengthTable, segment);
   Value first = code.mul(part, kBlock);
-  Value row = code.mul(segment, int64_t(width));
+  Value row = code.mul(segment, tables.width);
   auto addressOf = [&](int64_t index) {
     return kernel.bufferAt(code,
                            code.load(i64, bufferTable, code.add(row, index)));

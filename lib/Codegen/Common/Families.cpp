@@ -83,6 +83,19 @@ FailureOr<std::vector<Family>> codegen::getFamilies(func::FuncOp kernel) {
   return families;
 }
 
+SegmentTables::SegmentTables(ArrayRef<Family> families, int64_t block) {
+  for (const Family &family : families)
+    for (const Segment &segment : family.segments)
+      width = std::max(width, int64_t(segment.buffers.size()));
+  for (const Family &family : families)
+    for (const Segment &segment : family.segments) {
+      blocks.push_back(llvm::divideCeil(segment.length, block));
+      lengths.push_back(segment.length);
+      llvm::append_range(buffers, segment.buffers);
+      buffers.resize(lengths.size() * width, 0);
+    }
+}
+
 func::FuncOp codegen::outline(Code &code, linalg::GenericOp loop,
                               func::FuncOp kernel) {
   OpBuilder::InsertionGuard guard(code);

@@ -40,6 +40,17 @@ bool isSegmented(mlir::func::FuncOp kernel);
 /// The loops of such a kernel.
 mlir::FailureOr<std::vector<Family>> getFamilies(mlir::func::FuncOp kernel);
 
+/// What a kernel looks up about the segment that its task works on: all
+/// segments, in the order of families.
+struct SegmentTables {
+  SegmentTables(llvm::ArrayRef<Family> families, int64_t block);
+
+  llvm::SmallVector<int64_t> blocks;  ///< of `block` elements, the last shorter
+  llvm::SmallVector<int64_t> lengths; ///< in elements
+  llvm::SmallVector<int64_t> buffers; ///< `width` numbers for each segment
+  int64_t width = 0;
+};
+
 /// A kernel of `loop` alone, beside `kernel`: what it reads is its arguments.
 mlir::func::FuncOp outline(Code &code, mlir::linalg::GenericOp loop,
                            mlir::func::FuncOp kernel);
