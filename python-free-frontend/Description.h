@@ -21,6 +21,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -134,7 +135,9 @@ struct Description {
   Train train;
   Recompute recompute;
   Parallel parallel;
-  SourcePosition modelPosition;                ///< Of the section `model`.
+  SourcePosition modelPosition; ///< Of the section `model`.
+  /// Of each key that a file gives, by its name in the family.
+  std::map<std::string, SourcePosition, std::less<>> positions;
   std::vector<SourcePosition> frozenPositions; ///< Of each of `train.frozen`.
   /// The ids of special tokens in the Hugging Face file, names and JSON: they
   /// mean nothing to training, but to who generates text with the weights.

@@ -30,7 +30,7 @@ private:
                   Diagnostics &diagnostics);
   void assignAll(ArrayRef<Entry> entries, Description &description,
                  Diagnostics &diagnostics);
-  SourcePosition getPosition(const Origin &origin, StringRef path);
+  SourcePosition getPosition(const Origin &origin);
   /// With the keys of all families, and those of one if it is known.
   void checkRequired(const MemoryBuffer &file, ArrayRef<Entry> entries,
                      const Description &description,
@@ -258,20 +258,24 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
 
   description.modelPosition.file = path.str();
   if (sections.count("model"))
-    description.modelPosition = getPosition(sections["model"], path);
+    description.modelPosition = getPosition(sections["model"]);
+  for (const auto &entry : origins)
+    if (!entry.second.isOption)
+      description.positions[entry.first().str()] = getPosition(entry.second);
   if (description.train.frozen)
     for (size_t i = 0; i < description.train.frozen->size(); ++i)
       description.frozenPositions.push_back(
-          getPosition(origins["frozen"].getItem(i), path));
+          getPosition(origins["frozen"].getItem(i)));
   return description;
 }
 
-SourcePosition DescriptionReader::Impl::getPosition(const Origin &origin,
-                                                    StringRef path) {
+SourcePosition DescriptionReader::Impl::getPosition(const Origin &origin) {
   SourcePosition position;
   if (origin.isOption)
     return position;
-  position.file = path.str();
+  // Values may also be of the Hugging Face file.
+  unsigned buffer = sources.FindBufferContainingLoc(origin.location);
+  position.file = sources.getMemoryBuffer(buffer)->getBufferIdentifier().str();
   std::tie(position.line, position.column) =
       sources.getLineAndColumn(origin.location);
   return position;

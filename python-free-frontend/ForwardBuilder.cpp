@@ -19,8 +19,8 @@ ForwardBuilder::ForwardBuilder(ModuleOp module, const Description &description)
       location(module.getLoc()),
       function(func::FuncOp::create(builder, location, nn::kForwardFunction,
                                     builder.getFunctionType({}, {}))),
-      body(function.addEntryBlock()), model(description.model),
-      train(description.train) {
+      body(function.addEntryBlock()), description(description),
+      model(description.model), train(description.train) {
   function->setAttr(nn::kMicroBatchesAttr, getI64(train.getNumMicroBatches()));
   builder.setInsertionPointToEnd(body);
   int64_t batch = train.microBatchSize, length = train.seqLength;
@@ -33,10 +33,41 @@ ForwardBuilder::ForwardBuilder(ModuleOp module, const Description &description)
 // Arguments
 //===----------------------------------------------------------------------===//
 
-Location ForwardBuilder::getLocation(const Twine &name) {
+/// Where the description says how wide the result of `op` is: of the keys that
+/// could, the first that is given, or else the section `model`.
+Location ForwardBuilder::getSource(Operation *op, StringRef module) {
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+  int64_t columns = shape.empty() ? 1 : shape.back();
+  int64_t head = model.getHeadWidth(), heads = model.numHeads;
+  int64_t shared = model.getNumKeyValueHeads();
+  SmallVector<StringRef> keys;
+  if (module == "loss")
+    keys = {"seq_length"};
+  else if (module == "head")
+    keys = {"vocab_size"};
+  else if (module == "mlp" && columns == model.getInnerWidth())
+    keys = {"n_inner", "intermediate_size"};
+  else if (module == "core_attn" && shape.size() == 4)
+    keys = {"seq_length"};
+  else if (module == "attention" && shared < heads && columns == shared * head)
+    keys = {"num_key_value_heads"};
+  else if (columns == heads * head && columns != model.width)
+    keys = {"head_dim", "num_attention_heads"};
+  keys.append({"n_embd", "hidden_size"});
+  for (StringRef key : keys)
+    if (auto given = description.positions.find(key);
+        given != description.positions.end())
+      return FileLineColLoc::get(builder.getContext(), given->second.file,
+                                 given->second.line, given->second.column);
+  return location;
+}
+
+Location ForwardBuilder::getLocation(Operation *op, StringRef module,
+                                     StringRef name) {
   std::string full =
       ((layer < 0 ? Twine() : "layer" + Twine(layer) + ".") + name).str();
-  return NameLoc::get(builder.getStringAttr(full), location);
+  return NameLoc::get(builder.getStringAttr(full), getSource(op, module));
 }
 
 Value ForwardBuilder::addArgument(Type type, StringRef name, StringRef role,
@@ -69,10 +100,15 @@ Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
       isPart ? published.part : 0, isPart ? published.parts : 1);
   Value argument =
       addArgument(getType(shape), text, nn::kParameterAttr, parameter);
-  RankedTensorType type = getActivationType(shape);
-  if (shape.size() < 2 || argument.getType() == type)
-    return argument;
-  return nn::CastOp::create(builder, argument.getLoc(), type, argument);
+  return shape.size() < 2 ? argument : toActivation(argument);
+}
+
+Value ForwardBuilder::toActivation(Value parameter) {
+  RankedTensorType type =
+      getActivationType(cast<RankedTensorType>(parameter.getType()).getShape());
+  if (parameter.getType() == type)
+    return parameter;
+  return nn::CastOp::create(builder, parameter.getLoc(), type, parameter);
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,6 +134,8 @@ Value ForwardBuilder::linear(StringRef module, StringRef name, Value input,
       cast<RankedTensorType>(input.getType()).getShape());
   shape.back() = cast<RankedTensorType>(weight.getType())
                      .getDimSize(layout == nn::WeightLayout::InOut);
+  if (bias)
+    bias = toActivation(bias);
   return create<nn::LinearOp>(module, name, getActivationType(shape), input,
                               weight, bias, layout);
 }

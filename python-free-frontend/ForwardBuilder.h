@@ -50,8 +50,8 @@ public:
   /// Creates `OpTy`, the value `name` of the model in `module`.
   template <typename OpTy, typename... Args>
   OpTy create(llvm::StringRef module, llvm::StringRef name, Args &&...args) {
-    auto op =
-        OpTy::create(builder, getLocation(name), std::forward<Args>(args)...);
+    auto op = OpTy::create(builder, location, std::forward<Args>(args)...);
+    op->setLoc(getLocation(op, module, name));
     op->setAttr(nn::kScopeAttr,
                 nn::ScopeAttr::get(builder.getContext(), layer, module, name));
     return op;
@@ -81,6 +81,8 @@ public:
   }
   /// Of the precision that the description asks for.
   mlir::RankedTensorType getActivationType(llvm::ArrayRef<int64_t> shape);
+  /// `parameter` as products read it: cast, unless it is of that type.
+  mlir::Value toActivation(mlir::Value parameter);
   mlir::FloatAttr getF32(double value) {
     return builder.getF32FloatAttr(static_cast<float>(value));
   }
@@ -89,7 +91,10 @@ public:
   }
 
 private:
-  mlir::Location getLocation(const llvm::Twine &name);
+  /// The name of a value, and the key that its size comes from.
+  mlir::Location getLocation(mlir::Operation *op, llvm::StringRef module,
+                             llvm::StringRef name);
+  mlir::Location getSource(mlir::Operation *op, llvm::StringRef module);
   mlir::Value addInput(llvm::StringRef role, llvm::ArrayRef<int64_t> shape);
   mlir::Value addArgument(mlir::Type type, llvm::StringRef name,
                           llvm::StringRef role, mlir::Attribute value);
@@ -99,6 +104,7 @@ private:
   mlir::func::FuncOp function;
   mlir::Block *body;
   llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs;
+  const Description &description;
   const Model &model;
   const Train &train;
   mlir::Value tokens, targets, rng;

@@ -109,7 +109,7 @@ Arena::~Arena() {
 
 bool MemoryCheck::start(const RepriseModel &model, Arena &checked,
                         Error &error) {
-  int count = model.numStates + model.numRotaries;
+  int kept = model.numStates + model.numRotaries, count = kept + 1;
   gaps = static_cast<RepriseBuffer *>(
       calloc(size_t(count) + 1, sizeof(RepriseBuffer)));
   if (!gaps)
@@ -119,6 +119,7 @@ bool MemoryCheck::start(const RepriseModel &model, Arena &checked,
     gaps[i] = model.states[i].buffer;
   for (int i = 0; i < model.numRotaries; ++i)
     gaps[model.numStates + i] = model.rotaries[i].buffer;
+  gaps[kept] = model.batches;
   std::sort(gaps, gaps + count,
             [](const RepriseBuffer &a, const RepriseBuffer &b) {
               return a.offset < b.offset;
@@ -128,7 +129,7 @@ bool MemoryCheck::start(const RepriseModel &model, Arena &checked,
     RepriseBuffer kept = gaps[i];
     if (kept.offset > end)
       gaps[numGaps++] = {end, kept.offset - end};
-    end = kept.offset + kept.bytes;
+    end = std::max(end, kept.offset + kept.bytes);
   }
   if (end < arena->size())
     gaps[numGaps++] = {end, arena->size() - end};

@@ -101,9 +101,9 @@ private:
   size_t mappingBytes = 0;
 };
 
-/// Shows what was really written: whatever is no state and no rotary table is
-/// filled with a pattern (as f32: NaN) before each step, which also exposes
-/// reads of values that nobody wrote in this step.
+/// Shows what was really written: whatever is no state, no rotary table and no
+/// input that waits is filled with a pattern (as f32: NaN) before each step,
+/// which also exposes reads of values that nobody wrote in this step.
 class MemoryCheck {
 public:
   /// Finds the gaps between what is kept, which must not overlap. False if

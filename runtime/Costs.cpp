@@ -18,13 +18,6 @@
 
 using namespace reprise::runtime;
 
-bool Costs::skip(const double *seconds, Error &error) {
-  size_t launches = size_t(model.numMicro) + size_t(model.numUpdate);
-  skipped.clear();
-  return skipped.append(seconds, launches) ||
-         error.set("no memory left for the times of %zu launches", launches);
-}
-
 namespace {
 /// Launches of one kernel, or of products of one shape.
 struct Entry {
@@ -137,7 +130,7 @@ static void writeTable(FILE *file, const char *machine,
 
 bool Costs::write(const char *path, const double *seconds, int64_t steps,
                   const char *machine, Error &error) const {
-  if (steps < 1 || skipped.size() == 0)
+  if (steps < 1)
     return error.set("--costs needs at least 2 steps, of which the first is "
                      "not counted");
   List<Entry> entries;
@@ -159,7 +152,7 @@ bool Costs::write(const char *path, const double *seconds, int64_t steps,
       known = entries.end() - 1;
     }
     known->calls += calls;
-    known->seconds += seconds[i] - skipped[size_t(i)];
+    known->seconds += seconds[i];
     known->flops += entry.flops * double(calls);
     known->bytes += entry.bytes * double(calls);
   }

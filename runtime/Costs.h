@@ -23,20 +23,14 @@ class Costs {
 public:
   explicit Costs(const RepriseModel &model) : model(model) {}
 
-  /// Forgets what the steps so far took, given the seconds in each launch.
-  /// Called after the first one, which touches all memory for the first time.
-  bool skip(const double *seconds, Error &error);
-
-  bool isEmpty() const { return skipped.empty(); }
-
-  /// Writes the table. `seconds` are those spent in each launch so far, with
-  /// `steps` steps since `skip`; `machine` says where.
+  /// Writes the table. `seconds` are those spent in each launch in `steps`
+  /// steps, the first one, which touches all memory for the first time, not
+  /// among them; `machine` says where.
   bool write(const char *path, const double *seconds, int64_t steps,
              const char *machine, Error &error) const;
 
 private:
   const RepriseModel &model;
-  List<double> skipped;
 };
 
 struct MachineName {

@@ -79,6 +79,8 @@ inline void *const kCudaLaunchBufferBytes = reinterpret_cast<void *>(2);
     (CudaAddress to, CudaAddress from, size_t bytes, CudaStream stream))       \
   X(fillBytes, cuMemsetD8Async,                                                \
     (CudaAddress to, unsigned char byte, size_t count, CudaStream stream))     \
+  X(fillWords, cuMemsetD32Async,                                               \
+    (CudaAddress to, unsigned word, size_t count, CudaStream stream))          \
   X(moduleLoad, cuModuleLoadDataEx,                                            \
     (CudaModule *module, const void *image, unsigned numOptions, int *options, \
      void **values))                                                           \
@@ -121,11 +123,14 @@ using BlasProduct = struct BlasProductObject *; ///< cublasLtMatmulDesc_t
 using BlasLayout = struct BlasLayoutObject *;   ///< cublasLtMatrixLayout_t
 using BlasPreference = struct BlasPreferenceObject *;
 
+constexpr BlasResult kBlasNotSupported = 15;
 constexpr int kBlasF32 = 0, kBlasBF16 = 14; // cudaDataType
 constexpr int kBlasComputeF32 = 68, kBlasComputeTF32 = 77;
 constexpr int kBlasProductTransA = 3, kBlasProductTransB = 4,
               kBlasProductEpilogue = 7, kBlasProductBias = 8;
-constexpr uint32_t kBlasEpilogueBias = 4;
+constexpr uint32_t kBlasEpilogueNone = 1, kBlasEpilogueBias = 4,
+                   kBlasEpilogueSumsOfFirst = 256,
+                   kBlasEpilogueSumsOfSecond = 512;
 constexpr int32_t kBlasTransposed = 1;
 constexpr int kBlasLayoutBatchCount = 5, kBlasLayoutBatchStride = 6;
 constexpr int kBlasPreferenceWorkspace = 1, kBlasPreferenceReductions = 3,

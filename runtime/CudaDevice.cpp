@@ -80,8 +80,13 @@ bool CudaDevice::allocate(int64_t bytes, Error &error) {
   if (!memoryInfo(free, total, error))
     return false;
   CudaResult code = driver().memoryAllocate(&memory, size_t(bytes));
-  if (code != kCudaOutOfMemory)
-    return check(code, "cuMemAlloc", error);
+  if (code != kCudaOutOfMemory) {
+    size_t left = 0;
+    if (!check(code, "cuMemAlloc", error) || !memoryInfo(left, total, error))
+      return false;
+    bytesTaken = int64_t(free) - int64_t(left);
+    return true;
+  }
   memory = 0;
   return error.set("the plan needs %s = %s bytes on GPU %d (%s), but of its "
                    "%s only %s are free; a recompute plan needs less",

@@ -32,6 +32,9 @@ public:
   /// Takes memory, aligned to 256 bytes; given back when this ends.
   bool allocate(int64_t bytes, Error &error);
   CudaAddress base() const { return memory; }
+  /// By how much that left less free: more than was asked for, since drivers
+  /// take whole pages.
+  int64_t allocatedBytes() const { return bytesTaken; }
 
   /// All three wait until it is done.
   bool upload(int64_t offset, const void *from, int64_t bytes, Error &error);
@@ -71,7 +74,7 @@ private:
   CudaAddress memory = 0;
   char deviceName[128] = "";
   int number = 0, capability[2] = {}, numMultiprocessors = 0, version = 0;
-  int64_t bytesOfContext = 0;
+  int64_t bytesOfContext = 0, bytesTaken = 0;
 };
 
 } // namespace reprise::runtime

@@ -8,6 +8,9 @@
 
 #include "CudaExecutor.h"
 
+#include "Clock.h"
+#include "Text.h"
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdlib>
@@ -15,43 +18,26 @@
 
 using namespace reprise::runtime;
 
-static constexpr int64_t kAlignment = 256;
-
-static int64_t aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 //===----------------------------------------------------------------------===//
 // Start
 //===----------------------------------------------------------------------===//
 
 bool CudaExecutor::allocate(Error &error) {
-  slotBytes = aligned(model.tokens.bytes) + aligned(model.targets.bytes) +
-              aligned(model.rng.bytes);
-  if (!device.allocate(aligned(model.arenaBytes) + 2 * slotBytes, error) ||
-      !arena.mapFor(device, model.arenaBytes, error))
+  if (!device.allocate(model.arenaBytes, error))
+    return false;
+  bytesBefore = usedBytes();
+  if (!arena.mapFor(device, model.arenaBytes, error))
     return false;
   const CudaDriver &driver = device.driver();
   void *pinned = nullptr;
-  auto mailboxBytes = aligned(int64_t(sizeof(Mailbox)));
-  if (!check(
-          driver.hostAllocate(&pinned, size_t(mailboxBytes + 2 * slotBytes), 0),
-          "cannot take pinned memory for inputs", error) ||
-      !check(driver.streamCreate(&inputStream, kCudaNonBlocking),
-             "cuStreamCreate", error))
+  if (!check(driver.hostAllocate(&pinned, sizeof(Mailbox), 0),
+             "cannot take pinned memory for scalars", error))
     return false;
   mailbox = static_cast<Mailbox *>(pinned);
-  for (int i = 0; i < 2; ++i) {
-    Slot &slot = slots[i];
-    slot.host = static_cast<char *>(pinned) + mailboxBytes + i * slotBytes;
-    slot.device = device.base() + CudaAddress(aligned(model.arenaBytes)) +
-                  CudaAddress(i * slotBytes);
-    for (CudaEvent *event : {&slot.copied, &slot.consumed})
-      if (!check(driver.eventCreate(event, kCudaNoTiming), "cuEventCreate",
-                 error))
-        return false;
-  }
-  return true;
+  for (CudaEvent *event : {&begun[0], &begun[1], &done})
+    if (!check(driver.eventCreate(event, 0), "cuEventCreate", error))
+      return false;
+  return inputs.prepare(error);
 }
 
 bool CudaExecutor::load(const void *image, const char *what, Error &error) {
@@ -132,46 +118,59 @@ static bool checkLaunches(const RepriseModel &model,
   return true;
 }
 
+/// Of all sequences: what they run, and room for what launching needs.
+bool CudaExecutor::takeTables(int numNorm, Error &error) {
+  Part micro = {model.micro, model.numMicro, nullptr}, nothing = {};
+  Part toNorm = {model.update, numNorm, nullptr};
+  Part fromNorm = {model.update + numNorm, model.numUpdate - numNorm, nullptr};
+  Part update = {model.update, model.numUpdate, nullptr};
+  size_t timed = size_t(model.numMicro) + size_t(model.numUpdate);
+  if (settings.profile) {
+    seconds = static_cast<double *>(calloc(timed + 1, sizeof(double)));
+    if (!seconds)
+      return error.set("no memory left to time %zu launches", timed);
+    micro.seconds = seconds;
+    update.seconds = toNorm.seconds = seconds + model.numMicro;
+    fromNorm.seconds = toNorm.seconds + numNorm;
+  }
+  micros = {"micro-batches", micro, nothing, false, nullptr, false};
+  step = {"the step", micro, update, true, nullptr, false};
+  norm = {"norm", nothing, toNorm, true, nullptr, false};
+  optimizer = {"optimizer", nothing, fromNorm, false, nullptr, false};
+  evaluate = {
+      "validation", nothing, {model.evaluate, model.numEvaluate, nullptr},
+      false,        nullptr, false};
+  sample = {"sampling", nothing, {model.sample, model.numSample, nullptr},
+            false,      nullptr, false};
+  int mostParameters = 0, mostLaunches = 0;
+  for (const Sequence *s : {&step, &evaluate, &sample})
+    for (const Part *part : {&s->micro, &s->then}) {
+      if (!checkLaunches(model, part->launches, part->count, mostParameters,
+                         error))
+        return false;
+      mostLaunches = std::max(mostLaunches, part->count);
+    }
+  if (!functions.resize(size_t(model.numKernels)) ||
+      !parameters.resize(size_t(mostParameters) + 1))
+    return error.set("no memory left for the tables of %zu launches", timed);
+  for (int i = 0; settings.profile && i <= mostLaunches; ++i) {
+    CudaEvent event = nullptr;
+    if (!check(device.driver().eventCreate(&event, 0), "cuEventCreate",
+               error) ||
+        !marks.push(event))
+      return error.set("no memory left to time %d launches", mostLaunches);
+  }
+  return true;
+}
+
 bool CudaExecutor::prepare(const CudaSettings &chosen, int numNorm,
                            Error &error) {
   settings = chosen;
   if (settings.sync || settings.nvtx || settings.profile)
     settings.graph = false;
-  micro = {"micro-batch", model.micro, model.numMicro, nullptr, nullptr};
-  norm = {"norm", model.update, numNorm, nullptr, nullptr};
-  optimizer = {"optimizer", model.update + numNorm, model.numUpdate - numNorm,
-               nullptr, nullptr};
-  evaluate = {"validation", model.evaluate, model.numEvaluate, nullptr,
-              nullptr};
-  sample = {"sampling", model.sample, model.numSample, nullptr, nullptr};
-  int mostParameters = 0, mostLaunches = 0;
-  for (const Sequence *s : {&micro, &norm, &optimizer, &evaluate, &sample}) {
-    if (!checkLaunches(model, s->launches, s->count, mostParameters, error))
-      return false;
-    mostLaunches = std::max(mostLaunches, s->count);
-  }
-  size_t timed = size_t(model.numMicro) + size_t(model.numUpdate);
-  if (settings.profile)
-    seconds = static_cast<double *>(calloc(timed + 1, sizeof(double)));
-  if (!functions.resize(size_t(model.numKernels)) ||
-      !parameters.resize(size_t(mostParameters) + 1) ||
-      (settings.profile && !seconds))
-    return error.set("no memory left for the tables of %zu launches", timed);
   const CudaDriver &driver = device.driver();
-  if (settings.profile) {
-    micro.seconds = seconds;
-    norm.seconds = seconds + model.numMicro;
-    optimizer.seconds = norm.seconds + numNorm;
-    for (int i = 0; i <= mostLaunches; ++i) {
-      CudaEvent event = nullptr;
-      if (!check(driver.eventCreate(&event, 0), "cuEventCreate", error) ||
-          !marks.push(event))
-        return error.set("no memory left to time %d launches", mostLaunches);
-    }
-  }
-  if (settings.nvtx && !nvtx.open(error))
-    return false;
-  if (!loadKernels(error))
+  if (!takeTables(numNorm, error) || (settings.nvtx && !nvtx.open(error)) ||
+      !loadKernels(error))
     return false;
   for (int i = 0; i < model.numKernels; ++i) {
     const RepriseCudaKernel &kernel = model.cuda->kernels[i];
@@ -186,8 +185,12 @@ bool CudaExecutor::prepare(const CudaSettings &chosen, int numNorm,
                kernel.name, error))
       return false;
   }
-  return products.prepare(settings.tf32, settings.autotune, error) &&
-         finish(error);
+  bytesOfKernels = usedBytes() - bytesBefore;
+  if (!products.prepare(settings.tf32, settings.autotune, error) ||
+      !finish(error))
+    return false;
+  bytesOfLibrary = usedBytes() - bytesBefore - bytesOfKernels;
+  return true;
 }
 
 void CudaExecutor::describe(char *text, size_t size) const {
@@ -198,17 +201,38 @@ void CudaExecutor::describe(char *text, size_t size) const {
            device.ordinal(), device.name(), device.major(), device.minor(),
            imageName, driver / 1000, driver % 1000 / 10, blas / 10000,
            blas / 100 % 100, blas % 100);
+  size_t length = strlen(text);
+  if (int64_t bytes = model.cuda->globalBytes)
+    snprintf(text + length, size - length,
+             ", %s bytes for sums of blocks beside the plan",
+             grouped(bytes).chars);
+  length = strlen(text);
+  if (int count = products.numSeparateSums())
+    snprintf(text + length, size - length,
+             ", gradients of biases by %d products of their own", count);
+}
+
+/// -1 if the driver does not say.
+int64_t CudaExecutor::usedBytes() const {
+  size_t free = 0, total = 0;
+  Error unknown;
+  return device.memoryInfo(free, total, unknown) ? int64_t(total - free) : -1;
 }
 
 bool CudaExecutor::measure(DeviceMemory &memory) const {
-  size_t free = 0, total = 0;
-  Error unknown;
-  if (!device.memoryInfo(free, total, unknown))
-    return false;
-  memory = {model.arenaBytes, stagingBytes(), device.contextBytes(), 0};
-  memory.other = int64_t(total - free) - memory.context - memory.inputs -
-                 aligned(model.arenaBytes);
-  return true;
+  int64_t used = usedBytes();
+  memory = {model.arenaBytes,
+            device.allocatedBytes(),
+            device.contextBytes(),
+            bytesOfKernels,
+            bytesOfLibrary,
+            used - bytesBefore - bytesOfKernels - bytesOfLibrary};
+  return used >= 0;
+}
+
+void CudaExecutor::forgetProfile() {
+  if (seconds)
+    std::fill_n(seconds, model.numMicro + model.numUpdate, 0.0);
 }
 
 CudaExecutor::~CudaExecutor() {
@@ -216,17 +240,14 @@ CudaExecutor::~CudaExecutor() {
     return;
   const CudaDriver &driver = device.driver();
   driver.streamSynchronize(device.stream());
-  for (Sequence *s : {&micro, &norm, &optimizer, &evaluate, &sample})
+  for (Sequence *s : {&micros, &step, &norm, &optimizer, &evaluate, &sample})
     if (s->graph)
       driver.graphExecDestroy(s->graph);
-  for (Slot &slot : slots)
-    for (CudaEvent event : {slot.copied, slot.consumed})
-      if (event)
-        driver.eventDestroy(event);
+  for (CudaEvent event : {begun[0], begun[1], done})
+    if (event)
+      driver.eventDestroy(event);
   for (CudaEvent event : marks)
     driver.eventDestroy(event);
-  if (inputStream)
-    driver.streamDestroy(inputStream);
   if (module)
     driver.moduleUnload(module);
   if (mailbox)
@@ -238,12 +259,15 @@ CudaExecutor::~CudaExecutor() {
 // Launches
 //===----------------------------------------------------------------------===//
 
-bool CudaExecutor::launch(const RepriseLaunch &launch, Error &error) {
+bool CudaExecutor::launch(const RepriseLaunch &launch, int64_t microBatch,
+                          Error &error) {
   if (launch.kind == REPRISE_LAUNCH_GEMM)
     return products.run(launch, error);
   const RepriseCudaKernel &kernel = model.cuda->kernels[launch.callee];
   for (int i = 0; i < kernel.numBuffers; ++i)
-    parameters[size_t(i)] = at(model.buffers[launch.firstBuffer + i]);
+    parameters[size_t(i)] =
+        device.base() + CudaAddress(inputs.offsetOf(
+                            model.buffers[launch.firstBuffer + i], microBatch));
   for (int i = 0; i < kernel.numIds; ++i)
     parameters[size_t(kernel.numBuffers + i)] =
         CudaAddress(model.ids[launch.firstId + i]);
@@ -269,25 +293,41 @@ bool CudaExecutor::launch(const RepriseLaunch &launch, Error &error) {
   return check(code, what, error);
 }
 
-bool CudaExecutor::launchAll(const Sequence &sequence, Error &error) {
+bool CudaExecutor::launchPart(const Sequence &sequence, const Part &part,
+                              int64_t microBatch, Error &error) {
   const CudaDriver &driver = device.driver();
-  for (int i = 0; i < sequence.count; ++i) {
-    const RepriseLaunch &next = sequence.launches[i];
-    if (sequence.seconds &&
-        !check(driver.eventRecord(marks[size_t(i)], device.stream()), next.name,
-               error))
+  auto mark = [&](int i, const char *what) {
+    return !part.seconds ||
+           check(driver.eventRecord(marks[size_t(i)], device.stream()), what,
+                 error);
+  };
+  for (int i = 0; i < part.count; ++i) {
+    const RepriseLaunch &next = part.launches[i];
+    if (!mark(i, next.name))
       return false;
     nvtx.push(next.name);
-    bool good = launch(next, error) && (!settings.sync || waitFor(next, error));
+    bool good = launch(next, microBatch, error) &&
+                (!settings.sync || waitFor(next, error));
     nvtx.pop();
     if (!good)
       return false;
   }
-  return !sequence.seconds ||
-         (check(driver.eventRecord(marks[size_t(sequence.count)],
-                                   device.stream()),
-                sequence.name, error) &&
-          readTimes(sequence, error));
+  return mark(part.count, sequence.name) &&
+         (!part.seconds || readTimes(sequence, part, error));
+}
+
+bool CudaExecutor::launchAll(const Sequence &sequence, Error &error) {
+  for (int64_t i = 0; sequence.micro.count > 0 && i < inputs.count(); ++i)
+    if (!launchPart(sequence, sequence.micro, i, error))
+      return false;
+  if (!sequence.hasNorm)
+    return launchPart(sequence, sequence.then, 0, error);
+  return copyIn(model.lr, &mailbox->lr, error) &&
+         copyIn(model.biasCorrection1, &mailbox->biasCorrection1, error) &&
+         copyIn(model.biasCorrection2, &mailbox->biasCorrection2, error) &&
+         launchPart(sequence, sequence.then, 0, error) &&
+         copyOut(&mailbox->loss, model.loss, error) &&
+         copyOut(&mailbox->gradNorm, model.gradNorm, error);
 }
 
 bool CudaExecutor::waitFor(const RepriseLaunch &launch, Error &error) {
@@ -300,16 +340,17 @@ bool CudaExecutor::waitFor(const RepriseLaunch &launch, Error &error) {
   return device.synchronize(what, error);
 }
 
-bool CudaExecutor::readTimes(const Sequence &sequence, Error &error) {
+bool CudaExecutor::readTimes(const Sequence &sequence, const Part &part,
+                             Error &error) {
   if (!wait(sequence, error))
     return false;
-  for (int i = 0; i < sequence.count; ++i) {
+  for (int i = 0; i < part.count; ++i) {
     float milliseconds = 0;
     if (!check(device.driver().eventElapsed(&milliseconds, marks[size_t(i)],
                                             marks[size_t(i) + 1]),
-               sequence.launches[i].name, error))
+               part.launches[i].name, error))
       return false;
-    sequence.seconds[i] += double(milliseconds) * 1e-3;
+    part.seconds[i] += double(milliseconds) * 1e-3;
   }
   return true;
 }
@@ -335,8 +376,10 @@ bool CudaExecutor::capture(Sequence &sequence, Error &error) {
                good ? error : other) &&
          good;
   char what[96];
-  snprintf(what, sizeof(what), "cannot make a graph of the %d launches of %s",
-           sequence.count, sequence.name);
+  snprintf(what, sizeof(what),
+           "cannot make a graph of the %" PRId64 " launches of %s",
+           sequence.micro.count * inputs.count() + sequence.then.count,
+           sequence.name);
   good = good &&
          check(driver.graphInstantiate(&sequence.graph, graph, 0), what, error);
   if (graph)
@@ -344,13 +387,20 @@ bool CudaExecutor::capture(Sequence &sequence, Error &error) {
   return good;
 }
 
+void CudaExecutor::touch(Sequence &sequence) {
+  for (const Part *part : {&sequence.micro, &sequence.then})
+    for (int i = 0; i < part->count; ++i)
+      for (int j = 0; j < part->launches[i].numBuffers; ++j)
+        arena.touch(model.buffers[part->launches[i].firstBuffer + j]);
+  sequence.isTouched = true;
+}
+
 bool CudaExecutor::run(Sequence &sequence, Error &error) {
-  for (int i = 0; i < sequence.count; ++i)
-    for (int j = 0; j < sequence.launches[i].numBuffers; ++j)
-      arena.touch(model.buffers[sequence.launches[i].firstBuffer + j]);
+  if (!sequence.isTouched)
+    touch(sequence);
   if (!settings.graph)
     return launchAll(sequence, error);
-  if (sequence.count == 0)
+  if (sequence.micro.count + sequence.then.count == 0)
     return true;
   if (!sequence.graph && !capture(sequence, error))
     return false;
@@ -379,63 +429,69 @@ bool CudaExecutor::copyOut(void *to, const RepriseBuffer &buffer,
 }
 
 bool CudaExecutor::beginStep(Error &error) {
-  return check(device.driver().fillBytes(at(model.loss), 0, sizeof(float),
-                                         device.stream()),
-               "loss of a new step", error);
+  stepTimes = {};
+  double start = now();
+  CudaEvent event = begun[++numBegun % 2];
+  bool good = check(device.driver().eventRecord(event, device.stream()),
+                    "begin of a step", error) &&
+              check(device.driver().fillBytes(at(model.loss), 0, sizeof(float),
+                                              device.stream()),
+                    "loss of a new step", error);
+  stepTimes.host += now() - start;
+  return good;
 }
 
-/// Sends the inputs that are in the arena's copy to the plan, by way of a slot.
-bool CudaExecutor::takeInputs(Error &error) {
-  const CudaDriver &driver = device.driver();
-  Slot &slot = slots[numMicro++ % 2];
-  const char *what = "copy of tokens to the GPU";
-  // Both of its places are free when the last copy from it was made.
-  if (numMicro > 2 && !check(driver.eventSynchronize(slot.consumed),
-                             "a launch of an earlier micro-batch failed; "
-                             "--cuda-sync names which one",
-                             error))
-    return false;
-  const RepriseBuffer buffers[] = {model.tokens, model.targets, model.rng};
-  int64_t place = 0;
-  for (const RepriseBuffer &buffer : buffers) {
-    memcpy(slot.host + place, arena.at<char>(buffer), size_t(buffer.bytes));
-    place += aligned(buffer.bytes);
-  }
-  if (!check(driver.copyToDevice(slot.device, slot.host, size_t(slotBytes),
-                                 inputStream),
-             what, error) ||
-      !check(driver.eventRecord(slot.copied, inputStream), what, error) ||
-      !check(driver.streamWait(device.stream(), slot.copied, 0), what, error))
-    return false;
-  place = 0;
-  for (const RepriseBuffer &buffer : buffers) {
-    if (!check(driver.copyOnDevice(at(buffer), slot.device + CudaAddress(place),
-                                   size_t(buffer.bytes), device.stream()),
-               what, error))
-      return false;
-    place += aligned(buffer.bytes);
-  }
-  return check(driver.eventRecord(slot.consumed, device.stream()), what, error);
+bool CudaExecutor::runMicros(Error &error) {
+  double start = now();
+  bool good = inputs.take(error) && run(micros, error);
+  stepTimes.host += now() - start;
+  return good;
 }
 
-bool CudaExecutor::runMicro(Error &error) {
-  return takeInputs(error) && run(micro, error);
-}
-
-bool CudaExecutor::runNorm(Error &error) {
-  // The step before has been waited for: nobody reads the old values any more.
+/// What the step reads of the host. The step before has been waited for: nobody
+/// reads the old values any more.
+void CudaExecutor::takeScalars() {
   mailbox->lr = *arena.at<float>(model.lr);
   mailbox->biasCorrection1 = *arena.at<float>(model.biasCorrection1);
   mailbox->biasCorrection2 = *arena.at<float>(model.biasCorrection2);
-  if (!copyIn(model.lr, &mailbox->lr, error) ||
-      !copyIn(model.biasCorrection1, &mailbox->biasCorrection1, error) ||
-      !copyIn(model.biasCorrection2, &mailbox->biasCorrection2, error) ||
-      !run(norm, error) || !copyOut(&mailbox->loss, model.loss, error) ||
-      !copyOut(&mailbox->gradNorm, model.gradNorm, error) || !wait(norm, error))
+}
+
+bool CudaExecutor::takeResults(const Sequence &sequence, Error &error) {
+  if (!wait(sequence, error))
     return false;
   *arena.at<float>(model.loss) = mailbox->loss;
   *arena.at<float>(model.gradNorm) = mailbox->gradNorm;
   return true;
+}
+
+bool CudaExecutor::runLast(Error &error) {
+  double start = now();
+  takeScalars();
+  bool good = inputs.take(error) && run(step, error) &&
+              check(device.driver().eventRecord(done, device.stream()),
+                    "end of a step", error);
+  stepTimes.host += now() - start;
+  return good;
+}
+
+bool CudaExecutor::endStep(Error &error) {
+  if (!takeResults(step, error))
+    return false;
+  CudaEvent before = begun[(numBegun - 1) % 2], own = begun[numBegun % 2];
+  auto elapsed = [&](double &to, CudaEvent from, CudaEvent until) {
+    float milliseconds = 0;
+    bool good = check(device.driver().eventElapsed(&milliseconds, from, until),
+                      "time of a step", error);
+    to = double(milliseconds) * 1e-3;
+    return good;
+  };
+  return elapsed(stepTimes.span, own, done) &&
+         (numBegun == 1 || elapsed(stepTimes.interval, before, own));
+}
+
+bool CudaExecutor::runNorm(Error &error) {
+  takeScalars();
+  return run(norm, error) && takeResults(norm, error);
 }
 
 bool CudaExecutor::runOptimizer(Error &error) { return run(optimizer, error); }

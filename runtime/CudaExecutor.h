@@ -10,16 +10,21 @@
 #define REPRISE_RUNTIME_CUDAEXECUTOR_H
 
 #include "Arena.h"
+#include "CudaInputs.h"
 #include "CudaProducts.h"
+#include "Metrics.h"
 #include "Nvtx.h"
 
 namespace reprise::runtime {
 
-/// Bytes of a GPU.
+/// Bytes of a GPU that are in use.
 struct DeviceMemory {
-  int64_t plan, inputs; ///< In the one allocation.
-  int64_t context;      ///< What there was before, other programs included.
-  int64_t other;        ///< Kernels, graphs, the library.
+  int64_t plan;      ///< What was asked for, at once.
+  int64_t allocated; ///< What that took.
+  int64_t context;   ///< What there was before, other programs included.
+  int64_t kernels;   ///< Since then until they are loaded.
+  int64_t library;   ///< Since then until the products are known.
+  int64_t other;     ///< Since then: graphs, and what drivers load late.
 };
 
 struct CudaSettings {
@@ -31,31 +36,35 @@ struct CudaSettings {
   bool profile = false;  ///< Time each launch, without a graph.
 };
 
-/// The schedules on a GPU. The launches of each are captured into a CUDA graph
-/// when it first runs, and the graph is replayed from then on. All run on one
-/// stream, so nothing has to be waited for but what the host reads: loss and
-/// norm before the optimizer, what goes forward alone, and copies of states.
-///
-/// Tokens of the next micro-batch go to a place of their own beside the plan,
-/// on a second stream while the one before is still worked on.
+/// The schedules on a GPU. What the host begins at a time, a whole step as a
+/// rule, is captured into a CUDA graph when it first runs, and the graph is
+/// replayed from then on. What changes from step to step is read from memory.
+/// All run on one stream, so nothing has to be waited for but what the host
+/// reads: loss and norm, what goes forward alone, and copies of states.
 class CudaExecutor {
 public:
   CudaExecutor(const RepriseModel &model, CudaDevice &device, Arena &arena)
-      : model(model), device(device), arena(arena), products(model, device) {}
+      : model(model), device(device), arena(arena), products(model, device),
+        inputs(model, device) {}
   CudaExecutor(const CudaExecutor &) = delete;
   CudaExecutor &operator=(const CudaExecutor &) = delete;
   ~CudaExecutor();
 
-  /// Takes the GPU's memory: the plan, and two places for inputs.
+  /// Takes the GPU's memory: the plan.
   bool allocate(Error &error);
   /// Loads kernels and chooses the algorithms of products. `numNorm`: the
   /// launches of `update` up to the norm of the gradients.
   bool prepare(const CudaSettings &settings, int numNorm, Error &error);
 
+  /// Inputs of the micro-batches that run next.
+  CudaInputs &nextInputs() { return inputs; }
+
   /// As those of Executor. What they read of the arena they take from its copy
   /// on the host, and what the host reads they put there.
   bool beginStep(Error &error);
-  bool runMicro(Error &error);
+  bool runMicros(Error &error);
+  bool runLast(Error &error);
+  bool endStep(Error &error);
   bool runNorm(Error &error);
   bool runOptimizer(Error &error);
   bool clearGradients(Error &error);
@@ -67,29 +76,31 @@ public:
   /// Seconds of each launch, first `micro`, then `update`; null unless
   /// profiling.
   const double *profile() const { return seconds; }
-  /// Of the memory that `allocate` took, what is not the plan.
-  int64_t stagingBytes() const { return 2 * slotBytes; }
+  /// Begins anew with them.
+  void forgetProfile();
   /// The GPU, its libraries, and what the kernels were loaded from.
   void describe(char *text, size_t size) const;
   /// What the GPU's memory holds at the moment. False if the driver does not
   /// say.
   bool measure(DeviceMemory &memory) const;
+  /// Of the step that ended last.
+  const DeviceTimes &times() const { return stepTimes; }
 
 private:
   /// Launches that run one after another.
-  struct Sequence {
-    const char *name;
+  struct Part {
     const RepriseLaunch *launches;
     int count;
     double *seconds; ///< Null unless it is timed.
-    CudaGraphExec graph;
   };
-  /// Where the inputs of a micro-batch wait.
-  struct Slot {
-    char *host; ///< Pinned.
-    CudaAddress device;
-    CudaEvent copied;   ///< From host to device.
-    CudaEvent consumed; ///< From there to the plan.
+  /// What the host begins at a time.
+  struct Sequence {
+    const char *name;
+    Part micro;   ///< Runs for each micro-batch whose inputs are there.
+    Part then;    ///< Runs once.
+    bool hasNorm; ///< `then` reads scalars of the host, and makes some for it.
+    CudaGraphExec graph;
+    bool isTouched;
   };
   /// What is read and written once a step, in pinned memory.
   struct Mailbox {
@@ -98,19 +109,25 @@ private:
 
   bool loadKernels(Error &error);
   bool load(const void *image, const char *what, Error &error);
+  bool takeTables(int numNorm, Error &error);
   bool check(CudaResult code, const char *what, Error &error) const {
     return device.check(code, what, error);
   }
   bool copyIn(const RepriseBuffer &buffer, const void *from, Error &error);
   bool copyOut(void *to, const RepriseBuffer &buffer, Error &error);
-  bool takeInputs(Error &error);
+  void touch(Sequence &sequence);
   bool run(Sequence &sequence, Error &error);
   bool capture(Sequence &sequence, Error &error);
   bool launchAll(const Sequence &sequence, Error &error);
-  bool launch(const RepriseLaunch &launch, Error &error);
+  bool launchPart(const Sequence &sequence, const Part &part,
+                  int64_t microBatch, Error &error);
+  bool launch(const RepriseLaunch &launch, int64_t microBatch, Error &error);
   bool waitFor(const RepriseLaunch &launch, Error &error);
-  bool readTimes(const Sequence &sequence, Error &error);
+  bool readTimes(const Sequence &sequence, const Part &part, Error &error);
   bool wait(const Sequence &sequence, Error &error);
+  void takeScalars();
+  bool takeResults(const Sequence &sequence, Error &error);
+  int64_t usedBytes() const;
   CudaAddress at(const RepriseBuffer &buffer) const {
     return device.base() + CudaAddress(buffer.offset);
   }
@@ -119,6 +136,7 @@ private:
   CudaDevice &device;
   Arena &arena;
   CudaProducts products;
+  CudaInputs inputs;
   Nvtx nvtx;
   CudaSettings settings;
   CudaModule module = nullptr;
@@ -127,11 +145,14 @@ private:
   List<CudaAddress> parameters; ///< Of the launch that is being begun.
   List<CudaEvent> marks;        ///< Before each launch, and at the end.
   double *seconds = nullptr;
-  Sequence micro = {}, norm = {}, optimizer = {}, evaluate = {}, sample = {};
-  CudaStream inputStream = nullptr;
-  Slot slots[2] = {};
-  int64_t slotBytes = 0, numMicro = 0;
+  Sequence micros = {}, step = {}, norm = {}, optimizer = {}, evaluate = {},
+           sample = {};
   Mailbox *mailbox = nullptr;
+  CudaEvent begun[2] = {}; ///< Of this step and of the one before, by turns.
+  CudaEvent done = nullptr;
+  int64_t numBegun = 0;
+  DeviceTimes stepTimes = {};
+  int64_t bytesBefore = 0, bytesOfKernels = 0, bytesOfLibrary = 0;
 };
 
 } // namespace reprise::runtime

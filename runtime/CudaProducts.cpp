@@ -28,9 +28,71 @@ bool CudaProducts::check(BlasResult code, const char *name, const char *what,
                                 device.blas().statusName(code), code);
 }
 
-void *CudaProducts::addressOf(int buffer) const {
-  return reinterpret_cast<void *>(device.base() +
+char *CudaProducts::addressOf(int buffer) const {
+  return reinterpret_cast<char *>(device.base() +
                                   CudaAddress(model.buffers[buffer].offset));
+}
+
+CudaProducts::Operands
+CudaProducts::operandsOf(const RepriseLaunch &launch) const {
+  const RepriseGemm &gemm = model.gemms[launch.callee];
+  int first = launch.firstBuffer, last = first + launch.numBuffers - 1;
+  Operands of = {};
+  of.a = addressOf(first);
+  of.b = addressOf(first + 1);
+  of.c = addressOf(first + (gemm.bias ? 3 : 2));
+  if (gemm.bias || gemm.epilogue)
+    of.vector = addressOf(first + (gemm.bias ? 2 : 3));
+  of.workspace = addressOf(last);
+  of.workspaceBytes = model.buffers[last].bytes;
+  return of;
+}
+
+/// The sums of an epilogue, as a row of ones times the operand they are of.
+static RepriseGemm getProductOfOnes(const RepriseGemm &gemm) {
+  bool isOfA = gemm.epilogue == REPRISE_EPILOGUE_SUMS_OF_A;
+  RepriseGemm sums = {};
+  sums.m = 1;
+  sums.n = isOfA ? gemm.m : gemm.n;
+  sums.k = gemm.k;
+  sums.lda = gemm.k;
+  sums.ldb = isOfA ? gemm.lda : gemm.ldb;
+  sums.ldc = sums.n;
+  sums.batch[0] = sums.batch[1] = 1;
+  sums.alpha = 1;
+  sums.transposeB = isOfA ? !gemm.transposeA : gemm.transposeB;
+  sums.typeAB = gemm.typeAB;
+  sums.typeC = gemm.typeC;
+  return sums;
+}
+
+/// Bytes of the workspace that ones take, so that the rest is aligned.
+static int64_t bytesOfOnes(const RepriseGemm &gemm) {
+  return (gemm.k * bytesOf(gemm.typeAB) + 255) / 256 * 256;
+}
+
+/// Of the product of ones, which are at the head of the workspace.
+static CudaProducts::Operands getOperandsOfOnes(const RepriseGemm &gemm,
+                                                CudaProducts::Operands of) {
+  of.b = gemm.epilogue == REPRISE_EPILOGUE_SUMS_OF_A ? of.a : of.b;
+  of.a = of.workspace;
+  of.c = static_cast<char *>(of.vector);
+  of.vector = nullptr;
+  of.workspace += bytesOfOnes(gemm);
+  of.workspaceBytes -= bytesOfOnes(gemm);
+  return of;
+}
+
+/// Of cuBLASLt, to which B is the first operand.
+static uint32_t epilogueOf(const RepriseGemm &gemm) {
+  switch (gemm.epilogue) {
+  case REPRISE_EPILOGUE_SUMS_OF_A:
+    return kBlasEpilogueSumsOfSecond;
+  case REPRISE_EPILOGUE_SUMS_OF_B:
+    return kBlasEpilogueSumsOfFirst;
+  default:
+    return gemm.bias ? kBlasEpilogueBias : 0;
+  }
 }
 
 bool CudaProducts::layOut(BlasLayout &layout, int32_t type, int64_t rows,
@@ -79,10 +141,10 @@ bool CudaProducts::describe(const RepriseGemm &gemm, bool tf32,
                              &transposeSecond, sizeof(transposeSecond)),
              name, what, error))
     return false;
-  if (gemm.bias &&
-      !check(blas.productSet(product.product, kBlasProductEpilogue,
-                             &kBlasEpilogueBias, sizeof(kBlasEpilogueBias)),
-             name, what, error))
+  uint32_t epilogue = epilogueOf(gemm);
+  if (epilogue && !check(blas.productSet(product.product, kBlasProductEpilogue,
+                                         &epilogue, sizeof(epilogue)),
+                         name, what, error))
     return false;
   int64_t m = gemm.m, n = gemm.n, k = gemm.k;
   return layOut(product.first, gemm.typeAB, gemm.transposeB ? k : n,
@@ -104,15 +166,16 @@ static uint32_t alignmentOf(const int64_t *strides, int32_t type) {
   return uint32_t(bits & -bits);
 }
 
-bool CudaProducts::choose(const RepriseGemm &gemm, const RepriseLaunch &launch,
-                          Product &product, bool autotune, Error &error) {
+/// Takes an algorithm if there is one.
+bool CudaProducts::choose(const RepriseGemm &gemm, const Operands &operands,
+                          Product &product, bool autotune, bool &isThere,
+                          const char *name, Error &error) {
   const CublasLt &blas = device.blas();
   BlasPreference preference = nullptr;
-  const char *name = launch.name, *what = "choose an algorithm";
+  const char *what = "choose an algorithm";
   if (!check(blas.preferenceCreate(&preference), name, what, error))
     return false;
-  int last = launch.firstBuffer + launch.numBuffers - 1;
-  auto workspace = uint64_t(model.buffers[last].bytes);
+  auto workspace = uint64_t(operands.workspaceBytes);
   uint32_t alignments[3] = {alignmentOf(gemm.strideB, gemm.typeAB),
                             alignmentOf(gemm.strideA, gemm.typeAB),
                             alignmentOf(gemm.strideC, gemm.typeC)};
@@ -128,24 +191,24 @@ bool CudaProducts::choose(const RepriseGemm &gemm, const RepriseLaunch &launch,
               set(kBlasPreferenceAlignmentB, &alignments[1], 4) &&
               set(kBlasPreferenceAlignmentC, &alignments[2], 4) &&
               set(kBlasPreferenceAlignmentD, &alignments[2], 4);
-  if (good && gemm.bias) { // Its alignment counts.
-    void *bias = addressOf(launch.firstBuffer + 2);
-    good = check(
-        blas.productSet(product.product, kBlasProductBias, &bias, sizeof(bias)),
-        name, what, error);
-  }
+  good = good && setVector(product, operands, name, error);
   BlasChoice choices[kMostChoices] = {};
   int found = 0;
-  good = good &&
-         check(blas.choose(handle, product.product, product.first,
-                           product.second, product.sum, product.sum, preference,
-                           autotune ? kMostChoices : 1, choices, &found),
-               name, what, error);
+  if (good) {
+    BlasResult code = blas.choose(handle, product.product, product.first,
+                                  product.second, product.sum, product.sum,
+                                  preference, kMostChoices, choices, &found);
+    if (code == kBlasNotSupported) // So it says that it has none.
+      found = 0;
+    else
+      good = check(code, name, what, error);
+  }
   blas.preferenceDestroy(preference);
   if (!good)
     return false;
-  float best = -1;
-  for (int i = 0; i < found; ++i) {
+  isThere = false;
+  float best = 0;
+  for (int i = 0; i < found && (autotune || !isThere); ++i) {
     if (choices[i].state != 0 || choices[i].workspaceBytes > workspace)
       continue;
     Product trial = product;
@@ -153,25 +216,22 @@ bool CudaProducts::choose(const RepriseGemm &gemm, const RepriseLaunch &launch,
     trial.workspaceBytes = choices[i].workspaceBytes;
     float milliseconds = 0;
     int runs = autotune ? kRepeats : 0;
-    if (!time(launch, trial, runs, milliseconds, error))
+    if (!time(gemm, operands, trial, runs, milliseconds, name, error))
       return false;
-    if (best < 0 || milliseconds < best) {
+    if (!isThere || milliseconds < best) {
       best = milliseconds;
       product = trial;
+      isThere = true;
     }
   }
-  return best >= 0 ||
-         error.set("product %s: cuBLASLt %zu has no algorithm for m %" PRId64
-                   ", n %" PRId64 ", k %" PRId64 " of %s in %" PRIu64
-                   " bytes of workspace",
-                   name, blas.version(), gemm.m, gemm.n, gemm.k,
-                   gemm.typeAB == REPRISE_BF16 ? "bf16" : "f32", workspace);
+  return true;
 }
 
 /// The least time of `runs` runs behind a first one, which loads what the
 /// algorithm needs.
-bool CudaProducts::time(const RepriseLaunch &launch, const Product &product,
-                        int runs, float &best, Error &error) {
+bool CudaProducts::time(const RepriseGemm &gemm, const Operands &operands,
+                        const Product &product, int runs, float &best,
+                        const char *name, Error &error) {
   const CudaDriver &driver = device.driver();
   CudaEvent begin = nullptr, end = nullptr;
   bool good =
@@ -180,14 +240,13 @@ bool CudaProducts::time(const RepriseLaunch &launch, const Product &product,
   best = 0;
   for (int i = 0; good && i <= runs; ++i) {
     float milliseconds = 0;
-    good = device.check(driver.eventRecord(begin, device.stream()), launch.name,
-                        error) &&
-           multiply(launch, product, error) &&
-           device.check(driver.eventRecord(end, device.stream()), launch.name,
-                        error) &&
-           device.check(driver.eventSynchronize(end), launch.name, error) &&
-           device.check(driver.eventElapsed(&milliseconds, begin, end),
-                        launch.name, error);
+    good =
+        device.check(driver.eventRecord(begin, device.stream()), name, error) &&
+        multiply(gemm, operands, product, name, error) &&
+        device.check(driver.eventRecord(end, device.stream()), name, error) &&
+        device.check(driver.eventSynchronize(end), name, error) &&
+        device.check(driver.eventElapsed(&milliseconds, begin, end), name,
+                     error);
     best = i <= 1 ? milliseconds : std::min(best, milliseconds);
   }
   if (begin)
@@ -197,55 +256,126 @@ bool CudaProducts::time(const RepriseLaunch &launch, const Product &product,
   return good;
 }
 
-bool CudaProducts::multiply(const RepriseLaunch &launch, const Product &product,
+/// What is at its address decides about algorithms too, by its alignment.
+bool CudaProducts::setVector(const Product &product, const Operands &operands,
+                             const char *name, Error &error) {
+  return !operands.vector ||
+         check(device.blas().productSet(product.product, kBlasProductBias,
+                                        &operands.vector,
+                                        sizeof(operands.vector)),
+               name, "take its bias", error);
+}
+
+bool CudaProducts::multiply(const RepriseGemm &gemm, const Operands &operands,
+                            const Product &product, const char *name,
                             Error &error) {
-  const RepriseGemm &gemm = model.gemms[launch.callee];
   const CublasLt &blas = device.blas();
-  int last = launch.firstBuffer + launch.numBuffers - 1;
-  if (gemm.bias) {
-    void *bias = addressOf(launch.firstBuffer + 2);
-    if (!check(blas.productSet(product.product, kBlasProductBias, &bias,
-                               sizeof(bias)),
-               launch.name, "take its bias", error))
-      return false;
-  }
-  auto *b = static_cast<char *>(addressOf(launch.firstBuffer + 1));
-  auto *a = static_cast<char *>(addressOf(launch.firstBuffer));
-  auto *c = static_cast<char *>(addressOf(last - 1));
+  if (!setVector(product, operands, name, error))
+    return false;
   float beta = gemm.accumulate ? 1.0f : 0.0f;
   for (int64_t i = 0; i < product.repeats; ++i) {
-    void *sum = c + i * product.step[2];
+    void *sum = operands.c + i * product.step[2];
     if (!check(blas.multiply(handle, product.product, &gemm.alpha,
-                             b + i * product.step[0], product.first,
-                             a + i * product.step[1], product.second, &beta,
-                             sum, product.sum, sum, product.sum,
-                             &product.algorithm, addressOf(last),
+                             operands.b + i * product.step[0], product.first,
+                             operands.a + i * product.step[1], product.second,
+                             &beta, sum, product.sum, sum, product.sum,
+                             &product.algorithm, operands.workspace,
                              product.workspaceBytes, device.stream()),
-               launch.name, "begin it", error))
+               name, "begin it", error))
       return false;
   }
   return true;
 }
 
 bool CudaProducts::run(const RepriseLaunch &launch, Error &error) {
-  return multiply(launch, products[size_t(launch.callee)], error);
+  const RepriseGemm &gemm = model.gemms[launch.callee];
+  const Product &sums = productsOfOnes[size_t(launch.callee)];
+  Operands operands = operandsOf(launch), ofOnes = operands;
+  if (sums.product) {
+    ofOnes = getOperandsOfOnes(gemm, operands);
+    operands.vector = nullptr;
+  }
+  if (!multiply(gemm, operands, products[size_t(launch.callee)], launch.name,
+                error))
+    return false;
+  if (!sums.product)
+    return true;
+  // Words of one f32, or of two bf16.
+  unsigned ones = gemm.typeAB == REPRISE_BF16 ? 0x3F803F80 : 0x3F800000;
+  auto words = size_t((gemm.k * bytesOf(gemm.typeAB) + 3) / 4);
+  auto address = CudaAddress(reinterpret_cast<uintptr_t>(ofOnes.a));
+  return device.check(
+             device.driver().fillWords(address, ones, words, device.stream()),
+             launch.name, error) &&
+         multiply(getProductOfOnes(gemm), ofOnes, sums, launch.name, error);
+}
+
+/// Where the library has no such epilogue: the product without it, and then the
+/// sums by another one.
+bool CudaProducts::separateSums(int index, const RepriseLaunch &launch,
+                                bool autotune, bool &isThere, Error &error) {
+  const RepriseGemm &gemm = model.gemms[index];
+  const char *name = launch.name;
+  Product &product = products[size_t(index)];
+  Product &sums = productsOfOnes[size_t(index)];
+  Operands operands = operandsOf(launch);
+  Operands ofOnes = getOperandsOfOnes(gemm, operands);
+  operands.vector = nullptr;
+  if (ofOnes.workspaceBytes < 0) // No room for them.
+    return true;
+  uint32_t none = kBlasEpilogueNone;
+  if (!check(device.blas().productSet(product.product, kBlasProductEpilogue,
+                                      &none, sizeof(none)),
+             name, "describe it", error) ||
+      !choose(gemm, operands, product, autotune, isThere, name, error))
+    return false;
+  if (!isThere)
+    return true;
+  // As in the epilogue, nothing is rounded to TF32.
+  RepriseGemm row = getProductOfOnes(gemm);
+  return describe(row, /*tf32=*/false, sums, name, error) &&
+         choose(row, ofOnes, sums, autotune, isThere, name, error);
 }
 
 bool CudaProducts::prepareOne(int index, const RepriseLaunch &launch, bool tf32,
                               bool autotune, Error &error) {
   const RepriseGemm &gemm = model.gemms[index];
   Product &product = products[size_t(index)];
-  return describe(gemm, tf32, product, launch.name, error) &&
-         choose(gemm, launch, product, autotune, error);
+  Operands operands = operandsOf(launch);
+  bool isThere = false;
+  if (!describe(gemm, tf32, product, launch.name, error) ||
+      !choose(gemm, operands, product, autotune, isThere, launch.name, error))
+    return false;
+  if (!isThere && gemm.epilogue &&
+      !separateSums(index, launch, autotune, isThere, error))
+    return false;
+  return isThere ||
+         error.set("product %s: cuBLASLt %zu has no algorithm for m %" PRId64
+                   ", n %" PRId64 ", k %" PRId64 " of %s in %" PRId64
+                   " bytes of workspace%s",
+                   launch.name, device.blas().version(), gemm.m, gemm.n, gemm.k,
+                   gemm.typeAB == REPRISE_BF16 ? "bf16" : "f32",
+                   operands.workspaceBytes,
+                   gemm.epilogue ? ", with the gradient of a bias; reprisec "
+                                   "--cuda-bias-gradients=kernel asks for none"
+                                 : "");
+}
+
+int CudaProducts::numSeparateSums() const {
+  return int(std::count_if(
+      productsOfOnes.begin(), productsOfOnes.end(),
+      [](const Product &sums) { return sums.product != nullptr; }));
 }
 
 bool CudaProducts::prepare(bool tf32, bool autotune, Error &error) {
   if (model.numGemms == 0)
     return true;
-  if (!products.resize(size_t(model.numGemms)))
-    return error.set("no memory left for %d products", model.numGemms);
-  for (Product &product : products)
-    product = {};
+  for (List<Product> *list : {&products, &productsOfOnes}) {
+    if (!list->resize(size_t(model.numGemms)))
+      return error.set("no memory left for %d products", model.numGemms);
+    for (Product &product : *list)
+      product = {};
+  }
   if (!check(device.blas().create(&handle), "of any kind", "start", error))
     return false;
   const struct {
@@ -268,13 +398,14 @@ bool CudaProducts::prepare(bool tf32, bool autotune, Error &error) {
 
 CudaProducts::~CudaProducts() {
   const CublasLt &blas = device.blas();
-  for (Product &product : products) {
-    for (BlasLayout layout : {product.first, product.second, product.sum})
-      if (layout)
-        blas.layoutDestroy(layout);
-    if (product.product)
-      blas.productDestroy(product.product);
-  }
+  for (List<Product> *list : {&products, &productsOfOnes})
+    for (Product &product : *list) {
+      for (BlasLayout layout : {product.first, product.second, product.sum})
+        if (layout)
+          blas.layoutDestroy(layout);
+      if (product.product)
+        blas.productDestroy(product.product);
+    }
   if (handle)
     blas.destroy(handle);
 }

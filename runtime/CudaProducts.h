@@ -33,6 +33,18 @@ public:
   /// Begins the product of a launch; an error names it.
   bool run(const RepriseLaunch &launch, Error &error);
 
+  /// Products whose epilogue's sums are a product of their own, as the library
+  /// has none with that epilogue.
+  int numSeparateSums() const;
+
+  /// What a launch multiplies, and where.
+  struct Operands {
+    char *a, *b, *c;
+    void *vector; ///< The bias, or what an epilogue makes beside C, or null.
+    char *workspace;
+    int64_t workspaceBytes;
+  };
+
 private:
   /// One entry of `model.gemms`, as cuBLASLt has it: its matrices are columns,
   /// so it is asked for the transposed C, and A and B change places.
@@ -52,20 +64,28 @@ private:
   bool layOut(BlasLayout &layout, int32_t type, int64_t rows, int64_t columns,
               int64_t stride, int64_t batch, int64_t batchStride,
               const char *name, Error &error);
-  bool choose(const RepriseGemm &gemm, const RepriseLaunch &launch,
-              Product &product, bool autotune, Error &error);
-  bool time(const RepriseLaunch &launch, const Product &product, int runs,
-            float &best, Error &error);
-  bool multiply(const RepriseLaunch &launch, const Product &product,
-                Error &error);
+  bool choose(const RepriseGemm &gemm, const Operands &operands,
+              Product &product, bool autotune, bool &isThere, const char *name,
+              Error &error);
+  bool separateSums(int index, const RepriseLaunch &launch, bool autotune,
+                    bool &isThere, Error &error);
+  bool time(const RepriseGemm &gemm, const Operands &operands,
+            const Product &product, int runs, float &best, const char *name,
+            Error &error);
+  bool setVector(const Product &product, const Operands &operands,
+                 const char *name, Error &error);
+  bool multiply(const RepriseGemm &gemm, const Operands &operands,
+                const Product &product, const char *name, Error &error);
   bool check(BlasResult code, const char *name, const char *what,
              Error &error) const;
-  void *addressOf(int buffer) const;
+  char *addressOf(int buffer) const;
+  Operands operandsOf(const RepriseLaunch &launch) const;
 
   const RepriseModel &model;
   const CudaDevice &device;
   BlasHandle handle = nullptr;
   List<Product> products;
+  List<Product> productsOfOnes; ///< Of each, if its sums are separate.
 };
 
 } // namespace reprise::runtime

@@ -115,11 +115,11 @@ Dump::~Dump() {
   free(memory);
 }
 
-void Dump::keepInputs(int64_t microBatch, const Arena &arena) {
+void Dump::keepInputs(int64_t microBatch, const MicroBatch &batch) {
   size_t count = inputElements(model), at = size_t(microBatch) * count;
-  memcpy(tokens + at, arena.at<int32_t>(model.tokens), 4 * count);
-  memcpy(targets + at, arena.at<int32_t>(model.targets), 4 * count);
-  memcpy(rng + 4 * microBatch, arena.at<int32_t>(model.rng), 16);
+  memcpy(tokens + at, batch.tokens, 4 * count);
+  memcpy(targets + at, batch.targets, 4 * count);
+  memcpy(rng + 4 * microBatch, batch.rng, 16);
 }
 
 bool Dump::keepStates(const Arena &arena, Error &error) {

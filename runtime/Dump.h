@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_DUMP_H
 
 #include "Arena.h"
+#include "MicroBatch.h"
 
 namespace reprise::runtime {
 
@@ -26,8 +27,8 @@ public:
   /// and allocates the room for copies.
   bool start(const char *path, Error &error);
 
-  /// Keeps a micro-batch's inputs, as they lie in the arena.
-  void keepInputs(int64_t microBatch, const Arena &arena);
+  /// Keeps a micro-batch's inputs.
+  void keepInputs(int64_t microBatch, const MicroBatch &batch);
 
   /// Keeps states, loss and this step's scalars; call before the update.
   bool keepStates(const Arena &arena, Error &error);

@@ -34,7 +34,9 @@ double reprise::runtime::now() {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
-static int buffersOfGemm(const RepriseGemm &gemm) { return gemm.bias ? 5 : 4; }
+static int buffersOfGemm(const RepriseGemm &gemm) {
+  return 4 + (gemm.bias ? 1 : 0) + (gemm.epilogue ? 1 : 0);
+}
 
 /// Checks that a buffer of at least `least` bytes lies in the arena.
 static bool checkRange(const char *what, const RepriseBuffer &buffer,
@@ -67,6 +69,10 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   if (launch.numBuffers != buffersOfGemm(gemm))
     return error.set("damaged model: product %s needs %d buffers, but got %d",
                      launch.name, buffersOfGemm(gemm), launch.numBuffers);
+  if (gemm.epilogue && model.target == REPRISE_TARGET_CPU)
+    return error.set("damaged model: product %s has epilogue %d, but those of "
+                     "the CPU have none",
+                     launch.name, gemm.epilogue);
   int64_t needed =
       model.target == REPRISE_TARGET_CPU ? repriseGemmWorkspaceBytes(&gemm) : 0;
   int64_t given =
@@ -246,6 +252,15 @@ Executor::~Executor() {
   free(seconds);
 }
 
+MicroBatch Executor::inputs(int64_t i) {
+  for (const RepriseBuffer &buffer : {model.tokens, model.targets, model.rng})
+    arena.touch(buffer);
+  if (gpu)
+    return gpu->nextInputs().at(i);
+  return {arena.at<int32_t>(model.tokens), arena.at<int32_t>(model.targets),
+          arena.at<uint32_t>(model.rng)};
+}
+
 bool Executor::beginStep(Error &error) {
   if (gpu)
     return gpu->beginStep(error);
@@ -293,8 +308,7 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
     const RepriseGemm &shape = model.gemms[launch.callee];
     void **rest = buffers + (shape.bias ? 3 : 2);
     gemm(shape,
-         {buffers[0], buffers[1],
-          shape.bias ? static_cast<float *>(buffers[2]) : nullptr, rest[0],
+         {buffers[0], buffers[1], shape.bias ? buffers[2] : nullptr, rest[0],
           static_cast<float *>(rest[1])},
          shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
     return;

@@ -10,9 +10,13 @@
 #define REPRISE_RUNTIME_EXECUTOR_H
 
 #include "Arena.h"
+#include "Clock.h"
 #include "CudaExecutor.h"
 #include "Gemm.h"
+#include "MicroBatch.h"
 #include "ThreadPool.h"
+
+#include <algorithm>
 
 namespace reprise::runtime {
 
@@ -39,18 +43,43 @@ public:
   bool prepare(int cpuLevel, bool profile, Error &error,
                const CudaSettings &onGpu = {});
 
+  /// A step is so many micro-batches at a time. Their inputs are written first,
+  /// where `inputs` says, between `beginInputs` and `sendInputs`; if
+  /// `takesInputsAhead`, as soon as the ones before were begun.
+  int64_t numAtOnce() const { return gpu ? gpu->nextInputs().count() : 1; }
+  bool takesInputsAhead() const { return gpu; }
+  bool beginInputs(Error &error) {
+    return !gpu || gpu->nextInputs().begin(error);
+  }
+  MicroBatch inputs(int64_t i);
+  bool sendInputs(Error &error) {
+    return !gpu || gpu->nextInputs().send(error);
+  }
+
   /// Sets the loss back to zero.
   bool beginStep(Error &error);
 
-  /// Forward and backward of one micro-batch.
-  bool runMicro(Error &error) {
+  /// Forward and backward of these micro-batches.
+  bool runMicros(Error &error) {
     ran.step = true;
-    return gpu ? gpu->runMicro(error)
+    return gpu ? gpu->runMicros(error)
                : runAll(model.micro, model.numMicro, seconds);
   }
 
-  /// Once a step, after all micro-batches: what computes the norm of the
-  /// gradients, with which the loss is known, too; then the rest.
+  /// The same with the last ones of a step, and the update. What comes out,
+  /// loss and norm, is there after `endStep`. If either is no finite number,
+  /// the update has left the parameters as they were.
+  bool runLast(Error &error) {
+    ran.step = true;
+    return gpu ? gpu->runLast(error)
+               : runAll(model.micro, model.numMicro, seconds) &&
+                     runUpdate(0, model.numUpdate);
+  }
+  bool endStep(Error &error) { return !gpu || gpu->endStep(error); }
+
+  /// The update in two parts, for whoever has to see what comes in between:
+  /// what computes the norm of the gradients, with which the loss is known,
+  /// too; then the rest.
   bool runNorm(Error &error) {
     return gpu ? gpu->runNorm(error) : runUpdate(0, numNorm);
   }
@@ -92,6 +121,13 @@ public:
   /// The seconds spent in each launch, first `micro`, then `update`; null
   /// unless profiling.
   const double *profile() const { return gpu ? gpu->profile() : seconds; }
+  /// Begins anew with them.
+  void forgetProfile() {
+    if (gpu)
+      gpu->forgetProfile();
+    else if (seconds)
+      std::fill_n(seconds, model.numMicro + model.numUpdate, 0.0);
+  }
 
 private:
   struct Schedules {
@@ -116,9 +152,6 @@ private:
   double *seconds = nullptr;
   Schedules ran = {};
 };
-
-/// Seconds of a clock that only goes forward.
-double now();
 
 } // namespace reprise::runtime
 

@@ -19,6 +19,10 @@ using namespace reprise::runtime;
 /// Below this many FLOPs, waking threads costs more than they save.
 static constexpr int64_t kSerialFlops = 400'000;
 
+/// A thread that has rows to itself reads each panel of B from the second-level
+/// cache once for so many tiles at least: then it hides behind them.
+static constexpr int64_t kLeastTilesOfShare = 4;
+
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -107,16 +111,20 @@ private:
   RowPanel getRowPanel(int64_t panel) const;
   int64_t numRowPanels() const { return numFull + numLow; }
   void divideRows();
+  /// Of a product with few panels of B, the rows that a thread works on alone,
+  /// in a part of the room for panels of A; 0 if all threads share all rows.
+  int64_t getRowsOfShare(int threads) const;
+  /// This product as share `index` of the block's rows, its panels of A in part
+  /// `slot` of the room.
+  Product getShare(int64_t index, int slot, int threads) const;
 
   float *packedA(const RowPanel &panel) const {
     return panelsA + panel.rows.begin * panelRows(form, depth.size);
   }
-  void packA(int64_t index) {
-    RowPanel panel = getRowPanel(index);
-    packPanel(form, hasAVX512, a, rows.begin + panel.rows.begin,
-              panel.rows.size, depth.begin, depth.size, panel.kernel.rows,
-              packedA(panel));
-  }
+  /// Panels of A that are packed together.
+  static constexpr int64_t kGroupOfA = 4;
+  int64_t numGroupsOfA() const { return divideUp(numRowPanels(), kGroupOfA); }
+  void packA(int64_t group);
   float *packedB(int64_t place) const {
     return panelsB + place * full.cols * panelRows(form, depth.size);
   }
@@ -132,16 +140,18 @@ private:
   /// goes on with the panel of B `ahead` of this one.
   void computeTiles(int64_t panelB, int64_t place, int64_t firstA, int64_t endA,
                     bool packs, int64_t ahead);
-  /// One tile. The form of the micro-kernel that packs B does if `packs`.
-  void computeTile(const RowPanel &panel, int64_t panelB, float *packed,
-                   bool packs, const Fetch &fetch);
+  /// One tile, of which `work` has the operands. The form of the micro-kernel
+  /// that packs B does if `packs`.
+  void computeTile(RepriseTile &work, const RowPanel &panel, Range colsOfC,
+                   bool packs, bool isLast);
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
   /// What the panels of A of the next block are packed from.
   FetchRegion getRegionOfNextA() const;
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
-  Tile getSums(const RowPanel &panel, int64_t panelB) const;
+  Tile getSums(Range rowsOfC, Range colsOfC) const;
+  const float *getBias(int64_t col, int64_t count, float *room) const;
   void computeBlock(ThreadPool *pool);
 
   const RepriseGemm &shape;
@@ -149,7 +159,7 @@ private:
   PanelForm form;
   bool hasAVX512;
   PanelSource a, b;
-  const float *bias;
+  const void *bias;
   float *c;          ///< Null if C is of bf16.
   uint16_t *rounded; ///< Null if it is not.
   float *panelsA, *panelsB, *sums;
@@ -160,6 +170,7 @@ private:
   Range rows, cols, depth;
   Block next = {};
   int64_t numFull = 0, numLow = 0; ///< Panels of its rows.
+  int64_t rowsOfShare = 0;         ///< If not 0, a block has all rows.
 };
 
 } // namespace
@@ -219,6 +230,56 @@ void Product::divideRows() {
   }
 }
 
+int64_t Product::getRowsOfShare(int threads) const {
+  int64_t numB = divideUp(smaller(shape.n, REPRISE_GEMM_NC), full.cols);
+  if (threads == 1 || numB >= 4 * threads)
+    return 0;
+  int64_t room =
+      divideUp(smaller(shape.m, REPRISE_GEMM_MC), REPRISE_GEMM_ROW_ALIGN) *
+      REPRISE_GEMM_ROW_ALIGN;
+  int64_t most = room / threads / full.rows;
+  if (most < kLeastTilesOfShare)
+    return 0;
+  // As many for each thread, of one size.
+  int64_t panels = divideUp(shape.m, full.rows);
+  int64_t shares = divideUp(divideUp(panels, most), threads) * threads;
+  return divideUp(panels, shares) * full.rows;
+}
+
+Product Product::getShare(int64_t index, int slot, int threads) const {
+  auto getRows = [&](int64_t share) {
+    int64_t begin = share * rowsOfShare;
+    return Range{begin, smaller(rowsOfShare, shape.m - begin)};
+  };
+  Product share = *this;
+  share.panelsA += slot * rowsOfShare * panelRows(form, depth.size);
+  share.rows = getRows(index);
+  // This thread goes on with about this share.
+  int64_t then = index + threads, count = divideUp(shape.m, rowsOfShare);
+  if (then < count)
+    share.next = {getRows(then), cols, depth};
+  else if (next.rows.size > 0)
+    share.next.rows = getRows((then - count) % count);
+  share.divideRows();
+  return share;
+}
+
+/// Where lines are neighbours in memory, a cache line has parts of several
+/// panels: they take turns every few rows, while it is in the first cache.
+void Product::packA(int64_t group) {
+  constexpr int64_t kTurn = 16;
+  int64_t piece = a.depthIsFast ? depth.size : kTurn;
+  int64_t end = smaller((group + 1) * kGroupOfA, numRowPanels());
+  for (int64_t first = 0; first < depth.size; first += piece)
+    for (int64_t index = group * kGroupOfA; index < end; ++index) {
+      RowPanel panel = getRowPanel(index);
+      packPanel(form, hasAVX512, a, rows.begin + panel.rows.begin,
+                panel.rows.size, depth.begin + first,
+                smaller(piece, depth.size - first), panel.kernel.rows,
+                packedA(panel) + panelRows(form, first) * panel.kernel.rows);
+    }
+}
+
 Product::RowPanel Product::getRowPanel(int64_t panel) const {
   bool isFull = panel < numFull;
   const RepriseMicroKernel &kernel = isFull ? full : low;
@@ -263,79 +324,118 @@ FetchRegion Product::getRegionOfNextA() const {
 
 void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
                            int64_t endA, bool packs, int64_t ahead) {
-  bool isWide = cols.size - panelB * full.cols >= full.cols;
-  int64_t steps = panelRows(form, depth.size);
+  alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
+  int64_t col = cols.begin + panelB * full.cols;
+  int64_t width = smaller(full.cols, cols.begin + cols.size - col);
+  bool isLast = depth.begin + depth.size == shape.k;
+  // What all tiles have in common.
+  RepriseTile tile = {};
+  tile.b = tile.packedB = packedB(place);
+  tile.k = panelRows(form, depth.size);
+  tile.alpha = shape.alpha;
+  tile.addToC = depth.begin > 0 || shape.accumulate;
+  if (shape.bias && isLast)
+    tile.bias = getBias(col, width, wholeBias);
+  if (packs) {
+    // A micro-kernel packs whole panels that lie as it reads them.
+    packs = width == full.cols && !b.depthIsFast &&
+            (form == PanelForm::Floats ||
+             (form == PanelForm::Pairs && depth.size % 2 == 0));
+    if (!packs)
+      packB(panelB, place);
+  }
+
   FetchRegion nextB = getRegionOfB(panelB + ahead), nextA = getRegionOfNextA();
-  int64_t callsB = nextB.countCalls(steps), callsA = nextA.countCalls(steps);
+  int64_t callsB = nextB.countCalls(tile.k), callsA = nextA.countCalls(tile.k);
   // The last panels of B fetch what comes next of A, from the end on.
   int64_t spare = endA - firstA - callsB;
   int64_t before = (divideUp(cols.size, full.cols) - 1 - panelB) * spare;
   for (int64_t index = firstA; index < endA; ++index) {
     RowPanel panel = getRowPanel(index);
-    bool packsOnTheWay = packs && form == PanelForm::Floats && !b.depthIsFast &&
-                         isWide && panel.rows.size == panel.kernel.rows;
-    if (packs && !packsOnTheWay)
+    if (packs && panel.rows.size < panel.kernel.rows) {
       packB(panelB, place);
+      packs = false;
+    }
     int64_t call = index - firstA, callA = before + call - callsB;
-    Fetch fetch = {reinterpret_cast<const char *>(packedB(place)), 0, 1};
+    Fetch fetch = {reinterpret_cast<const char *>(tile.packedB), 0, 1};
     if (call < callsB)
-      fetch = nextB.getCall(call, steps);
+      fetch = nextB.getCall(call, tile.k);
     else if (callA < callsA)
-      fetch = nextA.getCall(callA, steps);
-    computeTile(panel, panelB, packedB(place), packsOnTheWay, fetch);
+      fetch = nextA.getCall(callA, tile.k);
+    tile.next = fetch.data;
+    tile.nextStride = fetch.stride;
+    tile.nextRows = fetch.rows;
+    tile.a = packedA(panel);
+    if (packs) {
+      tile.b =
+          static_cast<const char *>(b.data) +
+          (depth.begin * b.stride + col) * (form == PanelForm::Floats ? 4 : 2);
+      tile.ldb = b.stride;
+    }
+    computeTile(tile, panel, {col, width}, packs, isLast);
+    tile.b = tile.packedB;
     packs = false;
   }
 }
 
-Tile Product::getSums(const RowPanel &panel, int64_t panelB) const {
-  int64_t row = rows.begin + panel.rows.begin, col = panelB * full.cols;
-  Tile tile = {nullptr, full.cols, panel.rows.size,
-               smaller(full.cols, cols.size - col)};
+/// The bias of `count` columns from `col` on, in f32 and where a micro-kernel
+/// may read a whole tile's: `room`, unless it lies so already.
+const float *Product::getBias(int64_t col, int64_t count, float *room) const {
+  if (!rounded) {
+    const float *values = static_cast<const float *>(bias) + col;
+    return count == full.cols
+               ? values
+               : static_cast<float *>(
+                     memcpy(room, values, size_t(count) * sizeof(float)));
+  }
+  const uint16_t *values = static_cast<const uint16_t *>(bias) + col;
+  for (int64_t j = 0; j < count; ++j) {
+    uint32_t bits = uint32_t(values[j]) << 16;
+    memcpy(room + j, &bits, sizeof(bits));
+  }
+  return room;
+}
+
+Tile Product::getSums(Range rowsOfC, Range colsOfC) const {
+  Tile tile = {nullptr, full.cols, rowsOfC.size, colsOfC.size};
   if (c) {
     tile.stride = shape.ldc;
-    tile.data = c + row * tile.stride + cols.begin + col;
+    tile.data = c + rowsOfC.begin * tile.stride + colsOfC.begin;
   } else if (sums) {
     tile.stride = repriseGemmPanelCols(&shape);
-    tile.data = sums + row * tile.stride + col;
+    tile.data = sums + rowsOfC.begin * tile.stride + colsOfC.begin - cols.begin;
   }
   return tile;
 }
 
-void Product::computeTile(const RowPanel &panel, int64_t panelB, float *packed,
-                          bool packs, const Fetch &fetch) {
-  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
-  alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
-  int64_t col = cols.begin + panelB * full.cols;
-  bool addToC = depth.begin > 0 || shape.accumulate;
-  bool isLast = depth.begin + depth.size == shape.k;
-  const float *tileBias = shape.bias && isLast ? bias + col : nullptr;
-  const Tile target = getSums(panel, panelB);
-  bool isWhole = target.rows == panel.kernel.rows && target.cols == full.cols;
-  bool isInPlace = target.data && isWhole;
-  Tile tile = target;
-  if (!isInPlace) {
-    tile.data = room, tile.stride = full.cols;
-    if (addToC)
-      target.copyTo(tile);
-    if (tileBias && !isWhole)
-      tileBias = static_cast<float *>(
-          memcpy(wholeBias, tileBias, size_t(target.cols) * sizeof(float)));
-  }
-  int64_t steps = panelRows(form, depth.size);
-  if (packs)
-    panel.kernel.packFn(
-        packedA(panel),
-        static_cast<const float *>(b.data) + depth.begin * b.stride + col,
-        steps, tile.data, tile.stride, shape.alpha, addToC, tileBias,
-        fetch.data, fetch.stride, fetch.rows, b.stride, packed);
-  else
-    panel.kernel.fn(packedA(panel), packed, steps, tile.data, tile.stride,
-                    shape.alpha, addToC, tileBias, fetch.data, fetch.stride,
-                    fetch.rows);
+void Product::computeTile(RepriseTile &work, const RowPanel &panel,
+                          Range colsOfC, bool packs, bool isLast) {
+  Range rowsOfC = {rows.begin + panel.rows.begin, panel.rows.size};
+  bool isWhole = rowsOfC.size == panel.kernel.rows && colsOfC.size == full.cols;
+  const Tile target = getSums(rowsOfC, colsOfC);
+  work.c = target.data;
+  work.ldc = target.stride;
+  uint16_t *result = nullptr;
   if (rounded && isLast)
-    tile.roundTo(rounded + (rows.begin + panel.rows.begin) * shape.ldc + col,
-                 shape.ldc);
-  else if (!isInPlace)
+    result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
+  auto *run = packs ? panel.kernel.packFn : panel.kernel.fn;
+  if (isWhole && (result || target.data)) {
+    work.rounded = result;
+    work.ldRounded = shape.ldc;
+    return run(&work);
+  }
+  // What the micro-kernel writes has its own size, not that of this tile.
+  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  Tile tile = {room, full.cols, target.rows, target.cols};
+  work.c = room;
+  work.ldc = full.cols;
+  work.rounded = nullptr;
+  if (work.addToC)
+    target.copyTo(tile);
+  run(&work);
+  if (result)
+    tile.roundTo(result, shape.ldc);
+  else
     tile.copyTo(target);
 }
 
@@ -364,18 +464,34 @@ void Product::computeBlock(ThreadPool *pool) {
     // it, and is still in its cache then. If no other rows follow, a thread has
     // one place for all of its panels, but the last is always where it belongs.
     bool isOnly = rows.size == shape.m;
-    share(numA, 4, [&](int64_t task, int) { packA(task); });
+    share(numGroupsOfA(), 1, [&](int64_t task, int) { packA(task); });
     share(numB, 1, [&](int64_t task, int slot) {
       int64_t place = isOnly && task + 1 < numB ? numB - 2 - slot : task;
       computeTiles(task, place, 0, numA, packsB, threads);
     });
     return;
   }
-  share(numA + (packsB ? numB : 0), 2, [&](int64_t task, int) {
-    if (task < numA)
+  if (rowsOfShare > 0) {
+    // Few panels of B, which the second-level cache of each thread has room
+    // for.
+    share(numB, 1, [&](int64_t task, int) { packB(task, task); });
+    share(divideUp(shape.m, rowsOfShare), 1, [&](int64_t task, int slot) {
+      Product part = getShare(task, slot, threads);
+      int64_t numPanels = part.numRowPanels();
+      for (int64_t group = 0; group < part.numGroupsOfA(); ++group)
+        part.packA(group);
+      for (int64_t panelB = 0; panelB < numB; ++panelB)
+        part.computeTiles(panelB, panelB, 0, numPanels, /*packs=*/false,
+                          /*ahead=*/1);
+    });
+    return;
+  }
+  int64_t groupsA = numGroupsOfA();
+  share(groupsA + (packsB ? numB : 0), 1, [&](int64_t task, int) {
+    if (task < groupsA)
       packA(task);
     else
-      packB(task - numA, task - numA);
+      packB(task - groupsA, task - groupsA);
   });
   int64_t perTask = divideUp(numA * numB, 8 * threads);
   int64_t groups = divideUp(numA, perTask);
@@ -388,7 +504,9 @@ void Product::computeBlock(ThreadPool *pool) {
 }
 
 void Product::run(ThreadPool *pool) {
-  const int64_t kc = repriseGemmKC(&shape), mc = REPRISE_GEMM_MC;
+  rowsOfShare = getRowsOfShare(pool ? pool->size() : 1);
+  const int64_t kc = repriseGemmKC(&shape);
+  const int64_t mc = rowsOfShare > 0 ? shape.m : REPRISE_GEMM_MC;
   auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };
   auto clip = [&](Block &block) {
     block.rows.size = smaller(mc, shape.m - block.rows.begin);

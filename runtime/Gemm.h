@@ -18,8 +18,7 @@ namespace reprise::runtime {
 /// The addresses of one product: of f32 or bf16, as its shape says. `workspace`
 /// holds repriseGemmWorkspaceBytes(shape) bytes; `bias` is null without one.
 struct GemmOperands {
-  const void *a, *b;
-  const float *bias;
+  const void *a, *b, *bias;
   void *c;
   float *workspace;
 };

@@ -26,6 +26,16 @@ int64_t reprise::runtime::elementCount(const RepriseState &state) {
   return count;
 }
 
+bool reprise::runtime::handOverState(const RepriseState &state, Arena &arena,
+                                     Error &error) {
+  int64_t size = state.elementType == REPRISE_BF16 ? 2 : 4;
+  int64_t used = elementCount(state) * size;
+  if (used < state.buffer.bytes)
+    memset(arena.at<char>(state.buffer) + used, 0,
+           size_t(state.buffer.bytes - used));
+  return arena.handOver(state.buffer, error);
+}
+
 /// Values [begin, end) of a normal distribution; begin is even.
 static void drawNormal(uint64_t seed, uint32_t stream, double std,
                        int64_t begin, int64_t end, float *values) {
@@ -70,7 +80,7 @@ bool reprise::runtime::initializeStates(const RepriseModel &model,
           for (int64_t i = begin; i < end; ++i)
             values[i] = value;
         });
-    if (!arena.handOver(state.buffer, error))
+    if (!handOverState(state, arena, error))
       return false;
   }
   return true;
@@ -122,7 +132,7 @@ bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
                          to[i] = roundToBF16(from[i]);
                      });
     arena.release(parameter->buffer);
-    if (!arena.handOver(copy.buffer, error))
+    if (!handOverState(copy, arena, error))
       return false;
   }
   return true;

@@ -18,6 +18,9 @@ namespace reprise::runtime {
 /// The number of elements of a state.
 int64_t elementCount(const RepriseState &state);
 
+/// Hands a state over whose elements were written: clears what is behind them.
+bool handOverState(const RepriseState &state, Arena &arena, Error &error);
+
 /// The states that are read from files and need no first values.
 enum class Loaded { Nothing, Parameters, AllButGradients };
 

@@ -243,9 +243,16 @@ void Log::printStep(const StepReport &report) const {
     printJsonNumber("loss_z", report.lossZ);
     printJsonNumber("grad_norm_z", report.gradNormZ);
     printf(",\"skipped\":%s,\"high_water_bytes\":%" PRId64
-           ",\"planned_bytes\":%" PRId64 ",\"seconds_left\":%.6g}\n",
+           ",\"planned_bytes\":%" PRId64 ",\"seconds_left\":%.6g",
            report.skipped ? "true" : "false", report.highWaterBytes,
            model.arenaBytes, left);
+    if (const DeviceTimes &gpu = report.gpu; gpu.span > 0) {
+      printJsonNumber("gpu_ms", gpu.span * 1e3);
+      printJsonNumber("gpu_interval_ms",
+                      gpu.interval > 0 ? gpu.interval * 1e3 : NAN);
+      printJsonNumber("host_us", gpu.host * 1e6);
+    }
+    printf("}\n");
     return;
   }
   int width = snprintf(nullptr, 0, "%" PRId64, options.steps);
@@ -275,6 +282,12 @@ bool Log::step(const StepReport &report, Error &error) {
   unshown.reset();
   trainedSeconds += report.seconds;
   secondsPerStep = (trainedSeconds + inferredSeconds) / double(++stepsHere);
+  if (report.gpu.interval > 0) {
+    gpuTimes.span += report.gpu.span;
+    gpuTimes.interval += report.gpu.interval;
+    gpuTimes.host += report.gpu.host;
+    ++stepsTimed;
+  }
   if (stepsHere == 1 || number == options.steps ||
       number % options.logInterval == 0)
     printStep(report);
@@ -307,6 +320,7 @@ struct ProfileLine {
   char name[96];
   int64_t calls;
   double seconds, flops, bytes;
+  bool gathers; ///< Reads tokens, and so perhaps only some rows of a table.
 };
 } // namespace
 
@@ -327,7 +341,7 @@ static void foldName(const char *name, char *folded, size_t size) {
   folded[length] = '\0';
 }
 
-void Log::profile(const double *seconds, int64_t stepsDone) {
+void Log::profile(const double *seconds, int64_t steps) {
   int64_t launches = int64_t(model.numMicro) + model.numUpdate;
   auto *lines = static_cast<ProfileLine *>(
       calloc(size_t(launches) + 1, sizeof(ProfileLine)));
@@ -349,11 +363,14 @@ void Log::profile(const double *seconds, int64_t stepsDone) {
       memcpy(line->name, name, sizeof(name));
       ++count;
     }
-    int64_t calls = stepsDone * (micro ? model.numMicroBatches : 1);
+    int64_t calls = steps * (micro ? model.numMicroBatches : 1);
     int hasWorkspace = launch.kind == REPRISE_LAUNCH_GEMM;
-    for (int j = 0; j < launch.numBuffers - hasWorkspace; ++j)
-      line->bytes +=
-          double(calls) * double(model.buffers[launch.firstBuffer + j].bytes);
+    for (int j = 0; j < launch.numBuffers - hasWorkspace; ++j) {
+      const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + j];
+      line->bytes += double(calls) * double(buffer.bytes);
+      line->gathers |= micro && buffer.bytes == model.tokens.bytes &&
+                       buffer.offset == model.tokens.offset;
+    }
     line->calls += calls;
     line->seconds += seconds[i];
     line->flops += double(calls) * double(launch.flops);
@@ -366,17 +383,19 @@ void Log::profile(const double *seconds, int64_t stepsDone) {
   if (!options.json)
     printf("\n%-44s %10s %10s %7s %9s %9s\n", "launch", "calls", "ms/step",
            "share", "GFLOP/s", "GB/s");
-  for (int64_t i = 0; i < std::min<int64_t>(count, kProfileLines); ++i) {
+  if (!options.json)
+    count = std::min<int64_t>(count, kProfileLines);
+  for (int64_t i = 0; i < count; ++i) {
     const ProfileLine &line = lines[i];
-    double perStep = line.seconds * 1e3 / double(stepsDone);
+    double perStep = line.seconds * 1e3 / double(steps);
     double perSecond = line.seconds > 0 ? 1e-9 / line.seconds : 0;
     double rate = line.flops * perSecond, moved = line.bytes * perSecond;
     if (options.json) {
       printf("{\"event\":\"profile\",\"launch\":");
       writeJsonString(stdout, line.name);
       printf(",\"calls\":%" PRId64 ",\"ms_per_step\":%.6g,"
-             "\"gflop_per_s\":%.6g,\"gbyte_per_s\":%.6g}\n",
-             line.calls, perStep, rate, moved);
+             "\"gflop_per_s\":%.6g,\"gbyte_per_s\":%.6g,\"gathers\":%s}\n",
+             line.calls, perStep, rate, moved, line.gathers ? "true" : "false");
     } else {
       printf("%-44s %10" PRId64 " %10.3f %6.1f%% %9.1f %9.1f\n", line.name,
              line.calls, perStep, 100 * line.seconds / total, rate, moved);
@@ -424,21 +443,31 @@ void Log::memory(const Arena &arena, const DeviceMemory *gpu) const {
   if (options.json) {
     printf("},\"process_bytes\":%" PRId64, resident);
     if (gpu)
-      printf(",\"gpu\":{\"plan_bytes\":%" PRId64 ",\"input_bytes\":%" PRId64
-             ",\"context_bytes\":%" PRId64 ",\"other_bytes\":%" PRId64 "}",
-             gpu->plan, gpu->inputs, gpu->context, gpu->other);
-    printf("}\n");
+      printf(",\"gpu\":{\"plan_bytes\":%" PRId64 ",\"allocated_bytes\":%" PRId64
+             ",\"context_bytes\":%" PRId64 ",\"kernel_bytes\":%" PRId64
+             ",\"library_bytes\":%" PRId64 ",\"other_bytes\":%" PRId64,
+             gpu->plan, gpu->allocated, gpu->context, gpu->kernels,
+             gpu->library, gpu->other);
+    printf("%s}\n", gpu ? "}" : "");
     return;
   }
   if (gpu) {
     const struct {
       const char *name;
       int64_t bytes;
-    } lines[] = {{"inputs that wait", gpu->inputs},
-                 {"kernels, graphs, library", gpu->other},
-                 {"context and others' use", gpu->context}};
+    } lines[] = {{"allocated for the plan", gpu->allocated},
+                 {"context and others' use", gpu->context},
+                 {"kernels", gpu->kernels},
+                 {"cuBLASLt", gpu->library},
+                 {"graphs, and what was loaded late", gpu->other}};
     for (auto [name, bytes] : lines)
       printf("  %-41s %18s\n", name, grouped(bytes).chars);
+    if (auto steps = double(stepsTimed); steps > 0)
+      printf("  a step takes the GPU %.3f ms, gaps between launches included, "
+             "begins %.3f ms after the one before, and takes the host %.0f us "
+             "to begin\n",
+             gpuTimes.span * 1e3 / steps, gpuTimes.interval * 1e3 / steps,
+             gpuTimes.host * 1e6 / steps);
     printf("  %-22s %18s %18s  (of the host)\n", "whole program", "",
            grouped(resident).chars);
     return;

@@ -70,9 +70,9 @@ public:
   void saving(int64_t copyBytes);
   /// A checkpoint that was written.
   void saved(const SaveReport &report);
-  /// Seconds per launch, first of `micro`, then of `update`, over all steps;
-  /// launches that differ only in numbers in their names are one line.
-  void profile(const double *seconds, int64_t stepsDone);
+  /// Seconds per launch, first of `micro`, then of `update`, over so many
+  /// steps; launches that differ only in numbers in their names are one line.
+  void profile(const double *seconds, int64_t steps);
   /// Plan against measurement, category by category.
   /// \param gpu  what that has in use; null: the CPU.
   void memory(const Arena &arena, const DeviceMemory *gpu) const;
@@ -101,6 +101,8 @@ private:
   /// Of the steps of this run so far.
   double trainedSeconds = 0, secondsPerStep = 0;
   double inferredSeconds = 0; ///< Of validation and sampling.
+  DeviceTimes gpuTimes = {};  ///< Sums over the steps that have all three.
+  int64_t stepsTimed = 0;
   int64_t stepsHere = 0;
 };
 

@@ -69,8 +69,15 @@ private:
   bool openData(Error &error);
   bool loadStates(Error &error);
   bool runStep(int64_t step, Error &error);
-  bool update(StepReport &report, bool dumped, Error &error);
-  bool writeInputs(int64_t step, int64_t microBatch, Error &error);
+  bool runBatches(int64_t step, bool isApart, Error &error);
+  bool takeResults(StepReport &report, Error &error);
+  bool updateApart(StepReport &report, Error &error);
+  bool writeInputs(int64_t step, int64_t first, Error &error);
+  bool haveInputs(int64_t step, int64_t first, Error &error);
+  void writeNextInputs(int64_t step, int64_t first);
+  bool isDumped(int64_t step) const {
+    return options.dump && step + 1 == options.steps;
+  }
   void writeScalar(const RepriseBuffer &buffer, double value) {
     arena.touch(buffer);
     *arena.at<float>(buffer) = float(value);
@@ -106,6 +113,13 @@ private:
   RunState state;
   DataMark mark;
   Inference inference;
+  /// The first micro-batch whose inputs were written ahead, and what went
+  /// wrong.
+  struct {
+    int64_t step = -1, first = 0;
+    bool good = true;
+    Error error;
+  } ahead;
 };
 
 } // namespace
@@ -212,42 +226,83 @@ bool Trainer::loadStates(Error &error) {
                      state.step, error);
 }
 
-bool Trainer::writeInputs(int64_t step, int64_t microBatch, Error &error) {
-  arena.touch(model.tokens);
-  arena.touch(model.targets);
-  arena.touch(model.rng);
-  if (!reader.take(step, microBatch, arena.at<int32_t>(model.tokens),
-                   arena.at<int32_t>(model.targets), error))
+/// Writes the inputs of the micro-batches from `first` on that run at a time.
+bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
+  if (!executor.beginInputs(error))
     return false;
-  uint32_t *rng = arena.at<uint32_t>(model.rng);
-  rng[0] = uint32_t(options.seed);
-  rng[1] = uint32_t(options.seed >> 32);
-  rng[2] = uint32_t(step);
-  rng[3] = uint32_t(microBatch);
+  for (int64_t i = 0; i < executor.numAtOnce(); ++i) {
+    MicroBatch batch = executor.inputs(i);
+    if (!reader.take(step, first + i, batch.tokens, batch.targets, error))
+      return false;
+    batch.rng[0] = uint32_t(options.seed);
+    batch.rng[1] = uint32_t(options.seed >> 32);
+    batch.rng[2] = uint32_t(step);
+    batch.rng[3] = uint32_t(first + i);
+    if (isDumped(step))
+      dump.keepInputs(first + i, batch);
+  }
+  return executor.sendInputs(error);
+}
+
+/// Writes them unless that was done ahead.
+bool Trainer::haveInputs(int64_t step, int64_t first, Error &error) {
+  if (ahead.step != step || ahead.first != first)
+    return writeInputs(step, first, error);
+  if (!ahead.good)
+    error = ahead.error;
+  return ahead.good;
+}
+
+/// Ahead, if the executor takes them: those behind `first`. What goes wrong is
+/// said when it is their turn.
+void Trainer::writeNextInputs(int64_t step, int64_t first) {
+  first += executor.numAtOnce();
+  if (first == model.numMicroBatches) {
+    ++step;
+    first = 0;
+  }
+  if (!executor.takesInputsAhead() || step == options.steps)
+    return;
+  ahead.step = step;
+  ahead.first = first;
+  ahead.good = writeInputs(step, first, ahead.error);
+}
+
+/// Begins forward and backward of a step, and unless `isApart` its update.
+bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
+  int64_t atOnce = executor.numAtOnce();
+  for (int64_t first = 0; first < model.numMicroBatches; first += atOnce) {
+    bool isLast = first + atOnce == model.numMicroBatches;
+    if (!haveInputs(step, first, error) ||
+        !(isLast && !isApart ? executor.runLast(error)
+                             : executor.runMicros(error)))
+      return false;
+    writeNextInputs(step, first);
+  }
   return true;
 }
 
 bool Trainer::runStep(int64_t step, Error &error) {
-  bool dumped = options.dump && step + 1 == options.steps;
+  // Who looks at gradients before they are used does the update by itself.
+  bool isApart =
+      isDumped(step) || options.skipLossZ > 0 || options.skipGradZ > 0;
   if (options.checkMemory)
     check.fillGaps();
   double start = now();
-  if (!executor.beginStep(error))
-    return false;
-  for (int64_t micro = 0; micro < model.numMicroBatches; ++micro) {
-    if (!writeInputs(step, micro, error))
-      return false;
-    if (dumped)
-      dump.keepInputs(micro, arena);
-    if (!executor.runMicro(error))
-      return false;
-  }
   StepReport report = {};
   report.step = step;
   report.learningRate = float(learningRate(model, step));
-  if (!update(report, dumped, error))
+  writeScalar(model.lr, report.learningRate);
+  writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
+  writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
+  if (!executor.beginStep(error) || !runBatches(step, isApart, error))
+    return false;
+  if (isApart ? !updateApart(report, error)
+              : !executor.endStep(error) || !takeResults(report, error))
     return false;
   report.seconds = now() - start;
+  if (placement.device.isOpen() && !isApart)
+    report.gpu = gpu.times();
   report.highWaterBytes = arena.highWaterBytes();
   report.tokensPerSecond =
       double(model.numMicroBatches * model.microBatchSize * model.seqLength) /
@@ -257,20 +312,13 @@ bool Trainer::runStep(int64_t step, Error &error) {
   report.mfu = model.modelFlops / available;
   report.hfu = (model.modelFlops + model.replayFlops) / available;
   return log.step(report, error) && metrics.step(report, error) &&
-         (!dumped || dump.write(report.gradNorm, error));
+         (!isDumped(step) || dump.write(report.gradNorm, error));
 }
 
-/// Changes the parameters, unless loss or norm are no numbers, or stand out
-/// more than the options allow.
-bool Trainer::update(StepReport &report, bool dumped, Error &error) {
+/// Loss and norm, which have to be numbers: otherwise the update has not
+/// changed the parameters, or has not been run.
+bool Trainer::takeResults(StepReport &report, Error &error) {
   int64_t step = report.step;
-  writeScalar(model.lr, report.learningRate);
-  writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
-  writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
-  if (dumped && !dump.keepStates(arena, error))
-    return false;
-  if (!executor.runNorm(error))
-    return false;
   report.loss = *arena.at<float>(model.loss);
   report.gradNorm = *arena.at<float>(model.gradNorm);
   if (!std::isfinite(report.loss))
@@ -286,6 +334,16 @@ bool Trainer::update(StepReport &report, bool dumped, Error &error) {
                      double(report.loss), step);
   report.lossZ = state.losses.add(double(report.loss));
   report.gradNormZ = state.gradNorms.add(double(report.gradNorm));
+  return true;
+}
+
+/// Keeps the states that are dumped, and changes the parameters unless loss or
+/// norm stand out more than the options allow.
+bool Trainer::updateApart(StepReport &report, Error &error) {
+  if (isDumped(report.step) && !dump.keepStates(arena, error))
+    return false;
+  if (!executor.runNorm(error) || !takeResults(report, error))
+    return false;
   auto standsOut = [](double z, double limit) {
     return limit > 0 && z > limit;
   };
@@ -301,7 +359,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   int64_t highWater = arena.highWaterBytes();
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
   if (options.profile && stepsDone > 0)
-    log.profile(executor.profile(), stepsDone);
+    log.profile(executor.profile(), std::max<int64_t>(stepsDone - 1, 1));
   if (options.costs && !writeCosts(stepsDone, error))
     return false;
   if (stepsDone > 0 || options.json) {
@@ -367,13 +425,13 @@ bool Trainer::infer(bool isLast, Error &error) {
 }
 
 bool Trainer::runSteps(Error &error) {
+  int64_t first = state.step;
   while (state.step < options.steps && !interruptRequested) {
+    if (state.step == first + 1) // The first one touches memory and code anew.
+      executor.forgetProfile();
     if (!runStep(state.step, error))
       return false;
     ++state.step;
-    if (options.costs && costs.isEmpty() &&
-        !costs.skip(executor.profile(), error))
-      return false;
     if (!saveWhenDue(/*isEnd=*/false, error))
       return false;
     if (state.step < options.steps && !infer(/*isLast=*/false, error))

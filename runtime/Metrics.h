@@ -14,6 +14,14 @@
 
 namespace reprise::runtime {
 
+/// Seconds of a step on a GPU, by its own clock.
+struct DeviceTimes {
+  double span;     ///< From its begin to its end, gaps between launches, too.
+  double interval; ///< From the begin of the step before to its own; 0 for the
+                   ///< first.
+  double host;     ///< That the host takes to begin it, by the host's clock.
+};
+
 /// One step; `step` counts from 0 here and from 1 in what is shown.
 struct StepReport {
   int64_t step;
@@ -29,6 +37,9 @@ struct StepReport {
   /// Shares of the machine's peak: that of the model's FLOPs, and that of all,
   /// the replayed among them. NaN if the peak is unknown.
   double mfu, hfu;
+  /// On a GPU; all 0 elsewhere, and where the host looks between norm and
+  /// update.
+  DeviceTimes gpu;
 };
 
 /// Writes every step to the files of --csv and --tensorboard.

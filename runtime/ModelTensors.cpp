@@ -8,6 +8,7 @@
 
 #include "ModelTensors.h"
 
+#include "Init.h"
 #include "Text.h"
 
 #include <algorithm>
@@ -212,7 +213,7 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
   });
   if (!onlyFinite || bad == INT64_MAX)
     return forEachState(first, count, [&](const RepriseState &state) {
-      return arena.handOver(state.buffer, error);
+      return handOverState(state, arena, error);
     });
   const Piece &piece = ours[bad.load()];
   const ModelTensor &tensor = tensors[size_t(piece.tensor)];

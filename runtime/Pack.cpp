@@ -17,11 +17,30 @@ using namespace reprise::runtime;
 static constexpr int64_t kFetchAhead = 12;
 
 /// Compiled for AVX-512, and called where there is.
-#define AVX512 __attribute__((target("avx512f,avx512dq")))
+#define AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 
 //===----------------------------------------------------------------------===//
 // How words reach a panel
 //===----------------------------------------------------------------------===//
+
+/// The first `count` of 16 lanes.
+static __mmask16 firstOf16(int64_t count) {
+  return count >= 16 ? 0xFFFF : count <= 0 ? 0 : __mmask16((1 << count) - 1);
+}
+
+/// Stores the first `count` of 16 words, or all. A store with a mask that ends
+/// in the next cache line takes as long as one that fills it: 12 are stored in
+/// two.
+AVX512 static void storeFirst16(float *to, __m512i words, int64_t count) {
+  if (count >= 16)
+    return _mm512_storeu_si512(to, words);
+  if (count != 12)
+    return _mm512_mask_storeu_epi32(to, firstOf16(count), words);
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(to),
+                      _mm512_castsi512_si256(words));
+  _mm_storeu_si128(reinterpret_cast<__m128i *>(to + 8),
+                   _mm512_extracti32x4_epi32(words, 2));
+}
 
 /// Stores the first `Count` of eight words.
 template <int Count>
@@ -46,8 +65,8 @@ struct AsTheyAre {
     memcpy(panel + row * width, &word, sizeof(word));
   }
   AVX512 static void put16(float *panel, int64_t width, int64_t row,
-                           __m512 words) {
-    _mm512_storeu_ps(panel + row * width, words);
+                           __m512i words, int64_t columns) {
+    storeFirst16(panel + row * width, words, columns);
   }
 };
 
@@ -67,12 +86,11 @@ struct TwoRows {
     AsTheyAre::putOne(panel, width, 2 * row + 1, word << 16);
   }
   AVX512 static void put16(float *panel, int64_t width, int64_t row,
-                           __m512 words) {
-    __m512i pairs = _mm512_castps_si512(words);
-    __m512i high = _mm512_and_si512(pairs, _mm512_set1_epi32(int(0xFFFF0000)));
+                           __m512i words, int64_t columns) {
+    __m512i high = _mm512_and_si512(words, _mm512_set1_epi32(int(0xFFFF0000)));
     float *to = panel + 2 * row * width;
-    _mm512_storeu_si512(to, high);
-    _mm512_storeu_si512(to + width, _mm512_slli_epi32(pairs, 16));
+    storeFirst16(to, high, columns);
+    storeFirst16(to + width, _mm512_slli_epi32(words, 16), columns);
   }
 };
 
@@ -123,6 +141,20 @@ static void packSome(Source source, int64_t lines, int64_t depth, int64_t width,
   }
 }
 
+/// Both with AVX-512.
+AVX512 static void packCopyWide(Source source, int64_t lines, int64_t depth,
+                                int64_t width, float *panel) {
+  for (int64_t p = 0; p < depth;
+       ++p, source.data += source.stride, panel += width)
+    for (int64_t i = 0; i < width; i += 16) {
+      const char *from = source.data + 4 * i;
+      __builtin_prefetch(from + kFetchAhead * source.stride);
+      storeFirst16(panel + i,
+                   _mm512_maskz_loadu_epi32(firstOf16(lines - i), from),
+                   width - i);
+    }
+}
+
 static void packCopy(Source source, int64_t lines, int64_t depth, int64_t width,
                      float *panel) {
   switch (lines == width ? width : 0) {
@@ -171,6 +203,34 @@ static void packExpanded(Source source, int64_t lines, int64_t depth,
 }
 
 /// Pairs of two rows of bf16. The last of an odd depth is paired with zeros.
+AVX512 static void packTwoWide(Source source, int64_t lines, int64_t depth,
+                               int64_t width, float *panel) {
+  const __m512i lowHalf = _mm512_set_epi16(
+      47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
+      6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+  const __m512i highHalf = _mm512_add_epi16(lowHalf, _mm512_set1_epi16(16));
+  for (int64_t p = 0; p < depth;
+       p += 2, source.data += 2 * source.stride, panel += width)
+    for (int64_t i = 0; i < width; i += 32) {
+      const char *even = source.data + 2 * i, *odd = even + source.stride;
+      __builtin_prefetch(even + kFetchAhead * source.stride);
+      __builtin_prefetch(odd + kFetchAhead * source.stride);
+      int64_t left = lines - i;
+      __mmask32 there = left >= 32
+                            ? ~__mmask32(0)
+                            : (__mmask32(1) << (left < 0 ? 0 : left)) - 1;
+      __m512i a = _mm512_maskz_loadu_epi16(there, even);
+      __m512i b = p + 1 < depth ? _mm512_maskz_loadu_epi16(there, odd)
+                                : _mm512_setzero_si512();
+      storeFirst16(panel + i, _mm512_permutex2var_epi16(a, lowHalf, b),
+                   width - i);
+      if (width - i > 16)
+        storeFirst16(panel + i + 16, _mm512_permutex2var_epi16(a, highHalf, b),
+                     width - i - 16);
+    }
+}
+
+/// The same without AVX-512.
 static void packTwo(Source source, int64_t lines, int64_t depth, int64_t width,
                     float *panel) {
   for (int64_t row = 0; row < (depth + 1) / 2;
@@ -250,42 +310,89 @@ static void packLines(Source from, int64_t words, int64_t width, float *to) {
                    load<uint32_t>(from.data + i * from.stride + 4 * row));
 }
 
-/// As `packLines`, of 16 lines: a quarter of a vector is what a line has of
-/// four words.
+/// Word by word, of fewer lines than `columns`.
 template <typename Rows>
-AVX512 static void packSixteen(Source from, int64_t words, int64_t width,
-                               float *to) {
-  int64_t row = 0;
-  for (; row + 4 <= words; row += 4) {
-    const char *data = from.data + 4 * row;
-    __m512 line[4];
-    for (int i = 0; i < 4; ++i, data += from.stride) {
-      const char *at = data;
-      line[i] = _mm512_castps128_ps512(
-          _mm_loadu_ps(reinterpret_cast<const float *>(at)));
-      at += 4 * from.stride;
-      line[i] = _mm512_mask_broadcast_f32x4(
-          line[i], 0x00F0, _mm_loadu_ps(reinterpret_cast<const float *>(at)));
-      at += 4 * from.stride;
-      line[i] = _mm512_mask_broadcast_f32x4(
-          line[i], 0x0F00, _mm_loadu_ps(reinterpret_cast<const float *>(at)));
-      at += 4 * from.stride;
-      line[i] = _mm512_mask_broadcast_f32x4(
-          line[i], 0xF000, _mm_loadu_ps(reinterpret_cast<const float *>(at)));
-    }
-    __m512 t0 = _mm512_unpacklo_ps(line[0], line[1]);
-    __m512 t1 = _mm512_unpackhi_ps(line[0], line[1]);
-    __m512 t2 = _mm512_unpacklo_ps(line[2], line[3]);
-    __m512 t3 = _mm512_unpackhi_ps(line[2], line[3]);
-    Rows::put16(to, width, row, _mm512_shuffle_ps(t0, t2, 0x44));
-    Rows::put16(to, width, row + 1, _mm512_shuffle_ps(t0, t2, 0xEE));
-    Rows::put16(to, width, row + 2, _mm512_shuffle_ps(t1, t3, 0x44));
-    Rows::put16(to, width, row + 3, _mm512_shuffle_ps(t1, t3, 0xEE));
-  }
-  for (; row < words; ++row)
-    for (int64_t i = 0; i < 16; ++i)
+static void packFew(Source from, int64_t lines, int64_t words, int64_t width,
+                    int64_t columns, float *to) {
+  for (int64_t row = 0; row < words; ++row)
+    for (int64_t i = 0; i < columns; ++i)
       Rows::putOne(to + i, width, row,
-                   load<uint32_t>(from.data + i * from.stride + 4 * row));
+                   i < lines
+                       ? load<uint32_t>(from.data + i * from.stride + 4 * row)
+                       : 0);
+}
+
+/// Transposes 16 words of up to 16 lines, of which it loads `Lines`: a cache
+/// line each, for lines that are a multiple of 4 KiB apart push each other out
+/// of the first cache. Words outside `words` and lines that are missing are
+/// zeros.
+template <int Lines>
+AVX512 static void transpose16(Source from, __mmask16 words, __m512i rows[16]) {
+  __m512i line[16], t[16];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i)
+    line[i] = i < Lines
+                  ? _mm512_maskz_loadu_epi32(words, from.data + i * from.stride)
+                  : _mm512_setzero_si512();
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(line[i], line[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(line[i], line[i + 1]);
+  }
+  // Word w of lines 4 g .. 4 g + 3 is quarter w / 4 of line[4 g + w % 4].
+#pragma clang loop unroll(full)
+  for (int g = 0; g < 16; g += 4) {
+    line[g] = _mm512_unpacklo_epi64(t[g], t[g + 2]);
+    line[g + 1] = _mm512_unpackhi_epi64(t[g], t[g + 2]);
+    line[g + 2] = _mm512_unpacklo_epi64(t[g + 1], t[g + 3]);
+    line[g + 3] = _mm512_unpackhi_epi64(t[g + 1], t[g + 3]);
+  }
+#pragma clang loop unroll(full)
+  for (int w = 0; w < 4; ++w) {
+    __m512i a = _mm512_shuffle_i32x4(line[w], line[4 + w], 0x88);
+    __m512i b = _mm512_shuffle_i32x4(line[w], line[4 + w], 0xDD);
+    __m512i c = _mm512_shuffle_i32x4(line[8 + w], line[12 + w], 0x88);
+    __m512i d = _mm512_shuffle_i32x4(line[8 + w], line[12 + w], 0xDD);
+    rows[w] = _mm512_shuffle_i32x4(a, c, 0x88);
+    rows[4 + w] = _mm512_shuffle_i32x4(b, d, 0x88);
+    rows[8 + w] = _mm512_shuffle_i32x4(a, c, 0xDD);
+    rows[12 + w] = _mm512_shuffle_i32x4(b, d, 0xDD);
+  }
+}
+
+/// As `packLines`, of `Lines` lines that fill `columns` of the panel.
+template <int Lines, typename Rows>
+AVX512 static void packWide(Source from, int64_t words, int64_t width,
+                            int64_t columns, float *to) {
+  for (int64_t row = 0; row < words; row += 16) {
+    __m512i rows[16];
+    int64_t count = words - row;
+    transpose16<Lines>({from.data + 4 * row, from.stride}, firstOf16(count),
+                       rows);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 16; ++i)
+      if (i < count)
+        Rows::put16(to, width, row + i, rows[i], columns);
+  }
+}
+
+/// `lines` lines, 16 at a time; what is missing becomes zeros.
+template <typename Rows>
+static void packTransposedWide(Source source, int64_t lines, int64_t words,
+                               int64_t width, float *panel) {
+  for (int64_t line = 0; line < width; line += 16) {
+    Source from = {source.data + line * source.stride, source.stride};
+    int64_t columns = width - line, left = lines - line;
+    float *to = panel + line;
+    if (left >= 16)
+      packWide<16, Rows>(from, words, width, columns, to);
+    else if (left == 12)
+      packWide<12, Rows>(from, words, width, columns, to);
+    else if (left == 8)
+      packWide<8, Rows>(from, words, width, columns, to);
+    else
+      packFew<Rows>(from, left, words, width, columns < 16 ? columns : 16, to);
+  }
 }
 
 /// Any panel of whole words: groups of lines that fill a vector, then what is
@@ -300,7 +407,7 @@ static void packTransposed(Source source, bool hasAVX512, int64_t lines,
            panel + line);
   };
   if (hasAVX512)
-    next(16, packSixteen<Rows>);
+    return packTransposedWide<Rows>(source, lines, words, width, panel);
   next(8, packLines<8, Rows>);
   next(6, packLines<6, Rows>);
   next(4, packLines<4, Rows>);
@@ -341,11 +448,14 @@ void reprise::runtime::packPanel(PanelForm form, bool hasAVX512,
   case PanelForm::Floats:
     return isFast ? packTransposed<AsTheyAre>(from, hasAVX512, lines, depth,
                                               width, panel)
-                  : packCopy(from, lines, depth, width, panel);
+           : hasAVX512 && lines != width
+               ? packCopyWide(from, lines, depth, width, panel)
+               : packCopy(from, lines, depth, width, panel);
   case PanelForm::Pairs:
     return isFast ? packPairs<AsTheyAre>(from, hasAVX512, lines, depth, width,
                                          panel)
-                  : packTwo(from, lines, depth, width, panel);
+           : hasAVX512 ? packTwoWide(from, lines, depth, width, panel)
+                       : packTwo(from, lines, depth, width, panel);
   case PanelForm::Expanded:
     return isFast
                ? packPairs<TwoRows>(from, hasAVX512, lines, depth, width, panel)

@@ -33,10 +33,12 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
           tile[kLargestTile * kLargestTile];
       std::fill_n(a, kLargestTile * kDepth, 1.0f);
       std::fill_n(b, kLargestTile * kDepth, 1.0f);
+      RepriseTile work = {};
+      work.a = a, work.b = work.next = b, work.k = kDepth;
+      work.c = tile, work.ldc = kernel.cols, work.alpha = 1.0f;
       for (int64_t task = begin; task < end; ++task)
         for (int call = 0; call < kCalls; ++call)
-          kernel.fn(a, b, kDepth, tile, kernel.cols, 1.0f, /*addToC=*/0,
-                    /*bias=*/nullptr, /*next=*/b, 0, 0);
+          kernel.fn(&work);
     });
     best = std::max(best, flops * pool.size() / (now() - start));
   }

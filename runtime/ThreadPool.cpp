@@ -38,6 +38,9 @@ bool ThreadPool::start(int threads, Error &error) {
   bool crowded = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
                  threads > CPU_COUNT(&allowed);
   spins = crowded ? 0 : kSpins;
+  started = 0;
+  places.start(threads);
+  places.lookNow(0);
   for (int i = 1; i < threads; ++i) {
     int code = pthread_create(&workers[i], nullptr, workerEntry, this);
     if (code != 0) {
@@ -61,11 +64,12 @@ void ThreadPool::stop() {
 }
 
 void *ThreadPool::workerEntry(void *pool) {
-  static_cast<ThreadPool *>(pool)->work();
+  auto *self = static_cast<ThreadPool *>(pool);
+  self->work(++self->started);
   return nullptr;
 }
 
-uint32_t ThreadPool::awaitGeneration(uint32_t seen) {
+uint32_t ThreadPool::awaitGeneration(int thread, uint32_t seen) {
   uint32_t now;
   for (int i = 0; i < spins; ++i) {
     if ((now = generation.load(std::memory_order_acquire)) != seen)
@@ -78,13 +82,16 @@ uint32_t ThreadPool::awaitGeneration(uint32_t seen) {
   while ((now = generation.load()) == seen)
     futexWait(generation, seen);
   --sleepers;
+  // Whoever comes too late because it woke up with the caller does not do so
+  // again.
+  places.lookNow(thread);
   return now;
 }
 
-void ThreadPool::work() {
+void ThreadPool::work(int thread) {
   uint32_t seen = 0;
   for (;;) {
-    seen = awaitGeneration(seen);
+    seen = awaitGeneration(thread, seen);
     if (stopping)
       return;
     uint64_t state = gate.load();
@@ -93,7 +100,7 @@ void ThreadPool::work() {
         continue;
       int slot = nextSlot.fetch_add(1);
       if (slot < job.limit)
-        runChunks(slot);
+        runChunks(thread, slot);
       state = gate.fetch_sub(1) - 1;
       if (!(state & kOpen) && !(state & kInside)) {
         finished = seen;
@@ -105,11 +112,12 @@ void ThreadPool::work() {
   }
 }
 
-void ThreadPool::runChunks(int slot) {
+void ThreadPool::runChunks(int thread, int slot) {
   for (;;) {
     int64_t begin = nextTask.fetch_add(job.chunk, std::memory_order_relaxed);
     if (begin >= job.tasks)
       return;
+    places.look(thread);
     int64_t end = begin + job.chunk;
     job.fn(job.context, slot, begin, end < job.tasks ? end : job.tasks);
   }
@@ -127,7 +135,7 @@ void ThreadPool::run(const Job &newJob) {
     futexWake(generation, helpers < numThreads ? int(helpers) : numThreads);
   }
 
-  runChunks(0);
+  runChunks(/*thread=*/0, /*slot=*/0);
 
   if (!(gate.fetch_and(~kOpen) & kInside))
     return;

@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_THREADPOOL_H
 
 #include "Error.h"
+#include "ThreadPlaces.h"
 
 #include <atomic>
 #include <cstdint>
@@ -21,10 +22,11 @@ namespace reprise::runtime {
 /// A fixed set of threads that share out the tasks of one job at a time; the
 /// calling thread works along. Threads take chunks of tasks as they come free,
 /// so a thread that the operating system holds back delays nobody by more than
-/// the chunk it has. Idle threads spin for some microseconds, then sleep.
+/// the chunk it has. Idle threads spin for some microseconds, then sleep; those
+/// that work are kept apart, each on a processor of its own.
 class ThreadPool {
 public:
-  static constexpr int kMaxThreads = 512;
+  static constexpr int kMaxThreads = ThreadPlaces::kMaxThreads;
 
   ThreadPool() = default;
   ThreadPool(const ThreadPool &) = delete;
@@ -68,19 +70,21 @@ private:
   };
 
   void run(const Job &newJob);
-  void runChunks(int slot);
-  void work();
-  uint32_t awaitGeneration(uint32_t seen);
+  void runChunks(int thread, int slot);
+  void work(int thread);
+  uint32_t awaitGeneration(int thread, uint32_t seen);
   static void *workerEntry(void *pool);
 
   int numThreads = 1;
   int spins = 0;
   Job job = {};
+  ThreadPlaces places;
   pthread_t workers[kMaxThreads];
 
   /// The number of the current job; what idle threads watch.
   alignas(64) std::atomic<uint32_t> generation{0};
   std::atomic<uint32_t> sleepers{0};
+  std::atomic<int> started{0}; ///< Threads that have taken a number.
   std::atomic<bool> stopping{false};
   /// Generation (high half), whether the job still takes threads (kOpen), and
   /// how many are in it. A thread that comes too late finds the gate closed,

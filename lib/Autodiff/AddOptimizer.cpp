@@ -147,6 +147,17 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
   return trained;
 }
 
+/// The loss that the step returns, or null.
+static Value findLoss(func::FuncOp step) {
+  Operation *exit = step.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
+    auto output = step.getResultAttrOfType<StringAttr>(index, kOutputAttr);
+    if (output && output.getValue() == "loss")
+      return value;
+  }
+  return {};
+}
+
 LogicalResult AddOptimizer::append(func::FuncOp step) {
   FailureOr<SmallVector<Trained>> trained = findTrained(step);
   FailureOr<double> beta1 = getNumber("adam_beta1");
@@ -200,11 +211,9 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   Value norm = setScope(GlobalNormOp::create(builder, loc, scalar, gradients),
                         "grad_norm");
   addResult(norm, kOutputAttr, "grad_norm");
-  Value scale = *clip > 0
-                    ? Value(ClipScaleOp::create(builder, loc, norm,
-                                                builder.getF32FloatAttr(*clip)))
-                    : Value(ConstantOp::create(builder, loc, scalar,
-                                               builder.getF32FloatAttr(1.0f)));
+  Value scale = ClipScaleOp::create(builder, loc, scalar, norm, findLoss(step),
+                                    *clip > 0 ? builder.getF32FloatAttr(*clip)
+                                              : FloatAttr());
   setScope(scale, "clip_scale");
   for (Trained &one : *trained) {
     StringRef name = one.parameter.getName();

@@ -157,7 +157,8 @@ void ChunkHead::fuse(Head head, int64_t chunkRows) {
       loss.getTargets(), head.weight ? head.accumulate.getSum() : Value(),
       head.backward ? head.dlosses.getValueAttr() : FloatAttr(),
       head.input ? builder.getUnitAttr() : UnitAttr(), linear.getLayoutAttr(),
-      builder.getI64IntegerAttr(chunkRows), getScope(loss));
+      builder.getI64IntegerAttr(chunkRows), getScope(loss),
+      loss.getClassesAttr());
   fused->setDiscardableAttrs(linear->getDiscardableAttrDictionary());
   loss.getLosses().replaceAllUsesWith(fused.getLosses());
   if (head.input)

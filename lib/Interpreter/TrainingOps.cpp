@@ -26,13 +26,13 @@ static LogicalResult checkTargets(Operation *op, const Tensor &targets,
   return success();
 }
 
-static void crossEntropy(const Frame &frame) {
+static void crossEntropy(CrossEntropyOp op, const Frame &frame) {
   const Tensor &logits = frame.in(0), &targets = frame.in(1);
-  int64_t width = logits.cols();
+  int64_t width = logits.cols(), classes = op.getClasses().value_or(width);
   for (int64_t row = 0; row < logits.rows(); ++row) {
     const double *x = &logits.values[row * width];
-    double max = *std::max_element(x, x + width), sum = 0;
-    for (int64_t v = 0; v < width; ++v)
+    double max = *std::max_element(x, x + classes), sum = 0;
+    for (int64_t v = 0; v < classes; ++v)
       sum += std::exp(x[v] - max);
     double lse = max + std::log(sum);
     frame.out(0).values[row] = lse - x[int64_t(targets.values[row])];
@@ -40,12 +40,13 @@ static void crossEntropy(const Frame &frame) {
   }
 }
 
-static void crossEntropyBackward(const Frame &frame) {
+static void crossEntropyBackward(CrossEntropyBackwardOp op,
+                                 const Frame &frame) {
   const Tensor &logits = frame.in(0), &targets = frame.in(1),
                &lse = frame.in(2), &dlosses = frame.in(3);
-  int64_t width = logits.cols();
+  int64_t width = logits.cols(), classes = op.getClasses().value_or(width);
   for (int64_t row = 0; row < logits.rows(); ++row)
-    for (int64_t v = 0; v < width; ++v) {
+    for (int64_t v = 0; v < classes; ++v) {
       double p = std::exp(logits.values[row * width + v] - lse.values[row]);
       double hit = v == int64_t(targets.values[row]) ? 1.0 : 0.0;
       frame.out().values[row * width + v] = (p - hit) * dlosses.values[row];
@@ -59,6 +60,7 @@ static void linearCrossEntropy(LinearCrossEntropyOp op, const Frame &frame) {
   int64_t width = input.cols();
   bool isOutIn = op.getLayout() == WeightLayout::OutIn;
   int64_t vocabulary = weight.size() / width;
+  int64_t classes = op.getClasses().value_or(vocabulary);
   auto at = [&](int64_t k, int64_t v) {
     return isOutIn ? v * width + k : k * vocabulary + v;
   };
@@ -79,13 +81,14 @@ static void linearCrossEntropy(LinearCrossEntropyOp op, const Frame &frame) {
         logits[v] += x[k] * weight.values[at(k, v)];
       logits[v] = stored(logits[v]);
     }
-    double max = *std::max_element(logits.begin(), logits.end()), total = 0;
-    for (double logit : logits)
-      total += std::exp(logit - max);
+    double max = *std::max_element(logits.begin(), logits.begin() + classes);
+    double total = 0;
+    for (int64_t v = 0; v < classes; ++v)
+      total += std::exp(logits[v] - max);
     double lse = max + std::log(total);
     int64_t target = int64_t(targets.values[row]);
     frame.out().values[row] = lse - logits[target];
-    for (int64_t v = 0; factor != 0 && v < vocabulary; ++v) {
+    for (int64_t v = 0; factor != 0 && v < classes; ++v) {
       double dlogit =
           stored((std::exp(logits[v] - lse) - (v == target)) * factor);
       for (int64_t k = 0; k < width; ++k) {
@@ -109,8 +112,14 @@ static void adamw(AdamWOp op, const Frame &frame) {
     double p = frame.in(0).values[e], g = frame.in(1).values[e] * scale;
     double m = beta1 * frame.in(2).values[e] + (1 - beta1) * g;
     double v = beta2 * frame.in(3).values[e] + (1 - beta2) * g * g;
-    frame.out(0).values[e] =
+    double next =
         p - lr * decay * p - lr * (m / c1) / (std::sqrt(v / c2) + eps);
+    if (std::isnan(scale)) {
+      next = p;
+      m = frame.in(2).values[e];
+      v = frame.in(3).values[e];
+    }
+    frame.out(0).values[e] = next;
     frame.out(1).values[e] = m;
     frame.out(2).values[e] = v;
     if (op.getNewWorking())
@@ -122,16 +131,18 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
                                                 const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](CrossEntropyOp op) -> FailureOr<bool> {
-        if (failed(checkTargets(op, frame.in(1), frame.in(0).cols())))
+        if (failed(checkTargets(op, frame.in(1),
+                                op.getClasses().value_or(frame.in(0).cols()))))
           return failure();
-        return crossEntropy(frame), true;
+        return crossEntropy(op, frame), true;
       })
-      .Case([&](CrossEntropyBackwardOp) {
-        return crossEntropyBackward(frame), true;
+      .Case([&](CrossEntropyBackwardOp op) {
+        return crossEntropyBackward(op, frame), true;
       })
       .Case([&](LinearCrossEntropyOp op) -> FailureOr<bool> {
         if (failed(checkTargets(op, frame.in(2),
-                                frame.in(1).size() / frame.in(0).cols())))
+                                op.getClasses().value_or(frame.in(1).size() /
+                                                         frame.in(0).cols()))))
           return failure();
         return linearCrossEntropy(op, frame), true;
       })
@@ -163,9 +174,13 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
         return true;
       })
       .Case([&](ClipScaleOp op) {
-        double max = op.getMaxNorm().convertToFloat();
-        frame.out().values[0] =
-            std::min(1.0, max / (frame.in(0).values[0] + 1e-6));
+        double norm = frame.in(0).values[0];
+        bool isFinite = std::isfinite(norm) &&
+                        (!op.getLoss() || std::isfinite(frame.in(1).values[0]));
+        double &scale = frame.out().values[0] = isFinite ? 1.0 : std::nan("");
+        if (isFinite && op.getMaxNorm())
+          scale =
+              std::min(1.0, op.getMaxNorm()->convertToFloat() / (norm + 1e-6));
         return true;
       })
       .Case([&](AdamWOp op) { return adamw(op, frame), true; })

@@ -69,12 +69,13 @@ void Expander::addChunk(int64_t first, int64_t rows) {
   if (op.getFactor())
     dlosses = create<ConstantOp>(lossScope, perRow, op.getFactorAttr());
   auto loss = create<CrossEntropyOp>(lossScope, TypeRange{perRow, perRow},
-                                     logits, targets);
+                                     logits, targets, op.getClassesAttr());
   losses.push_back(loss.getLosses());
   if (!dlosses)
     return;
-  Value dlogits = create<CrossEntropyBackwardOp>(
-      lossScope, logits.getType(), logits, targets, loss.getLse(), dlosses);
+  Value dlogits = create<CrossEntropyBackwardOp>(lossScope, logits.getType(),
+                                                 logits, targets, loss.getLse(),
+                                                 dlosses, op.getClassesAttr());
   if (sum) {
     Value term = create<LinearBackwardWeightOp>(scope, sum.getType(), input,
                                                 dlogits, layout);

@@ -53,6 +53,7 @@ private:
   CrossEntropyBackwardOp getMergedBackward(Operation *op);
   bool extendsGroup(Operation *op, const Unit &unit);
   bool joinsUpdate(Operation *op);
+  bool joinsSums(Operation *op);
   bool isDeadAfter(Value value, unsigned unit);
 
   LogicalResult formUnit(unsigned index);
@@ -71,6 +72,8 @@ private:
   OpBuilder builder;
   std::vector<Unit> units;
   DenseMap<Operation *, unsigned> unitOf;
+  /// Gradients of biases, by the gradient of the weight that makes them.
+  DenseMap<Operation *, SumRowsOp> biasGradients;
 };
 
 struct FormKernels : public kernels::impl::FormKernelsBase<FormKernels> {
@@ -97,6 +100,7 @@ LogicalResult ScheduleFormer::run() {
            << function.getBody().getBlocks().size();
   if (failed(prepareSchedule(function)))
     return failure();
+  biasGradients = takeBiasGradients(function);
   findUnits();
 
   SmallVector<Operation *> old;
@@ -140,6 +144,7 @@ CrossEntropyBackwardOp ScheduleFormer::getMergedBackward(Operation *op) {
       dyn_cast_if_present<CrossEntropyBackwardOp>(op->getNextNode());
   return backward && backward.getLogits() == loss.getLogits() &&
                  backward.getTargets() == loss.getTargets() &&
+                 backward.getClasses() == loss.getClasses() &&
                  backward.getLse() == loss.getLse()
              ? backward
              : CrossEntropyBackwardOp();
@@ -175,6 +180,19 @@ bool ScheduleFormer::joinsUpdate(Operation *op) {
          units.back().ops.size() < 2 * kMostUpdates;
 }
 
+/// Whether `op` adds the gradient of a bias beside others in the last unit.
+bool ScheduleFormer::joinsSums(Operation *op) {
+  // A sum has three buffers: with so many a kernel's parameters, one for each,
+  // are well below what PTX allows.
+  constexpr size_t kMostSums = 64;
+  auto isOfBias = [&](Operation *op) {
+    auto accumulate = dyn_cast<AccumulateOp>(op);
+    return accumulate && accumulate.getTerm().getDefiningOp<SumRowsOp>();
+  };
+  return isOfBias(op) && !units.empty() && isOfBias(units.back().ops.front()) &&
+         units.back().ops.size() < kMostSums;
+}
+
 void ScheduleFormer::findUnits() {
   Phase phase = Phase::Forward;
   bool isOpen = false;
@@ -193,7 +211,7 @@ void ScheduleFormer::findUnits() {
     }
     if (isa<UpdateOp>(op))
       phase = Phase::Update;
-    if (!joinsUpdate(&op))
+    if (!joinsUpdate(&op) && !joinsSums(&op))
       units.push_back({{}, phase});
     unitOf[&op] = units.size() - 1;
     units.back().ops.push_back(&op);
@@ -202,10 +220,11 @@ void ScheduleFormer::findUnits() {
       partner = op.getNextNode();
     if (Operation *backward = getMergedBackward(&op))
       partner = backward;
-    if (partner) {
-      unitOf[partner] = units.size() - 1;
-      units.back().ops.push_back(partner);
-    }
+    for (Operation *other : {partner, biasGradients.lookup(&op).getOperation()})
+      if (other) {
+        unitOf[other] = units.size() - 1;
+        units.back().ops.push_back(other);
+      }
     isOpen = true;
   }
 }
@@ -231,6 +250,10 @@ bool ScheduleFormer::isDeadAfter(Value value, unsigned unit) {
 static std::string getLaunchName(Operation *op, bool isBackward) {
   if (isa<AdamWOp>(op)) // One of many.
     return "optimizer";
+  if (auto accumulate = dyn_cast<AccumulateOp>(op); // Likewise.
+      accumulate &&
+      isa_and_present<rt::GemmOp>(accumulate.getTerm().getDefiningOp()))
+    return "bias_gradients";
   std::string name = getScopeName(getScope(op));
   StringRef mnemonic = op->getName().stripDialect();
   if (name.empty())
@@ -271,15 +294,22 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
 }
 
 LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
-  Operation *product = unit.ops.front(), *last = unit.ops.back();
+  Operation *product = unit.ops.front(), *last = product;
   std::optional<SharedHeads> shared = getSharedHeads(product);
   if (shared && !shared->areSummed)
     product->setOperand(
         1, formHeads(product, *shared, product->getOperand(1), unit.phase));
-  auto accumulate = dyn_cast<AccumulateOp>(last);
-  rt::GemmOp gemm =
-      formProduct(builder, product, accumulate ? accumulate.getSum() : Value());
+  Value addend;
+  for (Operation *op : unit.ops)
+    if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
+      addend = accumulate.getSum();
+      last = op;
+    }
+  SumRowsOp sums = biasGradients.lookup(product);
+  rt::GemmOp gemm = formProduct(builder, product, addend, /*sumsRows=*/sums);
   annotate(gemm, product, unit.phase);
+  if (sums)
+    sums.getOut().replaceAllUsesWith(gemm.getAuxiliary());
   Value result = gemm.getResult();
   if (shared && shared->areSummed)
     result = formHeads(product, *shared, result, unit.phase);

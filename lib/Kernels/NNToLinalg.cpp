@@ -49,15 +49,20 @@ static Operation *getAccumulated(Operation *op) {
 }
 
 /// The elementwise ops that `ops` begin with, of one shape; an update is a loop
-/// of its own.
+/// of its own, and so is adding what the ops before it do not make.
 static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
   SmallVector<Operation *> run;
   auto getShape = [](Operation *op) {
     return cast<ShapedType>(op->getResult(0).getType()).getShape();
   };
   for (Operation *op : ops) {
+    bool isAlone = isa<nn::AdamWOp>(op) ||
+                   (isa<nn::AccumulateOp>(op) &&
+                    llvm::none_of(op->getOperands(), [&](Value operand) {
+                      return llvm::is_contained(run, operand.getDefiningOp());
+                    }));
     if (!isElementwise(op) || getShape(op) != getShape(ops.front()) ||
-        (isa<nn::AdamWOp>(op) && !run.empty()))
+        (isAlone && !run.empty()))
       break;
     run.push_back(op);
   }

@@ -143,7 +143,8 @@ static SmallVector<Scalar> buildSwiGLUBackward(Scalar gate, Scalar up,
 // AdamW
 //===----------------------------------------------------------------------===//
 
-static SmallVector<Scalar> buildAdamW(AdamWOp op, ArrayRef<Scalar> operands) {
+static SmallVector<Scalar> buildAdamW(ImplicitLocOpBuilder &builder, AdamWOp op,
+                                      ArrayRef<Scalar> operands) {
   Scalar p = operands[0], g = operands[1], m = operands[2], v = operands[3];
   Scalar scale = operands[4], lr = operands[5], c1 = operands[6],
          c2 = operands[7];
@@ -166,6 +167,11 @@ static SmallVector<Scalar> buildAdamW(AdamWOp op, ArrayRef<Scalar> operands) {
     decayed = p - rate * p;
   }
   Scalar newP = decayed - lr * ratio;
+  Value isNumber = arith::CmpFOp::create(builder, arith::CmpFPredicate::ORD,
+                                         scale.get(), scale.get());
+  newP = newP.where(isNumber, p);
+  newM = newM.where(isNumber, m);
+  newV = newV.where(isNumber, v);
   SmallVector<Scalar> results = {newP, newM, newV};
   if (op.getNewWorking())
     results.push_back(newP);
@@ -212,7 +218,7 @@ buildElement(ImplicitLocOpBuilder &builder, Operation *op,
       .Case([&](BroadcastOp broadcast) -> Results {
         return {getDouble(broadcast.getFactor()) * operands[0]};
       })
-      .Case([&](AdamWOp adamw) { return buildAdamW(adamw, operands); })
+      .Case([&](AdamWOp adamw) { return buildAdamW(builder, adamw, operands); })
       .DefaultUnreachable("an elementwise op without a formula");
 }
 

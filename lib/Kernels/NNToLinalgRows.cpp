@@ -273,10 +273,26 @@ static Values buildLosses(LoopBuilder &loops, Value x, Value targets,
       });
 }
 
+/// The exponentials of a row of logits, of those that are of a class.
+static Exponentials buildExponentials(LoopBuilder &loops, Value x,
+                                      std::optional<uint64_t> classes) {
+  if (!classes || int64_t(*classes) == getShape(x)[1])
+    return buildExponentials(loops, x);
+  return buildExponentials(loops, x, [&](ImplicitLocOpBuilder &builder) {
+    Type i32 = builder.getI32Type();
+    Value column = linalg::IndexOp::create(builder, 1);
+    Value end = arith::ConstantOp::create(
+        builder, builder.getI32IntegerAttr(int32_t(*classes)));
+    return arith::CmpIOp::create(
+        builder, arith::CmpIPredicate::ult,
+        arith::IndexCastOp::create(builder, i32, column), end);
+  });
+}
+
 static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
   Value x = loops.asMatrix(op.getLogits());
   return buildLosses(loops, x, loops.asVector(op.getTargets()),
-                     buildExponentials(loops, x));
+                     buildExponentials(loops, x, op.getClasses()));
 }
 
 /// The gradient of the logits, [rows, cols].
@@ -302,13 +318,14 @@ static Value buildLossGradient(LoopBuilder &loops, CrossEntropyBackwardOp op,
 /// which computes each exponential once, has the same bits.
 static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
   Value x = loops.asMatrix(op.getLogits());
-  return {buildLossGradient(loops, op, buildExponentials(loops, x))};
+  return {buildLossGradient(loops, op,
+                            buildExponentials(loops, x, op.getClasses()))};
 }
 
 Values kernels::convertLossAndGradient(LoopBuilder &loops, CrossEntropyOp loss,
                                        CrossEntropyBackwardOp backward) {
   Value x = loops.asMatrix(loss.getLogits());
-  Exponentials exponentials = buildExponentials(loops, x);
+  Exponentials exponentials = buildExponentials(loops, x, loss.getClasses());
   Values results =
       buildLosses(loops, x, loops.asVector(loss.getTargets()), exponentials);
   results.push_back(buildLossGradient(loops, backward, exponentials));
@@ -328,13 +345,27 @@ static Values convert(LoopBuilder &loops, MeanOp op) {
 }
 
 static Values convert(LoopBuilder &loops, ClipScaleOp op) {
-  double bound = op.getMaxNorm().convertToDouble();
-  return loops.map({1}, {{loops.asVector(op.getNorm())}},
-                   loops.getBuilder().getF32Type(),
-                   [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                     Scalar ratio = bound / (s[0] + 1e-6);
-                     return {min(ratio, s[0].number(1))};
-                   });
+  SmallVector<LoopOperand> inputs = {{loops.asVector(op.getNorm())}};
+  if (op.getLoss())
+    inputs.push_back({loops.asVector(op.getLoss())});
+  return loops.map(
+      {1}, inputs, loops.getBuilder().getF32Type(),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        Scalar scale = s[0].number(1);
+        if (op.getMaxNorm()) {
+          Scalar ratio = op.getMaxNorm()->convertToDouble() / (s[0] + 1e-6);
+          scale = min(ratio, scale);
+        }
+        // Zero times what is not finite is NaN, else zero.
+        for (Scalar number : s) {
+          Scalar isFinite = 0.0 * number;
+          scale = scale.where(
+              arith::CmpFOp::create(builder, arith::CmpFPredicate::ORD,
+                                    isFinite.get(), isFinite.get()),
+              isFinite);
+        }
+        return {scale};
+      });
 }
 
 Value kernels::buildRootOfSum(LoopBuilder &loops, Value squares) {

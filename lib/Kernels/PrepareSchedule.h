@@ -10,6 +10,7 @@
 #define REPRISE_KERNELS_PREPARESCHEDULE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "reprise/Dialect/NN/NNOps.h"
 
 namespace reprise::kernels {
 
@@ -26,6 +27,12 @@ void expandHeads(mlir::func::FuncOp function);
 /// Whether the kernel of `op`, or the product that it is, can start from an
 /// old sum.
 bool canStartFromSum(mlir::Operation *op);
+
+/// Gradients of biases that the gradients of weights, by which they are found,
+/// make beside them, where a library multiplies. What adds them to their sums
+/// is moved behind the backward pass.
+llvm::DenseMap<mlir::Operation *, nn::SumRowsOp>
+takeBiasGradients(mlir::func::FuncOp function);
 
 } // namespace reprise::kernels
 

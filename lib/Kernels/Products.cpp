@@ -126,8 +126,8 @@ std::optional<kernels::SharedHeads> kernels::getSharedHeads(Operation *op) {
   return shared;
 }
 
-rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op,
-                                Value addend) {
+rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op, Value addend,
+                                bool sumsRows) {
   auto p = TypeSwitch<Operation *, Product>(op)
                .Case<LinearOp, LinearBackwardInputOp, LinearBackwardWeightOp,
                      ScoresOp, ContextOp>(
@@ -147,11 +147,22 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op,
   if (std::optional<SharedHeads> shared = getSharedHeads(op);
       shared && shared->areSummed)
     type = cast<RankedTensorType>(type).clone(builder.getF32Type());
+  SmallVector<Type, 2> types = {type};
+  rt::EpilogueAttr epilogue;
+  if (sumsRows) {
+    bool isA = cast<LinearBackwardWeightOp>(op).getDout() == p.a;
+    epilogue = rt::EpilogueAttr::get(builder.getContext(),
+                                     isA ? rt::Epilogue::SumsOfA
+                                         : rt::Epilogue::SumsOfB);
+    types.push_back(
+        RankedTensorType::get({isA ? p.m : p.n}, builder.getF32Type()));
+  }
   return rt::GemmOp::create(
-      builder, op->getLoc(), type, p.a, p.b, p.bias, addend, /*output=*/Value(),
-      /*workspace=*/Value(), number(p.m), number(p.n), number(p.k),
-      number(p.lda), number(p.ldb), number(p.ldc), strides(p.batch),
-      strides(p.strideA), strides(p.strideB), strides(p.strideC),
-      builder.getF32FloatAttr(p.alpha), flag(p.transposeA), flag(p.transposeB),
-      /*accumulate=*/UnitAttr());
+      builder, op->getLoc(), types, p.a, p.b, p.bias, addend,
+      /*output=*/Value(), /*aux=*/Value(), /*workspace=*/Value(), number(p.m),
+      number(p.n), number(p.k), number(p.lda), number(p.ldb), number(p.ldc),
+      strides(p.batch), strides(p.strideA), strides(p.strideB),
+      strides(p.strideC), builder.getF32FloatAttr(p.alpha), flag(p.transposeA),
+      flag(p.transposeB),
+      /*accumulate=*/UnitAttr(), epilogue);
 }

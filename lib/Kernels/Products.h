@@ -28,9 +28,10 @@ struct SharedHeads {
 std::optional<SharedHeads> getSharedHeads(mlir::Operation *op);
 
 /// Builds the product that `op` is; with `addend`, of its result's type, added
-/// to that. It shares no heads.
+/// to that; with `sumsRows`, for a gradient of a weight, also the sum of the
+/// rows of the gradient that it reads. It shares no heads.
 rt::GemmOp formProduct(mlir::OpBuilder &builder, mlir::Operation *op,
-                       mlir::Value addend);
+                       mlir::Value addend, bool sumsRows);
 
 } // namespace reprise::kernels
 

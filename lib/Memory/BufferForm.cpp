@@ -46,6 +46,13 @@ void Planner::rewrite() {
       value.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
     view[argument] = value;
   }
+  if (batches >= 0) {
+    auto further = rt::BufferOp::create(
+        builder, function.getLoc(),
+        MemRefType::get({buffers[batches].bytes}, builder.getI8Type()),
+        buffers[batches].offset, /*whole=*/Value());
+    further->setAttr(rt::kRoleAttr, buffers[batches].role);
+  }
   SmallVector<Operation *> schedule;
   for (Operation &op : block)
     if (isa<rt::LaunchOp, rt::GemmOp, rt::ViewOp, rt::JoinOp>(op))
@@ -98,12 +105,14 @@ void Planner::rewrite() {
       planned = rt::GemmOp::create(
           builder, op->getLoc(), TypeRange(), get(gemm.getA()),
           get(gemm.getB()), get(gemm.getBias()), /*addend=*/Value(),
-          get(gemm.getResult()), workspace, gemm.getMAttr(), gemm.getNAttr(),
-          gemm.getKAttr(), gemm.getLdaAttr(), gemm.getLdbAttr(),
-          gemm.getLdcAttr(), gemm.getBatchAttr(), gemm.getStrideAAttr(),
-          gemm.getStrideBAttr(), gemm.getStrideCAttr(), gemm.getAlphaAttr(),
-          gemm.getTransposeAAttr(), gemm.getTransposeBAttr(),
-          gemm.getAddend() ? builder.getUnitAttr() : UnitAttr());
+          get(gemm.getResult()), get(gemm.getAuxiliary()), workspace,
+          gemm.getMAttr(), gemm.getNAttr(), gemm.getKAttr(), gemm.getLdaAttr(),
+          gemm.getLdbAttr(), gemm.getLdcAttr(), gemm.getBatchAttr(),
+          gemm.getStrideAAttr(), gemm.getStrideBAttr(), gemm.getStrideCAttr(),
+          gemm.getAlphaAttr(), gemm.getTransposeAAttr(),
+          gemm.getTransposeBAttr(),
+          gemm.getAddend() ? builder.getUnitAttr() : UnitAttr(),
+          gemm.getEpilogueAttr());
     }
     planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   }

@@ -82,6 +82,10 @@ void PlanMemory::runOnOperation() {
     getOperation()->setAttr(
         rt::kGemmWorkspaceAttr,
         Builder(&getContext()).getI64IntegerAttr(gemmWorkspace));
+  if (mostLaunches)
+    getOperation()->setAttr(
+        rt::kMostLaunchesAttr,
+        Builder(&getContext()).getI64IntegerAttr(mostLaunches));
   int64_t bytes = rt::kDefaultAlignment;
   if (alignment)
     getOperation()->setAttr(

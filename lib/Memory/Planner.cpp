@@ -31,12 +31,14 @@ int64_t Planner::addBuffer(Category category, Type type, int64_t position) {
 /// The state that an argument of the step is, or null, from its attributes.
 static rt::StateAttr getState(func::FuncOp step, unsigned index) {
   MLIRContext *context = step.getContext();
+  auto given = step.getArgAttrOfType<IntegerAttr>(index, nn::kRowsAttr);
+  int64_t rows = given ? given.getInt() : 0;
   if (auto parameter =
           step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
     return rt::StateAttr::get(
         context, rt::StateKind::Parameter, parameter.getName(),
         rt::StateInit(int(parameter.getInit())), parameter.getStd(),
-        parameter.getHub(), parameter.getPart(), parameter.getParts());
+        parameter.getHub(), parameter.getPart(), parameter.getParts(), rows);
   std::pair<StringRef, rt::StateKind> kinds[] = {
       {nn::kGradientAttr, rt::StateKind::Gradient},
       {nn::kMoment1Attr, rt::StateKind::Moment1},
@@ -46,7 +48,7 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index) {
     if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute))
       return rt::StateAttr::get(context, kind, name.getValue(),
                                 rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
-                                /*part=*/0, /*parts=*/1);
+                                /*part=*/0, /*parts=*/1, rows);
   return {};
 }
 
@@ -365,6 +367,55 @@ LogicalResult Planner::checkReturn() {
 // Offsets
 //===----------------------------------------------------------------------===//
 
+static bool isOfMicroBatch(const Buffer &buffer) {
+  return buffer.role && (buffer.role == "tokens" || buffer.role == "targets" ||
+                         buffer.role == "rng");
+}
+
+/// How many micro-batches of `function`, with so many bytes of inputs each, are
+/// given to a device at a time.
+static int64_t countAtOnce(func::FuncOp function, int64_t mostLaunches,
+                           int64_t bytes) {
+  constexpr int64_t kMostBytes = int64_t(1) << 58;
+  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
+  int64_t all = count ? count.getInt() : 1, launches = 0;
+  for (Operation &op : function.getBody().front()) {
+    if (isa<rt::UpdateOp>(op))
+      break;
+    launches += isa<rt::LaunchOp, rt::GemmOp>(op);
+  }
+  int64_t most = mostLaunches / std::max<int64_t>(launches, 1);
+  most = std::min(most, kMostBytes / std::max<int64_t>(bytes, 1));
+  int64_t atOnce = std::clamp<int64_t>(most, 1, all);
+  while (all % atOnce != 0)
+    --atOnce;
+  return atOnce;
+}
+
+/// Places what changes from micro-batch to micro-batch, once for each that is
+/// on the device at a time, and again for the next ones.
+void Planner::placeBatches() {
+  auto most = function->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(
+      rt::kMostLaunchesAttr);
+  if (!most || llvm::none_of(buffers, isOfMicroBatch))
+    return;
+  int64_t start = begin;
+  for (Buffer &buffer : buffers)
+    if (isOfMicroBatch(buffer)) {
+      buffer.offset = begin;
+      begin += llvm::alignTo(buffer.bytes, alignment);
+    }
+  Buffer further;
+  further.category = Category::Inputs;
+  further.role = StringAttr::get(function.getContext(), "batches");
+  further.offset = begin;
+  int64_t bytes = begin - start;
+  further.bytes = bytes * (2 * countAtOnce(function, most.getInt(), bytes) - 1);
+  begin += further.bytes;
+  batches = buffers.size();
+  buffers.push_back(further);
+}
+
 /// What is there all the time: each category is one array.
 void Planner::placeFixed() {
   for (Category category : {Category::Parameters, Category::Gradients,
@@ -379,7 +430,12 @@ void Planner::placeFixed() {
         }
     };
     bool moments = category == Category::Optimizer;
+    if (category == Category::Inputs)
+      placeBatches();
+    bool isPlaced = category == Category::Inputs && batches >= 0;
     place([&](Buffer &buffer) {
+      if (isPlaced && (isOfMicroBatch(buffer) || &buffer == &buffers[batches]))
+        return false;
       return !moments || buffer.state.getKind() == rt::StateKind::Moment1;
     });
     place([&](Buffer &buffer) {

@@ -83,6 +83,7 @@ private:
                                          llvm::StringRef attribute);
   llvm::LogicalResult checkReturn();
   void placeFixed();
+  void placeBatches();
   llvm::LogicalResult pack();
 
   void findLastUses();
@@ -110,6 +111,8 @@ private:
   /// By the attributes of an argument: what shares it has the same.
   llvm::DenseMap<mlir::Attribute, int64_t> bufferOfRole;
   llvm::DenseMap<mlir::Operation *, int64_t> workspaceOf;
+  /// Places for further micro-batches' inputs; -1: none.
+  int64_t batches = -1;
   llvm::DenseMap<mlir::Value, int64_t> lastUse;
   /// The position of the return, whose values nothing may share bytes with.
   int64_t end = 0;

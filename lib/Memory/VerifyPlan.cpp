@@ -341,7 +341,8 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
     for (Value input : {gemm.getA(), gemm.getB(), gemm.getBias()})
       if (input)
         add(access.reads, input);
-    for (Value output : {Value(gemm.getOutput()), Value(gemm.getWorkspace())})
+    for (Value output : {Value(gemm.getOutput()), Value(gemm.getAux()),
+                         Value(gemm.getWorkspace())})
       if (output)
         add(access.writes, output);
   }

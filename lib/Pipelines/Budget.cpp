@@ -10,7 +10,6 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
-#include <chrono>
 #include <map>
 
 using namespace mlir;
@@ -252,8 +251,8 @@ static FailureOr<Option> chooseOption(Trial &trial, const Budget &budget,
 FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
                                                const Budget &budget,
                                                const CostTable &costs,
-                                               bool isFree, bool regret) {
-  auto begin = std::chrono::steady_clock::now();
+                                               const BudgetSettings &settings) {
+  bool isFree = settings.isFree;
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
     return module.emitError("needs a function @step to plan for a budget");
@@ -289,7 +288,15 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   int64_t times = report.microBatches = traced->graph.microBatches;
   for (const solver::BudgetPoint &each : curve.getPoints())
     report.curve.push_back({"", each.peak + beside, each.seconds * times});
-  report.rivals = tryRivals(**trial, *traced, budget.bytes - beside);
+  // An option has the head as it was.
+  for (auto head : step.getBody().getOps<nn::LinearCrossEntropyOp>())
+    setHeadRows((*trial)->getModule(), head.getRows());
+  FailureOr<std::vector<BudgetChoice>> rivals =
+      tryRivals(**trial, costs, settings, budget.bytes - beside);
+  if (failed(rivals))
+    return step.emitError("needs to become a schedule without what is decided "
+                          "of it, to be compared with Megatron's options");
+  report.rivals = std::move(*rivals);
   for (BudgetChoice &rival : report.rivals)
     rival.bytes += beside;
 
@@ -316,7 +323,7 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
     for (const solver::CertifiedMoment &moment : certificate.moments)
       report.secondsPerByte += moment.secondsPerByte * times;
   }
-  if (regret) {
+  if (settings.hasRegret) {
     std::vector<int64_t> groups;
     for (Work work : traced->works)
       groups.push_back(int64_t(work));
@@ -327,8 +334,5 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   setHeadRows(module, option->rows);
   writeDecisions(step, *traced, kept, curve.getSegments(point));
   report.headRows = option->rows;
-  report.solveSeconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
   return report;
 }

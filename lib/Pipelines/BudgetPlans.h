@@ -20,11 +20,13 @@ void writeDecisions(mlir::func::FuncOp step, const TracedGraph &traced,
                     const solver::KeptValues &kept,
                     llvm::ArrayRef<std::pair<int64_t, int64_t>> segments);
 
-/// What Megatron's options would take, as they are decided here, run on the
-/// graph: of each kind that has a number of layers the fastest whose values of
-/// a step are at most `bytes`, or else the smallest.
-std::vector<BudgetChoice> tryRivals(const Trial &trial,
-                                    const TracedGraph &traced, int64_t bytes);
+/// What Megatron's options would take, each on its own, as they are decided
+/// here, run on the graph: of each kind that has a number of layers the fastest
+/// whose values of a step are at most `bytes`, or else the smallest. Takes the
+/// decisions of `trial` away.
+mlir::FailureOr<std::vector<BudgetChoice>>
+tryRivals(Trial &trial, const CostTable &costs, const BudgetSettings &settings,
+          int64_t bytes);
 
 /// Fills in buffers, and what the schedule reads and writes of them, from the
 /// planned step. Fails without a diagnostic if `certificate` is of another
@@ -32,10 +34,21 @@ std::vector<BudgetChoice> tryRivals(const Trial &trial,
 llvm::LogicalResult addBuffers(mlir::ModuleOp planned,
                                solver::Certificate &certificate);
 
+/// The option that asks for a little more than `smallest` bytes.
+std::string getFitting(Budget::Kind kind, int64_t smallest);
+
+/// Adds what is alive at the peak of a plan, and why, as notes.
+void noteAlive(mlir::InFlightDiagnostic &error, mlir::func::FuncOp step,
+               const TracedGraph &traced, const solver::KeptValues &kept);
+
 /// Says what the smallest plan needs, and why, as an error of `step`.
 void refuseBudget(mlir::func::FuncOp step, const Budget &budget,
                   const TracedGraph &traced, const solver::BudgetCurve &curve,
                   int64_t smallest);
+
+/// "12.3 ms"; "1.234 %".
+std::string formatTime(double seconds);
+std::string formatShare(double part, double whole);
 
 } // namespace reprise::pipelines
 

@@ -9,6 +9,7 @@
 #include "BudgetPlans.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Remat/Summary.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
@@ -23,8 +24,7 @@ using remat::formatBytes;
 // For people
 //===----------------------------------------------------------------------===//
 
-/// "12.3 ms"
-static std::string formatTime(double seconds) {
+std::string pipelines::formatTime(double seconds) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (seconds >= 1)
@@ -36,11 +36,22 @@ static std::string formatTime(double seconds) {
   return text;
 }
 
-static std::string formatShare(double part, double whole) {
+std::string pipelines::formatShare(double part, double whole) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << llvm::format("%.3f %%", whole > 0 ? 100 * part / whole : 0.0);
   return text;
+}
+
+/// "1.9 MiB" and "2.0 MiB", or all digits where rounded ones would be equal.
+static std::pair<std::string, std::string> formatApart(int64_t left,
+                                                       int64_t right) {
+  std::pair<std::string, std::string> both = {formatBytes(left),
+                                              formatBytes(right)};
+  if (left != right && both.first == both.second)
+    both = {llvm::Twine(left).str() + " bytes",
+            llvm::Twine(right).str() + " bytes"};
+  return both;
 }
 
 static StringRef getOption(Budget::Kind kind) {
@@ -91,51 +102,16 @@ void BudgetReport::print(raw_ostream &os) const {
     os << " too large: " << nearest->name << " " << formatBytes(nearest->bytes)
        << "\n";
   else
-    os << " none is too large\n";
-}
-
-void pipelines::printStages(raw_ostream &os, const Budget &budget,
-                            const std::vector<StageReport> &stages) {
-  for (auto [number, stage] : llvm::enumerate(stages)) {
-    os << "budget of stage " << number << ": "
-       << formatBytes(stage.plannedBytes) << " of " << formatBytes(budget.bytes)
-       << ", ";
-    llvm::interleave(
-        stage.chunks, os,
-        [&](const StageReport::Chunk &chunk) {
-          os << "layers " << chunk.firstLayer << "-"
-             << chunk.firstLayer + chunk.numLayers - 1 << " with "
-             << chunk.inFlight << " in flight";
-        },
-        "; ");
-    os << "; keeping everything takes " << formatBytes(stage.mostBytes)
-       << "; replays " << formatTime(stage.replaySeconds) << ", "
-       << formatShare(stage.replaySeconds, stage.computeSeconds) << " of the "
-       << formatTime(stage.computeSeconds) << " of a micro-batch\n";
-    if (stage.boundSeconds > 0)
-      os << "  bound: no plan within the budget replays for less than "
-         << formatTime(stage.boundSeconds) << "; the gap is "
-         << formatShare(std::max(stage.askedSeconds - stage.boundSeconds, 0.0),
-                        stage.computeSeconds)
-         << "\n";
-    if (stage.plannedBytes < stage.askedBytes)
-      os << "  slack: waits for a slower stage; recomputing "
-         << formatTime(stage.replaySeconds - stage.askedSeconds)
-         << " more for nothing frees "
-         << formatBytes(stage.askedBytes - stage.plannedBytes) << "\n";
-  }
+    os << (fitting.size() > kShown ? " the others fit, too\n"
+                                   : " all of them fit\n");
 }
 
 void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
   llvm::json::OStream json(os, 1);
-  auto writeChoice = [&](const BudgetChoice &choice) {
-    json.object([&] {
-      if (!choice.name.empty())
-        json.attribute("recompute", choice.name);
-      json.attribute("peak_bytes", choice.bytes);
-      json.attribute("replay_seconds", choice.replaySeconds);
-    });
-  };
+  std::vector<int64_t> peaks;
+  for (const BudgetChoice &choice : curve)
+    peaks.push_back(choice.bytes);
+  std::vector<double> bounds = solver::computeBounds(certificate, peaks);
   json.object([&] {
     json.attribute("kind", budget.kind == Budget::Kind::Memory ? "memory"
                                                                : "activations");
@@ -148,15 +124,22 @@ void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
       json.attribute("replay_seconds", replaySeconds);
       json.attribute("lower_bound_seconds", boundSeconds);
       json.attribute("seconds_per_byte", secondsPerByte);
-      json.attribute("solve_seconds", solveSeconds);
     }
     json.attributeArray("points", [&] {
-      for (const BudgetChoice &choice : curve)
-        writeChoice(choice);
+      for (auto [choice, bound] : llvm::zip(curve, bounds))
+        json.object([&] {
+          json.attribute("peak_bytes", choice.bytes);
+          json.attribute("replay_seconds", choice.replaySeconds);
+          json.attribute("lower_bound_seconds", bound);
+        });
     });
     json.attributeArray("megatron", [&] {
       for (const BudgetChoice &choice : rivals)
-        writeChoice(choice);
+        json.object([&] {
+          json.attribute("recompute", choice.name);
+          json.attribute("peak_bytes", choice.bytes);
+          json.attribute("replay_seconds", choice.replaySeconds);
+        });
     });
   });
   os << "\n";
@@ -166,28 +149,73 @@ void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
 // For those whom it does not fit
 //===----------------------------------------------------------------------===//
 
-/// Why a buffer is there at the peak of the smallest plan.
+namespace {
+/// What is alive at a position.
+struct Alive {
+  std::string name;
+  int64_t bytes;
+  int64_t writer; ///< the last position to write it up to then
+  int64_t last;   ///< the last position to read it
+  bool isWorkspace;
+};
+} // namespace
+
+static std::vector<Alive> getAlive(const solver::StepGraph &graph,
+                                   const solver::StepRun &run,
+                                   const solver::StepSimulator &simulator,
+                                   int64_t position) {
+  std::vector<solver::StepBuffer> buffers = simulator.getBuffers();
+  std::vector<int64_t> writers(buffers.size(), -1);
+  std::vector<std::string> names(buffers.size());
+  std::vector<solver::StepTouch> touches = simulator.getTouches();
+  for (int64_t p = 0; p <= position; ++p) {
+    const solver::StepOp &op = graph.ops[run.schedule[p].op];
+    bool hasWorkspace = op.workspace > 0;
+    bool isEach = touches[p].writes.size() == op.writes.size() + hasWorkspace;
+    for (auto [number, buffer] : llvm::enumerate(touches[p].writes)) {
+      writers[buffer] = p;
+      // A workspace comes first; values that share bytes come once.
+      bool isValue = isEach && int64_t(number) >= hasWorkspace;
+      names[buffer] = isValue
+                          ? graph.values[op.writes[number - hasWorkspace]].name
+                          : op.name;
+    }
+  }
+  std::vector<Alive> alive;
+  for (auto [buffer, writer, name] : llvm::zip(buffers, writers, names))
+    if (buffer.first <= position && position <= buffer.last)
+      alive.push_back(
+          {name, buffer.bytes, writer, buffer.last, buffer.value < 0});
+  llvm::stable_sort(
+      alive, [](const Alive &a, const Alive &b) { return a.bytes > b.bytes; });
+  return alive;
+}
+
+/// Why a value is there at the peak of the smallest plan. `maker` is the op of
+/// `@step` that makes it, if that is known.
 static std::string getReason(const TracedGraph &traced,
-                             const solver::StepRun &run,
-                             const solver::StepBuffer &buffer) {
+                             const solver::StepRun &run, const Alive &value,
+                             Operation *maker) {
   const solver::StepGraph &graph = traced.graph;
-  if (buffer.value < 0)
-    return "workspace of a product";
-  int64_t reader = run.schedule[buffer.last].op;
-  std::string readBy = ", which " + graph.ops[reader].name + " reads last";
-  if (buffer.isReplay)
+  if (value.isWorkspace)
+    return "workspace of the product";
+  std::string readBy;
+  if (value.last < int64_t(run.schedule.size()))
+    readBy = "; last read by " + graph.ops[run.schedule[value.last].op].name;
+  auto [op, isReplay] = run.schedule[value.writer];
+  if (isReplay)
     return "computed again" + readBy;
-  auto writes = [&](const solver::StepOp &op) {
-    return llvm::is_contained(op.writes, buffer.value);
-  };
-  auto writer = llvm::find_if(graph.ops, writes);
-  if (writer == graph.ops.end() || writer->phase != solver::StepPhase::Forward)
+  if (graph.ops[op].phase != solver::StepPhase::Forward)
     return "made by backward" + readBy;
-  if (buffer.last >= int64_t(run.schedule.size()) ||
-      graph.ops[reader].phase == solver::StepPhase::Forward)
+  if (readBy.empty() || graph.ops[run.schedule[value.last].op].phase ==
+                            solver::StepPhase::Forward)
     return "of the forward pass" + readBy;
-  if (graph.values[buffer.value].rule == solver::StepValue::Rule::Keep)
-    return "kept by a decision, or by an op that cannot run twice" + readBy;
+  if (maker && maker->hasAttr(remat::kDecisionAttr))
+    return "kept by a decision" + readBy;
+  if (graph.ops[op].layer < 0)
+    return "outside the layers, where everything is kept" + readBy;
+  if (!graph.ops[op].isReplayable)
+    return "kept, since its op cannot run twice" + readBy;
   return "kept, since dropping it does not help" + readBy;
 }
 
@@ -215,6 +243,48 @@ static int64_t findPin(const TracedGraph &traced, const solver::StepRun &run,
   return found;
 }
 
+std::string pipelines::getFitting(Budget::Kind kind, int64_t smallest) {
+  // A few digits, rounded up, are easier to type.
+  constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
+  bool isSmall = smallest < 64 * kMiB;
+  int64_t unit = isSmall ? kKiB : kMiB;
+  int64_t enough = (smallest + unit - 1) / unit;
+  return ("--" + getOption(kind) + "=" + llvm::Twine(enough) +
+          (isSmall ? "KiB" : "MiB"))
+      .str();
+}
+
+void pipelines::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
+                          const TracedGraph &traced,
+                          const solver::KeptValues &kept) {
+  solver::StepSimulator simulator(traced.graph);
+  const solver::StepRun &run = simulator.run(kept);
+  int64_t position = findPin(traced, run, simulator.getBuffers());
+  std::vector<Alive> alive = getAlive(traced.graph, run, simulator, position);
+  std::vector<Operation *> ops;
+  for (Operation &op : step.getBody().front())
+    ops.push_back(&op);
+  auto getMaker = [&](int64_t position) {
+    int64_t place = traced.places[run.schedule[position].op];
+    return place < 0 ? nullptr : ops[place];
+  };
+  auto getPlace = [&](int64_t position) {
+    Operation *maker = getMaker(position);
+    return maker ? maker->getLoc() : step.getLoc();
+  };
+  const solver::StepOp &at = traced.graph.ops[run.schedule[position].op];
+  error.attachNote(getPlace(position))
+      << "the smallest plan has " << alive.size() << " values alive at its "
+      << "peak, " << at.name
+      << (run.schedule[position].isReplay ? " run again" : "")
+      << "; the largest of them:";
+  constexpr size_t kShown = 8;
+  for (const Alive &value : ArrayRef(alive).take_front(kShown))
+    error.attachNote(getPlace(value.writer))
+        << value.name << ", " << formatBytes(value.bytes) << ": "
+        << getReason(traced, run, value, getMaker(value.writer));
+}
+
 void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
                              const TracedGraph &traced,
                              const solver::BudgetCurve &curve,
@@ -224,54 +294,27 @@ void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
                    "computed again");
     return;
   }
-  // A few digits, rounded up, are easier to type.
-  constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
-  bool isSmall = smallest < 64 * kMiB;
-  int64_t unit = isSmall ? kKiB : kMiB;
-  int64_t enough = (smallest + unit - 1) / unit;
+  std::string fitting = getFitting(budget.kind, smallest);
+  auto [needed, most] = formatApart(smallest, budget.bytes);
+  auto withBytes = [](std::string text, int64_t bytes) {
+    std::string digits = llvm::Twine(bytes).str() + " bytes";
+    return text == digits ? text : text + " (" + digits + ")";
+  };
   InFlightDiagnostic error =
       step.emitError("needs ")
-      << formatBytes(smallest) << " (" << smallest << " bytes)"
+      << withBytes(needed, smallest)
       << (budget.kind == Budget::Kind::Memory ? "" : " within a step")
       << ", whatever is recomputed, but the budget is "
-      << formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); --"
-      << getOption(budget.kind) << "=" << enough << (isSmall ? "KiB" : "MiB")
-      << " fits";
+      << withBytes(most, budget.bytes) << "; " << fitting << " fits";
   if (budget.kind == Budget::Kind::Memory)
     error << "; " << formatBytes(smallest - curve.getPoints()[0].peak)
           << " of it outlive the step: parameters, gradients, optimizer and "
              "batch";
 
-  solver::StepSimulator simulator(traced.graph);
-  const solver::StepRun &run = simulator.run(curve.getPlan(0));
-  int64_t position = findPin(traced, run, simulator.getBuffers());
-  std::vector<solver::StepBuffer> alive;
-  for (const solver::StepBuffer &buffer : simulator.getBuffers())
-    if (buffer.first <= position && position <= buffer.last)
-      alive.push_back(buffer);
-  llvm::stable_sort(
-      alive, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
-  std::vector<Operation *> ops;
-  for (Operation &op : step.getBody().front())
-    ops.push_back(&op);
-  const solver::StepOp &at = traced.graph.ops[run.schedule[position].op];
-  error.attachNote(step.getLoc())
-      << "the smallest plan has " << alive.size() << " values alive at its "
-      << "peak, " << at.name
-      << (run.schedule[position].isReplay ? " run again" : "")
-      << "; the largest of them:";
-  constexpr size_t kShown = 8;
-  for (const solver::StepBuffer &buffer : ArrayRef(alive).take_front(kShown)) {
-    Location loc = step.getLoc();
-    std::string name = "workspace of " + at.name;
-    if (buffer.value >= 0) {
-      name = traced.graph.values[buffer.value].name;
-      if (int64_t op = traced.origins[buffer.value].op; op >= 0)
-        loc = ops[op]->getLoc();
-    }
-    error.attachNote(loc) << name << ", " << formatBytes(buffer.bytes) << ": "
-                          << getReason(traced, run, buffer);
-  }
+  noteAlive(error, step, traced, curve.getPlan(0));
+  if (!budget.command.empty())
+    error.attachNote(step.getLoc())
+        << "this fits: " << budget.command << " " << fitting;
 }
 
 //===----------------------------------------------------------------------===//
@@ -379,6 +422,7 @@ LogicalResult BufferReader::run(func::FuncOp step) {
       if (gemm.getAccumulate())
         addOld(gemm.getOutput(), launch.reads);
       add(gemm.getOutput(), true);
+      add(gemm.getAux(), true);
       add(gemm.getWorkspace(), true, /*isWorkspace=*/true);
       continue;
     }

@@ -17,10 +17,11 @@ using namespace reprise;
 using namespace reprise::pipelines;
 
 namespace {
-/// Decides as an option says, and runs that on the graph.
+/// Decides as an option says, and runs that on the graph of a step that nobody
+/// has decided.
 class Rivals {
 public:
-  Rivals(const Trial &trial, const TracedGraph &traced);
+  Rivals(const Trial &trial, const TracedGraph &traced, bool keepsIdleSegment);
 
   BudgetChoice trySelective(StringRef modules);
   BudgetChoice tryFull(StringRef method, int64_t numLayers);
@@ -31,9 +32,11 @@ private:
   BudgetChoice run(std::string name, std::unique_ptr<Pass> decider,
                    bool isFull);
   BudgetChoice measure(std::string name, const solver::KeptValues &kept);
+  remat::RecomputeAttr getDecision(size_t value) const;
+  int64_t getLastSegment() const;
 
   const TracedGraph &traced;
-  solver::StepGraph graph; ///< without rules
+  bool keepsIdleSegment;
   solver::StepSimulator simulator;
   OwningOpRef<ModuleOp> module;
   func::FuncOp step;
@@ -41,17 +44,10 @@ private:
 };
 } // namespace
 
-static solver::StepGraph withoutRules(const TracedGraph &traced) {
-  solver::StepGraph graph = traced.graph;
-  for (size_t v = 0; v < graph.values.size(); ++v)
-    if (traced.mayDrop[v])
-      graph.values[v].rule = solver::StepValue::Rule::Free;
-  return graph;
-}
-
-Rivals::Rivals(const Trial &trial, const TracedGraph &traced)
-    : traced(traced), graph(withoutRules(traced)), simulator(graph),
-      module(trial.getModule().clone()),
+Rivals::Rivals(const Trial &trial, const TracedGraph &traced,
+               bool keepsIdleSegment)
+    : traced(traced), keepsIdleSegment(keepsIdleSegment),
+      simulator(traced.graph), module(trial.getModule().clone()),
       step(module->lookupSymbol<func::FuncOp>(nn::kStepFunction)) {
   for (Operation &op : step.getBody().front()) {
     ops.push_back(&op);
@@ -66,6 +62,32 @@ BudgetChoice Rivals::measure(std::string name, const solver::KeptValues &kept) {
           result.replaySeconds * traced.graph.microBatches};
 }
 
+/// The decision that drops a value of the graph; null if it is kept.
+remat::RecomputeAttr Rivals::getDecision(size_t value) const {
+  StepResult origin = traced.origins[value];
+  if (origin.op < 0)
+    return nullptr;
+  auto decision =
+      ops[origin.op]->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
+  if (!decision ||
+      (decision.getResults() &&
+       !llvm::is_contained(decision.getResults().asArrayRef(), origin.number)))
+    return nullptr;
+  return decision;
+}
+
+/// That of the last layer; -1 if it is in none.
+int64_t Rivals::getLastSegment() const {
+  int64_t segment = -1;
+  for (Operation *op : ops)
+    if (nn::ScopeAttr scope = nn::getScope(op);
+        scope && scope.getLayer() == numLayers - 1)
+      if (auto decision =
+              op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr))
+        segment = decision.getSegment();
+  return segment;
+}
+
 BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
                          bool isFull) {
   for (Operation *op : ops)
@@ -74,31 +96,19 @@ BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
   if (decider)
     manager.addNestedPass<func::FuncOp>(std::move(decider));
   (void)manager.run(*module);
-  solver::KeptValues kept = solver::keepAll(graph), lastKept = kept;
-  for (size_t v = 0; v < traced.origins.size(); ++v) {
-    StepResult origin = traced.origins[v];
-    if (origin.op < 0)
-      continue;
-    auto decision = ops[origin.op]->getAttrOfType<remat::RecomputeAttr>(
-        remat::kDecisionAttr);
-    bool isDropped =
-        decision &&
-        (!decision.getResults() ||
-         llvm::is_contained(decision.getResults().asArrayRef(), origin.number));
-    kept[v] = !isDropped;
-    nn::ScopeAttr scope = nn::getScope(ops[origin.op]);
-    bool isLast = isFull && scope && scope.getLayer() == numLayers - 1;
-    lastKept[v] = !isDropped || isLast;
-  }
+  solver::KeptValues kept = solver::keepAll(traced.graph), lastKept = kept;
+  int64_t last = getLastSegment();
+  for (size_t v = 0; v < kept.size(); ++v)
+    if (remat::RecomputeAttr decision = getDecision(v)) {
+      kept[v] = false;
+      lastKept[v] = lastKept[v] && decision.getSegment() == last;
+    }
   BudgetChoice choice = measure(name, kept);
-  if (!isFull)
+  if (!isFull || !keepsIdleSegment || last < 0)
     return choice;
-  // As reprise-keep-idle-segment does, for a segment of one layer.
+  // As reprise-keep-idle-segment does.
   BudgetChoice other = measure(name, lastKept);
-  return other.bytes <= choice.bytes &&
-                 other.replaySeconds <= choice.replaySeconds
-             ? other
-             : choice;
+  return other.bytes <= choice.bytes ? other : choice;
 }
 
 BudgetChoice Rivals::trySelective(StringRef modules) {
@@ -118,10 +128,15 @@ BudgetChoice Rivals::tryFull(StringRef method, int64_t number) {
              remat::createAnnotateFull(options), /*isFull=*/true);
 }
 
-std::vector<BudgetChoice> pipelines::tryRivals(const Trial &trial,
-                                               const TracedGraph &traced,
-                                               int64_t bytes) {
-  Rivals rivals(trial, traced);
+FailureOr<std::vector<BudgetChoice>>
+pipelines::tryRivals(Trial &trial, const CostTable &costs,
+                     const BudgetSettings &settings, int64_t bytes) {
+  for (Operation &op : trial.getStep().getBody().front())
+    op.removeAttr(remat::kDecisionAttr);
+  FailureOr<TracedGraph> traced = trial.trace(costs, settings.isFree);
+  if (failed(traced))
+    return failure();
+  Rivals rivals(trial, *traced, settings.keepsIdleSegment);
   std::vector<BudgetChoice> choices;
   for (StringRef modules :
        {"", "layernorm", "core_attn", "mlp", "core_attn,layernorm",

@@ -8,19 +8,25 @@
 
 #include "BudgetPlans.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Remat/Summary.h"
 #include "reprise/Solver/Pipeline.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+#include <set>
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::pipelines;
 
 namespace {
-/// A model chunk with the micro-batches that its stage keeps of it.
+/// A model chunk with the most micro-batches that its stage ever keeps of it.
 struct Chunk {
   int64_t first, count, inFlight;
   solver::StepStage step;
   std::unique_ptr<solver::BudgetCurve> curve;
+  solver::ChunkTimes times; ///< without replays
 };
 
 /// A stage, whose plans are one of each of its chunks.
@@ -31,10 +37,41 @@ struct Stage {
     std::vector<size_t> points; ///< of each chunk's curve
   };
   std::vector<Chunk> chunks;
-  std::vector<Point> curve;  ///< peaks grow, seconds fall
-  double computeSeconds = 0; ///< of a micro-batch, without replays
+  std::vector<Point> curve; ///< peaks grow, seconds fall
+
+  /// The last point that takes at most `bytes`; -1 if there is none.
+  int64_t find(int64_t bytes) const {
+    auto behind =
+        llvm::upper_bound(curve, bytes, [](int64_t peak, const Point &point) {
+          return peak < point.peak;
+        });
+    return behind - curve.begin() - 1;
+  }
+};
+
+/// A step on the stages of a pipeline.
+struct Pipeline {
+  solver::PipelineShape shape;
+  solver::PipelineSchedule schedule;
+  std::vector<Stage> stages;
+
+  /// How long the schedule takes with a point of each stage; -1: no replays.
+  double getSpan(ArrayRef<int64_t> points) const;
 };
 } // namespace
+
+double Pipeline::getSpan(ArrayRef<int64_t> points) const {
+  std::vector<solver::ChunkTimes> times(shape.stages * shape.virtualStages);
+  for (auto [s, stage] : llvm::enumerate(stages))
+    for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
+      solver::ChunkTimes &own = times[v * shape.stages + s];
+      own = chunk.times;
+      if (points[s] >= 0)
+        own.backward +=
+            chunk.curve->getPoints()[stage.curve[points[s]].points[v]].seconds;
+    }
+  return solver::getSpan(shape, schedule, times);
+}
 
 /// Adds the points of one more chunk. The work of each chunk is counted, though
 /// only one runs at a time.
@@ -66,88 +103,348 @@ static void addChunk(Stage &stage, const solver::BudgetCurve &curve) {
       stage.curve.push_back(std::move(point));
 }
 
-/// The stages that `chunks` make of a step; nothing, after a message, where
+/// What each stage has beside the step: the parameters of its layers with all
+/// that goes by their names, and the inputs that its layers read. Embedding and
+/// head, if they share a parameter, have one each. Inputs that no layer reads
+/// are everywhere.
+static std::vector<int64_t> getBaseBytes(func::FuncOp step,
+                                         remat::ChunksAttr chunks) {
+  int64_t numStages = chunks.getStages();
+  SmallVector<int64_t> stageOf; // of each layer
+  for (auto [chunk, count] : llvm::enumerate(chunks.getLayers().asArrayRef()))
+    stageOf.append(count, chunk % numStages);
+  // Stages by name, or by number where there is none.
+  std::map<std::string, std::set<int64_t>> users;
+  auto getName = [&](BlockArgument argument) {
+    unsigned number = argument.getArgNumber();
+    if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
+            number, nn::kParameterAttr))
+      return parameter.getName().str();
+    for (StringRef attribute : {nn::kGradientAttr, nn::kMoment1Attr,
+                                nn::kMoment2Attr, nn::kWorkingAttr})
+      if (auto name = step.getArgAttrOfType<StringAttr>(number, attribute))
+        return name.str();
+    return std::to_string(number);
+  };
+  bool isBackward = false;
+  // What is in no layer is on the way to the first stage, or from the last.
+  int64_t outside = 0;
+  for (Operation &op : step.getBody().front()) {
+    if (isa<nn::UpdateOp>(op))
+      break;
+    nn::ScopeAttr scope = nn::getScope(&op);
+    int64_t layer = scope ? scope.getLayer() : -1;
+    bool isInLayer = layer >= 0 && layer < int64_t(stageOf.size());
+    if (isInLayer)
+      outside = isBackward ? 0 : numStages - 1;
+    isBackward |= isa<nn::BackwardOp>(op);
+    int64_t stage = isInLayer ? stageOf[layer] : outside;
+    for (Value operand : op.getOperands())
+      if (auto argument = dyn_cast<BlockArgument>(operand))
+        users[getName(argument)].insert(stage);
+  }
+  auto module = step->getParentOfType<ModuleOp>();
+  auto recorded = module->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
+  int64_t alignment = recorded ? recorded.getInt() : rt::kDefaultAlignment;
+  std::vector<int64_t> bytes(numStages);
+  for (BlockArgument argument : step.getArguments()) {
+    auto known = users.find(getName(argument));
+    for (int64_t stage = 0; stage < numStages; ++stage)
+      if (known == users.end() || known->second.count(stage))
+        bytes[stage] +=
+            llvm::alignTo(getTypeBytes(argument.getType()), alignment);
+  }
+  return bytes;
+}
+
+/// The pipeline that `chunks` make of a step; nothing, after a message, where
 /// that cannot be.
-static FailureOr<std::vector<Stage>> getStages(func::FuncOp step,
-                                               const TracedGraph &traced,
-                                               remat::ChunksAttr chunks) {
+static FailureOr<Pipeline> getPipeline(func::FuncOp step,
+                                       const TracedGraph &traced,
+                                       remat::ChunksAttr chunks) {
   int64_t numStages = chunks.getStages();
   ArrayRef<int64_t> layers = chunks.getLayers().asArrayRef();
-  solver::PipelineShape shape = {numStages, int64_t(layers.size()) / numStages,
-                                 traced.graph.microBatches};
-  std::optional<std::string> fault = solver::check(shape);
-  solver::PipelineSchedule schedule;
+  Pipeline pipeline;
+  pipeline.shape = {numStages, int64_t(layers.size()) / numStages,
+                    traced.graph.microBatches};
+  std::optional<std::string> fault = solver::check(pipeline.shape);
   if (!fault)
-    schedule = solver::simulate(shape);
-  if (schedule.empty())
-    return step.emitError("has no schedule on its pipeline: ")
-           << fault.value_or("its stages wait for each other forever");
-  std::vector<Stage> stages(numStages);
+    pipeline.schedule = solver::simulate(pipeline.shape);
+  if (fault)
+    return step.emitError("has no schedule on its pipeline: ") << *fault;
+  if (pipeline.schedule.empty())
+    return step.emitError("needs a multiple of its ")
+           << numStages << " pipeline stages as micro-batches, for "
+           << pipeline.shape.virtualStages
+           << " chunks on each stage wait for each other forever with "
+           << pipeline.shape.microBatches
+           << "; the global batch size sets them";
+  pipeline.stages.resize(numStages);
   int64_t first = 0;
   for (auto [number, count] : llvm::enumerate(layers)) {
     int64_t stage = number % numStages;
-    solver::InFlight peak = solver::getPeak(
-        schedule[stage], std::vector<int64_t>(shape.virtualStages, 1));
+    // Chunks have most in flight at different times: each is given what it ever
+    // needs.
+    std::vector<int64_t> most = solver::getMostInFlight(
+        pipeline.schedule[stage], pipeline.shape.virtualStages);
+    if (count == 0)
+      return step.emitError("needs a layer in each chunk to be planned for the "
+                            "stages of a pipeline, but chunk ")
+             << number << " of " << layers.size()
+             << " has none; give it one in the layout, or ask for fewer stages";
     std::optional<solver::StepStage> part =
         solver::takeStage(traced.graph, first, count);
     if (!part)
       return step.emitError("needs to be a chain of layers to be planned for "
-                            "the stages of a pipeline, with a layer in each "
-                            "chunk, but chunk ")
+                            "the stages of a pipeline, but chunk ")
              << number << " is not";
-    Chunk chunk = {first, count, peak.microBatches[number / numStages],
-                   std::move(*part), nullptr};
-    stages[stage].chunks.push_back(std::move(chunk));
+    Chunk chunk = {first,
+                   count,
+                   std::max<int64_t>(most[number / numStages], 1),
+                   std::move(*part),
+                   nullptr,
+                   {}};
+    for (const solver::StepOp &op : chunk.step.graph.ops)
+      (op.phase == solver::StepPhase::Forward ? chunk.times.forward
+                                              : chunk.times.backward) +=
+          op.seconds;
+    pipeline.stages[stage].chunks.push_back(std::move(chunk));
     first += count;
   }
-  for (Stage &stage : stages)
+  for (Stage &stage : pipeline.stages)
     for (Chunk &chunk : stage.chunks) {
       solver::BudgetOptions options;
-      options.inFlight = std::max<int64_t>(chunk.inFlight, 1);
+      options.inFlight = chunk.inFlight;
       constexpr int64_t kResolution = 8192;
       options.resolution = kResolution;
       chunk.curve =
           std::make_unique<solver::BudgetCurve>(chunk.step.graph, options);
       addChunk(stage, *chunk.curve);
-      for (const solver::StepOp &op : chunk.step.graph.ops)
-        stage.computeSeconds += op.seconds;
     }
-  return stages;
+  return pipeline;
 }
 
-/// The last point of a stage that takes at most `bytes`; -1 if there is none.
-static int64_t findPoint(const Stage &stage, int64_t bytes) {
-  int64_t found = -1;
-  for (auto [number, point] : llvm::enumerate(stage.curve))
-    if (point.peak <= bytes)
-      found = number;
-  return found;
+namespace {
+/// The fastest step that was found for a budget of each stage.
+struct Fit {
+  int64_t bytes;
+  SmallVector<int64_t> points; ///< of the stages
+  double span;
+};
+} // namespace
+
+/// For every budget of a stage; of many some are looked at. Bytes grow, spans
+/// fall: which of its chunks a stage spares a replay is not all the same to the
+/// schedule, so more bytes need not be faster by themselves.
+static std::vector<Fit> getFits(const Pipeline &pipeline,
+                                ArrayRef<int64_t> baseBytes) {
+  std::vector<int64_t> budgets;
+  int64_t least = 0;
+  for (auto [stage, base] : llvm::zip(pipeline.stages, baseBytes)) {
+    if (stage.curve.empty())
+      return {};
+    least = std::max(least, stage.curve.front().peak + base);
+    for (const Stage::Point &point : stage.curve)
+      budgets.push_back(point.peak + base);
+  }
+  llvm::sort(budgets);
+  budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
+  constexpr int64_t kMostTasks = 1 << 24;
+  const solver::PipelineShape &shape = pipeline.shape;
+  int64_t tasks = 2 * shape.stages * shape.virtualStages * shape.microBatches;
+  int64_t stride =
+      1 + int64_t(budgets.size()) / std::max<int64_t>(kMostTasks / tasks, 2);
+  std::vector<Fit> fits;
+  for (size_t b = 0; b < budgets.size(); ++b) {
+    bool isEnd = budgets[b] == least || b + 1 == budgets.size();
+    if (budgets[b] < least || (int64_t(b) % stride != 0 && !isEnd))
+      continue;
+    Fit fit = {budgets[b], {}, 0};
+    for (auto [stage, base] : llvm::zip(pipeline.stages, baseBytes))
+      fit.points.push_back(stage.find(budgets[b] - base));
+    fit.span = pipeline.getSpan(fit.points);
+    if (fits.empty() || fit.span < fits.back().span)
+      fits.push_back(std::move(fit));
+  }
+  return fits;
 }
 
-/// What no plan of a stage of one chunk does better; 0 if it has several.
-static double getBound(const Stage &stage, int64_t point, int64_t bytes) {
-  if (stage.chunks.size() != 1)
-    return 0;
-  const Chunk &chunk = stage.chunks.front();
-  const std::vector<Stage::Point> &curve = stage.curve;
+/// Seconds that a byte more saves a micro-batch of a chunk, around a point.
+static double getSlope(const Chunk &chunk, int64_t point) {
+  const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
   int64_t low = std::max<int64_t>(point - 16, 0);
   int64_t high = std::min<int64_t>(point + 16, curve.size() - 1);
   if (low == high)
     return 0;
-  solver::Certificate certificate;
-  certificate.kind = solver::Certificate::Budget::Activations;
-  certificate.budgetBytes = bytes;
-  double slope = (curve[low].seconds - curve[high].seconds) /
-                 double(curve[high].peak - curve[low].peak);
-  solver::certify(chunk.step.graph,
-                  chunk.curve->getPlan(curve[point].points[0]), slope,
-                  certificate, chunk.inFlight);
-  return certificate.lowerBoundSeconds / double(chunk.step.graph.microBatches);
+  return (curve[low].seconds - curve[high].seconds) /
+         double(curve[high].peak - curve[low].peak);
 }
 
-FailureOr<std::vector<StageReport>>
-pipelines::solveStages(ModuleOp module, const Budget &budget,
-                       const CostTable &costs, bool isFree) {
+/// Fills in what the certificate says of a stage's plan. Whether that, offsets
+/// included, is within the budget.
+static bool certifyStage(const Pipeline &pipeline, int64_t number,
+                         int64_t point,
+                         solver::PipelineCertificate &certificate) {
+  const Stage &stage = pipeline.stages[number];
+  int64_t left = certificate.budgetBytes - certificate.baseBytes[number];
+  auto getCertificate = [&](size_t v) -> solver::Certificate & {
+    return certificate.chunks[v * pipeline.shape.stages + number].certificate;
+  };
+  for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
+    int64_t own = stage.curve[point].points[v];
+    solver::Certificate &part = getCertificate(v);
+    part.budgetBytes = chunk.curve->getPoints()[own].peak;
+    if (stage.chunks.size() == 1)
+      part.budgetBytes = left;
+    solver::KeptValues kept = chunk.curve->getPlan(own);
+    solver::certify(chunk.step.graph, kept, getSlope(chunk, own), part,
+                    chunk.inFlight);
+    solver::certifyMemory(chunk.step.graph, kept, part);
+    left -= part.peakBytes;
+  }
+  if (left < 0)
+    return false;
+  // Each has what it needs, and a part of what is left.
+  if (stage.chunks.size() > 1)
+    for (size_t v = 0; v < stage.chunks.size(); ++v) {
+      solver::Certificate &part = getCertificate(v);
+      part.budgetBytes = part.peakBytes + left / int64_t(stage.chunks.size());
+      solver::computeBound(part);
+    }
+  solver::sharePrice(certificate, number);
+  return true;
+}
+
+/// Says what the stage needs whose smallest plan is the largest, and why.
+static void refuseStages(func::FuncOp step, const TracedGraph &traced,
+                         const Pipeline &pipeline, const Budget &budget,
+                         solver::PipelineCertificate &certificate) {
+  // With offsets, as a budget is met.
+  int64_t least = 0, tightest = 0;
+  for (int64_t number = 0; number < pipeline.shape.stages; ++number) {
+    certifyStage(pipeline, number, 0, certificate);
+    int64_t bytes = certificate.baseBytes[number];
+    for (size_t v = 0; v < pipeline.stages[number].chunks.size(); ++v)
+      bytes += certificate.chunks[v * pipeline.shape.stages + number]
+                   .certificate.peakBytes;
+    if (bytes > least) {
+      least = bytes;
+      tightest = number;
+    }
+  }
+  std::string fitting = getFitting(budget.kind, least);
+  InFlightDiagnostic error =
+      step.emitError("needs ")
+      << remat::formatBytes(least) << " (" << least << " bytes) on stage "
+      << tightest << ", whatever is recomputed, but the budget is "
+      << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
+      << fitting << " fits";
+  if (int64_t base = certificate.baseBytes[tightest])
+    error << "; " << remat::formatBytes(base)
+          << " of it outlive the step: parameters, gradients, optimizer and "
+             "batch";
+  // Of its chunks the one that needs most.
+  const Stage &stage = pipeline.stages[tightest];
+  auto getNeed = [&](size_t v) {
+    const Chunk &chunk = stage.chunks[v];
+    return chunk.curve->getPoints()[stage.curve.front().points[v]].peak;
+  };
+  size_t largest = 0;
+  for (size_t v = 1; v < stage.chunks.size(); ++v)
+    if (getNeed(v) > getNeed(largest))
+      largest = v;
+  const Chunk &chunk = stage.chunks[largest];
+  // Ops of the chunk go by their names in the step.
+  TracedGraph part;
+  part.graph = chunk.step.graph;
+  llvm::StringMap<int64_t> places;
+  for (auto [op, place] : llvm::zip(traced.graph.ops, traced.places))
+    places[op.name] = place;
+  for (const solver::StepOp &op : part.graph.ops) {
+    auto known = places.find(op.name);
+    part.places.push_back(known == places.end() ? -1 : known->second);
+  }
+  error.attachNote(step.getLoc())
+      << "that is layers " << chunk.first << "-"
+      << chunk.first + chunk.count - 1
+      << ", with micro-batches in flight: " << chunk.inFlight
+      << "; what backward needs is kept of each, and one of them runs:";
+  noteAlive(error, step, part,
+            chunk.curve->getPlan(stage.curve.front().points[largest]));
+  if (!budget.command.empty())
+    error.attachNote(step.getLoc())
+        << "this fits: " << budget.command << " " << fitting;
+}
+
+/// The fastest plan of each stage within the budget; nothing, after a message,
+/// where one has none.
+static FailureOr<SmallVector<int64_t>>
+planStages(func::FuncOp step, const TracedGraph &traced,
+           const Pipeline &pipeline, ArrayRef<Fit> fits, const Budget &budget,
+           solver::PipelineCertificate &certificate) {
+  SmallVector<int64_t> points;
+  const Fit *fit = nullptr;
+  if (pipeline.shape.virtualStages > 1)
+    for (const Fit &each : fits)
+      if (each.bytes <= certificate.budgetBytes)
+        fit = &each;
+  for (auto [number, stage] : llvm::enumerate(pipeline.stages)) {
+    if (stage.curve.empty())
+      return step.emitError("has no plan for a budget on stage ")
+             << number << ": what decisions drop cannot be computed again";
+    int64_t point =
+        stage.find(certificate.budgetBytes - certificate.baseBytes[number]);
+    if (fit)
+      point = fit->points[number];
+    while (point >= 0 && !certifyStage(pipeline, number, point, certificate))
+      --point;
+    points.push_back(point);
+  }
+  if (!llvm::is_contained(points, -1))
+    return points;
+  refuseStages(step, traced, pipeline, budget, certificate);
+  return failure();
+}
+
+/// The plans that need least of those with which the step is as long as with
+/// `asked`: what a stage would wait, it may as well recompute.
+static SmallVector<int64_t> useSlack(const Pipeline &pipeline,
+                                     ArrayRef<int64_t> asked) {
+  SmallVector<int64_t> points(asked);
+  constexpr double kRounding = 1e-12;
+  double most = pipeline.getSpan(points) * (1 + kRounding);
+  for (size_t s = 0; s < points.size(); ++s) {
+    int64_t low = 0, high = points[s];
+    while (low < high) {
+      points[s] = (low + high) / 2;
+      if (pipeline.getSpan(points) <= most)
+        high = points[s];
+      else
+        low = points[s] + 1;
+    }
+    points[s] = high;
+  }
+  return points;
+}
+
+/// Chunks of a stage may take turns in what they replay; then it is not said
+/// which of it is for nothing.
+static void dropSlack(solver::PipelineCertificate &certificate) {
+  solver::PipelineCertificate without = certificate;
+  for (solver::PipelineCertificate::Chunk &chunk : without.chunks)
+    chunk.certificate.replaySeconds -=
+        chunk.slackSeconds * double(without.shape.microBatches);
+  solver::computeSpans(without);
+  constexpr double kRounding = 1e-12;
+  if (without.spanSeconds < certificate.spanSeconds * (1 - kRounding))
+    for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks)
+      chunk.slackSeconds = 0;
+}
+
+FailureOr<PipelineReport> pipelines::solveStages(ModuleOp module,
+                                                 const Budget &budget,
+                                                 const CostTable &costs,
+                                                 bool isFree) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   auto chunks = step
                     ? step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr)
@@ -155,10 +452,6 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
   if (!chunks)
     return module.emitError("needs a function @step with 'remat.chunks' to be "
                             "planned for the stages of a pipeline");
-  if (budget.kind != Budget::Kind::Activations)
-    return step.emitError("needs a budget of activations for the stages of a "
-                          "pipeline: the program, whose memory is known, is "
-                          "for one device");
   FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
   FailureOr<TracedGraph> traced = failure();
   if (succeeded(trial))
@@ -166,54 +459,88 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
   if (failed(traced))
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "planned for a budget");
-  FailureOr<std::vector<Stage>> stages = getStages(step, *traced, chunks);
-  if (failed(stages))
+  FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks);
+  if (failed(pipeline))
     return failure();
 
-  std::vector<StageReport> reports;
-  std::vector<int64_t> points;
-  double slowest = 0;
-  for (auto [number, stage] : llvm::enumerate(*stages)) {
-    int64_t point = findPoint(stage, budget.bytes);
-    if (point < 0)
-      return step.emitError("needs ")
-             << (stage.curve.empty() ? 0 : stage.curve[0].peak)
-             << " bytes on stage " << number
-             << ", whatever is recomputed, but the budget is " << budget.bytes
-             << " bytes";
-    points.push_back(point);
-    StageReport report;
-    for (const Chunk &chunk : stage.chunks)
-      report.chunks.push_back({chunk.first, chunk.count, chunk.inFlight});
-    report.computeSeconds = stage.computeSeconds;
-    report.boundSeconds = getBound(stage, point, budget.bytes);
-    report.mostBytes = stage.curve.back().peak;
-    slowest =
-        std::max(slowest, stage.computeSeconds + stage.curve[point].seconds);
-    reports.push_back(std::move(report));
+  PipelineReport report;
+  report.budget = budget;
+  report.machine = costs.machine;
+  solver::PipelineCertificate &certificate = report.certificate;
+  certificate.shape = pipeline->shape;
+  certificate.budgetBytes = budget.bytes;
+  certificate.baseBytes = budget.kind == Budget::Kind::Memory
+                              ? getBaseBytes(step, chunks)
+                              : std::vector<int64_t>(chunks.getStages(), 0);
+  certificate.chunks.resize(chunks.getLayers().size());
+  for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks) {
+    chunk.certificate.kind = solver::Certificate::Budget::Activations;
+    chunk.certificate.machine = costs.machine;
+    if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
+      chunk.certificate.model = name.str();
   }
-  // A stage that would wait for the slowest one recomputes for nothing.
+  std::vector<Fit> fits = getFits(*pipeline, certificate.baseBytes);
+  FailureOr<SmallVector<int64_t>> asked =
+      planStages(step, *traced, *pipeline, fits, budget, certificate);
+  if (failed(asked))
+    return failure();
+  SmallVector<int64_t> points = useSlack(*pipeline, *asked);
+  report.bareSeconds =
+      pipeline->getSpan(SmallVector<int64_t>(points.size(), -1));
+  for (const Fit &fit : fits)
+    report.curve.push_back(
+        {fit.bytes, std::max(fit.span - report.bareSeconds, 0.0)});
+
   solver::KeptValues kept = solver::keepAll(traced->graph);
   std::vector<std::pair<int64_t, int64_t>> segments;
-  for (auto [number, stage] : llvm::enumerate(*stages)) {
-    StageReport &report = reports[number];
-    report.askedSeconds = stage.curve[points[number]].seconds;
-    report.askedBytes = stage.curve[points[number]].peak;
-    int64_t point = points[number];
-    while (point > 0 &&
-           stage.computeSeconds + stage.curve[point - 1].seconds <= slowest)
-      --point;
-    report.plannedBytes = stage.curve[point].peak;
-    report.replaySeconds = stage.curve[point].seconds;
-    for (auto [chunk, own] :
-         llvm::zip(stage.chunks, stage.curve[point].points)) {
-      solver::KeptValues part = chunk.curve->getPlan(own);
-      for (size_t v = 0; v < part.size(); ++v)
-        if (chunk.step.graph.values[v].rule == solver::StepValue::Rule::Free)
-          kept[chunk.step.values[v]] = part[v];
-      llvm::append_range(segments, chunk.curve->getSegments(own));
+  for (auto [number, stage] : llvm::enumerate(pipeline->stages)) {
+    // Less memory may be packed worse.
+    if (points[number] < (*asked)[number] &&
+        !certifyStage(*pipeline, number, points[number], certificate)) {
+      points[number] = (*asked)[number];
+      certifyStage(*pipeline, number, points[number], certificate);
     }
+    const Stage::Point &own = stage.curve[points[number]],
+                       &most = stage.curve[(*asked)[number]];
+    StageReport added;
+    int64_t base = certificate.baseBytes[number];
+    added.mostBytes = stage.curve.back().peak + base;
+    added.plannedBytes = base;
+    added.replaySeconds = own.seconds;
+    added.askedSeconds = most.seconds;
+    added.boundSeconds = solver::getStageBound(certificate, number);
+    // Chunks have one price.
+    for (const solver::CertifiedMoment &moment :
+         certificate.chunks[number].certificate.moments)
+      added.secondsPerByte += moment.secondsPerByte;
+    for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
+      added.chunks.push_back({chunk.first, chunk.count, chunk.inFlight});
+      added.computeSeconds += chunk.times.forward + chunk.times.backward;
+      solver::PipelineCertificate::Chunk &certified =
+          certificate.chunks[v * pipeline->shape.stages + number];
+      added.plannedBytes += certified.certificate.peakBytes;
+      const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
+      certified.slackSeconds = std::max(
+          curve[own.points[v]].seconds - curve[most.points[v]].seconds, 0.0);
+      solver::KeptValues part = chunk.curve->getPlan(own.points[v]);
+      for (size_t value = 0; value < part.size(); ++value)
+        if (chunk.step.graph.values[value].rule ==
+            solver::StepValue::Rule::Free)
+          kept[chunk.step.values[value]] = part[value];
+      llvm::append_range(segments, chunk.curve->getSegments(own.points[v]));
+    }
+    added.askedBytes = points[number] < (*asked)[number] ? most.peak + base
+                                                         : added.plannedBytes;
+    report.stages.push_back(std::move(added));
   }
+  // What a chunk receives it keeps, whatever the one before it does.
+  for (const Stage &stage : pipeline->stages)
+    for (const Chunk &chunk : stage.chunks)
+      for (int64_t value : chunk.step.graph.ops.front().writes)
+        if (int64_t of = chunk.step.values[value]; chunk.first > 0)
+          kept[of] = true;
+  solver::computeSpans(certificate);
+  dropSlack(certificate);
   writeDecisions(step, *traced, kept, segments);
-  return reports;
+  return report;
 }

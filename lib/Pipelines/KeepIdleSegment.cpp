@@ -16,6 +16,8 @@
 #include "reprise/Pipelines/Passes.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
+#include "reprise/Solver/Budget.h"
+#include <set>
 
 namespace reprise::pipelines {
 #define GEN_PASS_DEF_KEEPIDLESEGMENT
@@ -91,6 +93,15 @@ void KeepIdleSegment::runOnOperation() {
     segment = getLastSegment(step);
   if (segment.empty())
     return markAllAnalysesPreserved();
+  if (leaveOpen) {
+    std::set<int64_t> layers;
+    for (Operation *op : segment)
+      layers.insert(nn::getScope(op).getLayer());
+    if (layers.size() <= solver::kMostSegmentLayers)
+      for (Operation *op : segment)
+        op->removeAttr(remat::kDecisionAttr);
+    return;
+  }
 
   FailureOr<int64_t> before = planBytes(getOperation(), isFree);
   SmallVector<Attribute> decisions;

@@ -29,10 +29,17 @@ struct RematSolve : public pipelines::impl::RematSolveBase<RematSolve> {
 } // namespace
 
 void RematSolve::runOnOperation() {
-  if ((memoryBudget < 0) == (activationBudget < 0)) {
+  bool hasMemory = memoryBudget.hasValue();
+  if (hasMemory == activationBudget.hasValue()) {
     getOperation().emitError("needs one budget, of the memory or of the "
                              "activations, but got ")
-        << (memoryBudget < 0 ? "none" : "both");
+        << (hasMemory ? "both" : "none");
+    return signalPassFailure();
+  }
+  int64_t bytes = hasMemory ? memoryBudget : activationBudget;
+  if (bytes < 1) {
+    getOperation().emitError("needs a budget of at least 1 byte, but got ")
+        << (hasMemory ? "memory-budget" : "activation-budget") << "=" << bytes;
     return signalPassFailure();
   }
   std::optional<CostTable> costs = CostTable::get(machine);
@@ -41,11 +48,12 @@ void RematSolve::runOnOperation() {
         << CostTable::getNames() << ", but got '" << machine << "'";
     return signalPassFailure();
   }
-  Budget budget = {Budget::Kind::Memory, memoryBudget};
-  if (memoryBudget < 0)
-    budget = {Budget::Kind::Activations, activationBudget};
+  Budget budget = {hasMemory ? Budget::Kind::Memory : Budget::Kind::Activations,
+                   bytes};
+  BudgetSettings settings;
+  settings.isFree = isFree;
   FailureOr<BudgetReport> report =
-      solveBudget(getOperation(), budget, *costs, isFree);
+      solveBudget(getOperation(), budget, *costs, settings);
   if (failed(report))
     return signalPassFailure();
   remark::passed(getOperation().getLoc(),

@@ -16,6 +16,7 @@
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
+#include "reprise/Remat/Summary.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -201,6 +202,7 @@ void GraphReader::readLaunch(Operation *op) {
   Workload load = rt::getWorkload(op, symbols);
   added.seconds = costs.getSeconds(load);
   traced->works.push_back(load.work);
+  traced->places.push_back(last);
   if (auto gemm = dyn_cast<rt::GemmOp>(op))
     added.workspace = gemm.getWorkspaceBytes();
   for (Value operand : op->getOperands())
@@ -225,7 +227,6 @@ void GraphReader::setRules() {
   using Rule = solver::StepValue::Rule;
   std::vector<solver::StepValue> &values = traced->graph.values;
   std::vector<bool> isFixed(values.size());
-  traced->mayDrop.assign(values.size(), false);
   for (size_t v = 0; v < values.size(); ++v) {
     isFixed[v] = isFixed[v] || values[v].whole >= 0 || values[v].isReturned;
     if (values[v].whole >= 0)
@@ -247,16 +248,16 @@ void GraphReader::setRules() {
       // Embedding and head are kept, as by every option.
       nn::ScopeAttr scope = nn::getScope(ops[origin.op]);
       bool isInLayer = scope && scope.getLayer() >= 0;
-      traced->mayDrop[v] = op.isReplayable && isInLayer;
       Attribute decision = ops[origin.op]->getAttr(remat::kDecisionAttr);
       auto dropped = dyn_cast_if_present<remat::RecomputeAttr>(decision);
       bool isDropped =
           dropped && (!dropped.getResults() ||
                       llvm::is_contained(dropped.getResults().asArrayRef(),
                                          origin.number));
+      // Where a replay reads what backward makes on its way, it is run again.
       if (!op.isReplayable)
         values[v].rule = Rule::Keep;
-      else if (isDropped)
+      else if (isDropped || traced->free.contains(origin.op))
         values[v].rule = Rule::Drop;
       else
         values[v].rule = decision || !isInLayer ? Rule::Keep : Rule::Free;
@@ -293,14 +294,21 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
 FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
   OwningOpRef<ModuleOp> program = module->clone();
   auto step = program->lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  // Decided before, free recompute says nothing of what others have decided.
   RecomputeOptions nothing;
   nothing.isFree = isFree;
+  // What kernels of backward make on their way is made there in every plan;
+  // what else is to be dropped, the graph drops.
+  FailureOr<DenseSet<Operation *>> free = remat::findFree(step);
+  if (failed(free))
+    return failure();
   for (auto [number, op] : llvm::enumerate(step.getBody().front())) {
     op.setLoc(FileLineColLoc::get(context.get(), kNumbered, number, 0));
-    if (op.hasAttr(remat::kDecisionAttr))
+    auto dropped = op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
+    // With a segment it is left to free recompute, which would take it.
+    if (dropped && !free->contains(&op))
       op.setAttr(remat::kDecisionAttr,
-                 remat::SaveAttr::get(context.get(), "decided before", -1));
+                 remat::SaveAttr::get(context.get(), "decided before",
+                                      isFree ? dropped.getSegment() : -1));
   }
   for (StringRef beside : nn::kScheduleFunctions)
     if (auto function = program->lookupSymbol<func::FuncOp>(beside);
@@ -317,7 +325,6 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
         traced.free.insert(number);
   PassManager toSchedule(context.get());
   buildPipeline(toSchedule, Phase::Remat, Phase::Kernels, nothing);
-  toSchedule.addPass(kernels::createRoundBiases());
   if (failed(toSchedule.run(*program)))
     return failure();
   if (auto count = getStep()->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))

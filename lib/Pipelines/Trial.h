@@ -29,13 +29,13 @@ struct TracedGraph {
   /// For each value of the forward pass that an op of `@step` makes.
   std::vector<StepResult> origins;
   std::vector<Work> works; ///< of each op
+  /// For each op, the last of those of `@step` that it was made of; -1: none.
+  std::vector<int64_t> places;
   /// The ops of the forward pass that are part of a launch, by number: what
   /// they make and no other launch reads is never in memory.
   std::vector<int64_t> fused;
   /// The ops that free recompute drops, by number.
   llvm::DenseSet<int64_t> free;
-  /// The values that may be dropped where no decision says anything of them.
-  std::vector<bool> mayDrop;
   /// Bytes of the arena that outlive the step.
   int64_t baseBytes = 0;
 };

@@ -36,14 +36,18 @@ struct AnnotateFree : public remat::impl::AnnotateFreeBase<AnnotateFree> {
 } // namespace
 
 void AnnotateFree::decide(const Step &step, Operation *op) {
-  // What another decider wrote stays, but for what it keeps for want of use.
+  // What another decider keeps stays, but for what it keeps for want of use.
+  // What it drops needs no replay of its own.
   auto kept = op->getAttrOfType<SaveAttr>(kDecisionAttr);
-  if (op->hasAttr(kDecisionAttr) && !(kept && kept.getSegment() >= 0))
+  auto dropped = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  if ((kept && kept.getSegment() < 0) ||
+      (dropped && dropped.getLabel() == kFreeLabel))
     return;
   if (getLayer(op) < 0 || !step.findSharedGradient(op))
     return;
   op->removeAttr(kDecisionAttr);
-  decideToRecompute(op, getLayer(op), kFreeLabel, {0});
+  decideToRecompute(op, dropped ? dropped.getSegment() : getLayer(op),
+                    kFreeLabel, {0});
   remark::passed(op->getLoc(),
                  remark::RemarkOpts::name("Free").category("Remat").function(
                      getOperation().getSymName()))

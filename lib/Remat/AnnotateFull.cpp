@@ -103,8 +103,11 @@ void AnnotateFull::decide(const Step &step,
     if (op->getNumResults() == 0)
       continue;
     if (segment < 0) {
-      decideToSave(op, getLayer(op) < 0 ? "in no layer"
-                                        : "in a layer without recompute");
+      // What backward makes on its way anyway is left to free recompute.
+      if (getLayer(op) < 0)
+        decideToSave(op, "in no layer");
+      else if (!step.findSharedGradient(op))
+        decideToSave(op, "in a layer without recompute");
       continue;
     }
     Operation *outside = nullptr;

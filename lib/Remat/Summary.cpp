@@ -178,6 +178,18 @@ static void addLayer(Segments &segments, int64_t segment, int64_t layer) {
   last = std::max(last, layer);
 }
 
+FailureOr<DenseSet<Operation *>> remat::findFree(func::FuncOp function) {
+  FailureOr<Step> step = getStep(function);
+  if (failed(step))
+    return failure();
+  DenseSet<Operation *> free;
+  if (step->backward)
+    for (Operation *op : step->forward)
+      if (step->isFree(op))
+        free.insert(op);
+  return free;
+}
+
 FailureOr<Summary> remat::summarize(func::FuncOp function) {
   FailureOr<Step> step = getStep(function);
   if (failed(step))

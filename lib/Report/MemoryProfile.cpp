@@ -80,7 +80,11 @@ static Role getRole(Phase writer, Phase lastReader) {
 static SmallVector<Value> getWritten(Operation *op) {
   if (auto launch = dyn_cast<rt::LaunchOp>(op))
     return SmallVector<Value>(launch.getOutputs());
-  return {cast<rt::GemmOp>(op).getOutput()};
+  auto gemm = cast<rt::GemmOp>(op);
+  SmallVector<Value> written = {gemm.getOutput()};
+  if (gemm.getAux())
+    written.push_back(gemm.getAux());
+  return written;
 }
 
 /// The planned buffer that `value` is, or is part of; null if it is none.

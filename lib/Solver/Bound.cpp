@@ -15,12 +15,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Solver/Certificate.h"
+#include "Bound.h"
 
 #include <algorithm>
 #include <cassert>
 #include <limits>
-#include <unordered_map>
 
 using namespace reprise::solver;
 
@@ -40,6 +39,9 @@ public:
   }
 
   double getFlow(int64_t source, int64_t sink);
+
+  /// Whether `node` is on the side of the source, once the flow is known.
+  bool isOnSourceSide(int64_t node) const { return levels[node] >= 0; }
 
 private:
   struct Edge {
@@ -101,50 +103,41 @@ double Network::getFlow(int64_t source, int64_t sink) {
   return flow;
 }
 
-namespace {
-/// A class with tensors by number.
-struct Numbered {
-  explicit Numbered(const CertifiedClass &kind);
+//===----------------------------------------------------------------------===//
+// One layer
+//===----------------------------------------------------------------------===//
 
-  int64_t getNumber(const std::string &tensor) const {
-    auto found = numbers.find(tensor);
-    return found == numbers.end() ? -1 : found->second;
-  }
-
-  const CertifiedClass &kind;
-  std::unordered_map<std::string, int64_t> numbers;
-  std::vector<int64_t> writers;   ///< op of each tensor
-  std::vector<int64_t> lastReads; ///< op of backward; -1 if none
-};
-} // namespace
-
-Numbered::Numbered(const CertifiedClass &kind)
+NumberedClass::NumberedClass(const CertifiedClass &kind)
     : kind(kind), writers(kind.tensors.size(), -1),
       lastReads(kind.tensors.size(), -1) {
   for (size_t t = 0; t < kind.tensors.size(); ++t)
     numbers[kind.tensors[t].name] = t;
-  for (size_t o = 0; o < kind.ops.size(); ++o)
+  auto getReads = [&](const std::vector<std::string> &names) {
+    std::vector<int64_t> reads;
+    for (const std::string &name : names)
+      if (int64_t t = getNumber(name);
+          t >= 0 && std::find(reads.begin(), reads.end(), t) == reads.end())
+        reads.push_back(t);
+    return reads;
+  };
+  for (size_t o = 0; o < kind.ops.size(); ++o) {
+    opReads.push_back(getReads(kind.ops[o].reads));
     for (const std::string &tensor : kind.ops[o].writes)
       writers[getNumber(tensor)] = o;
-  for (size_t g = 0; g < kind.backward.size(); ++g)
-    for (const std::string &tensor : kind.backward[g].reads)
-      if (int64_t number = getNumber(tensor); number >= 0)
-        lastReads[number] = g;
+  }
+  for (size_t g = 0; g < kind.backward.size(); ++g) {
+    gradientReads.push_back(getReads(kind.backward[g].reads));
+    for (int64_t t : gradientReads.back())
+      lastReads[t] = g;
+  }
 }
 
-/// What the moments make of the bytes of a layer.
-namespace {
-struct Prices {
-  std::vector<double> kept; ///< seconds for a byte of each tensor that is kept
-  double fixed = 0;         ///< seconds for bytes that no plan spares
-};
-} // namespace
-
-static Prices getPrices(const Numbered &numbered, int64_t layer,
-                        int64_t inFlight,
-                        const std::vector<CertifiedMoment> &moments) {
+LayerPrices
+reprise::solver::getPrices(const NumberedClass &numbered, int64_t layer,
+                           int64_t inFlight,
+                           const std::vector<CertifiedMoment> &moments) {
   const CertifiedClass &kind = numbered.kind;
-  Prices prices;
+  LayerPrices prices;
   prices.kept.resize(kind.tensors.size());
   for (const CertifiedMoment &moment : moments) {
     for (size_t t = 0; t < kind.tensors.size(); ++t) {
@@ -157,61 +150,68 @@ static Prices getPrices(const Numbered &numbered, int64_t layer,
     }
     if (layer != moment.layer)
       continue;
-    std::vector<bool> isRead(kind.tensors.size());
-    for (const std::string &tensor : kind.backward[moment.gradient].reads)
-      if (int64_t t = numbered.getNumber(tensor); t >= 0 && !isRead[t]) {
-        isRead[t] = true;
-        prices.kept[t] -= moment.secondsPerByte;
-        prices.fixed += moment.secondsPerByte * kind.tensors[t].bytes;
-      }
+    for (int64_t t : numbered.gradientReads[moment.gradient]) {
+      prices.kept[t] -= moment.secondsPerByte;
+      prices.fixed += moment.secondsPerByte * kind.tensors[t].bytes;
+    }
   }
   return prices;
 }
 
-/// The least price of a layer whose `needed` tensors backward reads.
-static double getMinimum(const Numbered &numbered, const Prices &prices,
-                         const std::vector<bool> &needed) {
+LeastCost reprise::solver::getLeastCost(const NumberedClass &numbered,
+                                        const LayerPrices &prices,
+                                        const std::vector<bool> &needed,
+                                        double times) {
   const CertifiedClass &kind = numbered.kind;
   int64_t numOps = kind.ops.size(), numTensors = kind.tensors.size();
   int64_t source = numOps + numTensors, sink = source + 1;
   Network network(sink + 1);
-  double minimum = prices.fixed;
+  // Prices are differences of equal terms where they should be 0.
+  auto getBytes = [&](int64_t t) {
+    return std::max(prices.kept[t] * kind.tensors[t].bytes, 0.0);
+  };
+  using Rule = CertifiedTensor::Rule;
   for (int64_t t = 0; t < numTensors; ++t) {
-    const CertifiedTensor &tensor = kind.tensors[t];
-    // Prices are differences of equal terms where they should be 0.
-    double price = std::max(prices.kept[t] * tensor.bytes, 0.0);
-    if (tensor.rule == CertifiedTensor::Rule::Keep) {
-      minimum += price;
+    if (kind.tensors[t].rule == Rule::Keep)
       continue;
-    }
     if (needed[t])
       network.connect(source, numOps + t, kInfinite);
     network.connect(numOps + t, numbered.writers[t],
-                    tensor.rule == CertifiedTensor::Rule::Drop ? kInfinite
-                                                               : price);
+                    kind.tensors[t].rule == Rule::Drop ? kInfinite
+                                                       : getBytes(t) * times);
   }
   for (int64_t o = 0; o < numOps; ++o) {
     const CertifiedOp &op = kind.ops[o];
     network.connect(o, sink, op.replayable ? op.seconds : kInfinite);
-    for (const std::string &read : op.reads)
-      if (int64_t t = numbered.getNumber(read);
-          t >= 0 && kind.tensors[t].rule != CertifiedTensor::Rule::Keep)
+    for (int64_t t : numbered.opReads[o])
+      if (kind.tensors[t].rule != Rule::Keep)
         network.connect(o, numOps + t, kInfinite);
   }
-  return minimum + network.getFlow(source, sink);
+  LeastCost cost = {0, prices.fixed};
+  if (network.getFlow(source, sink) == kInfinite)
+    cost.seconds = kInfinite;
+  for (int64_t o = 0; o < numOps; ++o)
+    if (network.isOnSourceSide(o))
+      cost.seconds += kind.ops[o].seconds;
+  for (int64_t t = 0; t < numTensors; ++t)
+    if (kind.tensors[t].rule == Rule::Keep ||
+        (network.isOnSourceSide(numOps + t) &&
+         !network.isOnSourceSide(numbered.writers[t])))
+      cost.bytes += getBytes(t);
+  return cost;
 }
 
-void reprise::solver::computeBound(Certificate &certificate) {
-  const std::vector<CertifiedLayer> &layers = certificate.layers;
-  std::vector<Numbered> classes;
-  classes.reserve(certificate.classes.size());
-  for (const CertifiedClass &kind : certificate.classes)
-    classes.emplace_back(kind);
+//===----------------------------------------------------------------------===//
+// All layers
+//===----------------------------------------------------------------------===//
 
-  // What backward of the layer itself and of later ones reads.
+std::vector<std::vector<bool>>
+reprise::solver::getNeeded(const Certificate &certificate,
+                           const std::vector<NumberedClass> &classes) {
+  const std::vector<CertifiedLayer> &layers = certificate.layers;
   std::vector<std::vector<bool>> needed;
   for (size_t l = 0; l < layers.size(); ++l) {
-    const Numbered &numbered = classes[layers[l].kind];
+    const NumberedClass &numbered = classes[layers[l].kind];
     needed.emplace_back(numbered.kind.tensors.size());
     for (size_t t = 0; t < needed[l].size(); ++t)
       needed[l][t] = numbered.lastReads[t] >= 0;
@@ -228,26 +228,37 @@ void reprise::solver::computeBound(Certificate &certificate) {
         needed[from.layer][t] = true;
       }
   }
+  return needed;
+}
 
-  double total = 0;
-  for (size_t l = 0; l < layers.size(); ++l) {
-    CertifiedLayer &layer = certificate.layers[l];
-    const Numbered &numbered = classes[layer.kind];
-    Prices prices = getPrices(numbered, l, layer.inFlight, certificate.moments);
-    layer.minimum = getMinimum(numbered, prices, needed[l]);
-    total += layer.minimum;
-  }
+int64_t reprise::solver::getAvailable(const Certificate &certificate,
+                                      const CertifiedMoment &moment) {
   int64_t available = certificate.budgetBytes;
   if (certificate.kind == Certificate::Budget::Memory)
     available -= certificate.baseBytes;
-  for (const CertifiedMoment &moment : certificate.moments) {
-    int64_t unavoidable = 0;
-    if (moment.layer < int64_t(layers.size()))
-      unavoidable = classes[layers[moment.layer].kind]
-                        .kind.backward[moment.gradient]
-                        .bytes;
-    total -= moment.secondsPerByte * (available - unavoidable);
+  if (moment.layer < int64_t(certificate.layers.size()))
+    available -= certificate.classes[certificate.layers[moment.layer].kind]
+                     .backward[moment.gradient]
+                     .bytes;
+  return available;
+}
+
+void reprise::solver::computeBound(Certificate &certificate) {
+  std::vector<NumberedClass> classes(certificate.classes.begin(),
+                                     certificate.classes.end());
+  std::vector<std::vector<bool>> needed = getNeeded(certificate, classes);
+  double total = 0;
+  for (size_t l = 0; l < certificate.layers.size(); ++l) {
+    CertifiedLayer &layer = certificate.layers[l];
+    const NumberedClass &numbered = classes[layer.kind];
+    LayerPrices prices =
+        getPrices(numbered, l, layer.inFlight, certificate.moments);
+    LeastCost cost = getLeastCost(numbered, prices, needed[l], 1);
+    layer.minimum = cost.seconds + cost.bytes;
+    total += layer.minimum;
   }
+  for (const CertifiedMoment &moment : certificate.moments)
+    total -= moment.secondsPerByte * getAvailable(certificate, moment);
   certificate.lowerBoundSeconds =
       std::max(total, 0.0) * certificate.microBatches;
 }

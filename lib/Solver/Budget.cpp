@@ -20,7 +20,7 @@ BudgetCurve::BudgetCurve(const StepGraph &graph, const BudgetOptions &options) {
     if (!points.empty())
       return;
     reason = "rules drop what joins layers further apart than a segment of " +
-             std::to_string(LayerPlans::kMostBlocks);
+             std::to_string(kMostSegmentLayers);
   }
   solver = std::make_unique<GraphSolver>(graph, options);
   points = solver->getPoints();

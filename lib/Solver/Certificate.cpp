@@ -192,10 +192,7 @@ static void writeMoment(Writer &writer, const CertifiedMoment &moment) {
   writer.field("seconds_per_byte", moment.secondsPerByte);
 }
 
-void reprise::solver::writeCertificate(std::ostream &out,
-                                       const Certificate &certificate) {
-  Writer writer(out);
-  writer.begin();
+static void writeFields(Writer &writer, const Certificate &certificate) {
   writer.field("version", int64_t(1));
   writer.field("model", certificate.model);
   writer.field("machine", certificate.machine);
@@ -219,6 +216,38 @@ void reprise::solver::writeCertificate(std::ostream &out,
   list("buffers", certificate.buffers, writeBuffer);
   list("schedule", certificate.schedule, writeLaunch);
   list("moments", certificate.moments, writeMoment);
+}
+
+void reprise::solver::writeCertificate(std::ostream &out,
+                                       const Certificate &certificate) {
+  Writer writer(out);
+  writer.begin();
+  writeFields(writer, certificate);
+  writer.end();
+  out << '\n';
+}
+
+void reprise::solver::writeCertificate(std::ostream &out,
+                                       const PipelineCertificate &certificate) {
+  Writer writer(out);
+  writer.begin();
+  writer.field("version", int64_t(1));
+  writer.field("kind", std::string("pipeline"));
+  writer.field("budget_bytes", certificate.budgetBytes);
+  writer.list("base_bytes", certificate.baseBytes);
+  writer.field("stages", certificate.shape.stages);
+  writer.field("virtual_stages", certificate.shape.virtualStages);
+  writer.field("micro_batches", certificate.shape.microBatches);
+  writer.field("span_seconds", certificate.spanSeconds);
+  writer.field("lower_bound_seconds", certificate.lowerBoundSeconds);
+  writer.lines("chunks", certificate.chunks, "",
+               [&](const PipelineCertificate::Chunk &chunk) {
+                 writer.field("slack_seconds", chunk.slackSeconds);
+                 writer.key("certificate");
+                 writer.begin();
+                 writeFields(writer, chunk.certificate);
+                 writer.end();
+               });
   writer.end();
   out << '\n';
 }

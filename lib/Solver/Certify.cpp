@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bound.h"
 #include "LayerPlans.h"
 #include "reprise/Solver/Budget.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 using namespace reprise::solver;
@@ -40,10 +40,7 @@ private:
   std::vector<int64_t> getInputs(int64_t block) const;
   void setTimes();
   void setBytes();
-  std::vector<CertifiedMoment> getMoments() const;
-  CertifiedMoment choosePrice(CertifiedMoment moment, double price);
-  void chooseMoment(double price);
-  double tryMoment(CertifiedMoment moment, double price);
+  std::vector<CertifiedMoment> placeMoments() const;
 
   const StepGraph &graph;
   const KeptValues &kept;
@@ -250,91 +247,23 @@ void Certifier::setBytes() {
   }
 }
 
-/// The bound with one moment at one price.
-double Certifier::tryMoment(CertifiedMoment moment, double price) {
-  moment.secondsPerByte = price;
-  certificate.moments = {moment};
-  computeBound(certificate);
-  return certificate.lowerBoundSeconds;
-}
-
-/// The moments that may have a price: the turn from forward to backward, and
-/// the ops of the last layers to run backward before all others have.
-std::vector<CertifiedMoment> Certifier::getMoments() const {
-  int64_t numLayers = blocks.size(), lastForward = -1;
+/// The moments that may have a price, where they are in the schedule.
+std::vector<CertifiedMoment> Certifier::placeMoments() const {
+  std::vector<CertifiedMoment> moments = getMoments(certificate);
+  for (CertifiedMoment &moment : moments)
+    if (moment.layer < int64_t(blocks.size()))
+      moment.position =
+          positionOf[blocks[moment.layer].backward[moment.gradient]];
+  // The first is the turn.
+  int64_t lastForward = -1;
   for (size_t op = 0; op < graph.ops.size(); ++op)
     if (isForward(op))
       lastForward = op;
-  std::vector<CertifiedMoment> moments;
-  if (lastForward >= 0)
-    moments.push_back({numLayers, 0, positionOf[lastForward], 0});
-  constexpr int64_t kTriedLayers = 3;
-  for (int64_t block = numLayers - 1;
-       block >= std::max<int64_t>(0, numLayers - kTriedLayers); --block)
-    for (size_t g = 0; g < blocks[block].backward.size(); ++g)
-      moments.push_back(
-          {block, int64_t(g), positionOf[blocks[block].backward[g]], 0});
+  if (lastForward < 0)
+    moments.erase(moments.begin());
+  else
+    moments.front().position = positionOf[lastForward];
   return moments;
-}
-
-/// The price at which `moment` proves most. In the price the bound has one
-/// summit.
-CertifiedMoment Certifier::choosePrice(CertifiedMoment moment, double price) {
-  constexpr double kRatio = 0.6180339887498949;
-  double low = std::log(price / 16), high = std::log(price * 16), most = -1;
-  auto at = [&](double logarithm) {
-    double found = tryMoment(moment, std::exp(logarithm));
-    if (found > most) {
-      most = found;
-      moment.secondsPerByte = std::exp(logarithm);
-    }
-    return found;
-  };
-  // Golden section, on the logarithm.
-  double left = high - kRatio * (high - low),
-         right = low + kRatio * (high - low);
-  double atLeft = at(left), atRight = at(right);
-  constexpr int kSteps = 28;
-  for (int step = 0; step < kSteps; ++step) {
-    if (atLeft < atRight) {
-      low = left;
-      left = right;
-      atLeft = atRight;
-      right = low + kRatio * (high - low);
-      atRight = at(right);
-    } else {
-      high = right;
-      right = left;
-      atRight = atLeft;
-      left = high - kRatio * (high - low);
-      atLeft = at(left);
-    }
-  }
-  return moment;
-}
-
-/// Looks for the moment, and the price, with the largest bound.
-void Certifier::chooseMoment(double price) {
-  std::vector<std::pair<double, CertifiedMoment>> tried;
-  for (const CertifiedMoment &moment : getMoments())
-    tried.push_back({tryMoment(moment, price), moment});
-  std::stable_sort(
-      tried.begin(), tried.end(),
-      [](const auto &a, const auto &b) { return a.first > b.first; });
-  constexpr size_t kRefined = 2;
-  tried.resize(std::min(tried.size(), kRefined));
-  double bound = 1e-12 * certificate.stepSeconds;
-  std::vector<CertifiedMoment> best;
-  for (auto [_, moment] : tried) {
-    CertifiedMoment priced = choosePrice(moment, price);
-    double found = tryMoment(priced, priced.secondsPerByte);
-    if (found > bound) {
-      bound = found;
-      best = {priced};
-    }
-  }
-  certificate.moments = best;
-  computeBound(certificate);
 }
 
 void Certifier::run(double price) {
@@ -389,7 +318,11 @@ void Certifier::run(double price) {
   }
   setTimes();
   setBytes();
-  chooseMoment(std::max(price, 1e-18));
+  certificate.candidates = placeMoments();
+  certificate.moments =
+      BoundSearch(certificate)
+          .findBest(certificate.candidates, std::max(price, 1e-18));
+  computeBound(certificate);
 }
 
 void reprise::solver::certify(const StepGraph &graph, const KeptValues &kept,

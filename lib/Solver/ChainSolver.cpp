@@ -172,8 +172,7 @@ BudgetCurve::ChainSolver::solve(const States &states, int64_t first,
   };
   int64_t numBlocks = chain.blocks.size();
   for (int64_t count = 1;
-       count <= LayerPlans::kMostBlocks && first + count <= numBlocks;
-       ++count) {
+       count <= kMostSegmentLayers && first + count <= numBlocks; ++count) {
     const std::vector<LayerPlan> &choices = plans.get(first, count);
     const std::vector<State> &behind = states[first + count];
     for (size_t p = 0; p < choices.size(); ++p) {

@@ -352,7 +352,8 @@ const std::vector<LayerPlan> &LayerPlans::get(int64_t first, int64_t count) {
   if (!isNew)
     return *entry->second;
   // The blocks of a segment are all of one kind.
-  if (count > kMostBlocks || first + count > int64_t(chain.blocks.size()))
+  if (count > kMostSegmentLayers ||
+      first + count > int64_t(chain.blocks.size()))
     return none;
   for (int64_t k = 1; k < count; ++k)
     if (getKind(first + k) != getKind(first) ||

@@ -10,6 +10,7 @@
 #define REPRISE_LIB_SOLVER_LAYERPLANS_H
 
 #include "Layers.h"
+#include "reprise/Solver/Budget.h"
 #include <map>
 
 namespace reprise::solver {
@@ -27,9 +28,6 @@ struct LayerPlan {
 /// The plans of the blocks of a chain, each kind of block looked at once.
 class LayerPlans {
 public:
-  /// More blocks than that are no segment.
-  static constexpr int64_t kMostBlocks = 8;
-
   explicit LayerPlans(const Chain &chain) : chain(chain) {}
 
   /// Plans for `count` blocks from `first` on, none better than another in all

@@ -18,6 +18,7 @@
 #include <istream>
 #include <ostream>
 #include <string_view>
+#include <unordered_map>
 
 using namespace reprise::solver;
 
@@ -73,6 +74,9 @@ bool Reader::nextLine() {
   constexpr std::string_view blanks = " \t\r";
   while (std::getline(in, text)) {
     ++line;
+    constexpr std::string_view mark = "\xEF\xBB\xBF"; // of UTF-8
+    if (line == 1 && text.compare(0, mark.size(), mark) == 0)
+      text.erase(0, mark.size());
     if (text.find_first_not_of(blanks) == std::string::npos)
       continue;
     fields.clear();
@@ -83,6 +87,10 @@ bool Reader::nextLine() {
       field.remove_prefix(skip);
       field = field.substr(0, field.find_last_not_of(blanks) + 1);
       fields.push_back({field, static_cast<int64_t>(begin + skip) + 1});
+      if (size_t end = field.find('\r'); end != field.npos)
+        return fail(fields.back().column + int64_t(end),
+                    "lines need LF or CR LF at their end, but this has a CR "
+                    "alone");
       begin = end + 1;
     }
     return true;
@@ -93,6 +101,8 @@ bool Reader::nextLine() {
 bool Reader::readHeader() {
   place.fill(-1);
   if (!nextLine()) {
+    if (error)
+      return false;
     line = 1;
     return fail(1, "needs a header 'id,lower,upper,size', but the text is "
                    "empty");
@@ -160,16 +170,24 @@ Reader::read(PackingProblem &problem,
     return error;
   if (place[Offset] >= 0)
     solution.emplace();
+  std::unordered_map<std::string, int64_t> lines; // of each id
   while (nextLine()) {
     PackingItem item;
     int64_t offset = 0;
     if (!readRow(item, offset))
       return error;
+    auto [first, isNew] = lines.try_emplace(item.name, line);
+    if (!isNew) {
+      fail(fields[place[Id]].column,
+           "needs an id of its own, but " + quote(item.name) +
+               " is that of line " + std::to_string(first->second));
+      return error;
+    }
     problem.items.push_back(std::move(item));
     if (solution)
       solution->offsets.push_back(offset);
   }
-  return std::nullopt;
+  return error;
 }
 
 std::optional<TextError>

@@ -80,22 +80,21 @@ listTasks(const PipelineShape &shape, int64_t stage,
   return tasks;
 }
 
-PipelineSchedule reprise::solver::simulate(const PipelineShape &shape,
-                                           int64_t forwardTime,
-                                           int64_t backwardTime) {
-  std::vector<PipelineTask> forward = listForward(shape);
-  PipelineSchedule schedule;
-  for (int64_t stage = 0; stage < shape.stages; ++stage)
-    schedule.push_back(listTasks(shape, stage, forward));
-
+/// Runs the lists of all stages: `getTime` says how long a task of a chunk of
+/// the model takes, `record` is told when each begins and ends. Whether all of
+/// them ran.
+template <typename Time, typename GetTime, typename Record>
+static bool runTasks(const PipelineShape &shape,
+                     const PipelineSchedule &schedule, GetTime getTime,
+                     Record record) {
   // When each task ends, by direction, chunk of the model and micro-batch.
-  constexpr int64_t never = -1;
+  constexpr Time never = -1;
   int64_t numChunks = shape.stages * shape.virtualStages;
-  std::vector<int64_t> ends(2 * numChunks * shape.microBatches, never);
-  auto endOf = [&](bool isBackward, int64_t chunk, int64_t batch) -> int64_t & {
+  std::vector<Time> ends(2 * numChunks * shape.microBatches, never);
+  auto endOf = [&](bool isBackward, int64_t chunk, int64_t batch) -> Time & {
     return ends[(isBackward * numChunks + chunk) * shape.microBatches + batch];
   };
-  auto inputOf = [&](bool isBackward, int64_t chunk, int64_t batch) -> int64_t {
+  auto inputOf = [&](bool isBackward, int64_t chunk, int64_t batch) -> Time {
     if (!isBackward)
       return chunk == 0 ? 0 : endOf(false, chunk - 1, batch);
     bool isLast = chunk == numChunks - 1;
@@ -103,27 +102,72 @@ PipelineSchedule reprise::solver::simulate(const PipelineShape &shape,
   };
 
   std::vector<size_t> next(shape.stages, 0);
-  std::vector<int64_t> free(shape.stages, 0);
+  std::vector<Time> free(shape.stages, 0);
   for (bool goesOn = true; goesOn;) {
     goesOn = false;
     for (int64_t stage = 0; stage < shape.stages; ++stage)
       for (; next[stage] < schedule[stage].size(); ++next[stage]) {
-        PipelineTask &task = schedule[stage][next[stage]];
+        const PipelineTask &task = schedule[stage][next[stage]];
         int64_t chunk = task.virtualStage * shape.stages + stage;
-        int64_t input = inputOf(task.isBackward, chunk, task.microBatch);
+        Time input = inputOf(task.isBackward, chunk, task.microBatch);
         if (input == never)
           break;
-        task.begin = std::max(free[stage], input);
-        task.end = task.begin + (task.isBackward ? backwardTime : forwardTime);
-        free[stage] = task.end;
-        endOf(task.isBackward, chunk, task.microBatch) = task.end;
+        Time begin = std::max(free[stage], input);
+        free[stage] = begin + getTime(task.isBackward, chunk);
+        endOf(task.isBackward, chunk, task.microBatch) = free[stage];
+        record(stage, next[stage], begin, free[stage]);
         goesOn = true;
       }
   }
   for (int64_t stage = 0; stage < shape.stages; ++stage)
     if (next[stage] < schedule[stage].size())
-      return {};
-  return schedule;
+      return false;
+  return true;
+}
+
+PipelineSchedule reprise::solver::simulate(const PipelineShape &shape,
+                                           int64_t forwardTime,
+                                           int64_t backwardTime) {
+  std::vector<PipelineTask> forward = listForward(shape);
+  PipelineSchedule lists, schedule;
+  for (int64_t stage = 0; stage < shape.stages; ++stage)
+    lists.push_back(listTasks(shape, stage, forward));
+  schedule = lists;
+  bool isDone = runTasks<int64_t>(
+      shape, lists,
+      [&](bool isBackward, int64_t) {
+        return isBackward ? backwardTime : forwardTime;
+      },
+      [&](int64_t stage, size_t task, int64_t begin, int64_t end) {
+        schedule[stage][task].begin = begin;
+        schedule[stage][task].end = end;
+      });
+  return isDone ? schedule : PipelineSchedule();
+}
+
+double reprise::solver::getSpan(const PipelineShape &shape,
+                                const PipelineSchedule &schedule,
+                                const std::vector<ChunkTimes> &times) {
+  double span = 0;
+  runTasks<double>(
+      shape, schedule,
+      [&](bool isBackward, int64_t chunk) {
+        return isBackward ? times[chunk].backward : times[chunk].forward;
+      },
+      [&](int64_t, size_t, double, double end) { span = std::max(span, end); });
+  return span;
+}
+
+std::vector<int64_t>
+reprise::solver::getMostInFlight(const std::vector<PipelineTask> &stage,
+                                 int64_t virtualStages) {
+  std::vector<int64_t> now(virtualStages), most(virtualStages);
+  for (const PipelineTask &task : stage) {
+    int64_t &held = now[task.virtualStage];
+    held += task.isBackward ? -1 : 1;
+    most[task.virtualStage] = std::max(most[task.virtualStage], held);
+  }
+  return most;
 }
 
 InFlight reprise::solver::getPeak(const std::vector<PipelineTask> &stage,

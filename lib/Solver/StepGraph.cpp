@@ -324,19 +324,53 @@ int64_t StepSimulator::getGradientBytes(int64_t position) const {
   return bytes;
 }
 
-std::vector<StepBuffer> StepSimulator::getBuffers() const {
-  std::vector<StepBuffer> buffers;
+std::vector<std::pair<StepBuffer, StepSimulator::Instance>>
+StepSimulator::listBuffers() const {
+  std::vector<std::pair<StepBuffer, Instance>> buffers;
   int64_t numValues = graph.values.size();
   for (int64_t i = 0; i < 2 * numValues; ++i)
     if (first[i] != kEnd && !(i < numValues && graph.values[i].outlives))
-      buffers.push_back({i % numValues, i >= numValues,
-                         graph.values[i % numValues].bytes, first[i], last[i]});
+      buffers.push_back({{i % numValues, i >= numValues,
+                          graph.values[i % numValues].bytes, first[i], last[i]},
+                         i});
   for (size_t p = 0; p < result.schedule.size(); ++p)
     if (int64_t bytes = graph.ops[result.schedule[p].op].workspace)
-      buffers.push_back({-1, false, bytes, int64_t(p), int64_t(p)});
-  std::sort(buffers.begin(), buffers.end(),
-            [](const StepBuffer &a, const StepBuffer &b) {
-              return a.first < b.first;
-            });
+      buffers.push_back({{-1, false, bytes, int64_t(p), int64_t(p)}, -1});
+  std::stable_sort(buffers.begin(), buffers.end(),
+                   [](const auto &a, const auto &b) {
+                     return a.first.first < b.first.first;
+                   });
   return buffers;
+}
+
+std::vector<StepBuffer> StepSimulator::getBuffers() const {
+  std::vector<StepBuffer> buffers;
+  for (const auto &[buffer, instance] : listBuffers())
+    buffers.push_back(buffer);
+  return buffers;
+}
+
+std::vector<StepTouch> StepSimulator::getTouches() const {
+  int64_t numValues = graph.values.size();
+  std::vector<StepTouch> touches(result.schedule.size());
+  std::vector<int64_t> numberOf(2 * numValues, -1);
+  std::vector<std::pair<StepBuffer, Instance>> buffers = listBuffers();
+  for (size_t b = 0; b < buffers.size(); ++b)
+    if (buffers[b].second >= 0)
+      numberOf[buffers[b].second] = b;
+    else
+      touches[buffers[b].first.first].writes.push_back(b);
+  auto add = [&](std::vector<int64_t> &list, Instance instance) {
+    int64_t number = numberOf[root[instance]];
+    if (number >= 0 && !std::count(list.begin(), list.end(), number))
+      list.push_back(number);
+  };
+  for (size_t p = 0; p < touches.size(); ++p) {
+    int64_t shift = result.schedule[p].isReplay ? numValues : 0;
+    for (int64_t k = operandsBegin[p]; k < operandsBegin[p + 1]; ++k)
+      add(touches[p].reads, operands[k]);
+    for (int64_t value : graph.ops[result.schedule[p].op].writes)
+      add(touches[p].writes, value + shift);
+  }
+  return touches;
 }

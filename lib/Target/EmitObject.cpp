@@ -55,6 +55,35 @@ static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
       triple, cpu, /*Features=*/"", options, Reloc::PIC_));
 }
 
+/// Kernels are written as they are to run, vectorised, blocked and inlined, so
+/// the optimizations that look for more than that are left out: they take as
+/// long as all else together, and gain nothing. What is left to do is what
+/// emitting from smaller pieces leaves behind.
+static constexpr StringLiteral kCleanUp =
+    "function(sroa,early-cse<memssa>,simplifycfg,instcombine,"
+    "loop-mssa(loop-rotate,licm),gvn,loop(loop-unroll-full),instcombine,"
+    "simplifycfg)";
+
+static LogicalResult cleanUp(Module &module, TargetMachine &machine) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager components;
+  ModuleAnalysisManager modules;
+  PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  ModulePassManager passes;
+  if (Error error = builder.parsePassPipeline(passes, kCleanUp)) {
+    WithColor::error() << toString(std::move(error)) << "\n";
+    return failure();
+  }
+  passes.run(module, modules);
+  return success();
+}
+
 std::string reprise::target::resolveCPU(StringRef cpu) {
   return cpu == "native" ? sys::getHostCPUName().str() : cpu.str();
 }
@@ -83,22 +112,8 @@ LogicalResult reprise::target::emitObject(Module &module, StringRef cpu,
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
 
-  // Kernels are vectorised as they are written; what is left is clean-up.
-  PipelineTuningOptions tuning;
-  tuning.LoopVectorization = tuning.SLPVectorization = false;
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager components;
-  ModuleAnalysisManager modules;
-  PassBuilder builder(machine.get(), tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2)
-      .run(module, modules);
-
+  if (failed(cleanUp(module, *machine)))
+    return failure();
   legacy::PassManager emission;
   if (machine->addPassesToEmitFile(emission, os, nullptr,
                                    CodeGenFileType::ObjectFile)) {

@@ -43,6 +43,7 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   gemm.accumulate = op.getAccumulate();
   gemm.typeAB = getElementType(cast<ShapedType>(op.getA().getType()));
   gemm.typeC = getElementType(op.getCType());
+  gemm.epilogue = op.getEpilogue() ? int32_t(*op.getEpilogue()) : 0;
   return gemm;
 }
 
@@ -68,6 +69,10 @@ static LogicalResult verifyBuffer(rt::BufferOp buffer) {
     if (!type.getElementType().isInteger(32) || type.getRank() != 2)
       return buffer.emitOpError("needs ids [B, T] of i32 for '")
              << role.getValue() << "', but got " << type;
+  } else if (role == "batches") {
+    if (!type.getElementType().isInteger(8) || type.getRank() != 1)
+      return buffer.emitOpError("needs bytes [N] of i8 for 'batches', but got ")
+             << type;
   } else if (role == "rng") {
     if (!type.getElementType().isInteger(32) || type.getNumElements() != 4)
       return buffer.emitOpError("needs 4 words of i32 for 'rng', but got ")
@@ -182,14 +187,9 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
     llvm::for_each(call.getOutputs(), use);
   } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
     launch.kind = REPRISE_LAUNCH_GEMM;
-    // The CPU's products add f32, a library's what they make.
-    int32_t wanted = isLibrary ? getElementType(gemm.getCType()) : REPRISE_F32;
-    if (gemm.getBias() &&
-        getElementType(cast<ShapedType>(gemm.getBias().getType())) != wanted)
-      return op->emitOpError("needs a bias of ")
-             << (wanted == REPRISE_BF16 ? "bf16" : "f32") << " for "
-             << (isLibrary ? "a library" : "the CPU") << ", but got "
-             << gemm.getBias().getType();
+    if (gemm.getEpilogue() && !isLibrary)
+      return op->emitOpError("needs a library for its epilogue, but the CPU's "
+                             "products have none");
     launch.flops = gemm.getFlops();
     RepriseGemm row = getGemm(gemm);
     auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
@@ -200,8 +200,8 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
       gemms.push_back(row);
     for (Value value : {gemm.getA(), gemm.getB(), gemm.getBias()})
       use(value);
-    use(gemm.getOutput());
-    use(gemm.getWorkspace());
+    for (Value value : {gemm.getOutput(), gemm.getAux(), gemm.getWorkspace()})
+      use(value);
   } else {
     return op->emitOpError("needs to be in buffer form by now");
   }
@@ -296,7 +296,8 @@ LogicalResult Tables::checkSample(int64_t vocabSize) const {
     return tokens.emitOpError("needs one row of ")
            << length << " ids, as long as those of 'tokens', but got "
            << tokens.getType();
-  if (logits.getType().getShape() != ArrayRef<int64_t>({1, vocabSize}))
+  ArrayRef<int64_t> shape = logits.getType().getShape();
+  if (shape.size() != 2 || shape[0] != 1 || shape[1] < vocabSize)
     return logits.emitOpError("needs one row of ")
            << vocabSize << " logits, but got " << logits.getType();
   return success();

@@ -8,6 +8,7 @@
 
 #include "Tables.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -134,7 +135,7 @@ llvm::Constant *TableWriter::writeGemm(const RepriseGemm &gemm) {
        array(gemm.strideA), array(gemm.strideB), array(gemm.strideC),
        single(gemm.alpha), word(gemm.transposeA), word(gemm.transposeB),
        word(gemm.bias), word(gemm.accumulate), word(gemm.typeAB),
-       word(gemm.typeC), word(0)});
+       word(gemm.typeC), word(gemm.epilogue)});
 }
 
 llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
@@ -142,6 +143,8 @@ llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
   ArrayRef<int64_t> dims = op.getType().getShape();
   int64_t shape[4] = {1, 1, 1, 1};
   llvm::copy(dims, shape);
+  if (state.getRows() > 0) // The rest of the buffer is no part of the tensor.
+    shape[0] = state.getRows();
   double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
   StringRef name = state.getParameter(), hub = state.getHub();
   return llvm::ConstantStruct::getAnon(
@@ -244,6 +247,18 @@ llvm::Constant *TableWriter::bytes(StringRef data, StringRef name,
   return global;
 }
 
+/// Bytes of the variables in device memory of the code in `source`.
+static int64_t countGlobalBytes(ModuleOp source) {
+  int64_t bytes = 0;
+  DataLayout layout(source);
+  source.walk([&](LLVM::GlobalOp global) {
+    if (!global.getConstant() &&
+        global.getAddrSpace() == unsigned(NVVM::NVVMMemorySpace::Global))
+      bytes += layout.getTypeSize(global.getGlobalType()).getFixedValue();
+  });
+  return bytes;
+}
+
 llvm::Constant *TableWriter::writeDevice(ModuleOp source, const Tables &tables,
                                          const DeviceImage &image) {
   llvm::StringMap<cuda::KernelFacts> facts;
@@ -284,7 +299,8 @@ llvm::Constant *TableWriter::writeDevice(ModuleOp source, const Tables &tables,
   llvm::Constant *table = llvm::ConstantStruct::getAnon(
       {bytes(image.ptx, "ptx", /*isText=*/true), integer(image.ptx.size()),
        this->table(cubins, "cubins"), this->table(kernels, "device_kernels"),
-       word(cubins.size()), word(image.major), word(image.minor), word(0)});
+       word(cubins.size()), word(image.major), word(image.minor), word(0),
+       integer(countGlobalBytes(source))});
   return new llvm::GlobalVariable(
       module, table->getType(),
       /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, table, "device");
@@ -395,6 +411,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
        role("sample_tokens"),
        role("position"),
        role("logits"),
+       role("batches"),
        number(getNumber(train, "lr")),
        number(getNumber(train, "min_lr")),
        number(getNumber(train, "adam_beta1")),

@@ -40,15 +40,17 @@ module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0
 
 // -----
 
-// clip_grad 0: the norm is shown, and multiplies nothing.
+// clip_grad 0: the norm and the loss only say whether there is an update.
 
 // CHECK-LABEL: func.func @step(
-//       CHECK:   nn.global_norm
-//  CHECK-NEXT:   %[[ONE:.*]] = nn.constant 1.000000e+00
-//  CHECK-NEXT:   nn.adamw %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ONE]],
+//       CHECK:   %[[LOSS:.*]] = nn.scale
+//       CHECK:   %[[NORM:.*]] = nn.global_norm
+//  CHECK-NEXT:   %[[SCALE:.*]] = nn.clip_scale %[[NORM]] with %[[LOSS]] {{.*}}: tensor<f32>
+//  CHECK-NEXT:   nn.adamw %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[SCALE]],
 module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = 0.0}} {
-  func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}, %gw: tensor<4xf32> {nn.gradient = "w"})
-      -> (tensor<4xf32> {nn.gradient = "w"}) {
-    return %gw : tensor<4xf32>
+  func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}, %gw: tensor<4xf32> {nn.gradient = "w"}, %sum: tensor<f32> {nn.input = "loss_sum"})
+      -> (tensor<f32> {nn.output = "loss"}, tensor<4xf32> {nn.gradient = "w"}) {
+    %loss = nn.scale %sum by 2.0 : tensor<f32>
+    return %loss, %gw : tensor<f32>, tensor<4xf32>
   }
 }

@@ -13,12 +13,12 @@
 //  CHECK-SAME:   %[[B:[^:]*]]: tensor<8xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>},
 //  CHECK-SAME:   %[[SUM:[^:]*]]: tensor<f32> {nn.input = "loss_sum"},
 //  CHECK-SAME:   %[[GT:[^:]*]]: tensor<7x8xf32> {nn.gradient = "t"}, %[[GB:[^:]*]]: tensor<8xf32> {nn.gradient = "b"},
-//  CHECK-SAME:   %[[TH:[^:]*]]: tensor<7x8xbf16> {nn.working = "t"}, %[[WH:[^:]*]]: tensor<8x8xbf16> {nn.working = "w"},
+//  CHECK-SAME:   %[[TH:[^:]*]]: tensor<7x8xbf16> {nn.working = "t"}, %[[WH:[^:]*]]: tensor<8x8xbf16> {nn.working = "w"}, %[[BH:[^:]*]]: tensor<8xbf16> {nn.working = "b"},
 //  CHECK-SAME:   %[[LR:[^:]*]]: tensor<f32> {nn.input = "lr"},
-//  CHECK-SAME:   tensor<7x8xbf16> {nn.working = "t"}, tensor<8xf32> {nn.parameter = "b"}, tensor<8xf32> {nn.moment1 = "b"}, tensor<8xf32> {nn.moment2 = "b"})
+//  CHECK-SAME:   tensor<7x8xbf16> {nn.working = "t"}, tensor<8xf32> {nn.parameter = "b"}, tensor<8xf32> {nn.moment1 = "b"}, tensor<8xf32> {nn.moment2 = "b"}, tensor<8xbf16> {nn.working = "b"})
 //   CHECK-NOT:   nn.cast
 //       CHECK:   %[[X:.*]] = nn.embedding %[[IDS]], %[[TH]]
-//  CHECK-NEXT:   %[[Y:.*]] = nn.linear %[[X]], %[[WH]], %[[B]] in_out
+//  CHECK-NEXT:   %[[Y:.*]] = nn.linear %[[X]], %[[WH]], %[[BH]] in_out
 //   CHECK-NOT:   nn.cast
 //       CHECK:   %{{.*}}, %[[G:.*]]:2 = nn.linear_cross_entropy %[[Y]], %[[TH]], %{{.*}} sum(%[[GT]]) by {{.*}} dinput out_in rows 1024
 //  CHECK-SAME:     -> (tensor<2x300xf32>, tensor<2x300x8xbf16>, tensor<7x8xf32>)
@@ -29,7 +29,7 @@
 //  CHECK-NEXT:   %[[GT1:.*]] = nn.accumulate %[[G]]#1, %[[DT]] : tensor<7x8xf32>
 //       CHECK:   nn.update
 //       CHECK:   %[[T1:.*]], %[[M:.*]], %[[V:.*]], %[[TH1:.*]] = nn.adamw %[[T]], %[[GT1]], {{.*}} working(%[[TH]]) {{.*}} : tensor<7x8xf32>, tensor<f32>, tensor<7x8xbf16> to tensor<7x8xbf16>
-//       CHECK:   %[[B1:.*]], %{{.*}}, %{{.*}} = nn.adamw %[[B]], {{.*}} : tensor<8xf32>, tensor<f32>
+//       CHECK:   %[[B1:.*]], %{{.*}}, %{{.*}}, %[[BH1:.*]] = nn.adamw %[[B]], {{.*}} working(%[[BH]]) {{.*}} : tensor<8xf32>, tensor<f32>, tensor<8xbf16> to tensor<8xbf16>
 //       CHECK:   return {{.*}}, %[[T1]], %[[M]], %[[V]], %[[TH1]], %[[B1]],
 
 // What only goes forward reads the same copies and no parameter that has one;
@@ -37,13 +37,12 @@
 
 // CHECK-LABEL: func.func @evaluate(
 //  CHECK-SAME:   %{{[^:]*}}: tensor<2x300xi32> {nn.input = "tokens"}, %{{[^:]*}}: tensor<2x300xi32> {nn.input = "targets"},
-//  CHECK-SAME:   %{{[^:]*}}: tensor<8xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>},
-//  CHECK-SAME:   %{{[^:]*}}: tensor<7x8xbf16> {nn.working = "t"}, %{{[^:]*}}: tensor<8x8xbf16> {nn.working = "w"})
+//  CHECK-SAME:   %{{[^:]*}}: tensor<7x8xbf16> {nn.working = "t"}, %{{[^:]*}}: tensor<8x8xbf16> {nn.working = "w"}, %{{[^:]*}}: tensor<8xbf16> {nn.working = "b"})
 //   CHECK-NOT:   nn.cast
 
 // CHECK-LABEL: func.func @sample(
-//  CHECK-SAME:   %{{[^:]*}}: tensor<1x300xi32> {nn.input = "sample_tokens"}, %{{[^:]*}}: tensor<8xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>},
-//  CHECK-SAME:   %{{[^:]*}}: tensor<1xi32> {nn.input = "position"}, %{{[^:]*}}: tensor<7x8xbf16> {nn.working = "t"}, %{{[^:]*}}: tensor<8x8xbf16> {nn.working = "w"})
+//  CHECK-SAME:   %{{[^:]*}}: tensor<1x300xi32> {nn.input = "sample_tokens"},
+//  CHECK-SAME:   %{{[^:]*}}: tensor<1xi32> {nn.input = "position"}, %{{[^:]*}}: tensor<7x8xbf16> {nn.working = "t"}, %{{[^:]*}}: tensor<8x8xbf16> {nn.working = "w"}, %{{[^:]*}}: tensor<8xbf16> {nn.working = "b"})
 //  CHECK-SAME:   -> (tensor<1x7xf32> {nn.output = "logits"})
 //       CHECK:   %[[LOGITS:.*]] = nn.linear {{.*}} -> tensor<1x7xbf16>
 //  CHECK-NEXT:   %[[SHOWN:.*]] = nn.cast %[[LOGITS]] {nn.scope = #nn.scope<module = "head", value = "logits">} : (tensor<1x7xbf16>) -> tensor<1x7xf32>
@@ -55,8 +54,9 @@ module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0
                      %b: tensor<8xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>}) -> tensor<f32> {
     %th = nn.cast %t : (tensor<7x8xf32>) -> tensor<7x8xbf16>
     %wh = nn.cast %w : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+    %bh = nn.cast %b : (tensor<8xf32>) -> tensor<8xbf16>
     %x = nn.embedding %tokens, %th : (tensor<2x300xi32>, tensor<7x8xbf16>) -> tensor<2x300x8xbf16>
-    %y = nn.linear %x, %wh, %b in_out : (tensor<2x300x8xbf16>, tensor<8x8xbf16>, tensor<8xf32>) -> tensor<2x300x8xbf16>
+    %y = nn.linear %x, %wh, %bh in_out : (tensor<2x300x8xbf16>, tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<2x300x8xbf16>
     %logits = nn.linear %y, %th out_in {nn.scope = #nn.scope<module = "head", value = "logits">} : (tensor<2x300x8xbf16>, tensor<7x8xbf16>) -> tensor<2x300x7xbf16>
     %losses, %lse = nn.cross_entropy %logits, %targets : (tensor<2x300x7xbf16>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
     %loss = nn.mean %losses : (tensor<2x300xf32>) -> tensor<f32>

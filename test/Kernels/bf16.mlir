@@ -4,9 +4,9 @@
 // Products of bf16: what is rounded to bf16 and what is a sum in f32.
 
 // CHECK-LABEL: func @products(
-func.func @products(%x: tensor<2x8x24xbf16>, %w: tensor<24x96xbf16>, %b: tensor<96xf32>, %gw: tensor<24x96xf32>) -> (tensor<2x8x24xbf16>, tensor<24x96xf32>) {
-  // CHECK: %[[Y:.*]] = rt.gemm {{.*}} : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xf32>) -> tensor<2x8x96xbf16>
-  %y = nn.linear %x, %w, %b in_out : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xf32>) -> tensor<2x8x96xbf16>
+func.func @products(%x: tensor<2x8x24xbf16>, %w: tensor<24x96xbf16>, %b: tensor<96xbf16>, %gw: tensor<24x96xf32>) -> (tensor<2x8x24xbf16>, tensor<24x96xf32>) {
+  // CHECK: %[[Y:.*]] = rt.gemm {{.*}} : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
+  %y = nn.linear %x, %w, %b in_out : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
   // CHECK: rt.gemm %[[Y]], {{.*}} : (tensor<2x8x96xbf16>, tensor<24x96xbf16>) -> tensor<2x8x24xbf16>
   %dx = nn.linear_backward_input %y, %w in_out : (tensor<2x8x96xbf16>, tensor<24x96xbf16>) -> tensor<2x8x24xbf16>
   // CHECK: rt.gemm {{.*}} addend(%{{.*}}) {{.*}} : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>, tensor<24x96xf32>) -> tensor<24x96xf32>
@@ -60,8 +60,10 @@ func.func @update(%p: tensor<8x4xf32> {nn.parameter = #nn.parameter<name = "w", 
 // LOOPS-LABEL: func private @adamw_8x4(
 //       LOOPS:   linalg.generic
 //  LOOPS-SAME:     ins({{.*}} : tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<f32>) outs({{.*}} : tensor<32xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32xbf16>, tensor<32xf32>)
-//       LOOPS:     %[[NEW:.*]] = arith.subf
-//  LOOPS-NEXT:     %[[ROUNDED:.*]] = arith.truncf %[[NEW]] : f32 to bf16
+//       LOOPS:     %[[STEP:.*]] = arith.subf
+//  LOOPS-NEXT:     %[[GOOD:.*]] = arith.cmpf ord
+//  LOOPS-NEXT:     %[[NEW:.*]] = arith.select %[[GOOD]], %[[STEP]],
+//       LOOPS:     %[[ROUNDED:.*]] = arith.truncf %[[NEW]] : f32 to bf16
 //       LOOPS:     linalg.yield %[[NEW]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : f32, f32, f32, bf16, f32
 //   LOOPS-NOT:   linalg.generic
 //       LOOPS:   return

@@ -1,5 +1,5 @@
 // An activation that the kernel of its own gradient can make again is dropped,
-// whatever else is decided; a decision that is there stays.
+// unless another decider keeps it; what one drops needs no replay of its own.
 
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(reprise-remat-annotate-free))' | FileCheck %s
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(reprise-remat-annotate-free,reprise-remat-apply,reprise-remat-verify))' | FileCheck %s --check-prefix=APPLY
@@ -27,6 +27,7 @@
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=feed_forward | Remark=layer3.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=gated | Remark=layer0.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=decided | Remark=layer1.mlp.g, bytes=32
+//      REMARK: remark: [Passed] Free | Category:Remat | Function=decided | Remark=layer2.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=read_by_a_replay | Remark=layer0.mlp.g, bytes=32
 //  REMARK-NOT: Free |
 func.func @feed_forward(%u: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
@@ -83,20 +84,24 @@ func.func @not_free(%u: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, ten
 // -----
 
 // Others decide first. What is kept because replaying its segment frees nothing
-// is free as well.
+// is free as well, and so is what is dropped, in the segment that it is in.
 
 // CHECK-LABEL: func.func @decided
 //       CHECK:   value = "g">, remat.decision = #remat.save<reason = "by hand">
 //       CHECK:   value = "g">, remat.decision = #remat.recompute<segment = 1, label = "free">
-func.func @decided(%u: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+//       CHECK:   value = "g">, remat.decision = #remat.recompute<segment = 7, label = "free">
+func.func @decided(%u: tensor<8xf32>, %d: tensor<8xf32>, %t: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
   %a = nn.gelu %u tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">, remat.decision = #remat.save<reason = "by hand">} : tensor<8xf32>
   %b = nn.gelu %d tanh {nn.scope = #nn.scope<layer = 1, module = "mlp", value = "g">, remat.decision = #remat.save<reason = "idle", segment = 1>} : tensor<8xf32>
+  %c = nn.gelu %t tanh {nn.scope = #nn.scope<layer = 2, module = "mlp", value = "g">, remat.decision = #remat.recompute<segment = 7, label = "mlp">} : tensor<8xf32>
   nn.backward
   %v = nn.add %a, %d : tensor<8xf32>
   %w = nn.add %b, %d : tensor<8xf32>
+  %z = nn.add %c, %d : tensor<8xf32>
   %du = nn.gelu_backward %u, %d tanh : tensor<8xf32>
   %dd = nn.gelu_backward %d, %u tanh : tensor<8xf32>
-  return %v, %w, %du, %dd : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+  %dt = nn.gelu_backward %t, %d tanh : tensor<8xf32>
+  return %v, %w, %z, %du, %dd, %dt : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
 
 // -----

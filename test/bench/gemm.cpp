@@ -29,6 +29,10 @@ using namespace reprise::bench;
 
 namespace {
 
+/// Threads of OpenMP and of OpenBLAS spin for up to 20 ms before they sleep. A
+/// turn is long enough to wake them.
+constexpr double kRest = 30e-3, kTurn = 4e-3;
+
 constexpr Shape kShapes[] = {
     // Rows x width out x width in: a weight is stored [in, out].
     {"qkv, one of three", 256, 768, 768, false, false, false},
@@ -136,7 +140,9 @@ void Field::run(const Shape &shape, double budget) const {
   if (oneDNN && isBF16)
     if (auto matmul = oneDNN.createMatmul(shape, threads, a, b, c))
       contestants.push_back({"oneDNN", *matmul});
-  race(contestants, budget, pool.size());
+  for (size_t other = 2; other < contestants.size(); ++other)
+    contestants[other].rest = threads > 1 ? kRest : 0;
+  race(contestants, budget, pool.size(), threads > 1 ? kTurn : 0);
 
   double flops = 2.0 * double(shape.m * shape.n) * double(shape.k);
   auto rate = [&](const char *name) {

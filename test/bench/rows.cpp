@@ -50,13 +50,12 @@ private:
     runtime::ThreadPool &pool = launcher.pool;
     int64_t bytes = bytesOf(model, launch);
     Copy copy(bytes);
-    std::vector<Contestant> contestants = {
-        {"kernel", work},
-        {"copy", [&] { copy.run(pool, Copy::kSmall); }},
-        {"copy around caches", [&] { copy.run(pool, Copy::kLarge); }}};
+    std::vector<Contestant> contestants = copy.contestants(pool);
+    contestants.push_back({"kernel", work});
     race(contestants, budget, pool.size());
-    double own = contestants[0].seconds;
-    double best = std::min(contestants[1].seconds, contestants[2].seconds);
+    double own = contestants.back().seconds;
+    contestants.pop_back();
+    double best = leastOf(contestants);
     printf("%-52s %9.2f %9.3f %8.1f %8.1f %7.3f\n",
            model.kernels[launch.callee].name, double(bytes) * 1e-6, own * 1e3,
            double(bytes) / own * 1e-9, double(bytes) / best * 1e-9, best / own);

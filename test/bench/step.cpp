@@ -11,6 +11,10 @@
 // and every other launch's bytes at the measured rate of a copy. It is linked
 // with the model's object, whose `main` calls `repriseMain`.
 //
+// With a third argument it also shows where the time goes: the least of each
+// launch over the steps, next to its own floor, those of one kernel or shape of
+// product as one line.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
@@ -18,6 +22,10 @@
 #include "runtime/Arena.h"
 #include "runtime/Init.h"
 #include "runtime/Peak.h"
+
+#include <map>
+#include <sched.h>
+#include <string>
 
 using namespace reprise;
 using namespace reprise::bench;
@@ -46,10 +54,10 @@ public:
   explicit Trainer(const RepriseModel &model)
       : model(model), executor(model, arena, pool) {}
 
-  bool start(int threads) {
+  bool start(int threads, bool profile) {
     runtime::Error error;
     if (!pool.start(threads, error) || !arena.map(model.arenaBytes, error) ||
-        !executor.prepare(cpuLevel(), /*profile=*/false, error)) {
+        !executor.prepare(cpuLevel(), profile, error)) {
       fprintf(stderr, "bench: %s\n", error.text);
       return false;
     }
@@ -67,7 +75,7 @@ public:
       drawTokens(model.targets);
       auto *rng = arena.at<uint32_t>(model.rng);
       rng[0] = 1, rng[1] = 0, rng[2] = uint32_t(step), rng[3] = uint32_t(micro);
-      executor.runMicro(error);
+      executor.runMicros(error);
     }
     *arena.at<float>(model.lr) = 1e-4f;
     *arena.at<float>(model.biasCorrection1) = 1;
@@ -76,21 +84,36 @@ public:
     executor.runOptimizer(error);
   }
 
+  /// Seconds of each launch since the start, those of a micro-batch first.
+  const double *profile() const { return executor.profile(); }
+
   double loss() const { return *arena.at<float>(model.loss); }
 
-  /// FLOP/s and bytes/s that this machine has for these threads.
-  std::pair<double, double> measureRates() {
+  /// FLOP/s that this machine has for these threads; 0 without products.
+  double measurePeak() {
+    const RepriseMicroKernel *kernel = executor.microKernel();
+    return kernel ? runtime::measurePeakFlops(*kernel, pool) : 0;
+  }
+
+  /// Bytes/s that it has for them.
+  double measureCopy() {
     constexpr int64_t kBytes = 512 << 20;
     Copy copy(kBytes);
-    std::vector<Contestant> copies = {
-        {"copy", [&] { copy.run(pool, Copy::kSmall); }},
-        {"copy around caches", [&] { copy.run(pool, Copy::kLarge); }}};
+    std::vector<Contestant> copies = copy.contestants(pool);
     race(copies, 0.3, pool.size());
-    double seconds = std::min(copies[0].seconds, copies[1].seconds);
-    double peak = 0;
-    if (executor.microKernel())
-      peak = runtime::measurePeakFlops(*executor.microKernel(), pool);
-    return {peak, double(kBytes) / seconds};
+    return double(kBytes) / leastOf(copies);
+  }
+
+  /// Where the threads run: one job of as many tasks, long enough for all.
+  void printPlaces() {
+    std::vector<int> places(size_t(pool.size()), -1);
+    pool.parallelFor(pool.size(), 1, [&](int slot, int64_t, int64_t) {
+      places[size_t(slot)] = sched_getcpu();
+      usleep(1000);
+    });
+    for (size_t slot = 0; slot < places.size(); ++slot)
+      fprintf(stderr, "bench: thread %zu is on processor %d\n", slot,
+              places[slot]);
   }
 
 private:
@@ -109,18 +132,87 @@ private:
   uint32_t random = 1;
 };
 
+/// The least time of each launch over the steps.
+class Profile {
+public:
+  explicit Profile(const RepriseModel &model)
+      : model(model), least(size_t(model.numMicro + model.numUpdate), 1e30),
+        last(least.size()) {}
+
+  /// Takes the sums after a step; of the first one they count no time.
+  void take(const double *sums, bool isFirst) {
+    for (size_t i = 0; i < least.size(); ++i) {
+      if (!isFirst)
+        least[i] = std::min(least[i], sums[i] - last[i]);
+      last[i] = sums[i];
+    }
+  }
+
+  void print(double peak, double copy) const {
+    struct Line {
+      int launches = 0;
+      double seconds = 0, floor = 0, flops = 0, bytes = 0;
+    };
+    std::map<std::string, Line> lines;
+    for (size_t i = 0; i < least.size(); ++i) {
+      bool isMicro = i < size_t(model.numMicro);
+      const RepriseLaunch &launch =
+          isMicro ? model.micro[i] : model.update[i - size_t(model.numMicro)];
+      Work work;
+      work.add(model, &launch, 1, isMicro ? model.numMicroBatches : 1);
+      Line &line = lines[nameOf(launch)];
+      ++line.launches;
+      line.seconds += least[i];
+      line.floor += work.flops / peak + work.bytes / copy;
+      line.flops += work.flops, line.bytes += work.bytes;
+    }
+    std::vector<std::pair<std::string, Line>> sorted(lines.begin(),
+                                                     lines.end());
+    std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
+      return a.second.seconds > b.second.seconds;
+    });
+    printf("%-44s %8s %9s %9s %9s %9s %9s\n", "kernel or product", "launches",
+           "ms", "floor", "of floor", "GFLOP/s", "GB/s");
+    for (const auto &[name, line] : sorted)
+      printf("%-44s %8d %9.3f %9.3f %9.2f %9.1f %9.1f\n", name.c_str(),
+             line.launches, line.seconds * 1e3, line.floor * 1e3,
+             line.seconds / line.floor, line.flops / line.seconds * 1e-9,
+             line.bytes / line.seconds * 1e-9);
+  }
+
+private:
+  /// Of a product its shape, with how A and B are stored and whether it adds.
+  std::string nameOf(const RepriseLaunch &launch) const {
+    if (launch.kind != REPRISE_LAUNCH_GEMM)
+      return model.kernels[launch.callee].name;
+    const RepriseGemm &gemm = model.gemms[launch.callee];
+    char text[128];
+    snprintf(text, sizeof(text), "product %lld x %lld x %lld %c%c%s%s",
+             (long long)gemm.m, (long long)gemm.n, (long long)gemm.k,
+             gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N',
+             gemm.accumulate ? "+" : "", gemm.bias ? " bias" : "");
+    return text;
+  }
+
+  const RepriseModel &model;
+  std::vector<double> least, last;
+};
+
 } // namespace
 
-/// bench-step [THREADS [STEPS]]
+/// bench-step [THREADS [STEPS [profile]]]
 extern "C" int repriseMain(int argc, char **argv,
                            const RepriseModel *const *models, int32_t) {
   const RepriseModel *model = models[0];
   int threads = argc > 1 ? atoi(argv[1]) : 1;
   int steps = argc > 2 ? atoi(argv[2]) : 3;
+  bool profiled = argc > 3;
   ForeignLoad load;
   Trainer trainer(*model);
-  if (!trainer.start(threads))
+  if (!trainer.start(threads, profiled))
     return 1;
+  Profile profile(*model);
+  double peakBefore = trainer.measurePeak();
   // The first step meets memory that is not there yet.
   double least = 1e30;
   for (int step = 0; step <= steps; ++step) {
@@ -128,6 +220,8 @@ extern "C" int repriseMain(int argc, char **argv,
     trainer.run(step);
     if (step > 0)
       least = std::min(least, runtime::now() - start);
+    if (profiled)
+      profile.take(trainer.profile(), /*isFirst=*/step == 0);
   }
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -135,12 +229,22 @@ extern "C" int repriseMain(int argc, char **argv,
   Work work;
   work.add(*model, model->micro, model->numMicro, model->numMicroBatches);
   work.add(*model, model->update, model->numUpdate, 1);
-  auto [peak, copy] = trainer.measureRates();
+  // Rates move with whoever else is on the machine's host, so the floor takes
+  // the better of two moments.
+  double peakAfter = trainer.measurePeak(), copy = trainer.measureCopy();
+  double peak = std::max(peakBefore, peakAfter);
+  if (std::min(peakBefore, peakAfter) < 0.75 * peak) {
+    fprintf(stderr, "bench: %.1f GFLOP/s before the steps, %.1f after them\n",
+            peakBefore * 1e-9, peakAfter * 1e-9);
+    trainer.printPlaces();
+  }
   double floor = (peak > 0 ? work.flops / peak : 0) + work.bytes / copy;
   printf("ms=%.2f floor=%.2f gflop=%.2f peak=%.1f gb=%.3f copy=%.1f rss=%.3f "
          "loss=%.4f foreign=%.2f\n",
          least * 1e3, floor * 1e3, work.flops * 1e-9, peak * 1e-9,
          work.bytes * 1e-9, copy * 1e-9, double(usage.ru_maxrss) * 1024e-9,
          trainer.loss(), load.processors());
+  if (profiled)
+    profile.print(peak, copy);
   return 0;
 }

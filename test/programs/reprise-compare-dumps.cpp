@@ -56,6 +56,10 @@ int main(int argc, char **argv) {
   if (have->size() != want->size())
     return fail("needs as many tensors, but got " + llvm::Twine(have->size()) +
                 " and " + llvm::Twine(want->size()));
+  if (!want->count("grad_norm") || (*want)["grad_norm"].size() != 1)
+    return fail("needs a number 'grad_norm' in '" + wantFile +
+                "', but it has "
+                "none");
   Comparison comparison, inputs;
   double floor = 1e-3 * (*want)["grad_norm"].values.at(0);
   for (auto &entry : *want) {

@@ -17,7 +17,8 @@
 // largest element. Where a whole gradient is below a thousandth of the norm of
 // all (that of a key's bias is zero but for rounding), over that thousandth.
 // Fails if one of these exceeds the tolerance. With the dump of the same run
-// one step later, compares parameters and moments after the update, too.
+// one step later, compares parameters and moments after the update, too; second
+// moments by their roots, as a square is off by twice what its number is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,37 +68,39 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(inputIR.getValue(), &context);
-  llvm::Expected<llvm::StringMap<Tensor>> dump = readDump(inputDump);
+  llvm::Expected<Dump> dump = Dump::read(inputDump);
   if (!module || !dump) {
     if (!dump)
       llvm::WithColor::error() << toString(dump.takeError()) << "\n";
     return 1;
   }
   auto step = module->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  auto count = step ? step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr)
+                    : IntegerAttr();
+  if (!count || step.isExternal() || step.getOps<nn::UpdateOp>().empty()) {
+    llvm::WithColor::error()
+        << "'" << inputIR
+        << "' needs a function @step with an update, of the phase joint\n";
+    return 1;
+  }
   Block &block = step.getBody().front();
   auto exit = cast<func::ReturnOp>(block.getTerminator());
   auto update = *step.getOps<nn::UpdateOp>().begin();
 
   interpreter::Interpreter machine(step);
-  llvm::StringMap<Value> sums; // accumulators by role and name
-  auto dumped = [&](const llvm::Twine &name) {
-    auto it = dump->find(name.str());
-    if (it == dump->end())
-      llvm::report_fatal_error("the dump has no tensor '" + name + "'");
-    return it->second;
-  };
-  auto scalar = [&](llvm::StringRef name) {
-    Tensor value(ArrayRef<int64_t>{});
-    value.values[0] = dumped(name).values[0];
-    return value;
-  };
+  llvm::StringMap<Value> sums;   // accumulators by role and name
+  DenseMap<Value, Tensor> batch; // what all micro-batches are given
   for (BlockArgument argument : block.getArguments()) {
     unsigned index = argument.getArgNumber();
     auto text = [&](llvm::StringRef attribute) {
       auto value = step.getArgAttrOfType<StringAttr>(index, attribute);
       return value ? value.getValue() : llvm::StringRef();
     };
-    Tensor zero(cast<ShapedType>(argument.getType()).getShape());
+    ArrayRef<int64_t> shape = cast<ShapedType>(argument.getType()).getShape();
+    Tensor zero(shape);
+    auto dumped = [&](const llvm::Twine &name) -> Tensor {
+      return dump->get(name, shape);
+    };
     llvm::StringRef role = text(nn::kInputAttr);
     if (auto parameter =
             step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
@@ -118,8 +121,15 @@ int main(int argc, char **argv) {
       machine.set(argument, zero);
       sums["loss"] = argument;
     } else if (role == "lr" || role.starts_with("bias_correction"))
-      machine.set(argument, scalar(role));
+      machine.set(argument, dumped(role));
+    else if (role == "tokens" || role == "targets" || role == "rng") {
+      SmallVector<int64_t> rows = {count.getInt()};
+      llvm::append_range(rows, shape);
+      batch[argument] = dump->get(role, rows);
+    }
   }
+  if (!dump->isWhole())
+    return 1;
 
   // The value that each accumulator becomes, by its position in the results.
   llvm::StringMap<Value> results;
@@ -136,14 +146,9 @@ int main(int argc, char **argv) {
         norm = value;
     }
   }
-  auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
   for (int64_t micro = 0; micro < count.getInt(); ++micro) {
-    for (BlockArgument argument : block.getArguments())
-      if (auto role = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                        nn::kInputAttr))
-        if (role == "tokens" || role == "targets" || role == "rng")
-          machine.set(argument, getRow(dumped(role.getValue()), micro,
-                                       argument.getType()));
+    for (auto &[argument, rows] : batch)
+      machine.set(argument, getRow(rows, micro, argument.getType()));
     if (failed(machine.run(block.begin(), update->getIterator())))
       return 1;
     for (auto &sum : sums)
@@ -156,14 +161,16 @@ int main(int argc, char **argv) {
   double floor = 1e-3 * machine.get(norm).values[0];
   unsigned tensors = 0;
   for (auto &sum : sums) {
-    Tensor have = dumped(sum.first());
     const Tensor &want = machine.get(sum.second);
+    const Tensor &have = dump->get(sum.first(), want.shape);
     comparison.add(sum.first(), have, want, sum.first() == "loss" ? 0 : floor);
     ++tensors;
   }
-  comparison.add("grad_norm", dumped("grad_norm"), machine.get(norm));
+  comparison.add("grad_norm", dump->get("grad_norm", {}), machine.get(norm));
+  if (!dump->isWhole())
+    return 1;
   if (!nextDump.empty()) {
-    llvm::Expected<llvm::StringMap<Tensor>> next = readDump(nextDump);
+    llvm::Expected<Dump> next = Dump::read(nextDump);
     if (!next) {
       llvm::WithColor::error() << toString(next.takeError()) << "\n";
       return 1;
@@ -183,9 +190,16 @@ int main(int argc, char **argv) {
               machine.get(results["gradient/" + name.getValue().str()]);
           if (getNorm(gradient) < 1e-6 * machine.get(norm).values[0])
             continue;
-          comparison.addNorm(full, (*next)[full], machine.get(value));
+          Tensor want = machine.get(value), have = next->get(full, want.shape);
+          if (attribute == nn::kMoment2Attr)
+            for (Tensor *squares : {&want, &have})
+              for (double &element : squares->values)
+                element = std::sqrt(element);
+          comparison.addNorm(full, have, want);
           ++states;
         }
+    if (!next->isWhole())
+      return 1;
     llvm::outs() << "compared " << states << " states after the update\n";
   }
   llvm::outs() << "compared the loss and " << tensors - 1

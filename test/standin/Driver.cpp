@@ -21,8 +21,18 @@
 //   REPRISE_STANDIN_IMAGES=ptx       takes no machine code, as a driver that is
 //                                    older than the assembler
 //   REPRISE_STANDIN_MEMORY=BYTES     what the GPU has, default 1 GiB
+//   REPRISE_STANDIN_PAGE=BYTES       allocations take multiples of it, default
+//                                    2 MiB
 //   REPRISE_STANDIN_DEVICES=N        how many there are, default 1
 //   REPRISE_STANDIN_FAULT=KERNEL     every launch of this kernel goes wrong
+//   REPRISE_STANDIN_REFUSE=NAME      launches of this kernel, or calls of this
+//                                    function, find no room; streams do from
+//                                    the second on
+//   REPRISE_STANDIN_SUMS=none        products make no sums of their operands
+//   REPRISE_STANDIN_STREAMS=ahead    work on all streams but the first is done
+//                                    when it is begun
+//   REPRISE_STANDIN_IMAGE=FILE       what an allocation holds when it is given
+//                                    back
 //   REPRISE_STANDIN_LOG=FILE         a line for each allocation, graph and end
 //
 //===----------------------------------------------------------------------===//
@@ -31,6 +41,8 @@
 
 #include "test/simulator/Simulator.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,10 +54,12 @@
 using namespace reprise::runtime;
 using namespace reprise::standin;
 
-static constexpr CudaResult kInvalidValue = 1, kNoDevice = 100,
+static constexpr CudaResult kInvalidValue = 1, kInvalidHandle = 400,
+                            kNotReady = 600, kNoDevice = 100,
                             kInvalidDevice = 101, kInvalidImage = 200,
                             kNotFound = 500, kIllegalAddress = 700,
-                            kNotInCapture = 900, kInvalidCapture = 901;
+                            kNoResources = 701, kNotInCapture = 900,
+                            kInvalidCapture = 901;
 
 //===----------------------------------------------------------------------===//
 // The machine
@@ -62,12 +76,14 @@ struct Stream {
   size_t done = 0, begun = 0;            ///< Counted since it was created.
   std::vector<Task> *captured = nullptr; ///< While a graph is being made.
   bool isSpoilt = false;                 ///< That graph will not be.
+  bool isFirst = false;
 };
 
 /// What was begun on a stream before it was recorded.
 struct Event {
   Stream *stream = nullptr;
   size_t place = 0;
+  std::shared_ptr<double> milliseconds; ///< When that was done.
 };
 
 using TaskList = std::vector<Task>;
@@ -80,7 +96,7 @@ struct Machine {
   /// have.
   std::map<std::string, unsigned> kernels;
   CudaResult failure = 0;
-  size_t graphs = 0, graphLaunches = 0, launches = 0;
+  size_t streams = 0, graphs = 0, graphLaunches = 0, launches = 0;
 };
 } // namespace
 
@@ -91,9 +107,19 @@ static size_t number(const char *variable, size_t otherwise) {
   return text ? size_t(strtoull(text, nullptr, 10)) : otherwise;
 }
 
-static bool isAtOnce() {
-  const char *landing = getenv("REPRISE_SIMULATOR_LANDING");
-  return landing && !strcmp(landing, "once");
+static bool isRefused(const std::string &name) {
+  const char *refused = getenv("REPRISE_STANDIN_REFUSE");
+  return refused && name == refused;
+}
+
+static bool says(const char *variable, const char *word) {
+  const char *text = getenv(variable);
+  return text && !strcmp(text, word);
+}
+
+static bool isAtOnce(const Stream &stream) {
+  return says("REPRISE_SIMULATOR_LANDING", "once") ||
+         (!stream.isFirst && says("REPRISE_STANDIN_STREAMS", "ahead"));
 }
 
 template <typename... Args>
@@ -141,7 +167,7 @@ static void begin(Stream &stream, Task task) {
   }
   stream.tasks.push_back(std::move(task));
   ++stream.begun;
-  if (isAtOnce())
+  if (isAtOnce(stream))
     advance(stream, stream.begun);
 }
 
@@ -217,7 +243,10 @@ CudaResult cuGetErrorName(CudaResult code, const char **name) {
       {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
       {kNotFound, "CUDA_ERROR_NOT_FOUND"},
       {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kNoResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
       {kNotInCapture, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+      {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {kNotReady, "CUDA_ERROR_NOT_READY"},
       {kInvalidCapture, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
   auto found = names.find(code);
   *name = found == names.end() ? nullptr : found->second;
@@ -275,15 +304,21 @@ CudaResult cuMemGetInfo_v2(size_t *free, size_t *total) {
   return machine.failure;
 }
 
+/// What an allocation takes: whole pages, as a driver's are.
+static size_t takenBy(size_t bytes) {
+  size_t page = number("REPRISE_STANDIN_PAGE", size_t(2) << 20);
+  return (bytes + page - 1) / page * page;
+}
+
 CudaResult cuMemAlloc_v2(CudaAddress *address, size_t bytes) {
   size_t free = 0, total = 0;
   cuMemGetInfo_v2(&free, &total);
-  void *memory = bytes <= free ? simulatorAllocate(bytes) : nullptr;
+  void *memory = takenBy(bytes) <= free ? simulatorAllocate(bytes) : nullptr;
   if (!memory)
     return kCudaOutOfMemory;
   *address = reinterpret_cast<CudaAddress>(memory);
   machine.allocations[*address] = bytes;
-  machine.used += bytes;
+  machine.used += takenBy(bytes);
   note("allocation: %zu bytes\n", bytes);
   return 0;
 }
@@ -292,13 +327,20 @@ CudaResult cuMemFree_v2(CudaAddress address) {
   auto found = machine.allocations.find(address);
   if (found == machine.allocations.end())
     return kInvalidValue;
-  machine.used -= found->second;
+  if (const char *path = getenv("REPRISE_STANDIN_IMAGE"))
+    if (FILE *file = fopen(path, "wb")) {
+      fwrite(pointer(address), 1, found->second, file);
+      fclose(file);
+    }
+  machine.used -= takenBy(found->second);
   machine.allocations.erase(found);
   simulatorFree(pointer(address));
   return 0;
 }
 
 CudaResult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  if (isRefused(__func__))
+    return kCudaOutOfMemory;
   *memory = calloc(1, bytes);
   machine.pinned[static_cast<char *>(*memory)] = bytes;
   return *memory ? 0 : kCudaOutOfMemory;
@@ -363,6 +405,20 @@ CudaResult cuMemsetD8Async(CudaAddress to, unsigned char byte, size_t count,
     std::string wrong = checkAllocated("target", pointer(to), count);
     if (wrong.empty())
       memset(pointer(to), byte, count);
+    return wrong;
+  });
+  return machine.failure;
+}
+
+CudaResult cuMemsetD32Async(CudaAddress to, unsigned word, size_t count,
+                            CudaStream stream) {
+  if (to % sizeof(word) != 0)
+    return kInvalidValue;
+  enqueue(stream, "fill", [=] {
+    std::string wrong =
+        checkAllocated("target", pointer(to), count * sizeof(word));
+    if (wrong.empty())
+      std::fill_n(reinterpret_cast<unsigned *>(pointer(to)), count, word);
     return wrong;
   });
   return machine.failure;
@@ -433,6 +489,8 @@ CudaResult cuLaunchKernel(CudaFunction function, unsigned gridX, unsigned gridY,
   const auto &[name, mostShared] = kernelOf(function);
   if (sharedBytes > mostShared)
     return kInvalidValue;
+  if (isRefused(name))
+    return kNoResources;
   std::vector<char> parameters(static_cast<const char *>(from),
                                static_cast<const char *>(from) + bytes);
   const char *fault = getenv("REPRISE_STANDIN_FAULT");
@@ -451,7 +509,12 @@ CudaResult cuLaunchKernel(CudaFunction function, unsigned gridX, unsigned gridY,
 }
 
 CudaResult cuStreamCreate(CudaStream *stream, unsigned) {
-  *stream = reinterpret_cast<CudaStream>(new Stream);
+  // The first stream is the one on which everything runs.
+  if (isRefused(machine.streams == 0 ? "first cuStreamCreate" : __func__))
+    return kCudaOutOfMemory;
+  auto *created = new Stream;
+  created->isFirst = machine.streams++ == 0;
+  *stream = reinterpret_cast<CudaStream>(created);
   return 0;
 }
 
@@ -478,8 +541,17 @@ CudaResult cuEventDestroy_v2(CudaEvent event) {
 }
 
 CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
+  if (spoilCapture(stream))
+    return kNotInCapture;
+  auto when = std::make_shared<double>(-1);
+  enqueue(stream, "event", [when] {
+    *when = std::chrono::duration<double, std::milli>(
+                std::chrono::steady_clock::now().time_since_epoch())
+                .count();
+    return std::string();
+  });
   *reinterpret_cast<Event *>(event) = {&streamOf(stream),
-                                       streamOf(stream).begun};
+                                       streamOf(stream).begun, when};
   return machine.failure;
 }
 
@@ -500,9 +572,18 @@ CudaResult cuEventSynchronize(CudaEvent event) {
   return machine.failure;
 }
 
-CudaResult cuEventElapsedTime(float *milliseconds, CudaEvent, CudaEvent) {
-  *milliseconds = 1;
-  return machine.failure;
+CudaResult cuEventElapsedTime(float *milliseconds, CudaEvent begin,
+                              CudaEvent end) {
+  if (machine.failure)
+    return machine.failure;
+  auto &from = *reinterpret_cast<Event *>(begin),
+       &to = *reinterpret_cast<Event *>(end);
+  if (!from.milliseconds || !to.milliseconds)
+    return kInvalidHandle;
+  if (*from.milliseconds < 0 || *to.milliseconds < 0)
+    return kNotReady;
+  *milliseconds = float(*to.milliseconds - *from.milliseconds);
+  return 0;
 }
 
 CudaResult cuStreamBeginCapture_v2(CudaStream stream, int) {
@@ -524,6 +605,8 @@ CudaResult cuStreamEndCapture(CudaStream stream, CudaGraph *graph) {
 
 CudaResult cuGraphInstantiateWithFlags(CudaGraphExec *exec, CudaGraph graph,
                                        unsigned long long) {
+  if (isRefused(__func__))
+    return kCudaOutOfMemory;
   *exec = reinterpret_cast<CudaGraphExec>(
       new TaskList(*reinterpret_cast<TaskList *>(graph)));
   ++machine.graphs;

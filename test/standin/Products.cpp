@@ -8,21 +8,26 @@
 //
 // Matrices are stored by columns and types go together as NVIDIA documents it:
 // C is of the type of A and B, or f32; a bias has the type of C and a value for
-// each row. Sums are f64, but of two halves, each rounded to the type of C,
-// unless that is forbidden. The workspace is spoilt by each product. Addresses
-// have the alignment that was promised when the algorithm was chosen, the
-// workspace 256 bytes.
+// each row; its gradient, of the type of C too, is the sum over k of A for each
+// row or of B for each column, and replaces what was there; there is one of an
+// A that is not transposed, and of a B that is, or with
+// REPRISE_STANDIN_SUMS=none of neither. Sums are f64, but of two halves, each
+// rounded to the type of C, unless that is forbidden. The workspace is spoilt
+// by each product. Addresses have the alignment that was promised when the
+// algorithm was chosen, the workspace 256 bytes.
 //
 //===----------------------------------------------------------------------===//
 
 #include "StandIn.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 using namespace reprise::runtime;
 using namespace reprise::standin;
 
-static constexpr BlasResult kInvalid = 7, kNotSupported = 15;
+static constexpr BlasResult kInvalid = 7;
 
 namespace {
 struct Layout {
@@ -42,7 +47,7 @@ struct Layout {
 struct Description {
   int compute = 0;
   bool transposeA = false, transposeB = false;
-  uint32_t epilogue = 1;
+  uint32_t epilogue = kBlasEpilogueNone;
   const void *bias = nullptr;
 };
 
@@ -59,6 +64,11 @@ struct Choice {
 };
 static_assert(sizeof(Choice) <= sizeof(BlasAlgorithm));
 } // namespace
+
+static bool isSum(uint32_t epilogue) {
+  return epilogue == kBlasEpilogueSumsOfFirst ||
+         epilogue == kBlasEpilogueSumsOfSecond;
+}
 
 template <typename T, typename Handle>
 static T &as(Handle handle) {
@@ -118,6 +128,17 @@ static double operand(const void *base, const Layout &layout, int64_t row,
   return double(single);
 }
 
+/// Whether there is the epilogue, if it makes sums.
+static bool hasSums(const Description &product, const Layout &c) {
+  if (!isSum(product.epilogue))
+    return true;
+  const char *sums = getenv("REPRISE_STANDIN_SUMS");
+  if (c.batch != 1 || (sums && strcmp(sums, "none") == 0))
+    return false;
+  return product.epilogue == kBlasEpilogueSumsOfFirst ? !product.transposeA
+                                                      : product.transposeB;
+}
+
 /// Whether sizes and types go together.
 static BlasResult check(const Description &product, const Layout &a,
                         const Layout &b, const Layout &c) {
@@ -129,9 +150,10 @@ static BlasResult check(const Description &product, const Layout &a,
               b.stride >= b.rows && c.stride >= c.rows;
   if (!fits)
     return kInvalid;
-  return a.type == b.type && (c.type == a.type || c.type == kBlasF32)
+  return a.type == b.type && (c.type == a.type || c.type == kBlasF32) &&
+                 hasSums(product, c)
              ? 0
-             : kNotSupported;
+             : kBlasNotSupported;
 }
 
 extern "C" {
@@ -139,8 +161,8 @@ extern "C" {
 size_t cublasLtGetVersion() { return 130000; }
 
 const char *cublasLtGetStatusName(BlasResult code) {
-  return code == kNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
-                               : "CUBLAS_STATUS_INVALID_VALUE";
+  return code == kBlasNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED"
+                                   : "CUBLAS_STATUS_INVALID_VALUE";
 }
 
 BlasResult cublasLtCreate(BlasHandle *handle) {
@@ -156,7 +178,7 @@ BlasResult cublasLtDestroy(BlasHandle handle) {
 BlasResult cublasLtMatmulDescCreate(BlasProduct *product, int compute,
                                     int scaleType) {
   if (scaleType != kBlasF32)
-    return kNotSupported;
+    return kBlasNotSupported;
   auto *description = new Description;
   description->compute = compute;
   *product = reinterpret_cast<BlasProduct>(description);
@@ -183,7 +205,11 @@ BlasResult cublasLtMatmulDescSetAttribute(BlasProduct product, int attribute,
     return 0;
   case kBlasProductEpilogue:
     description.epilogue = uint32_t(word);
-    return word == 1 || uint32_t(word) == kBlasEpilogueBias ? 0 : kNotSupported;
+    return uint32_t(word) == kBlasEpilogueNone ||
+                   uint32_t(word) == kBlasEpilogueBias ||
+                   isSum(description.epilogue)
+               ? 0
+               : kBlasNotSupported;
   case kBlasProductBias:
     memcpy(&description.bias, value, sizeof(description.bias));
     return 0;
@@ -252,15 +278,20 @@ BlasResult cublasLtMatmulAlgoGetHeuristic(BlasHandle, BlasProduct product,
                                           int *found) {
   BlasResult code = check(as<Description>(product), as<Layout>(a),
                           as<Layout>(b), as<Layout>(c));
-  *found = code == 0 && requested > 0 ? 1 : 0;
+  *found = code == 0 ? std::min(requested, 2) : 0;
   if (!*found)
     return code;
+  // The first will not do, as the library may find when it looks closely.
+  choices[0] = {};
+  choices[0].state = kBlasNotSupported;
+  if (*found < 2)
+    return 0;
   const auto &wanted = as<Preference>(preference);
   Choice choice = {};
   memcpy(choice.alignments, wanted.alignments, sizeof(choice.alignments));
   choice.isInHalves = wanted.reductions & ~kBlasReduceInF32;
-  choices[0] = {{}, wanted.workspace, 0, 1, {}};
-  memcpy(&choices[0].algorithm, &choice, sizeof(choice));
+  choices[1] = {{}, wanted.workspace, 0, 1, {}};
+  memcpy(&choices[1].algorithm, &choice, sizeof(choice));
   return 0;
 }
 
@@ -274,7 +305,7 @@ BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
   Layout la = as<Layout>(layoutA), lb = as<Layout>(layoutB),
          lc = as<Layout>(layoutC);
   if (c != d || layoutC != layoutD)
-    return kNotSupported;
+    return kBlasNotSupported;
   if (BlasResult code = check(description, la, lb, lc))
     return code;
   Choice choice;
@@ -290,6 +321,10 @@ BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
   memcpy(&keep, beta, sizeof(keep));
   auto work = [=]() -> std::string {
     bool hasBias = description.epilogue == kBlasEpilogueBias;
+    bool sumsFirst = description.epilogue == kBlasEpilogueSumsOfFirst;
+    int64_t numSums = !isSum(description.epilogue) ? 0
+                      : sumsFirst                  ? lc.rows
+                                                   : lc.columns;
     std::string wrong = checkAllocated("A", a, la.bytes());
     if (wrong.empty())
       wrong = checkAllocated("B", b, lb.bytes());
@@ -297,14 +332,25 @@ BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
       wrong = checkAllocated("C", c, lc.bytes());
     if (wrong.empty())
       wrong = checkAllocated("workspace", workspace, workspaceBytes);
-    if (wrong.empty() && hasBias)
+    if (wrong.empty() && (hasBias || numSums))
       wrong = checkAllocated("bias", description.bias,
-                             size_t(lc.rows) * lc.elementBytes());
+                             size_t(hasBias ? lc.rows : numSums) *
+                                 lc.elementBytes());
     if (!wrong.empty())
       return wrong;
     memset(workspace, 0x7F, workspaceBytes); // Not what memory is filled with.
     bool isTF32 = description.compute == kBlasComputeTF32;
     int64_t k = description.transposeA ? la.rows : la.columns;
+    for (int64_t i = 0; i < numSums; ++i) {
+      const Layout &layout = sumsFirst ? la : lb;
+      bool isColumn =
+          sumsFirst ? description.transposeA : !description.transposeB;
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p)
+        sum += operand(sumsFirst ? a : b, layout, isColumn ? p : i,
+                       isColumn ? i : p, 0, /*isTF32=*/false);
+      write(const_cast<void *>(description.bias), lc.type, i, sum);
+    }
     for (int64_t entry = 0; entry < lc.batch; ++entry)
       for (int64_t j = 0; j < lc.columns; ++j)
         for (int64_t i = 0; i < lc.rows; ++i) {

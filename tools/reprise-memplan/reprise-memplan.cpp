@@ -16,6 +16,7 @@
 #include "reprise/Solver/Packing.h"
 #include "verify/Verify.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -132,9 +133,14 @@ static std::optional<int> parseOptions(int argc, char **argv,
 static int report(std::FILE *out, size_t numItems, int64_t peak, int64_t bound,
                   const Options &options, const char *how) {
   double ratio = bound == 0 ? 1.0 : static_cast<double>(peak) / bound;
-  std::fprintf(out, "%zu items  peak %lld  bound %lld  ratio %.5f  %s\n",
-               numItems, static_cast<long long>(peak),
-               static_cast<long long>(bound), ratio, how);
+  // A few bytes of millions are lost among the ratio's digits.
+  std::string above;
+  if (peak > bound)
+    above = " (" + std::to_string(peak - bound) +
+            (peak - bound == 1 ? " byte" : " bytes") + " above)";
+  std::fprintf(out, "%zu item%s  peak %lld  bound %lld  ratio %.5f%s  %s\n",
+               numItems, numItems == 1 ? "" : "s", static_cast<long long>(peak),
+               static_cast<long long>(bound), ratio, above.c_str(), how);
   if (!options.capacity || peak <= *options.capacity)
     return 0;
   std::string message = "the plan needs " + std::to_string(peak) +
@@ -193,6 +199,17 @@ static int failAt(const std::string &name, const std::string &text,
   return 1;
 }
 
+/// What the bound takes as given: every plan that it speaks of obeys it.
+static void printRules(const verify::CertificateFigures &figures) {
+  std::printf("; under %lld rule%s to keep, %lld to drop, and %lld op%s that "
+              "cannot run again\n",
+              static_cast<long long>(figures.keepRules),
+              figures.keepRules == 1 ? "" : "s",
+              static_cast<long long>(figures.dropRules),
+              static_cast<long long>(figures.fixedOps),
+              figures.fixedOps == 1 ? "" : "s");
+}
+
 static void print(const verify::CertificateFigures &figures) {
   auto share = [](double part, double whole) {
     return whole > 0 ? 100 * part / whole : 0.0;
@@ -212,27 +229,70 @@ static void print(const verify::CertificateFigures &figures) {
               share(figures.replay, figures.step), figures.step);
   std::printf(
       "bound    %.9g s, %.4f %% of a step below; %.6g ms per GiB, moments: "
-      "%lld\n",
-      figures.bound, share(figures.replay - figures.bound, figures.step),
+      "%lld",
+      figures.bound,
+      share(std::max(figures.replay - figures.bound, 0.0), figures.step),
       figures.secondsPerByte * 1e3 * (1 << 30),
       static_cast<long long>(figures.moments));
+  printRules(figures);
   std::printf("verified\n");
 }
 
-/// A certificate is an object of JSON; anything else is rows.
+static void printPipeline(const verify::CertificateFigures &figures) {
+  auto share = [](double part, double whole) {
+    return whole > 0 ? 100 * part / whole : 0.0;
+  };
+  std::printf("%s on %s: %lld layers on %zu stages, micro-batches: %lld\n",
+              figures.model.c_str(), figures.machine.c_str(),
+              static_cast<long long>(figures.layers), figures.stages.size(),
+              static_cast<long long>(figures.microBatches));
+  for (size_t s = 0; s < figures.stages.size(); ++s) {
+    const verify::CertificateFigures &stage = figures.stages[s];
+    std::string inFlight;
+    for (int64_t count : stage.inFlight)
+      inFlight += (inFlight.empty() ? "" : " and ") + std::to_string(count);
+    std::printf("stage %zu  peak %lld of %lld bytes%s, in flight "
+                "%s; replays %.9g s of a micro-batch, at least %.9g s",
+                s, static_cast<long long>(stage.peak),
+                static_cast<long long>(figures.budget),
+                stage.base ? "" : " for activations", inFlight.c_str(),
+                stage.replay, stage.bound);
+    if (stage.slack > 0)
+      std::printf(", %.9g s more for nothing", stage.slack);
+    std::printf("\n");
+  }
+  std::printf("schedule %.9g s\n", figures.span);
+  std::printf("bound    %.9g s, %.4f %% below", figures.spanBound,
+              share(figures.span - figures.spanBound, figures.span));
+  printRules(figures);
+  std::printf("verified\n");
+}
+
+/// A certificate is an object of JSON, or has the name of one; anything else is
+/// rows.
 static int verifyFile(const Options &options) {
   std::string text, input;
   if (!readFile(options.input, text))
     return fail("cannot read '" + options.input + "'");
   size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin != text.npos && text[begin] == '{') {
+  if (begin == text.npos)
+    return failAt(options.input, text,
+                  {0, "needs a certificate, or rows with a header "
+                      "'id,lower,upper,size,offset', but the file is empty"});
+  std::string_view name = options.input, ending = ".json";
+  bool isNamed = name.size() >= ending.size() &&
+                 name.substr(name.size() - ending.size()) == ending;
+  if (text[begin] == '{' || isNamed) {
     if (options.capacity || !options.against.empty())
       return fail("a certificate has its own budget and buffers, so it does "
                   "not go with --capacity and --against");
     verify::CertificateFigures figures;
     if (auto fault = verify::verifyCertificate(text, figures))
       return failAt(options.input, text, *fault);
-    print(figures);
+    if (figures.stages.empty())
+      print(figures);
+    else
+      printPipeline(figures);
     return 0;
   }
   verify::PackingFigures figures;

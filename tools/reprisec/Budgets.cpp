@@ -11,6 +11,7 @@
 #include "Reports.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Pipelines/Passes.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 #include <sstream>
@@ -18,6 +19,9 @@
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
+
+/// More than any machine has, and little enough to add up.
+static constexpr int64_t kMostBytes = int64_t(1) << 60;
 
 std::optional<int64_t> driver::parseBytes(StringRef text) {
   size_t digits = text.find_first_not_of("0123456789.");
@@ -36,9 +40,8 @@ std::optional<int64_t> driver::parseBytes(StringRef text) {
                       .Case("tb", 1e12)
                       .Default(0);
   double value = 0;
-  constexpr double kMost = double(int64_t(1) << 60);
   if (factor == 0 || number.getAsDouble(value) || value * factor < 1 ||
-      value * factor > kMost)
+      value * factor > double(kMostBytes))
     return std::nullopt;
   return int64_t(std::floor(value * factor));
 }
@@ -64,21 +67,27 @@ driver::readBudget(const Options &options, Phase from, Phase to) {
     std::optional<int64_t> bytes = parseBytes(option);
     if (!bytes)
       return failure(fail("option --" + option.ArgStr +
-                          ": needs bytes such as 24GiB or 500MB, but got '" +
+                          ": needs bytes such as 24GiB or 500MB, from 1 to "
+                          "1048576TiB (" +
+                          llvm::Twine(kMostBytes) + " bytes), but got '" +
                           option + "'"));
     budget = {hasMemory ? Budget::Kind::Memory : Budget::Kind::Activations,
-              *bytes};
+              *bytes, options.getCommandWithout(option)};
   }
   StringRef name = hasMemory        ? "memory-budget"
                    : hasActivations ? "activation-budget"
                                     : "pareto";
-  if (StringRef(options.target).contains(','))
-    return failure(fail("option --" + name +
-                        ": needs one target, whose memory and times it is "
-                        "met with, but --target says " +
-                        options.target +
-                        "; decide for one of them with --save-plan, then "
-                        "compile for both with --recompute-plan"));
+  bool hasFile = !options.certificate.empty() || !options.pareto.empty();
+  bool hasTable =
+      !options.costTable.empty() && !CostTable::get(options.costTable);
+  if (StringRef(options.target).contains(',') && (hasFile || hasTable))
+    return failure(fail("option --" +
+                        llvm::Twine(!options.certificate.empty() ? "certificate"
+                                    : hasFile ? "pareto"
+                                              : "cost-table") +
+                        ": needs one target, whose plan or times it has, but "
+                        "--target says " +
+                        options.target));
   if (from > Phase::Joint)
     return failure(fail("option --" + name +
                         ": needs an input of phase nn or joint, which is not "
@@ -102,8 +111,8 @@ std::string driver::describeBudget(const Options &options) {
 static std::vector<std::string> getOptions(StringRef name) {
   SmallVector<StringRef, 3> words;
   name.split(words, ' ');
-  std::vector<std::string> options = {"--recompute-granularity=" +
-                                      words[0].str()};
+  std::string granularity = name == "none" ? "" : words[0].str();
+  std::vector<std::string> options = {"--recompute-granularity=" + granularity};
   if (words[0] == "selective" && words.size() == 2)
     options.push_back("--recompute-modules=" + words[1].str());
   if (words[0] == "full" && words.size() == 3) {
@@ -139,57 +148,77 @@ static report::Budget asReport(const pipelines::BudgetReport &found,
   return budget;
 }
 
-FailureOr<std::optional<report::Budget>>
-driver::meetBudget(ModuleOp module,
-                   const std::optional<pipelines::Budget> &budget,
-                   const Options &options, const RecomputeOptions &recompute) {
-  FailureOr<CostTable> costs = readCosts(options);
-  if (failed(costs))
-    return failure();
-  OwningOpRef<ModuleOp> copy;
-  pipelines::Budget any = {pipelines::Budget::Kind::Memory, int64_t(1) << 60};
-  if (budget) {
-    PassManager manager(module.getContext());
-    buildDeciders(manager, recompute);
-    if (failed(manager.run(module)))
-      return failure();
-  } else {
-    copy = module.clone();
-    module = *copy;
-  }
-  module->getContext()->getOrLoadDialect<remat::RematDialect>();
-  if (budget && recompute.stages > 1) {
-    if (!options.certificate.empty() || !options.pareto.empty())
-      return failure(fail("options --certificate and --pareto: need a program "
-                          "of one device, but a pipeline of " +
-                          llvm::Twine(recompute.stages) +
-                          " stages is asked for"));
-    FailureOr<std::vector<pipelines::StageReport>> stages =
-        pipelines::solveStages(module, *budget, *costs, recompute.isFree);
-    if (failed(stages))
-      return failure();
-    if (!options.quiet)
-      pipelines::printStages(llvm::errs(), *budget, *stages);
-    return std::optional<report::Budget>();
-  }
-  bool isReported = !options.getReport().empty();
-  FailureOr<pipelines::BudgetReport> found = pipelines::solveBudget(
-      module, budget.value_or(any), *costs, recompute.isFree,
-      /*regret=*/budget && isReported);
+/// Certificate and curve, of one device or of a pipeline.
+template <typename Report>
+static LogicalResult writeFiles(const Report &report, bool hasBudget,
+                                const Options &options) {
+  auto writeProof = [&](llvm::raw_ostream &os) {
+    std::ostringstream text;
+    solver::writeCertificate(text, report.certificate);
+    os << text.str();
+  };
+  auto writeCurve = [&](llvm::raw_ostream &os) {
+    report.writeCurve(os, hasBudget);
+  };
+  return failure(failed(writeFile(options.certificate, writeProof)) ||
+                 failed(writeFile(options.pareto, writeCurve)));
+}
+
+/// What reports show is of one device.
+static LogicalResult
+meetOnStages(ModuleOp module, const std::optional<pipelines::Budget> &budget,
+             const CostTable &costs, const Options &options,
+             const RecomputeOptions &recompute) {
+  pipelines::Budget any = {pipelines::Budget::Kind::Activations, kMostBytes};
+  FailureOr<pipelines::PipelineReport> found = pipelines::solveStages(
+      module, budget.value_or(any), costs, recompute.isFree);
   if (failed(found))
     return failure();
   if (budget && !options.quiet)
     found->print(llvm::errs());
-  auto writeProof = [&](llvm::raw_ostream &os) {
-    std::ostringstream text;
-    solver::writeCertificate(text, found->certificate);
-    os << text.str();
-  };
-  auto writeCurve = [&](llvm::raw_ostream &os) {
-    found->writeCurve(os, bool(budget));
-  };
-  if (failed(writeFile(options.certificate, writeProof)) ||
-      failed(writeFile(options.pareto, writeCurve)))
+  return writeFiles(*found, bool(budget), options);
+}
+
+FailureOr<std::optional<report::Budget>> driver::meetBudget(
+    ModuleOp module, const std::optional<pipelines::Budget> &budget,
+    const Options &options, const RecomputeOptions &recompute, bool isCuda) {
+  FailureOr<CostTable> costs = readCosts(options, isCuda);
+  if (failed(costs))
+    return failure();
+  // A curve alone leaves the plan as it is, but is of what budgets would get.
+  OwningOpRef<ModuleOp> copy;
+  if (!budget) {
+    copy = module.clone();
+    module = *copy;
+  }
+  pipelines::Budget any = {pipelines::Budget::Kind::Memory, kMostBytes};
+  PassManager manager(module.getContext());
+  buildDeciders(manager, recompute);
+  if (recompute.granularity == "full" && recompute.keepsIdleSegment) {
+    pipelines::KeepIdleSegmentOptions open;
+    open.leaveOpen = true;
+    manager.addPass(pipelines::createKeepIdleSegment(open));
+  }
+  if (failed(manager.run(module)))
+    return failure();
+  module->getContext()->getOrLoadDialect<remat::RematDialect>();
+  if (recompute.stages > 1) {
+    if (failed(meetOnStages(module, budget, *costs, options, recompute)))
+      return failure();
+    return std::optional<report::Budget>();
+  }
+  bool isReported = !options.getReport().empty();
+  pipelines::BudgetSettings settings;
+  settings.isFree = recompute.isFree;
+  settings.keepsIdleSegment = recompute.keepsIdleSegment;
+  settings.hasRegret = budget && isReported;
+  FailureOr<pipelines::BudgetReport> found =
+      pipelines::solveBudget(module, budget.value_or(any), *costs, settings);
+  if (failed(found))
+    return failure();
+  if (budget && !options.quiet)
+    found->print(llvm::errs());
+  if (failed(writeFiles(*found, bool(budget), options)))
     return failure();
   return std::optional(asReport(*found, options, bool(budget)));
 }

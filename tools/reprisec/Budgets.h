@@ -26,15 +26,14 @@ readBudget(const Options &options, Phase from, Phase to);
 /// "budget of 24GiB", as reports call the plan.
 std::string describeBudget(const Options &options);
 
-/// Decides `module`, of the phase joint, for `budget`, on top of what
-/// `recompute` decides, prints how and writes the files that are asked for;
-/// without a budget finds the curve of all budgets and decides nothing. What
-/// reports show of it comes back; of the stages of a pipeline they show
-/// nothing.
-mlir::FailureOr<std::optional<report::Budget>>
-meetBudget(mlir::ModuleOp module,
-           const std::optional<pipelines::Budget> &budget,
-           const Options &options, const RecomputeOptions &recompute);
+/// Decides `module`, of the phase joint, for `budget` and the CPU or a GPU, on
+/// top of what `recompute` decides, prints how and writes the files that are
+/// asked for; without a budget finds the curve of all budgets and decides
+/// nothing. What reports show of it comes back; of the stages of a pipeline
+/// they show nothing.
+mlir::FailureOr<std::optional<report::Budget>> meetBudget(
+    mlir::ModuleOp module, const std::optional<pipelines::Budget> &budget,
+    const Options &options, const RecomputeOptions &recompute, bool isCuda);
 } // namespace reprise::driver
 
 #endif // REPRISE_TOOLS_REPRISEC_BUDGETS_H

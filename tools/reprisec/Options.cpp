@@ -180,6 +180,20 @@ std::string Options::getCommand() const {
   return command;
 }
 
+std::string Options::getCommandWithout(const cl::Option &option) const {
+  std::string command = quote(arguments.front());
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    auto [name, value] = llvm::StringRef(arguments[i]).split('=');
+    std::string dashed = name.ltrim('-').str();
+    std::replace(dashed.begin(), dashed.end(), '_', '-');
+    if (!name.starts_with("-") || dashed != option.ArgStr)
+      command += " " + quote(arguments[i]);
+    else if (name == arguments[i]) // Its value is the next one.
+      ++i;
+  }
+  return command;
+}
+
 std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
   std::string command =
       quote(llvm::sys::path::filename(arguments.front())) + " " + quote(input);
@@ -188,7 +202,7 @@ std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
   };
   if (!from.empty())
     add(from.ArgStr, from);
-  for (const auto *option : {&inference, &target, &cudaArch})
+  for (const auto *option : {&inference, &target, &cudaArch, &biasGradients})
     if (option->getNumOccurrences())
       add(option->ArgStr, *option);
   for (auto [key, isRecompute] : llvm::zip(keys, isRecomputeKey))

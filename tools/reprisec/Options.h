@@ -46,6 +46,12 @@ struct Options {
                "if ptxas is found"),
       cl::value_desc("list"), cl::init("sm_80,sm_90a,sm_100a,sm_120"),
       cl::cat(programCategory)};
+  cl::opt<std::string> biasGradients{
+      "cuda-bias-gradients",
+      cl::desc("With --target=cuda: gradients of biases by the product that "
+               "makes those of weights (product, default), or by a kernel"),
+      cl::value_desc("product|kernel"), cl::init("product"),
+      cl::cat(programCategory)};
   cl::opt<std::string> cpu{
       "cpu",
       cl::desc(
@@ -169,6 +175,8 @@ struct Options {
   /// The command line as it was given, and as it would be for another plan:
   /// the same description and keys but those of recompute, and no outputs.
   std::string getCommand() const;
+  /// The command that this is, but for an option that has a value.
+  std::string getCommandWithout(const llvm::cl::Option &option) const;
   std::string getCommand(llvm::ArrayRef<std::string> recompute) const;
 
   /// The value of a key that was given as an option of this name, or null.

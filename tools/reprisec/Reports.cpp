@@ -21,11 +21,12 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
 
-FailureOr<CostTable> driver::readCosts(const Options &options) {
-  // A program for GPUs alone is decided by what a GPU takes.
-  if (options.costTable.empty())
-    return options.target == "cuda" ? *CostTable::get("h100")
-                                    : CostTable::getCPU();
+FailureOr<CostTable> driver::readCosts(const Options &options, bool isCuda) {
+  // Of two targets a named machine is one.
+  bool isOfOther = StringRef(options.target).contains(',') &&
+                   (options.costTable == "cpu") == isCuda;
+  if (options.costTable.empty() || isOfOther)
+    return isCuda ? *CostTable::get("h100") : CostTable::getCPU();
   if (std::optional<CostTable> known = CostTable::get(options.costTable))
     return *known;
   std::string error;
@@ -106,7 +107,7 @@ FailureOr<report::Plan> driver::readPlan(ModuleOp module,
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
     return module.emitError("needs a function @step to report on");
-  FailureOr<CostTable> costs = readCosts(options);
+  FailureOr<CostTable> costs = readCosts(options, options.target == "cuda");
   if (failed(costs))
     return failure();
   FailureOr<report::Plan> plan = report::readDecisions(step, *costs);

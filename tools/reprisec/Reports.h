@@ -16,7 +16,7 @@
 
 namespace reprise::driver {
 /// The table that --cost-table names or has in a file, or else that of the CPU.
-mlir::FailureOr<CostTable> readCosts(const Options &options);
+mlir::FailureOr<CostTable> readCosts(const Options &options, bool isCuda);
 
 /// Writes a file, or the standard output for "-", all or with a message;
 /// nothing for an empty path.

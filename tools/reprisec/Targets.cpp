@@ -60,6 +60,13 @@ FailureOr<Targets> driver::readTargets(const Options &options) {
   }
   if (options.cudaArch.getNumOccurrences() && !targets.cuda)
     return fail("option --cuda-arch: needs --target=cuda"), failure();
+  if (options.biasGradients.getNumOccurrences() && !targets.cuda)
+    return fail("option --cuda-bias-gradients: needs --target=cuda"), failure();
+  if (options.biasGradients != "product" && options.biasGradients != "kernel")
+    return fail("option --cuda-bias-gradients: needs product or kernel, but "
+                "got '" +
+                options.biasGradients + "'"),
+           failure();
   if (options.cpu.getNumOccurrences() && !targets.cpu)
     return fail("option --cpu: needs --target=cpu"), failure();
   if (targets.cpu)
@@ -73,6 +80,7 @@ FailureOr<Targets> driver::readTargets(const Options &options) {
   targets.chips = std::move(*chips);
   targets.cuda->isCuda = true;
   targets.cuda->chip = targets.chips.front();
+  targets.cuda->biasKernels = options.biasGradients == "kernel";
   return targets;
 }
 

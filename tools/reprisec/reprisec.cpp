@@ -180,6 +180,10 @@ static LogicalResult checkSavePlan(const Options &options, Phase from,
                                    Phase to) {
   if (options.savePlan.empty())
     return success();
+  if (from < Phase::Remat && StringRef(options.target).contains(','))
+    return failure(fail("option --save-plan: needs one target, whose plan it "
+                        "is, but --target says " +
+                        options.target));
   if (from > Phase::Remat)
     return failure(fail("option --save-plan: needs an input of phase nn, joint "
                         "or remat, which has the decisions, but --from says " +
@@ -192,16 +196,35 @@ static LogicalResult checkSavePlan(const Options &options, Phase from,
   return success();
 }
 
-static LogicalResult printPlan(ModuleOp module,
-                               const RecomputeOptions &recompute) {
+static FailureOr<std::string> describePlan(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
-    return success();
+    return text;
   FailureOr<remat::Summary> summary = remat::summarize(step);
   if (failed(summary))
     return failure();
+  summary->print(os);
+  return text;
+}
+
+/// What is decided on `module`, and for a second target on `other`, if that is
+/// there.
+static LogicalResult printPlan(ModuleOp module, ModuleOp other,
+                               const RecomputeOptions &recompute) {
+  FailureOr<std::string> plan = describePlan(module), second = plan;
+  if (other)
+    second = describePlan(other);
+  if (failed(plan) || failed(second))
+    return failure();
+  if (plan->empty())
+    return success();
   llvm::errs() << "recompute: " << recompute.describe() << "\n";
-  summary->print(llvm::errs());
+  if (*plan == *second)
+    llvm::errs() << *plan;
+  else
+    llvm::errs() << "on the CPU:\n" << *plan << "on GPUs:\n" << *second;
   return success();
 }
 
@@ -212,6 +235,38 @@ static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
   PassManager manager(module.getContext());
   buildPipeline(manager, from, to, recompute, inference, target);
   return manager.run(module);
+}
+
+/// Decides `module`, of phase `begin`, for the target that it is set to, and
+/// records the plan's name if it has one. What reports show of a budget comes
+/// back.
+static FailureOr<std::optional<report::Budget>>
+decide(ModuleOp module, Phase begin, Phase to,
+       const std::optional<pipelines::Budget> &budget, const Options &options,
+       const RecomputeOptions &recompute, StringRef planName, bool isCuda) {
+  std::optional<report::Budget> met;
+  RecomputeOptions rest = recompute; // What is still to be decided.
+  bool inference = options.inference == "on";
+  if (budget || !options.pareto.empty()) {
+    if (failed(runPhases(module, begin, Phase::Joint, recompute, inference)))
+      return failure();
+    begin = Phase::Joint;
+    FailureOr<std::optional<report::Budget>> result =
+        meetBudget(module, budget, options, recompute, isCuda);
+    if (failed(result))
+      return failure();
+    met = std::move(*result);
+  }
+  if (budget) {
+    rest = RecomputeOptions();
+    rest.isFree = recompute.isFree;
+  }
+  Phase decided = std::max(begin, std::min(to, Phase::Remat));
+  if (failed(runPhases(module, begin, decided, rest, inference)))
+    return failure();
+  if (begin < Phase::Remat && to >= Phase::Remat && !planName.empty())
+    recordPlan(module, planName);
+  return met;
 }
 
 static LogicalResult checkInference(const Options &options, Phase from) {
@@ -303,54 +358,42 @@ int main(int argc, char **argv) {
     undecidedText = std::move(*text);
     begin = undecided;
   }
-  std::optional<report::Budget> met;
-  RecomputeOptions rest = recompute; // What is still to be decided.
-  if (*budget || !options.pareto.empty()) {
-    if (failed(runPhases(*module, begin, Phase::Joint, recompute,
-                         options.inference == "on")))
-      return 1;
-    begin = Phase::Joint;
-    FailureOr<std::optional<report::Budget>> result =
-        meetBudget(*module, *budget, options, recompute);
-    if (failed(result))
-      return 1;
-    met = std::move(*result);
-  }
-  if (*budget) {
+  if (*budget)
     planName = describeBudget(options);
-    rest = RecomputeOptions();
-    rest.isFree = recompute.isFree;
+  // What is not decided yet, each target decides by its own memory and times.
+  OwningOpRef<ModuleOp> other;
+  bool hasOther = targets->areBoth() && to > Phase::Kernels && !isReport;
+  if (hasOther) {
+    other = module->clone();
+    setTarget(*other, *targets->cuda);
+  }
+  FailureOr<std::optional<report::Budget>> met = decide(
+      *module, begin, to, *budget, options, recompute, planName, !targets->cpu);
+  if (failed(met) ||
+      (hasOther && failed(decide(*other, begin, to, *budget, options, recompute,
+                                 planName, /*isCuda=*/true))))
+    return 1;
+  if (*budget) {
     recompute.granularity = "plan";
     recompute.planFile = planName;
   }
   Phase decided = std::min(to, Phase::Remat);
-  if (failed(runPhases(*module, begin, std::max(begin, decided), rest,
-                       options.inference == "on")))
+  if (*from < Phase::Remat && to >= Phase::Remat && !options.quiet &&
+      failed(printPlan(*module, hasOther ? *other : ModuleOp(), recompute)))
     return 1;
-  if (*from < Phase::Remat && to >= Phase::Remat) {
-    if (!planName.empty())
-      recordPlan(*module, planName);
-    if (!options.quiet && failed(printPlan(*module, recompute)))
-      return 1;
-  }
   if (failed(savePlan(*module, options.savePlan)))
     return 1;
   if (isReport && !plansMemory)
     return 0;
-  // Decided once; planned for each target.
-  OwningOpRef<ModuleOp> other;
-  if (targets->areBoth() && to > Phase::Kernels && !isReport) {
-    other = module->clone();
-    setTarget(*other, *targets->cuda);
-    if (failed(runPhases(*other, std::max(*from, decided), Phase::NVVM,
-                         recompute, /*inference=*/true, *targets->cuda)))
-      return 1;
-  }
+  if (hasOther &&
+      failed(runPhases(*other, std::max(*from, decided), Phase::NVVM, recompute,
+                       /*inference=*/true, *targets->cuda)))
+    return 1;
   if (!options.getReport().empty()) {
     FailureOr<report::Plan> plan =
         readPlan(*module, undecidedText, options, recompute);
     if (succeeded(plan))
-      plan->budget = met;
+      plan->budget = *met;
     if (failed(plan) ||
         failed(runPhases(*module, decided, Phase::RT, recompute)) ||
         failed(writeReports(*plan, *module, options, recompute)))
@@ -370,9 +413,9 @@ int main(int argc, char **argv) {
     return writeDeviceCode(*module, options, *goal, targets->chips.front());
   if (isFile)
     return writeProgram(targets->cpu ? *module : ModuleOp(),
-                        targets->areBoth() ? *other
-                        : targets->cuda    ? *module
-                                           : ModuleOp(),
+                        hasOther        ? *other
+                        : targets->cuda ? *module
+                                        : ModuleOp(),
                         options, targets->chips, argv[0]);
 
   std::string error;

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 3
+#define REPRISE_ABI_VERSION 6
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,38 +46,47 @@ typedef void (*RepriseKernelFn)(void *const *buffers, const int64_t *ids,
 /// What tensors are made of.
 enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 
-/// A product micro-kernel. With a packed A panel of `rows` rows ([k][rows]) and
+/// One tile of a product. With a packed A panel of `rows` rows ([k][rows]) and
 /// a packed B panel of `cols` columns ([k][cols]), `sum` is for every element
 /// of the tile the chain over p = 0 .. k-1, in order, of fma(A[p][r], B[p][j],
-/// sum) from zero. Then `c[r * ldc + j] = (addToC ? c[r * ldc + j] + alpha *
-/// sum : alpha * sum)`, plus `bias[j]` unless `bias` is null. Each step rounds.
+/// sum) from zero. The result is `alpha * sum`, or if `addToC` `c[r * ldc + j]
+/// + alpha * sum`; plus `bias[j]` unless `bias` is null. Each step rounds. It
+/// goes to c[r * ldc + j] or, if `rounded` is not null, to rounded[r *
+/// ldRounded + j], as the nearest bf16, ties to even.
 ///
 /// Panels are f32, or of a micro-kernel for bf16 pairs ([k][rows][2] and
 /// [k][cols][2]) whose step is fma(A[p][r][1], B[p][j][1], sum), then the same
 /// with [0], with zeros in place of denormal operands and sums.
 ///
-/// Meanwhile it fetches C and, of `nextRows` rows at `next`, `nextStride` bytes
-/// apart, two cache lines each, one row for every four steps: what will be
-/// needed next. Nothing is read there.
-typedef void (*RepriseMicroKernelFn)(const void *a, const void *b, int64_t k,
-                                     float *c, int64_t ldc, float alpha,
-                                     int32_t addToC, const float *bias,
-                                     const void *next, int64_t nextStride,
-                                     int64_t nextRows);
+/// Meanwhile what the result takes the place of is fetched and, of `nextRows`
+/// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
+/// every four steps: what will be needed next. Nothing is read there.
+typedef struct RepriseTile {
+  const void *a, *b;
+  int64_t k;
+  float *c; /* may be null if `rounded` is not and nothing is added to */
+  int64_t ldc;
+  uint16_t *rounded;
+  int64_t ldRounded;
+  const float *bias;
+  float alpha;
+  int32_t addToC;
+  const void *next;
+  int64_t nextStride, nextRows;
+  /* For the form that packs B: */
+  int64_t ldb;
+  void *packedB;
+} RepriseTile;
 
-/// The same with B as it lies in memory, rows of `cols` columns `ldb` elements
-/// apart, which it packs to `packedB` as it goes.
-typedef void (*RepriseMicroKernelPackFn)(const void *a, const void *b,
-                                         int64_t k, float *c, int64_t ldc,
-                                         float alpha, int32_t addToC,
-                                         const float *bias, const void *next,
-                                         int64_t nextStride, int64_t nextRows,
-                                         int64_t ldb, void *packedB);
+typedef void (*RepriseMicroKernelFn)(const RepriseTile *tile);
 
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;
-  RepriseMicroKernelPackFn packFn; /* null if it is for bf16 */
-  int32_t rows, cols;              /* tile shape */
+  /// The same with B as it lies in memory, rows of `cols` columns `ldb`
+  /// elements apart, of pairs two rows for each step, packed to `packedB` on
+  /// the way.
+  RepriseMicroKernelFn packFn;
+  int32_t rows, cols; /* tile shape */
   uint32_t isa;   /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512), 2: needs
                      AVX512_BF16 as well */
   int32_t typeAB; /* REPRISE_F32 or REPRISE_BF16 */
@@ -110,9 +119,12 @@ typedef struct RepriseKernel {
 /// two batch dimensions. A is stored [m,k] with row stride lda, or [k,m] when
 /// transposeA; B is [k,n], or [n,k] when transposeB; C is [m,n]. Strides count
 /// elements. A and B are of `typeAB`, C of `typeC`: f32, or bf16 where A and B
-/// are and `accumulate` is not set; bias is f32, or with REPRISE_TARGET_CUDA of
-/// `typeC`. Buffers of the launch, in order: A, B, then bias if `bias`, then C,
-/// then the workspace.
+/// are and `accumulate` is not set; bias is of `typeC`. Buffers of the launch,
+/// in order: A, B, then bias if `bias`, then C, then what `epilogue` makes
+/// beside C, if there is one, then the workspace.
+///
+/// Epilogues are of REPRISE_TARGET_CUDA alone: the sums over p of A[i,p], [m],
+/// or of B[p,j], [n], of `typeC`.
 ///
 /// The order of summation is a property of (m,n,k) alone: for each block of
 /// REPRISE_GEMM_KC values of p a chain of fma from zero, times alpha; these are
@@ -132,8 +144,14 @@ typedef struct RepriseGemm {
   float alpha;
   int32_t transposeA, transposeB, bias, accumulate;
   int32_t typeAB, typeC; /* REPRISE_F32 or REPRISE_BF16 */
-  int32_t reserved;
+  int32_t epilogue;      /* REPRISE_EPILOGUE_* */
 } RepriseGemm;
+
+enum {
+  REPRISE_EPILOGUE_NONE = 0,
+  REPRISE_EPILOGUE_SUMS_OF_A = 1,
+  REPRISE_EPILOGUE_SUMS_OF_B = 2
+};
 
 #define REPRISE_GEMM_KC 256
 #define REPRISE_GEMM_NC 2048
@@ -219,8 +237,8 @@ typedef struct RepriseState {
   int32_t rank;
   int32_t elementType; /* REPRISE_BF16 for a working copy, else REPRISE_F32 */
   int32_t reserved;
-  int64_t shape[4]; /* row-major */
-  RepriseBuffer buffer;
+  int64_t shape[4];     /* row-major */
+  RepriseBuffer buffer; /* zeros behind what `shape` needs */
 } RepriseState;
 
 /// The table of a rotary position embedding, f32 [length, width]: row t has
@@ -270,6 +288,7 @@ typedef struct RepriseCudaModule {
   int32_t numCubins;
   int32_t ptxMajor, ptxMinor; /* the lowest chip that the PTX is for */
   int32_t reserved;
+  int64_t globalBytes; /* of device memory that the code brings to work in */
 } RepriseCudaModule;
 
 enum { REPRISE_LR_CONSTANT = 0, REPRISE_LR_LINEAR = 1, REPRISE_LR_COSINE = 2 };
@@ -312,6 +331,11 @@ typedef struct RepriseModel {
      `sample`: a text i32 [seqLength] and a position in it, i32; and what comes
      out, the logits f32 [vocabSize]. */
   RepriseBuffer evalLoss, sampleTokens, position, logits;
+  /* Of REPRISE_TARGET_CUDA, otherwise empty. tokens, targets and rng lie within
+     the S bytes before it. It has places of S bytes, laid out as these, for the
+     inputs of further micro-batches: M - 1 that run with the first, and then M
+     that come next. M divides numMicroBatches. */
+  RepriseBuffer batches;
 
   /* Schedule of the learning rate and other defaults of the description. */
   double learningRate, minLearningRate, beta1, beta2;

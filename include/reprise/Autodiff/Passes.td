@@ -153,7 +153,9 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
     `nn.adamw` for each parameter with a gradient; the moments, the learning rate and
     the bias corrections become arguments. Hyper-parameters come from the
     module's `nn.train`: `adam_beta1`, `adam_beta2`, `adam_eps`, `weight_decay`
-    and `clip_grad` (0: the scale is 1). Weight decay applies to parameters with `decay`.
+    and `clip_grad` (0: gradients are not clipped). Where the norm, or the loss that the step
+    returns, is no finite number, the update changes nothing. Weight decay applies to
+    parameters with `decay`.
     The norm becomes the result `nn.output = "grad_norm"`.
 
     An `nn.cast` of a parameter to bf16, in `@step`, `@evaluate` and `@sample`, becomes an

@@ -11,6 +11,31 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PadVocabulary : Pass<"reprise-pad-vocabulary", "::mlir::ModuleOp"> {
+  let summary = "Give the output projection a width that a library multiplies well";
+  let description = [{
+    Where a library multiplies (the module has `rt.gemm_workspace`), rows of logits begin at
+    multiples of 16 bytes only if their number is a multiple of 8, and tensor cores need that. The table that the output projection of
+    `@step` reads, if it has another number of rows, gets rows of zeros up to a multiple of 64 in all
+    functions, with its gradient, moments and working copy; logits get as many columns, which
+    `classes` leaves out of losses and gradients. `nn.rows` says what the table has been: what the runtime
+    starts from, saves and shows.
+
+    A table that something else reads than embedding, projection, their gradients and the update
+    stays as it is.
+
+    Needs: `@step` with its update. Keeps: the order of all ops; what losses and gradients mean.
+
+    ```mlir
+    %logits = nn.linear %x, %t out_in : (tensor<1x8x24xf32>, tensor<307x24xf32>) -> tensor<1x8x307xf32>
+    %losses, %lse = nn.cross_entropy %logits, %targets : (tensor<1x8x307xf32>, tensor<1x8xi32>) -> (tensor<1x8xf32>, tensor<1x8xf32>)
+    // ==> %t: tensor<320x24xf32> {nn.parameter = …, nn.rows = 307 : i64}
+    //     %logits = nn.linear %x, %t out_in : (tensor<1x8x24xf32>, tensor<320x24xf32>) -> tensor<1x8x320xf32>
+    //     %losses, %lse = nn.cross_entropy %logits, %targets classes 307 : …
+    ```
+  }];
+}
+
 def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Turn a step into a schedule of launches and products";
   let description = [{
@@ -25,6 +50,9 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     * `nn.accumulate` joins the column reduction or embedding gradient that makes its
       term, at that op's place. Where the term is a sum of such (a tied weight),
       each is accumulated by itself, in their order.
+    * Where a library multiplies (the module has `rt.gemm_workspace`, and not `rt.bias_kernels`), an `nn.sum_rows` of what a gradient
+      of a weight reads, later in the schedule and added to a running sum that nothing reads in the backward pass,
+      is that product's epilogue. These additions move behind the backward pass; up to 64 are one kernel.
     * `nn.adamw`, up to 16 side by side, is one kernel, in place, which also sets the
       gradients' accumulators to zero: those zeros take the gradients' places among the
       function's results.
@@ -41,7 +69,7 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     `R` if it is dead after the launch: each of its elements is read before that of the result is written.
     A launch or product carries `rt.name`, `flops` and, if it is one, `remat.replay`.
 
-    Needs: functions of one block. Keeps: the order of the schedule, all bits.
+    Needs: functions of one block. Keeps: the order of the schedule, but for additions to gradients of biases; all bits.
 
     ```mlir
     func.func @step(%x: tensor<2x8x24xf32>, %y: tensor<2x8x24xf32>, %rng: tensor<4xi32>) -> tensor<2x8x24xf32> {
@@ -119,33 +147,6 @@ def VerifyKernels : Pass<"reprise-verify-kernels", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"loops", "loops", "bool", /*default=*/"false",
                         "Kernels are loops already">];
-}
-
-def RoundBiases : Pass<"reprise-round-biases", "::mlir::ModuleOp"> {
-  let summary = "Give a library's products biases of the type of their result";
-  let description = [{
-    cuBLASLt adds a bias of the type of C, while parameters of one dimension are f32.
-    In a module with `rt.gemm_workspace`, whose products are a library's, each f32 bias of a
-    product with a bf16 result is rounded by a launch of its own before the first such
-    product of its schedule; later ones, replays too, read the same copy. Modules for the CPU stay as
-    they are.
-
-    Needs: schedules in tensor form. Keeps: the order of the schedule.
-
-    ```mlir
-    module attributes {rt.gemm_workspace = 4096 : i64} {
-      func.func @step(%x: tensor<16x4xbf16>, %w: tensor<4x8xbf16>, %b: tensor<8xf32>) {
-        %u = rt.gemm %x, %w bias(%b) m 16 n 8 k 4 lda 4 ldb 8 ldc 8
-          : (tensor<16x4xbf16>, tensor<4x8xbf16>, tensor<8xf32>) -> tensor<16x8xbf16>
-        // ==> %r = rt.launch @round_bias_8(%b) : (tensor<8xf32>) -> tensor<8xbf16>
-        //     %u = rt.gemm %x, %w bias(%r) …
-        return
-      }
-    }
-    ```
-  }];
-  let dependentDialects = ["::reprise::nn::NNDialect", "::reprise::rt::RTDialect",
-                           "::mlir::func::FuncDialect"];
 }
 
 #endif // REPRISE_KERNELS_PASSES

@@ -33,6 +33,9 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     gets `rt.plan`: the size of the arena, its categories, and the bound that packing was
     measured against.
 
+    With `rt.most_launches` on the module, inputs of a micro-batch come first among inputs and
+    outputs, and behind them `rt.role = "batches"`, places for those of further ones.
+
     `@evaluate` and `@sample`, if they are there, get their bytes in the same arena. Arguments
     with the attributes of one of `@step`'s are its buffers. Everything else, inputs and
     outputs of their own included, is packed by itself from where the activations of
@@ -67,6 +70,9 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     Option<"gemmWorkspace", "gemm-workspace", "int64_t", /*default=*/"0",
            "Bytes of workspace of every product, recorded as rt.gemm_workspace; 0: what "
            "each needs on the CPU">,
+    Option<"mostLaunches", "most-launches", "int64_t", /*default=*/"0",
+           "Launches that a device is given at a time, recorded as rt.most_launches; 0: the "
+           "arena has room for the inputs of one micro-batch alone">,
   ];
   let dependentDialects = ["::reprise::rt::RTDialect"];
 }

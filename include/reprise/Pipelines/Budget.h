@@ -26,6 +26,8 @@ struct Budget {
   };
   Kind kind = Kind::Memory;
   int64_t bytes = 0;
+  /// What was asked, but for the budget: for messages. Empty: not known.
+  std::string command;
 };
 
 /// A plan that a budget could have been met with, or not.
@@ -47,7 +49,6 @@ struct BudgetReport {
   double secondsPerByte = 0; ///< the price of memory
   bool isChain = true;       ///< or searched for, and not solved
   int64_t headRows = 0;      ///< of a chunk of the head; 0: as they were
-  double solveSeconds = 0;   ///< spent on all this
   /// Bytes grow, times fall.
   std::vector<BudgetChoice> curve;
   /// Megatron's options for the same step, each kind with the least time that
@@ -70,14 +71,20 @@ struct BudgetReport {
   void writeCurve(llvm::raw_ostream &os, bool plan) const;
 };
 
+/// What is known of a step beside its budget.
+struct BudgetSettings {
+  bool isFree = true;           ///< `free_recompute`
+  bool keepsIdleSegment = true; ///< of Megatron's `full`, where they are tried
+  bool hasRegret = false;       ///< solve again for costs that are 20 % off
+};
+
 /// Decides `@step` of `module`, of the phase joint, within `budget`. Decisions
 /// that are there stay. Fails, with a diagnostic, if no plan fits; it names the
-/// smallest plan, and what is alive at its peak. With `regret`, solves again
-/// for costs that are 20 % off.
+/// smallest plan, and what is alive at its peak.
 mlir::FailureOr<BudgetReport> solveBudget(mlir::ModuleOp module,
                                           const Budget &budget,
-                                          const CostTable &costs, bool isFree,
-                                          bool regret = false);
+                                          const CostTable &costs,
+                                          const BudgetSettings &settings);
 
 /// How a stage of a pipeline meets a budget. Times are of a micro-batch.
 struct StageReport {
@@ -85,25 +92,44 @@ struct StageReport {
     int64_t firstLayer, numLayers, inFlight;
   };
   std::vector<Chunk> chunks;
-  int64_t plannedBytes = 0; ///< as the solver sees them
+  int64_t plannedBytes = 0; ///< offsets and micro-batches in flight included
   int64_t mostBytes = 0;    ///< of the plan that keeps everything it may
   double replaySeconds = 0;
   double computeSeconds = 0; ///< without replays
-  /// Of the fastest plan within the budget. Where another stage is slower, less
-  /// is kept than that for no loss of time.
+  /// Of the fastest plan within the budget. Where the schedule leaves time for
+  /// more replays, less is kept than that, and the step is as long.
   int64_t askedBytes = 0;
   double askedSeconds = 0;
-  double boundSeconds = 0; ///< of any plan within the budget; 0: not known
+  double boundSeconds = 0;   ///< of any plan within the budget
+  double secondsPerByte = 0; ///< the price of the stage's memory
+};
+
+/// How a pipeline meets a budget that each of its stages has.
+struct PipelineReport {
+  /// A budget, and how much longer than without replays the step takes with it.
+  struct Point {
+    int64_t bytes;
+    double seconds;
+  };
+
+  Budget budget;
+  std::string machine;
+  std::vector<StageReport> stages;
+  std::vector<Point> curve; ///< bytes grow, seconds fall
+  double bareSeconds = 0;   ///< of the schedule without replays
+  solver::PipelineCertificate certificate;
+
+  void print(llvm::raw_ostream &os) const;
+  /// As `BudgetReport::writeCurve` does.
+  void writeCurve(llvm::raw_ostream &os, bool plan) const;
 };
 
 /// As `solveBudget`, for each stage of the pipeline that `remat.chunks` of
 /// `@step` makes, with the micro-batches in flight of its simulated schedule.
-mlir::FailureOr<std::vector<StageReport>> solveStages(mlir::ModuleOp module,
-                                                      const Budget &budget,
-                                                      const CostTable &costs,
-                                                      bool isFree);
-void printStages(llvm::raw_ostream &os, const Budget &budget,
-                 const std::vector<StageReport> &stages);
+mlir::FailureOr<PipelineReport> solveStages(mlir::ModuleOp module,
+                                            const Budget &budget,
+                                            const CostTable &costs,
+                                            bool isFree);
 } // namespace reprise::pipelines
 
 #endif // REPRISE_PIPELINES_BUDGET_H

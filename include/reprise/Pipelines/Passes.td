@@ -21,6 +21,9 @@ def KeepIdleSegment : Pass<"reprise-keep-idle-segment", "::mlir::ModuleOp"> {
     more bytes then, the segment is kept: its decisions become `#remat.save`,
     with the number of the segment.
 
+    With `leave-open` nothing is planned: where the segment is of so few layers
+    that a search for a plan can find it, its decisions are taken away.
+
     Does nothing where the last layer is not recomputed, and without `@step`.
 
     Needs: decisions that are not applied yet. Keeps: all results.
@@ -35,7 +38,9 @@ def KeepIdleSegment : Pass<"reprise-keep-idle-segment", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"isFree", "free", "bool", /*default=*/"true",
-           "Plan with reprise-remat-annotate-free behind it">];
+           "Plan with reprise-remat-annotate-free behind it">,
+    Option<"leaveOpen", "leave-open", "bool", /*default=*/"false",
+           "Take the decisions of the segment away, for a budget to decide">];
   let dependentDialects = ["::reprise::remat::RematDialect"];
 }
 
@@ -63,11 +68,10 @@ def RematSolve : Pass<"reprise-remat-solve", "::mlir::ModuleOp"> {
     step's replays, and `bound`, less than which no plan takes.
   }];
   let options = [
-    Option<"memoryBudget", "memory-budget", "int64_t", /*default=*/"-1",
-           "Bytes of the whole device; negative: no such budget">,
-    Option<"activationBudget", "activation-budget", "int64_t",
-           /*default=*/"-1",
-           "Bytes of what lives within a step; negative: no such budget">,
+    Option<"memoryBudget", "memory-budget", "int64_t", /*default=*/"0",
+           "Bytes of the whole device; left out: no such budget">,
+    Option<"activationBudget", "activation-budget", "int64_t", /*default=*/"0",
+           "Bytes of what lives within a step; left out: no such budget">,
     Option<"machine", "machine", "std::string", /*default=*/"\"cpu\"",
            "Whose costs count: cpu, a100, h100, h200 or b200">,
     Option<"isFree", "free", "bool", /*default=*/"true",

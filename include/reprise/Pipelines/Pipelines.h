@@ -65,6 +65,7 @@ struct TargetOptions {
   bool isCuda = false;
   bool wide = false;          ///< a CPU with 32 registers of 16 lanes
   std::string chip = "sm_80"; ///< the oldest of the GPUs
+  bool biasKernels = false;   ///< gradients of biases not by the library
 };
 
 /// Writes on `module` how memory is planned for the target, if that is not as

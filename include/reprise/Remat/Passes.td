@@ -19,7 +19,8 @@ def AnnotateFull : Pass<"reprise-remat-annotate-full", "::mlir::func::FuncOp"> {
 
     * `uniform`: segments of N layers, the last one shorter if need be. Every
       layer is recomputed.
-    * `block`: the first N layers are a segment each; the others keep everything.
+    * `block`: the first N layers are a segment each; the others keep everything,
+      but for what `reprise-remat-annotate-free` may take.
 
     What a segment's layers compute is dropped, but for what other layers or the
     head read: the residual stream between two segments is kept. So are
@@ -151,8 +152,9 @@ def AnnotateFree : Pass<"reprise-remat-annotate-free", "::mlir::func::FuncOp"> {
     reads it (the gradient of the weight behind it) where the gradient may come
     first. Nothing moves here; `reprise-remat-apply` moves that gradient.
 
-    An op that has a decision already keeps it, unless it is kept with its
-    segment only because replays free nothing at the peak.
+    What another decider keeps stays, unless it is kept with its segment only
+    because replays free nothing at the peak. What another decider drops is made
+    on the way instead of being replayed, and stays in its segment.
 
     Needs: `nn.scope` on the ops of layers. Keeps: all results.
 

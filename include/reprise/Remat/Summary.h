@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseSet.h"
 #include <optional>
 #include <string>
 #include <utility>
@@ -111,6 +112,12 @@ struct Summary {
 /// those of the types, before kernels are formed and memory is planned; FLOPs
 /// are those of `CostModel`. Fails with a diagnostic if `step` is malformed.
 mlir::FailureOr<Summary> summarize(mlir::func::FuncOp step);
+
+/// The ops above `nn.backward` of `step` that are decided to be recomputed, and
+/// that a kernel of backward will make on its way. Fails with a diagnostic if
+/// `step` is malformed.
+mlir::FailureOr<llvm::DenseSet<mlir::Operation *>>
+findFree(mlir::func::FuncOp step);
 
 /// "12 B", "1.5 MiB"; "12 FLOP", "1.5 GFLOP".
 std::string formatBytes(int64_t bytes);

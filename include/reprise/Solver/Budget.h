@@ -25,6 +25,9 @@
 
 namespace reprise::solver {
 
+/// Segments of a plan, which keep only what enters them, have no more layers.
+inline constexpr int64_t kMostSegmentLayers = 8;
+
 struct BudgetPoint {
   int64_t peak = 0;   ///< bytes within a step
   double seconds = 0; ///< of the replays of a micro-batch
@@ -83,6 +86,12 @@ private:
 /// of them, are left to who knows the offsets.
 void certify(const StepGraph &graph, const KeptValues &kept, double price,
              Certificate &certificate, int64_t inFlight = 1);
+
+/// Packs the buffers of a run of `graph` that keeps `kept`, which `certificate`
+/// is of, and fills them in, with what its schedule reads and writes of them
+/// and the peak. For steps that no program is planned for.
+void certifyMemory(const StepGraph &graph, const KeptValues &kept,
+                   Certificate &certificate);
 
 /// Some layers of a step, as a stage of a pipeline runs them.
 struct StepStage {

@@ -20,6 +20,7 @@
 #ifndef REPRISE_SOLVER_CERTIFICATE_H
 #define REPRISE_SOLVER_CERTIFICATE_H
 
+#include "reprise/Solver/Pipeline.h"
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -143,6 +144,8 @@ struct Certificate {
   std::vector<CertifiedBuffer> buffers;
   std::vector<CertifiedLaunch> schedule;
   std::vector<CertifiedMoment> moments;
+  /// Moments that may have a price; no part of the file.
+  std::vector<CertifiedMoment> candidates;
 };
 
 /// Fills `minimum` of each layer from `moments`, and `lowerBoundSeconds`.
@@ -150,8 +153,56 @@ struct Certificate {
 /// ops of a class, not with that of its ops.
 void computeBound(Certificate &certificate);
 
+/// Bounds like `lowerBoundSeconds` for other budgets, from the least on: each
+/// of them proven, and none higher for a larger budget.
+std::vector<double> computeBounds(const Certificate &certificate,
+                                  const std::vector<int64_t> &budgets);
+
+/// What the layers of `certificate` keep of the micro-batches that are in
+/// flight beside the one that runs.
+int64_t getBytesInFlight(const Certificate &certificate);
+
+/// The plans of a pipeline: of each chunk of the model a certificate of its
+/// own, with a share of the budget of its stage.
+struct PipelineCertificate {
+  struct Chunk {
+    Certificate certificate;
+    /// Of the seconds that its replays take of a micro-batch, those that no
+    /// budget asks for: the step is as long with them as without.
+    double slackSeconds = 0;
+  };
+
+  PipelineShape shape;
+  int64_t budgetBytes = 0; ///< of each stage
+  /// Of each stage, what outlives the step and comes out of its budget; 0 for a
+  /// budget of activations.
+  std::vector<int64_t> baseBytes;
+  /// From the first task of the schedule to the end of its last, replays
+  /// included, without the update; and no plans within the budget take less.
+  double spanSeconds = 0, lowerBoundSeconds = 0;
+  std::vector<Chunk> chunks; ///< in the order of the model
+};
+
+/// What the tasks of a chunk take, replays included.
+ChunkTimes getTimes(const Certificate &certificate);
+
+/// What all replays of a micro-batch on a stage take at least, if what its
+/// chunks need adds up to the budget at most: each chunk's bound for its share,
+/// however the budget is shared out.
+double getStageBound(const PipelineCertificate &certificate, int64_t stage);
+
+/// Gives the chunks of a stage, which share a budget, one price of memory, and
+/// each of them a moment out of its `candidates`: those with which
+/// `getStageBound` proves most. Does not depend on the plan of the chunks.
+void sharePrice(PipelineCertificate &certificate, int64_t stage);
+
+/// Fills in both spans from the chunks' certificates.
+void computeSpans(PipelineCertificate &certificate);
+
 /// Writes `certificate` as JSON, one buffer, launch, op or layer a line.
 void writeCertificate(std::ostream &out, const Certificate &certificate);
+void writeCertificate(std::ostream &out,
+                      const PipelineCertificate &certificate);
 
 } // namespace reprise::solver
 

@@ -59,6 +59,22 @@ std::optional<std::string> check(const PipelineShape &shape);
 PipelineSchedule simulate(const PipelineShape &shape, int64_t forwardTime = 1,
                           int64_t backwardTime = 2);
 
+/// Seconds that the tasks of a chunk of the model take.
+struct ChunkTimes {
+  double forward = 0, backward = 0;
+};
+
+/// When the last task of `schedule`, which is one of `shape`, ends if those of
+/// each chunk of the model take `times`. The order of the tasks on a stage
+/// stays as it is, so longer tasks never end it sooner.
+double getSpan(const PipelineShape &shape, const PipelineSchedule &schedule,
+               const std::vector<ChunkTimes> &times);
+
+/// The most micro-batches that a stage ever holds of each of its virtual
+/// stages.
+std::vector<int64_t> getMostInFlight(const std::vector<PipelineTask> &stage,
+                                     int64_t virtualStages);
+
 /// What a stage holds when it holds most.
 struct InFlight {
   std::vector<int64_t> microBatches; ///< Of each virtual stage.

@@ -106,6 +106,11 @@ struct StepBuffer {
   int64_t first, last; ///< positions, both included
 };
 
+/// What a position reads and writes, as indices of buffers.
+struct StepTouch {
+  std::vector<int64_t> reads, writes;
+};
+
 /// Runs a graph under one plan after another.
 class StepSimulator {
 public:
@@ -116,6 +121,10 @@ public:
 
   /// The buffers of the last run, by their first position.
   std::vector<StepBuffer> getBuffers() const;
+
+  /// For each position of the last run what it touches of `getBuffers`; it
+  /// writes its workspace.
+  std::vector<StepTouch> getTouches() const;
 
   /// Bytes of the last run that are written before `position` and read there
   /// or later.
@@ -140,6 +149,8 @@ private:
   void share();
   void sweep();
 
+  /// Buffers with the instances that they are called by; -1: a workspace.
+  std::vector<std::pair<StepBuffer, Instance>> listBuffers() const;
   Instance resolve(int64_t value) const {
     return isRebuilt[value] ? value + int64_t(graph.values.size()) : value;
   }

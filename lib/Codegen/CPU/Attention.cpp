@@ -90,7 +90,8 @@ void ForwardEmitter::emit(Value task) {
     Value ahead = code.sub(query, first);
     tile.gather(tile.keyHeads, keyBase, first, keys);
     tile.gather(tile.keyHeads, valueBase, first, values);
-    tile.scores(keys, queriesT, probs, ahead);
+    tile.scores(keys, queriesT, probs, ahead,
+                tile.nextKeys(keyBase, valueBase, first));
     softmax(first, ahead);
     tile.weighKeys(sums, probs, values, ahead, AttentionTile::Old::Scaled,
                    factors);

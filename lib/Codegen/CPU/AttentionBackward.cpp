@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In f32, a task is a head of keys. Head by head of those that share it, it
-// walks the blocks of queries and for each the blocks of keys that they see.
-// The gradient of the queries is summed on the stack, those of keys and values
-// where they belong: one task, so nothing is atomic and the order is always the
-// same.
+// A task is a head of keys. Head by head of those that share it, it walks the
+// blocks of queries and for each the blocks of keys that they see. The gradient
+// of the queries is summed on the stack, and so are those of keys and values of
+// a short sequence. Those of a long one are summed where they belong if they
+// are f32. One task, so nothing is atomic and the order is always the same.
 //
-// In bf16, sums must not be rounded on the way and there is no room for those
-// of a sequence. So a task is either a block of keys, which walks the queries
-// that see it, or a block of queries, which walks the keys that it sees: two
-// products more in return for sums that stay on the stack.
+// In bf16, sums must not be rounded on the way. So of a long sequence a task is
+// either a block of keys, which walks the queries that see it, or a block of
+// queries, which walks the keys that it sees: two products more in return for
+// sums that stay on the stack, in the same order.
 //
 // Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.2.
 //
@@ -30,6 +30,10 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
+/// What the sums of a sequence may take, so that they stay in a second-level
+/// cache. Longer sequences make tasks enough by blocks.
+static constexpr int64_t kSumsBytes = 512 << 10;
+
 namespace {
 /// Emits one task.
 class BackwardEmitter {
@@ -39,18 +43,22 @@ public:
         keyRows(tile.newRows()), valueRows(tile.newRows()),
         queryRows(tile.newRows()), doutRows(tile.newRows()),
         queriesT(tile.newRows()), doutT(tile.newRows()),
-        dqueryRows(tile.newRows()), dkeyRows(tile.newRows()),
-        dvalueRows(tile.newRows()), probs(tile.newTile()),
-        dscores(tile.newTile()), deltas(tile.newNumbers()),
-        lse(tile.newNumbers()),
+        dqueryRows(tile.newRows()), dkeyRows(newSums()), dvalueRows(newSums()),
+        probs(tile.newTile()), dscores(tile.newTile()),
+        deltas(tile.newNumbers()), lse(tile.newNumbers()),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 6),
                                   op.getStream())) {}
 
-  /// The bytes of the arrays on the stack for heads of `width`.
-  static constexpr int64_t stackBytes(int64_t width) {
+  /// The bytes of the arrays on the stack for heads of `width`, with the sums
+  /// of so many rows of keys.
+  static constexpr int64_t stackBytes(int64_t width, int64_t rows) {
     int64_t padded = (width + kLanes - 1) / kLanes * kLanes;
     int64_t block = blockOf(width);
-    return 4 * (9 * block * padded + 2 * block * block + 2 * block);
+    return 4 *
+           ((7 * block + 2 * rows) * padded + 2 * block * block + 2 * block);
+  }
+  static constexpr int64_t stackBytes(int64_t width) {
+    return stackBytes(width, blockOf(width));
   }
 
   int64_t tasks() const {
@@ -59,7 +67,23 @@ public:
   void emit(Value task);
 
 private:
-  bool isWhole() const { return tile.element.isF32(); }
+  /// Rows of keys whose gradients are summed on the stack: those of a sequence
+  /// if they fit, otherwise those of a block.
+  int64_t rowsOfSums() const {
+    int64_t all = tile.blocks() * tile.block;
+    bool fit = 2 * 4 * all * tile.padded <= kSumsBytes &&
+               stackBytes(tile.width, all) <= kStackBytes;
+    return fit ? all : tile.block;
+  }
+  bool hasAllSums() const { return rowsOfSums() >= tile.length; }
+  Value newSums() { return code.scratch(rowsOfSums() * tile.padded); }
+  /// Those of the block from `first` on.
+  Value sumsOf(Value sums, Value first) {
+    return hasAllSums() ? code.address(sums, code.getF32Type(),
+                                       code.mul(first, tile.padded))
+                        : sums;
+  }
+  bool isWhole() const { return hasAllSums() || tile.element.isF32(); }
   int64_t keyHeads() const { return tile.batch * tile.keyHeads.count; }
   int64_t keyTasks() const { return keyHeads() * tile.blocks(); }
   int64_t queryTasks() const {
@@ -80,7 +104,9 @@ private:
   /// probs and dscores of the block of queries from `query` on and that of
   /// keys from `first` on.
   void emitTile(Value query, Value first);
-  void addToKeys(Value ahead);
+  void addToKeys(Value first, Value ahead);
+  void addToKeysInPlace(Value first, Value ahead, Value isFirstHead);
+  void writeKeys(Value first);
   void writeQueries(Value first);
 
   Code &code;
@@ -181,7 +207,8 @@ void BackwardEmitter::writeQueries(Value first) {
 /// where the query does not see the key.
 void BackwardEmitter::emitTile(Value queryBlock, Value first) {
   Value ahead = code.sub(queryBlock, first);
-  tile.scores(keyRows, queriesT, probs, ahead);
+  tile.scores(keyRows, queriesT, probs, ahead,
+              tile.nextKeys(key, value, first));
   tile.scores(valueRows, doutT, dscores, ahead);
   tile.forQueries(ahead, [&](Value lane, Value count) {
     Value total = tile.load(lse, lane), delta = tile.load(deltas, lane);
@@ -199,9 +226,32 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first) {
   });
 }
 
-void BackwardEmitter::addToKeys(Value ahead) {
-  tile.weighQueries(dvalueRows, probs, doutRows, ahead);
-  tile.weighQueries(dkeyRows, dscores, queryRows, ahead);
+void BackwardEmitter::addToKeys(Value first, Value ahead) {
+  tile.weighQueries(sumsOf(dvalueRows, first), probs, doutRows, ahead);
+  tile.weighQueries(sumsOf(dkeyRows, first), dscores, queryRows, ahead);
+}
+
+/// Adds to sums that lie where they belong. Nothing is there yet where the
+/// first head sees a block of keys for the first time.
+void BackwardEmitter::addToKeysInPlace(Value first, Value ahead,
+                                       Value isFirstHead) {
+  Value isNew = arith::AndIOp::create(
+      code, isFirstHead,
+      arith::CmpIOp::create(code, arith::CmpIPredicate::eq, ahead,
+                            code.i64(0)));
+  code.when(
+      isNew, [&] { tile.fillZero(dkeyRows), tile.fillZero(dvalueRows); },
+      [&] {
+        tile.gather(tile.keyHeads, dkey, first, dkeyRows);
+        tile.gather(tile.keyHeads, dvalue, first, dvalueRows);
+      });
+  addToKeys(first, ahead);
+  writeKeys(first);
+}
+
+void BackwardEmitter::writeKeys(Value first) {
+  tile.scatter(tile.keyHeads, sumsOf(dkeyRows, first), dkey, first);
+  tile.scatter(tile.keyHeads, sumsOf(dvalueRows, first), dvalue, first);
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,35 +260,35 @@ void BackwardEmitter::addToKeys(Value ahead) {
 
 void BackwardEmitter::emitHead(Value head) {
   enterKeyHead(head);
+  auto forBlocks = [&](Value end, function_ref<void(Value)> body) {
+    code.loop(code.i64(0), end, tile.block, body);
+  };
+  Value all = code.i64(tile.length);
+  if (hasAllSums())
+    forBlocks(all, [&](Value first) {
+      tile.fillZero(sumsOf(dkeyRows, first));
+      tile.fillZero(sumsOf(dvalueRows, first));
+    });
   forGroup(head, [&](Value isFirst) {
-    code.loop(code.i64(0), code.i64(tile.length), tile.block, [&](Value block) {
+    forBlocks(all, [&](Value block) {
       loadQueries(block);
       tile.fillZero(dqueryRows);
-      code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
+      forBlocks(code.add(block, 1), [&](Value first) {
         loadKeys(first);
         emitTile(block, first);
-        // Nothing is there yet where a block of keys is seen for the first
-        // time.
         Value ahead = code.sub(block, first);
-        Value isNew = arith::AndIOp::create(
-            code, isFirst,
-            arith::CmpIOp::create(code, arith::CmpIPredicate::eq, ahead,
-                                  code.i64(0)));
-        code.when(
-            isNew, [&] { tile.fillZero(dkeyRows), tile.fillZero(dvalueRows); },
-            [&] {
-              tile.gather(tile.keyHeads, dkey, first, dkeyRows);
-              tile.gather(tile.keyHeads, dvalue, first, dvalueRows);
-            });
-        addToKeys(ahead);
-        tile.scatter(tile.keyHeads, dkeyRows, dkey, first);
-        tile.scatter(tile.keyHeads, dvalueRows, dvalue, first);
+        if (hasAllSums())
+          addToKeys(first, ahead);
+        else
+          addToKeysInPlace(first, ahead, isFirst);
         tile.weighKeys(dqueryRows, dscores, keyRows, ahead,
                        AttentionTile::Old::Sums);
       });
       writeQueries(block);
     });
   });
+  if (hasAllSums())
+    forBlocks(all, [&](Value first) { writeKeys(first); });
 }
 
 void BackwardEmitter::emitKeys(Value head, Value first) {
@@ -249,11 +299,10 @@ void BackwardEmitter::emitKeys(Value head, Value first) {
       loadQueries(block);
       loadKeys(first);
       emitTile(block, first);
-      addToKeys(code.sub(block, first));
+      addToKeys(first, code.sub(block, first));
     });
   });
-  tile.scatter(tile.keyHeads, dkeyRows, dkey, first);
-  tile.scatter(tile.keyHeads, dvalueRows, dvalue, first);
+  writeKeys(first);
 }
 
 void BackwardEmitter::emitQueries(Value head, Value block) {

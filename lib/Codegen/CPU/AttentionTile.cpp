@@ -160,11 +160,29 @@ void AttentionTile::transpose(Value rows, Value to) {
 // Products
 //===----------------------------------------------------------------------===//
 
+static constexpr int64_t kLine = 64;
+
+/// Fetches as many rows of `next` as the tile at `column` and `row` has.
+void AttentionTile::fetch(const Next &next, Value column, Value row) {
+  Value isFirst = arith::CmpIOp::create(code, arith::CmpIPredicate::eq, column,
+                                        code.i64(0));
+  Value base = code.select(isFirst, next.first, next.second);
+  int64_t bytes = width * (element.getIntOrFloatBitWidth() / 8);
+  for (int64_t k = 0; k < tileRows; ++k) {
+    Value position = code.add(next.position, code.add(row, k));
+    Value offset = rowOffset(keyHeads, position);
+    for (int64_t at = 0; at < bytes; at += kLine)
+      code.prefetch(base, element, offset, at);
+  }
+}
+
 void AttentionTile::products(Rows sums, Elements elements, Rows rows,
                              Range rowsOf, Range termsOf, Old old,
-                             Value factors) {
+                             Value factors, const Next &next) {
   Type f32 = code.getF32Type();
   auto tile = [&](Value c, Value r, int64_t vectors) {
+    if (next.position)
+      fetch(next, c, r);
     auto place = [&](int64_t row, int64_t vector) {
       return code.add(code.mul(code.add(r, row), sums.step),
                       code.add(c, vector * kLanes));
@@ -212,7 +230,8 @@ void AttentionTile::products(Rows sums, Elements elements, Rows rows,
     columns(code.i64(whole * kLanes), rest);
 }
 
-void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead) {
+void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead,
+                           const Next &next) {
   Value zero = code.i64(0);
   products(
       {to, block, block / kLanes}, {keys, padded, 1},
@@ -221,8 +240,8 @@ void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead) {
       [&](Value, Value end) {
         return std::pair(zero, code.min(code.add(end, ahead), code.i64(block)));
       },
-      [&](Value, Value) { return std::pair(zero, code.i64(width)); },
-      Old::None);
+      [&](Value, Value) { return std::pair(zero, code.i64(width)); }, Old::None,
+      /*factors=*/{}, next);
 }
 
 void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,

@@ -24,8 +24,8 @@ namespace reprise::codegen {
 
 /// What a task may have on the stack, of the 8 MiB that a thread usually has.
 constexpr int64_t kStackBytes = 1 << 20;
-/// The widest head whose arrays fit there, in both directions. Nothing on the
-/// stack grows with the sequence.
+/// The widest head whose arrays fit there, in both directions, however long the
+/// sequence.
 constexpr int64_t kMaxHeadWidth = 1808;
 
 /// Keys, and queries, of a tile of a long sequence. Results depend on it.
@@ -92,15 +92,26 @@ public:
   /// What a product is added to: nothing, what was there, or that with each row
   /// times its factor.
   enum class Old { None, Sums, Scaled };
+  /// Rows of a head that are gathered next, fetched tile by tile of a product:
+  /// from `first` by the tiles of its first columns, from `second` by the rest.
+  struct Next {
+    mlir::Value first, second, position;
+  };
+  /// The block of keys and values behind that from `first` on.
+  Next nextKeys(mlir::Value key, mlir::Value value, mlir::Value first) {
+    return {key, value, code.add(first, block)};
+  }
   /// sums[r] = old + sum over terms t, in order, of elements[r, t] * rows[t],
   /// for the rows that its columns have and the terms that its rows have.
   void products(Rows sums, Elements elements, Rows rows, Range rowsOf,
-                Range termsOf, Old old, mlir::Value factors = {});
+                Range termsOf, Old old, mlir::Value factors = {},
+                const Next &next = {});
 
   // Ranges in a tile whose queries begin `ahead` positions after its keys.
   /// scores[key][query] = dot(keys[key], queries[query]).
+  /// Fetches `next`, if there is any.
   void scores(mlir::Value keys, mlir::Value queriesT, mlir::Value to,
-              mlir::Value ahead);
+              mlir::Value ahead, const Next &next = {});
   /// sums[query] = old + sum of tile[key][query] * rows[key].
   void weighKeys(mlir::Value sums, mlir::Value tile, mlir::Value rows,
                  mlir::Value ahead, Old old, mlir::Value factors = {});
@@ -144,6 +155,7 @@ private:
   AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
                 int64_t keyHeads, double scale, double rate, bool wide);
   mlir::Value rowOffset(const Heads &heads, mlir::Value position);
+  void fetch(const Next &next, mlir::Value column, mlir::Value row);
   void forVectors(
       llvm::function_ref<void(mlir::Value column, mlir::Value mask)> body);
 

@@ -62,6 +62,22 @@ namespace {
 struct Panels {
   Value a, b, ldb, packed;
 };
+
+/// The fields of a RepriseTile.
+struct Fields {
+  Code &code;
+  Value tile;
+
+  Value get(Type type, size_t offset) const {
+    return code.load(
+        type, code.address(tile, code.getI8Type(), code.i64(int64_t(offset))),
+        code.i64(0));
+  }
+  Value pointer(size_t offset) const {
+    return get(LLVM::LLVMPointerType::get(code.getContext()), offset);
+  }
+  Value integer(size_t offset) const { return get(code.getI64Type(), offset); }
+};
 } // namespace
 
 /// For each lane of two words `sum + x * y` of f32, or of pairs the odd product
@@ -75,6 +91,53 @@ static Value emitMultiplyAdd(Code &code, const MicroKernel &tile, Value x,
              code.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
              ValueRange{sum, x, y})
       .getResult(0);
+}
+
+/// What nobody writes meanwhile; so it need not wait for a panel's stores.
+static Value loadOperand(Code &code, Type type, Value base, Value offset) {
+  return code.load(type, base, offset, /*mask=*/{}, /*aligned=*/1,
+                   /*constant=*/true);
+}
+
+/// A row of B's panel, as words; it is made first if there is none yet.
+static SmallVector<Value> emitRowOfB(Code &code, const MicroKernel &tile,
+                                     const Panels &panels, Value p, Type word) {
+  SmallVector<Value> words;
+  Value packedRow = code.mul(p, tile.cols);
+  if (!panels.packed) {
+    for (int64_t c = 0; c < tile.cols; c += kLanes)
+      words.push_back(
+          code.load(code.lanesOf(word), panels.b, code.add(packedRow, c)));
+    return words;
+  }
+  if (!tile.hasPairs()) {
+    Value row = code.mul(p, panels.ldb);
+    for (int64_t c = 0; c < tile.cols; c += kLanes)
+      words.push_back(
+          loadOperand(code, code.lanesOf(word), panels.b, code.add(row, c)));
+  } else {
+    // Two rows become one of pairs.
+    Type half = code.getI16Type();
+    auto wide = VectorType::get({2 * kLanes}, half);
+    Value even = code.mul(code.mul(p, 2), panels.ldb);
+    Value odd = code.add(even, panels.ldb);
+    for (int64_t c = 0; c < tile.cols; c += 2 * kLanes) {
+      Value low = loadOperand(code, wide, panels.b, code.add(even, c));
+      Value high = loadOperand(code, wide, panels.b, code.add(odd, c));
+      for (int64_t first : {int64_t(0), kLanes}) {
+        SmallVector<int64_t> order;
+        for (int64_t i = first; i < first + kLanes; ++i)
+          order.append({i, i + 2 * kLanes});
+        words.push_back(vector::BitCastOp::create(
+            code, code.lanesOf(word),
+            vector::ShuffleOp::create(code, low, high, order)));
+      }
+    }
+  }
+  for (auto [index, value] : llvm::enumerate(words))
+    code.store(value, panels.packed,
+               code.add(packedRow, int64_t(index) * kLanes));
+  return words;
 }
 
 /// Adds the outer products of steps p, p + 1, ... p + unroll - 1 to the tile.
@@ -91,19 +154,14 @@ static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
   };
   for (int64_t step = 0; step < unroll; ++step) {
     Value at = code.add(p, step);
-    Value aRow = code.mul(at, tile.rows), packedRow = code.mul(at, tile.cols);
-    Value bRow = panels.packed ? code.mul(at, panels.ldb) : packedRow;
+    Value aRow = code.mul(at, tile.rows);
     SmallVector<Value> bs;
-    for (int64_t c = 0; c < tile.cols; c += kLanes) {
-      Value words = code.load(code.lanesOf(word), panels.b, code.add(bRow, c));
-      if (panels.packed)
-        code.store(words, panels.packed, code.add(packedRow, c));
+    for (Value words : emitRowOfB(code, tile, panels, at, word))
       bs.push_back(operand(words));
-    }
     unsigned sum = 0;
     for (int64_t r = 0; r < tile.rows; ++r) {
-      Value x =
-          operand(code.splat(code.load(word, panels.a, code.add(aRow, r))));
+      Value x = operand(
+          code.splat(loadOperand(code, word, panels.a, code.add(aRow, r))));
       for (Value y : bs) {
         next[sum] = emitMultiplyAdd(code, tile, x, y, next[sum]);
         ++sum;
@@ -143,27 +201,52 @@ static Value emitFetch(Code &code, const FetchedRows &rows, Value row, Value p,
                       code.select(moves, rows.stride, code.i64(0)));
 }
 
-/// Writes the tile to its place in C: what is there plus `alpha` times the
-/// sums, or these alone; plus a row of bias.
-static void emitStores(Code &code, const MicroKernel &tile, ValueRange sums,
-                       Value c, Value ldc, Value alpha, Value bias, bool adds) {
-  Value factor = code.splat(alpha);
+/// Writes the tile to its place: what is in C plus `alpha` times the sums, or
+/// these alone; plus a row of bias; rounded or not.
+static void emitStores(Code &code, const MicroKernel &tile,
+                       const Fields &fields, ValueRange sums, bool adds,
+                       bool hasBias, bool rounds) {
+  Value factor =
+      code.splat(fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)));
   VectorType lanes = code.lanesOf(code.getF32Type());
+  Value c, ldc, bias;
+  if (adds || !rounds) {
+    c = fields.pointer(offsetof(RepriseTile, c));
+    ldc = fields.integer(offsetof(RepriseTile, ldc));
+  }
+  if (hasBias)
+    bias = fields.pointer(offsetof(RepriseTile, bias));
+  auto placesOf = [&](Value stride) {
+    SmallVector<Value> places;
+    for (int64_t r = 0; r < tile.rows; ++r)
+      for (int64_t j = 0; j < tile.cols; j += kLanes)
+        places.push_back(code.add(code.mul(stride, r), j));
+    return places;
+  };
   SmallVector<Value> places, values;
-  for (int64_t r = 0; r < tile.rows; ++r)
-    for (int64_t j = 0; j < tile.cols; j += kLanes)
-      places.push_back(code.add(code.mul(ldc, r), j));
+  if (c)
+    places = placesOf(ldc);
   // All loads come before all stores: rows of C are often a multiple of 4 KiB
   // apart, where a load waits for each store whose address ends like its own.
-  for (auto [index, at] : llvm::enumerate(places)) {
-    Value value = code.mul(factor, sums[index]);
+  for (auto [index, sum] : llvm::enumerate(sums)) {
+    Value value = code.mul(factor, sum);
     if (adds)
-      value = code.add(code.load(lanes, c, at), value);
+      value = code.add(code.load(lanes, c, places[index]), value);
     if (bias) {
       int64_t col = int64_t(index) * kLanes % tile.cols;
       value = code.add(value, code.load(lanes, bias, code.i64(col)));
     }
     values.push_back(value);
+  }
+  if (rounds) {
+    c = fields.pointer(offsetof(RepriseTile, rounded));
+    places = placesOf(fields.integer(offsetof(RepriseTile, ldRounded)));
+    // LLVM takes a vector apart where there is no instruction for it.
+    VectorType narrow = code.lanesOf(code.getBF16Type());
+    for (Value &value : values)
+      value = tile.hasPairs()
+                  ? Value(LLVM::FPTruncOp::create(code, narrow, value))
+                  : Value(arith::TruncFOp::create(code, narrow, value));
   }
   for (auto [at, value] : llvm::zip(places, values))
     code.store(value, c, at);
@@ -171,19 +254,13 @@ static void emitStores(Code &code, const MicroKernel &tile, ValueRange sums,
 
 /// Groups of steps that pass between the fetch of the last row of C and its
 /// use.
-static constexpr int64_t kTimeToFetch = 4;
+static constexpr int64_t kTimeToFetch = 16;
 
 /// `packs`: the form that packs B.
 static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
   auto pointer = LLVM::LLVMPointerType::get(code.getContext());
-  Type i64 = code.getI64Type(), i32 = code.getI32Type(),
-       f32 = code.getF32Type();
-  SmallVector<Type> arguments{pointer, pointer, i64,     pointer, i64, f32,
-                              i32,     pointer, pointer, i64,     i64};
-  if (packs)
-    arguments.append({i64, pointer});
   auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(code.getContext()), arguments);
+      LLVM::LLVMVoidType::get(code.getContext()), {pointer});
   auto function = LLVM::LLVMFuncOp::create(
       code, packs ? tile.packSymbol() : tile.symbol(), type);
   function.setTargetCpu(StringRef(tile.cpu));
@@ -201,23 +278,43 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
   OpBuilder::InsertionGuard guard(code);
   Block *entry = function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);
-  Panels panels = {entry->getArgument(0), entry->getArgument(1), {}, {}};
-  if (packs)
-    panels.ldb = entry->getArgument(11), panels.packed = entry->getArgument(12);
-  Value k = entry->getArgument(2), c = entry->getArgument(3),
-        ldc = entry->getArgument(4), alpha = entry->getArgument(5),
-        addToC = entry->getArgument(6), bias = entry->getArgument(7);
+  Fields fields = {code, entry->getArgument(0)};
+  Panels panels = {fields.pointer(offsetof(RepriseTile, a)),
+                   fields.pointer(offsetof(RepriseTile, b)),
+                   {},
+                   {}};
+  if (packs) {
+    panels.ldb = fields.integer(offsetof(RepriseTile, ldb));
+    panels.packed = fields.pointer(offsetof(RepriseTile, packedB));
+  }
+  Value k = fields.integer(offsetof(RepriseTile, k));
+  auto isSet = [&](Value address) {
+    return LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, address,
+                                LLVM::ZeroOp::create(code, pointer));
+  };
+  // What the result takes the place of.
+  Value rounded = fields.pointer(offsetof(RepriseTile, rounded));
+  Value rounds = isSet(rounded);
+  Value target =
+      code.select(rounds, rounded, fields.pointer(offsetof(RepriseTile, c)));
+  Value rowBytes = code.select(
+      rounds, code.mul(fields.integer(offsetof(RepriseTile, ldRounded)), 2),
+      code.mul(fields.integer(offsetof(RepriseTile, ldc)), 4));
 
   SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
-  constexpr int64_t unroll = 4;
+  // Making pairs takes registers: LLVM runs out of them with more steps.
+  const int64_t unroll = packs && tile.hasPairs() ? 2 : 4;
   Value four = code.i64(unroll);
   Value whole = code.mul(arith::DivSIOp::create(code, k, four), four);
   // C is fetched shortly before it is needed, so that it finds a place.
-  Value start = code.sub(whole, code.i64((tile.rows + kTimeToFetch) * unroll));
+  Value start = arith::MaxSIOp::create(
+      code, code.i64(0),
+      code.sub(whole, code.i64((tile.rows + kTimeToFetch) * unroll)));
   const FetchedRows fetched[] = {
-      {start, c, code.mul(ldc, 4), code.i64(tile.rows), 4 * tile.cols, true},
-      {code.i64(0), entry->getArgument(8), entry->getArgument(9),
-       entry->getArgument(10), 128, false}};
+      {start, target, rowBytes, code.i64(tile.rows), 4 * tile.cols, true},
+      {code.i64(0), fields.pointer(offsetof(RepriseTile, next)),
+       fields.integer(offsetof(RepriseTile, nextStride)),
+       fields.integer(offsetof(RepriseTile, nextRows)), 128, false}};
   size_t numSums = sums.size();
   for (const FetchedRows &rows : fetched)
     sums.push_back(rows.first);
@@ -236,17 +333,23 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
   sums = code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
     return emitSteps(code, tile, panels, p, 1, carried);
   });
-  Value adds = arith::CmpIOp::create(code, arith::CmpIPredicate::ne, addToC,
-                                     code.scalar(i32, 0));
-  Value hasBias = LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, bias,
-                                       LLVM::ZeroOp::create(code, pointer));
-  auto store = [&](bool add) {
-    code.when(
-        hasBias,
-        [&] { emitStores(code, tile, sums, c, ldc, alpha, bias, add); },
-        [&] { emitStores(code, tile, sums, c, ldc, alpha, Value(), add); });
+  Value adds = arith::CmpIOp::create(
+      code, arith::CmpIPredicate::ne,
+      fields.get(code.getI32Type(), offsetof(RepriseTile, addToC)),
+      code.scalar(code.getI32Type(), 0));
+  Value hasBias = isSet(fields.pointer(offsetof(RepriseTile, bias)));
+  rounds = isSet(fields.pointer(offsetof(RepriseTile, rounded)));
+  // Each of them or not: what a tile ends with has no branches.
+  auto choose = [&](Value condition, auto emit) {
+    code.when(condition, [&] { emit(true); }, [&] { emit(false); });
   };
-  code.when(adds, [&] { store(true); }, [&] { store(false); });
+  choose(rounds, [&](bool rounding) {
+    choose(adds, [&](bool adding) {
+      choose(hasBias, [&](bool biased) {
+        emitStores(code, tile, fields, sums, adding, biased, rounding);
+      });
+    });
+  });
   LLVM::ReturnOp::create(code, ValueRange());
 }
 
@@ -259,8 +362,7 @@ struct EmitMicroKernels
     code.setInsertionPointToEnd(module.getBody());
     for (const MicroKernel &tile : kMicroKernels)
       for (bool packs : {false, true})
-        if (!packs || !tile.hasPairs())
-          emitMicroKernel(code, tile, packs);
+        emitMicroKernel(code, tile, packs);
   }
 };
 } // namespace

@@ -30,9 +30,12 @@ using namespace reprise::cuda;
 
 /// Threads of a block whose rows take fewer.
 static constexpr int64_t kThreads = 128;
-/// Threads of a row that is too long for registers, and how many chunks of each
-/// are under way at once.
-static constexpr int64_t kStreamThreads = 512, kSideBySide = 4;
+/// Threads of a row that is too long for registers, and how many elements of
+/// each are under way at once: with two such rows on a multiprocessor, 32 KiB
+/// of bf16. That is more than the 27 KB that each of 132 gets in 700 ns of a
+/// memory of 5 TB/s; both figures are assumed, not measured. Twice as many
+/// would not fit into 64 registers.
+static constexpr int64_t kStreamThreads = 512, kSideBySide = 16;
 /// Shared memory that such a row may take: what all chips have for a block, but
 /// for the words of reductions.
 static constexpr int64_t kRowBytes = (99 << 10) - 512;
@@ -322,7 +325,9 @@ void RowEmitter::walkMemory(ArrayRef<linalg::GenericOp> reductions,
   Operation *before = nullptr;
   if (!outputs.empty() && isReadAcross())
     before = gpu::BarrierOp::create(code);
-  int64_t step = layout.threads * code.lanes, all = kSideBySide * step;
+  int64_t sideBySide = std::max<int64_t>(kSideBySide / code.lanes, 1);
+  sideBySide = std::min<int64_t>(sideBySide, 4);
+  int64_t step = layout.threads * code.lanes, all = sideBySide * step;
   auto loop = [&](Value from, Value to, int64_t count) {
     sums = code.loop(from, to, count * step, sums,
                      [&](Value c, ValueRange carried) {
@@ -338,7 +343,7 @@ void RowEmitter::walkMemory(ArrayRef<linalg::GenericOp> reductions,
   };
   Value first = code.mul(lane, code.lanes);
   int64_t last = std::max<int64_t>(nest.cols - (all - step), 0);
-  loop(first, code.i64(last), kSideBySide);
+  loop(first, code.i64(last), sideBySide);
   Value length = arith::MaxSIOp::create(
       code, code.sub(code.i64(last + all - 1), first), code.i64(0));
   if (last == 0)

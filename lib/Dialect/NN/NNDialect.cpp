@@ -218,6 +218,17 @@ static LogicalResult verifyRotary(Operation *op, Type type) {
   return success();
 }
 
+/// Rows that count are some of those that are there.
+static LogicalResult verifyRows(Operation *op, int64_t rows, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (tensor &&
+      (tensor.getRank() < 1 || rows < 1 || rows > tensor.getDimSize(0)))
+    return op->emitOpError("needs 'nn.rows' from 1 to the rows that are there, "
+                           "but got ")
+           << rows << " of " << type;
+  return success();
+}
+
 static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                                 Type type, bool isArgument) {
   StringRef name = attribute.getName();
@@ -226,6 +237,8 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
     return verifyState(op, name, type);
   if (name == kRotaryAttr && isArgument && isa<RotaryAttr>(value))
     return verifyRotary(op, type);
+  if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
+    return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);
   if (word && name == kInputAttr && isArgument)
     return verifyInput(op, word.getValue(), type);

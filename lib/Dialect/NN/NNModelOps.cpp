@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
 
 using namespace mlir;
@@ -214,8 +215,13 @@ LogicalResult LinearOp::verify() {
   SmallVector<Shaped> shapes = {
       {"input", getInput(), ".K"},
       {"weight", getWeight(), getWeightLetters(getLayout())}};
-  if (Value bias = getBias())
+  if (Value bias = getBias()) {
+    Type element = getInput().getType().getElementType();
+    if (getElementTypeOrSelf(bias) != element) // C1
+      return emitOpError("needs a bias of ")
+             << element << " like the input, but got " << bias.getType();
     shapes.push_back({"bias", bias, "N"});
+  }
   shapes.push_back({"out", getOut(), ".N"});
   return Dims(*this).match(shapes); // C2
 }

@@ -23,10 +23,21 @@ using namespace reprise::nn;
 // Loss
 //===----------------------------------------------------------------------===//
 
+/// The columns that count are some of `columns`.
+static LogicalResult
+verifyClasses(Operation *op, std::optional<uint64_t> classes, int64_t columns) {
+  if (!classes || (*classes >= 1 && *classes <= uint64_t(columns)))
+    return success();
+  return op->emitOpError("needs 'classes' from 1 to ")
+         << columns << ", but got " << int64_t(*classes);
+}
+
 LogicalResult CrossEntropyOp::verify() {
-  return Dims(*this).match({{"logits", getLogits(), "BTV"},
-                            {"targets", getTargets(), "BT"},
-                            {"losses", getLosses(), "BT"}}); // C2
+  if (failed(Dims(*this).match({{"logits", getLogits(), "BTV"},
+                                {"targets", getTargets(), "BT"},
+                                {"losses", getLosses(), "BT"}}))) // C2
+    return failure();
+  return verifyClasses(*this, getClasses(), getShape(getLogits())[2]); // C3
 }
 
 /// A logit: maximum, difference, exp, sum. A row: logarithm, the sum with the
@@ -37,9 +48,11 @@ int64_t CrossEntropyOp::getFlops() {
 }
 
 LogicalResult CrossEntropyBackwardOp::verify() {
-  return Dims(*this).match({{"logits", getLogits(), "BTV"},
-                            {"targets", getTargets(), "BT"},
-                            {"lse", getLse(), "BT"}}); // C2
+  if (failed(Dims(*this).match({{"logits", getLogits(), "BTV"},
+                                {"targets", getTargets(), "BT"},
+                                {"lse", getLse(), "BT"}}))) // C2
+    return failure();
+  return verifyClasses(*this, getClasses(), getShape(getLogits())[2]); // C3
 }
 
 /// A logit: difference, exp, product. A row: minus 1 at the target.
@@ -53,6 +66,9 @@ LogicalResult LinearCrossEntropyOp::verify() {
                                 {"weight", getWeight(), isOutIn ? "VK" : "KV"},
                                 {"targets", getTargets(), "BT"},
                                 {"losses", getLosses(), "BT"}}))) // C1
+    return failure();
+  if (failed(verifyClasses(*this, getClasses(),
+                           getShape(getWeight())[isOutIn ? 0 : 1]))) // C4
     return failure();
   int64_t rows = getRows();
   int64_t block = getRowBlock(getInput().getType().getElementType());
@@ -160,7 +176,7 @@ int64_t GlobalNormOp::getFlops() {
 }
 
 LogicalResult ClipScaleOp::verify() {
-  if (!(getMaxNorm().convertToFloat() > 0)) // C1
+  if (getMaxNorm() && !(getMaxNorm()->convertToFloat() > 0)) // C1
     return emitOpError("needs a largest norm above 0, but got ")
            << getMaxNormAttr();
   return success();

@@ -113,7 +113,7 @@ LogicalResult LinearOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
         getLayout());
   if (getBias() && needed[2])
     gradients[2] =
-        SumRowsOp::create(builder, getLoc(), getBias().getType(), dout);
+        SumRowsOp::create(builder, getLoc(), getSumType(getBias()), dout);
   if (needed[0])
     gradients[0] =
         LinearBackwardInputOp::create(builder, getLoc(), getInput().getType(),
@@ -284,7 +284,7 @@ LogicalResult CrossEntropyOp::buildVjp(OpBuilder &builder,
   if (needed[0])
     gradients[0] = CrossEntropyBackwardOp::create(
         builder, getLoc(), getLogits().getType(), getLogits(), getTargets(),
-        getLse(), cotangents[0]);
+        getLse(), cotangents[0], getClassesAttr());
   return refuse(*this, needed, {1});
 }
 

@@ -45,7 +45,7 @@ void RTDialect::initialize() {
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StateKind kind, StringRef parameter,
                                 StateInit init, FloatAttr std, StringRef hub,
-                                int64_t part, int64_t parts) {
+                                int64_t part, int64_t parts, int64_t rows) {
   if (parameter.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == StateInit::Normal) != bool(std))
@@ -57,6 +57,8 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "needs a part from 0 to one below the number of "
                           "parts, but got part "
                        << part << " of " << parts;
+  if (rows < 0)
+    return emitError() << "needs rows of at least 0, but got " << rows;
   if (hub.empty() && parts != 1)
     return emitError() << "needs the published tensor that it is part " << part
                        << " of " << parts << " of, but got no 'hub'";
@@ -106,14 +108,16 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     static constexpr StringLiteral kRoles[] = {
         "tokens",           "targets",          "rng",    "lr",
         "bias_correction1", "bias_correction2", "loss",   "grad_norm",
-        "sample_tokens",    "position",         "logits", "eval_loss"};
+        "sample_tokens",    "position",         "logits", "eval_loss",
+        "batches"};
     auto word = dyn_cast<StringAttr>(value);
     if (word && llvm::is_contained(kRoles, word.getValue()))
       return success();
-    return op->emitOpError("needs 'rt.role' to be tokens, targets, rng, lr, "
-                           "bias_correction1, bias_correction2, loss, "
-                           "grad_norm, sample_tokens, position, logits or "
-                           "eval_loss, but got ")
+    return op->emitOpError(
+               "needs 'rt.role' to be tokens, targets, rng, lr, "
+               "bias_correction1, bias_correction2, loss, "
+               "grad_norm, sample_tokens, position, logits, eval_loss "
+               "or batches, but got ")
            << value;
   }
   if (name == kRotaryAttr)
@@ -139,6 +143,15 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs 'rt.gemm_workspace' to be a multiple of ")
            << kElement << " bytes, but got " << value;
+  }
+  if (name == kBiasKernelsAttr && isa<UnitAttr>(value))
+    return success();
+  if (name == kMostLaunchesAttr) {
+    auto most = dyn_cast<IntegerAttr>(value);
+    if (most && most.getInt() >= 1)
+      return success();
+    return op->emitOpError("needs 'rt.most_launches' of at least 1, but got ")
+           << value;
   }
   if (name == kAlignmentAttr) {
     auto bytes = dyn_cast<IntegerAttr>(value);
@@ -338,8 +351,9 @@ void GemmOp::getEffects(
     if (getAccumulate())
       reads.push_back(getOutput());
   }
-  if (getWorkspace())
-    writes.push_back(getWorkspace());
+  for (Value written : {Value(getAux()), Value(getWorkspace())})
+    if (written)
+      writes.push_back(written);
   addEffects(*this, reads, writes, effects);
 }
 
@@ -353,7 +367,7 @@ int64_t GemmOp::getBatchCount() {
 
 /// Counted as the ops of nn that become a product count them: for each element
 /// a multiply-add for each `k`, the bias, a scale other than 1, and the sum
-/// with what is there.
+/// with what is there; and what an epilogue adds up.
 int64_t GemmOp::getFlops() {
   bool scales = !getAlpha().isExactlyValue(1.0);
   bool adds = getAccumulate() || getAddend();
@@ -361,6 +375,9 @@ int64_t GemmOp::getFlops() {
       2, getK(), uint64_t(bool(getBias())) + scales + adds);
   for (int64_t size : {int64_t(getM()), int64_t(getN()), getBatchCount()})
     flops = llvm::SaturatingMultiply<uint64_t>(flops, size);
+  if (getEpilogue())
+    flops = llvm::SaturatingMultiplyAdd<uint64_t>(
+        getEpilogue() == Epilogue::SumsOfA ? getM() : getN(), getK(), flops);
   return std::min<uint64_t>(flops, std::numeric_limits<int64_t>::max());
 }
 
@@ -414,6 +431,40 @@ static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
   return success();
 }
 
+static LogicalResult verifyEpilogue(GemmOp op) {
+  Value aux = op.getAuxiliary();
+  std::optional<Epilogue> epilogue = op.getEpilogue();
+  if (bool(aux) != bool(epilogue) || op.getMade().size() > 2 ||
+      (op.getOutput() && !op.getMade().empty())) // C7
+    return op.emitOpError("needs an auxiliary output for an epilogue, and none "
+                          "without, but got ")
+           << op.getMade().size() << " results and "
+           << (op.getAux() ? "one" : "no") << " 'aux'";
+  if (!epilogue)
+    return success();
+  int64_t count = epilogue == Epilogue::SumsOfA ? op.getM() : op.getN();
+  auto type = cast<ShapedType>(aux.getType());
+  Type element = op.getCType().getElementType();
+  if (type.getNumElements() != count || type.getElementType() != element ||
+      !element.isF32()) // C7
+    return op.emitOpError("needs 'c' and an auxiliary output of ")
+           << count << " elements to be f32, but got " << Type(op.getCType())
+           << " and " << Type(type);
+  if (op.getBias() || op.getBatch() || !op.getAlpha().isExactlyValue(1.0)) // C7
+    return op.emitOpError(
+        "needs no bias, no batch and an alpha of 1 with an epilogue");
+  bool isTaken =
+      epilogue == Epilogue::SumsOfA ? op.getTransposeA() : !op.getTransposeB();
+  if (!isTaken) // C7
+    return op.emitOpError("needs 'transpose_a' for sums_of_a, and no "
+                          "'transpose_b' for sums_of_b, as libraries do, but "
+                          "got ")
+           << stringifyEpilogue(*epilogue)
+           << (epilogue == Epilogue::SumsOfA ? " without 'transpose_a'"
+                                             : " with 'transpose_b'");
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   int64_t m = getM(), n = getN(), k = getK();
   if (m < 1 || n < 1 || k < 1) // C1
@@ -462,13 +513,12 @@ LogicalResult GemmOp::verify() {
     return failure();
   if (getBias()) {
     auto bias = cast<ShapedType>(getBias().getType());
-    Type element = bias.getElementType();
-    bool fits = element.isF32() || (element.isBF16() && sum.isBF16());
-    if (!fits || bias.getNumElements() != n) // C2, C5
+    if (bias.getElementType() != sum || bias.getNumElements() != n) // C2, C5
       return emitOpError("needs a bias of ")
-             << n << " elements of f32" << (sum.isBF16() ? " or bf16" : "")
-             << ", but got " << Type(bias);
+             << n << " elements of " << sum << ", but got " << Type(bias);
   }
+  if (failed(verifyEpilogue(*this)))
+    return failure();
   if (getAddend() && getAddend().getType() != Type(c)) // C5
     return emitOpError("needs an addend of the result's type ")
            << Type(c) << ", but got " << getAddend().getType();

@@ -18,8 +18,9 @@
 //       CHECK:   %{{.*}}:6 = scf.for
 // CHECK-COUNT-6:     math.fma
 //   CHECK-NOT:     math.fma
-// The tile goes to C in four ways: added to it or not, with a bias or not.
-// CHECK-COUNT-24:  llvm.store
+// The tile is rounded or not, added to C or not, with a bias or not.
+// CHECK-COUNT-24:  llvm.store {{.*}} : vector<16xi16>
+// CHECK-COUNT-24:  llvm.store {{.*}} : vector<16xf32>
 //   CHECK-NOT:     llvm.store
 
 // The form that packs stores each row of B as it reads it.
@@ -38,14 +39,25 @@
 //   CHECK-NOT:     math.fma
 //       CHECK:   %{{.*}}:24 = scf.for
 
-// Pairs of bf16, one instruction each; there is no form that packs.
+// Pairs of bf16, one instruction each.
 // CHECK-LABEL: llvm.func @reprise_micro_12x32_bf16(
 //  CHECK-SAME:   target_features = #llvm.target_features<["+avx512bf16"]>
 //       CHECK:   %{{.*}}:26 = scf.for
 // CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 //   CHECK-NOT:     llvm.call_intrinsic
 //       CHECK:   %{{.*}}:24 = scf.for
-//   CHECK-NOT: bf16_pack
+
+// Its form that packs makes pairs of two rows of B.
+// CHECK-LABEL: llvm.func @reprise_micro_12x32_bf16_pack(
+//       CHECK:   %{{.*}}:26 = scf.for
+//       CHECK:     %[[EVEN:.*]] = llvm.load {{.*}} -> vector<32xi16>
+//       CHECK:     %[[ODD:.*]] = llvm.load {{.*}} -> vector<32xi16>
+//       CHECK:     vector.shuffle %[[EVEN]], %[[ODD]] [0, 32, 1, 33,
+//       CHECK:     vector.shuffle %[[EVEN]], %[[ODD]] [16, 48, 17, 49,
+// CHECK-COUNT-2:     llvm.store
+// CHECK-COUNT-48:    llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+//   CHECK-NOT:     llvm.call_intrinsic
+//       CHECK:   %{{.*}}:24 = scf.for
 
 // LLVM-LABEL: llvm.func @reprise_micro_6x16_v3(
 //       LLVM:   llvm.intr.fma

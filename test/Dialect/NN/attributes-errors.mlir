@@ -251,3 +251,10 @@ module attributes {nn.train = {train_iters = 0 : i64}} {}
 
 // expected-error @+1 {{needs constant, linear or cosine for 'lr_decay_style' in 'nn.train', but got "x"}}
 module attributes {nn.train = {lr_decay_style = "x"}} {}
+
+// -----
+
+// expected-error @+1 {{needs 'nn.rows' from 1 to the rows that are there, but got 8 of 'tensor<7x4xf32>'}}
+func.func @rows(%w: tensor<7x4xf32> {nn.gradient = "w", nn.rows = 8 : i64}) {
+  return
+}

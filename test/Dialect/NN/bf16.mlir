@@ -2,10 +2,10 @@
 // RUN: reprise-opt %s -mlir-print-op-generic | reprise-opt | FileCheck %s
 
 // Activations and what products read of weights are bf16. Gradients of
-// parameters, statistics and losses stay f32, and so do gains and biases.
+// parameters, statistics and losses stay f32, and so do gains and biases of norms.
 
 // CHECK-LABEL: func @activations(
-func.func @activations(%ids: tensor<2x8xi32>, %t: tensor<307x24xbf16>, %p: tensor<16x24xbf16>, %w: tensor<24x96xbf16>, %g: tensor<24xf32>, %b: tensor<96xf32>, %rotary: tensor<8x8xf32>, %rng: tensor<4xi32>) {
+func.func @activations(%ids: tensor<2x8xi32>, %t: tensor<307x24xbf16>, %p: tensor<16x24xbf16>, %w: tensor<24x96xbf16>, %g: tensor<24xf32>, %b: tensor<96xbf16>, %rotary: tensor<8x8xf32>, %rng: tensor<4xi32>) {
   // CHECK: nn.embedding {{.*}} : (tensor<2x8xi32>, tensor<307x24xbf16>) -> tensor<2x8x24xbf16>
   %e = nn.embedding %ids, %t : (tensor<2x8xi32>, tensor<307x24xbf16>) -> tensor<2x8x24xbf16>
   // CHECK: nn.add_positions {{.*}} : (tensor<2x8x24xbf16>, tensor<16x24xbf16>) -> tensor<2x8x24xbf16>
@@ -20,8 +20,8 @@ func.func @activations(%ids: tensor<2x8xi32>, %t: tensor<307x24xbf16>, %p: tenso
   // CHECK: nn.attention {{.*}} -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
   %c, %lse = nn.attention %q, %q, %r, %rng heads 3 scale 0.5 rate 0.1 stream 0
     : (tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
-  // CHECK: nn.linear {{.*}} : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xf32>) -> tensor<2x8x96xbf16>
-  %u = nn.linear %c, %w, %b in_out : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xf32>) -> tensor<2x8x96xbf16>
+  // CHECK: nn.linear {{.*}} : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
+  %u = nn.linear %c, %w, %b in_out : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
   // CHECK: nn.gelu {{.*}} : tensor<2x8x96xbf16>
   %v = nn.gelu %u tanh : tensor<2x8x96xbf16>
   // CHECK: nn.cross_entropy {{.*}} : (tensor<2x8x24xbf16>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)

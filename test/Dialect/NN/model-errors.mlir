@@ -370,7 +370,7 @@ func.func @linear_c1(%x: tensor<2x8x24xf32>, %w: tensor<24x96xbf16>) {
 // -----
 
 func.func @linear_c1_bias(%x: tensor<2x8x24xf32>, %w: tensor<24x96xf32>, %b: tensor<96xbf16>) {
-  // expected-error @+1 {{'nn.linear' op operand #2 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<96xbf16>'}}
+  // expected-error @+1 {{'nn.linear' op needs a bias of 'f32' like the input, but got 'tensor<96xbf16>'}}
   %y = nn.linear %x, %w, %b in_out
     : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xbf16>) -> tensor<2x8x96xf32>
   return

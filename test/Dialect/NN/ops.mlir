@@ -184,6 +184,11 @@ func.func @loss(%logits: tensor<2x8x307xf32>, %targets: tensor<2x8xi32>) {
   // CHECK-SAME: : (tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>
   %dlogits = nn.cross_entropy_backward %logits, %targets, %lse, %dlosses
     : (tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>
+  // CHECK: nn.cross_entropy %[[LOGITS]], %[[TARGETS]] classes 300 :
+  %l:2 = nn.cross_entropy %logits, %targets classes 300 : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  // CHECK: nn.cross_entropy_backward {{.*}} classes 300 :
+  %d = nn.cross_entropy_backward %logits, %targets, %l#1, %dlosses classes 300
+    : (tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>
   return
 }
 
@@ -198,6 +203,8 @@ func.func @optimizer(%p: tensor<24x96xf32>, %g: tensor<24x96xf32>, %m: tensor<24
   %norm = nn.global_norm %acc, %g : (tensor<24x96xf32>, tensor<24x96xf32>) -> tensor<f32>
   // CHECK: %[[SCALE:.*]] = nn.clip_scale %[[NORM]] max 1.000000e+00 : tensor<f32>
   %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
+  // CHECK: nn.clip_scale %[[NORM]] with %[[LR]] : tensor<f32>, tensor<f32>
+  %unclipped = nn.clip_scale %norm with %lr : tensor<f32>, tensor<f32>
   // CHECK: nn.adamw %[[P]], %[[ACC]], %[[M]], %[[V]], %[[SCALE]], %[[LR]], %[[LR]], %[[LR]] beta1 9.000000e-01 beta2 0.94999999999999996 eps 1.000000e-08 weight_decay 1.000000e-01 : tensor<24x96xf32>, tensor<f32>
   %p1, %m1, %v1 = nn.adamw %p, %acc, %m, %v, %scale, %lr, %lr, %lr
     beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<24x96xf32>, tensor<f32>

@@ -196,3 +196,27 @@ func.func @adamw_c1_shape(%p: tensor<24x96xf32>, %s: tensor<f32>, %w: tensor<96x
     beta1 0.5 beta2 0.5 eps 1.0 weight_decay 0.0 : tensor<24x96xf32>, tensor<f32>, tensor<96x24xbf16> to tensor<24x96xbf16>
   return
 }
+
+// -----
+
+func.func @cross_entropy_c3(%x: tensor<2x8x307xf32>, %t: tensor<2x8xi32>) {
+  // expected-error @+1 {{'nn.cross_entropy' op needs 'classes' from 1 to 307, but got 308}}
+  %l:2 = nn.cross_entropy %x, %t classes 308 : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_backward_c3(%x: tensor<2x8x307xf32>, %t: tensor<2x8xi32>, %l: tensor<2x8xf32>) {
+  // expected-error @+1 {{'nn.cross_entropy_backward' op needs 'classes' from 1 to 307, but got 0}}
+  %d = nn.cross_entropy_backward %x, %t, %l, %l classes 0 : (tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>
+  return
+}
+
+// -----
+
+func.func @linear_cross_entropy_c4(%x: tensor<2x300x8xf32>, %w: tensor<7x8xf32>, %t: tensor<2x300xi32>) {
+  // expected-error @+1 {{'nn.linear_cross_entropy' op needs 'classes' from 1 to 7, but got 8}}
+  %l = nn.linear_cross_entropy %x, %w, %t out_in rows 256 classes 8 : (tensor<2x300x8xf32>, tensor<7x8xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
+  return
+}

@@ -197,7 +197,7 @@ func.func @gemm_c2_sum(%a: tensor<16x24xbf16>, %b: tensor<24x96xbf16>, %c0: tens
 // -----
 
 func.func @gemm_c2_bias(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %bias: tensor<96xbf16>) {
-  // expected-error @+1 {{'rt.gemm' op needs a bias of 96 elements of f32, but got 'tensor<96xbf16>'}}
+  // expected-error @+1 {{'rt.gemm' op needs a bias of 96 elements of 'f32', but got 'tensor<96xbf16>'}}
   %c = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
     : (tensor<16x24xf32>, tensor<24x96xf32>, tensor<96xbf16>) -> tensor<16x96xf32>
   return
@@ -318,7 +318,7 @@ func.func @gemm_c5_batch(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
 // -----
 
 func.func @gemm_c5_bias(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %bias: tensor<24xf32>) {
-  // expected-error @+1 {{'rt.gemm' op needs a bias of 96 elements of f32, but got 'tensor<24xf32>'}}
+  // expected-error @+1 {{'rt.gemm' op needs a bias of 96 elements of 'f32', but got 'tensor<24xf32>'}}
   %c = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
     : (tensor<16x24xf32>, tensor<24x96xf32>, tensor<24xf32>) -> tensor<16x96xf32>
   return
@@ -339,6 +339,60 @@ func.func @gemm_c6(%a: memref<16x24xf32>, %b: memref<24x96xf32>, %c: memref<16x9
   // expected-error @+1 {{'rt.gemm' op needs a workspace of 11520 bytes, but got 11516 in 'memref<2879xf32>'}}
   rt.gemm %a, %b to(%c) workspace(%w) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
     : (memref<16x24xf32>, memref<24x96xf32>, memref<16x96xf32>, memref<2879xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @gemm_c7_none(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs an auxiliary output for an epilogue, and none without, but got 1 results and no 'aux'}}
+  %c = rt.gemm %a, %b epilogue sums_of_a m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c7_count(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'c' and an auxiliary output of 16 elements to be f32, but got 'tensor<16x96xf32>' and 'tensor<96xf32>'}}
+  %c:2 = rt.gemm %a, %b epilogue sums_of_a m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> (tensor<16x96xf32>, tensor<96xf32>)
+  return
+}
+
+// -----
+
+func.func @gemm_c7_bf16(%a: tensor<16x24xbf16>, %b: tensor<24x96xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'c' and an auxiliary output of 96 elements to be f32, but got 'tensor<16x96xbf16>' and 'tensor<96xf32>'}}
+  %c:2 = rt.gemm %a, %b epilogue sums_of_b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xbf16>, tensor<24x96xbf16>) -> (tensor<16x96xbf16>, tensor<96xf32>)
+  return
+}
+
+// -----
+
+func.func @gemm_c7_a(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'transpose_a' for sums_of_a, and no 'transpose_b' for sums_of_b, as libraries do, but got sums_of_a without 'transpose_a'}}
+  %c:2 = rt.gemm %a, %b epilogue sums_of_a m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>) -> (tensor<16x96xf32>, tensor<16xf32>)
+  return
+}
+
+// -----
+
+func.func @gemm_c7_b(%a: tensor<16x24xf32>, %b: tensor<96x24xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'transpose_a' for sums_of_a, and no 'transpose_b' for sums_of_b, as libraries do, but got sums_of_b with 'transpose_b'}}
+  %c:2 = rt.gemm %a, %b transpose_b epilogue sums_of_b m 16 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<16x24xf32>, tensor<96x24xf32>) -> (tensor<16x96xf32>, tensor<96xf32>)
+  return
+}
+
+// -----
+
+func.func @gemm_c7_bias(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %bias: tensor<96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs no bias, no batch and an alpha of 1 with an epilogue}}
+  %c:2 = rt.gemm %a, %b bias(%bias) epilogue sums_of_b m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+    : (tensor<16x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> (tensor<16x96xf32>, tensor<96xf32>)
   return
 }
 
@@ -519,7 +573,7 @@ func.func @stream() {
 // Attributes.
 
 func.func @role() {
-  // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss, grad_norm, sample_tokens, position, logits or eval_loss, but got "los"}}
+  // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss, grad_norm, sample_tokens, position, logits, eval_loss or batches, but got "los"}}
   %b = rt.buffer at 0 {rt.role = "los"} : memref<f32>
   return
 }

@@ -17,47 +17,75 @@
 
 using namespace reprise::codegen;
 
+static uint32_t bitsOf(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+/// What a micro-kernel may do with a tile, each of them or not.
+struct Options {
+  bool add, hasBias, rounds, packs;
+};
+
 /// A tile inside a larger matrix, of whose other elements none may change.
-static void checkTile(const MicroKernel &kernel, RepriseMicroKernelFn fn,
-                      const Floats &a, const Floats &b, int64_t k, bool add,
-                      bool hasBias, RepriseMicroKernelPackFn packFn) {
+static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
+                      const Floats &a, const Floats &b, int64_t k,
+                      Options options) {
   constexpr float kAlpha = 0.7f;
+  constexpr uint16_t kCanary = 0x1234;
   const int64_t ldc = kernel.cols + 5;
   Floats before = randomFloats(kernel.rows * ldc, 3);
-  if (!add) // Nothing reads what is there.
+  if (!options.add) // Nothing reads what is there.
     std::fill(before.begin(), before.end(), NAN);
   Floats bias = randomFloats(kernel.cols, 4), c = before;
-  const float *biasRow = hasBias ? bias.data() : nullptr;
-  if (packFn) {
-    // B's rows lie further apart than they are long.
-    const int64_t ldb = kernel.cols + 3;
-    Floats spread(k * ldb, NAN), packed(k * kernel.cols + 1, 7.0f);
+  std::vector<uint16_t> rounded(kernel.rows * ldc, kCanary);
+  RepriseTile tile = {};
+  tile.a = a.data(), tile.b = b.data(), tile.k = k;
+  tile.c = c.data(), tile.ldc = ldc;
+  if (options.rounds)
+    tile.rounded = rounded.data(), tile.ldRounded = ldc;
+  if (options.hasBias)
+    tile.bias = bias.data();
+  tile.alpha = kAlpha, tile.addToC = options.add;
+  tile.next = b.data(), tile.nextStride = 4, tile.nextRows = 2;
+  // B's rows lie further apart than they are long.
+  const int64_t ldb = kernel.cols + 3;
+  Floats spread(k * ldb, NAN), packed(k * kernel.cols + 1, 7.0f);
+  if (options.packs) {
     for (int64_t p = 0; p < k; ++p)
       std::copy_n(&b[p * kernel.cols], kernel.cols, &spread[p * ldb]);
-    packFn(a.data(), spread.data(), k, c.data(), ldc, kAlpha, add, biasRow,
-           b.data(), 4, 2, ldb, packed.data());
+    tile.b = spread.data(), tile.ldb = ldb, tile.packedB = packed.data();
+  }
+  reinterpret_cast<RepriseMicroKernelFn>(runner.address(
+      options.packs ? kernel.packSymbol() : kernel.symbol()))(&tile);
+  if (options.packs) {
     EXPECT_TRUE(
         std::equal(b.begin(), b.begin() + k * kernel.cols, packed.begin()));
     EXPECT_EQ(packed.back(), 7.0f);
-  } else {
-    fn(a.data(), b.data(), k, c.data(), ldc, kAlpha, add, biasRow, b.data(), 64,
-       k);
   }
   for (int64_t r = 0; r < kernel.rows; ++r)
     for (int64_t j = 0; j < ldc; ++j) {
-      float expected = before[r * ldc + j];
+      int64_t at = r * ldc + j;
+      float expected = before[at];
       if (j < kernel.cols) {
         float sum = 0;
         for (int64_t p = 0; p < k; ++p)
           sum = std::fma(a[p * kernel.rows + r], b[p * kernel.cols + j], sum);
         float product = kAlpha * sum;
-        expected = add ? expected + product : product;
-        if (hasBias)
+        expected = options.add ? expected + product : product;
+        if (options.hasBias)
           expected = expected + bias[j];
       }
-      ASSERT_EQ(memcmp(&c[r * ldc + j], &expected, 4), 0)
+      bool isRounded = options.rounds && j < kernel.cols;
+      // To nearest, ties to even: no sum here is large.
+      uint32_t bits = bitsOf(expected);
+      ASSERT_EQ(rounded[at],
+                isRounded ? (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 : kCanary)
+          << kernel.symbol() << " k " << k << " at " << r << ", " << j;
+      ASSERT_EQ(bitsOf(c[at]), bitsOf(options.rounds ? before[at] : expected))
           << kernel.symbol() << " k " << k << " at " << r << ", " << j << ": "
-          << c[r * ldc + j] << " for " << expected;
+          << c[at] << " for " << expected;
     }
 }
 
@@ -69,18 +97,14 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
         (kernel.isa > 0 && !__builtin_cpu_supports("avx512vl")))
       continue;
     ++ran;
-    auto fn =
-        reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()));
-    auto packFn = reinterpret_cast<RepriseMicroKernelPackFn>(
-        runner.address(kernel.packSymbol()));
     // None, fewer than the unrolling, more with and without a remainder.
     for (int64_t k : {0, 1, 3, 4, 8, 13, 256}) {
       Floats a = randomFloats(k * kernel.rows, 1),
              b = randomFloats(k * kernel.cols, 2);
-      for (bool add : {false, true})
-        for (bool bias : {false, true})
-          for (bool packs : {false, true})
-            checkTile(kernel, fn, a, b, k, add, bias, packs ? packFn : nullptr);
+      for (int flags = 0; flags < 16; ++flags)
+        checkTile(runner, kernel, a, b, k,
+                  {bool(flags & 1), bool(flags & 2), bool(flags & 4),
+                   bool(flags & 8)});
     }
   }
   EXPECT_GE(ran, 1);
@@ -131,9 +155,9 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
   if (!__builtin_cpu_supports("avx512bf16"))
     GTEST_SKIP() << "needs AVX512_BF16";
   KernelRunner runner("module {}");
-  auto get = [&](const MicroKernel &kernel) {
-    return reinterpret_cast<RepriseMicroKernelFn>(
-        runner.address(kernel.symbol()));
+  auto run = [&](const std::string &symbol, RepriseTile tile) {
+    tile.alpha = 1;
+    reinterpret_cast<RepriseMicroKernelFn>(runner.address(symbol))(&tile);
   };
   int compared = 0;
   for (const MicroKernel &kernel : getMicroKernels()) {
@@ -149,12 +173,35 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
         PairPanel a(rows, kernel.rows, 1 + rows, extreme);
         PairPanel b(rows, kernel.cols, 2 + rows, extreme);
         Floats byPairs(kernel.rows * kernel.cols, NAN), byFloats = byPairs;
-        get(kernel)(a.pairs.data(), b.pairs.data(), rows, byPairs.data(),
-                    kernel.cols, 1, false, nullptr, nullptr, 0, 0);
+        RepriseTile tile = {};
+        tile.a = a.pairs.data(), tile.b = b.pairs.data(), tile.k = rows;
+        tile.c = byPairs.data(), tile.ldc = kernel.cols;
+        run(kernel.symbol(), tile);
+        // Rounded, and from B as two rows for each step, further apart than
+        // they are long.
+        const int64_t ldb = kernel.cols + 3;
+        std::vector<uint16_t> spread(2 * rows * ldb), rounded(byPairs.size());
+        std::vector<uint32_t> packed(b.pairs.size() + 1, 7);
+        for (int64_t p = 0; p < 2 * rows; ++p)
+          for (int64_t j = 0; j < kernel.cols; ++j)
+            spread[p * ldb + j] =
+                uint16_t(b.pairs[p / 2 * kernel.cols + j] >> 16 * (p % 2));
+        tile.b = spread.data(), tile.ldb = ldb, tile.packedB = packed.data();
+        tile.rounded = rounded.data(), tile.ldRounded = kernel.cols;
+        run(kernel.packSymbol(), tile);
+        EXPECT_TRUE(std::equal(b.pairs.begin(), b.pairs.end(), packed.begin()));
+        EXPECT_EQ(packed.back(), 7u);
+        for (size_t i = 0; i < byPairs.size(); ++i)
+          if (uint32_t bits = bitsOf(byPairs[i]); !std::isnan(byPairs[i]))
+            ASSERT_EQ(rounded[i], (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+                << kernel.packSymbol() << ", " << byPairs[i];
+        RepriseTile other = {};
+        other.a = a.floats.data(), other.b = b.floats.data();
+        other.k = 2 * rows;
+        other.c = byFloats.data(), other.ldc = kernel.cols;
         unsigned saved = _mm_getcsr();
         _mm_setcsr(saved | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
-        get (*same)(a.floats.data(), b.floats.data(), 2 * rows, byFloats.data(),
-                    kernel.cols, 1, false, nullptr, nullptr, 0, 0);
+        run(same->symbol(), other);
         _mm_setcsr(saved);
         for (size_t i = 0; i < byPairs.size(); ++i) {
           ++compared;

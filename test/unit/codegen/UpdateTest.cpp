@@ -14,6 +14,8 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <limits>
+#include <tuple>
 
 using namespace mlir;
 using namespace reprise;
@@ -23,7 +25,7 @@ using interpreter::Tensor;
 namespace {
 /// A parameter of more than a block of sums, and more than a task of elements,
 /// that decays; and one of less than a vector that does not.
-std::string getStep(const std::string &maxNorm) {
+std::string getStep(const std::string &scale) {
   return R"(
 func.func @step(
     %p: tensor<123x150xf32> {nn.parameter = #nn.parameter<name = "p", init = zeros>}, %gp: tensor<123x150xf32> {nn.gradient = "p"},
@@ -34,8 +36,8 @@ func.func @step(
     -> (tensor<f32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<7xf32>, tensor<7xf32>, tensor<7xf32>) {
   nn.update
   %norm = nn.global_norm %gp, %gq : (tensor<123x150xf32>, tensor<7xf32>) -> tensor<f32>
-  %scale = nn.clip_scale %norm max )" +
-         maxNorm + R"( : tensor<f32>
+  %scale = nn.clip_scale )" +
+         scale + R"(
   %p1, %mp1, %vp1 = nn.adamw %p, %gp, %mp, %vp, %scale, %lr, %c1, %c2 beta1 0.9 beta2 0.95 eps 1.0e-08 weight_decay 0.1 : tensor<123x150xf32>, tensor<f32>
   %q1, %mq1, %vq1 = nn.adamw %q, %gq, %mq, %vq, %scale, %lr, %c1, %c2 beta1 0.8 beta2 0.999 eps 1.0e-02 weight_decay 0.0 : tensor<7xf32>, tensor<f32>
   return %norm, %p1, %mp1, %vp1, %q1, %mq1, %vq1 : tensor<f32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<123x150xf32>, tensor<7xf32>, tensor<7xf32>, tensor<7xf32>
@@ -82,4 +84,34 @@ TEST_P(Update, ClipsAndDecaysAsTheInterpreterDoes) {
 }
 
 // The norm is about 78: clipped to less, and left as it is.
-INSTANTIATE_TEST_SUITE_P(MaxNorms, Update, testing::Values("20.0", "100.0"));
+INSTANTIATE_TEST_SUITE_P(
+    MaxNorms, Update,
+    testing::Values("%norm max 20.0 : tensor<f32>",
+                    "%norm max 100.0 : tensor<f32>", "%norm : tensor<f32>",
+                    "%norm with %c1 max 20.0 : tensor<f32>, tensor<f32>"));
+
+// Once a gradient, once what stands in the place of the loss is no number.
+TEST(UpdateTest, ChangesNothingButGradientsIfSomethingIsNoNumber) {
+  const float kInfinite = std::numeric_limits<float>::infinity();
+  for (auto [scale, argument, value] :
+       {std::tuple("%norm max 20.0 : tensor<f32>", 5, -kInfinite),
+        std::tuple("%norm : tensor<f32>", 1, std::nanf("")),
+        std::tuple("%norm with %c2 : tensor<f32>, tensor<f32>", 10, kInfinite),
+        std::tuple("%norm with %c2 max 2.0 : tensor<f32>, tensor<f32>", 10,
+                   std::nanf(""))}) {
+    StepRunner runner(getStep(scale));
+    std::vector<Floats> arguments = makeArguments(runner.getStep());
+    arguments[argument].back() = value;
+    std::vector<Tensor> want = runner.interpret(arguments);
+    runner.compile();
+    std::vector<Floats> have = runner.launch(arguments, INT64_MAX);
+    const unsigned kept[] = {0, 2, 3, 4, 6, 7};
+    for (unsigned i = 0; i < 6; ++i) {
+      EXPECT_EQ(have[i + 1], arguments[kept[i]]) << scale << ", result " << i;
+      for (unsigned e = 0; e < have[i + 1].size(); ++e)
+        ASSERT_EQ(want[i + 1].values[e], arguments[kept[i]][e]);
+    }
+    for (unsigned r = 7; r < have.size(); ++r)
+      EXPECT_EQ(have[r], Floats(have[r].size(), 0.0f));
+  }
+}

@@ -29,7 +29,10 @@ namespace {
 class Cuda : public testing::Test {
 protected:
   void SetUp() override { setenv("REPRISE_CUDA_PATH", REPRISE_STANDINS, 1); }
-  void TearDown() override { unsetenv("REPRISE_STANDIN_MEMORY"); }
+  void TearDown() override {
+    unsetenv("REPRISE_STANDIN_MEMORY");
+    unsetenv("REPRISE_STANDIN_SUMS");
+  }
   Error error;
 };
 
@@ -62,11 +65,14 @@ public:
                         gemm.ldb, gemm.transposeB ? gemm.k : gemm.n);
     sizes[2] = gemm.bias ? gemm.n : 0;
     sizes[3] = elements(gemm.strideC, gemm.m, gemm.ldc, gemm.n);
-    sizes[4] = 256;
+    sizes[4] = gemm.epilogue == REPRISE_EPILOGUE_SUMS_OF_A   ? gemm.m
+               : gemm.epilogue == REPRISE_EPILOGUE_SUMS_OF_B ? gemm.n
+                                                             : 0;
+    sizes[5] = 256;
     types[0] = types[1] = gemm.typeAB;
-    types[2] = types[3] = gemm.typeC;
+    types[2] = types[3] = types[4] = gemm.typeC;
     uint32_t state = 1;
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 5; ++i)
       for (int64_t j = 0; j < sizes[i]; ++j) {
         state = state * 1664525 + 1013904223;
         float value = float(int32_t(state >> 8) % 1000) / 500.0f - 1.0f;
@@ -78,7 +84,7 @@ public:
   /// Computes both; the largest difference, relative to the sums' size.
   double difference(CudaDevice &device, Error &error) {
     std::vector<RepriseBuffer> buffers;
-    for (int i = 0; i < 5; ++i)
+    for (int i = 0; i < 6; ++i)
       if (sizes[i])
         buffers.push_back(allocate(sizes[i] * (types[i] ? 2 : 4)));
     RepriseLaunch launch = {};
@@ -92,31 +98,22 @@ public:
     CudaProducts products(model, device);
     if (!products.prepare(/*tf32=*/false, /*autotune=*/false, error))
       return INFINITY;
-    for (int i = 0, at = 0; i < 4; ++i)
+    hasSeparateSums = products.numSeparateSums() == 1;
+    for (int i = 0, at = 0; i < 5; ++i)
       if (sizes[i])
         upload(device, buffers[size_t(at++)], values[i], types[i], error);
     if (!products.run(launch, error))
       return INFINITY;
-    std::vector<char> bytes(size_t(buffers[buffers.size() - 2].bytes));
-    if (!device.download(buffers[buffers.size() - 2].offset, bytes.data(),
-                         int64_t(bytes.size()), error))
-      return INFINITY;
     compute();
-    double worst = 0;
-    for (size_t i = 0; i < values[3].size(); ++i) {
-      float got;
-      if (gemm.typeC == REPRISE_BF16) {
-        uint16_t half;
-        memcpy(&half, &bytes[2 * i], 2);
-        got = fromBF16(half);
-      } else {
-        memcpy(&got, &bytes[4 * i], 4);
-      }
-      worst = std::fmax(worst, std::fabs(double(got) - double(values[3][i])) /
-                                   (1 + std::fabs(double(values[3][i]))));
-    }
+    size_t output = gemm.bias ? 3 : 2;
+    double worst = compare(device, buffers[output], values[3], error);
+    if (gemm.epilogue)
+      worst = std::fmax(worst,
+                        compare(device, buffers[output + 1], values[4], error));
     return worst;
   }
+
+  bool hasSeparateSums = false; ///< As the library has no such epilogue.
 
 private:
   RepriseBuffer allocate(int64_t bytes) {
@@ -137,7 +134,40 @@ private:
         << error.text;
   }
 
+  /// The largest difference of what is in `buffer` from what should be.
+  double compare(CudaDevice &device, const RepriseBuffer &buffer,
+                 const std::vector<float> &wanted, Error &error) const {
+    std::vector<char> bytes(size_t(buffer.bytes));
+    if (!device.download(buffer.offset, bytes.data(), buffer.bytes, error))
+      return INFINITY;
+    double worst = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      float got;
+      if (gemm.typeC == REPRISE_BF16) {
+        uint16_t half;
+        memcpy(&half, &bytes[2 * i], 2);
+        got = fromBF16(half);
+      } else {
+        memcpy(&got, &bytes[4 * i], 4);
+      }
+      worst = std::fmax(worst, std::fabs(double(got) - double(wanted[i])) /
+                                   (1 + std::fabs(double(wanted[i]))));
+    }
+    return worst;
+  }
+
   void compute() {
+    bool isOfA = gemm.epilogue == REPRISE_EPILOGUE_SUMS_OF_A;
+    for (int64_t i = 0; i < sizes[4]; ++i) {
+      double sum = 0;
+      for (int64_t p = 0; p < gemm.k; ++p)
+        sum += double(
+            isOfA ? values[0][size_t(gemm.transposeA ? p * gemm.lda + i
+                                                     : i * gemm.lda + p)]
+                  : values[1][size_t(gemm.transposeB ? i * gemm.ldb + p
+                                                     : p * gemm.ldb + i)]);
+      values[4][size_t(i)] = float(sum);
+    }
     for (int64_t b0 = 0; b0 < gemm.batch[0]; ++b0)
       for (int64_t b1 = 0; b1 < gemm.batch[1]; ++b1)
         for (int64_t i = 0; i < gemm.m; ++i)
@@ -162,9 +192,9 @@ private:
   }
 
   RepriseGemm gemm;
-  int64_t sizes[5] = {}, end = 0;
-  int types[5] = {};
-  std::vector<float> values[4];
+  int64_t sizes[6] = {}, end = 0;
+  int types[6] = {};
+  std::vector<float> values[5];
 };
 
 RepriseGemm makeGemm(bool transposeA, bool transposeB) {
@@ -201,6 +231,30 @@ TEST_F(Cuda, ProductsOfEveryForm) {
   }
 }
 
+// Sums of rows of either operand, beside C in f32, replace what was there. The
+// library has them of rows that lie side by side, or of none: then they are a
+// product of their own, to the same sums.
+TEST_F(Cuda, ProductsWithSums) {
+  CudaDevice device;
+  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error))
+      << error.text;
+  for (int form = 0; form < 64; ++form) {
+    SCOPED_TRACE(form);
+    bool isRefused = form >> 5 & 1;
+    setenv("REPRISE_STANDIN_SUMS", isRefused ? "none" : "", 1);
+    RepriseGemm gemm = makeGemm(form & 1, form & 2);
+    gemm.alpha = 1;
+    gemm.accumulate = form >> 2 & 1;
+    gemm.typeAB = form >> 3 & 1;
+    gemm.epilogue =
+        form >> 4 & 1 ? REPRISE_EPILOGUE_SUMS_OF_A : REPRISE_EPILOGUE_SUMS_OF_B;
+    bool isSideBySide = form >> 4 & 1 ? gemm.transposeA : !gemm.transposeB;
+    Product product(gemm);
+    EXPECT_LT(product.difference(device, error), 1e-5) << error.text;
+    EXPECT_EQ(product.hasSeparateSums, isRefused || !isSideBySide);
+  }
+}
+
 TEST_F(Cuda, BatchesOfProducts) {
   CudaDevice device;
   ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error))
@@ -228,8 +282,22 @@ TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
   RepriseGemm gemm = makeGemm(false, false);
   gemm.typeC = REPRISE_BF16; // Of f32.
   EXPECT_EQ(Product(gemm).difference(device, error), INFINITY);
-  EXPECT_STREQ(error.text, "product product: cuBLASLt 130000 cannot choose an "
-                           "algorithm: CUBLAS_STATUS_NOT_SUPPORTED (15)");
+  EXPECT_STREQ(error.text, "product product: cuBLASLt 130000 has no algorithm "
+                           "for m 7, n 5, k 11 of f32 in 1024 bytes of "
+                           "workspace");
+
+  // Ones for sums of their own have to fit into the workspace.
+  setenv("REPRISE_STANDIN_SUMS", "none", 1);
+  gemm = makeGemm(true, false);
+  gemm.alpha = 1, gemm.k = 257;
+  gemm.epilogue = REPRISE_EPILOGUE_SUMS_OF_B;
+  EXPECT_EQ(Product(gemm).difference(device, error), INFINITY);
+  EXPECT_STREQ(error.text, "product product: cuBLASLt 130000 has no algorithm "
+                           "for m 7, n 5, k 257 of f32 in 1024 bytes of "
+                           "workspace, with the gradient of a bias; reprisec "
+                           "--cuda-bias-gradients=kernel asks for none");
+  gemm.k = 256;
+  EXPECT_LT(Product(gemm).difference(device, error), 1e-5) << error.text;
 }
 
 TEST_F(Cuda, MemoryThatIsNotThere) {

@@ -30,25 +30,6 @@ float toFloat(uint16_t value) {
   return result;
 }
 
-/// Through f64, which holds both neighbours and what is between them.
-uint16_t toBF16(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  if (value != value)
-    return 0x7FC0;
-  auto down = uint16_t(bits >> 16), up = uint16_t(down + 1);
-  if (down == 0x7F80 || down == 0xFF80) // An infinity.
-    return down;
-  double below = double(toFloat(down)), exact = double(value);
-  // Above the largest number comes what would be the next power of two.
-  double above = (up & 0x7F80) == 0x7F80 ? std::copysign(0x1p128, below)
-                                         : double(toFloat(up));
-  double toBelow = std::fabs(exact - below), toAbove = std::fabs(above - exact);
-  if (toBelow != toAbove)
-    return toBelow < toAbove ? down : up;
-  return down & 1 ? up : down;
-}
-
 enum Flags {
   TransposeA = 1,
   TransposeB = 2,
@@ -58,11 +39,11 @@ enum Flags {
   Round = 32, ///< C is of bf16.
 };
 
-/// A product with operands of its own; C is there as f32 and as bf16, one of
-/// which is used. Rows are longer than they need to be.
+/// A product with operands of its own; C and bias are there as f32 and as bf16,
+/// one of which is used. Rows are longer than they need to be.
 struct Problem {
   RepriseGemm shape = {};
-  BF16s a, b, rounded;
+  BF16s a, b, rounded, roundedBias;
   std::vector<float> bias, c;
 
   Problem(int64_t m, int64_t n, int64_t k, int flags, int64_t outer = 1,
@@ -90,6 +71,11 @@ struct Problem {
     fill(b, outer * inner * sizeB, 2);
     for (uint32_t i = 0; i < uint32_t(n); ++i)
       bias.push_back(float(int32_t(i * 2654435761u)) * 0x1p-31f);
+    for (float &value : bias) {
+      roundedBias.push_back(toBF16(value));
+      if (flags & Round)
+        value = toFloat(roundedBias.back());
+    }
     rounded.assign(size_t(outer * inner * sizeC), kCanary);
     for (uint32_t i = 0; i < rounded.size(); ++i)
       c.push_back(float(int32_t(i * 2246822519u)) * 0x1p-31f);
@@ -140,8 +126,10 @@ struct Problem {
                                  kWorkCanary);
     BF16s roundedResult = rounded;
     bool rounds = shape.typeC == REPRISE_BF16;
+    const void *added =
+        rounds ? static_cast<void *>(roundedBias.data()) : bias.data();
     gemm(shape,
-         {a.data(), b.data(), shape.bias ? bias.data() : nullptr,
+         {a.data(), b.data(), shape.bias ? added : nullptr,
           rounds ? static_cast<void *>(roundedResult.data()) : result.data(),
           workspace.data()},
          kernels, pool);
@@ -261,9 +249,9 @@ TEST(GemmBF16, SumsAreRoundedToNearestEven) {
                              {0x1.FFp127f, INFINITY},
                              {0x1.FEp127f, 0x1.FEp127f}};
   for (auto &[sum, expected] : values) {
-    Problem problem(1, 1, 1, Bias + Round);
-    problem.a[0] = 0;
-    problem.bias[0] = sum;
+    Problem problem(1, 1, 1, Round);
+    problem.a[0] = problem.b[0] = toBF16(1);
+    problem.shape.alpha = sum;
     ThreadPool pool;
     std::vector<char> bytes =
         problem.run({&kMicroKernels[0], &kMicroKernels[0]}, pool);

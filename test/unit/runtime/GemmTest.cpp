@@ -154,6 +154,14 @@ TEST(Gemm, EveryBlockLoopTurns) {
   Problem(33, 65, 3 * REPRISE_GEMM_KC + 1, 1 + 8 + 16).check();
 }
 
+// Few panels of B: threads have rows of their own, more of them than MC, with a
+// last share that is short, and shares too small to be worth it.
+TEST(Gemm, RowsAreSharedOutWhereColumnsAreFew) {
+  Problem(3 * REPRISE_GEMM_MC + 5, 40, REPRISE_GEMM_KC + 9, 2 + 4 + 8).check();
+  Problem(REPRISE_GEMM_MC + 12, 7, 2 * REPRISE_GEMM_KC + 1, 1).check();
+  Problem(97, 33, 300, 1 + 8 + 16).check();
+}
+
 // Fewer entries than threads, more than threads, more than slots; small ones
 // and ones worth sharing out.
 TEST(Gemm, EntriesOfABatchAreIndependent) {

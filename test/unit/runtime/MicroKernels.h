@@ -41,55 +41,84 @@ float multiplyAdd(const void *a, const void *b, int64_t atA, int64_t atB,
   return sum;
 }
 
-/// What RepriseMicroKernelFn asks for, to the letter.
+/// Through f64, which holds both neighbours and what is between them.
+inline uint16_t toBF16(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  if (value != value)
+    return 0x7FC0;
+  auto toFloat = [](uint16_t half) {
+    uint32_t word = uint32_t(half) << 16;
+    float result;
+    memcpy(&result, &word, sizeof(result));
+    return result;
+  };
+  auto down = uint16_t(bits >> 16), up = uint16_t(down + 1);
+  if (down == 0x7F80 || down == 0xFF80) // An infinity.
+    return down;
+  double below = double(toFloat(down)), exact = double(value);
+  // Above the largest number comes what would be the next power of two.
+  double above = (up & 0x7F80) == 0x7F80 ? std::copysign(0x1p128, below)
+                                         : double(toFloat(up));
+  double toBelow = std::fabs(exact - below), toAbove = std::fabs(above - exact);
+  if (toBelow != toAbove)
+    return toBelow < toAbove ? down : up;
+  return down & 1 ? up : down;
+}
+
+/// What RepriseTile asks for, to the letter.
 template <int Rows, int Cols, bool Pairs = false>
-void microKernel(const void *a, const void *b, int64_t k, float *c, int64_t ldc,
-                 float alpha, int32_t addToC, const float *bias,
-                 const void * /*next*/, int64_t, int64_t) {
-  float tile[Rows * Cols] = {};
-  for (int64_t p = 0; p < k; ++p)
+void microKernel(const RepriseTile *tile) {
+  float sums[Rows * Cols] = {};
+  for (int64_t p = 0; p < tile->k; ++p)
     for (int r = 0; r < Rows; ++r)
       for (int j = 0; j < Cols; ++j)
-        tile[r * Cols + j] = multiplyAdd<Pairs>(
-            a, b, p * Rows + r, p * Cols + j, tile[r * Cols + j]);
+        sums[r * Cols + j] = multiplyAdd<Pairs>(
+            tile->a, tile->b, p * Rows + r, p * Cols + j, sums[r * Cols + j]);
   for (int r = 0; r < Rows; ++r)
     for (int j = 0; j < Cols; ++j) {
-      float value = alpha * tile[r * Cols + j];
-      if (addToC)
-        value = c[r * ldc + j] + value;
-      if (bias)
-        value = value + bias[j];
-      c[r * ldc + j] = value;
+      float value = tile->alpha * sums[r * Cols + j];
+      if (tile->addToC)
+        value = tile->c[r * tile->ldc + j] + value;
+      if (tile->bias)
+        value = value + tile->bias[j];
+      if (tile->rounded)
+        tile->rounded[r * tile->ldRounded + j] = toBF16(value);
+      else
+        tile->c[r * tile->ldc + j] = value;
     }
 }
 
-/// What RepriseMicroKernelPackFn asks for.
-template <int Rows, int Cols>
-void microKernelPack(const void *a, const void *b, int64_t k, float *c,
-                     int64_t ldc, float alpha, int32_t addToC,
-                     const float *bias, const void *next, int64_t stride,
-                     int64_t rows, int64_t ldb, void *packedB) {
-  for (int64_t p = 0; p < k; ++p)
-    memcpy(static_cast<float *>(packedB) + p * Cols,
-           static_cast<const float *>(b) + p * ldb, Cols * sizeof(float));
-  microKernel<Rows, Cols>(a, packedB, k, c, ldc, alpha, addToC, bias, next,
-                          stride, rows);
+/// The form that packs.
+template <int Rows, int Cols, bool Pairs = false>
+void microKernelPack(const RepriseTile *tile) {
+  constexpr int kSteps = Pairs ? 2 : 1, kSize = 4 / kSteps;
+  for (int64_t p = 0; p < tile->k; ++p)
+    for (int j = 0; j < Cols; ++j)
+      for (int half = 0; half < kSteps; ++half)
+        memcpy(static_cast<char *>(tile->packedB) + 4 * (p * Cols + j) +
+                   half * kSize,
+               static_cast<const char *>(tile->b) +
+                   ((kSteps * p + half) * tile->ldb + j) * kSize,
+               kSize);
+  RepriseTile packed = *tile;
+  packed.b = tile->packedB;
+  microKernel<Rows, Cols, Pairs>(&packed);
 }
 
-template <int Rows, int Cols>
+template <int Rows, int Cols, bool Pairs = false>
 constexpr RepriseMicroKernel tile(uint32_t isa) {
-  return {microKernel<Rows, Cols>,
-          microKernelPack<Rows, Cols>,
+  return {microKernel<Rows, Cols, Pairs>,
+          microKernelPack<Rows, Cols, Pairs>,
           Rows,
           Cols,
           isa,
-          REPRISE_F32};
+          Pairs ? REPRISE_BF16 : REPRISE_F32};
 }
 
 template <int Rows, int Cols>
 constexpr RepriseMicroKernel tileOfPairs(uint32_t isa) {
-  return {
-      microKernel<Rows, Cols, true>, nullptr, Rows, Cols, isa, REPRISE_BF16};
+  return tile<Rows, Cols, true>(isa);
 }
 
 /// The shapes that the compiler emits, and one that no vector fits.

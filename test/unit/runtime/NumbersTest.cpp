@@ -213,6 +213,37 @@ TEST(WorkingCopies, AreTheirParametersRounded) {
                            "parameter with its 40000 elements");
 }
 
+// What a buffer has behind its tensor are zeros, whatever was there.
+TEST(Init, RowsBehindATensorAreZeros) {
+  RepriseState states[2] = {};
+  for (RepriseState &state : states) {
+    state.name = state.hubName = "w";
+    state.rank = 2, state.shape[0] = 3, state.shape[1] = 5;
+  }
+  states[0].kind = REPRISE_STATE_PARAMETER;
+  states[0].init = REPRISE_INIT_ONES;
+  states[0].buffer = {0, 8 * 5 * 4};
+  states[1].kind = REPRISE_STATE_WORKING;
+  states[1].elementType = REPRISE_BF16;
+  states[1].buffer = {256, 8 * 5 * 2};
+  RepriseModel model = {};
+  model.states = states, model.numStates = 2;
+  Arena arena;
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(arena.map(512, error) && pool.start(2, error)) << error.text;
+  memset(arena.at<char>(0), 0x7F, 512);
+  ASSERT_TRUE(initializeStates(model, 1, arena, pool, error) &&
+              roundParameters(model, arena, pool, error))
+      << error.text;
+  const float *values = arena.at<float>(states[0].buffer);
+  const uint16_t *copy = arena.at<uint16_t>(states[1].buffer);
+  for (int i = 0; i < 8 * 5; ++i) {
+    EXPECT_EQ(values[i], i < 15 ? 1.0f : 0.0f) << i;
+    EXPECT_EQ(copy[i], i < 15 ? 0x3F80 : 0) << i;
+  }
+}
+
 TEST(Rotary, HasTheCosinesAndThenTheSinesOfEachPosition) {
   const float frequencies[3] = {1.0f, 0.1f, 1e-3f};
   constexpr int64_t kLength = 131;

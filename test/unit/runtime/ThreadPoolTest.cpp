@@ -9,6 +9,7 @@
 #include "runtime/ThreadPool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 #include <vector>
 
@@ -72,4 +73,60 @@ TEST(ThreadPool, StartsAgainAfterAStop) {
     pool.stop();
     EXPECT_EQ(pool.size(), 1);
   }
+}
+
+namespace {
+/// The processors that this thread may use; back as they were at the end.
+struct Allowed {
+  cpu_set_t set;
+  Allowed() { sched_getaffinity(0, sizeof(set), &set); }
+  ~Allowed() { allowAll(); }
+  void allowAll() const { sched_setaffinity(0, sizeof(set), &set); }
+  void allowOne(int processor) const {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+  }
+};
+} // namespace
+
+// Nobody needs to run for this: where a thread is, it has noted itself.
+TEST(ThreadPlaces, TheHigherNumberLeavesASharedProcessor) {
+  Allowed allowed;
+  if (CPU_COUNT(&allowed.set) < 2)
+    GTEST_SKIP() << "needs two processors";
+  int first = sched_getcpu();
+  static ThreadPlaces places;
+  places.start(2);
+  allowed.allowOne(first);
+  places.lookNow(1);
+  places.lookNow(0);
+  places.lookNow(1); // There is no other processor to go to.
+  EXPECT_EQ(sched_getcpu(), first);
+
+  // Allowed to go everywhere, a thread still stays where it is.
+  allowed.allowAll();
+  places.lookNow(0);
+  EXPECT_EQ(sched_getcpu(), first) << "the lowest number stays";
+  places.look(1);
+  EXPECT_EQ(sched_getcpu(), first) << "it has just looked";
+  places.lookNow(1);
+  EXPECT_NE(sched_getcpu(), first);
+  cpu_set_t now;
+  sched_getaffinity(0, sizeof(now), &now);
+  EXPECT_TRUE(CPU_EQUAL(&now, &allowed.set)) << "it may still go everywhere";
+}
+
+// With more threads than processors two must share one.
+TEST(ThreadPlaces, CrowdsStayWhereTheyAre) {
+  Allowed allowed;
+  int first = sched_getcpu();
+  static ThreadPlaces places;
+  places.start(CPU_COUNT(&allowed.set) + 1);
+  allowed.allowOne(first);
+  places.lookNow(0);
+  allowed.allowAll();
+  places.lookNow(1);
+  EXPECT_EQ(sched_getcpu(), first);
 }

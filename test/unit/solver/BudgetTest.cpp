@@ -196,6 +196,79 @@ TEST(BudgetTest, BoundsHold) {
   EXPECT_GE(bounds, all * 0.75);
 }
 
+// A smaller budget proves no less; no price of the moment that was chosen, nor
+// of any other that may be, proves more; and a curve of bounds lies below, and
+// is as monotone.
+TEST(BudgetTest, BoundsRiseAsBudgetsFall) {
+  int64_t numPriced = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 4, 4, 1 + seed % 2, seed % 4 < 2);
+    BudgetCurve curve(graph);
+    std::vector<int64_t> budgets;
+    for (const BudgetPoint &point : curve.getPoints())
+      budgets.push_back(point.peak);
+    double larger = 0;
+    std::vector<double> exact(budgets.size()), bounds;
+    for (size_t p = budgets.size(); p-- > 0;) {
+      Certificate certificate;
+      certificate.kind = Certificate::Budget::Activations;
+      certificate.budgetBytes = budgets[p];
+      certify(graph, curve.getPlan(p), 1e-3, certificate);
+      double found = exact[p] = certificate.lowerBoundSeconds;
+      EXPECT_GE(found, larger * (1 - 1e-12)) << "seed " << seed;
+      larger = found;
+      if (p + 1 == budgets.size())
+        bounds = computeBounds(certificate, budgets);
+      if (certificate.moments.empty())
+        continue;
+      ++numPriced;
+      CertifiedMoment chosen = certificate.moments[0];
+      for (bool isTurn : {false, true})
+        for (double factor = 1e-3; factor < 1e3; factor *= 1.25) {
+          CertifiedMoment moment = chosen;
+          if (isTurn)
+            moment.layer = certificate.layers.size(), moment.gradient = 0;
+          moment.secondsPerByte *= factor;
+          certificate.moments = {moment};
+          computeBound(certificate);
+          EXPECT_LE(certificate.lowerBoundSeconds, found * (1 + 1e-12));
+        }
+    }
+    for (size_t p = 0; p < budgets.size(); ++p) {
+      EXPECT_LE(bounds[p], exact[p] * (1 + 1e-12));
+      EXPECT_GE(bounds[p], p + 1 < bounds.size() ? bounds[p + 1] : 0);
+    }
+    EXPECT_NEAR(bounds[0], exact[0], exact[0] * 1e-12);
+  }
+  EXPECT_GT(numPriced, 100);
+}
+
+// What rules ask for is proven at each point, whichever budgets were searched.
+TEST(BudgetTest, BoundsCountWhatRulesAsk) {
+  int64_t numForced = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 4, 4);
+    for (size_t v = 0; v < graph.values.size(); v += 3)
+      if (graph.values[v].rule == StepValue::Rule::Free)
+        graph.values[v].rule = StepValue::Rule::Drop;
+    BudgetCurve curve(graph);
+    if (curve.getPoints().empty())
+      continue;
+    Certificate certificate;
+    certificate.kind = Certificate::Budget::Activations;
+    certificate.budgetBytes = curve.getPoints().back().peak * 2;
+    certify(graph, curve.getPlan(curve.getPoints().size() - 1), 0, certificate);
+    double forced = certificate.lowerBoundSeconds;
+    numForced += forced > 0;
+    // Of every four budgets one is searched, of which the last is none.
+    std::vector<int64_t> budgets(101, curve.getPoints()[0].peak);
+    budgets.push_back(certificate.budgetBytes);
+    for (double bound : computeBounds(certificate, budgets))
+      EXPECT_GE(bound, forced * (1 - 1e-12)) << "seed " << seed;
+  }
+  EXPECT_GT(numForced, 5);
+}
+
 // Several micro-batches in flight: what is kept is there for each of them, what
 // works is there once.
 TEST(BudgetTest, InFlightAsGoodAsTryingAll) {

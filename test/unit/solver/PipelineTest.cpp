@@ -64,6 +64,34 @@ TEST(PipelineTest, TwoVirtualStages) {
                                      "B1.1@7 B0.0@9 B1.0@11");
 }
 
+//   stage 0  F0 F1 .  .  .  .  .  B0 B0 F2 .  .  .  .  B1 B1 .  .  .  .  B2 B2
+//   stage 1  .  F0 F0 B0 B0 B0 B0 F1 F1 B1 B1 B1 B1 F2 F2 B2 B2 B2 B2
+TEST(PipelineTest, SpanOfUnequalStages) {
+  PipelineShape shape = {2, 1, 3};
+  PipelineSchedule schedule = simulate(shape);
+  EXPECT_EQ(getSpan(shape, schedule, {{1, 2}, {1, 2}}), 12);
+  EXPECT_EQ(getSpan(shape, schedule, {{1, 2}, {2, 4}}), 21);
+  EXPECT_EQ(getSpan(shape, schedule, {{1, 2.5}, {2, 4}}), 21.5);
+  // The second stage waits for what the first does ahead: half a second more
+  // is for nothing.
+  EXPECT_EQ(getSpan(shape, schedule, {{8, 4}, {1, 2}}), 36);
+  EXPECT_EQ(getSpan(shape, schedule, {{8, 4}, {1, 2.5}}), 36);
+}
+
+// Each chunk has most in flight at its own time.
+TEST(PipelineTest, MostInFlight) {
+  for (PipelineShape shape :
+       {PipelineShape{4, 1, 8}, PipelineShape{2, 2, 6}, PipelineShape{3, 3, 9}})
+    for (const std::vector<PipelineTask> &stage : simulate(shape)) {
+      std::vector<int64_t> most = getMostInFlight(stage, shape.virtualStages);
+      for (int64_t v = 0; v < shape.virtualStages; ++v) {
+        std::vector<int64_t> weights(shape.virtualStages, 0);
+        weights[v] = 1;
+        EXPECT_EQ(most[v], getPeak(stage, weights).bytes);
+      }
+    }
+}
+
 // One stage runs forward and backward in turn. Of p stages, stage s holds p - s
 // micro-batches, unless there are fewer.
 TEST(PipelineTest, InFlight) {

@@ -272,11 +272,11 @@ std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
                                 " sets of tensors that may be needed, too many "
                                 "to go through"};
     double minimum = *found->second;
-    if (!isNear(minimum, layer.minimum, minimum))
+    if (!isNear(minimum, layer.minimum, minimum)) {
+      auto [wanted, got] = formatSeconds(minimum, layer.minimum);
       return Fault{layer.minimumAt, "the least price of '" + layer.name +
-                                        "' is " + formatSeconds(minimum) +
-                                        ", but got " +
-                                        formatSeconds(layer.minimum)};
+                                        "' is " + wanted + ", but got " + got};
+    }
     sum += minimum;
     scale += minimum;
   }
@@ -294,16 +294,16 @@ std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
   // What makes a bound above zero is no more than a step; a budget out of all
   // proportion must not make room for other bounds.
   scale = std::min(scale, claims.step / claims.microBatches);
-  if (!isNear(bound, claims.bound, scale * claims.microBatches))
-    return Fault{claims.boundAt, "the bound is " + formatSeconds(bound) +
-                                     ", but got " +
-                                     formatSeconds(claims.bound)};
+  if (!isNear(bound, claims.bound, scale * claims.microBatches)) {
+    auto [wanted, got] = formatSeconds(bound, claims.bound);
+    return Fault{claims.boundAt, "the bound is " + wanted + ", but got " + got};
+  }
   // Follows from all checks before, unless one of them is wrong.
   if (claims.bound > claims.replay &&
-      !isNear(claims.bound, claims.replay, scale * claims.microBatches))
-    return Fault{claims.boundAt, "the bound of " + formatSeconds(claims.bound) +
-                                     " is above the " +
-                                     formatSeconds(claims.replay) +
-                                     " of the plan's replays"};
+      !isNear(claims.bound, claims.replay, scale * claims.microBatches)) {
+    auto [bound, replays] = formatSeconds(claims.bound, claims.replay);
+    return Fault{claims.boundAt, "the bound of " + bound + " is above the " +
+                                     replays + " of the plan's replays"};
+  }
   return std::nullopt;
 }

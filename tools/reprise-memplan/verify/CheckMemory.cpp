@@ -186,11 +186,16 @@ static std::optional<Fault> checkOverlaps(const Claims &claims,
 
 int64_t reprise::verify::getBytesInFlight(const Claims &claims) {
   __int128 bytes = 0;
+  // They are buffers, too, somewhere else.
+  Buffer piece;
+  for (const Buffer &buffer : claims.buffers)
+    piece.alignment = std::max(piece.alignment, buffer.alignment);
   for (size_t l = 0; l < claims.layers.size(); ++l) {
     const Layer &layer = claims.layers[l];
-    for (const Ref &kept : layer.keeps)
-      bytes += __int128(layer.inFlight - 1) *
-               claims.classOf(l).tensors[kept.index].bytes;
+    for (const Ref &kept : layer.keeps) {
+      piece.bytes = claims.classOf(l).tensors[kept.index].bytes;
+      bytes += __int128(layer.inFlight - 1) * getRoundedBytes(piece);
+    }
   }
   return std::min<__int128>(bytes, INT64_MAX / 2);
 }

@@ -24,6 +24,21 @@ std::string reprise::verify::formatSeconds(double seconds) {
   return text;
 }
 
+std::pair<std::string, std::string>
+reprise::verify::formatSeconds(double left, double right) {
+  std::pair<std::string, std::string> texts = {formatSeconds(left),
+                                               formatSeconds(right)};
+  if (left == right || texts.first != texts.second)
+    return texts;
+  for (auto [seconds, text] :
+       {std::pair(left, &texts.first), std::pair(right, &texts.second)}) {
+    char digits[40];
+    std::snprintf(digits, sizeof digits, "%.17g s", seconds);
+    *text = digits;
+  }
+  return texts;
+}
+
 namespace {
 /// The plan of all layers: what backward finds and what runs again.
 class PlanChecker {
@@ -144,14 +159,16 @@ static std::optional<Fault> checkTimes(const Claims &claims) {
       replay += claims.classOf(l).ops[op.index].seconds * claims.microBatches;
   for (const Launch &launch : claims.schedule)
     step += launch.seconds * (launch.isUpdate ? 1 : claims.microBatches);
-  if (!isNear(replay, claims.replay, replay))
-    return Fault{claims.replayAt, "replays take " + formatSeconds(replay) +
-                                      " in all, but got " +
-                                      formatSeconds(claims.replay)};
-  if (!isNear(step, claims.step, step))
-    return Fault{claims.stepAt, "the schedule takes " + formatSeconds(step) +
-                                    " without replays, but got " +
-                                    formatSeconds(claims.step)};
+  if (!isNear(replay, claims.replay, replay)) {
+    auto [wanted, got] = formatSeconds(replay, claims.replay);
+    return Fault{claims.replayAt,
+                 "replays take " + wanted + " in all, but got " + got};
+  }
+  if (!isNear(step, claims.step, step)) {
+    auto [wanted, got] = formatSeconds(step, claims.step);
+    return Fault{claims.stepAt, "the schedule takes " + wanted +
+                                    " without replays, but got " + got};
+  }
   return std::nullopt;
 }
 

@@ -15,7 +15,7 @@
 #ifndef REPRISE_MEMPLAN_CLAIMS_H
 #define REPRISE_MEMPLAN_CLAIMS_H
 
-#include "Verify.h"
+#include "Json.h"
 
 #include <vector>
 
@@ -126,7 +126,11 @@ struct Claims {
   }
 };
 
-std::optional<Fault> readClaims(std::string_view text, Claims &claims);
+std::optional<Fault> readClaims(const Json &value, Claims &claims);
+
+/// All of the checks below. The figures are those of claims without fault.
+std::optional<Fault> checkClaims(const Claims &claims,
+                                 CertificateFigures &figures);
 
 /// Lives, offsets and peak.
 std::optional<Fault> checkMemory(const Claims &claims);
@@ -134,8 +138,16 @@ std::optional<Fault> checkMemory(const Claims &claims);
 /// What the layers keep and replay, and what that costs.
 std::optional<Fault> checkPlan(const Claims &claims);
 
+/// When ops run: the forward pass first, what is replayed before it is read;
+/// and that they take what their classes say. For `claims` of a plan without
+/// fault.
+std::optional<Fault> checkOrder(const Claims &claims);
+
 /// The bound on what replays cost.
 std::optional<Fault> checkBound(const Claims &claims);
+
+/// The positions that the schedule begins with: each op of each layer, once.
+int64_t countForward(const Claims &claims);
 
 /// Buffers alive at each position. For `claims` of a memory without fault.
 std::vector<int64_t> getLiveBytes(const Claims &claims);
@@ -143,12 +155,38 @@ std::vector<int64_t> getLiveBytes(const Claims &claims);
 /// What further micro-batches in flight keep.
 int64_t getBytesInFlight(const Claims &claims);
 
+/// A chunk of a pipeline's model.
+struct Chunk {
+  Claims claims;
+  double slack = 0; ///< seconds of a micro-batch
+  size_t at = 0, slackAt = 0;
+};
+
+/// The plans of a pipeline.
+struct Pipeline {
+  int64_t stages = 1, virtualStages = 1, microBatches = 1, budget = 0;
+  std::vector<int64_t> base; ///< of each stage
+  double span = 0, bound = 0;
+  size_t spanAt = 0, boundAt = 0;
+  std::vector<Chunk> chunks; ///< in the order of the model
+};
+
+std::optional<Fault> readPipeline(const Json &value, Pipeline &pipeline);
+
+/// Each chunk, what is in flight of it, what stages need, and how long the
+/// schedule takes.
+std::optional<Fault> checkPipeline(const Pipeline &pipeline,
+                                   CertificateFigures &figures);
+
 /// Whether two times are the same but for rounding; `scale` is the size of what
 /// was added up for them.
 bool isNear(double left, double right, double scale);
 
 /// "0.00123 s"
 std::string formatSeconds(double seconds);
+
+/// Two times that are not the same, with as many digits as it takes to see it.
+std::pair<std::string, std::string> formatSeconds(double left, double right);
 
 } // namespace reprise::verify
 

@@ -7,11 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Claims.h"
-#include "Json.h"
+#include "Reader.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <unordered_map>
 
 using namespace reprise::verify;
@@ -19,119 +16,6 @@ using namespace reprise::verify;
 /// Bytes beyond this are refused, so that sums of a quarter million of them
 /// do not overflow.
 static constexpr int64_t kMost = int64_t(1) << 44;
-
-namespace {
-/// Reads fields; the first fault stays, and everything after it reads as
-/// nothing.
-class Reader {
-public:
-  std::optional<Fault> fault;
-
-  void fail(size_t at, std::string message) {
-    if (!fault)
-      fault = Fault{at, std::move(message)};
-  }
-
-  int64_t readInteger(const Json &value, int64_t least, int64_t most,
-                      const char *what);
-  double readSeconds(const Json &value);
-  std::string readText(const Json &value);
-  /// A text that is one of `words`: its number.
-  size_t readWord(const Json &value, const std::vector<std::string> &words);
-  const std::vector<Json> &readList(const Json &value);
-
-  bool expect(const Json &value, Json::Kind kind) {
-    if (value.kind != kind)
-      fail(value.at, std::string("needs ") + getName(kind) + ", but got " +
-                         getName(value.kind));
-    return value.kind == kind;
-  }
-};
-
-/// An object all of whose keys are known.
-class Object {
-public:
-  Object(Reader &reader, const Json &value, std::vector<std::string> known)
-      : reader(reader), value(value) {
-    if (!reader.expect(value, Json::Kind::Object))
-      return;
-    for (size_t k = 0; k < value.keys.size(); ++k)
-      if (std::find(known.begin(), known.end(), value.keys[k]) == known.end())
-        reader.fail(value.elements[k].at,
-                    "unknown key '" + value.keys[k] + "'");
-  }
-
-  /// The value of `key`; an empty one if it is missing, which is a fault.
-  const Json &get(const char *key) const {
-    static const Json none;
-    const Json *found = value.find(key);
-    if (!found)
-      reader.fail(value.at, std::string("needs a key '") + key + "'");
-    return found ? *found : none;
-  }
-  const Json *find(const char *key) const { return value.find(key); }
-  size_t at() const { return value.at; }
-
-private:
-  Reader &reader;
-  const Json &value;
-};
-} // namespace
-
-int64_t Reader::readInteger(const Json &value, int64_t least, int64_t most,
-                            const char *what) {
-  int64_t number = 0;
-  if (fault || !expect(value, Json::Kind::Number))
-    return 0;
-  const char *end = value.text.data() + value.text.size();
-  auto [rest, code] = std::from_chars(value.text.data(), end, number);
-  if (code != std::errc() || rest != end || number < least || number > most) {
-    fail(value.at, std::string("needs ") + what + " between " +
-                       std::to_string(least) + " and " + std::to_string(most) +
-                       ", but got " + value.text);
-    return 0;
-  }
-  return number;
-}
-
-double Reader::readSeconds(const Json &value) {
-  double number = 0;
-  if (fault || !expect(value, Json::Kind::Number))
-    return 0;
-  const char *end = value.text.data() + value.text.size();
-  auto [rest, code] = std::from_chars(value.text.data(), end, number);
-  if (code != std::errc() || rest != end || !(number >= 0) || number > 1e9) {
-    fail(value.at, "needs seconds between 0 and 1e9, but got " + value.text);
-    return 0;
-  }
-  return number;
-}
-
-std::string Reader::readText(const Json &value) {
-  if (fault || !expect(value, Json::Kind::String))
-    return "";
-  return value.text;
-}
-
-size_t Reader::readWord(const Json &value,
-                        const std::vector<std::string> &words) {
-  std::string text = readText(value);
-  auto found = std::find(words.begin(), words.end(), text);
-  if (!fault && found == words.end()) {
-    std::string names;
-    for (const std::string &word : words)
-      names += (names.empty() ? "'" : " or '") + word + "'";
-    fail(value.at, "needs " + names + ", but got '" + text + "'");
-  }
-  return found == words.end() ? 0 : found - words.begin();
-}
-
-const std::vector<Json> &Reader::readList(const Json &value) {
-  static const std::vector<Json> none;
-  if (fault || !expect(value, Json::Kind::Array))
-    return none;
-  return value.elements;
-}
 
 namespace {
 /// Numbers by name.
@@ -398,11 +282,8 @@ static Moment readMoment(Reader &reader, const Json &value,
   return moment;
 }
 
-std::optional<Fault> reprise::verify::readClaims(std::string_view text,
+std::optional<Fault> reprise::verify::readClaims(const Json &value,
                                                  Claims &claims) {
-  Json value;
-  if (std::optional<Fault> fault = readJson(text, value))
-    return fault;
   Reader reader;
   Object object(reader, value,
                 {"version", "model", "machine", "kind", "budget_bytes",

@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reprise::verify {
 
@@ -42,11 +43,23 @@ struct CertificateFigures {
   int64_t budget = 0, base = 0, peak = 0;
   double step = 0, replay = 0, bound = 0; ///< seconds of a step
   double secondsPerByte = 0;              ///< the price of memory, of a step
+  /// What any plan has to keep or to drop, tensors of layers, and ops of them
+  /// that no plan runs again: what the bound takes as given.
+  int64_t keepRules = 0, dropRules = 0, fixedOps = 0;
+  /// Of a pipeline: of each stage, layers to moments being those of all chunks
+  /// (in all of it a layer counts once, though it is split among chunks),
+  /// and of the schedule; step, replay and bound are seconds of a micro-batch.
+  std::vector<CertificateFigures> stages;
+  int64_t microBatches = 1;
+  std::vector<int64_t> inFlight; ///< of each chunk of a stage
+  double slack = 0;              ///< of a stage
+  double span = 0, spanBound = 0;
 };
 
 /// Checks a certificate of docs/solver.md: the text's form, lives and offsets
 /// of the buffers, the plan of each layer, what replays cost, and the bound,
-/// from a search of its own.
+/// from a search of its own. One of a pipeline has those of its chunks, whose
+/// micro-batches in flight are to be those of its schedule.
 std::optional<Fault> verifyCertificate(std::string_view text,
                                        CertificateFigures &figures);
 

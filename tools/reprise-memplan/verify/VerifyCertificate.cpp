@@ -10,13 +10,9 @@
 
 using namespace reprise::verify;
 
-std::optional<Fault>
-reprise::verify::verifyCertificate(std::string_view text,
-                                   CertificateFigures &figures) {
-  Claims claims;
-  if (std::optional<Fault> fault = readClaims(text, claims))
-    return fault;
-  for (auto check : {checkMemory, checkPlan, checkBound})
+std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
+                                                  CertificateFigures &figures) {
+  for (auto check : {checkMemory, checkPlan, checkOrder, checkBound})
     if (std::optional<Fault> fault = check(claims))
       return fault;
 
@@ -33,9 +29,35 @@ reprise::verify::verifyCertificate(std::string_view text,
   figures.step = claims.step;
   figures.replay = claims.replay;
   figures.bound = claims.bound;
-  for (const Layer &layer : claims.layers)
+  for (const Layer &layer : claims.layers) {
     figures.replays += layer.replays.size();
+    for (const Tensor &tensor : claims.classes[layer.kind].tensors) {
+      figures.keepRules += tensor.rule == Rule::Keep;
+      figures.dropRules += tensor.rule == Rule::Drop;
+    }
+    for (const Op &op : claims.classes[layer.kind].ops)
+      figures.fixedOps += !op.canReplay;
+  }
   for (const Moment &moment : claims.moments)
     figures.secondsPerByte += moment.secondsPerByte * claims.microBatches;
   return std::nullopt;
+}
+
+std::optional<Fault>
+reprise::verify::verifyCertificate(std::string_view text,
+                                   CertificateFigures &figures) {
+  Json value;
+  if (std::optional<Fault> fault = readJson(text, value))
+    return fault;
+  const Json *kind = value.find("kind");
+  if (kind && kind->kind == Json::Kind::String && kind->text == "pipeline") {
+    Pipeline pipeline;
+    if (std::optional<Fault> fault = readPipeline(value, pipeline))
+      return fault;
+    return checkPipeline(pipeline, figures);
+  }
+  Claims claims;
+  if (std::optional<Fault> fault = readClaims(value, claims))
+    return fault;
+  return checkClaims(claims, figures);
 }

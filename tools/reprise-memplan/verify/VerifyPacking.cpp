@@ -32,19 +32,25 @@ struct Line {
 };
 } // namespace
 
+/// Without the blanks around it.
+static std::string_view trim(std::string_view field) {
+  constexpr std::string_view blanks = " \t\r";
+  field.remove_prefix(std::min(field.find_first_not_of(blanks), field.size()));
+  return field.substr(0, field.find_last_not_of(blanks) + 1);
+}
+
 static std::vector<Line> splitLines(std::string_view text) {
   std::vector<Line> lines;
-  size_t at = 0;
+  constexpr std::string_view mark = "\xEF\xBB\xBF"; // of UTF-8
+  size_t at = text.substr(0, mark.size()) == mark ? mark.size() : 0;
   while (at < text.size()) {
     size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
-    if (!line.empty() && line.back() == '\r')
-      line.remove_suffix(1);
-    if (line.find_first_not_of(" \t") != line.npos) {
+    if (!trim(line).empty()) {
       lines.push_back({{}, at});
       for (size_t begin = 0; begin <= line.size();) {
         size_t comma = std::min(line.find(',', begin), line.size());
-        lines.back().fields.push_back(line.substr(begin, comma - begin));
+        lines.back().fields.push_back(trim(line.substr(begin, comma - begin)));
         begin = comma + 1;
       }
     }
@@ -58,6 +64,14 @@ static std::optional<Fault> readRows(std::string_view text, bool withOffset,
   std::vector<Line> lines = splitLines(text);
   if (lines.empty())
     return Fault{0, "needs a header, but the text is empty"};
+  // In a field a lone CR is the end of a line of old: nothing else has it
+  // there.
+  for (const Line &line : lines)
+    for (std::string_view field : line.fields)
+      if (size_t end = field.find('\r'); end != field.npos)
+        return Fault{size_t(field.data() - text.data()) + end,
+                     "lines need LF or CR LF at their end, but this has a CR "
+                     "alone"};
   const std::vector<std::string_view> &header = lines.front().fields;
   auto find = [&](std::string_view name) {
     return std::find(header.begin(), header.end(), name) - header.begin();
@@ -75,6 +89,7 @@ static std::optional<Fault> readRows(std::string_view text, bool withOffset,
       return Fault{0, "needs a column '" +
                           std::string(k < count ? names[k] : "id") + "'" +
                           (k == 3 ? " for --verify" : "")};
+  std::map<std::string_view, size_t> known;
   for (size_t l = 1; l < lines.size(); ++l) {
     const Line &line = lines[l];
     if (line.fields.size() != header.size())
@@ -84,6 +99,12 @@ static std::optional<Fault> readRows(std::string_view text, bool withOffset,
     Row row;
     row.at = line.at;
     row.id = line.fields[columns.back()];
+    auto [first, isNew] = known.emplace(row.id, line.at);
+    if (!isNew)
+      return Fault{size_t(row.id.data() - text.data()),
+                   "needs an id of its own, but '" + std::string(row.id) +
+                       "' is that of line " +
+                       std::to_string(getPlace(text, first->second).line)};
     for (size_t k = 0; k < count; ++k) {
       std::string_view field = line.fields[columns[k]];
       auto [rest, code] = std::from_chars(

@@ -57,12 +57,11 @@ def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
   let summary = "Append the micro-kernels of matrix products";
   let description = [{
     Appends an `llvm.func` for every entry of `getMicroKernels()`, with the signature
-    of `RepriseMicroKernelFn`, and for those of f32 a second one with that of
-    `RepriseMicroKernelPackFn`, compiled for its own instruction set. A micro-kernel keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
+    of `RepriseMicroKernelFn`, and a second one that packs B, compiled for its own instruction set. A micro-kernel keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
     multiply-add, `p` from 0 up, so that all of them give the same bits.
 
     ```mlir
-    // ==> llvm.func @reprise_micro_6x16_v3(%a: !llvm.ptr, %b: !llvm.ptr, %k: i64, %c: !llvm.ptr, %ldc: i64, %alpha: f32, %addToC: i32, %bias: !llvm.ptr, %next: !llvm.ptr, %nextStride: i64, %nextRows: i64) attributes {target_cpu = "x86-64-v3"}
+    // ==> llvm.func @reprise_micro_6x16_v3(%tile: !llvm.ptr) attributes {target_cpu = "x86-64-v3"}
     ```
   }];
   let dependentDialects = [

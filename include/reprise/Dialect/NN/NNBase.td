@@ -51,6 +51,9 @@ def NN_Dialect : Dialect {
     | `nn.moment1 = "name"`, `nn.moment2 = "name"` | optimizer state |
     | `nn.working = "name"` | the parameter of that name, rounded to bf16 |
 
+    With `nn.rows = N` beside one of the last five, only the first `N` rows are the parameter's, and what
+    the world knows of it; further ones are zeros.
+
     A result with `nn.parameter = "name"`, with one of the last four attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
     or what is shown.

@@ -333,7 +333,7 @@ def NN_LinearOp : NN_ProductOp<"linear", [
   let description = [{
     `out[..., n] = sum over k of input[..., k] * W[k, n] + bias[n]`.
 
-    * (C1) `weight` and `out` have the element type of `input`; `bias` is f32.
+    * (C1) `weight`, `bias` and `out` have the element type of `input`.
     * (C2) `input` is `[..., K]`, `weight` `[K, N]` (`in_out`) or `[N, K]`
       (`out_in`), `bias` `[N]`, `out` `[..., N]`.
 
@@ -344,7 +344,7 @@ def NN_LinearOp : NN_ProductOp<"linear", [
       : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
     ```
   }];
-  let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, Optional<NN_F32Tensor>:$bias,
+  let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, Optional<NN_Tensor>:$bias,
                        NN_WeightLayout:$layout);
   let results = (outs NN_Tensor:$out);
   let assemblyFormat = [{

@@ -44,6 +44,7 @@ inline constexpr llvm::StringLiteral kGradientAttr = "nn.gradient";
 inline constexpr llvm::StringLiteral kMoment1Attr = "nn.moment1";
 inline constexpr llvm::StringLiteral kMoment2Attr = "nn.moment2";
 inline constexpr llvm::StringLiteral kWorkingAttr = "nn.working";
+inline constexpr llvm::StringLiteral kRowsAttr = "nn.rows";
 inline constexpr llvm::StringLiteral kOutputAttr = "nn.output";
 inline constexpr llvm::StringLiteral kScopeAttr = "nn.scope";
 inline constexpr llvm::StringLiteral kMicroBatchesAttr = "nn.micro_batches";

@@ -22,8 +22,12 @@ def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [
     `lse[b,t] = ln(sum over v of exp(logits[b,t,v]))`,
     `losses[b,t] = lse[b,t] - logits[b,t,targets[b,t]]`. Targets must be below `V`.
 
+    With `classes`, the columns from that one on count for nothing: the rows of a table
+    were padded, and no target names them.
+
     * (C1) `losses` has the type of `lse`.
     * (C2) `logits` is `[B, T, V]`, `targets` and `losses` `[B, T]`.
+    * (C3) `classes` is from 1 to `V`.
 
     Example:
 
@@ -32,19 +36,27 @@ def NN_CrossEntropyOp : NN_PureOp<"cross_entropy", [
       : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
     ```
   }];
-  let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets);
+  let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets, OptionalAttr<I64Attr>:$classes);
   let results = (outs NN_F32Tensor:$losses, NN_F32Tensor:$lse);
-  let assemblyFormat = "$logits `,` $targets attr-dict `:` functional-type(operands, results)";
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$types, "::mlir::Value":$logits,
+                                 "::mlir::Value":$targets), [{
+    build($_builder, $_state, types, logits, targets, /*classes=*/::mlir::IntegerAttr());
+  }]>];
+  let assemblyFormat = [{
+    $logits `,` $targets (`classes` $classes^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def NN_CrossEntropyBackwardOp : NN_PureOp<"cross_entropy_backward", [
     AllTypesMatch<["logits", "dlogits"]>, AllTypesMatch<["lse", "dlosses"]> /* C1 */]> {
   let summary = "Gradient of nn.cross_entropy";
   let description = [{
-    `dlogits[b,t,v] = (exp(logits[b,t,v] - lse[b,t]) - (v = targets[b,t])) * dlosses[b,t]`.
+    `dlogits[b,t,v] = (exp(logits[b,t,v] - lse[b,t]) - (v = targets[b,t])) * dlosses[b,t]`,
+    and zero from `classes` on.
 
     * (C1) `dlogits` has the type of `logits`, `dlosses` that of `lse`.
     * (C2) `logits` is `[B, T, V]`, `targets` and `lse` `[B, T]`.
+    * (C3) `classes` is from 1 to `V`.
 
     Example:
 
@@ -54,10 +66,11 @@ def NN_CrossEntropyBackwardOp : NN_PureOp<"cross_entropy_backward", [
     ```
   }];
   let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets, NN_F32Tensor:$lse,
-                       NN_F32Tensor:$dlosses);
+                       NN_F32Tensor:$dlosses, OptionalAttr<I64Attr>:$classes);
   let results = (outs NN_Tensor:$dlogits);
   let assemblyFormat = [{
-    $logits `,` $targets `,` $lse `,` $dlosses attr-dict `:` functional-type(operands, results)
+    $logits `,` $targets `,` $lse `,` $dlosses (`classes` $classes^)? attr-dict
+    `:` functional-type(operands, results)
   }];
 }
 
@@ -82,6 +95,7 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
       at least that.
     * (C3) `gradients` are those asked for, of the types of `input` and `sum`, which is f32 of
       the shape of `weight`; without `by`, none can be, and with it, one has to.
+    * (C4) `classes`, as in `nn.cross_entropy`, is from 1 to `V`.
 
     Examples:
 
@@ -98,11 +112,11 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
   let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, NN_Ids:$targets,
                        Optional<NN_F32Tensor>:$sum, OptionalAttr<F32Attr>:$factor,
                        UnitAttr:$dinput, NN_WeightLayout:$layout, I64Attr:$rows,
-                       OptionalAttr<NN_ScopeAttr>:$loss_scope);
+                       OptionalAttr<NN_ScopeAttr>:$loss_scope, OptionalAttr<I64Attr>:$classes);
   let results = (outs NN_F32Tensor:$losses, Variadic<NN_Tensor>:$gradients);
   let assemblyFormat = [{
     $input `,` $weight `,` $targets (`sum` `(` $sum^ `)`)? (`by` $factor^)? (`dinput` $dinput^)?
-    $layout `rows` $rows attr-dict `:` functional-type(operands, results)
+    $layout `rows` $rows (`classes` $classes^)? attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
     /// Null where they are not asked for.
@@ -236,21 +250,26 @@ def NN_GlobalNormOp : NN_PureOp<"global_norm"> {
 def NN_ClipScaleOp : NN_PureOp<"clip_scale", [AllTypesMatch<["norm", "scale"]>]> {
   let summary = "What to multiply gradients by, so that their norm is bounded";
   let description = [{
-    `min(1, max_norm / (norm + 1e-6))`.
+    `min(1, max_norm / (norm + 1e-6))`, or 1 without `max_norm`. If `norm` or `loss` is no
+    finite number, neither is `scale`: it is NaN, with which `nn.adamw` changes nothing.
 
     * (C1) `max_norm` is above 0.
 
-    Example:
+    Examples:
 
     ```mlir
-    %scale = nn.clip_scale %norm max 1.0 : tensor<f32>
+    %scale = nn.clip_scale %norm with %loss max 1.0 : tensor<f32>, tensor<f32>
+    %always = nn.clip_scale %norm : tensor<f32>
     ```
 
     Source: Pascanu et al., arXiv:1211.5063, section 3.2.
   }];
-  let arguments = (ins NN_Scalar:$norm, F32Attr:$max_norm);
+  let arguments = (ins NN_Scalar:$norm, Optional<NN_Scalar>:$loss,
+                       OptionalAttr<F32Attr>:$max_norm);
   let results = (outs NN_Scalar:$scale);
-  let assemblyFormat = "$norm `max` $max_norm attr-dict `:` type($norm)";
+  let assemblyFormat = [{
+    $norm (`with` $loss^)? (`max` $max_norm^)? attr-dict `:` type($norm) (`,` type($loss)^)?
+  }];
 }
 
 def NN_AdamWOp : NN_PureOp<"adamw", [
@@ -270,8 +289,9 @@ def NN_AdamWOp : NN_PureOp<"adamw", [
 
     where `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t` in step `t`, from 1. `1 - beta` is
     that of the number given and not of its nearest f32, which near 1 is another. Works in
-    place, and leaves the gradient's accumulator at zero for the next step. With the
-    parameter's `working` copy, `new_working` is `new_parameter` rounded to bf16, in its place.
+    place, and leaves the gradient's accumulator at zero for the next step. If `scale` is NaN,
+    parameter and moments stay as they are. With the parameter's `working` copy, `new_working`
+    is `new_parameter` rounded to bf16, in its place.
 
     * (C1) `gradient`, moments and results have the type of `parameter`; `working`
       and `new_working`, there together or not at all, have its shape.

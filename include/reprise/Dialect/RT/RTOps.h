@@ -50,6 +50,11 @@ inline constexpr llvm::StringLiteral kAlignmentAttr = "rt.alignment";
 inline constexpr int64_t kDefaultAlignment = 64;
 /// On a module: the bytes of workspace that every product has.
 inline constexpr llvm::StringLiteral kGemmWorkspaceAttr = "rt.gemm_workspace";
+/// On a module with that: gradients of biases are kernels all the same.
+inline constexpr llvm::StringLiteral kBiasKernelsAttr = "rt.bias_kernels";
+/// On a module: inputs of as many micro-batches of a step have places in the
+/// arena as together have at most so many launches, and so do those after them.
+inline constexpr llvm::StringLiteral kMostLaunchesAttr = "rt.most_launches";
 /// On an emitted kernel: the number of independent tasks of a launch.
 inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
 /// On a kernel for a GPU: blocks of a launch and threads of a block, three

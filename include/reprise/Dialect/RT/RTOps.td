@@ -36,12 +36,17 @@ def RT_Dialect : Dialect {
     says what it is: `rt.state = #rt.state<…>`, `rt.rotary = #rt.rotary<…>`, or
     `rt.role`, one of `tokens`, `targets`, `rng`, `lr`, `bias_correction1`,
     `bias_correction2`, `loss` and `grad_norm`, and outside `@step` `sample_tokens`,
-    `position`, `logits` and `eval_loss`. Every value has an `rt.buffer` of its own, also where it is made
+    `position`, `logits` and `eval_loss`. With `batches` it is bytes for `tokens`, `targets` and `rng` of
+    further micro-batches, behind those of the first: see `rt.most_launches`. Every value has an `rt.buffer` of its own, also where it is made
     in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
     lives within a step: as packed, and the most alive at one time) and
     `categories`, which add up to the arena. With `rt.gemm_workspace = BYTES` on a module every product has a
-    workspace of so many bytes, whatever its shape: what a library of the target asks for. With
-    `rt.alignment = BYTES` buffers begin at multiples of that.
+    workspace of so many bytes, whatever its shape: what a library of the target asks for. With `rt.bias_kernels` beside it
+    the library is not asked for gradients of biases. With
+    `rt.alignment = BYTES` buffers begin at multiples of that. With `rt.most_launches = N` a step is
+    given to a device M micro-batches at a time, M being the largest divisor of
+    `nn.micro_batches` with which these have at most N launches, or 1: the arena has M places for the inputs of
+    a micro-batch, one after another, and M more for those that come next.
 
     An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
     independent tasks of a launch. One for a GPU is in a module of its own and carries
@@ -81,6 +86,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     `reprise/ABI/Model.h`. A parameter that is published under another name is
     block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`.
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
+    With `rows`, only so many rows of the buffer are the tensor; further ones stay zero.
 
     Examples: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`,
     `#rt.state<kind = parameter, parameter = "h.0.attn.q.weight", init = ones, hub = "h.0.attn.c_attn.weight", part = 0, parts = 3>`
@@ -90,7 +96,8 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
                         OptionalParameter<"::mlir::FloatAttr">:$std,
                         StringRefParameter<"", [{""}]>:$hub,
                         DefaultValuedParameter<"int64_t", "0">:$part,
-                        DefaultValuedParameter<"int64_t", "1">:$parts);
+                        DefaultValuedParameter<"int64_t", "1">:$parts,
+                        DefaultValuedParameter<"int64_t", "0">:$rows);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -107,6 +114,11 @@ def RT_RotaryAttr : AttrDef<RT_Dialect, "Rotary"> {
   let parameters = (ins "::mlir::DenseF32ArrayAttr":$frequencies, "::mlir::FloatAttr":$scale);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+}
+
+def RT_Epilogue : I32EnumAttr<"Epilogue", "What a product makes beside C", [
+    I32EnumAttrCase<"SumsOfA", 1, "sums_of_a">, I32EnumAttrCase<"SumsOfB", 2, "sums_of_b">]> {
+  let cppNamespace = "::reprise::rt";
 }
 
 //===----------------------------------------------------------------------===//
@@ -245,13 +257,23 @@ def RT_GemmOp : RT_Op<"gemm", [
     elements. With `addend` the product is added to `C0`, in place: buffer form has
     `C0` as output and `accumulate`.
 
+    With an `epilogue`, a library's product makes `aux` beside `C`:
+
+    | epilogue | `aux` |
+    |---|---|
+    | `sums_of_a` | `[m]`: the sum over `p` of `A[i,p]` |
+    | `sums_of_b` | `[n]`: the sum over `p` of `B[p,j]` |
+
+    Where `A` or `B` is the gradient of a linear layer's result, and `C` that of its
+    weight, these are the gradient of the bias.
+
     The order of summation depends on `m, n, k` alone: see `RepriseGemm` in
     `reprise/ABI/Model.h`.
 
     * (C1) `m`, `n` and `k` are at least 1, and so are the two sizes of `batch`.
-    * (C2) `a` and `b` are both f32 or both bf16; `bias` is f32, or bf16 if `C` is
-      (a library's; the CPU's products take f32). `C` is f32, or bf16 where `a`
-      and `b` are and nothing is added to it. Sums are f32, rounded once at the end.
+    * (C2) `a` and `b` are both f32 or both bf16. `C` is f32, or bf16 where `a`
+      and `b` are and nothing is added to it; `bias` has its type. Sums are f32,
+      rounded once at the end.
     * (C3) Either there is a result and all operands are tensors, without
       `workspace` and `accumulate`; or there are `output` and `workspace` and all
       operands are buffers, without `addend`.
@@ -260,19 +282,25 @@ def RT_GemmOp : RT_Op<"gemm", [
     * (C5) `a`, `b` and `C` have every element that is read or written, `bias` has
       `n`, and `addend` has the type of the result.
     * (C6) `workspace` has the bytes of `getWorkspaceBytes()`.
+    * (C7) There is an `aux`, with as many elements as its `epilogue` says and the type of `C`,
+      which is f32, if there is an `epilogue`; then there is no `batch` and no `bias`, and `alpha` is 1.
+      Libraries add up what lies side by side: `sums_of_a` has `transpose_a`, `sums_of_b` no `transpose_b`.
 
     Example:
 
     ```mlir
     %c = rt.gemm %a, %b bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
       : (tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> tensor<2x8x96xf32>
-    %h = rt.gemm %x, %w bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
-      : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xf32>) -> tensor<2x8x96xbf16>
+    %h = rt.gemm %x, %w bias(%rounded) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
+      : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
+    %dw, %db = rt.gemm %x, %h transpose_a epilogue sums_of_b m 24 n 96 k 16 lda 24 ldb 96 ldc 96
+      : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<96xf32>)
     ```
   }];
   let arguments = (ins RT_Buffer:$a, RT_Buffer:$b, Optional<RT_Buffer>:$bias,
                        Optional<AnyStaticShapeTensor>:$addend,
                        Optional<AnyStaticShapeMemRef>:$output,
+                       Optional<AnyStaticShapeMemRef>:$aux,
                        Optional<AnyStaticShapeMemRef>:$workspace,
                        I64Attr:$m, I64Attr:$n, I64Attr:$k,
                        I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc,
@@ -281,11 +309,13 @@ def RT_GemmOp : RT_Op<"gemm", [
                        OptionalAttr<DenseI64ArrayAttr>:$stride_b,
                        OptionalAttr<DenseI64ArrayAttr>:$stride_c,
                        DefaultValuedAttr<F32Attr, "1.0">:$alpha,
-                       UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate);
-  let results = (outs Optional<AnyStaticShapeTensor>:$result);
+                       UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate,
+                       OptionalAttr<RT_Epilogue>:$epilogue);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$made);
   let assemblyFormat = [{
     $a `,` $b oilist(`bias` `(` $bias `)` | `addend` `(` $addend `)` | `to` `(` $output `)`
-      | `workspace` `(` $workspace `)` | `transpose_a` $transpose_a | `transpose_b` $transpose_b | `accumulate` $accumulate)
+      | `aux` `(` $aux `)` | `workspace` `(` $workspace `)` | `transpose_a` $transpose_a | `transpose_b` $transpose_b
+      | `accumulate` $accumulate | `epilogue` $epilogue)
     `m` $m `n` $n `k` $k `lda` $lda `ldb` $ldb `ldc` $ldc
     (`batch` $batch^ `strides` $stride_a `,` $stride_b `,` $stride_c)? attr-dict
     `:` functional-type(operands, results)
@@ -296,6 +326,14 @@ def RT_GemmOp : RT_Op<"gemm", [
     int64_t getFlops();
     /// Products in the batch.
     int64_t getBatchCount();
+    /// `C` on tensors, or null.
+    ::mlir::Value getResult() {
+      return getMade().empty() ? ::mlir::Value() : ::mlir::Value(getMade().front());
+    }
+    /// What the epilogue makes, on tensors or in a buffer, or null.
+    ::mlir::Value getAuxiliary() {
+      return getMade().size() > 1 ? ::mlir::Value(getMade()[1]) : ::mlir::Value(getAux());
+    }
     /// The type of `C`, the result or the output.
     ::mlir::ShapedType getCType();
     /// Bytes that the product needs beside its operands: what its module says

@@ -1,0 +1,283 @@
+//===- CertifyPipeline.cpp - Certificates of the stages of a pipeline -----===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bound.h"
+#include "reprise/Solver/Budget.h"
+#include "reprise/Solver/Packing.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <memory>
+
+using namespace reprise::solver;
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+int64_t reprise::solver::getBytesInFlight(const Certificate &certificate) {
+  int64_t alignment = 1, bytes = 0;
+  for (const CertifiedBuffer &buffer : certificate.buffers)
+    alignment = std::max(alignment, buffer.alignment);
+  for (const CertifiedLayer &layer : certificate.layers) {
+    std::map<std::string, int64_t> bytesOf;
+    for (const CertifiedTensor &tensor :
+         certificate.classes[layer.kind].tensors)
+      bytesOf[tensor.name] =
+          (tensor.bytes + alignment - 1) / alignment * alignment;
+    for (const std::string &kept : layer.keeps)
+      bytes += (layer.inFlight - 1) * bytesOf[kept];
+  }
+  return bytes;
+}
+
+void reprise::solver::certifyMemory(const StepGraph &graph,
+                                    const KeptValues &kept,
+                                    Certificate &certificate) {
+  StepSimulator simulator(graph);
+  const StepRun &run = simulator.run(kept);
+  assert(run.schedule.size() == certificate.schedule.size() &&
+         "the certificate is of this run");
+  std::vector<StepBuffer> buffers = simulator.getBuffers();
+  std::vector<StepTouch> touches = simulator.getTouches();
+  PackingProblem problem;
+  problem.alignment = graph.alignment;
+  std::vector<int64_t> lastTouch(buffers.size(), -1);
+  for (size_t p = 0; p < touches.size(); ++p) {
+    certificate.schedule[p].reads = touches[p].reads;
+    certificate.schedule[p].writes = touches[p].writes;
+    for (const std::vector<int64_t> *list :
+         {&touches[p].reads, &touches[p].writes})
+      for (int64_t buffer : *list)
+        lastTouch[buffer] = p;
+  }
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    const StepBuffer &buffer = buffers[b];
+    problem.items.push_back(
+        {buffer.value < 0 ? "workspace" : graph.values[buffer.value].name,
+         buffer.first, buffer.last + 1, buffer.bytes});
+    // What is there when the step ends is not touched for it.
+    if (lastTouch[b] < buffer.last)
+      certificate.schedule[buffer.last].reads.push_back(b);
+  }
+  PackingResult packed = pack(problem);
+  certificate.buffers.clear();
+  for (size_t b = 0; b < buffers.size(); ++b)
+    certificate.buffers.push_back({problem.items[b].name, buffers[b].bytes,
+                                   graph.alignment, packed.solution.offsets[b],
+                                   -1});
+  certificate.baseBytes = 0;
+  certificate.peakBytes = packed.solution.peak + getBytesInFlight(certificate);
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+/// The forward pass is what runs first: each op of each layer, once.
+static int64_t countForward(const Certificate &certificate) {
+  int64_t count = 0;
+  for (const CertifiedLayer &layer : certificate.layers)
+    count += certificate.classes[layer.kind].ops.size();
+  return count;
+}
+
+ChunkTimes reprise::solver::getTimes(const Certificate &certificate) {
+  int64_t numForward = countForward(certificate);
+  ChunkTimes times;
+  for (int64_t p = 0; p < int64_t(certificate.schedule.size()); ++p)
+    if (!certificate.schedule[p].isUpdate)
+      (p < numForward ? times.forward : times.backward) +=
+          certificate.schedule[p].seconds;
+  times.backward +=
+      certificate.replaySeconds / double(certificate.microBatches);
+  return times;
+}
+
+double reprise::solver::getStageBound(const PipelineCertificate &certificate,
+                                      int64_t stage) {
+  // What the replays of a chunk take at least falls with its share of bytes:
+  // from `most` by `slope` a byte, down to nothing.
+  struct Line {
+    double most = 0, slope = 0;
+  };
+  std::vector<Line> lines;
+  double bound = 0;
+  for (size_t c = stage; c < certificate.chunks.size();
+       c += certificate.shape.stages) {
+    const Certificate &chunk = certificate.chunks[c].certificate;
+    Line line;
+    for (const CertifiedLayer &layer : chunk.layers)
+      line.most += layer.minimum;
+    for (const CertifiedMoment &moment : chunk.moments) {
+      line.slope += moment.secondsPerByte;
+      if (moment.layer < int64_t(chunk.layers.size()))
+        line.most += moment.secondsPerByte *
+                     double(chunk.classes[chunk.layers[moment.layer].kind]
+                                .backward[moment.gradient]
+                                .bytes);
+    }
+    // What has to run again without a price does so with any share.
+    if (line.slope > 0)
+      lines.push_back(line);
+    else
+      bound += line.most;
+  }
+  // The best for the sum is to give to the steepest first.
+  std::sort(lines.begin(), lines.end(),
+            [](const Line &a, const Line &b) { return a.slope > b.slope; });
+  double left = certificate.budgetBytes - certificate.baseBytes[stage];
+  for (const Line &line : lines) {
+    double share = std::min(left, line.most / line.slope);
+    left -= share;
+    bound += line.most - line.slope * share;
+  }
+  return bound;
+}
+
+namespace {
+/// Looks for the price that proves most of the chunks of a stage together. What
+/// one of them proves depends on no share: only the price of the whole budget
+/// is taken off.
+class PriceSearch {
+public:
+  PriceSearch(std::vector<Certificate *> chunks, double bytes)
+      : chunks(std::move(chunks)), bytes(bytes) {
+    for (Certificate *chunk : this->chunks)
+      searches.push_back(std::make_unique<BoundSearch>(*chunk));
+  }
+
+  /// The best price of those near `price`; what it proves, in `most`.
+  void run(double price);
+
+  double most = -1, best = 0;
+  std::vector<CertifiedMoment> chosen; ///< by chunk, for the best price
+
+private:
+  /// What `at` proves of all chunks together.
+  Proof prove(const std::vector<CertifiedMoment> &at, double price);
+  /// Of each chunk the moment that proves most at a price.
+  std::vector<CertifiedMoment> choose(double price);
+
+  std::vector<Certificate *> chunks;
+  double bytes;
+  std::vector<std::unique_ptr<BoundSearch>> searches;
+};
+} // namespace
+
+Proof PriceSearch::prove(const std::vector<CertifiedMoment> &at, double price) {
+  Proof line = {price, 0, -bytes};
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    Proof proof = searches[c]->prove(at[c], price);
+    line.seconds += proof.seconds;
+    line.bytes += proof.bytes + double(chunks[c]->budgetBytes);
+  }
+  return line;
+}
+
+std::vector<CertifiedMoment> PriceSearch::choose(double price) {
+  std::vector<CertifiedMoment> at;
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    double highest = -1;
+    for (const CertifiedMoment &moment : chunks[c]->candidates) {
+      Proof proof = searches[c]->prove(moment, price);
+      double value = proof.seconds +
+                     price * (proof.bytes + double(chunks[c]->budgetBytes));
+      if (value <= highest)
+        continue;
+      highest = value;
+      if (at.size() == c)
+        at.push_back(moment);
+      at[c] = moment;
+    }
+  }
+  return at;
+}
+
+void PriceSearch::run(double price) {
+  // Other moments may prove more at the summit; then they have one of their
+  // own, which is higher.
+  constexpr int kMostRounds = 8;
+  double before = -1;
+  for (int round = 0; round < kMostRounds; ++round) {
+    std::vector<CertifiedMoment> at = choose(price);
+    auto proveAt = [&](double price) { return prove(at, price); };
+    Proof summit = findSummit(proveAt, proveAt(std::max(price, 1e-18)), -1);
+    if (summit.getValue() > most) {
+      most = summit.getValue();
+      best = summit.price;
+      chosen = at;
+    }
+    if (summit.getValue() <= before * (1 + 1e-13))
+      break;
+    before = summit.getValue();
+    price = summit.price;
+  }
+}
+
+void reprise::solver::sharePrice(PipelineCertificate &certificate,
+                                 int64_t stage) {
+  std::vector<Certificate *> chunks;
+  for (size_t c = stage; c < certificate.chunks.size();
+       c += certificate.shape.stages)
+    chunks.push_back(&certificate.chunks[c].certificate);
+  if (chunks.size() == 1)
+    return;
+  PriceSearch search(
+      chunks, double(certificate.budgetBytes - certificate.baseBytes[stage]));
+  // From prices that depend on no budget, for a smaller one to prove no less.
+  double seconds = 0, bytes = 0;
+  for (const Certificate *chunk : chunks) {
+    seconds += chunk->stepSeconds / double(chunk->microBatches);
+    for (const CertifiedLayer &layer : chunk->layers)
+      for (const CertifiedTensor &tensor : chunk->classes[layer.kind].tensors)
+        bytes += double(tensor.bytes * layer.inFlight);
+  }
+  for (double factor : {0.1, 1.0, 10.0})
+    search.run(factor * seconds / std::max(bytes, 1.0));
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    search.chosen[c].secondsPerByte = search.best;
+    chunks[c]->moments = {search.chosen[c]};
+    // What rules alone prove needs no price.
+    if (search.best == 0)
+      chunks[c]->moments.clear();
+    computeBound(*chunks[c]);
+  }
+}
+
+void reprise::solver::computeSpans(PipelineCertificate &certificate) {
+  const PipelineShape &shape = certificate.shape;
+  PipelineSchedule schedule = simulate(shape);
+  std::vector<ChunkTimes> times, least;
+  for (const PipelineCertificate::Chunk &chunk : certificate.chunks) {
+    times.push_back(getTimes(chunk.certificate));
+    least.push_back(times.back());
+    least.back().backward -= chunk.certificate.replaySeconds /
+                             double(chunk.certificate.microBatches);
+  }
+  certificate.spanSeconds = getSpan(shape, schedule, times);
+  double bound = 0;
+  if (shape.virtualStages == 1)
+    for (int64_t stage = 0; stage < shape.stages; ++stage)
+      least[stage].backward += getStageBound(certificate, stage);
+  bound = getSpan(shape, schedule, least);
+  // Of several chunks only what all their replays take is known: no stage is
+  // done before all of its tasks are, what comes before the first of them and
+  // what follows the last.
+  if (shape.virtualStages > 1)
+    for (int64_t stage = 0; stage < shape.stages; ++stage) {
+      double ends = 0, work = getStageBound(certificate, stage);
+      for (int64_t chunk = 0; chunk < stage; ++chunk)
+        ends += least[chunk].forward + least[chunk].backward;
+      for (size_t chunk = stage; chunk < least.size(); chunk += shape.stages)
+        work += least[chunk].forward + least[chunk].backward;
+      bound = std::max(bound, ends + double(shape.microBatches) * work);
+    }
+  certificate.lowerBoundSeconds = bound;
+}

@@ -1,0 +1,287 @@
+//===- PipelineCertificateTest.cpp - Certificates of pipelines ------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomSteps.h"
+#include "reprise/Solver/Budget.h"
+#include "tools/reprise-memplan/verify/Verify.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+
+using namespace reprise::solver;
+
+namespace {
+/// A random chain on a pipeline, planned for a budget between the smallest and
+/// the largest that matters.
+class Planned {
+public:
+  Planned(unsigned seed, PipelineShape shape, int64_t layersOfChunk);
+
+  /// What the checker says; empty if nothing.
+  static std::string verify(const PipelineCertificate &certificate);
+
+  /// Calls `visit` with the replays of a micro-batch, by chunk, of all points
+  /// of the chunks' curves that fit together.
+  void forAllPlans(
+      const std::function<void(const std::vector<double> &)> &visit) const;
+
+  StepGraph graph;
+  std::vector<StepStage> steps;
+  std::vector<int64_t> inFlight;
+  std::vector<std::unique_ptr<BudgetCurve>> curves;
+  PipelineCertificate certificate;
+};
+} // namespace
+
+Planned::Planned(unsigned seed, PipelineShape shape, int64_t layersOfChunk) {
+  int64_t numChunks = shape.stages * shape.virtualStages;
+  graph = makeRandomChain(seed, numChunks * layersOfChunk, 2);
+  graph.microBatches = shape.microBatches;
+  PipelineSchedule schedule = simulate(shape);
+  certificate.shape = shape;
+  certificate.baseBytes.assign(shape.stages, 0);
+  certificate.chunks.resize(numChunks);
+  std::vector<size_t> points;
+  std::vector<int64_t> needs(shape.stages);
+  steps.reserve(numChunks);
+  for (int64_t c = 0; c < numChunks; ++c) {
+    steps.push_back(*takeStage(graph, c * layersOfChunk, layersOfChunk));
+    inFlight.push_back(getMostInFlight(schedule[c % shape.stages],
+                                       shape.virtualStages)[c / shape.stages]);
+    BudgetOptions options;
+    options.inFlight = inFlight[c];
+    curves.push_back(std::make_unique<BudgetCurve>(steps[c].graph, options));
+    points.push_back(curves[c]->getPoints().size() / 2);
+    needs[c % shape.stages] += curves[c]->getPoints()[points[c]].peak;
+  }
+  certificate.budgetBytes = *std::max_element(needs.begin(), needs.end());
+  for (int64_t c = 0; c < numChunks; ++c) {
+    Certificate &chunk = certificate.chunks[c].certificate;
+    chunk.kind = Certificate::Budget::Activations;
+    chunk.budgetBytes = shape.virtualStages == 1
+                            ? certificate.budgetBytes
+                            : curves[c]->getPoints()[points[c]].peak;
+    KeptValues kept = curves[c]->getPlan(points[c]);
+    certify(steps[c].graph, kept, 0.5, chunk, inFlight[c]);
+    certifyMemory(steps[c].graph, kept, chunk);
+    // A packing may miss its bound.
+    certificate.budgetBytes +=
+        std::max<int64_t>(chunk.peakBytes - chunk.budgetBytes, 0);
+  }
+  for (int64_t c = 0; c < numChunks; ++c) {
+    Certificate &chunk = certificate.chunks[c].certificate;
+    chunk.budgetBytes =
+        shape.virtualStages == 1 ? certificate.budgetBytes : chunk.peakBytes;
+    computeBound(chunk);
+  }
+  for (int64_t stage = 0; stage < shape.stages; ++stage)
+    sharePrice(certificate, stage);
+  computeSpans(certificate);
+}
+
+std::string Planned::verify(const PipelineCertificate &certificate) {
+  std::ostringstream text;
+  writeCertificate(text, certificate);
+  reprise::verify::CertificateFigures figures;
+  auto fault = reprise::verify::verifyCertificate(text.str(), figures);
+  if (fault)
+    return fault->message;
+  EXPECT_EQ(figures.span, certificate.spanSeconds);
+  EXPECT_EQ(int64_t(figures.stages.size()), certificate.shape.stages);
+  for (size_t s = 0; s < figures.stages.size(); ++s)
+    EXPECT_NEAR(figures.stages[s].bound, getStageBound(certificate, s), 1e-9);
+  return "";
+}
+
+void Planned::forAllPlans(
+    const std::function<void(const std::vector<double> &)> &visit) const {
+  std::vector<double> seconds(curves.size());
+  std::vector<int64_t> needs(certificate.shape.stages);
+  std::function<void(size_t)> choose = [&](size_t c) {
+    if (c == curves.size())
+      return visit(seconds);
+    int64_t &need = needs[c % needs.size()];
+    for (const BudgetPoint &point : curves[c]->getPoints())
+      if (need + point.peak <= certificate.budgetBytes) {
+        need += point.peak;
+        seconds[c] = point.seconds;
+        choose(c + 1);
+        need -= point.peak;
+      }
+  };
+  choose(0);
+}
+
+static const std::pair<PipelineShape, int64_t> kShapes[] = {
+    {{1, 1, 3}, 2}, {{2, 1, 4}, 2}, {{3, 1, 5}, 1}, {{2, 2, 4}, 1}};
+
+// The checker, which simulates the schedule by itself, agrees; and no plans of
+// the stages that fit end the schedule sooner than the bound says.
+TEST(PipelineCertificateTest, BoundsEveryPlan) {
+  int numBounds = 0;
+  for (auto [shape, layers] : kShapes)
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      Planned planned(seed, shape, layers);
+      EXPECT_EQ(Planned::verify(planned.certificate), "") << "seed " << seed;
+      std::vector<ChunkTimes> bare;
+      for (const PipelineCertificate::Chunk &chunk :
+           planned.certificate.chunks) {
+        bare.push_back(getTimes(chunk.certificate));
+        bare.back().backward -=
+            chunk.certificate.replaySeconds / double(shape.microBatches);
+      }
+      PipelineSchedule schedule = simulate(planned.certificate.shape);
+      double least = getSpan(shape, schedule, bare);
+      double bound = planned.certificate.lowerBoundSeconds;
+      numBounds += bound > least * (1 + 1e-9);
+      int numPlans = 0;
+      planned.forAllPlans([&](const std::vector<double> &seconds) {
+        if (++numPlans > 20000)
+          return;
+        std::vector<ChunkTimes> times = bare;
+        for (size_t c = 0; c < times.size(); ++c)
+          times[c].backward += seconds[c];
+        ASSERT_GE(getSpan(shape, schedule, times), bound * (1 - 1e-12))
+            << "seed " << seed;
+      });
+      EXPECT_GT(numPlans, 0);
+    }
+  EXPECT_GT(numBounds, 40);
+}
+
+// What must run again does so whatever memory is worth: a chunk without a price
+// on it counts like the others.
+TEST(PipelineCertificateTest, CountsReplaysWithoutPrice) {
+  int numForced = 0;
+  for (auto [shape, layers] : kShapes)
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      PipelineCertificate certificate =
+          Planned(seed, shape, layers).certificate;
+      double before = 0, least = 0;
+      for (PipelineCertificate::Chunk &chunk : certificate.chunks) {
+        Certificate &part = chunk.certificate;
+        before += part.replaySeconds;
+        part.moments.clear();
+        // No layer may keep what none of its class does.
+        for (CertifiedClass &kind : part.classes)
+          for (CertifiedTensor &tensor : kind.tensors)
+            tensor.rule = CertifiedTensor::Rule::Drop;
+        for (const CertifiedLayer &layer : part.layers)
+          for (const std::string &kept : layer.keeps)
+            for (CertifiedTensor &tensor : part.classes[layer.kind].tensors)
+              if (tensor.name == kept)
+                tensor.rule = CertifiedTensor::Rule::Free;
+        computeBound(part);
+        least += part.lowerBoundSeconds;
+      }
+      if (least > before * (1 + 1e-9))
+        continue; // What nothing needs is not kept, and cannot be dropped.
+      double sum = 0;
+      for (int64_t stage = 0; stage < shape.stages; ++stage)
+        sum += getStageBound(certificate, stage);
+      EXPECT_NEAR(sum * double(shape.microBatches), least, 1e-9);
+      computeSpans(certificate);
+      EXPECT_EQ(Planned::verify(certificate), "") << "seed " << seed;
+      numForced += least > 0;
+    }
+  EXPECT_GT(numForced, 5);
+}
+
+// What a certificate may lie about beside its chunks' own certificates.
+TEST(PipelineCertificateTest, RefusesLies) {
+  for (auto [shape, layers] : kShapes) {
+    Planned planned(1, shape, layers);
+    auto lie = [&](const std::function<void(PipelineCertificate &)> &change) {
+      PipelineCertificate wrong = planned.certificate;
+      change(wrong);
+      return Planned::verify(wrong);
+    };
+    auto expect = [&](const std::string &message, const char *words) {
+      EXPECT_NE(message.find(words), std::string::npos) << message;
+    };
+    size_t last = planned.certificate.chunks.size() - 1;
+    // In flight, in a layer or in all of a chunk, with a peak and a bound to go
+    // with it.
+    for (int64_t off : {-1, 1})
+      for (size_t c : {size_t(0), last}) {
+        if (planned.inFlight[c] + off < 1)
+          continue;
+        expect(
+            lie([&, c = c](PipelineCertificate &wrong) {
+              Certificate &chunk = wrong.chunks[c].certificate;
+              for (CertifiedLayer &layer : chunk.layers)
+                layer.inFlight += off;
+              chunk.peakBytes +=
+                  getBytesInFlight(chunk) -
+                  getBytesInFlight(planned.certificate.chunks[c].certificate);
+              chunk.budgetBytes = std::max(chunk.budgetBytes, chunk.peakBytes);
+              wrong.budgetBytes += chunk.budgetBytes;
+              computeBound(chunk);
+              computeSpans(wrong);
+            }),
+            " micro-batches in flight on the schedule of its pipeline, but "
+            "got ");
+        expect(lie([&, c = c](PipelineCertificate &wrong) {
+                 wrong.chunks[c].certificate.layers.back().inFlight += off;
+               }),
+               " micro-batches in flight on the schedule");
+      }
+    expect(lie([](PipelineCertificate &wrong) { ++wrong.shape.microBatches; }),
+           "micro-batches");
+    expect(lie([](PipelineCertificate &wrong) { wrong.budgetBytes /= 4; }),
+           "bytes, but the budget is ");
+    expect(lie([](PipelineCertificate &wrong) { wrong.spanSeconds *= 0.999; }),
+           "the schedule takes ");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.lowerBoundSeconds *= 1.001;
+           }),
+           "no plans take less than ");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.chunks[0].certificate.layers[0].minimum += 1;
+           }),
+           "the least price of ");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.baseBytes[0] = wrong.budgetBytes;
+           }),
+           "stage 0 needs ");
+    expect(
+        lie([](PipelineCertificate &wrong) { wrong.baseBytes.push_back(0); }),
+        "needs bytes for each of ");
+    expect(lie([](PipelineCertificate &wrong) { wrong.chunks.pop_back(); }),
+           "needs a chunk for each virtual stage of each stage, but got ");
+    // Chunks of another model, on another machine, or with more to spend.
+    expect(lie([&](PipelineCertificate &wrong) {
+             wrong.chunks[last].certificate.model = "another";
+           }),
+           last > 0 ? " needs the model '' of chunk 0, but got 'another'" : "");
+    expect(lie([&](PipelineCertificate &wrong) {
+             wrong.chunks[last].certificate.machine = "another";
+           }),
+           last > 0 ? " needs the machine '' of chunk 0, but got 'another'"
+                    : "");
+    expect(lie([&](PipelineCertificate &wrong) {
+             Certificate &chunk = wrong.chunks[last].certificate;
+             chunk.budgetBytes = wrong.budgetBytes + 1;
+             computeBound(chunk);
+           }),
+           "'s chunks come to ");
+    // Replays of the first stage are for nothing only where it waits.
+    for (PipelineCertificate::Chunk &chunk : planned.certificate.chunks)
+      if (chunk.certificate.replaySeconds > 0 && shape.stages == 1)
+        expect(lie([&](PipelineCertificate &wrong) {
+                 wrong.chunks[0].slackSeconds = 0.5;
+               }),
+               " without the replays that are said to cost nothing");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.chunks[0].slackSeconds = 1e6;
+           }),
+           "are for nothing");
+  }
+}
