@@ -224,8 +224,11 @@ static void print(const verify::CertificateFigures &figures) {
               share(figures.peak, figures.budget),
               static_cast<long long>(figures.buffers),
               static_cast<long long>(figures.positions));
-  std::printf("replays  %lld, %.9g s a step, %.4f %% of %.9g s\n",
+  std::printf("replays  %lld, %.9g s a step of %lld micro-batch%s, %.4f %% of "
+              "%.9g s\n",
               static_cast<long long>(figures.replays), figures.replay,
+              static_cast<long long>(figures.microBatches),
+              figures.microBatches == 1 ? "" : "es",
               share(figures.replay, figures.step), figures.step);
   std::printf(
       "bound    %.9g s, %.4f %% of a step below; %.6g ms per GiB, moments: "

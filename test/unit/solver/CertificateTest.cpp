@@ -162,13 +162,31 @@ static void makeSchedule(Certificate &certificate) {
       certificate.schedule.push_back({op.name, op.seconds, false, {}, {}, {0}});
       seconds += op.seconds;
     }
-  for (const CertifiedLayer &layer : certificate.layers)
+  for (size_t l = certificate.layers.size(); l-- > 0;)
     for (const CertifiedGradient &gradient :
-         certificate.classes[layer.kind].backward) {
+         certificate.classes[certificate.layers[l].kind].backward) {
       certificate.schedule.push_back({gradient.name, 1, false, {}, {}, {0}});
       seconds += 1;
     }
   certificate.stepSeconds = seconds * double(certificate.microBatches);
+}
+
+/// Puts moments where their ops run, on a schedule of ops, `numReplays`
+/// launches that replay, and backward.
+static void placeMoments(Certificate &certificate, int64_t numReplays) {
+  int64_t forward = 0;
+  for (const CertifiedLayer &layer : certificate.layers)
+    forward += certificate.classes[layer.kind].ops.size();
+  for (CertifiedMoment &moment : certificate.moments) {
+    moment.position = forward - 1;
+    int64_t numLayers = certificate.layers.size();
+    if (moment.layer == numLayers)
+      continue;
+    moment.position += 1 + numReplays + moment.gradient;
+    for (int64_t l = moment.layer + 1; l < numLayers; ++l)
+      moment.position +=
+          certificate.classes[certificate.layers[l].kind].backward.size();
+  }
 }
 
 /// Two layers of one random class on top of one that makes their input.
@@ -176,7 +194,7 @@ static Certificate makeCertificate(std::mt19937 &random) {
   Certificate certificate;
   certificate.model = "random";
   certificate.machine = "none";
-  certificate.microBatches = 1 + random() % 3;
+  certificate.microBatches = 2 + random() % 2;
   certificate.classes.push_back(
       {"embedding", {}, {{"x", 50}}, {{"embed", 1, true, {}, {"x"}}}, {}});
   certificate.classes.push_back(makeClass(random));
@@ -248,6 +266,7 @@ TEST(Certificate, CheckerAgrees) {
       }
     if (!again.replays.empty())
       certificate.schedule.insert(turn, again);
+    placeMoments(certificate, !again.replays.empty());
     certificate.replaySeconds = seconds * certificate.microBatches;
     certificate.peakBytes = 100000;
     for (const CertifiedLayer &layer : certificate.layers)
@@ -305,6 +324,7 @@ TEST(Certificate, CheckerGivesUpOnTooManySets) {
     makeSchedule(certificate);
     certificate.budgetBytes = certificate.peakBytes = 100000;
     certificate.moments = {{1, 0, 0, 0.25}};
+    placeMoments(certificate, /*numReplays=*/0);
     computeBound(certificate);
     // Each pair runs once for a second and keeps 0 bytes, or runs both.
     EXPECT_EQ(certificate.layers[0].minimum, 2.0 * numPairs);

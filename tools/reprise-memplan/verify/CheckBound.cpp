@@ -145,12 +145,32 @@ static std::vector<std::vector<bool>> getNeeded(const Claims &claims) {
   return needed;
 }
 
+/// The position at which a moment is, and what it is called: where its op of
+/// backward runs, or the last op of the forward pass.
+static std::pair<int64_t, std::string> getPosition(const Claims &claims,
+                                                   const Moment &moment) {
+  if (moment.layer == int64_t(claims.layers.size()))
+    return {countForward(claims) - 1, "the end of the forward pass"};
+  size_t number = moment.gradient;
+  for (size_t l = moment.layer + 1; l < claims.layers.size(); ++l)
+    number += claims.classOf(l).backward.size();
+  return {getBackwardPositions(claims)[number],
+          "'" + claims.classOf(moment.layer).backward[moment.gradient].name +
+              "' of '" + claims.layers[moment.layer].name + "'"};
+}
+
 /// The bytes of op and layers at a moment are those that the schedule has
 /// there, or fewer: more would make the bound too high.
 static std::optional<Fault> checkMoments(const Claims &claims) {
   std::vector<int64_t> live = getLiveBytes(claims);
   for (size_t m = 0; m < claims.moments.size(); ++m) {
     const Moment &moment = claims.moments[m];
+    auto [position, name] = getPosition(claims, moment);
+    if (moment.position != position)
+      return Fault{moment.at, "moment " + std::to_string(m) + " is at " + name +
+                                  ", position " + std::to_string(position) +
+                                  ", but got " +
+                                  std::to_string(moment.position)};
     __int128 bytes = 0;
     bool isTurn = moment.layer == int64_t(claims.layers.size());
     if (!isTurn)

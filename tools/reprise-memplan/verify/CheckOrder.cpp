@@ -61,6 +61,15 @@ int64_t reprise::verify::countForward(const Claims &claims) {
   return count;
 }
 
+std::vector<int64_t>
+reprise::verify::getBackwardPositions(const Claims &claims) {
+  std::vector<int64_t> positions;
+  for (size_t p = countForward(claims); p < claims.schedule.size(); ++p)
+    if (!claims.schedule[p].isUpdate && claims.schedule[p].replays.empty())
+      positions.push_back(p);
+  return positions;
+}
+
 /// What an op takes is said twice, where the class and where the schedule has
 /// it: for the one replays pay, the other is the step that they are compared
 /// with. Names may differ: layers of a class share the names of the first.
@@ -155,29 +164,31 @@ std::optional<Fault> OrderChecker::checkBackward() const {
   for (int64_t l = int64_t(claims.layers.size()) - 1; l >= 0; --l)
     for (const Gradient &gradient : claims.classOf(l).backward)
       wanted.emplace_back(l, &gradient);
-  size_t count = 0;
+  std::vector<int64_t> positions = getBackwardPositions(claims);
+  if (positions.size() > wanted.size()) {
+    size_t p = positions[wanted.size()];
+    return Fault{claims.schedule[p].at,
+                 describe(p) + " is none of the " +
+                     std::to_string(wanted.size()) +
+                     " ops of backward, which are all before it"};
+  }
+  if (positions.size() < wanted.size())
+    return Fault{
+        claims.schedule.back().at,
+        "needs a position for each of " + std::to_string(wanted.size()) +
+            " ops of backward, but got " + std::to_string(positions.size())};
   int64_t numBefore = 0;
-  for (size_t p = numForward; p < claims.schedule.size(); ++p) {
-    const Launch &launch = claims.schedule[p];
-    numBefore += launch.replays.size();
-    if (launch.isUpdate || !launch.replays.empty())
-      continue;
-    if (count == wanted.size())
-      return Fault{launch.at, describe(p) + " is none of the " +
-                                  std::to_string(count) +
-                                  " ops of backward, which are all before it"};
-    auto [l, gradient] = wanted[count++];
+  size_t p = numForward;
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    for (; p < size_t(positions[k]); ++p)
+      numBefore += claims.schedule[p].replays.size();
+    auto [l, gradient] = wanted[k];
     if (auto fault = checkReads(l, gradient->reads,
                                 "'" + gradient->name + "' of '" +
                                     claims.layers[l].name + "'",
                                 p, numBefore))
       return fault;
   }
-  if (count < wanted.size())
-    return Fault{claims.schedule.back().at, "needs a position for each of " +
-                                                std::to_string(wanted.size()) +
-                                                " ops of backward, but got " +
-                                                std::to_string(count)};
   return std::nullopt;
 }
 

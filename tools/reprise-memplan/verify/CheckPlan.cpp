@@ -98,6 +98,11 @@ std::optional<Fault> PlanChecker::check() const {
   for (size_t l = 0; l < claims.layers.size(); ++l) {
     const Layer &layer = claims.layers[l];
     const Class &kind = claims.classOf(l);
+    if (layer.inFlight > claims.microBatches)
+      return Fault{layer.at, "'" + layer.name + "' has " +
+                                 std::to_string(layer.inFlight) +
+                                 " micro-batches in flight, but a step has " +
+                                 std::to_string(claims.microBatches)};
     for (const Ref &kept : layer.keeps)
       if (kind.tensors[kept.index].rule == Rule::Drop)
         return Fault{kept.at, "'" + layer.name + "' keeps '" +

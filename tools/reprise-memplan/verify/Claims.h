@@ -143,11 +143,15 @@ std::optional<Fault> checkPlan(const Claims &claims);
 /// fault.
 std::optional<Fault> checkOrder(const Claims &claims);
 
-/// The bound on what replays cost.
+/// The bound on what replays cost. For `claims` of an order without fault.
 std::optional<Fault> checkBound(const Claims &claims);
 
 /// The positions that the schedule begins with: each op of each layer, once.
 int64_t countForward(const Claims &claims);
+
+/// The positions behind them that run the ops of backward, in their order: from
+/// the last layer to the first, replays left out.
+std::vector<int64_t> getBackwardPositions(const Claims &claims);
 
 /// Buffers alive at each position. For `claims` of a memory without fault.
 std::vector<int64_t> getLiveBytes(const Claims &claims);

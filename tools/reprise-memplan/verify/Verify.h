@@ -50,7 +50,7 @@ struct CertificateFigures {
   /// (in all of it a layer counts once, though it is split among chunks),
   /// and of the schedule; step, replay and bound are seconds of a micro-batch.
   std::vector<CertificateFigures> stages;
-  int64_t microBatches = 1;
+  int64_t microBatches = 1;      ///< of a step
   std::vector<int64_t> inFlight; ///< of each chunk of a stage
   double slack = 0;              ///< of a stage
   double span = 0, spanBound = 0;

@@ -23,6 +23,7 @@ std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
   figures.buffers = claims.buffers.size();
   figures.positions = claims.schedule.size();
   figures.moments = claims.moments.size();
+  figures.microBatches = claims.microBatches;
   figures.budget = claims.budget;
   figures.base = claims.base;
   figures.peak = claims.peak;
