@@ -71,11 +71,9 @@ namespace {
 /// Looks for the plan of a budget among those of a curve.
 class BudgetSearch {
 public:
-  BudgetSearch(Trial &trial, const TracedGraph &traced,
-               const solver::BudgetCurve &curve, const Budget &budget,
+  BudgetSearch(Trial &trial, const PlanCurve &curve, const Budget &budget,
                bool isFree)
-      : trial(trial), traced(traced), curve(curve), budget(budget),
-        isFree(isFree) {}
+      : trial(trial), curve(curve), budget(budget), isFree(isFree) {}
 
   /// The last point of the curve whose plan, planned, is within the budget; -1
   /// if there is none.
@@ -93,8 +91,7 @@ private:
   }
 
   Trial &trial;
-  const TracedGraph &traced;
-  const solver::BudgetCurve &curve;
+  const PlanCurve &curve;
   const Budget &budget;
   bool isFree;
 };
@@ -102,9 +99,11 @@ private:
 
 /// Plans the memory of a point; whether that is within the budget.
 bool BudgetSearch::tryPoint(int64_t point) {
+  const HeadOption &option = curve.getOption(point);
+  setHeadRows(trial.getModule(), option.rows);
   auto decide = [&](func::FuncOp step) {
-    writeDecisions(step, traced, curve.getPlan(point),
-                   curve.getSegments(point));
+    writeDecisions(step, *option.traced, curve.getPlan(point),
+                   option.curve->getSegments(curve.points[point].point));
   };
   auto found = trial.plan(decide, isFree);
   if (failed(found))
@@ -120,25 +119,22 @@ bool BudgetSearch::tryPoint(int64_t point) {
 }
 
 int64_t BudgetSearch::run() {
-  int64_t limit = budget.bytes;
-  if (budget.kind == Budget::Kind::Memory)
-    limit -= traced.baseBytes;
-  int64_t numPoints = curve.getPoints().size();
+  int64_t numPoints = curve.points.size();
   // The curve's bytes are those of the memory plan, but for a kernel that is
   // formed otherwise with a replay in it. So the guess is nearly always right;
   // if it is not, what it misses by is kept free.
-  int64_t point = std::max<int64_t>(curve.find(limit), 0);
+  int64_t point = std::max<int64_t>(curve.find(budget.bytes), 0);
   while (!tryPoint(point)) {
     if (point == 0)
       return -1;
     int64_t missing = std::max<int64_t>(getBytes(planned) - budget.bytes, 1);
     point = std::min(
-        point - 1, std::max<int64_t>(
-                       curve.find(curve.getPoints()[point].peak - missing), 0));
+        point - 1,
+        std::max<int64_t>(curve.find(curve.points[point].bytes - missing), 0));
   }
   // What it needs less may be enough for the next.
   while (point + 1 < numPoints &&
-         curve.getPoints()[point + 1].peak - curve.getPoints()[point].peak <=
+         curve.points[point + 1].bytes - curve.points[point].bytes <=
              budget.bytes - getBytes(planned)) {
     PlannedBytes before = planned;
     if (!tryPoint(point + 1)) {
@@ -165,87 +161,24 @@ static double getSlope(const solver::BudgetCurve &curve, int64_t point) {
          double(points[high].peak - points[low].peak);
 }
 
-namespace {
-/// A step with its head in chunks of some rows, and all that may be kept of it.
-struct Option {
-  int64_t rows = 0; ///< 0: the head is as it was
-  std::unique_ptr<TracedGraph> traced;
-  std::unique_ptr<solver::BudgetCurve> curve;
-  int64_t point = -1; ///< within the budget, as far as is known before planning
-  double seconds = 0; ///< of a micro-batch, replays included
-
-  /// Whether this one is to be preferred.
-  bool isBefore(const Option &other) const {
-    if ((point < 0) != (other.point < 0))
-      return other.point < 0;
-    if (point >= 0 && seconds != other.seconds)
-      return seconds < other.seconds;
-    if (curve->getPoints().empty() || other.curve->getPoints().empty())
-      return other.curve->getPoints().empty();
-    return getPeak() < other.getPeak();
+/// With bytes that outlive a step as the planned point has them.
+static void addPoints(const PlanCurve &curve, bool hasBounds,
+                      BudgetReport &report) {
+  bool isMemory = report.budget.kind == Budget::Kind::Memory;
+  std::vector<int64_t> budgets;
+  for (size_t number = 0; number < curve.points.size(); ++number) {
+    const HeadOption &option = curve.getOption(number);
+    const solver::BudgetPoint &own = curve.getOwn(number);
+    budgets.push_back(own.peak + (isMemory ? report.baseBytes : 0));
+    report.curve.push_back({budgets.back(), option.rows,
+                            option.getStepSeconds(),
+                            own.seconds * double(report.microBatches), 0});
   }
-  int64_t getPeak() const {
-    return curve->getPoints()[std::max<int64_t>(point, 0)].peak;
-  }
-};
-} // namespace
-
-/// Of all schedules: validation has the memory of the step.
-static void setHeadRows(ModuleOp module, int64_t rows) {
-  if (rows == 0)
+  if (!hasBounds)
     return;
-  for (auto function : module.getOps<func::FuncOp>())
-    for (auto head : function.getOps<nn::LinearCrossEntropyOp>())
-      head.setRows(rows);
-}
-
-/// The rows that a chunk of the head may have: as many as it has, half and a
-/// quarter; as it is, if somebody said so or it is not in chunks.
-static SmallVector<int64_t> getHeadRows(func::FuncOp step) {
-  auto train =
-      step->getParentOp()->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
-  auto heads = step.getBody().getOps<nn::LinearCrossEntropyOp>();
-  if (heads.empty() || (train && train.get(nn::kHeadChunkRows)))
-    return {0};
-  nn::LinearCrossEntropyOp head = *heads.begin();
-  int64_t block = nn::LinearCrossEntropyOp::getRowBlock(
-      cast<ShapedType>(head.getInput().getType()).getElementType());
-  int64_t tokens =
-      cast<ShapedType>(head.getLosses().getType()).getNumElements();
-  int64_t all = llvm::alignTo(tokens, block);
-  SmallVector<int64_t> rows = {std::min<int64_t>(int64_t(head.getRows()), all)};
-  while (rows.size() < 3 && rows.back() % (2 * block) == 0)
-    rows.push_back(rows.back() / 2);
-  return rows;
-}
-
-/// All options are tried, so that a smaller budget finds no faster step.
-static FailureOr<Option> chooseOption(Trial &trial, const Budget &budget,
-                                      const CostTable &costs, bool isFree) {
-  std::optional<Option> best;
-  for (int64_t rows : getHeadRows(trial.getStep())) {
-    setHeadRows(trial.getModule(), rows);
-    FailureOr<TracedGraph> traced = trial.trace(costs, isFree);
-    if (failed(traced))
-      return failure();
-    Option option;
-    option.rows = rows;
-    option.traced = std::make_unique<TracedGraph>(std::move(*traced));
-    const solver::StepGraph &graph = option.traced->graph;
-    option.curve = std::make_unique<solver::BudgetCurve>(graph);
-    int64_t beside =
-        budget.kind == Budget::Kind::Memory ? option.traced->baseBytes : 0;
-    option.point = option.curve->find(budget.bytes - beside);
-    for (const solver::StepOp &op : graph.ops)
-      if (op.phase != solver::StepPhase::Update)
-        option.seconds += op.seconds;
-    if (option.point >= 0)
-      option.seconds += option.curve->getPoints()[option.point].seconds;
-    if (!best || option.isBefore(*best))
-      best = std::move(option);
-  }
-  setHeadRows(trial.getModule(), best->rows);
-  return std::move(*best);
+  std::vector<double> bounds = curve.computeBounds(report.certificate, budgets);
+  for (auto [point, bound] : llvm::zip(report.curve, bounds))
+    point.boundSeconds = bound;
 }
 
 FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
@@ -257,37 +190,36 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   if (!step)
     return module.emitError("needs a function @step to plan for a budget");
   FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
-  FailureOr<Option> option = failure();
+  FailureOr<PlanCurve> curve = failure();
   if (succeeded(trial))
-    option = chooseOption(**trial, budget, costs, isFree);
-  if (failed(option))
+    curve = PlanCurve::find(**trial, budget.kind, costs, isFree);
+  if (failed(curve))
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "planned for a budget");
-  const TracedGraph *traced = option->traced.get();
-  const solver::BudgetCurve &curve = *option->curve;
-  BudgetSearch search(**trial, *traced, curve, budget, isFree);
-  int64_t point = curve.getPoints().empty() ? -1 : search.run();
+  BudgetSearch search(**trial, *curve, budget, isFree);
+  int64_t point = curve->points.empty() ? -1 : search.run();
+  bool isMemory = budget.kind == Budget::Kind::Memory;
   if (point < 0) {
-    bool isMemory = budget.kind == Budget::Kind::Memory;
-    refuseBudget(step, budget, *traced, curve,
+    refuseBudget(step, budget, *curve,
                  isMemory ? search.planned.arena : search.planned.activations);
     return failure();
   }
 
-  solver::KeptValues kept = curve.getPlan(point);
+  const HeadOption &option = curve->getOption(point);
+  const TracedGraph &traced = *option.traced;
+  int64_t ownPoint = curve->points[point].point;
+  solver::KeptValues kept = curve->getPlan(point);
   BudgetReport report;
   report.budget = budget;
   report.machine = costs.machine;
-  bool isMemory = budget.kind == Budget::Kind::Memory;
+  report.headRows = option.rows;
   report.baseBytes = search.planned.arena - search.planned.activations;
   int64_t beside = isMemory ? report.baseBytes : 0;
   report.plannedBytes = search.planned.activations + beside;
-  report.foreseenBytes = curve.getPoints()[point].peak + beside;
-  report.mostBytes = curve.getPoints().back().peak + beside;
-  report.isChain = curve.isChain();
-  int64_t times = report.microBatches = traced->graph.microBatches;
-  for (const solver::BudgetPoint &each : curve.getPoints())
-    report.curve.push_back({"", each.peak + beside, each.seconds * times});
+  report.foreseenBytes = curve->getOwn(point).peak + beside;
+  report.mostBytes = option.curve->getPoints().back().peak + beside;
+  report.isChain = option.curve->isChain();
+  int64_t times = report.microBatches = traced.graph.microBatches;
   // An option has the head as it was.
   for (auto head : step.getBody().getOps<nn::LinearCrossEntropyOp>())
     setHeadRows((*trial)->getModule(), head.getRows());
@@ -308,8 +240,8 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   certificate.machine = costs.machine;
   if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
     certificate.model = name.str();
-  double slope = getSlope(curve, point);
-  solver::certify(traced->graph, kept, slope, certificate);
+  double slope = getSlope(*option.curve, ownPoint);
+  solver::certify(traced.graph, kept, slope, certificate);
   if (failed(addBuffers(*search.program, certificate)))
     return step.emitError("has a schedule that differs from the one its plan "
                           "was found for");
@@ -317,7 +249,7 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   report.stepSeconds = certificate.stepSeconds;
   report.boundSeconds = certificate.lowerBoundSeconds;
   report.secondsPerByte =
-      point + 1 < int64_t(report.curve.size()) ? slope * times : 0;
+      point + 1 < int64_t(curve->points.size()) ? slope * times : 0;
   if (!certificate.moments.empty()) {
     report.secondsPerByte = 0;
     for (const solver::CertifiedMoment &moment : certificate.moments)
@@ -325,14 +257,14 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   }
   if (settings.hasRegret) {
     std::vector<int64_t> groups;
-    for (Work work : traced->works)
+    for (Work work : traced.works)
       groups.push_back(int64_t(work));
-    report.scenarios = solver::computeRegret(
-        traced->graph, kept, budget.bytes - beside, groups,
-        {"products", "attention", "everything else"});
+    report.scenarios =
+        solver::computeRegret(traced.graph, kept, budget.bytes - beside, groups,
+                              {"products", "attention", "everything else"});
   }
-  setHeadRows(module, option->rows);
-  writeDecisions(step, *traced, kept, curve.getSegments(point));
-  report.headRows = option->rows;
+  addPoints(*curve, settings.hasBounds, report);
+  setHeadRows(module, option.rows);
+  writeDecisions(step, traced, kept, option.curve->getSegments(ownPoint));
   return report;
 }

@@ -15,6 +15,62 @@
 
 namespace reprise::pipelines {
 
+/// A step with its head in chunks of some rows, and the plans for all budgets.
+struct HeadOption {
+  int64_t rows = 0; ///< 0: the head is as it was
+  std::unique_ptr<TracedGraph> traced;
+  std::unique_ptr<solver::BudgetCurve> curve;
+  /// Of a micro-batch, without replays; and of the update.
+  double seconds = 0, updateSeconds = 0;
+
+  double getStepSeconds() const {
+    return seconds * double(traced->graph.microBatches) + updateSeconds;
+  }
+};
+
+/// The fastest step for every budget, with its head in chunks of any rows that
+/// it may have.
+class PlanCurve {
+public:
+  struct Point {
+    int64_t option, point; ///< of the options, and of its curve
+    int64_t bytes;         ///< what a budget is compared with
+    double seconds;        ///< of a micro-batch, replays included
+  };
+
+  /// Leaves the head of `trial` as the first option has it. Fails without a
+  /// diagnostic if the step is none that becomes a schedule.
+  static mlir::FailureOr<PlanCurve> find(Trial &trial, Budget::Kind kind,
+                                         const CostTable &costs, bool isFree);
+
+  /// The last point that needs at most `bytes`; -1 if there is none.
+  int64_t find(int64_t bytes) const;
+
+  const HeadOption &getOption(int64_t point) const {
+    return options[points[point].option];
+  }
+  solver::KeptValues getPlan(int64_t point) const {
+    return getOption(point).curve->getPlan(points[point].point);
+  }
+  const solver::BudgetPoint &getOwn(int64_t point) const {
+    return getOption(point).curve->getPoints()[points[point].point];
+  }
+
+  /// Of each point, what the replays of its step take at least: no step with
+  /// its part of `budgets`, whatever the rows, is faster than that. Seconds of
+  /// a step. Budgets are of the kind of `like`, near whose price the best is
+  /// looked for.
+  std::vector<double> computeBounds(const solver::Certificate &like,
+                                    const std::vector<int64_t> &budgets) const;
+
+  std::vector<HeadOption> options; ///< at least one
+  std::vector<Point> points;       ///< bytes grow, seconds fall
+};
+
+/// Puts the heads of all schedules in chunks of so many rows; 0 leaves them.
+/// Validation has the memory of the step.
+void setHeadRows(mlir::ModuleOp module, int64_t rows);
+
 /// Writes what `kept` says on the ops of `step` that nobody has decided.
 void writeDecisions(mlir::func::FuncOp step, const TracedGraph &traced,
                     const solver::KeptValues &kept,
@@ -43,8 +99,7 @@ void noteAlive(mlir::InFlightDiagnostic &error, mlir::func::FuncOp step,
 
 /// Says what the smallest plan needs, and why, as an error of `step`.
 void refuseBudget(mlir::func::FuncOp step, const Budget &budget,
-                  const TracedGraph &traced, const solver::BudgetCurve &curve,
-                  int64_t smallest);
+                  const PlanCurve &curve, int64_t smallest);
 
 /// "12.3 ms"; "1.234 %".
 std::string formatTime(double seconds);

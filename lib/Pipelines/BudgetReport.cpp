@@ -108,10 +108,6 @@ void BudgetReport::print(raw_ostream &os) const {
 
 void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
   llvm::json::OStream json(os, 1);
-  std::vector<int64_t> peaks;
-  for (const BudgetChoice &choice : curve)
-    peaks.push_back(choice.bytes);
-  std::vector<double> bounds = solver::computeBounds(certificate, peaks);
   json.object([&] {
     json.attribute("kind", budget.kind == Budget::Kind::Memory ? "memory"
                                                                : "activations");
@@ -124,13 +120,19 @@ void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
       json.attribute("replay_seconds", replaySeconds);
       json.attribute("lower_bound_seconds", boundSeconds);
       json.attribute("seconds_per_byte", secondsPerByte);
+      if (headRows > 0)
+        json.attribute("head_rows", headRows);
     }
     json.attributeArray("points", [&] {
-      for (auto [choice, bound] : llvm::zip(curve, bounds))
+      for (const BudgetPlan &point : curve)
         json.object([&] {
-          json.attribute("peak_bytes", choice.bytes);
-          json.attribute("replay_seconds", choice.replaySeconds);
-          json.attribute("lower_bound_seconds", bound);
+          json.attribute("peak_bytes", point.bytes);
+          json.attribute("replay_seconds", point.replaySeconds);
+          json.attribute("lower_bound_seconds", point.boundSeconds);
+          if (point.headRows > 0) {
+            json.attribute("head_rows", point.headRows);
+            json.attribute("step_seconds", point.stepSeconds);
+          }
         });
     });
     json.attributeArray("megatron", [&] {
@@ -286,10 +288,8 @@ void pipelines::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
 }
 
 void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
-                             const TracedGraph &traced,
-                             const solver::BudgetCurve &curve,
-                             int64_t smallest) {
-  if (curve.getPoints().empty()) {
+                             const PlanCurve &curve, int64_t smallest) {
+  if (curve.points.empty()) {
     step.emitError("has no plan for a budget: what decisions drop cannot be "
                    "computed again");
     return;
@@ -307,11 +307,11 @@ void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
       << ", whatever is recomputed, but the budget is "
       << withBytes(most, budget.bytes) << "; " << fitting << " fits";
   if (budget.kind == Budget::Kind::Memory)
-    error << "; " << formatBytes(smallest - curve.getPoints()[0].peak)
+    error << "; " << formatBytes(smallest - curve.getOwn(0).peak)
           << " of it outlive the step: parameters, gradients, optimizer and "
              "batch";
 
-  noteAlive(error, step, traced, curve.getPlan(0));
+  noteAlive(error, step, *curve.getOption(0).traced, curve.getPlan(0));
   if (!budget.command.empty())
     error.attachNote(step.getLoc())
         << "this fits: " << budget.command << " " << fitting;

@@ -128,8 +128,12 @@ static report::Budget asReport(const pipelines::BudgetReport &found,
   report::Budget budget;
   budget.isOfActivations =
       found.budget.kind == pipelines::Budget::Kind::Activations;
-  for (const pipelines::BudgetChoice &point : found.curve)
-    budget.curve.push_back({point.bytes, point.replaySeconds});
+  // A head in other chunks takes another time.
+  for (const pipelines::BudgetPlan &point : found.curve)
+    budget.curve.push_back(
+        {point.bytes,
+         std::max(point.replaySeconds + point.stepSeconds - found.stepSeconds,
+                  0.0)});
   for (const pipelines::BudgetChoice &rival : found.rivals)
     budget.rivals.push_back({rival.name,
                              options.getCommand(getOptions(rival.name)),
@@ -212,6 +216,7 @@ FailureOr<std::optional<report::Budget>> driver::meetBudget(
   settings.isFree = recompute.isFree;
   settings.keepsIdleSegment = recompute.keepsIdleSegment;
   settings.hasRegret = budget && isReported;
+  settings.hasBounds = !options.pareto.empty();
   FailureOr<pipelines::BudgetReport> found =
       pipelines::solveBudget(module, budget.value_or(any), *costs, settings);
   if (failed(found))

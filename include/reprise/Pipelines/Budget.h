@@ -32,9 +32,19 @@ struct Budget {
 
 /// A plan that a budget could have been met with, or not.
 struct BudgetChoice {
-  std::string name;         ///< "full block 12"; empty on a curve
+  std::string name;         ///< "full block 12"
   int64_t bytes = 0;        ///< what a budget of the kind is compared with
   double replaySeconds = 0; ///< of a step
+};
+
+/// A plan on the curve of all budgets. Times are of a step.
+struct BudgetPlan {
+  int64_t bytes = 0;
+  int64_t headRows = 0; ///< of a chunk of the head; 0: as they were
+  double stepSeconds = 0, replaySeconds = 0; ///< without replays; of these
+  /// No step of the same budget, whatever the rows of its head, is as fast as
+  /// this one with replays that take less. Only where it was asked for.
+  double boundSeconds = 0;
 };
 
 /// How a budget was met. Times are of a step.
@@ -49,8 +59,8 @@ struct BudgetReport {
   double secondsPerByte = 0; ///< the price of memory
   bool isChain = true;       ///< or searched for, and not solved
   int64_t headRows = 0;      ///< of a chunk of the head; 0: as they were
-  /// Bytes grow, times fall.
-  std::vector<BudgetChoice> curve;
+  /// Bytes grow, the sum of both times falls.
+  std::vector<BudgetPlan> curve;
   /// Megatron's options for the same step, each kind with the least time that
   /// is within the budget, or else with the least memory.
   std::vector<BudgetChoice> rivals;
@@ -76,6 +86,7 @@ struct BudgetSettings {
   bool isFree = true;           ///< `free_recompute`
   bool keepsIdleSegment = true; ///< of Megatron's `full`, where they are tried
   bool hasRegret = false;       ///< solve again for costs that are 20 % off
+  bool hasBounds = false;       ///< for each point of the curve
 };
 
 /// Decides `@step` of `module`, of the phase joint, within `budget`. Decisions

@@ -17,7 +17,8 @@ namespace reprise::report {
 /// The plans for all budgets of a step, and what is known of the one that was
 /// asked for. Seconds are those of a step, bytes those that the budget counts.
 struct Budget {
-  /// The plan that replays least with so many bytes.
+  /// The plan that replays least with so many bytes; if its head is in other
+  /// chunks than that of the plan, the seconds have what that takes longer.
   struct Point {
     int64_t peakBytes = 0;
     double replaySeconds = 0;
