@@ -434,9 +434,8 @@ static void dropSlack(solver::PipelineCertificate &certificate) {
   for (solver::PipelineCertificate::Chunk &chunk : without.chunks)
     chunk.certificate.replaySeconds -=
         chunk.slackSeconds * double(without.shape.microBatches);
-  solver::computeSpans(without);
   constexpr double kRounding = 1e-12;
-  if (without.spanSeconds < certificate.spanSeconds * (1 - kRounding))
+  if (solver::getSpan(without) < certificate.spanSeconds * (1 - kRounding))
     for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks)
       chunk.slackSeconds = 0;
 }

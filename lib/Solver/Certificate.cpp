@@ -30,6 +30,9 @@ public:
   void value(int64_t value) { number(value); }
   void value(const CertifiedLaunch::Replay &replay);
   void value(const CertifiedLayer::Input &input);
+  void value(const PathPart &part) {
+    out << '[' << part.stage << ", " << part.first << ", " << part.last << ']';
+  }
 
   /// `"name": ` behind what separates it from the key before: a line of its own
   /// for each key of the outermost object.
@@ -247,6 +250,11 @@ void reprise::solver::writeCertificate(std::ostream &out,
                  writer.begin();
                  writeFields(writer, chunk.certificate);
                  writer.end();
+               });
+  writer.lines("paths", certificate.paths, " ",
+               [&](const PipelineCertificate::Path &path) {
+                 writer.field("weight", path.weight);
+                 writer.list("tasks", path.tasks);
                });
   writer.end();
   out << '\n';

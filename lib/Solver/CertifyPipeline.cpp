@@ -100,15 +100,16 @@ ChunkTimes reprise::solver::getTimes(const Certificate &certificate) {
   return times;
 }
 
-double reprise::solver::getStageBound(const PipelineCertificate &certificate,
-                                      int64_t stage) {
+StageReplays
+reprise::solver::getStageReplays(const PipelineCertificate &certificate,
+                                 int64_t stage) {
   // What the replays of a chunk take at least falls with its share of bytes:
   // from `most` by `slope` a byte, down to nothing.
   struct Line {
     double most = 0, slope = 0;
   };
   std::vector<Line> lines;
-  double bound = 0;
+  StageReplays replays;
   for (size_t c = stage; c < certificate.chunks.size();
        c += certificate.shape.stages) {
     const Certificate &chunk = certificate.chunks[c].certificate;
@@ -124,10 +125,10 @@ double reprise::solver::getStageBound(const PipelineCertificate &certificate,
                                 .bytes);
     }
     // What has to run again without a price does so with any share.
+    replays.isPriced.push_back(line.slope > 0);
+    replays.forced.push_back(line.slope > 0 ? 0 : line.most);
     if (line.slope > 0)
       lines.push_back(line);
-    else
-      bound += line.most;
   }
   // The best for the sum is to give to the steepest first.
   std::sort(lines.begin(), lines.end(),
@@ -136,8 +137,17 @@ double reprise::solver::getStageBound(const PipelineCertificate &certificate,
   for (const Line &line : lines) {
     double share = std::min(left, line.most / line.slope);
     left -= share;
-    bound += line.most - line.slope * share;
+    replays.shared += line.most - line.slope * share;
   }
+  return replays;
+}
+
+double reprise::solver::getStageBound(const PipelineCertificate &certificate,
+                                      int64_t stage) {
+  StageReplays replays = getStageReplays(certificate, stage);
+  double bound = replays.shared;
+  for (double forced : replays.forced)
+    bound += forced;
   return bound;
 }
 
@@ -249,35 +259,4 @@ void reprise::solver::sharePrice(PipelineCertificate &certificate,
       chunks[c]->moments.clear();
     computeBound(*chunks[c]);
   }
-}
-
-void reprise::solver::computeSpans(PipelineCertificate &certificate) {
-  const PipelineShape &shape = certificate.shape;
-  PipelineSchedule schedule = simulate(shape);
-  std::vector<ChunkTimes> times, least;
-  for (const PipelineCertificate::Chunk &chunk : certificate.chunks) {
-    times.push_back(getTimes(chunk.certificate));
-    least.push_back(times.back());
-    least.back().backward -= chunk.certificate.replaySeconds /
-                             double(chunk.certificate.microBatches);
-  }
-  certificate.spanSeconds = getSpan(shape, schedule, times);
-  double bound = 0;
-  if (shape.virtualStages == 1)
-    for (int64_t stage = 0; stage < shape.stages; ++stage)
-      least[stage].backward += getStageBound(certificate, stage);
-  bound = getSpan(shape, schedule, least);
-  // Of several chunks only what all their replays take is known: no stage is
-  // done before all of its tasks are, what comes before the first of them and
-  // what follows the last.
-  if (shape.virtualStages > 1)
-    for (int64_t stage = 0; stage < shape.stages; ++stage) {
-      double ends = 0, work = getStageBound(certificate, stage);
-      for (int64_t chunk = 0; chunk < stage; ++chunk)
-        ends += least[chunk].forward + least[chunk].backward;
-      for (size_t chunk = stage; chunk < least.size(); chunk += shape.stages)
-        work += least[chunk].forward + least[chunk].backward;
-      bound = std::max(bound, ends + double(shape.microBatches) * work);
-    }
-  certificate.lowerBoundSeconds = bound;
 }

@@ -158,6 +158,81 @@ double reprise::solver::getSpan(const PipelineShape &shape,
   return span;
 }
 
+TaskPath
+reprise::solver::findLongestPath(const PipelineShape &shape,
+                                 const PipelineSchedule &schedule,
+                                 const std::vector<ChunkTimes> &times) {
+  std::vector<std::vector<double>> begins, ends;
+  int64_t numChunks = shape.stages * shape.virtualStages;
+  // Where each task is in its stage's list.
+  std::vector<int64_t> places(2 * numChunks * shape.microBatches);
+  auto placeOf = [&](bool isBackward, int64_t chunk,
+                     int64_t batch) -> int64_t & {
+    return places[(isBackward * numChunks + chunk) * shape.microBatches +
+                  batch];
+  };
+  for (int64_t stage = 0; stage < shape.stages; ++stage) {
+    begins.emplace_back(schedule[stage].size());
+    ends.emplace_back(schedule[stage].size());
+    for (size_t t = 0; t < schedule[stage].size(); ++t) {
+      const PipelineTask &task = schedule[stage][t];
+      placeOf(task.isBackward, task.virtualStage * shape.stages + stage,
+              task.microBatch) = t;
+    }
+  }
+  int64_t stage = 0, place = 0;
+  double span = -1;
+  runTasks<double>(
+      shape, schedule,
+      [&](bool isBackward, int64_t chunk) {
+        return isBackward ? times[chunk].backward : times[chunk].forward;
+      },
+      [&](int64_t on, size_t task, double begin, double end) {
+        begins[on][task] = begin;
+        ends[on][task] = end;
+        if (end > span) {
+          span = end;
+          stage = on;
+          place = task;
+        }
+      });
+  // Backwards, from whatever ended where the task began.
+  TaskPath path = {{stage, place, place}};
+  while (true) {
+    if (place > 0 && ends[stage][place - 1] == begins[stage][place]) {
+      path.back().first = --place;
+      continue;
+    }
+    const PipelineTask &task = schedule[stage][place];
+    int64_t chunk = task.virtualStage * shape.stages + stage;
+    bool isTurn = task.isBackward && chunk == numChunks - 1;
+    int64_t before = isTurn ? chunk : task.isBackward ? chunk + 1 : chunk - 1;
+    if (before < 0)
+      break;
+    stage = before % shape.stages;
+    place = placeOf(task.isBackward && !isTurn, before, task.microBatch);
+    path.push_back({stage, place, place});
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+PathCounts reprise::solver::countTasks(const PipelineShape &shape,
+                                       const PipelineSchedule &schedule,
+                                       const TaskPath &path) {
+  int64_t numChunks = shape.stages * shape.virtualStages;
+  PathCounts counts = {std::vector<double>(numChunks),
+                       std::vector<double>(numChunks)};
+  for (const PathPart &part : path)
+    for (int64_t t = part.first; t <= part.last; ++t) {
+      const PipelineTask &task = schedule[part.stage][t];
+      std::vector<double> &count =
+          task.isBackward ? counts.backward : counts.forward;
+      count[task.virtualStage * shape.stages + part.stage] += 1;
+    }
+  return counts;
+}
+
 std::vector<int64_t>
 reprise::solver::getMostInFlight(const std::vector<PipelineTask> &stage,
                                  int64_t virtualStages) {

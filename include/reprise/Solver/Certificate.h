@@ -172,6 +172,13 @@ struct PipelineCertificate {
     double slackSeconds = 0;
   };
 
+  /// A part of what `lowerBoundSeconds` is: a path that takes that long with
+  /// any plans, or a mean of several, whose weights add up to 1.
+  struct Path {
+    double weight = 0;
+    TaskPath tasks;
+  };
+
   PipelineShape shape;
   int64_t budgetBytes = 0; ///< of each stage
   /// Of each stage, what outlives the step and comes out of its budget; 0 for a
@@ -181,14 +188,26 @@ struct PipelineCertificate {
   /// included, without the update; and no plans within the budget take less.
   double spanSeconds = 0, lowerBoundSeconds = 0;
   std::vector<Chunk> chunks; ///< in the order of the model
+  std::vector<Path> paths;
 };
 
 /// What the tasks of a chunk take, replays included.
 ChunkTimes getTimes(const Certificate &certificate);
 
-/// What all replays of a micro-batch on a stage take at least, if what its
-/// chunks need adds up to the budget at most: each chunk's bound for its share,
-/// however the budget is shared out.
+/// What replays of a micro-batch on a stage take at least, if what its chunks
+/// need adds up to the budget at most.
+struct StageReplays {
+  /// Of each of its chunks, what it replays with any share of the budget; 0 if
+  /// bytes have a price for it.
+  std::vector<double> forced;
+  /// All the others together, however the budget is shared out, and which.
+  double shared = 0;
+  std::vector<bool> isPriced;
+};
+StageReplays getStageReplays(const PipelineCertificate &certificate,
+                             int64_t stage);
+
+/// The sum of these.
 double getStageBound(const PipelineCertificate &certificate, int64_t stage);
 
 /// Gives the chunks of a stage, which share a budget, one price of memory, and
@@ -196,7 +215,10 @@ double getStageBound(const PipelineCertificate &certificate, int64_t stage);
 /// `getStageBound` proves most. Does not depend on the plan of the chunks.
 void sharePrice(PipelineCertificate &certificate, int64_t stage);
 
-/// Fills in both spans from the chunks' certificates.
+/// How long the schedule takes with the plans of the chunks' certificates.
+double getSpan(const PipelineCertificate &certificate);
+
+/// Fills in both spans from the chunks' certificates, and the paths.
 void computeSpans(PipelineCertificate &certificate);
 
 /// Writes `certificate` as JSON, one buffer, launch, op or layer a line.

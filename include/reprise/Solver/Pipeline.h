@@ -70,6 +70,27 @@ struct ChunkTimes {
 double getSpan(const PipelineShape &shape, const PipelineSchedule &schedule,
                const std::vector<ChunkTimes> &times);
 
+/// Tasks of a stage, one behind the other in its list, both ends included.
+struct PathPart {
+  int64_t stage = 0, first = 0, last = 0;
+};
+
+/// Tasks that wait for each other: the first of a part for the last of the part
+/// before it. No step is shorter than all of them together.
+using TaskPath = std::vector<PathPart>;
+
+/// The one that `getSpan` is the length of.
+TaskPath findLongestPath(const PipelineShape &shape,
+                         const PipelineSchedule &schedule,
+                         const std::vector<ChunkTimes> &times);
+
+/// How many forward and backward tasks of each chunk of the model `path` has.
+struct PathCounts {
+  std::vector<double> forward, backward;
+};
+PathCounts countTasks(const PipelineShape &shape,
+                      const PipelineSchedule &schedule, const TaskPath &path);
+
 /// The most micro-batches that a stage ever holds of each of its virtual
 /// stages.
 std::vector<int64_t> getMostInFlight(const std::vector<PipelineTask> &stage,

@@ -156,6 +156,64 @@ TEST(PipelineCertificateTest, BoundsEveryPlan) {
   EXPECT_GT(numBounds, 40);
 }
 
+/// The least of a convex function on [0, 1].
+static double findLeast(const std::function<double(double)> &function) {
+  double low = 0, high = 1;
+  for (int step = 0; step < 40; ++step) {
+    double left = low + (high - low) / 3, right = high - (high - low) / 3;
+    (function(left) <= function(right) ? high : low) =
+        function(left) <= function(right) ? right : left;
+  }
+  return function((low + high) / 2);
+}
+
+// The mean of paths proves as much as can be proven of what the stages replay:
+// the shortest span, however each stage shares it out among its two chunks.
+TEST(PipelineCertificateTest, PathsProveTheShortestSpan) {
+  int numMeans = 0, numBounds = 0;
+  std::mt19937 random(6);
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    PipelineShape shape = {2, 2, seed % 2 ? 4 : 2};
+    PipelineCertificate certificate = Planned(seed, shape, 1).certificate;
+    // Chunks that wait for each other now here, now there.
+    for (PipelineCertificate::Chunk &chunk : certificate.chunks)
+      for (CertifiedLaunch &launch : chunk.certificate.schedule)
+        launch.seconds = double(random() % 4);
+    computeSpans(certificate);
+    std::vector<ChunkTimes> bare;
+    for (const PipelineCertificate::Chunk &chunk : certificate.chunks) {
+      bare.push_back(getTimes(chunk.certificate));
+      bare.back().backward -=
+          chunk.certificate.replaySeconds / double(shape.microBatches);
+    }
+    std::vector<StageReplays> replays;
+    for (int64_t stage = 0; stage < 2; ++stage) {
+      replays.push_back(getStageReplays(certificate, stage));
+      for (int64_t v = 0; v < 2; ++v)
+        bare[2 * v + stage].backward += replays[stage].forced[v];
+    }
+    PipelineSchedule schedule = simulate(shape);
+    auto getSpanOf = [&](double first, double second) {
+      std::vector<ChunkTimes> times = bare;
+      times[0].backward += first * replays[0].shared;
+      times[2].backward += (1 - first) * replays[0].shared;
+      times[1].backward += second * replays[1].shared;
+      times[3].backward += (1 - second) * replays[1].shared;
+      return getSpan(shape, schedule, times);
+    };
+    double least = findLeast([&](double first) {
+      return findLeast([&](double second) { return getSpanOf(first, second); });
+    });
+    double bound = certificate.lowerBoundSeconds;
+    EXPECT_NEAR(bound, least, 1e-6 * least) << "seed " << seed;
+    EXPECT_LE(bound, least * (1 + 1e-9)) << "seed " << seed;
+    numMeans += certificate.paths.size() > 1;
+    numBounds += bound > getSpan(shape, schedule, bare) * (1 + 1e-6);
+  }
+  EXPECT_GT(numMeans, 0);
+  EXPECT_GT(numBounds, 10);
+}
+
 // What must run again does so whatever memory is worth: a chunk without a price
 // on it counts like the others.
 TEST(PipelineCertificateTest, CountsReplaysWithoutPrice) {
@@ -272,6 +330,32 @@ TEST(PipelineCertificateTest, RefusesLies) {
              computeBound(chunk);
            }),
            "'s chunks come to ");
+    // Paths: heavier than one, of tasks that are not there or do not wait.
+    expect(
+        lie([](PipelineCertificate &wrong) { wrong.paths[0].weight += 0.01; }),
+        "needs weights of paths that add up to 1 at most, but with this one "
+        "they come to 1.01");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.paths[0].tasks.back().last += 100;
+           }),
+           " to ");
+    expect(lie([](PipelineCertificate &wrong) {
+             PathPart &first = wrong.paths[0].tasks.front();
+             std::swap(first.first, ++first.last);
+           }),
+           "needs tasks out of the ");
+    if (shape.stages > 1)
+      expect(lie([](PipelineCertificate &wrong) {
+               wrong.paths[0].tasks = {{0, 0, 0}, {1, 1, 1}};
+             }),
+             "task 1 of stage 1 does not wait for task 0 of stage 0");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.paths[0].tasks.front().stage = 99;
+           }),
+           "needs a stage between 0 and ");
+    expect(lie([](PipelineCertificate &wrong) { wrong.paths.clear(); }),
+           "no plans take less than 0 s by the bounds of the stages and the "
+           "paths, but got ");
     // Replays of the first stage are for nothing only where it waits.
     for (PipelineCertificate::Chunk &chunk : planned.certificate.chunks)
       if (chunk.certificate.replaySeconds > 0 && shape.stages == 1)

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 using namespace reprise::solver;
 
 /// "F0@0 B0@4": the tasks of a stage with their beginnings; with virtual stages
@@ -139,6 +141,40 @@ TEST(PipelineTest, SchedulesAreValid) {
           EXPECT_LE(held.bytes, virtualStages * shape.microBatches);
         }
       }
+}
+
+// Tasks of the longest path follow each other, on a stage or with a
+// micro-batch, and are as long as the schedule.
+TEST(PipelineTest, TheLongestPathIsTheSpan) {
+  std::mt19937 random(5);
+  for (PipelineShape shape :
+       {PipelineShape{1, 1, 3}, {3, 1, 7}, {2, 2, 6}, {3, 3, 9}}) {
+    PipelineSchedule schedule = simulate(shape);
+    for (int round = 0; round < 20; ++round) {
+      std::vector<ChunkTimes> times(shape.stages * shape.virtualStages);
+      for (ChunkTimes &own : times)
+        own = {double(random() % 4), double(random() % 8)};
+      TaskPath path = findLongestPath(shape, schedule, times);
+      PathCounts counts = countTasks(shape, schedule, path);
+      double length = 0;
+      for (size_t c = 0; c < times.size(); ++c)
+        length += counts.forward[c] * times[c].forward +
+                  counts.backward[c] * times[c].backward;
+      EXPECT_EQ(length, getSpan(shape, schedule, times));
+      for (size_t k = 1; k < path.size(); ++k) {
+        const PipelineTask &task = schedule[path[k].stage][path[k].first];
+        const PipelineTask &waited =
+            schedule[path[k - 1].stage][path[k - 1].last];
+        EXPECT_EQ(task.microBatch, waited.microBatch);
+        int64_t chunk = task.virtualStage * shape.stages + path[k].stage;
+        int64_t before = waited.virtualStage * shape.stages + path[k - 1].stage;
+        if (task.isBackward == waited.isBackward)
+          EXPECT_EQ(before, task.isBackward ? chunk + 1 : chunk - 1);
+        else
+          EXPECT_EQ(before, chunk);
+      }
+    }
+  }
 }
 
 // Three chunks each on four stages need the micro-batches in fours: the fifth

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Claims.h"
 #include "Reader.h"
+#include "Schedule.h"
 
 #include <cmath>
 #include <set>
@@ -22,13 +22,37 @@ static constexpr int64_t kMostTasks = int64_t(1) << 24;
 // Reading
 //===----------------------------------------------------------------------===//
 
+static Path readPath(Reader &reader, const Json &value, int64_t stages) {
+  Object object(reader, value, {"weight", "tasks"});
+  const Json &weight = object.get("weight");
+  Path path;
+  path.at = weight.at;
+  path.weight = reader.readSeconds(weight);
+  for (const Json &element : reader.readList(object.get("tasks"))) {
+    const std::vector<Json> &numbers = reader.readList(element);
+    if (numbers.size() != 3)
+      reader.fail(element.at,
+                  "needs a stage, a first and a last task, but got " +
+                      std::to_string(numbers.size()) + " numbers");
+    if (reader.fault)
+      break;
+    PathPart part;
+    part.at = element.at;
+    part.stage = reader.readInteger(numbers[0], 0, stages - 1, "a stage");
+    part.first = reader.readInteger(numbers[1], 0, kMostTasks, "a task");
+    part.last = reader.readInteger(numbers[2], 0, kMostTasks, "a task");
+    path.parts.push_back(part);
+  }
+  return path;
+}
+
 std::optional<Fault> reprise::verify::readPipeline(const Json &value,
                                                    Pipeline &pipeline) {
   Reader reader;
   Object object(reader, value,
                 {"version", "kind", "budget_bytes", "base_bytes", "stages",
                  "virtual_stages", "micro_batches", "span_seconds",
-                 "lower_bound_seconds", "chunks"});
+                 "lower_bound_seconds", "chunks", "paths"});
   reader.readInteger(object.get("version"), 1, 1, "a version");
   pipeline.budget =
       reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
@@ -79,145 +103,12 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
       return fault;
     pipeline.chunks.push_back(std::move(chunk));
   }
-  return std::nullopt;
-}
-
-//===----------------------------------------------------------------------===//
-// The schedule
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A micro-batch, forward or backward, through a chunk of the model.
-struct Task {
-  int64_t chunk = 0, batch = 0;
-  bool isBackward = false;
-};
-
-/// Of a chunk, with replays.
-struct Times {
-  double forward = 0, backward = 0;
-};
-
-/// 1F1B, or with virtual stages interleaved 1F1B: after as many forward tasks
-/// as keep the stages behind it busy, a stage runs forward and backward in
-/// turn.
-class Schedule {
-public:
-  explicit Schedule(const Pipeline &pipeline);
-
-  /// Whether no task waits for one that waits for it.
-  bool isPossible() const { return order.size() == tasks.size(); }
-  std::vector<int64_t> getInFlight() const;
-  double getSpan(const std::vector<Times> &times) const;
-
-private:
-  void addStage(int64_t stage);
-  void sort();
-  size_t number(const Task &task) const {
-    return (size_t(task.isBackward) * numChunks + task.chunk) * numBatches +
-           task.batch;
+  for (const Json &element : reader.readList(object.get("paths"))) {
+    pipeline.paths.push_back(readPath(reader, element, pipeline.stages));
+    if (reader.fault)
+      return reader.fault;
   }
-
-  int64_t stages, virtualStages, numChunks, numBatches;
-  std::vector<Task> tasks; ///< stage after stage, each in its order
-  std::vector<size_t> begins;
-  /// By number: what comes before on the stage, what is waited for; the tasks
-  /// in an order that runs.
-  std::vector<int64_t> before, input;
-  std::vector<size_t> order;
-};
-} // namespace
-
-Schedule::Schedule(const Pipeline &pipeline)
-    : stages(pipeline.stages), virtualStages(pipeline.virtualStages),
-      numChunks(stages * virtualStages), numBatches(pipeline.microBatches),
-      before(2 * numChunks * numBatches, -1), input(before) {
-  for (int64_t stage = 0; stage < stages; ++stage)
-    addStage(stage);
-  begins.push_back(tasks.size());
-  for (int64_t chunk = 0; chunk < numChunks; ++chunk)
-    for (int64_t batch = 0; batch < numBatches; ++batch) {
-      if (chunk > 0)
-        input[number({chunk, batch, false})] =
-            number({chunk - 1, batch, false});
-      bool isLast = chunk + 1 == numChunks;
-      input[number({chunk, batch, true})] =
-          isLast ? number({chunk, batch, false})
-                 : number({chunk + 1, batch, true});
-    }
-  sort();
-}
-
-void Schedule::addStage(int64_t stage) {
-  begins.push_back(tasks.size());
-  // Interleaved, a group of micro-batches as large as the pipeline goes through
-  // all chunks of the stage before the next does.
-  std::vector<Task> forward, backward;
-  int64_t group = virtualStages == 1 ? numBatches : stages;
-  for (int64_t from = 0; from < numBatches; from += group)
-    for (int64_t v = 0; v < virtualStages; ++v)
-      for (int64_t b = from; b < std::min(from + group, numBatches); ++b) {
-        forward.push_back({v * stages + stage, b, false});
-        backward.push_back({(virtualStages - 1 - v) * stages + stage, b, true});
-      }
-  int64_t behind = stages - 1 - stage, total = forward.size();
-  int64_t ahead =
-      virtualStages == 1 ? behind : 2 * behind + (virtualStages - 1) * stages;
-  ahead = std::min(ahead, total);
-  tasks.insert(tasks.end(), forward.begin(), forward.begin() + ahead);
-  for (int64_t k = 0; k < total; ++k) {
-    if (ahead + k < total)
-      tasks.push_back(forward[ahead + k]);
-    tasks.push_back(backward[k]);
-  }
-  for (size_t t = begins.back() + 1; t < tasks.size(); ++t)
-    before[number(tasks[t])] = number(tasks[t - 1]);
-}
-
-/// Tasks of which nothing waited for is left come first.
-void Schedule::sort() {
-  std::vector<int64_t> missing(before.size());
-  std::vector<std::vector<size_t>> waiting(before.size());
-  for (size_t t = 0; t < before.size(); ++t)
-    for (int64_t other : {before[t], input[t]})
-      if (other >= 0) {
-        ++missing[t];
-        waiting[other].push_back(t);
-      }
-  for (size_t t = 0; t < before.size(); ++t)
-    if (missing[t] == 0)
-      order.push_back(t);
-  for (size_t next = 0; next < order.size(); ++next)
-    for (size_t t : waiting[order[next]])
-      if (--missing[t] == 0)
-        order.push_back(t);
-}
-
-/// The most of each chunk that its stage has begun and not done with.
-std::vector<int64_t> Schedule::getInFlight() const {
-  std::vector<int64_t> now(numChunks), most(numChunks);
-  for (const Task &task : tasks) {
-    now[task.chunk] += task.isBackward ? -1 : 1;
-    most[task.chunk] = std::max(most[task.chunk], now[task.chunk]);
-  }
-  return most;
-}
-
-double Schedule::getSpan(const std::vector<Times> &times) const {
-  std::vector<double> ends(before.size());
-  double span = 0;
-  for (size_t t : order) {
-    double begin = 0;
-    for (int64_t other : {before[t], input[t]})
-      if (other >= 0)
-        begin = std::max(begin, ends[other]);
-    int64_t chunk = int64_t(t) / numBatches % numChunks;
-    bool isBackward = int64_t(t) >= numChunks * numBatches;
-    ends[t] =
-        begin + (isBackward ? times[chunk].backward : times[chunk].forward);
-    span = std::max(span, ends[t]);
-  }
-  return span;
+  return reader.fault;
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,14 +125,24 @@ static Times getTimes(const Claims &claims, double replays) {
   return times;
 }
 
-/// What the replays of a stage take at least of a micro-batch, whatever part of
-/// the budget each chunk has: for a chunk that has b bytes, its layers' least
-/// prices less the price of b. All of the budget goes where it saves most.
-static double getStageBound(const Pipeline &pipeline, int64_t stage) {
+namespace {
+/// What the replays of a stage take at least of a micro-batch.
+struct StageReplays {
+  std::vector<double> forced; ///< by chunk, with any part of the budget
+  /// Of the other chunks, for which bytes have a price, together.
+  double shared = 0;
+  std::vector<bool> isPriced;
+};
+} // namespace
+
+/// A chunk that has b bytes replays for its layers' least prices less the price
+/// of b at least. All of the budget goes where it saves most.
+static StageReplays getStageReplays(const Pipeline &pipeline, int64_t stage) {
   struct Share {
     double price, replays; ///< of a byte; without a byte
   };
   std::vector<Share> shares;
+  StageReplays all;
   for (size_t c = stage; c < pipeline.chunks.size(); c += pipeline.stages) {
     const Claims &claims = pipeline.chunks[c].claims;
     Share share = {0, 0};
@@ -254,44 +155,78 @@ static double getStageBound(const Pipeline &pipeline, int64_t stage) {
             moment.secondsPerByte *
             claims.classOf(moment.layer).backward[moment.gradient].bytes;
     }
-    shares.push_back(share);
+    // Where bytes have no price, what must run again does so with any number.
+    bool isPriced = share.price > 0;
+    all.isPriced.push_back(isPriced);
+    all.forced.push_back(isPriced ? 0 : share.replays);
+    if (isPriced)
+      shares.push_back(share);
   }
   std::sort(shares.begin(), shares.end(),
             [](const Share &a, const Share &b) { return a.price > b.price; });
-  double bytes = pipeline.budget - pipeline.base[stage], least = 0;
+  double bytes = pipeline.budget - pipeline.base[stage];
   for (const Share &share : shares) {
-    // Where bytes have no price, what must run again does so with any number.
-    double wanted = share.price > 0 ? share.replays / share.price : 0;
-    double given = std::min(bytes, wanted);
+    double given = std::min(bytes, share.replays / share.price);
     bytes -= given;
-    least += share.replays - given * share.price;
+    all.shared += share.replays - given * share.price;
   }
-  return least;
+  return all;
 }
 
-/// Nothing ends a step sooner than the chunks' own work does, with the replays
-/// that are known to be needed.
+static double getStageBound(const Pipeline &pipeline, int64_t stage) {
+  StageReplays replays = getStageReplays(pipeline, stage);
+  double bound = replays.shared;
+  for (double forced : replays.forced)
+    bound += forced;
+  return bound;
+}
+
+/// No step is shorter than a path through its tasks, nor than a mean of paths.
+/// Of a mean that has so many backward tasks of each chunk, what chunks of a
+/// stage replay together counts as often as that of which there are fewest.
 static double getSpanBound(const Pipeline &pipeline, const Schedule &schedule) {
-  std::vector<Times> bare;
-  for (const Chunk &chunk : pipeline.chunks)
-    bare.push_back(getTimes(chunk.claims, 0));
-  if (pipeline.virtualStages == 1) {
-    for (int64_t s = 0; s < pipeline.stages; ++s)
-      bare[s].backward += getStageBound(pipeline, s);
-    return schedule.getSpan(bare);
+  std::vector<Times> counts(pipeline.chunks.size());
+  for (const Path &path : pipeline.paths) {
+    std::vector<Times> own = schedule.countTasks(path);
+    for (size_t c = 0; c < counts.size(); ++c) {
+      counts[c].forward += path.weight * own[c].forward;
+      counts[c].backward += path.weight * own[c].backward;
+    }
   }
-  // Which of a stage's chunks replays is not known: so the stage is as busy as
-  // all of them, between the first micro-batch's way to it and the last one's
-  // way back.
-  double bound = schedule.getSpan(bare), way = 0;
+  double bound = 0;
+  for (size_t c = 0; c < counts.size(); ++c) {
+    Times bare = getTimes(pipeline.chunks[c].claims, 0);
+    bound +=
+        counts[c].forward * bare.forward + counts[c].backward * bare.backward;
+  }
   for (int64_t s = 0; s < pipeline.stages; ++s) {
-    double busy = getStageBound(pipeline, s);
-    for (size_t c = s; c < bare.size(); c += pipeline.stages)
-      busy += bare[c].forward + bare[c].backward;
-    bound = std::max(bound, way + busy * pipeline.microBatches);
-    way += bare[s].forward + bare[s].backward;
+    StageReplays replays = getStageReplays(pipeline, s);
+    double fewest = HUGE_VAL;
+    for (int64_t v = 0; v < pipeline.virtualStages; ++v) {
+      double count = counts[v * pipeline.stages + s].backward;
+      bound += count * replays.forced[v];
+      if (replays.isPriced[v])
+        fewest = std::min(fewest, count);
+    }
+    if (replays.shared > 0)
+      bound += fewest * replays.shared;
   }
   return bound;
+}
+
+static std::optional<Fault> checkPaths(const Pipeline &pipeline,
+                                       const Schedule &schedule) {
+  double sum = 0;
+  for (const Path &path : pipeline.paths) {
+    if (std::optional<Fault> fault = schedule.check(path))
+      return fault;
+    sum += path.weight;
+    if (sum > 1 + 1e-12)
+      return Fault{path.at, "needs weights of paths that add up to 1 at most, "
+                            "but with this one they come to " +
+                                std::to_string(sum)};
+  }
+  return std::nullopt;
 }
 
 static std::optional<Fault> checkInFlight(const Pipeline &pipeline,
@@ -390,12 +325,15 @@ static std::optional<Fault> checkSpans(const Pipeline &pipeline,
             " without the replays that are said to cost nothing, but " + all +
             " with them"};
   }
+  if (std::optional<Fault> fault = checkPaths(pipeline, schedule))
+    return fault;
   double bound = getSpanBound(pipeline, schedule);
   if (!isNear(bound, pipeline.bound, bound)) {
     auto [wanted, got] = formatSeconds(bound, pipeline.bound);
     return Fault{pipeline.boundAt,
                  "no plans take less than " + wanted +
-                     " by the bounds of the stages, but got " + got};
+                     " by the bounds of the stages and the paths, but got " +
+                     got};
   }
   return std::nullopt;
 }

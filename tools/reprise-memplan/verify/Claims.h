@@ -166,6 +166,19 @@ struct Chunk {
   size_t at = 0, slackAt = 0;
 };
 
+/// Tasks of a stage, both ends included.
+struct PathPart {
+  int64_t stage = 0, first = 0, last = 0;
+  size_t at = 0;
+};
+
+/// Tasks that wait for each other, and what they count for in the bound.
+struct Path {
+  double weight = 0;
+  std::vector<PathPart> parts;
+  size_t at = 0;
+};
+
 /// The plans of a pipeline.
 struct Pipeline {
   int64_t stages = 1, virtualStages = 1, microBatches = 1, budget = 0;
@@ -173,6 +186,7 @@ struct Pipeline {
   double span = 0, bound = 0;
   size_t spanAt = 0, boundAt = 0;
   std::vector<Chunk> chunks; ///< in the order of the model
+  std::vector<Path> paths;
 };
 
 std::optional<Fault> readPipeline(const Json &value, Pipeline &pipeline);

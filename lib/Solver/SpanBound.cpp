@@ -1,0 +1,308 @@
+//===- SpanBound.cpp - How long a pipeline's step takes at least ----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of the chunks of a stage it is known what all their replays take together,
+// not which of them replays. A step is no shorter than any path through the
+// schedule, nor than a mean of paths; of a mean with W_c backward tasks of each
+// chunk c the stage's replays are at least their sum times its least W_c. The
+// best mean is the solution of a linear program, whose dual are the replays of
+// chunks with which the longest path is shortest: paths are found one by one,
+// as the longest for the replays of the moment (Dantzig and Wolfe, Operations
+// Research 8, 1960).
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Solver/Certificate.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace reprise::solver;
+
+namespace {
+/// max gain x, A x <= b, x >= 0, with b >= 0: the simplex method with an
+/// explicit inverse. Columns may be added as it goes.
+class Simplex {
+public:
+  explicit Simplex(std::vector<double> limits);
+
+  struct Column {
+    std::vector<double> entries;
+    double gain;
+  };
+  std::vector<Column> columns;
+
+  /// Takes the columns that are there to their best values, in so many steps at
+  /// most.
+  void solve(int64_t mostSteps);
+
+  /// The price of each row.
+  std::vector<double> getDuals() const;
+  std::vector<double> getValues() const;
+
+private:
+  void enter(int64_t column, const std::vector<double> &entries);
+  double getGain(int64_t column) const {
+    return column < 0 ? 0 : columns[column].gain;
+  }
+
+  size_t numRows;
+  std::vector<std::vector<double>> inverse;
+  std::vector<int64_t> basis; ///< columns; -1 - i: the slack of row i
+  std::vector<double> values; ///< of the basis
+};
+} // namespace
+
+Simplex::Simplex(std::vector<double> limits)
+    : numRows(limits.size()), inverse(numRows, std::vector<double>(numRows)),
+      values(limits) {
+  for (size_t i = 0; i < numRows; ++i) {
+    inverse[i][i] = 1;
+    basis.push_back(-1 - int64_t(i));
+  }
+}
+
+std::vector<double> Simplex::getDuals() const {
+  std::vector<double> duals(numRows);
+  for (size_t i = 0; i < numRows; ++i)
+    for (size_t j = 0; j < numRows; ++j)
+      duals[j] += getGain(basis[i]) * inverse[i][j];
+  return duals;
+}
+
+std::vector<double> Simplex::getValues() const {
+  std::vector<double> all(columns.size());
+  for (size_t i = 0; i < numRows; ++i)
+    if (basis[i] >= 0)
+      all[basis[i]] = values[i];
+  return all;
+}
+
+void Simplex::enter(int64_t column, const std::vector<double> &entries) {
+  std::vector<double> direction(numRows);
+  for (size_t i = 0; i < numRows; ++i)
+    for (size_t j = 0; j < numRows; ++j)
+      direction[i] += inverse[i][j] * entries[j];
+  constexpr double kTiny = 1e-9;
+  size_t leaving = numRows;
+  for (size_t i = 0; i < numRows; ++i)
+    if (direction[i] > kTiny &&
+        (leaving == numRows ||
+         values[i] * direction[leaving] < values[leaving] * direction[i]))
+      leaving = i;
+  if (leaving == numRows)
+    return; // Every path is finite, and so is what they gain.
+  double step = values[leaving] / direction[leaving];
+  for (double &entry : inverse[leaving])
+    entry /= direction[leaving];
+  values[leaving] = step;
+  basis[leaving] = column;
+  for (size_t i = 0; i < numRows; ++i) {
+    if (i == leaving || direction[i] == 0)
+      continue;
+    values[i] = std::max(values[i] - step * direction[i], 0.0);
+    for (size_t j = 0; j < numRows; ++j)
+      inverse[i][j] -= direction[i] * inverse[leaving][j];
+  }
+}
+
+void Simplex::solve(int64_t mostSteps) {
+  for (int64_t k = 0; k < mostSteps; ++k) {
+    std::vector<double> duals = getDuals();
+    double scale = 0;
+    for (const Column &column : columns)
+      scale = std::max(scale, column.gain);
+    double most = 1e-12 * scale;
+    int64_t best = -1 - int64_t(numRows);
+    for (size_t i = 0; i < numRows; ++i)
+      if (-duals[i] > most) {
+        most = -duals[i];
+        best = -1 - int64_t(i);
+      }
+    for (size_t c = 0; c < columns.size(); ++c) {
+      double gain = columns[c].gain;
+      for (size_t i = 0; i < numRows; ++i)
+        gain -= duals[i] * columns[c].entries[i];
+      if (gain > most) {
+        most = gain;
+        best = c;
+      }
+    }
+    if (best == -1 - int64_t(numRows))
+      return;
+    if (best >= 0) {
+      enter(best, columns[best].entries);
+      continue;
+    }
+    std::vector<double> slack(numRows);
+    slack[-1 - best] = 1;
+    enter(best, slack);
+  }
+}
+
+namespace {
+/// Looks for the paths that prove most.
+class PathSearch {
+public:
+  explicit PathSearch(const PipelineCertificate &certificate);
+
+  /// The best mean of paths that was found, and what it proves.
+  std::vector<PipelineCertificate::Path> run();
+  double prove(const std::vector<PipelineCertificate::Path> &paths) const;
+
+private:
+  /// Adds the longest path if chunks replay that long, unless it is no longer
+  /// than `length`.
+  bool addPath(const std::vector<double> &replays, double length);
+  std::vector<PipelineCertificate::Path> getBest() const;
+
+  const PipelineShape &shape;
+  PipelineSchedule schedule;
+  std::vector<ChunkTimes> times; ///< with what is replayed in any case
+  std::vector<double> shared;    ///< of the stages
+  std::vector<bool> isPriced;    ///< chunks
+  Simplex program;
+  std::vector<TaskPath> paths;
+};
+} // namespace
+
+/// A row for each chunk: its stage's replays are on the mean path no more often
+/// than its backward tasks are, in parts of the micro-batches; and one for the
+/// weights. Rows that are all 0 would make steps that lead nowhere.
+static std::vector<double> getLimits(size_t numChunks) {
+  std::vector<double> limits;
+  constexpr double kNudge = 1e-12;
+  for (size_t c = 0; c < numChunks; ++c)
+    limits.push_back(kNudge * double(1 + (c * 7919) % 1009));
+  limits.push_back(1);
+  return limits;
+}
+
+PathSearch::PathSearch(const PipelineCertificate &certificate)
+    : shape(certificate.shape), schedule(simulate(shape)),
+      isPriced(certificate.chunks.size()),
+      program(getLimits(certificate.chunks.size())) {
+  for (const PipelineCertificate::Chunk &chunk : certificate.chunks) {
+    times.push_back(getTimes(chunk.certificate));
+    times.back().backward -= chunk.certificate.replaySeconds /
+                             double(chunk.certificate.microBatches);
+  }
+  for (int64_t stage = 0; stage < shape.stages; ++stage) {
+    StageReplays replays = getStageReplays(certificate, stage);
+    shared.push_back(replays.shared);
+    Simplex::Column column = {std::vector<double>(times.size() + 1),
+                              replays.shared * double(shape.microBatches)};
+    for (int64_t v = 0; v < shape.virtualStages; ++v) {
+      int64_t chunk = v * shape.stages + stage;
+      times[chunk].backward += replays.forced[v];
+      isPriced[chunk] = replays.isPriced[v];
+      column.entries[chunk] = replays.isPriced[v];
+    }
+    program.columns.push_back(std::move(column));
+  }
+}
+
+bool PathSearch::addPath(const std::vector<double> &replays, double length) {
+  std::vector<ChunkTimes> all = times;
+  for (size_t c = 0; c < all.size(); ++c)
+    all[c].backward += replays[c];
+  TaskPath path = findLongestPath(shape, schedule, all);
+  PathCounts counts = countTasks(shape, schedule, path);
+  Simplex::Column column = {std::vector<double>(times.size() + 1), 0};
+  double own = 0;
+  for (size_t c = 0; c < times.size(); ++c) {
+    column.gain += counts.forward[c] * times[c].forward +
+                   counts.backward[c] * times[c].backward;
+    own += counts.backward[c] * replays[c];
+    if (isPriced[c])
+      column.entries[c] = -counts.backward[c] / double(shape.microBatches);
+  }
+  column.entries.back() = 1;
+  if (column.gain + own <= length)
+    return false;
+  program.columns.push_back(std::move(column));
+  paths.push_back(std::move(path));
+  return true;
+}
+
+double
+PathSearch::prove(const std::vector<PipelineCertificate::Path> &found) const {
+  double bound = 0;
+  std::vector<double> weights(times.size());
+  for (const PipelineCertificate::Path &path : found) {
+    PathCounts counts = countTasks(shape, schedule, path.tasks);
+    for (size_t c = 0; c < times.size(); ++c) {
+      bound += path.weight * (counts.forward[c] * times[c].forward +
+                              counts.backward[c] * times[c].backward);
+      weights[c] += path.weight * counts.backward[c];
+    }
+  }
+  for (int64_t stage = 0; stage < shape.stages; ++stage) {
+    double least = HUGE_VAL;
+    for (size_t c = stage; c < weights.size(); c += shape.stages)
+      if (isPriced[c])
+        least = std::min(least, weights[c]);
+    if (shared[stage] > 0)
+      bound += shared[stage] * least;
+  }
+  return bound;
+}
+
+std::vector<PipelineCertificate::Path> PathSearch::getBest() const {
+  std::vector<double> values = program.getValues();
+  std::vector<PipelineCertificate::Path> best;
+  double sum = 0;
+  constexpr double kLeast = 1e-7;
+  for (size_t p = 0; p < paths.size(); ++p)
+    if (double weight = values[shape.stages + p]; weight > kLeast) {
+      best.push_back({weight, paths[p]});
+      sum += weight;
+    }
+  for (PipelineCertificate::Path &path : best)
+    path.weight /= sum;
+  return best;
+}
+
+std::vector<PipelineCertificate::Path> PathSearch::run() {
+  // Any path proves something: with too many tasks to go through often, the
+  // search ends sooner.
+  constexpr int64_t kMostTasks = int64_t(1) << 26, kMostPaths = 400;
+  int64_t tasks = 2 * int64_t(times.size()) * shape.microBatches;
+  int64_t mostPaths = std::clamp<int64_t>(kMostTasks / tasks, 8, kMostPaths);
+  int64_t mostSteps = 50 * int64_t(times.size() + 1);
+  // First with the replays of a stage shared out among its chunks.
+  std::vector<double> replays(times.size());
+  for (size_t c = 0; c < times.size(); ++c)
+    if (isPriced[c])
+      replays[c] = shared[c % shape.stages] / double(shape.virtualStages);
+  double length = -1;
+  while (int64_t(paths.size()) < mostPaths && addPath(replays, length)) {
+    program.solve(mostSteps);
+    std::vector<double> duals = program.getDuals();
+    for (size_t c = 0; c < times.size(); ++c)
+      replays[c] = isPriced[c]
+                       ? std::max(duals[c], 0.0) / double(shape.microBatches)
+                       : 0;
+    length = duals.back() * (1 + 1e-10);
+  }
+  return getBest();
+}
+
+double reprise::solver::getSpan(const PipelineCertificate &certificate) {
+  std::vector<ChunkTimes> times;
+  for (const PipelineCertificate::Chunk &chunk : certificate.chunks)
+    times.push_back(getTimes(chunk.certificate));
+  return getSpan(certificate.shape, simulate(certificate.shape), times);
+}
+
+void reprise::solver::computeSpans(PipelineCertificate &certificate) {
+  certificate.spanSeconds = getSpan(certificate);
+  PathSearch search(certificate);
+  certificate.paths = search.run();
+  certificate.lowerBoundSeconds = search.prove(certificate.paths);
+}
