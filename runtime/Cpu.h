@@ -18,6 +18,11 @@ namespace reprise::runtime {
 /// operating system saves the registers; 5 is 4 with AVX512_BF16.
 int cpuLevel();
 
+/// The version of a kernel for a processor of this level.
+inline RepriseKernelFn chooseKernel(const RepriseKernel &kernel, int cpuLevel) {
+  return cpuLevel >= 4 && kernel.wideFn ? kernel.wideFn : kernel.fn;
+}
+
 /// The training program proper; runs on level 3 and up. Returns the exit code.
 int trainingMain(int argc, char **argv, const RepriseModel *const *models,
                  int numModels);

@@ -38,7 +38,8 @@ public:
   }
 
   /// Checks the tables (every index and byte range), chooses the micro-kernel
-  /// for a processor of this level and allocates what execution needs.
+  /// and the versions of kernels for a processor of this level, and allocates
+  /// what execution needs.
   /// \param onGpu  what matters there; `profile` counts for both.
   bool prepare(int cpuLevel, bool profile, Error &error,
                const CudaSettings &onGpu = {});
@@ -148,6 +149,7 @@ private:
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
   int numNorm = 0;            ///< Launches of `update` up to that of the norm.
+  int cpuLevel = 0;
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
   Schedules ran = {};

@@ -47,6 +47,12 @@ for name in ("CUDA_PATH", "CUDA_HOME"):
 if lit.util.which("ptxas", os.pathsep.join(places)):
     config.available_features.add("ptxas")
 
+# `REQUIRES: avx512` marks the tests that run code for x86-64-v4.
+with open("/proc/cpuinfo") as info:
+    flags = info.read().split()
+if all("avx512" + part in flags for part in ("f", "bw", "cd", "dq", "vl")):
+    config.available_features.add("avx512")
+
 # `REQUIRES: train` marks the tests that train a model: seconds, not
 # milliseconds. `lit --param quick=1` leaves them out.
 if not lit_config.params.get("quick"):

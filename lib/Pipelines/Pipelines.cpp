@@ -267,7 +267,7 @@ void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
   if (passes(Phase::RT))
     addRT(manager);
   if (from < Phase::LLVM && to == Phase::LLVM)
-    codegen::buildCPULoweringPipeline(manager, target.wide);
+    codegen::buildCPULoweringPipeline(manager, target.registers);
   if (from < Phase::GPU && to >= Phase::GPU)
     cuda::buildDeviceEmissionPipeline(manager, {target.chip});
   if (passes(Phase::NVVM))

@@ -9,6 +9,7 @@
 #include "Tables.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "reprise/Codegen/CPU/Registers.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 
@@ -92,17 +93,36 @@ static LogicalResult verifyBuffer(rt::BufferOp buffer) {
   return success();
 }
 
-/// The kernel of `call`, if it is what the runtime calls.
-static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols,
-                                  rt::LaunchOp call) {
-  auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(call.getKernel());
+/// The function `name`, if it is what the runtime calls.
+static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols, StringRef name) {
+  auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(name);
   if (!kernel || kernel.isExternal() || !kernel->hasAttr(rt::kTasksAttr))
     return {};
-  auto pointer = LLVM::LLVMPointerType::get(call.getContext());
-  auto i64 = IntegerType::get(call.getContext(), 64);
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(call.getContext()), {pointer, pointer, i64, i64});
+  MLIRContext *context = kernel.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto i64 = IntegerType::get(context, 64);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {pointer, pointer, i64, i64});
   return kernel.getFunctionType() == type ? kernel : LLVM::LLVMFuncOp();
+}
+
+/// Finds the version of `kernel` that the runtime calls in its place on
+/// x86-64-v4.
+static FailureOr<StringRef> readWide(const SymbolTable &symbols,
+                                     LLVM::LLVMFuncOp kernel) {
+  auto name = kernel->getAttrOfType<FlatSymbolRefAttr>(rt::kWideAttr);
+  if (!name)
+    return StringRef();
+  LLVM::LLVMFuncOp wide = getKernel(symbols, name.getValue());
+  if (!wide || wide->getAttr(rt::kTasksAttr) != kernel->getAttr(rt::kTasksAttr))
+    return kernel.emitOpError("needs its 'rt.wide' to be a function of its own "
+                              "type, with a body and 'rt.tasks' = ")
+           << kernel->getAttr(rt::kTasksAttr) << ", but got " << name;
+  if (wide.getTargetCpu() != StringRef(codegen::kWideProcessor))
+    return kernel.emitOpError("needs its 'rt.wide' to have target_cpu = \"")
+           << codegen::kWideProcessor << "\", but " << name << " has \""
+           << wide.getTargetCpu().value_or("") << "\"";
+  return name.getValue();
 }
 
 /// The kernel of `call` in `@device`, if it takes what the call has: one struct
@@ -143,11 +163,16 @@ FailureOr<int64_t> Tables::readKernel(const SymbolTable &symbols,
            << call.getIds().value_or(ArrayRef<int64_t>()).size()
            << " ids, by now";
   }
-  LLVM::LLVMFuncOp kernel = getKernel(symbols, call);
+  LLVM::LLVMFuncOp kernel = getKernel(symbols, call.getKernel());
   if (!kernel)
     return call.emitOpError("needs its kernel to be a function of (ptr, ptr, "
                             "i64, i64) in the LLVM dialect, with a body and "
                             "'rt.tasks', by now");
+  FailureOr<StringRef> wide = readWide(symbols, kernel);
+  if (failed(wide))
+    return failure();
+  if (!wide->empty())
+    wideKernels[call.getKernel()] = *wide;
   return kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
 }
 

@@ -29,6 +29,8 @@ struct Tables {
   };
   llvm::SmallVector<Launch> micro, update, evaluate, sample;
   llvm::MapVector<llvm::StringRef, int64_t> kernels; ///< name to index
+  /// Of kernels that have one, the version for x86-64-v4.
+  llvm::DenseMap<llvm::StringRef, llvm::StringRef> wideKernels;
   llvm::SmallVector<RepriseGemm> gemms;
   llvm::SmallVector<rt::BufferOp> states, rotaries;
   llvm::StringMap<rt::BufferOp> roles;

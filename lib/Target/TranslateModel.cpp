@@ -65,6 +65,12 @@ private:
         bufferType, {integer(op ? int64_t(op.getOffset()) : 0),
                      integer(op ? getTypeBytes(op.getType()) : 0)});
   }
+  /// The address of a function, null without a name.
+  llvm::Constant *function(StringRef name) {
+    if (name.empty())
+      return llvm::ConstantPointerNull::get(pointer);
+    return module.getFunction(name);
+  }
   /// The address of `text`, one copy of each.
   llvm::Constant *string(StringRef text);
   /// The address of an array of constants, null if there are none.
@@ -340,9 +346,8 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
     rotaries.push_back(writeRotary(op));
   for (auto &[name, index] : tables.kernels)
     kernels.push_back(llvm::ConstantStruct::getAnon(
-        {image ? llvm::ConstantPointerNull::get(pointer)
-               : static_cast<llvm::Constant *>(module.getFunction(name)),
-         string(name)}));
+        {function(image ? StringRef() : name),
+         function(tables.wideKernels.lookup(name)), string(name)}));
   for (const RepriseGemm &gemm : tables.gemms)
     gemms.push_back(writeGemm(gemm));
   llvm::Constant *micro = writeSchedule(tables.micro, "micro");

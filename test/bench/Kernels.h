@@ -12,6 +12,7 @@
 #include "Bench.h"
 
 #include "runtime/Arena.h"
+#include "runtime/Cpu.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -130,11 +131,12 @@ public:
       buffers.push_back(arena.at<void>(model.buffers[launch.firstBuffer + i]));
     int64_t chunk =
         std::max<int64_t>(launch.tasks / (kChunksPerThread * pool.size()), 1);
-    return [this, &launch, buffers, chunk] {
+    RepriseKernelFn fn =
+        runtime::chooseKernel(model.kernels[launch.callee], cpuLevel());
+    return [this, &launch, fn, buffers, chunk] {
       pool.parallelFor(
           launch.tasks, chunk, [&](int, int64_t begin, int64_t end) {
-            model.kernels[launch.callee].fn(
-                buffers.data(), model.ids + launch.firstId, begin, end);
+            fn(buffers.data(), model.ids + launch.firstId, begin, end);
           });
     };
   }

@@ -54,8 +54,8 @@ struct Options {
       cl::cat(programCategory)};
   cl::opt<std::string> cpu{
       "cpu",
-      cl::desc(
-          "Processor to compile kernels for, or native (default x86-64-v3)"),
+      cl::desc("The one processor to compile kernels for, or native (default "
+               "x86-64-v3 and x86-64-v4)"),
       cl::value_desc("name"), cl::init("x86-64-v3"), cl::cat(programCategory)};
   cl::opt<std::string> inference{
       "inference",

@@ -69,9 +69,11 @@ FailureOr<Targets> driver::readTargets(const Options &options) {
            failure();
   if (options.cpu.getNumOccurrences() && !targets.cpu)
     return fail("option --cpu: needs --target=cpu"), failure();
-  if (targets.cpu)
-    targets.cpu->wide =
-        target::hasWideRegisters(target::resolveCPU(options.cpu));
+  if (targets.cpu && !options.cpu.getNumOccurrences())
+    targets.cpu->registers = codegen::Registers::Both;
+  else if (targets.cpu &&
+           target::hasWideRegisters(target::resolveCPU(options.cpu)))
+    targets.cpu->registers = codegen::Registers::Wide;
   if (!targets.cuda)
     return targets;
   FailureOr<std::vector<std::string>> chips = readChips(options);

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 6
+#define REPRISE_ABI_VERSION 7
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,6 +112,9 @@ typedef struct RepriseLaunch {
 
 typedef struct RepriseKernel {
   RepriseKernelFn fn; /* null where the target has kernels of its own */
+  /// The same to the last bit for x86-64-v4 (AVX-512); null where `fn` is no
+  /// slower there.
+  RepriseKernelFn wideFn;
   const char *name;
 } RepriseKernel;
 

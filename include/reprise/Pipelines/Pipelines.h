@@ -9,6 +9,7 @@
 #ifndef REPRISE_PIPELINES_PIPELINES_H
 #define REPRISE_PIPELINES_PIPELINES_H
 
+#include "reprise/Codegen/CPU/Registers.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
@@ -63,7 +64,7 @@ struct RecomputeOptions {
 /// What the plan and the kernels are for.
 struct TargetOptions {
   bool isCuda = false;
-  bool wide = false;          ///< a CPU with 32 registers of 16 lanes
+  codegen::Registers registers = codegen::Registers::Base; ///< of a CPU
   std::string chip = "sm_80"; ///< the oldest of the GPUs
   bool biasKernels = false;   ///< gradients of biases not by the library
 };

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernel.h"
+#include "Prefetch.h"
 #include "RTKernels.h"
 #include "Segments.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -31,7 +32,7 @@ namespace reprise::codegen {
 
 /// Opens the function that replaces `source` and loads the addresses of its
 /// buffers.
-static Kernel openKernel(Code &code, func::FuncOp source) {
+static Kernel openKernel(Code &code, func::FuncOp source, StringRef name) {
   Kernel kernel;
   kernel.source = source;
   auto pointer = LLVM::LLVMPointerType::get(code.getContext());
@@ -39,8 +40,7 @@ static Kernel openKernel(Code &code, func::FuncOp source) {
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(code.getContext()), {pointer, pointer, i64, i64});
   code.setInsertionPoint(source);
-  kernel.function = LLVM::LLVMFuncOp::create(code, source.getName(), type);
-  kernel.function->setAttr(rt::kKernelAttr, code.getUnitAttr());
+  kernel.function = LLVM::LLVMFuncOp::create(code, name, type);
   Block *entry = kernel.function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);
   kernel.buffers = entry->getArgument(0);
@@ -83,33 +83,70 @@ static LogicalResult emitLoops(Code &code, Kernel &kernel) {
   llvm_unreachable("all shapes have an emitter");
 }
 
-static LogicalResult emitKernel(func::FuncOp source, bool wide) {
-  FailureOr<Operation *> op = getKernelOp(source);
-  if (failed(op))
-    return failure();
+void codegen::setWideProcessor(LLVM::LLVMFuncOp function) {
+  Builder b(function.getContext());
+  function.setTargetCpu(StringRef(kWideProcessor));
+  // LLVM keeps to 256 bits unless it is told twice.
+  function.setPreferVectorWidth(StringRef("512"));
+  function.setPassthroughAttr(
+      b.getArrayAttr({b.getStrArrayAttr({"min-legal-vector-width", "512"})}));
+}
 
+/// Emits one version of `source`, which is made of `op` or, if that is null, of
+/// loops, as the function `name`; null after an error.
+static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
+                                    StringRef name, bool wide) {
   Code code(source.getLoc(), source.getContext());
-  Kernel kernel = openKernel(code, source);
+  Kernel kernel = openKernel(code, source, name);
   kernel.wide = wide;
   loadAddresses(code, kernel);
   LogicalResult result =
-      *op ? TypeSwitch<Operation *, LogicalResult>(*op)
-                .Case([&](rt::AttentionOp op) {
-                  return emitAttention(code, op, kernel);
-                })
-                .Case([&](rt::AttentionBackwardOp op) {
-                  return emitAttentionBackward(code, op, kernel);
-                })
-                .Case([&](rt::ScatterAddOp op) {
-                  return emitScatterAdd(code, op, kernel);
-                })
-                .Case([&](rt::BlockSumsOp op) {
-                  return emitBlockSums(code, op, kernel);
-                })
-          : emitLoops(code, kernel);
-  (succeeded(result) ? source.getOperation() : kernel.function.getOperation())
-      ->erase();
-  return result;
+      op ? TypeSwitch<Operation *, LogicalResult>(op)
+               .Case([&](rt::AttentionOp op) {
+                 return emitAttention(code, op, kernel);
+               })
+               .Case([&](rt::AttentionBackwardOp op) {
+                 return emitAttentionBackward(code, op, kernel);
+               })
+               .Case([&](rt::ScatterAddOp op) {
+                 return emitScatterAdd(code, op, kernel);
+               })
+               .Case([&](rt::BlockSumsOp op) {
+                 return emitBlockSums(code, op, kernel);
+               })
+         : emitLoops(code, kernel);
+  if (succeeded(result))
+    return kernel.function;
+  kernel.function.erase();
+  return {};
+}
+
+/// Whether a kernel is faster with wider registers: what streams memory, or
+/// adds rows to a table, is not.
+static bool gainsFromWidth(func::FuncOp source, Operation *op) {
+  return op ? isa<rt::AttentionOp, rt::AttentionBackwardOp>(op)
+            : computesForLong(source);
+}
+
+static LogicalResult emitKernel(func::FuncOp source, Registers registers) {
+  FailureOr<Operation *> op = getKernelOp(source);
+  if (failed(op))
+    return failure();
+  LLVM::LLVMFuncOp kernel =
+      emitVersion(source, *op, source.getName(), registers == Registers::Wide);
+  if (!kernel)
+    return failure();
+  kernel->setAttr(rt::kKernelAttr, UnitAttr::get(source.getContext()));
+  if (registers == Registers::Both && gainsFromWidth(source, *op)) {
+    std::string name = (source.getName() + ".wide").str();
+    LLVM::LLVMFuncOp wide = emitVersion(source, *op, name, /*wide=*/true);
+    if (!wide)
+      return failure();
+    setWideProcessor(wide);
+    kernel->setAttr(rt::kWideAttr, FlatSymbolRefAttr::get(wide));
+  }
+  source.erase();
+  return success();
 }
 
 namespace {
@@ -122,7 +159,7 @@ struct EmitCPU : codegen::impl::EmitCPUBase<EmitCPU> {
       if (function->hasAttr(rt::kKernelAttr))
         kernels.push_back(function);
     for (func::FuncOp kernel : kernels)
-      if (failed(emitKernel(kernel, wide)))
+      if (failed(emitKernel(kernel, registers)))
         return signalPassFailure();
   }
 };

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,6 +16,7 @@
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/CPU/Passes.h"
 #include "reprise/Codegen/Common/Code.h"
+#include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -256,20 +258,18 @@ static void emitStores(Code &code, const MicroKernel &tile,
 /// use.
 static constexpr int64_t kTimeToFetch = 16;
 
-/// `packs`: the form that packs B.
-static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
+/// `packs`: the form that packs B. `mayRound`: whether results may be of bf16.
+static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs,
+                            bool mayRound) {
   auto pointer = LLVM::LLVMPointerType::get(code.getContext());
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(code.getContext()), {pointer});
   auto function = LLVM::LLVMFuncOp::create(
       code, packs ? tile.packSymbol() : tile.symbol(), type);
-  function.setTargetCpu(StringRef(tile.cpu));
-  if (tile.isa > 0) {
-    // LLVM keeps to 256 bits unless it is told twice.
-    function.setPreferVectorWidth(StringRef("512"));
-    function.setPassthroughAttr(code.getArrayAttr(
-        {code.getStrArrayAttr({"min-legal-vector-width", "512"})}));
-  }
+  if (tile.isa > 0)
+    setWideProcessor(function);
+  else
+    function.setTargetCpu(StringRef(tile.cpu));
   if (tile.hasPairs()) {
     StringRef feature = "+avx512bf16";
     function.setTargetFeaturesAttr(
@@ -343,14 +343,28 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs) {
   auto choose = [&](Value condition, auto emit) {
     code.when(condition, [&] { emit(true); }, [&] { emit(false); });
   };
-  choose(rounds, [&](bool rounding) {
+  auto store = [&](bool rounding) {
     choose(adds, [&](bool adding) {
       choose(hasBias, [&](bool biased) {
         emitStores(code, tile, fields, sums, adding, biased, rounding);
       });
     });
-  });
+  };
+  if (mayRound)
+    choose(rounds, store);
+  else
+    store(false);
   LLVM::ReturnOp::create(code, ValueRange());
+}
+
+/// Whether a product of `module` is of bf16, or there is none to tell.
+static bool mayHaveBF16(ModuleOp module) {
+  bool isAny = false, isBF16 = false;
+  module.walk([&](rt::GemmOp gemm) {
+    isAny = true;
+    isBF16 |= getElementTypeOrSelf(gemm.getA().getType()).isBF16();
+  });
+  return !isAny || isBF16;
 }
 
 namespace {
@@ -360,9 +374,11 @@ struct EmitMicroKernels
     ModuleOp module = getOperation();
     Code code(module.getLoc(), module.getContext());
     code.setInsertionPointToEnd(module.getBody());
+    bool mayRound = mayHaveBF16(module);
     for (const MicroKernel &tile : kMicroKernels)
       for (bool packs : {false, true})
-        emitMicroKernel(code, tile, packs);
+        if (mayRound || !tile.hasPairs())
+          emitMicroKernel(code, tile, packs, mayRound);
   }
 };
 } // namespace

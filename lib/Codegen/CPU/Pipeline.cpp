@@ -21,10 +21,10 @@ namespace reprise::codegen {
 } // namespace reprise::codegen
 
 void reprise::codegen::buildCPULoweringPipeline(OpPassManager &manager,
-                                                bool wide) {
+                                                Registers registers) {
   // Kernels and micro-kernels as loops over vectors.
   EmitCPUOptions emission;
-  emission.wide = wide;
+  emission.registers = registers;
   manager.addPass(createEmitCPU(emission));
   manager.addPass(createEmitMicroKernels());
   // From here on each function is on its own.

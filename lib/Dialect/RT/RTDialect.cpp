@@ -128,6 +128,13 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs 'rt.tasks' of at least 1, but got ") << value;
   }
+  if (name == kWideAttr) {
+    if (op->hasAttr(kTasksAttr) && isa<FlatSymbolRefAttr>(value))
+      return success();
+    return op->emitOpError("needs 'rt.wide' to be the name of a function, "
+                           "beside 'rt.tasks', but got ")
+           << value;
+  }
   if (name == kGridAttr || name == kBlockAttr) {
     auto sizes = dyn_cast<DenseI64ArrayAttr>(value);
     if (sizes && sizes.size() == 3 &&

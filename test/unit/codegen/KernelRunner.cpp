@@ -60,7 +60,7 @@ KernelRunner::KernelRunner(const std::string &text, bool wide) {
   if (!module)
     llvm::report_fatal_error("the test's text does not parse");
   PassManager manager(&context);
-  buildCPULoweringPipeline(manager, wide);
+  buildCPULoweringPipeline(manager, wide ? Registers::Wide : Registers::Base);
   if (failed(manager.run(*module)))
     llvm::report_fatal_error("the test's kernels have no code");
   for (auto function : module->getOps<LLVM::LLVMFuncOp>())

@@ -144,6 +144,7 @@ public:
 
   RepriseModel model = {};
   std::vector<RepriseLaunch> micro, update;
+  std::vector<RepriseKernel> kernels;
   std::vector<RepriseMicroKernel> microKernels = {kMicroKernels[0],
                                                   kMicroKernels[1]};
 
@@ -172,7 +173,7 @@ public:
                  RepriseKernelFn fn, int64_t tasks,
                  std::vector<RepriseBuffer> args,
                  std::vector<int64_t> launchIds = {}) {
-    kernels.push_back({fn, name});
+    kernels.push_back({fn, nullptr, name});
     push(schedule, name, REPRISE_LAUNCH_KERNEL, int32_t(kernels.size()) - 1,
          tasks, args, launchIds);
   }
@@ -297,7 +298,6 @@ private:
   RepriseBuffer workspace = {};
   std::vector<RepriseCategory> categories;
   std::vector<RepriseState> states;
-  std::vector<RepriseKernel> kernels;
   std::vector<RepriseGemm> gemms;
   std::vector<RepriseBuffer> buffers;
   std::vector<int64_t> ids;

@@ -8,12 +8,16 @@
 
 #include "TrainingRun.h"
 
+#include "runtime/Cpu.h"
+
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <limits>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+using namespace reprise;
 using namespace reprise::runtime::test;
 
 // A uniform guess costs ln 128 = 4.85; the text has about 29 characters.
@@ -56,6 +60,32 @@ TEST_F(Training, BitsDependOnNothingButSeedAndOrder) {
   EXPECT_NE(train({"--steps=12", "--seed=2"}).steps(), first.steps());
   EXPECT_NE(train({"--steps=12", "--data-order=sequential"}).steps(),
             first.steps());
+}
+
+// The second version of a kernel runs where the processor has AVX-512, as its
+// micro-kernels do, and only there.
+TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
+  static std::atomic<int> narrow, wide;
+  narrow = wide = 0;
+  RepriseKernel &last = toy.kernels.back();
+  ASSERT_EQ(last.fn, &adamw);
+  last.fn = [](void *const *b, const int64_t *ids, int64_t begin, int64_t end) {
+    ++narrow;
+    adamw(b, ids, begin, end);
+  };
+  last.wideFn = [](void *const *b, const int64_t *ids, int64_t begin,
+                   int64_t end) {
+    ++wide;
+    adamw(b, ids, begin, end);
+  };
+  ASSERT_EQ(train({"--steps=1"}).status, 0);
+  EXPECT_EQ(wide > 0, runtime::cpuLevel() >= 4);
+  EXPECT_EQ(narrow > 0, runtime::cpuLevel() < 4);
+  for (int level : {3, 4, 5})
+    EXPECT_EQ(runtime::chooseKernel(last, level),
+              level == 3 ? last.fn : last.wideFn);
+  EXPECT_EQ(runtime::chooseKernel(toy.kernels.front(), 5),
+            toy.kernels.front().fn);
 }
 
 // The header's rules: length, padding, names in order, no gaps; and values that

@@ -10,6 +10,7 @@
 #define REPRISE_CODEGEN_CPU_PASSES_H
 
 #include "mlir/Pass/Pass.h"
+#include "reprise/Codegen/CPU/Registers.h"
 
 namespace mlir::LLVM {
 class LLVMFuncOp;
@@ -21,8 +22,8 @@ namespace reprise::codegen {
 
 /// Appends what takes a module with kernels to kernels in the LLVM dialect:
 /// emission, polynomials, control flow, conversion. What is no kernel is kept.
-/// With `wide`, kernels are for processors that have 32 registers of 16 lanes.
-void buildCPULoweringPipeline(mlir::OpPassManager &manager, bool wide = false);
+void buildCPULoweringPipeline(mlir::OpPassManager &manager,
+                              Registers registers = Registers::Base);
 
 /// Registers the passes above and the pipeline `reprise-lower-cpu`.
 void registerCPUPasses();

@@ -27,6 +27,10 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
     sequence of operations, in the main loop and in the remainder, in whatever
     kernel its op is fused.
 
+    With `registers=both`, a kernel that computes for long, `@k`, comes twice: `@k.wide`,
+    which `rt.wide` names, does the same tasks to the same bits, with `target_cpu` of
+    a processor that has AVX-512. The runtime chooses.
+
     ```mlir
     func.func private @double(%x: tensor<100xf32>) -> tensor<100xf32> attributes {rt.kernel} {
       %e = tensor.empty() : tensor<100xf32>
@@ -44,9 +48,16 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"wide", "wide", "bool", /*default=*/"false",
-           "There are 32 registers of 16 lanes, as AVX-512 has, for larger tiles "
-           "of products; results are the same">];
+    Option<"registers", "registers", "::reprise::codegen::Registers",
+           /*default=*/"::reprise::codegen::Registers::Base",
+           "What processors have; results are the same",
+           [{::llvm::cl::values(
+             clEnumValN(::reprise::codegen::Registers::Base, "base",
+                        "16 registers of 8 lanes"),
+             clEnumValN(::reprise::codegen::Registers::Wide, "wide",
+                        "32 of 16 lanes, as AVX-512, for larger tiles"),
+             clEnumValN(::reprise::codegen::Registers::Both, "both",
+                        "both: what computes for long is emitted for each"))}]>];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
@@ -58,7 +69,8 @@ def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Appends an `llvm.func` for every entry of `getMicroKernels()`, with the signature
     of `RepriseMicroKernelFn`, and a second one that packs B, compiled for its own instruction set. A micro-kernel keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
-    multiply-add, `p` from 0 up, so that all of them give the same bits.
+    multiply-add, `p` from 0 up, so that all of them give the same bits. Where no product is of bf16, neither are
+    micro-kernels, and none rounds to it.
 
     ```mlir
     // ==> llvm.func @reprise_micro_6x16_v3(%tile: !llvm.ptr) attributes {target_cpu = "x86-64-v3"}

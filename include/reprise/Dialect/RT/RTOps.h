@@ -60,6 +60,9 @@ inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
 /// On a kernel for a GPU: blocks of a launch and threads of a block, three
 /// numbers each; bytes of dynamic shared memory of a block; and the bytes that
 /// a launch must at least read and write.
+/// And where there is one, the function that does the same with 32 registers of
+/// 16 lanes.
+inline constexpr llvm::StringLiteral kWideAttr = "rt.wide";
 inline constexpr llvm::StringLiteral kGridAttr = "rt.grid";
 inline constexpr llvm::StringLiteral kBlockAttr = "rt.block";
 inline constexpr llvm::StringLiteral kSharedAttr = "rt.shared";

@@ -49,7 +49,8 @@ def RT_Dialect : Dialect {
     a micro-batch, one after another, and M more for those that come next.
 
     An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
-    independent tasks of a launch. One for a GPU is in a module of its own and carries
+    independent tasks of a launch, and perhaps `rt.wide`: the function that does the same tasks, to the same bits,
+    on a processor with 32 registers of 16 lanes. One for a GPU is in a module of its own and carries
     `rt.grid` and `rt.block`, the blocks of a launch and the threads of a block, `rt.shared`, the
     bytes of dynamic shared memory of a block, and `rt.bytes`, the least that a launch
     reads and writes.

@@ -1,0 +1,16 @@
+// RUN: reprise-opt %s -reprise-emit-micro-kernels | FileCheck %s --implicit-check-not=bf16 --implicit-check-not='vector<16xi16>'
+// RUN: sed 's/memref<4x4xf32>/memref<4x4xbf16>/g' %s | reprise-opt -reprise-emit-micro-kernels | FileCheck %s --check-prefix=BF16
+
+// Where no product is of bf16, no tile is, and none rounds to it.
+
+// CHECK: llvm.func @reprise_micro_6x16_v3(
+// CHECK: llvm.func @reprise_micro_12x32_v4_pack(
+// BF16: llvm.store {{.*}} : vector<16xi16>
+// BF16: llvm.func @reprise_micro_12x32_bf16_pack(
+func.func @step() {
+  %x = rt.buffer at 0 : memref<4x4xf32>
+  %y = rt.buffer at 64 : memref<4x4xf32>
+  %space = rt.buffer at 128 : memref<256xf32>
+  rt.gemm %x, %x to(%y) workspace(%space) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<256xf32>) -> ()
+  return
+}
