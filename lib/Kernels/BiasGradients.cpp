@@ -8,9 +8,9 @@
 //
 // The gradient of a bias is the sum of the rows that the gradient of the weight
 // multiplies. A library makes it on its way, but only to write it over what is
-// there: another launch adds it to the sum of the micro-batches. At the end of
-// the backward pass these additions are neighbours, and become one launch for
-// many biases.
+// there. With one micro-batch that is all there is to do; with more, another
+// launch adds it to the sum of the micro-batches. At the end of the backward
+// pass these additions are neighbours, and become one launch for many biases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,17 +21,20 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::nn;
 
-/// The op that adds `sums` to a running sum that nothing reads before `end`, or
-/// null.
-static AccumulateOp getAccumulate(SumRowsOp sums, Operation *end) {
+/// Whether what `op` makes is read, and not before `end`.
+static bool isReadLate(Operation *op, Operation *end) {
+  return !op->use_empty() && llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return user == end || end->isBeforeInBlock(user);
+  });
+}
+
+/// The op that adds `sums` to a running sum, or null.
+static AccumulateOp getAccumulate(SumRowsOp sums) {
   if (!sums->hasOneUse())
     return {};
   auto accumulate = dyn_cast<AccumulateOp>(*sums->user_begin());
-  bool isLate = accumulate && accumulate.getTerm() == sums.getOut() &&
-                llvm::all_of(accumulate->getUsers(), [&](Operation *user) {
-                  return user == end || end->isBeforeInBlock(user);
-                });
-  return isLate ? accumulate : AccumulateOp();
+  return accumulate && accumulate.getTerm() == sums.getOut() ? accumulate
+                                                             : AccumulateOp();
 }
 
 DenseMap<Operation *, SumRowsOp>
@@ -53,10 +56,11 @@ kernels::takeBiasGradients(func::FuncOp function) {
       auto sums = dyn_cast<SumRowsOp>(user);
       if (!sums || !weight->isBeforeInBlock(sums) || found.contains(sums))
         continue;
-      AccumulateOp accumulate = getAccumulate(sums, end);
-      if (!accumulate)
+      AccumulateOp accumulate = getAccumulate(sums);
+      if (!isReadLate(accumulate ? accumulate : sums.getOperation(), end))
         continue;
-      accumulate->moveBefore(end);
+      if (accumulate)
+        accumulate->moveBefore(end);
       found.insert(sums);
       taken[weight] = sums;
       break;

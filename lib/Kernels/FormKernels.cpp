@@ -171,13 +171,14 @@ bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
 
 /// Whether `op` updates a parameter beside those of the last unit.
 bool ScheduleFormer::joinsUpdate(Operation *op) {
-  // The verifier of a plan compares all buffers of a launch, 8 for an update,
-  // with each other. As many parameters has a layer of GPT-2: its layers share
-  // a kernel.
-  constexpr size_t kMostUpdates = 16;
+  // The verifier of a plan compares all buffers of a launch, at most 8 for an
+  // update, with each other. As many parameters has a layer of GPT-2: its
+  // layers share a kernel.
+  constexpr int64_t kMostUpdates = 16;
   return isa<AdamWOp>(op) && !units.empty() &&
          isa<AdamWOp>(units.back().ops.front()) &&
-         units.back().ops.size() < 2 * kMostUpdates;
+         llvm::count_if(units.back().ops, llvm::IsaPred<AdamWOp>) <
+             kMostUpdates;
 }
 
 /// Whether `op` adds the gradient of a bias beside others in the last unit.
@@ -216,8 +217,8 @@ void ScheduleFormer::findUnits() {
     unitOf[&op] = units.size() - 1;
     units.back().ops.push_back(&op);
     Operation *partner = getMergedAccumulate(&op);
-    if (isa<AdamWOp>(op))
-      partner = op.getNextNode();
+    if (auto adamw = dyn_cast<AdamWOp>(op))
+      partner = getZeroBehind(adamw);
     if (Operation *backward = getMergedBackward(&op))
       partner = backward;
     for (Operation *other : {partner, biasGradients.lookup(&op).getOperation()})
@@ -435,7 +436,8 @@ void ScheduleFormer::formLaunch(unsigned index) {
       putInPlace(adamw.getMoment2(), adamw.getNewMoment2());
       if (adamw.getWorking())
         putInPlace(adamw.getWorking(), adamw.getNewWorking());
-      putInPlace(adamw.getGradient(), adamw->getNextNode()->getResult(0));
+      if (ConstantOp zero = getZeroBehind(adamw))
+        putInPlace(adamw.getGradient(), zero.getOut());
     }
   }
 

@@ -34,9 +34,18 @@ static void dropFences(Block &block) {
   }
 }
 
-/// nn.adamw leaves the gradient's accumulator at zero: writes that zero as a
-/// value behind it, and returns it in place of the gradient.
-static LogicalResult returnZeroedGradients(func::FuncOp function) {
+/// Whether `gradient` is added to an argument, which has to be zero when the
+/// step begins.
+static bool startsFromArgument(Value gradient) {
+  while (auto accumulate = gradient.getDefiningOp<AccumulateOp>())
+    gradient = accumulate.getSum();
+  return isa<BlockArgument>(gradient);
+}
+
+/// A gradient that is added to an argument is left at zero by nn.adamw: writes
+/// that zero as a value behind it, and returns it in place of the gradient.
+/// What the next step writes over is returned as it is.
+static LogicalResult returnGradients(func::FuncOp function) {
   llvm::StringMap<unsigned> gradients;
   for (unsigned index = 0; index < function.getNumResults(); ++index)
     if (auto name =
@@ -58,17 +67,19 @@ static LogicalResult returnZeroedGradients(func::FuncOp function) {
     if (!parameter)
       return adamw.emitOpError("needs to update an argument with '")
              << kParameterAttr << "', but got " << adamw.getParameter();
-    builder.setInsertionPointAfter(adamw);
-    Value zero = ConstantOp::create(builder, adamw.getLoc(),
-                                    adamw.getGradient().getType(),
-                                    builder.getF32FloatAttr(0));
+    Value left = adamw.getGradient();
+    if (startsFromArgument(left)) {
+      builder.setInsertionPointAfter(adamw);
+      left = ConstantOp::create(builder, adamw.getLoc(), left.getType(),
+                                builder.getF32FloatAttr(0));
+    }
     auto [entry, isNew] =
         gradients.try_emplace(parameter.getName(), results.size());
     if (!isNew) {
-      results[entry->second] = zero;
+      results[entry->second] = left;
       continue;
     }
-    results.push_back(zero);
+    results.push_back(left);
     attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
         kGradientAttr, builder.getStringAttr(parameter.getName()))));
   }
@@ -114,6 +125,41 @@ static void splitSum(AccumulateOp accumulate) {
     add->erase();
 }
 
+/// Whether what `maker` makes can be written over old bytes: not if it adds
+/// rows to those of a table, is there already, or is put together from parts.
+static bool canWrite(Operation *maker) {
+  return isa_and_present<NNDialect>(maker->getDialect()) &&
+         !isa<AccumulateOp, EmbeddingBackwardOp, PositionsBackwardOp>(maker);
+}
+
+/// With one micro-batch the sum of a gradient starts from zero: its first term
+/// takes the place of the argument, unless it can only be added, or is that of
+/// another gradient already.
+static void startFromFirstTerms(func::FuncOp function) {
+  auto count = function->getAttrOfType<IntegerAttr>(kMicroBatchesAttr);
+  if (count && count.getInt() != 1)
+    return;
+  DenseSet<Value> taken;
+  for (auto accumulate : llvm::make_early_inc_range(
+           function.getBody().front().getOps<AccumulateOp>())) {
+    auto argument = dyn_cast<BlockArgument>(accumulate.getSum());
+    Value term = accumulate.getTerm();
+    Operation *maker = term.getDefiningOp();
+    if (!argument || !argument.hasOneUse() || !maker || !canWrite(maker) ||
+        !function.getArgAttr(argument.getArgNumber(), kGradientAttr) ||
+        !taken.insert(term).second)
+      continue;
+    accumulate.replaceAllUsesWith(term);
+    accumulate->erase();
+  }
+}
+
+ConstantOp kernels::getZeroBehind(AdamWOp adamw) {
+  auto zero = dyn_cast_if_present<ConstantOp>(adamw->getNextNode());
+  return zero && zero.getType() == adamw.getGradient().getType() ? zero
+                                                                 : ConstantOp();
+}
+
 LogicalResult kernels::prepareSchedule(func::FuncOp function) {
   Block &block = function.getBody().front();
   dropFences(block);
@@ -121,5 +167,6 @@ LogicalResult kernels::prepareSchedule(func::FuncOp function) {
   for (auto accumulate :
        llvm::make_early_inc_range(block.getOps<AccumulateOp>()))
     splitSum(accumulate);
-  return returnZeroedGradients(function);
+  startFromFirstTerms(function);
+  return returnGradients(function);
 }

@@ -16,9 +16,13 @@ namespace reprise::kernels {
 
 /// Rewrites a step of nn ops so that each value a schedule works on is one of
 /// its values: fences become their values, heads go chunk by chunk, sums of
-/// gradients are accumulated term by term, and the zero that nn.adamw leaves
+/// gradients are accumulated term by term, with one micro-batch from the first
+/// on; and where the next step adds to one, the zero that nn.adamw leaves
 /// behind is returned.
 mlir::LogicalResult prepareSchedule(mlir::func::FuncOp function);
+
+/// That zero, or null.
+nn::ConstantOp getZeroBehind(nn::AdamWOp adamw);
 
 /// The part of that for nn.linear_cross_entropy: it becomes the ops that it
 /// stands for, on views of its rows, one chunk after the other.
@@ -29,8 +33,8 @@ void expandHeads(mlir::func::FuncOp function);
 bool canStartFromSum(mlir::Operation *op);
 
 /// Gradients of biases that the gradients of weights, by which they are found,
-/// make beside them, where a library multiplies. What adds them to their sums
-/// is moved behind the backward pass.
+/// make beside them, where a library multiplies. What adds them to their sums,
+/// if anything does, is moved behind the backward pass.
 llvm::DenseMap<mlir::Operation *, nn::SumRowsOp>
 takeBiasGradients(mlir::func::FuncOp function);
 

@@ -8,6 +8,7 @@
 
 #include "Planner.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Memory/WrittenGradients.h"
 #include "reprise/Solver/Packing.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -277,6 +278,14 @@ void Planner::assignView(rt::ViewOp view) {
       getTypeBytes(input.getType()) / elements * view.getFirst();
 }
 
+/// A gradient that starts from nothing is made where its argument is, which
+/// nobody reads. What is part of something lies there, and is refused in the
+/// end.
+void Planner::assignWrittenGradients() {
+  for (auto [value, argument] : findWrittenGradients(function, symbols))
+    bufferOf.try_emplace(value, bufferOf.lookup(argument));
+}
+
 /// The parts of a join are made in its buffer, which is there from the first
 /// of them on.
 LogicalResult Planner::assignJoins() {
@@ -478,6 +487,7 @@ LogicalResult Planner::plan() {
   if (failed(checkSizes()) || failed(assignArguments()) ||
       failed(assignJoins()))
     return failure();
+  assignWrittenGradients();
   for (auto [position, op] : llvm::enumerate(block))
     if (failed(assignResults(&op, position)))
       return failure();

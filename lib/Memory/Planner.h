@@ -87,6 +87,7 @@ private:
   llvm::LogicalResult pack();
 
   void findLastUses();
+  void assignWrittenGradients();
   llvm::LogicalResult assignJoins();
   void assignView(rt::ViewOp view);
 

@@ -130,6 +130,8 @@ private:
   LogicalResult verifyReads(Operation *op, const Access &access);
   LogicalResult verifySharing(Operation *op, const Access &access);
   LogicalResult verifyWrites(Operation *op, const Access &access);
+  LogicalResult verifyFirstWrite(Operation *op, rt::BufferOp gradient);
+  LogicalResult verifyGradients();
 
   const SymbolTable &symbols;
   func::FuncOp function;
@@ -139,6 +141,8 @@ private:
   /// Buffers whose bytes outlive the step or come from outside it.
   ByteMap persistent;
   ByteMap bytes;
+  /// States whose old values were read, and those written below rt.update.
+  DenseSet<rt::BufferOp> readStates, updatedStates;
   /// Whether the schedule has passed rt.update.
   bool isUpdate = false;
 };
@@ -378,8 +382,11 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
 LogicalResult Verifier::verifyReads(Operation *op, const Access &access) {
   for (rt::BufferOp buffer : access.reads)
     for (rt::BufferOp writer : bytes.getWriters(getRange(buffer))) {
-      if (writer == buffer.getRoot())
+      if (writer == buffer.getRoot()) {
+        if (getState(writer))
+          readStates.insert(writer);
         continue;
+      }
       InFlightDiagnostic error = op->emitOpError("reads bytes ")
                                  << getRange(buffer)
                                  << (writer ? ", which do not hold this value "
@@ -398,6 +405,8 @@ LogicalResult Verifier::verifyReads(Operation *op, const Access &access) {
   if (writers.size() != 1 || !writers[0] || !(getRange(writers[0]) == sum))
     return op->emitOpError("adds to bytes ")
            << sum << ", which do not hold one value to add to";
+  if (getState(writers[0]))
+    readStates.insert(writers[0]);
   return success();
 }
 
@@ -439,8 +448,27 @@ static bool isInPlace(Operation *op, const Access &access, unsigned write) {
   return llvm::is_contained(access.inPlace, int64_t(write));
 }
 
-/// What outlives the step changes as a whole, from its old value, and only
-/// where no other micro-batch still needs that.
+/// A gradient may be written over, where that is the first that the step does
+/// with it: then nothing of the step before is in it. Sums of micro-batches are
+/// no such gradients.
+LogicalResult Verifier::verifyFirstWrite(Operation *op, rt::BufferOp gradient) {
+  Range range = getRange(gradient);
+  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
+  if (count && count.getInt() != 1)
+    return op->emitOpError("writes bytes ")
+           << range << " over " << describe(gradient) << ", to which each of "
+           << count.getInt() << " micro-batches has to add";
+  if (readStates.contains(gradient) ||
+      bytes.getWriters(range) != SmallVector<rt::BufferOp, 2>{gradient})
+    return op->emitOpError("writes bytes ")
+           << range << " over " << describe(gradient)
+           << ", which the step has read or written before: only what comes "
+              "first may start from nothing";
+  return success();
+}
+
+/// What outlives the step changes as a whole, and only where no other
+/// micro-batch still needs it; all but gradients from its old value.
 LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
   for (auto [number, write] : llvm::enumerate(access.writes)) {
     Range range = getRange(write);
@@ -455,23 +483,29 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
       StringRef role = getRole(state);
       bool isResult = !step && (role == "loss" || role == "grad_norm");
       bool isMadeHere = isResult && root == state;
+      bool isWhole = getRange(state) == range;
+      bool isGradient = getState(state) &&
+                        getState(state).getKind() == rt::StateKind::Gradient;
       if (step)
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "
                << getRange(state) << ", which @" << function.getName()
                << " may only read";
-      if (!isMadeHere &&
-          !(getRange(state) == range && isInPlace(op, access, number)))
+      bool replaces = isWhole && isInPlace(op, access, number);
+      if (!isMadeHere && !replaces && !(isWhole && isGradient))
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "
                << getRange(state) << ", which outlives the step";
+      if (isGradient && !replaces && failed(verifyFirstWrite(op, state)))
+        return failure();
       bool isState = bool(getState(state));
       if (!isState && !isResult)
         return op->emitOpError(isRotary(state) ? "writes "
                                                : "writes the input ")
                << describe(state) << ", which is given";
-      if (isState && !isUpdate &&
-          getState(state).getKind() != rt::StateKind::Gradient)
+      if (isState && isUpdate)
+        updatedStates.insert(state);
+      if (isState && !isUpdate && !isGradient)
         return op->emitOpError("writes ")
                << describe(state)
                << " above rt.update, where the next micro-batch needs it";
@@ -498,6 +532,27 @@ LogicalResult Verifier::verifySchedule() {
   return success();
 }
 
+/// A step makes every gradient in its place, and leaves one that it has added
+/// to as the next step needs it.
+LogicalResult Verifier::verifyGradients() {
+  for (auto buffer : function.getOps<rt::BufferOp>()) {
+    rt::StateAttr state = getState(buffer);
+    if (!isUpdate || !state || state.getKind() != rt::StateKind::Gradient)
+      continue;
+    Range range = getRange(buffer);
+    if (llvm::is_contained(bytes.getWriters(range), buffer))
+      return buffer.emitOpError("needs ")
+             << describe(buffer) << " to be made in bytes " << range
+             << ", but nothing writes them";
+    if (readStates.contains(buffer) && !updatedStates.contains(buffer))
+      return buffer.emitOpError("needs ")
+             << describe(buffer)
+             << ", to which the step adds, to be replaced below rt.update: "
+                "the next step adds to what is left there";
+  }
+  return success();
+}
+
 /// What the runtime reads is there when the schedule has run. (What of this
 /// outlives the step is never written over.)
 LogicalResult Verifier::verifyOutputs() {
@@ -520,7 +575,7 @@ LogicalResult Verifier::verify(int64_t arenaBytes, DictionaryAttr shares) {
   categories = shares;
   return failure(failed(verifySizes()) || failed(verifyPersistent()) ||
                  failed(verifyCategories()) || failed(verifySchedule()) ||
-                 failed(verifyOutputs()));
+                 failed(verifyGradients()) || failed(verifyOutputs()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,6 +14,7 @@
 #include "reprise/Dialect/RT/Workload.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
+#include "reprise/Memory/WrittenGradients.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Remat/Summary.h"
@@ -148,8 +149,13 @@ void GraphReader::readSharing(Operation *op, solver::StepOp &into) {
   for (auto [attribute, isForced] :
        {std::pair(rt::kInPlaceAttr, true), std::pair(rt::kMayAliasAttr, false)})
     for (unsigned input = 0; input < launch.getInputs().size(); ++input)
-      if (auto result = kernel.getArgAttrOfType<IntegerAttr>(input, attribute))
-        into.sharing.push_back({int64_t(input), result.getInt(), isForced});
+      if (auto result =
+              kernel.getArgAttrOfType<IntegerAttr>(input, attribute)) {
+        // What is made in the bytes of a state takes no other's.
+        int64_t made = into.writes[result.getInt()];
+        if (isForced || !traced->graph.values[made].outlives)
+          into.sharing.push_back({int64_t(input), result.getInt(), isForced});
+      }
 }
 
 /// Says of the results of `op`, of the forward pass, which op of the original
@@ -228,7 +234,8 @@ void GraphReader::setRules() {
   std::vector<solver::StepValue> &values = traced->graph.values;
   std::vector<bool> isFixed(values.size());
   for (size_t v = 0; v < values.size(); ++v) {
-    isFixed[v] = isFixed[v] || values[v].whole >= 0 || values[v].isReturned;
+    isFixed[v] = isFixed[v] || values[v].whole >= 0 || values[v].isReturned ||
+                 values[v].outlives;
     if (values[v].whole >= 0)
       isFixed[values[v].whole] = true;
   }
@@ -270,6 +277,9 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
     into.graph.values[addValue(argument)].name = "argument";
     into.baseBytes += getTypeBytes(argument.getType());
   }
+  // In the bytes of an argument, which are counted.
+  for (auto [value, argument] : memory::findWrittenGradients(step, symbols))
+    into.graph.values[addValue(value)].outlives = true;
   for (Operation &op : step.getBody().front()) {
     if (isa<rt::LaunchOp, rt::GemmOp>(op)) {
       readLaunch(&op);

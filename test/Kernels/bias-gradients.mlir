@@ -76,3 +76,32 @@ module attributes {rt.gemm_workspace = 4096 : i64} {
     return %gb1, %dv, %gc2, %dw, %gd1, %g : tensor<8xf32>, tensor<4x4xf32>, tensor<4xf32>, tensor<4x8xf32>, tensor<8xf32>, tensor<16x8xf32>
   }
 }
+
+// -----
+
+// With one micro-batch the library writes the gradients of biases where they
+// belong, and nothing is added.
+
+// CPU-LABEL: func @one(
+// CPU-NOT:   epilogue
+// CPU:       @sum_rows_16x8(
+// CPU-NOT:   epilogue
+// CPU:       rt.update
+module attributes {rt.gemm_workspace = 4096 : i64} {
+  // CHECK-LABEL: func @one(
+  //       CHECK:   %[[W:.*]]:2 = rt.gemm %{{.*}}, %{{.*}} transpose_a epilogue sums_of_b m 4 n 8 k 16
+  //   CHECK-NOT:   accumulate
+  //       CHECK:   rt.update
+  //  CHECK-NEXT:   %[[NORM:.*]] = rt.launch @sums_of_squares_2(%[[W]]#0, %[[W]]#1)
+  //       CHECK:   return %[[W]]#0, %[[W]]#1
+  func.func @one(%x: tensor<16x4xf32>, %dy: tensor<16x8xf32>, %gw: tensor<4x8xf32> {nn.gradient = "w"}, %gb: tensor<8xf32> {nn.gradient = "b"})
+      -> (tensor<4x8xf32> {nn.gradient = "w"}, tensor<8xf32> {nn.gradient = "b"}, tensor<f32>) attributes {nn.micro_batches = 1 : i64} {
+    %dw = nn.linear_backward_weight %x, %dy in_out : (tensor<16x4xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+    %gw1 = nn.accumulate %gw, %dw : tensor<4x8xf32>
+    %db = nn.sum_rows %dy : (tensor<16x8xf32>) -> tensor<8xf32>
+    %gb1 = nn.accumulate %gb, %db : tensor<8xf32>
+    nn.update
+    %norm = nn.global_norm %gw1, %gb1 : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<f32>
+    return %gw1, %gb1, %norm : tensor<4x8xf32>, tensor<8xf32>, tensor<f32>
+  }
+}

@@ -3,8 +3,8 @@
 // RUN: | FileCheck %s --check-prefix=PLAN
 
 // 600 rows in chunks of 256, 256 and 88: a product for the logits, one kernel
-// for losses and gradient, in the bytes of the logits, a product added to the sum
-// of the gradients of the weight, one for part of the gradient of the input.
+// for losses and gradient, in the bytes of the logits, a product that is the
+// gradient of the weight or added to it, one for part of the gradient of the input.
 
 // CHECK-LABEL: func.func @step(
 //  CHECK-SAME:   %[[X:.*]]: tensor<2x300x8xf32> {{{.*}}}, %[[TARGETS:.*]]: tensor<2x300xi32> {{{.*}}}, %[[W:.*]]: tensor<7x8xf32> {{{.*}}}, %[[GW:.*]]: tensor<7x8xf32> {{{.*}}}, %[[GX:.*]]: tensor<2x300x8xf32> {{{.*}}})
@@ -13,7 +13,7 @@
 //  CHECK-NEXT:   %[[LOGITS0:.*]] = rt.gemm %[[X0]], %[[W]] transpose_b m 256 n 7 k 8 {{.*}}rt.name = "head.logits.backward"
 //  CHECK-NEXT:   %[[C0:.*]] = rt.launch @constant_1x256()
 //  CHECK-NEXT:   %[[L0:.*]]:2 = rt.launch @cross_entropy_cross_entropy_backward_1x256x7(%[[LOGITS0]], %[[T0]], %[[C0]]) {{.*}}rt.name = "loss.losses.backward"
-//  CHECK-NEXT:   %[[G0:.*]] = rt.gemm %[[L0]]#1, %[[X0]] addend(%[[GW]]) transpose_a m 7 n 8 k 256 {{.*}}rt.name = "head.logits.backward_weight"
+//  CHECK-NEXT:   %[[G0:.*]] = rt.gemm %[[L0]]#1, %[[X0]] transpose_a m 7 n 8 k 256 {{.*}}rt.name = "head.logits.backward_weight"
 //  CHECK-NEXT:   %[[DX0:.*]] = rt.gemm %[[L0]]#1, %[[W]] m 256 n 8 k 7 {{.*}}rt.name = "head.logits.backward_input"
 //  CHECK-NEXT:   %[[X1:.*]] = rt.view %[[X]] from 2048 :
 //  CHECK-NEXT:   %[[T1:.*]] = rt.view %[[TARGETS]] from 256 :

@@ -139,6 +139,39 @@ func.func @step(%m: tensor<4xf32> {nn.moment1 = "w"}, %v: tensor<4xf32> {nn.mome
 
 // -----
 
+// One value cannot be in the bytes of two gradients.
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+// expected-error@below {{needs result #1 to be made in place of the nn.gradient of 'b', but it has other bytes}}
+func.func @step(%x: tensor<4xf32> {nn.parameter = #nn.parameter<name = "x", init = ones>}, %ga: tensor<4xf32> {nn.gradient = "a"}, %gb: tensor<4xf32> {nn.gradient = "b"})
+    -> (tensor<4xf32> {nn.gradient = "a"}, tensor<4xf32> {nn.gradient = "b"}) {
+  %a = rt.launch @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %a, %a : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Nor are the bytes of a gradient taken from an argument that something reads,
+// or of another shape.
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+// expected-error@below {{needs result #0 to be made in place of the nn.gradient of 'a', but it has other bytes}}
+func.func @step(%ga: tensor<4xf32> {nn.gradient = "a"}) -> (tensor<4xf32> {nn.gradient = "a"}) {
+  %a = rt.launch @k(%ga) : (tensor<4xf32>) -> tensor<4xf32>
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+// expected-error@below {{needs result #0 to be made in place of the nn.gradient of 'a', but it has other bytes}}
+func.func @step(%x: tensor<4xf32> {nn.parameter = #nn.parameter<name = "x", init = ones>}, %ga: tensor<8xf32> {nn.gradient = "a"}) -> (tensor<4xf32> {nn.gradient = "a"}) {
+  %a = rt.launch @k(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %a : tensor<4xf32>
+}
+
+// -----
+
 // expected-error@below {{needs an argument with nn.gradient of 'w', which result #0 is to replace}}
 func.func @step(%m: tensor<4xf32> {nn.moment1 = "w"}) -> (tensor<4xf32> {nn.gradient = "w"}) {
   return %m : tensor<4xf32>

@@ -154,6 +154,38 @@ func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", in
 
 // -----
 
+// A gradient whose argument nobody reads is made in its bytes, and so is what a
+// product beside makes: here the first is added to, by a product and by a kernel
+// in place. No operand gives its bytes to it, though the kernel would allow it.
+
+// CHECK-LABEL: gradients = 128 : i64, "inputs and outputs" = 0 : i64
+//       CHECK: func.func @step() {
+//  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
+//  CHECK-NEXT:   rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<4x4xf32>
+//  CHECK-NEXT:   rt.buffer at 128 {rt.state = #rt.state<kind = gradient, parameter = "b", init = zeros>} : memref<4xf32>
+//  CHECK-NEXT:   %[[A:.*]] = rt.buffer at {{[0-9]+}} : memref<4x4xf32>
+//  CHECK-NEXT:   rt.launch @k(%[[W]]) to(%[[A]])
+//  CHECK-NEXT:   %[[G1:.*]] = rt.buffer at 64 : memref<4x4xf32>
+//  CHECK-NEXT:   rt.launch @k(%[[A]]) to(%[[G1]])
+//  CHECK-NEXT:   %[[G2:.*]] = rt.buffer at 64 : memref<4x4xf32>
+//  CHECK-NEXT:   %[[B:.*]] = rt.buffer at 128 : memref<4xf32>
+//       CHECK:   rt.gemm %[[W]], %[[W]] to(%[[G2]]) aux(%[[B]]) {{.*}} accumulate
+//  CHECK-NEXT:   %[[G3:.*]] = rt.buffer at 64 : memref<4x4xf32>
+//  CHECK-NEXT:   rt.launch @add(%[[W]], %[[G2]]) to(%[[G3]])
+//  CHECK-NEXT:   return
+func.func private @k(tensor<4x4xf32> {rt.may_alias = 0 : i64}) -> tensor<4x4xf32> attributes {rt.kernel}
+func.func private @add(tensor<4x4xf32>, tensor<4x4xf32> {rt.in_place = 0 : i64}) -> tensor<4x4xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %g: tensor<4x4xf32> {nn.gradient = "w"}, %h: tensor<4xf32> {nn.gradient = "b"})
+    -> (tensor<4x4xf32> {nn.gradient = "w"}, tensor<4xf32> {nn.gradient = "b"}) {
+  %a = rt.launch @k(%w) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %b = rt.launch @k(%a) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %c:2 = rt.gemm %w, %w addend(%b) transpose_a epilogue sums_of_b m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
+  %d = rt.launch @add(%w, %c#0) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %d, %c#1 : tensor<4x4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // States change in place. The running loss is an input and an output in the
 // same bytes; the norm is made within the step, gets bytes of its own beside the
 // inputs, and not those of %n, which its kernel could have used.

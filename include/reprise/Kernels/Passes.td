@@ -49,12 +49,14 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
       result of it. A replay and an original are never in one group.
     * `nn.accumulate` joins the column reduction or embedding gradient that makes its
       term, at that op's place. Where the term is a sum of such (a tied weight),
-      each is accumulated by itself, in their order.
+      each is accumulated by itself, in their order. In a step of one micro-batch
+      (`nn.micro_batches`) the first term stands for the sum of an argument with `nn.gradient` and what is added to that,
+      and nothing reads the argument; unless it adds rows to those of a table.
     * Where a library multiplies (the module has `rt.gemm_workspace`, and not `rt.bias_kernels`), an `nn.sum_rows` of what a gradient
-      of a weight reads, later in the schedule and added to a running sum that nothing reads in the backward pass,
+      of a weight reads, later in the schedule, whose result, or the running sum it is added to, nothing reads in the backward pass,
       is that product's epilogue. These additions move behind the backward pass; up to 64 are one kernel.
-    * `nn.adamw`, up to 16 side by side, is one kernel, in place, which also sets the
-      gradients' accumulators to zero: those zeros take the gradients' places among the
+    * `nn.adamw`, up to 16 side by side, is one kernel, in place, which also sets
+      accumulators of gradients to zero to which the step adds: those zeros take the gradients' places among the
       function's results.
     * `nn.linear_cross_entropy` is written out chunk by chunk, on `rt.view`s of its operands, with
       one kernel for the losses and their gradient; `rt.join` makes its results of the chunks'.

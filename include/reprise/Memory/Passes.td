@@ -22,6 +22,8 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     * A result that its kernel makes in place (`rt.in_place`), and the result of a product
       with an addend, take the buffer of that operand, which nothing may read later and
       the op only there.
+    * What `@step` returns in place of a gradient's argument that nothing reads is made in that
+      argument's buffer, from the first value on that takes it in turn.
     * A result that may alias an operand (`rt.may_alias`) takes its buffer if the operand is a
       value of the step, is read by nothing later, and by this op only there. Results of
       `@step` keep bytes of their own.
@@ -94,7 +96,10 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
       `rt.in_place` does share them.
     * What outlives the step changes as a whole and in place: gradients and the loss
       anywhere, parameters and moments below `rt.update`, where no other micro-batch reads
-      them, inputs never.
+      them, inputs never. A gradient of a step of one micro-batch may be written over instead, if nothing has
+      read or written it before.
+    * A step with an update makes all gradients where they are, and replaces those below `rt.update` to
+      which it has added.
     * `@evaluate` and `@sample` have states, rotary tables and shared inputs exactly where `@step`
       has them, and write none of these bytes; what they put out is there at the end.
 

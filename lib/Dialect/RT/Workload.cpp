@@ -42,10 +42,10 @@ Workload rt::getWorkload(Operation *op, SymbolTable &symbols) {
   Workload load;
   load.bytes = getOperandAndResultBytes(op);
   if (auto gemm = dyn_cast<GemmOp>(op)) {
-    for (Value uncounted :
-         {Value(gemm.getAddend()), Value(gemm.getWorkspace())})
-      if (uncounted)
-        load.bytes -= getTypeBytes(uncounted.getType());
+    if (Value workspace = gemm.getWorkspace())
+      load.bytes -= getTypeBytes(workspace.getType());
+    if (gemm.getAccumulate()) // C is read, as an addend is.
+      load.bytes += getTypeBytes(gemm.getOutput().getType());
     load.work = Work::Product;
     load.isBF16 = isBF16(gemm.getA());
     load.flops = gemm.getFlops();

@@ -217,7 +217,8 @@ def NN_AccumulateOp
     `out = sum + term`. The `sum` of the next micro-batch is this `out`: where `sum` is an
     argument of `@step`, the result replaces it in place. The kernel that makes
     `term` may add into the sum directly; then the terms of its own sums are added
-    one by one, in their order, instead of their total.
+    one by one, in their order, instead of their total. Where the step has one micro-batch,
+    the first term may be written over the `sum` of a gradient, which is zero.
 
     Example:
 
@@ -289,7 +290,7 @@ def NN_AdamWOp : NN_PureOp<"adamw", [
 
     where `c1 = 1 - beta1^t`, `c2 = 1 - beta2^t` in step `t`, from 1. `1 - beta` is
     that of the number given and not of its nearest f32, which near 1 is another. Works in
-    place, and leaves the gradient's accumulator at zero for the next step. If `scale` is NaN,
+    place, and leaves the gradient's accumulator at zero where the next step adds to it. If `scale` is NaN,
     parameter and moments stay as they are. With the parameter's `working` copy, `new_working`
     is `new_parameter` rounded to bf16, in its place.
 

@@ -14,9 +14,9 @@
 
 namespace reprise::rt {
 /// What `op`, a launch or a product of a schedule in tensor or in buffer form,
-/// computes, reads and writes. Panels of products stay in caches and are not
-/// counted, nor is what a product adds to, but for once. `symbols` are those of
-/// the module, with kernels of nn or rt ops.
+/// computes, reads and writes: what a product adds to is both. Panels of
+/// products stay in caches and are not counted. `symbols` are those of the
+/// module, with kernels of nn or rt ops.
 Workload getWorkload(mlir::Operation *op, mlir::SymbolTable &symbols);
 } // namespace reprise::rt
 
