@@ -223,14 +223,17 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   // An option has the head as it was.
   for (auto head : step.getBody().getOps<nn::LinearCrossEntropyOp>())
     setHeadRows((*trial)->getModule(), head.getRows());
-  FailureOr<std::vector<BudgetChoice>> rivals =
-      tryRivals(**trial, costs, settings, budget.bytes - beside);
-  if (failed(rivals))
+  FailureOr<TracedGraph> undecided = traceUndecided(**trial, costs, isFree);
+  if (failed(undecided))
     return step.emitError("needs to become a schedule without what is decided "
                           "of it, to be compared with Megatron's options");
-  report.rivals = std::move(*rivals);
-  for (BudgetChoice &rival : report.rivals)
-    rival.bytes += beside;
+  solver::StepSimulator simulator(undecided->graph);
+  report.rivals = tryRivals(
+      **trial, *undecided, settings, budget.bytes,
+      [&](const solver::KeptValues &kept) -> BudgetChoice {
+        const solver::StepRun &run = simulator.run(kept);
+        return {"", run.peak + beside, run.replaySeconds * double(times)};
+      });
 
   solver::Certificate &certificate = report.certificate;
   certificate.kind = isMemory ? solver::Certificate::Budget::Memory

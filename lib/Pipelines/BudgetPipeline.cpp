@@ -60,6 +60,7 @@ void PipelineReport::print(raw_ostream &os) const {
      << "  bound: no plans within the budget take less than "
      << formatTime(bound) << "; the gap is "
      << formatShare(std::max(span - bound, 0.0), span) << "\n";
+  printRivals(os, rivals, budget.bytes);
 }
 
 void PipelineReport::writeCurve(raw_ostream &os, bool plan) const {
@@ -88,8 +89,11 @@ void PipelineReport::writeCurve(raw_ostream &os, bool plan) const {
         json.object([&] {
           json.attribute("peak_bytes", point.bytes);
           json.attribute("replay_seconds", point.seconds);
+          if (hasBounds)
+            json.attribute("lower_bound_seconds", point.boundSeconds);
         });
     });
+    writeRivals(json, rivals);
   });
   os << "\n";
 }

@@ -12,6 +12,7 @@
 #include "Trial.h"
 #include "reprise/Pipelines/Budget.h"
 #include "reprise/Solver/Budget.h"
+#include "llvm/Support/JSON.h"
 
 namespace reprise::pipelines {
 
@@ -76,13 +77,32 @@ void writeDecisions(mlir::func::FuncOp step, const TracedGraph &traced,
                     const solver::KeptValues &kept,
                     llvm::ArrayRef<std::pair<int64_t, int64_t>> segments);
 
+/// Takes the decisions of `trial` away and traces what is left.
+mlir::FailureOr<TracedGraph>
+traceUndecided(Trial &trial, const CostTable &costs, bool isFree);
+
+/// What a budget is compared with if so much of the step is kept, and the time
+/// of its replays.
+using MeasureRival =
+    llvm::function_ref<BudgetChoice(const solver::KeptValues &kept)>;
+
 /// What Megatron's options would take, each on its own, as they are decided
-/// here, run on the graph: of each kind that has a number of layers the fastest
-/// whose values of a step are at most `bytes`, or else the smallest. Takes the
-/// decisions of `trial` away.
-mlir::FailureOr<std::vector<BudgetChoice>>
-tryRivals(Trial &trial, const CostTable &costs, const BudgetSettings &settings,
-          int64_t bytes);
+/// here: of each kind that has a number of layers the fastest that takes at
+/// most `bytes`, or else the smallest. `trial` and `traced` are of a step that
+/// nobody has decided.
+std::vector<BudgetChoice> tryRivals(const Trial &trial,
+                                    const TracedGraph &traced,
+                                    const BudgetSettings &settings,
+                                    int64_t bytes, MeasureRival measure);
+
+/// "  Megatron's options: full block 14 10.118 s, 16.5 GiB; …", the fastest of
+/// those within `bytes`, and the smallest that is not.
+void printRivals(llvm::raw_ostream &os, llvm::ArrayRef<BudgetChoice> rivals,
+                 int64_t bytes);
+
+/// The key "megatron".
+void writeRivals(llvm::json::OStream &json,
+                 llvm::ArrayRef<BudgetChoice> rivals);
 
 /// Fills in buffers, and what the schedule reads and writes of them, from the
 /// planned step. Fails without a diagnostic if `certificate` is of another

@@ -80,11 +80,16 @@ void BudgetReport::print(raw_ostream &os) const {
     os << "  price: nothing; no replay would end with more memory\n";
   if (headRows > 0)
     os << "  head: in chunks of " << headRows << " rows\n";
+  printRivals(os, rivals, budget.bytes);
+}
+
+void pipelines::printRivals(raw_ostream &os, ArrayRef<BudgetChoice> rivals,
+                            int64_t bytes) {
   // The fastest that fit, and the smallest that does not.
   std::vector<BudgetChoice> fitting;
   const BudgetChoice *nearest = nullptr;
   for (const BudgetChoice &rival : rivals)
-    if (fits(rival))
+    if (rival.bytes <= bytes)
       fitting.push_back(rival);
     else if (!nearest || rival.bytes < nearest->bytes)
       nearest = &rival;
@@ -135,16 +140,21 @@ void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
           }
         });
     });
-    json.attributeArray("megatron", [&] {
-      for (const BudgetChoice &choice : rivals)
-        json.object([&] {
-          json.attribute("recompute", choice.name);
-          json.attribute("peak_bytes", choice.bytes);
-          json.attribute("replay_seconds", choice.replaySeconds);
-        });
-    });
+    writeRivals(json, rivals);
   });
   os << "\n";
+}
+
+void pipelines::writeRivals(llvm::json::OStream &json,
+                            ArrayRef<BudgetChoice> rivals) {
+  json.attributeArray("megatron", [&] {
+    for (const BudgetChoice &choice : rivals)
+      json.object([&] {
+        json.attribute("recompute", choice.name);
+        json.attribute("peak_bytes", choice.bytes);
+        json.attribute("replay_seconds", choice.replaySeconds);
+      });
+  });
 }
 
 //===----------------------------------------------------------------------===//

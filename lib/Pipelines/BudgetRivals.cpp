@@ -21,7 +21,8 @@ namespace {
 /// has decided.
 class Rivals {
 public:
-  Rivals(const Trial &trial, const TracedGraph &traced, bool keepsIdleSegment);
+  Rivals(const Trial &trial, const TracedGraph &traced, bool keepsIdleSegment,
+         MeasureRival measure);
 
   BudgetChoice trySelective(StringRef modules);
   BudgetChoice tryFull(StringRef method, int64_t numLayers);
@@ -31,13 +32,12 @@ public:
 private:
   BudgetChoice run(std::string name, std::unique_ptr<Pass> decider,
                    bool isFull);
-  BudgetChoice measure(std::string name, const solver::KeptValues &kept);
   remat::RecomputeAttr getDecision(size_t value) const;
   int64_t getLastSegment() const;
 
   const TracedGraph &traced;
   bool keepsIdleSegment;
-  solver::StepSimulator simulator;
+  MeasureRival measure;
   OwningOpRef<ModuleOp> module;
   func::FuncOp step;
   std::vector<Operation *> ops;
@@ -45,21 +45,15 @@ private:
 } // namespace
 
 Rivals::Rivals(const Trial &trial, const TracedGraph &traced,
-               bool keepsIdleSegment)
-    : traced(traced), keepsIdleSegment(keepsIdleSegment),
-      simulator(traced.graph), module(trial.getModule().clone()),
+               bool keepsIdleSegment, MeasureRival measure)
+    : traced(traced), keepsIdleSegment(keepsIdleSegment), measure(measure),
+      module(trial.getModule().clone()),
       step(module->lookupSymbol<func::FuncOp>(nn::kStepFunction)) {
   for (Operation &op : step.getBody().front()) {
     ops.push_back(&op);
     if (nn::ScopeAttr scope = nn::getScope(&op))
       numLayers = std::max(numLayers, scope.getLayer() + 1);
   }
-}
-
-BudgetChoice Rivals::measure(std::string name, const solver::KeptValues &kept) {
-  const solver::StepRun &result = simulator.run(kept);
-  return {std::move(name), result.peak,
-          result.replaySeconds * traced.graph.microBatches};
 }
 
 /// The decision that drops a value of the graph; null if it is kept.
@@ -103,11 +97,13 @@ BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
       kept[v] = false;
       lastKept[v] = lastKept[v] && decision.getSegment() == last;
     }
-  BudgetChoice choice = measure(name, kept);
+  BudgetChoice choice = measure(kept);
+  choice.name = name;
   if (!isFull || !keepsIdleSegment || last < 0)
     return choice;
   // As reprise-keep-idle-segment does.
-  BudgetChoice other = measure(name, lastKept);
+  BudgetChoice other = measure(lastKept);
+  other.name = name;
   return other.bytes <= choice.bytes ? other : choice;
 }
 
@@ -128,15 +124,19 @@ BudgetChoice Rivals::tryFull(StringRef method, int64_t number) {
              remat::createAnnotateFull(options), /*isFull=*/true);
 }
 
-FailureOr<std::vector<BudgetChoice>>
-pipelines::tryRivals(Trial &trial, const CostTable &costs,
-                     const BudgetSettings &settings, int64_t bytes) {
+FailureOr<TracedGraph>
+pipelines::traceUndecided(Trial &trial, const CostTable &costs, bool isFree) {
   for (Operation &op : trial.getStep().getBody().front())
     op.removeAttr(remat::kDecisionAttr);
-  FailureOr<TracedGraph> traced = trial.trace(costs, settings.isFree);
-  if (failed(traced))
-    return failure();
-  Rivals rivals(trial, *traced, settings.keepsIdleSegment);
+  return trial.trace(costs, isFree);
+}
+
+std::vector<BudgetChoice> pipelines::tryRivals(const Trial &trial,
+                                               const TracedGraph &traced,
+                                               const BudgetSettings &settings,
+                                               int64_t bytes,
+                                               MeasureRival measure) {
+  Rivals rivals(trial, traced, settings.keepsIdleSegment, measure);
   std::vector<BudgetChoice> choices;
   for (StringRef modules :
        {"", "layernorm", "core_attn", "mlp", "core_attn,layernorm",

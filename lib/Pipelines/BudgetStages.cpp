@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BudgetPlans.h"
+#include "BudgetStages.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
@@ -19,46 +19,6 @@
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::pipelines;
-
-namespace {
-/// A model chunk with the most micro-batches that its stage ever keeps of it.
-struct Chunk {
-  int64_t first, count, inFlight;
-  solver::StepStage step;
-  std::unique_ptr<solver::BudgetCurve> curve;
-  solver::ChunkTimes times; ///< without replays
-};
-
-/// A stage, whose plans are one of each of its chunks.
-struct Stage {
-  struct Point {
-    int64_t peak;
-    double seconds;
-    std::vector<size_t> points; ///< of each chunk's curve
-  };
-  std::vector<Chunk> chunks;
-  std::vector<Point> curve; ///< peaks grow, seconds fall
-
-  /// The last point that takes at most `bytes`; -1 if there is none.
-  int64_t find(int64_t bytes) const {
-    auto behind =
-        llvm::upper_bound(curve, bytes, [](int64_t peak, const Point &point) {
-          return peak < point.peak;
-        });
-    return behind - curve.begin() - 1;
-  }
-};
-
-/// A step on the stages of a pipeline.
-struct Pipeline {
-  solver::PipelineShape shape;
-  solver::PipelineSchedule schedule;
-  std::vector<Stage> stages;
-
-  /// How long the schedule takes with a point of each stage; -1: no replays.
-  double getSpan(ArrayRef<int64_t> points) const;
-};
-} // namespace
 
 double Pipeline::getSpan(ArrayRef<int64_t> points) const {
   std::vector<solver::ChunkTimes> times(shape.stages * shape.virtualStages);
@@ -157,11 +117,9 @@ static std::vector<int64_t> getBaseBytes(func::FuncOp step,
   return bytes;
 }
 
-/// The pipeline that `chunks` make of a step; nothing, after a message, where
-/// that cannot be.
-static FailureOr<Pipeline> getPipeline(func::FuncOp step,
-                                       const TracedGraph &traced,
-                                       remat::ChunksAttr chunks) {
+FailureOr<Pipeline> pipelines::getPipeline(func::FuncOp step,
+                                           const TracedGraph &traced,
+                                           remat::ChunksAttr chunks) {
   int64_t numStages = chunks.getStages();
   ArrayRef<int64_t> layers = chunks.getLayers().asArrayRef();
   Pipeline pipeline;
@@ -211,6 +169,10 @@ static FailureOr<Pipeline> getPipeline(func::FuncOp step,
     pipeline.stages[stage].chunks.push_back(std::move(chunk));
     first += count;
   }
+  return pipeline;
+}
+
+static void solveChunks(Pipeline &pipeline) {
   for (Stage &stage : pipeline.stages)
     for (Chunk &chunk : stage.chunks) {
       solver::BudgetOptions options;
@@ -221,7 +183,6 @@ static FailureOr<Pipeline> getPipeline(func::FuncOp step,
           std::make_unique<solver::BudgetCurve>(chunk.step.graph, options);
       addChunk(stage, *chunk.curve);
     }
-  return pipeline;
 }
 
 namespace {
@@ -440,10 +401,20 @@ static void dropSlack(solver::PipelineCertificate &certificate) {
       chunk.slackSeconds = 0;
 }
 
-FailureOr<PipelineReport> pipelines::solveStages(ModuleOp module,
-                                                 const Budget &budget,
-                                                 const CostTable &costs,
-                                                 bool isFree) {
+static void addBounds(PipelineReport &report) {
+  report.hasBounds = true;
+  std::vector<int64_t> budgets;
+  for (const PipelineReport::Point &point : report.curve)
+    budgets.push_back(point.bytes);
+  std::vector<double> bounds =
+      solver::computeBounds(report.certificate, budgets);
+  for (auto [point, bound] : llvm::zip(report.curve, bounds))
+    point.boundSeconds = std::max(bound - report.bareSeconds, 0.0);
+}
+
+FailureOr<PipelineReport>
+pipelines::solveStages(ModuleOp module, const Budget &budget,
+                       const CostTable &costs, const BudgetSettings &settings) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   auto chunks = step
                     ? step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr)
@@ -454,13 +425,14 @@ FailureOr<PipelineReport> pipelines::solveStages(ModuleOp module,
   FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
   FailureOr<TracedGraph> traced = failure();
   if (succeeded(trial))
-    traced = (*trial)->trace(costs, isFree);
+    traced = (*trial)->trace(costs, settings.isFree);
   if (failed(traced))
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "planned for a budget");
   FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks);
   if (failed(pipeline))
     return failure();
+  solveChunks(*pipeline);
 
   PipelineReport report;
   report.budget = budget;
@@ -488,7 +460,7 @@ FailureOr<PipelineReport> pipelines::solveStages(ModuleOp module,
       pipeline->getSpan(SmallVector<int64_t>(points.size(), -1));
   for (const Fit &fit : fits)
     report.curve.push_back(
-        {fit.bytes, std::max(fit.span - report.bareSeconds, 0.0)});
+        {fit.bytes, std::max(fit.span - report.bareSeconds, 0.0), 0});
 
   solver::KeptValues kept = solver::keepAll(traced->graph);
   std::vector<std::pair<int64_t, int64_t>> segments;
@@ -540,6 +512,14 @@ FailureOr<PipelineReport> pipelines::solveStages(ModuleOp module,
           kept[of] = true;
   solver::computeSpans(certificate);
   dropSlack(certificate);
+  if (settings.hasBounds)
+    addBounds(report);
+  FailureOr<std::vector<BudgetChoice>> rivals = tryStageRivals(
+      step, **trial, costs, settings, budget.bytes, certificate.baseBytes);
+  if (failed(rivals))
+    return step.emitError("needs to become a schedule without what is decided "
+                          "of it, to be compared with Megatron's options");
+  report.rivals = std::move(*rivals);
   writeDecisions(step, *traced, kept, segments);
   return report;
 }

@@ -76,6 +76,45 @@ void reprise::solver::certifyMemory(const StepGraph &graph,
   certificate.peakBytes = packed.solution.peak + getBytesInFlight(certificate);
 }
 
+int64_t reprise::solver::getKeptBytes(const StepGraph &graph,
+                                      const KeptValues &kept) {
+  std::vector<int64_t> writer(graph.values.size(), -1);
+  for (size_t op = 0; op < graph.ops.size(); ++op)
+    for (int64_t value : graph.ops[op].writes)
+      writer[value] = op;
+  StepSimulator simulator(graph);
+  std::vector<int64_t> reads; // Of whole values, with what these are made of.
+  for (auto [op, isReplay] : simulator.run(kept).schedule)
+    if (isReplay || graph.ops[op].phase != StepPhase::Forward)
+      reads.insert(reads.end(), graph.ops[op].reads.begin(),
+                   graph.ops[op].reads.end());
+  std::vector<bool> isRead(graph.values.size());
+  int64_t bytes = 0;
+  while (!reads.empty()) {
+    int64_t value = reads.back();
+    reads.pop_back();
+    if (isRead[value] || graph.values[value].outlives)
+      continue;
+    isRead[value] = true;
+    bool isKept =
+        kept[value] || graph.values[value].rule == StepValue::Rule::Keep;
+    if (writer[value] >= 0) {
+      if (graph.ops[writer[value]].phase == StepPhase::Forward && isKept)
+        bytes += (graph.values[value].bytes + graph.alignment - 1) /
+                 graph.alignment * graph.alignment;
+      continue;
+    }
+    if (graph.values[value].isView) {
+      reads.push_back(graph.values[value].whole);
+      continue;
+    }
+    for (size_t part = 0; part < graph.values.size(); ++part)
+      if (graph.values[part].whole == value && !graph.values[part].isView)
+        reads.push_back(part);
+  }
+  return bytes;
+}
+
 //===----------------------------------------------------------------------===//
 // Time
 //===----------------------------------------------------------------------===//
@@ -100,46 +139,59 @@ ChunkTimes reprise::solver::getTimes(const Certificate &certificate) {
   return times;
 }
 
-StageReplays
-reprise::solver::getStageReplays(const PipelineCertificate &certificate,
-                                 int64_t stage) {
-  // What the replays of a chunk take at least falls with its share of bytes:
-  // from `most` by `slope` a byte, down to nothing.
-  struct Line {
-    double most = 0, slope = 0;
-  };
-  std::vector<Line> lines;
+namespace {
+/// What the replays of a chunk take at least falls with its share of bytes:
+/// from `most` by `slope` a byte, down to nothing.
+struct Line {
+  double most = 0, slope = 0;
+};
+} // namespace
+
+static Line getLine(const Certificate &chunk) {
+  Line line;
+  for (const CertifiedLayer &layer : chunk.layers)
+    line.most += layer.minimum;
+  for (const CertifiedMoment &moment : chunk.moments) {
+    line.slope += moment.secondsPerByte;
+    if (moment.layer < int64_t(chunk.layers.size()))
+      line.most += moment.secondsPerByte *
+                   double(chunk.classes[chunk.layers[moment.layer].kind]
+                              .backward[moment.gradient]
+                              .bytes);
+  }
+  return line;
+}
+
+/// Of the chunks of a stage that have so many bytes together.
+static StageReplays getReplays(std::vector<Line> lines, double bytes) {
   StageReplays replays;
-  for (size_t c = stage; c < certificate.chunks.size();
-       c += certificate.shape.stages) {
-    const Certificate &chunk = certificate.chunks[c].certificate;
-    Line line;
-    for (const CertifiedLayer &layer : chunk.layers)
-      line.most += layer.minimum;
-    for (const CertifiedMoment &moment : chunk.moments) {
-      line.slope += moment.secondsPerByte;
-      if (moment.layer < int64_t(chunk.layers.size()))
-        line.most += moment.secondsPerByte *
-                     double(chunk.classes[chunk.layers[moment.layer].kind]
-                                .backward[moment.gradient]
-                                .bytes);
-    }
+  for (const Line &line : lines) {
     // What has to run again without a price does so with any share.
     replays.isPriced.push_back(line.slope > 0);
     replays.forced.push_back(line.slope > 0 ? 0 : line.most);
-    if (line.slope > 0)
-      lines.push_back(line);
   }
   // The best for the sum is to give to the steepest first.
   std::sort(lines.begin(), lines.end(),
             [](const Line &a, const Line &b) { return a.slope > b.slope; });
-  double left = certificate.budgetBytes - certificate.baseBytes[stage];
   for (const Line &line : lines) {
-    double share = std::min(left, line.most / line.slope);
-    left -= share;
+    if (line.slope == 0)
+      break;
+    double share = std::min(bytes, line.most / line.slope);
+    bytes -= share;
     replays.shared += line.most - line.slope * share;
   }
   return replays;
+}
+
+StageReplays
+reprise::solver::getStageReplays(const PipelineCertificate &certificate,
+                                 int64_t stage) {
+  std::vector<Line> lines;
+  for (size_t c = stage; c < certificate.chunks.size();
+       c += certificate.shape.stages)
+    lines.push_back(getLine(certificate.chunks[c].certificate));
+  return getReplays(
+      lines, double(certificate.budgetBytes - certificate.baseBytes[stage]));
 }
 
 double reprise::solver::getStageBound(const PipelineCertificate &certificate,
@@ -259,4 +311,116 @@ void reprise::solver::sharePrice(PipelineCertificate &certificate,
       chunks[c]->moments.clear();
     computeBound(*chunks[c]);
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Other budgets
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What was found for one budget and proves something for others: lines, and a
+/// mean of paths with so many backward tasks of each chunk.
+struct SpanProof {
+  std::vector<Line> lines;
+  std::vector<double> weights;
+  double bare = 0; ///< of the paths, without replays
+};
+} // namespace
+
+/// Of what the replays of a stage add to the paths of `mean`, by the lines of
+/// `proof`.
+static double getReplaysOn(const SpanProof &mean, const SpanProof &proof,
+                           const PipelineCertificate &certificate,
+                           int64_t stage, int64_t budget) {
+  std::vector<Line> lines;
+  for (size_t c = stage; c < proof.lines.size(); c += certificate.shape.stages)
+    lines.push_back(proof.lines[c]);
+  StageReplays replays =
+      getReplays(lines, double(budget - certificate.baseBytes[stage]));
+  double sum = 0, least = -1;
+  for (size_t v = 0; v < lines.size(); ++v) {
+    double weight = mean.weights[v * certificate.shape.stages + stage];
+    sum += weight * replays.forced[v];
+    if (replays.isPriced[v])
+      least = least < 0 ? weight : std::min(least, weight);
+  }
+  return sum + std::max(least, 0.0) * replays.shared;
+}
+
+static SpanProof prove(PipelineCertificate &problem,
+                       std::vector<BoundSearch> &searches) {
+  const PipelineShape &shape = problem.shape;
+  for (int64_t stage = 0; stage < shape.stages; ++stage) {
+    if (shape.virtualStages > 1) {
+      sharePrice(problem, stage);
+      continue;
+    }
+    Certificate &chunk = problem.chunks[stage].certificate;
+    chunk.budgetBytes = problem.budgetBytes - problem.baseBytes[stage];
+    double price = chunk.moments.empty()
+                       ? chunk.stepSeconds / double(chunk.microBatches) /
+                             double(std::max<int64_t>(chunk.peakBytes, 1))
+                       : chunk.moments[0].secondsPerByte;
+    chunk.moments = searches[stage].findBest(chunk.candidates, price);
+    computeBound(chunk);
+  }
+  computeSpans(problem);
+  SpanProof proof;
+  proof.weights.resize(problem.chunks.size());
+  PipelineSchedule schedule = simulate(shape);
+  std::vector<ChunkTimes> times;
+  for (const PipelineCertificate::Chunk &chunk : problem.chunks) {
+    proof.lines.push_back(getLine(chunk.certificate));
+    times.push_back(getTimes(chunk.certificate));
+    times.back().backward -= chunk.certificate.replaySeconds /
+                             double(chunk.certificate.microBatches);
+  }
+  for (const PipelineCertificate::Path &path : problem.paths) {
+    PathCounts counts = countTasks(shape, schedule, path.tasks);
+    for (size_t c = 0; c < times.size(); ++c) {
+      proof.weights[c] += path.weight * counts.backward[c];
+      proof.bare += path.weight * (counts.forward[c] * times[c].forward +
+                                   counts.backward[c] * times[c].backward);
+    }
+  }
+  return proof;
+}
+
+std::vector<double>
+reprise::solver::computeBounds(const PipelineCertificate &certificate,
+                               const std::vector<int64_t> &budgets) {
+  PipelineCertificate problem = certificate;
+  std::vector<BoundSearch> searches;
+  size_t work = 1;
+  for (const PipelineCertificate::Chunk &chunk : problem.chunks) {
+    searches.emplace_back(chunk.certificate);
+    for (const CertifiedClass &kind : chunk.certificate.classes)
+      work += kind.ops.size() * chunk.certificate.candidates.size();
+  }
+  // As for one device; what is found for a budget is tried for all.
+  constexpr size_t kMostSearches = 16, kMostWork = 200'000;
+  size_t count = std::clamp<size_t>(kMostWork / work, 2, kMostSearches);
+  size_t stride = (budgets.size() + count - 1) / count;
+  std::vector<SpanProof> proofs;
+  for (size_t k = 0; k < budgets.size(); k += stride) {
+    problem.budgetBytes = budgets[k];
+    proofs.push_back(prove(problem, searches));
+  }
+  std::vector<double> bounds;
+  for (int64_t budget : budgets) {
+    double best = 0;
+    for (const SpanProof &mean : proofs) {
+      double bound = mean.bare;
+      for (int64_t stage = 0; stage < certificate.shape.stages; ++stage) {
+        double most = 0;
+        for (const SpanProof &proof : proofs)
+          most = std::max(
+              most, getReplaysOn(mean, proof, certificate, stage, budget));
+        bound += most;
+      }
+      best = std::max(best, bound);
+    }
+    bounds.push_back(best);
+  }
+  return bounds;
 }

@@ -172,10 +172,10 @@ static LogicalResult writeFiles(const Report &report, bool hasBudget,
 static LogicalResult
 meetOnStages(ModuleOp module, const std::optional<pipelines::Budget> &budget,
              const CostTable &costs, const Options &options,
-             const RecomputeOptions &recompute) {
+             const pipelines::BudgetSettings &settings) {
   pipelines::Budget any = {pipelines::Budget::Kind::Activations, kMostBytes};
-  FailureOr<pipelines::PipelineReport> found = pipelines::solveStages(
-      module, budget.value_or(any), costs, recompute.isFree);
+  FailureOr<pipelines::PipelineReport> found =
+      pipelines::solveStages(module, budget.value_or(any), costs, settings);
   if (failed(found))
     return failure();
   if (budget && !options.quiet)
@@ -206,17 +206,17 @@ FailureOr<std::optional<report::Budget>> driver::meetBudget(
   if (failed(manager.run(module)))
     return failure();
   module->getContext()->getOrLoadDialect<remat::RematDialect>();
-  if (recompute.stages > 1) {
-    if (failed(meetOnStages(module, budget, *costs, options, recompute)))
-      return failure();
-    return std::optional<report::Budget>();
-  }
   bool isReported = !options.getReport().empty();
   pipelines::BudgetSettings settings;
   settings.isFree = recompute.isFree;
   settings.keepsIdleSegment = recompute.keepsIdleSegment;
   settings.hasRegret = budget && isReported;
   settings.hasBounds = !options.pareto.empty();
+  if (recompute.stages > 1) {
+    if (failed(meetOnStages(module, budget, *costs, options, settings)))
+      return failure();
+    return std::optional<report::Budget>();
+  }
   FailureOr<pipelines::BudgetReport> found =
       pipelines::solveBudget(module, budget.value_or(any), *costs, settings);
   if (failed(found))

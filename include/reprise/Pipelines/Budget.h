@@ -70,10 +70,6 @@ struct BudgetReport {
   int64_t microBatches = 1;
   solver::Certificate certificate;
 
-  bool fits(const BudgetChoice &choice) const {
-    return choice.bytes <= budget.bytes;
-  }
-
   /// What people are told: peak, price, bound, what Megatron's options take.
   void print(llvm::raw_ostream &os) const;
   /// The curve, as one object of JSON; with `plan`, what was found for the
@@ -117,17 +113,21 @@ struct StageReport {
 
 /// How a pipeline meets a budget that each of its stages has.
 struct PipelineReport {
-  /// A budget, and how much longer than without replays the step takes with it.
+  /// A budget, and how much longer than without replays the step takes with it;
+  /// and with any plans at least, where that was asked for.
   struct Point {
     int64_t bytes;
-    double seconds;
+    double seconds, boundSeconds;
   };
 
   Budget budget;
   std::string machine;
   std::vector<StageReport> stages;
   std::vector<Point> curve; ///< bytes grow, seconds fall
-  double bareSeconds = 0;   ///< of the schedule without replays
+  bool hasBounds = false;
+  /// As in `BudgetReport`: bytes of the stage that needs most.
+  std::vector<BudgetChoice> rivals;
+  double bareSeconds = 0; ///< of the schedule without replays
   solver::PipelineCertificate certificate;
 
   void print(llvm::raw_ostream &os) const;
@@ -140,7 +140,7 @@ struct PipelineReport {
 mlir::FailureOr<PipelineReport> solveStages(mlir::ModuleOp module,
                                             const Budget &budget,
                                             const CostTable &costs,
-                                            bool isFree);
+                                            const BudgetSettings &settings);
 } // namespace reprise::pipelines
 
 #endif // REPRISE_PIPELINES_BUDGET_H

@@ -87,6 +87,10 @@ private:
 void certify(const StepGraph &graph, const KeptValues &kept, double price,
              Certificate &certificate, int64_t inFlight = 1);
 
+/// What a micro-batch in flight keeps of a step that keeps `kept`: what
+/// backward or a replay reads of it.
+int64_t getKeptBytes(const StepGraph &graph, const KeptValues &kept);
+
 /// Packs the buffers of a run of `graph` that keeps `kept`, which `certificate`
 /// is of, and fills them in, with what its schedule reads and writes of them
 /// and the peak. For steps that no program is planned for.

@@ -221,6 +221,11 @@ double getSpan(const PipelineCertificate &certificate);
 /// Fills in both spans from the chunks' certificates, and the paths.
 void computeSpans(PipelineCertificate &certificate);
 
+/// Bounds like `lowerBoundSeconds` for other budgets of each stage, from the
+/// least on: each of them proven, and none higher for a larger budget.
+std::vector<double> computeBounds(const PipelineCertificate &certificate,
+                                  const std::vector<int64_t> &budgets);
+
 /// Writes `certificate` as JSON, one buffer, launch, op or layer a line.
 void writeCertificate(std::ostream &out, const Certificate &certificate);
 void writeCertificate(std::ostream &out,

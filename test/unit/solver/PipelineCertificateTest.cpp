@@ -156,6 +156,43 @@ TEST(PipelineCertificateTest, BoundsEveryPlan) {
   EXPECT_GT(numBounds, 40);
 }
 
+// What is proven for budgets beside that of the certificate falls, and holds.
+TEST(PipelineCertificateTest, BoundsOtherBudgets) {
+  for (auto [shape, layers] : kShapes)
+    for (unsigned seed = 0; seed < 8; ++seed) {
+      Planned planned(seed, shape, layers);
+      int64_t budget = planned.certificate.budgetBytes;
+      std::vector<int64_t> budgets = {budget - budget / 5, budget - budget / 9,
+                                      budget, budget + budget / 9};
+      std::vector<double> bounds = computeBounds(planned.certificate, budgets);
+      ASSERT_EQ(bounds.size(), budgets.size());
+      std::vector<ChunkTimes> bare;
+      for (const PipelineCertificate::Chunk &chunk :
+           planned.certificate.chunks) {
+        bare.push_back(getTimes(chunk.certificate));
+        bare.back().backward -=
+            chunk.certificate.replaySeconds / double(shape.microBatches);
+      }
+      PipelineSchedule schedule = simulate(shape);
+      for (size_t k = 0; k < budgets.size(); ++k) {
+        EXPECT_GE(bounds[k], getSpan(shape, schedule, bare) * (1 - 1e-12));
+        if (k > 0)
+          EXPECT_LE(bounds[k], bounds[k - 1]);
+        planned.certificate.budgetBytes = budgets[k];
+        int numPlans = 0;
+        planned.forAllPlans([&](const std::vector<double> &seconds) {
+          if (++numPlans > 2000)
+            return;
+          std::vector<ChunkTimes> times = bare;
+          for (size_t c = 0; c < times.size(); ++c)
+            times[c].backward += seconds[c];
+          ASSERT_GE(getSpan(shape, schedule, times), bounds[k] * (1 - 1e-12))
+              << "seed " << seed << ", budget " << budgets[k];
+        });
+      }
+    }
+}
+
 /// The least of a convex function on [0, 1].
 static double findLeast(const std::function<double(double)> &function) {
   double low = 0, high = 1;

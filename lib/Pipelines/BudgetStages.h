@@ -1,0 +1,72 @@
+//===- BudgetStages.h - A step on the stages of a pipeline ------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_PIPELINES_BUDGETSTAGES_H
+#define REPRISE_LIB_PIPELINES_BUDGETSTAGES_H
+
+#include "BudgetPlans.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Solver/Pipeline.h"
+
+namespace reprise::pipelines {
+
+/// A model chunk with the most micro-batches that its stage ever keeps of it.
+struct Chunk {
+  int64_t first, count, inFlight;
+  solver::StepStage step;
+  std::unique_ptr<solver::BudgetCurve> curve; ///< null until it is solved
+  solver::ChunkTimes times;                   ///< without replays
+};
+
+/// A stage, whose plans are one of each of its chunks.
+struct Stage {
+  struct Point {
+    int64_t peak;
+    double seconds;
+    std::vector<size_t> points; ///< of each chunk's curve
+  };
+  std::vector<Chunk> chunks;
+  std::vector<Point> curve; ///< peaks grow, seconds fall
+
+  /// The last point that takes at most `bytes`; -1 if there is none.
+  int64_t find(int64_t bytes) const {
+    auto behind =
+        llvm::upper_bound(curve, bytes, [](int64_t peak, const Point &point) {
+          return peak < point.peak;
+        });
+    return behind - curve.begin() - 1;
+  }
+};
+
+/// A step on the stages of a pipeline.
+struct Pipeline {
+  solver::PipelineShape shape;
+  solver::PipelineSchedule schedule;
+  std::vector<Stage> stages;
+
+  /// How long the schedule takes with a point of each stage; -1: no replays.
+  double getSpan(llvm::ArrayRef<int64_t> points) const;
+};
+
+/// The pipeline that `chunks` make of a step; nothing, after a message, where
+/// that cannot be.
+mlir::FailureOr<Pipeline> getPipeline(mlir::func::FuncOp step,
+                                      const TracedGraph &traced,
+                                      remat::ChunksAttr chunks);
+
+/// As `tryRivals`, on the pipeline: bytes of the stage that needs most, and how
+/// much longer the schedule is than without replays. Takes the decisions of
+/// `trial` away.
+mlir::FailureOr<std::vector<BudgetChoice>>
+tryStageRivals(mlir::func::FuncOp step, Trial &trial, const CostTable &costs,
+               const BudgetSettings &settings, int64_t bytes,
+               llvm::ArrayRef<int64_t> baseBytes);
+
+} // namespace reprise::pipelines
+
+#endif // REPRISE_LIB_PIPELINES_BUDGETSTAGES_H
