@@ -121,6 +121,12 @@ private:
   float *packedA(const RowPanel &panel) const {
     return panelsA + panel.rows.begin * panelRows(form, depth.size);
   }
+  /// This product with panels of A of its own for thread `slot`, which lie
+  /// where panels of B would: see `hasOwnPanelsOfA`.
+  Product getOwn(int slot) const;
+  /// Whether, of a product whose panels of B are used once, the room for those
+  /// that are never there at the same time holds a copy of A's for each thread.
+  bool hasOwnPanelsOfA(int threads) const;
   /// Panels of A that are packed together.
   static constexpr int64_t kGroupOfA = 4;
   int64_t numGroupsOfA() const { return divideUp(numRowPanels(), kGroupOfA); }
@@ -135,19 +141,26 @@ private:
               full.cols, packedB(place));
   }
 
+  /// What a thread goes on with after a panel of B.
+  struct Next {
+    /// Its next panel of B; from the number of them on, one of the next block.
+    int64_t panelB;
+    /// Panels of B until it comes to the next block, and the rows of A that it
+    /// packs then.
+    int64_t panelsLeft;
+    Range rowsOfA;
+  };
+  Next getNext(int64_t panelB, int parts, bool hasOwnA) const;
   /// The tiles of one panel of B with the panels [firstA, endA) of A; packs
-  /// that of B first if `packs`. Meanwhile fetches what comes next: this thread
-  /// goes on with the panel of B `ahead` of this one.
+  /// that of B first if `packs`. Meanwhile fetches what comes next.
   void computeTiles(int64_t panelB, int64_t place, int64_t firstA, int64_t endA,
-                    bool packs, int64_t ahead);
+                    bool packs, const Next &then);
   /// One tile, of which `work` has the operands. The form of the micro-kernel
   /// that packs B does if `packs`.
   void computeTile(RepriseTile &work, const RowPanel &panel, Range colsOfC,
                    bool packs, bool isLast);
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
-  /// What the panels of A of the next block are packed from.
-  FetchRegion getRegionOfNextA() const;
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
   Tile getSums(Range rowsOfC, Range colsOfC) const;
@@ -264,6 +277,23 @@ Product Product::getShare(int64_t index, int slot, int threads) const {
   return share;
 }
 
+bool Product::hasOwnPanelsOfA(int threads) const {
+  // Places of B that are used: one for each thread, and the last.
+  int64_t numB = divideUp(cols.size, full.cols);
+  int64_t free = (numB - 1 - threads) * full.cols;
+  return threads > 1 &&
+         (threads - 1) * (numFull * full.rows + numLow * low.rows) <= free;
+}
+
+Product Product::getOwn(int slot) const {
+  Product own = *this;
+  if (slot > 0)
+    own.panelsA = panelsB + (slot - 1) *
+                                (numFull * full.rows + numLow * low.rows) *
+                                panelRows(form, depth.size);
+  return own;
+}
+
 /// Where lines are neighbours in memory, a cache line has parts of several
 /// panels: they take turns every few rows, while it is in the first cache.
 void Product::packA(int64_t group) {
@@ -318,12 +348,25 @@ FetchRegion Product::getRegionOfB(int64_t panelB) const {
       isNext ? next.depth : depth);
 }
 
-FetchRegion Product::getRegionOfNextA() const {
-  return getRegion(a, form, next.rows, next.depth);
+/// Of `parts` threads, with as many panels each.
+Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
+  int64_t numB = divideUp(cols.size, full.cols);
+  int part = int(((panelB + 1) * parts - 1) / numB);
+  int64_t begin = ThreadPool::firstOfPart(numB, parts, part);
+  int64_t end = ThreadPool::firstOfPart(numB, parts, part + 1);
+  Next then = {panelB + 1, end - 1 - panelB, next.rows};
+  if (then.panelB == end)
+    then.panelB = numB + begin;
+  if (!hasOwnA) {
+    int64_t first = ThreadPool::firstOfPart(next.rows.size, parts, part);
+    int64_t last = ThreadPool::firstOfPart(next.rows.size, parts, part + 1);
+    then.rowsOfA = {next.rows.begin + first, last - first};
+  }
+  return then;
 }
 
 void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
-                           int64_t endA, bool packs, int64_t ahead) {
+                           int64_t endA, bool packs, const Next &then) {
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
   int64_t col = cols.begin + panelB * full.cols;
   int64_t width = smaller(full.cols, cols.begin + cols.size - col);
@@ -345,11 +388,12 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
       packB(panelB, place);
   }
 
-  FetchRegion nextB = getRegionOfB(panelB + ahead), nextA = getRegionOfNextA();
+  FetchRegion nextB = getRegionOfB(then.panelB);
+  FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
   int64_t callsB = nextB.countCalls(tile.k), callsA = nextA.countCalls(tile.k);
   // The last panels of B fetch what comes next of A, from the end on.
   int64_t spare = endA - firstA - callsB;
-  int64_t before = (divideUp(cols.size, full.cols) - 1 - panelB) * spare;
+  int64_t before = then.panelsLeft * spare;
   for (int64_t index = firstA; index < endA; ++index) {
     RowPanel panel = getRowPanel(index);
     if (packs && panel.rows.size < panel.kernel.rows) {
@@ -464,10 +508,21 @@ void Product::computeBlock(ThreadPool *pool) {
     // it, and is still in its cache then. If no other rows follow, a thread has
     // one place for all of its panels, but the last is always where it belongs.
     bool isOnly = rows.size == shape.m;
-    share(numGroupsOfA(), 1, [&](int64_t task, int) { packA(task); });
+    bool ownA = isOnly && hasOwnPanelsOfA(threads);
+    bool isPacked[ThreadPool::kMaxThreads] = {};
+    if (!ownA)
+      share(numGroupsOfA(), 1, [&](int64_t task, int) { packA(task); });
     share(numB, 1, [&](int64_t task, int slot) {
       int64_t place = isOnly && task + 1 < numB ? numB - 2 - slot : task;
-      computeTiles(task, place, 0, numA, packsB, threads);
+      Next then = getNext(task, threads, ownA);
+      if (!ownA)
+        return computeTiles(task, place, 0, numA, packsB, then);
+      Product own = getOwn(slot);
+      for (int64_t group = 0; !isPacked[slot] && group < numGroupsOfA();
+           ++group)
+        own.packA(group);
+      isPacked[slot] = true;
+      own.computeTiles(task, place, 0, numA, packsB, then);
     });
     return;
   }
@@ -482,7 +537,7 @@ void Product::computeBlock(ThreadPool *pool) {
         part.packA(group);
       for (int64_t panelB = 0; panelB < numB; ++panelB)
         part.computeTiles(panelB, panelB, 0, numPanels, /*packs=*/false,
-                          /*ahead=*/1);
+                          part.getNext(panelB, 1, true));
     });
     return;
   }
@@ -499,7 +554,7 @@ void Product::computeBlock(ThreadPool *pool) {
     int64_t first = task % groups * perTask;
     computeTiles(task / groups, task / groups, first,
                  smaller(first + perTask, numA),
-                 /*packs=*/false, /*ahead=*/1);
+                 /*packs=*/false, getNext(task / groups, 1, true));
   });
 }
 

@@ -100,7 +100,7 @@ void ThreadPool::work(int thread) {
         continue;
       int slot = nextSlot.fetch_add(1);
       if (slot < job.limit)
-        runChunks(thread, slot);
+        runChunks(thread, slot, seen);
       state = gate.fetch_sub(1) - 1;
       if (!(state & kOpen) && !(state & kInside)) {
         finished = seen;
@@ -112,30 +112,45 @@ void ThreadPool::work(int thread) {
   }
 }
 
-void ThreadPool::runChunks(int thread, int slot) {
-  for (;;) {
-    int64_t begin = nextTask.fetch_add(job.chunk, std::memory_order_relaxed);
-    if (begin >= job.tasks)
-      return;
-    places.look(thread);
-    int64_t end = begin + job.chunk;
-    job.fn(job.context, slot, begin, end < job.tasks ? end : job.tasks);
-  }
+int64_t ThreadPool::takeChunk(int part, uint32_t number) {
+  int64_t first = firstOfPart(job.chunks, job.parts, part);
+  int64_t count = firstOfPart(job.chunks, job.parts, part + 1) - first;
+  std::atomic<uint64_t> &taken = parts[part].taken;
+  uint64_t seen = taken.load(std::memory_order_relaxed), next;
+  int64_t index;
+  do {
+    index = uint32_t(seen >> 32) == number ? int64_t(uint32_t(seen)) : 0;
+    if (index >= count)
+      return -1;
+    next = uint64_t(number) << 32 | uint64_t(index + 1);
+  } while (!taken.compare_exchange_weak(seen, next, std::memory_order_relaxed));
+  return first + index;
+}
+
+void ThreadPool::runChunks(int thread, int slot, uint32_t number) {
+  for (int i = 0; i < job.parts; ++i)
+    for (int64_t chunk;
+         (chunk = takeChunk((thread + i) % job.parts, number)) >= 0;) {
+      places.look(thread);
+      int64_t begin = chunk * job.chunk, end = begin + job.chunk;
+      job.fn(job.context, slot, begin, end < job.tasks ? end : job.tasks);
+    }
 }
 
 void ThreadPool::run(const Job &newJob) {
   job = newJob;
-  nextTask.store(0, std::memory_order_relaxed);
+  job.chunks = (job.tasks + job.chunk - 1) / job.chunk;
+  job.parts = countParts(job.chunks, job.limit);
   nextSlot.store(1, std::memory_order_relaxed); // Slot 0 is the caller's.
   uint32_t number = generation.load(std::memory_order_relaxed) + 1;
   gate = uint64_t(number) << 32 | kOpen;
   generation = number;
   if (sleepers.load() > 0) {
-    int64_t helpers = (job.tasks + job.chunk - 1) / job.chunk - 1;
+    int64_t helpers = job.chunks - 1;
     futexWake(generation, helpers < numThreads ? int(helpers) : numThreads);
   }
 
-  runChunks(/*thread=*/0, /*slot=*/0);
+  runChunks(/*thread=*/0, /*slot=*/0, number);
 
   if (!(gate.fetch_and(~kOpen) & kInside))
     return;

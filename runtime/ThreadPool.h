@@ -20,10 +20,12 @@
 namespace reprise::runtime {
 
 /// A fixed set of threads that share out the tasks of one job at a time; the
-/// calling thread works along. Threads take chunks of tasks as they come free,
-/// so a thread that the operating system holds back delays nobody by more than
-/// the chunk it has. Idle threads spin for some microseconds, then sleep; those
-/// that work are kept apart, each on a processor of its own.
+/// calling thread works along. Each thread has a part of the tasks, the same
+/// one in every job of as many, so that what it wrote in one job is in its
+/// cache in the next. It takes chunks of them as it comes free, and then those
+/// of others: a thread that the operating system holds back delays nobody by
+/// more than the chunk it has. Idle threads spin for some microseconds, then
+/// sleep; those that work are kept apart, each on a processor of its own.
 class ThreadPool {
 public:
   static constexpr int kMaxThreads = ThreadPlaces::kMaxThreads;
@@ -41,10 +43,22 @@ public:
 
   int size() const { return numThreads; }
 
+  /// Parts that a job of so many chunks, at least two, is divided into.
+  int countParts(int64_t chunks, int limit = kMaxThreads) const {
+    int most = limit < numThreads ? limit : numThreads;
+    return chunks < most ? int(chunks) : most;
+  }
+  /// The first chunk of a part. Its thread takes it and the following ones in
+  /// order, unless others do.
+  static int64_t firstOfPart(int64_t chunks, int parts, int part) {
+    return chunks * part / parts;
+  }
+
   /// Calls `fn(slot, begin, end)` until [0, tasks) is covered, `chunk` tasks at
-  /// a time, and returns when all calls have. Calls that run at the same time
-  /// have different slots; slots are below `limit`, which also bounds the
-  /// number of threads used. `fn` must not start jobs of its own.
+  /// a time (of fewer than 2^32 chunks), and returns when all calls have. Calls
+  /// that run at the same time have different slots; slots are below `limit`,
+  /// which also bounds the number of threads used. `fn` must not start jobs of
+  /// its own.
   template <typename Fn>
   void parallelFor(int64_t tasks, int64_t chunk, Fn &&fn,
                    int limit = kMaxThreads) {
@@ -67,10 +81,19 @@ private:
     void *context;
     int64_t tasks, chunk;
     int limit;
+    int64_t chunks = 0;
+    int parts = 0;
+  };
+  /// A generation (high half), and how many chunks of a part were taken in it:
+  /// none in any later one. So nobody has to set all parts back.
+  struct alignas(64) Part {
+    std::atomic<uint64_t> taken{0};
   };
 
   void run(const Job &newJob);
-  void runChunks(int thread, int slot);
+  void runChunks(int thread, int slot, uint32_t number);
+  /// The next chunk of a part in job `number`, -1 if all are taken.
+  int64_t takeChunk(int part, uint32_t number);
   void work(int thread);
   uint32_t awaitGeneration(int thread, uint32_t seen);
   static void *workerEntry(void *pool);
@@ -90,8 +113,8 @@ private:
   /// how many are in it. A thread that comes too late finds the gate closed,
   /// and the caller waits only for those that are inside.
   alignas(64) std::atomic<uint64_t> gate{0};
-  alignas(64) std::atomic<int64_t> nextTask{0};
-  std::atomic<int> nextSlot{0};
+  Part parts[kMaxThreads];
+  alignas(64) std::atomic<int> nextSlot{0};
   /// The last generation whose threads have all left after closing.
   alignas(64) std::atomic<uint32_t> finished{0};
   std::atomic<bool> callerSleeps{false};

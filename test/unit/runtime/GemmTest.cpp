@@ -162,6 +162,16 @@ TEST(Gemm, RowsAreSharedOutWhereColumnsAreFew) {
   Problem(97, 33, 300, 1 + 8 + 16).check();
 }
 
+// Many panels of B and few of A: each thread has panels of A of its own, where
+// panels of B would be, or not, as there is room for them; the last block of
+// the depth is short, and of 2085 columns one of the columns, too.
+TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
+  Problem(29, 300, REPRISE_GEMM_KC + 9, 2).check();
+  Problem(150, 390, 2 * REPRISE_GEMM_KC + 1, 1 + 8).check();
+  Problem(190, 390, 40, 4 + 16).check();
+  Problem(61, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 1, 8 + 16).check();
+}
+
 // Fewer entries than threads, more than threads, more than slots; small ones
 // and ones worth sharing out.
 TEST(Gemm, EntriesOfABatchAreIndependent) {

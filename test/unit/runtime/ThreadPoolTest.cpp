@@ -37,6 +37,28 @@ TEST(ThreadPool, EveryTaskRunsOnceInEveryJob) {
   }
 }
 
+// All wait for each other, so nobody takes what is another's.
+TEST(ThreadPool, AThreadHasTheSamePartInEveryJob) {
+  constexpr int kThreads = 3;
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(kThreads, error)) << error.text;
+  pthread_t owners[kThreads] = {};
+  for (int job = 0; job < 100; ++job) {
+    std::atomic<int> arrived{0};
+    pool.parallelFor(kThreads, 1, [&](int, int64_t task, int64_t) {
+      if (job == 0)
+        owners[task] = pthread_self();
+      else
+        EXPECT_TRUE(pthread_equal(owners[task], pthread_self()))
+            << "task " << task << ", job " << job;
+      for (++arrived; arrived < kThreads;)
+        sched_yield();
+    });
+  }
+  EXPECT_TRUE(pthread_equal(owners[0], pthread_self()));
+}
+
 // Slots separate concurrent calls: a slot's scratch is never used twice at
 // once.
 TEST(ThreadPool, SlotsAreExclusiveAndBelowTheLimit) {
