@@ -27,10 +27,6 @@ const Budget::Scenario *Budget::getWorst() const {
   return worst == scenarios.end() ? nullptr : &*worst;
 }
 
-double Budget::getBound(int64_t peak) const {
-  return std::max(boundSeconds - secondsPerByte * double(peak - bytes), 0.0);
-}
-
 static std::string formatPart(double part, double whole) {
   std::string text;
   llvm::raw_string_ostream(text)
@@ -177,21 +173,13 @@ static std::string drawStairs(const Budget &budget, const Scale &scale) {
   return path;
 }
 
-/// The straight line of the bound, down to where it says nothing.
+/// The bound is one for the budget, and for all that are smaller.
 static std::string drawBound(const Budget &budget, const Scale &scale) {
-  if (budget.bytes == 0 || budget.secondsPerByte <= 0)
+  if (budget.bytes == 0 || budget.boundSeconds <= 0)
     return "";
-  double toZero =
-      double(budget.bytes) + budget.boundSeconds / budget.secondsPerByte;
-  // The least peak at which the line is within the picture.
-  double toTop = toZero - scale.top / budget.secondsPerByte;
-  int64_t first = std::max(double(scale.least), toTop);
-  int64_t last = std::min(double(scale.most), toZero);
-  std::string path;
-  for (int64_t peak : {first, last})
-    path += (path.empty() ? "M" : "L") + formatLength(10 * scale.getX(peak)) +
-            " " + formatLength(300 - 3 * scale.getY(budget.getBound(peak)));
-  return path;
+  std::string y = formatLength(300 - 3 * scale.getY(budget.boundSeconds));
+  return "M0.00 " + y + "L" + formatLength(10 * scale.getX(budget.bytes)) +
+         " " + y;
 }
 
 json::Value report::drawBudget(const Plan &plan) {

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With a price on bytes, what a layer keeps does not depend on what the others
-// keep, and the cheapest choice is a minimum cut. A node for each op says
-// whether it runs again, and one for each tensor whether it is needed; being on
-// the side of the source means yes. An op that runs again is cut from the sink
-// for its seconds; a needed tensor whose op does not run again is cut from it
-// for its price.
+// With a price on bytes, what a layer does depends on no other. All that it may
+// do is gone through, from the last op to the first. Where that is too much a
+// minimum cut has the cheapest choice, of those that count what is made again
+// once, and what is held of it for nothing: a node for each op says whether it
+// runs again, and one for each tensor whether it is needed; being on the side
+// of the source means yes. An op that runs again is cut from the sink for its
+// seconds; a needed tensor whose op does not run again is cut from it for its
+// price.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,77 +110,80 @@ double Network::getFlow(int64_t source, int64_t sink) {
 //===----------------------------------------------------------------------===//
 
 NumberedClass::NumberedClass(const CertifiedClass &kind)
-    : kind(kind), writers(kind.tensors.size(), -1),
-      lastReads(kind.tensors.size(), -1) {
+    : kind(kind), writers(kind.tensors.size(), -1) {
   for (size_t t = 0; t < kind.tensors.size(); ++t)
     numbers[kind.tensors[t].name] = t;
-  auto getReads = [&](const std::vector<std::string> &names) {
+  for (size_t o = 0; o < kind.ops.size(); ++o) {
     std::vector<int64_t> reads;
-    for (const std::string &name : names)
+    for (const std::string &name : kind.ops[o].reads)
       if (int64_t t = getNumber(name);
           t >= 0 && std::find(reads.begin(), reads.end(), t) == reads.end())
         reads.push_back(t);
-    return reads;
-  };
-  for (size_t o = 0; o < kind.ops.size(); ++o) {
-    opReads.push_back(getReads(kind.ops[o].reads));
+    opReads.push_back(std::move(reads));
     for (const std::string &tensor : kind.ops[o].writes)
       writers[getNumber(tensor)] = o;
   }
-  for (size_t g = 0; g < kind.backward.size(); ++g) {
-    gradientReads.push_back(getReads(kind.backward[g].reads));
-    for (int64_t t : gradientReads.back())
-      lastReads[t] = g;
-  }
 }
 
-LayerPrices
-reprise::solver::getPrices(const NumberedClass &numbered, int64_t layer,
-                           int64_t inFlight,
-                           const std::vector<CertifiedMoment> &moments) {
-  const CertifiedClass &kind = numbered.kind;
-  LayerPrices prices;
-  prices.kept.resize(kind.tensors.size());
-  for (const CertifiedMoment &moment : moments) {
-    for (size_t t = 0; t < kind.tensors.size(); ++t) {
-      // Another micro-batch has all that it keeps. This one has, of the layer
-      // under way, what is read later; what is read now is there in any plan.
-      bool isThere =
-          layer < moment.layer ||
-          (layer == moment.layer && numbered.lastReads[t] >= moment.gradient);
-      prices.kept[t] += moment.secondsPerByte * (inFlight - 1 + isThere);
-    }
-    if (layer != moment.layer)
-      continue;
-    for (int64_t t : numbered.gradientReads[moment.gradient]) {
-      prices.kept[t] -= moment.secondsPerByte;
-      prices.fixed += moment.secondsPerByte * kind.tensors[t].bytes;
-    }
+/// Bytes of a tensor that is kept: there in each other micro-batch, and at the
+/// moments that readers are left at. What is read right now is there anyway.
+/// Before any of a layer's tensors is read, so is what only replays read, with
+/// `countsReplays`.
+static double getKeptBytes(const LayerStages &stages, int64_t tensor,
+                           double bytes, bool countsReplays) {
+  double kept = 0;
+  for (size_t m = 0; m < stages.now.size(); ++m) {
+    bool isHeld = countsReplays && m < stages.countIdle();
+    for (size_t stage = m + 1; stage < stages.needed.size(); ++stage)
+      isHeld |= stages.needed[stage][tensor];
+    isHeld &= !stages.now[m][tensor];
+    kept += stages.weights[m] * bytes * double(stages.inFlight - 1 + isHeld);
   }
-  return prices;
+  return kept;
 }
 
-LeastCost reprise::solver::getLeastCost(const NumberedClass &numbered,
-                                        const LayerPrices &prices,
-                                        const std::vector<bool> &needed,
-                                        double times) {
+size_t LayerStages::countIdle() const {
+  size_t count = 0;
+  while (count + 1 < needed.size() &&
+         std::count(needed[count].begin(), needed[count].end(), true) == 0)
+    ++count;
+  return count;
+}
+
+LayerChoices::LayerChoices(const NumberedClass &numbered,
+                           const LayerStages &stages)
+    : numbered(numbered), stages(stages) {
+  const std::vector<CertifiedTensor> &tensors = numbered.kind.tensors;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    double bytes = double(tensors[t].bytes);
+    for (size_t m = 0; m < stages.now.size(); ++m)
+      if (stages.now[m][t])
+        fixed += stages.weights[m] * bytes;
+    if (tensors[t].rule == CertifiedTensor::Rule::Keep)
+      fixed += getKeptBytes(stages, t, bytes, /*countsReplays=*/false);
+  }
+  build();
+}
+
+LeastCost LayerChoices::cut(double price) const {
   const CertifiedClass &kind = numbered.kind;
   int64_t numOps = kind.ops.size(), numTensors = kind.tensors.size();
   int64_t source = numOps + numTensors, sink = source + 1;
   Network network(sink + 1);
-  // Prices are differences of equal terms where they should be 0.
   auto getBytes = [&](int64_t t) {
-    return std::max(prices.kept[t] * kind.tensors[t].bytes, 0.0);
+    return getKeptBytes(stages, t, double(kind.tensors[t].bytes),
+                        /*countsReplays=*/true);
   };
   using Rule = CertifiedTensor::Rule;
   for (int64_t t = 0; t < numTensors; ++t) {
     if (kind.tensors[t].rule == Rule::Keep)
       continue;
-    if (needed[t])
-      network.connect(source, numOps + t, kInfinite);
+    for (const TensorSet &needed : stages.needed)
+      if (needed[t])
+        network.connect(source, numOps + t, kInfinite);
     network.connect(numOps + t, numbered.writers[t],
                     kind.tensors[t].rule == Rule::Drop ? kInfinite
-                                                       : getBytes(t) * times);
+                                                       : getBytes(t) * price);
   }
   for (int64_t o = 0; o < numOps; ++o) {
     const CertifiedOp &op = kind.ops[o];
@@ -187,16 +192,16 @@ LeastCost reprise::solver::getLeastCost(const NumberedClass &numbered,
       if (kind.tensors[t].rule != Rule::Keep)
         network.connect(o, numOps + t, kInfinite);
   }
-  LeastCost cost = {0, prices.fixed};
+  LeastCost cost = {0, fixed};
   if (network.getFlow(source, sink) == kInfinite)
     cost.seconds = kInfinite;
   for (int64_t o = 0; o < numOps; ++o)
     if (network.isOnSourceSide(o))
       cost.seconds += kind.ops[o].seconds;
   for (int64_t t = 0; t < numTensors; ++t)
-    if (kind.tensors[t].rule == Rule::Keep ||
-        (network.isOnSourceSide(numOps + t) &&
-         !network.isOnSourceSide(numbered.writers[t])))
+    if (kind.tensors[t].rule != Rule::Keep &&
+        network.isOnSourceSide(numOps + t) &&
+        !network.isOnSourceSide(numbered.writers[t]))
       cost.bytes += getBytes(t);
   return cost;
 }
@@ -205,30 +210,65 @@ LeastCost reprise::solver::getLeastCost(const NumberedClass &numbered,
 // All layers
 //===----------------------------------------------------------------------===//
 
-std::vector<std::vector<bool>>
-reprise::solver::getNeeded(const Certificate &certificate,
-                           const std::vector<NumberedClass> &classes) {
+BackwardReads::BackwardReads(const Certificate &certificate,
+                             const std::vector<NumberedClass> &classes)
+    : certificate(certificate), begins(certificate.layers.size()) {
   const std::vector<CertifiedLayer> &layers = certificate.layers;
-  std::vector<std::vector<bool>> needed;
-  for (size_t l = 0; l < layers.size(); ++l) {
+  for (const CertifiedLayer &layer : layers)
+    times.emplace_back(certificate.classes[layer.kind].tensors.size());
+  int64_t time = 0;
+  for (size_t l = layers.size(); l-- > 0;) {
     const NumberedClass &numbered = classes[layers[l].kind];
-    needed.emplace_back(numbered.kind.tensors.size());
-    for (size_t t = 0; t < needed[l].size(); ++t)
-      needed[l][t] = numbered.lastReads[t] >= 0;
     const CertifiedClass &kind = numbered.kind;
-    for (const CertifiedGradient &gradient : kind.backward)
+    begins[l] = time;
+    for (const CertifiedGradient &gradient : kind.backward) {
       for (const std::string &read : gradient.reads) {
         auto input = std::find(kind.inputs.begin(), kind.inputs.end(), read);
-        if (input == kind.inputs.end())
+        if (input == kind.inputs.end()) {
+          times[l][numbered.getNumber(read)].push_back(time);
           continue;
+        }
         const CertifiedLayer::Input &from =
             layers[l].inputs[input - kind.inputs.begin()];
         int64_t t = classes[layers[from.layer].kind].getNumber(from.tensor);
         assert(t >= 0 && "input of a tensor that its layer lacks");
-        needed[from.layer][t] = true;
+        times[from.layer][t].push_back(time);
       }
+      ++time;
+    }
   }
-  return needed;
+}
+
+int64_t BackwardReads::getTime(const CertifiedMoment &moment) const {
+  return moment.layer == int64_t(begins.size())
+             ? -1
+             : begins[moment.layer] + moment.gradient;
+}
+
+LayerStages
+BackwardReads::getStages(int64_t layer,
+                         const std::vector<CertifiedMoment> &moments) const {
+  std::map<int64_t, double> weights; // By time.
+  for (const CertifiedMoment &moment : moments)
+    if (moment.secondsPerByte > 0)
+      weights[getTime(moment)] += moment.secondsPerByte;
+  size_t numTensors = times[layer].size();
+  LayerStages stages = {certificate.layers[layer].kind,
+                        certificate.layers[layer].inFlight,
+                        {weights.size() + 1, TensorSet(numTensors)},
+                        {weights.size(), TensorSet(numTensors)},
+                        {}};
+  for (auto [_, weight] : weights)
+    stages.weights.push_back(weight);
+  for (size_t t = 0; t < numTensors; ++t)
+    for (int64_t time : times[layer][t]) {
+      auto stage = weights.lower_bound(time);
+      int64_t number = std::distance(weights.begin(), stage);
+      stages.needed[number][t] = true;
+      if (stage != weights.end() && stage->first == time)
+        stages.now[number][t] = true;
+    }
+  return stages;
 }
 
 int64_t reprise::solver::getAvailable(const Certificate &certificate,
@@ -246,19 +286,47 @@ int64_t reprise::solver::getAvailable(const Certificate &certificate,
 void reprise::solver::computeBound(Certificate &certificate) {
   std::vector<NumberedClass> classes(certificate.classes.begin(),
                                      certificate.classes.end());
-  std::vector<std::vector<bool>> needed = getNeeded(certificate, classes);
+  BackwardReads reads(certificate, classes);
+  // Of several moments the dearest byte weighs one, so that bytes at a single
+  // moment are whole numbers.
+  double price = 0, available = 0;
+  for (const CertifiedMoment &moment : certificate.moments)
+    price = std::max(price, moment.secondsPerByte);
+  std::vector<CertifiedMoment> weighted = certificate.moments;
+  for (CertifiedMoment &moment : weighted) {
+    if (price > 0)
+      moment.secondsPerByte /= price;
+    available +=
+        moment.secondsPerByte * double(getAvailable(certificate, moment));
+  }
+  std::map<LayerStages, std::pair<LayerChoices, int64_t>> choices;
   double total = 0;
   for (size_t l = 0; l < certificate.layers.size(); ++l) {
     CertifiedLayer &layer = certificate.layers[l];
-    const NumberedClass &numbered = classes[layer.kind];
-    LayerPrices prices =
-        getPrices(numbered, l, layer.inFlight, certificate.moments);
-    LeastCost cost = getLeastCost(numbered, prices, needed[l], 1);
-    layer.minimum = cost.seconds + cost.bytes;
+    LayerStages stages = reads.getStages(l, weighted);
+    auto known = choices.find(stages);
+    if (known == choices.end())
+      known = choices
+                  .emplace(stages,
+                           std::make_pair(
+                               LayerChoices(classes[layer.kind], stages), 0))
+                  .first;
+    ++known->second.second;
+    LeastCost cost = known->second.first.getLeast(price);
+    layer.minimum = cost.seconds + price * cost.bytes;
     total += layer.minimum;
   }
-  for (const CertifiedMoment &moment : certificate.moments)
-    total -= moment.secondsPerByte * getAvailable(certificate, moment);
-  certificate.lowerBoundSeconds =
-      std::max(total, 0.0) * certificate.microBatches;
+  double bound = std::max(total - price * available, 0.0);
+  if (price > 0) {
+    std::vector<LayerGroup> groups;
+    for (auto &[_, same] : choices)
+      groups.push_back({&same.first, same.second});
+    bound = std::max(bound, findLeastSum(groups, available, price).value_or(0));
+  }
+  bound *= double(certificate.microBatches);
+  // The replays of the plan itself, added up in another order.
+  double replays = certificate.replaySeconds;
+  if (bound > replays && bound <= replays * (1 + 1e-12))
+    bound = replays;
+  certificate.lowerBoundSeconds = bound;
 }

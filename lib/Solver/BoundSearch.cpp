@@ -17,49 +17,81 @@
 #include "Bound.h"
 
 #include <algorithm>
-#include <optional>
+#include <limits>
 
 using namespace reprise::solver;
 
 BoundSearch::BoundSearch(const Certificate &certificate)
     : certificate(certificate),
       classes(certificate.classes.begin(), certificate.classes.end()),
-      needed(getNeeded(certificate, classes)) {
+      reads(certificate, classes) {
+  std::map<LayerStages, size_t> known;
   for (size_t l = 0; l < certificate.layers.size(); ++l) {
-    const CertifiedLayer &layer = certificate.layers[l];
-    auto group =
-        std::find_if(groups.begin(), groups.end(), [&](const Group &other) {
-          return other.kind == layer.kind && other.inFlight == layer.inFlight &&
-                 other.needed == needed[l];
-        });
-    if (group == groups.end())
-      group = groups.insert(group, {layer.kind, needed[l], layer.inFlight, {}});
-    group->layers.push_back(l);
+    int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
+    for (const std::vector<int64_t> &times : reads.getTimes(l))
+      for (int64_t time : times) {
+        first = std::min(first, time);
+        last = std::max(last, time);
+      }
+    spans.push_back({first, last});
+    auto [entry, isNew] = known.emplace(reads.getStages(l, {}), groups.size());
+    if (isNew)
+      groups.emplace_back();
+    groups[entry->second].layers.push_back(l);
   }
 }
 
-Proof BoundSearch::prove(const CertifiedMoment &moment, double price) {
+LayerChoices *BoundSearch::getChoices(int64_t layer,
+                                      const CertifiedMoment &moment) {
   CertifiedMoment unit = moment;
   unit.secondsPerByte = 1;
+  LayerStages stages = reads.getStages(layer, {unit});
+  std::unique_ptr<LayerChoices> &known = choices[stages];
+  if (!known)
+    known = std::make_unique<LayerChoices>(classes[stages.kind], stages);
+  return known.get();
+}
+
+const std::vector<LayerGroup> &
+BoundSearch::getGroups(const CertifiedMoment &moment) {
+  auto [entry, isNew] = groupsOf.try_emplace({moment.layer, moment.gradient});
+  std::vector<LayerGroup> &result = entry->second;
+  if (!isNew)
+    return result;
+  int64_t time = reads.getTime(moment);
+  std::vector<LayerGroup> cut;
+  for (Group &group : groups) {
+    int64_t numBefore = 0, numBehind = 0;
+    for (int64_t layer : group.layers) {
+      auto [first, last] = spans[layer];
+      if (first > time) {
+        if (!group.behind)
+          group.behind = getChoices(layer, moment);
+        ++numBehind;
+      } else if (last < time && layer != moment.layer) {
+        if (!group.before)
+          group.before = getChoices(layer, moment);
+        ++numBefore;
+      } else {
+        auto at = layer == moment.layer ? cut.end() : cut.begin();
+        cut.insert(at, {getChoices(layer, moment), 1});
+      }
+    }
+    if (numBehind)
+      result.push_back({group.behind, numBehind});
+    if (numBefore)
+      result.push_back({group.before, numBefore});
+  }
+  result.insert(result.end(), cut.begin(), cut.end());
+  return result;
+}
+
+Proof BoundSearch::prove(const CertifiedMoment &moment, double price) {
   Proof proof = {price, 0, -double(getAvailable(certificate, moment))};
-  auto add = [&](int64_t layer, int64_t times) {
-    const CertifiedLayer &own = certificate.layers[layer];
-    const NumberedClass &numbered = classes[own.kind];
-    LeastCost cost =
-        getLeastCost(numbered, getPrices(numbered, layer, own.inFlight, {unit}),
-                     needed[layer], price);
-    proof.seconds += cost.seconds * times;
-    proof.bytes += cost.bytes * times;
-  };
-  for (const Group &group : groups) {
-    auto begin = group.layers.begin(), end = group.layers.end();
-    auto at = std::lower_bound(begin, end, moment.layer);
-    if (at != begin)
-      add(*begin, at - begin);
-    if (at != end && *at == moment.layer)
-      add(*at++, 1);
-    if (at != end)
-      add(*at, end - at);
+  for (const LayerGroup &group : getGroups(moment)) {
+    LeastCost cost = group.choices->getLeast(price);
+    proof.seconds += cost.seconds * double(group.count);
+    proof.bytes += cost.bytes * double(group.count);
   }
   return proof;
 }
@@ -93,36 +125,93 @@ Proof reprise::solver::findSummit(const std::function<Proof(double)> &prove,
   return best;
 }
 
-std::vector<CertifiedMoment>
-BoundSearch::findBest(const std::vector<CertifiedMoment> &moments,
-                      double price) {
-  // The most promising first, which makes short work of the others.
-  std::vector<std::pair<Proof, CertifiedMoment>> tried;
+BoundSearch::Tried
+BoundSearch::tryAll(const std::vector<CertifiedMoment> &moments, double price) {
+  Tried tried;
   for (const CertifiedMoment &moment : moments)
     tried.push_back({prove(moment, price), moment});
   std::stable_sort(tried.begin(), tried.end(),
                    [](const auto &a, const auto &b) {
                      return a.first.getValue() > b.first.getValue();
                    });
-  double least = 1e-12 * certificate.stepSeconds / certificate.microBatches;
+  return tried;
+}
+
+/// Less is nothing.
+static double getLeastSeconds(const Certificate &certificate) {
+  return 1e-12 * certificate.stepSeconds / double(certificate.microBatches);
+}
+
+std::vector<CertifiedMoment>
+BoundSearch::findBest(const std::vector<CertifiedMoment> &moments,
+                      double price) {
+  double least = getLeastSeconds(certificate);
   std::optional<std::pair<CertifiedMoment, Proof>> best;
-  for (auto &[first, moment] : tried) {
+  for (auto &[first, tried] : tryAll(moments, price)) {
+    CertifiedMoment moment = tried;
     Proof summit =
         findSummit([&](double at) { return prove(moment, at); }, first, least);
     if (summit.getValue() <= least)
       continue;
     least = summit.getValue();
-    moment.secondsPerByte = summit.price;
     best = {moment, summit};
+    best->first.secondsPerByte = summit.price;
   }
   if (!best)
     return {};
-  best->second.bytes += getAvailable(certificate, best->first);
+  best->second.bytes += double(getAvailable(certificate, best->first));
   found.push_back(*best);
   // What rules alone prove needs no price.
   if (best->first.secondsPerByte == 0)
     return {};
   return {best->first};
+}
+
+std::vector<CertifiedMoment>
+BoundSearch::findBestWhole(const std::vector<CertifiedMoment> &moments,
+                           double price) {
+  double least = getLeastSeconds(certificate);
+  CertifiedMoment best;
+  // Sums of all layers but one, which may show how little a moment can prove.
+  std::vector<std::pair<std::vector<LayerGroup>, std::vector<LeastCost>>> known;
+  for (auto &[first, tried] : tryAll(moments, price)) {
+    CertifiedMoment moment = tried;
+    const std::vector<LayerGroup> &groups = getGroups(moment);
+    std::vector<LayerGroup> others = groups;
+    if (--others.back().count == 0)
+      others.pop_back();
+    const std::vector<LeastCost> *own = groups.back().choices->getFront();
+    double available = double(getAvailable(certificate, moment));
+    auto isWithin = [&](const auto &sums) {
+      return own && sums.first == others &&
+             findLeastSum(sums.second, *own, available).value_or(least + 1) <=
+                 least;
+    };
+    if (std::any_of(known.begin(), known.end(), isWithin))
+      continue;
+    Proof summit = findSummit([&](double at) { return prove(moment, at); },
+                              first, getLeastSeconds(certificate));
+    double seconds = summit.getValue();
+    if (seconds <= getLeastSeconds(certificate))
+      continue;
+    if (summit.price > 0) {
+      std::vector<LeastCost> sums;
+      std::optional<double> whole =
+          findLeastSum(groups, available, summit.price, &sums);
+      if (whole)
+        known.push_back({others, std::move(sums)});
+      seconds = std::max(seconds, whole.value_or(0));
+    }
+    if (seconds <= least)
+      continue;
+    least = seconds;
+    best = moment;
+    best.secondsPerByte = summit.price;
+  }
+  // What rules alone prove needs no price.
+  if (best.secondsPerByte == 0)
+    return {};
+  return {best};
 }
 
 double BoundSearch::getBound() const {
@@ -131,6 +220,13 @@ double BoundSearch::getBound() const {
     most = std::max(most, proof.getValue() -
                               proof.price * getAvailable(certificate, moment));
   return most * certificate.microBatches;
+}
+
+double BoundSearch::proveWhole(const CertifiedMoment &moment) {
+  std::optional<double> seconds =
+      findLeastSum(getGroups(moment), double(getAvailable(certificate, moment)),
+                   moment.secondsPerByte);
+  return seconds.value_or(0) * double(certificate.microBatches);
 }
 
 double BoundSearch::getForced() {
@@ -176,18 +272,21 @@ reprise::solver::computeBounds(const Certificate &certificate,
                            double(std::max<int64_t>(certificate.peakBytes, 1))
                      : certificate.moments[0].secondsPerByte;
   size_t stride = (budgets.size() + searches - 1) / searches;
+  std::vector<double> bounds(budgets.size());
   for (size_t k = 0; k < budgets.size(); k += stride) {
     problem.budgetBytes = budgets[k];
     std::vector<CertifiedMoment> best = search.findBest(moments, price);
-    if (!best.empty())
-      price = best[0].secondsPerByte;
+    if (best.empty())
+      continue;
+    price = best[0].secondsPerByte;
+    bounds[k] = search.proveWhole(best[0]);
   }
-  // What rules ask for is proven for every budget, searched or not.
-  double forced = search.getForced();
-  std::vector<double> bounds;
-  for (int64_t budget : budgets) {
-    problem.budgetBytes = budget;
-    bounds.push_back(std::max(search.getBound(), forced));
+  // What rules ask for is proven for every budget, searched or not; and what is
+  // proven for one, for all smaller ones.
+  double larger = search.getForced();
+  for (size_t k = budgets.size(); k-- > 0;) {
+    problem.budgetBytes = budgets[k];
+    larger = bounds[k] = std::max({bounds[k], search.getBound(), larger});
   }
   return bounds;
 }

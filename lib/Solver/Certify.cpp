@@ -321,7 +321,7 @@ void Certifier::run(double price) {
   certificate.candidates = placeMoments();
   certificate.moments =
       BoundSearch(certificate)
-          .findBest(certificate.candidates, std::max(price, 1e-18));
+          .findBestWhole(certificate.candidates, std::max(price, 1e-18));
   computeBound(certificate);
 }
 

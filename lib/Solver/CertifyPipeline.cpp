@@ -190,8 +190,13 @@ reprise::solver::getStageReplays(const PipelineCertificate &certificate,
   for (size_t c = stage; c < certificate.chunks.size();
        c += certificate.shape.stages)
     lines.push_back(getLine(certificate.chunks[c].certificate));
-  return getReplays(
-      lines, double(certificate.budgetBytes - certificate.baseBytes[stage]));
+  int64_t bytes = certificate.budgetBytes - certificate.baseBytes[stage];
+  StageReplays replays = getReplays(lines, double(bytes));
+  // A chunk that has all of the bytes has its own bound, of whole choices.
+  const Certificate &own = certificate.chunks[stage].certificate;
+  if (lines.size() == 1 && replays.isPriced[0] && own.budgetBytes == bytes)
+    replays.shared = own.lowerBoundSeconds / double(own.microBatches);
+  return replays;
 }
 
 double reprise::solver::getStageBound(const PipelineCertificate &certificate,

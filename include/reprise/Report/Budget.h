@@ -43,16 +43,11 @@ struct Budget {
   int64_t bytes = 0;            ///< 0: none was asked for, the curve alone was
   int64_t peakBytes = 0;        ///< of the plan
   double replaySeconds = 0;     ///< of the plan
-  double boundSeconds = 0;      ///< no plan replays for less
+  double boundSeconds = 0;      ///< no plan of `bytes` replays for less
   double secondsPerByte = 0;    ///< what one byte more would save
   std::vector<Point> curve;     ///< peaks grow, seconds fall
   std::vector<Scenario> scenarios;
   std::vector<Rival> rivals;
-
-  /// What no plan of `peak` bytes replays for less than. Lagrange's bound falls
-  /// in a straight line as the budget grows, so that what is proven of one
-  /// budget says something of all.
-  double getBound(int64_t peak) const;
 
   /// The largest regret of all scenarios.
   const Scenario *getWorst() const;

@@ -148,9 +148,11 @@ struct Certificate {
   std::vector<CertifiedMoment> candidates;
 };
 
-/// Fills `minimum` of each layer from `moments`, and `lowerBoundSeconds`.
-/// Exact; takes time that grows with the number of values alive between two
-/// ops of a class, not with that of its ops.
+/// Fills `minimum` of each layer from `moments`, and `lowerBoundSeconds`: what
+/// the prices prove, and that each layer has one whole choice. Exact for
+/// classes with few sets of values that may be needed of the ops before one;
+/// takes time for each of these sets, and for each sum of choices that comes
+/// near the bound.
 void computeBound(Certificate &certificate);
 
 /// Bounds like `lowerBoundSeconds` for other budgets, from the least on: each

@@ -155,9 +155,8 @@ TEST_F(BudgetReport, PageDrawsStairsBoundAndBudget) {
   std::string page = getPage();
   expectText(page, "<path d=\"M0.00 0.00H250.00V75.00H375.00V150.00H1000.00"
                    "V300.00\"/>");
-  // 0.498 s at 3 GiB and 0.3 s less for each more: 1.098 s at 1 GiB would be
-  // above the picture; 0 at 4.66 GiB.
-  expectText(page, "<path class=\"bound\" d=\"M81.67 0.00L915.00 300.00\"/>");
+  // 0.498 s with 3 GiB, and with less.
+  expectText(page, "<path class=\"bound\" d=\"M0.00 150.60L500.00 150.60\"/>");
   expectText(page, "<div class=\"peak\" style=\"left:50.00%\">");
   expectText(page, "style=\"left:37.50%;bottom:50.00%\" title=\"2.5 GiB of 3.0 "
                    "GiB in all, 500.0 ms\"");

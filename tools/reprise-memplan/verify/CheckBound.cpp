@@ -6,16 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Claims.h"
+#include "Choices.h"
 
 #include <algorithm>
-#include <cassert>
+#include <limits>
 #include <map>
 
 using namespace reprise::verify;
-
-/// More ways to need values between two ops of a class are not gone through.
-static constexpr size_t kMostStates = 1 << 16;
 
 /// The op of backward that reads a tensor last; -1 if none of its own layer.
 static std::vector<int64_t> getLastReads(const Class &kind) {
@@ -24,108 +21,6 @@ static std::vector<int64_t> getLastReads(const Class &kind) {
     for (int64_t tensor : kind.backward[g].reads.tensors)
       last[tensor] = g;
   return last;
-}
-
-static bool contains(const std::vector<int64_t> &list, int64_t number) {
-  return std::find(list.begin(), list.end(), number) != list.end();
-}
-
-/// Whether a byte of a tensor is there at a moment, in the micro-batch whose
-/// backward pass is under way.
-static bool isThere(const Claims &claims, int64_t layer, int64_t tensor,
-                    bool isKept, const Moment &moment) {
-  if (layer != moment.layer)
-    return isKept && layer < moment.layer;
-  const Class &kind = claims.classOf(layer);
-  if (contains(kind.backward[moment.gradient].reads.tensors, tensor))
-    return true;
-  return isKept && getLastReads(kind)[tensor] >= moment.gradient;
-}
-
-namespace {
-/// A layer with a price on bytes.
-struct Priced {
-  int64_t kind;
-  std::vector<bool> needed;
-  std::vector<double> kept, dropped; ///< of all bytes of each tensor
-
-  bool operator<(const Priced &other) const {
-    return std::tie(kind, needed, kept, dropped) <
-           std::tie(other.kind, other.needed, other.kept, other.dropped);
-  }
-};
-} // namespace
-
-static Priced getPriced(const Claims &claims, int64_t layer,
-                        std::vector<bool> needed) {
-  const Class &kind = claims.classOf(layer);
-  Priced priced = {claims.layers[layer].kind, std::move(needed), {}, {}};
-  for (size_t t = 0; t < kind.tensors.size(); ++t) {
-    double kept = 0, dropped = 0;
-    for (const Moment &moment : claims.moments) {
-      double price = moment.secondsPerByte * kind.tensors[t].bytes;
-      kept += price * (claims.layers[layer].inFlight - 1 +
-                       isThere(claims, layer, t, true, moment));
-      dropped += price * isThere(claims, layer, t, false, moment);
-    }
-    priced.kept.push_back(kept);
-    priced.dropped.push_back(dropped);
-  }
-  return priced;
-}
-
-/// Goes through the ops of a class from the last to the first, with the least
-/// price for every set of tensors of earlier ops that may be needed: what an op
-/// makes is kept, or the op runs again. Empty if there are too
-/// many sets.
-static std::optional<double> search(const Class &kind, const Priced &priced) {
-  using Set = std::vector<bool>;
-  double fixed = 0;
-  Set needed = priced.needed;
-  for (size_t t = 0; t < kind.tensors.size(); ++t)
-    if (kind.tensors[t].rule == Rule::Keep) {
-      fixed += priced.kept[t];
-      needed[t] = false;
-    } else {
-      fixed += priced.dropped[t];
-    }
-  std::map<Set, double> states = {{needed, 0.0}};
-  for (auto op = kind.ops.rbegin(); op != kind.ops.rend(); ++op) {
-    std::map<Set, double> before;
-    auto add = [&](const Set &set, double price) {
-      auto [found, isNew] = before.emplace(set, price);
-      if (!isNew)
-        found->second = std::min(found->second, price);
-    };
-    for (const auto &[state, price] : states) {
-      Set rest = state;
-      double keeping = 0;
-      bool mayKeep = true, isNeeded = false;
-      for (int64_t t : op->writes)
-        if (state[t]) {
-          rest[t] = false;
-          isNeeded = true;
-          mayKeep &= kind.tensors[t].rule != Rule::Drop;
-          keeping += priced.kept[t] - priced.dropped[t];
-        }
-      if (!isNeeded) {
-        add(rest, price);
-        continue;
-      }
-      if (mayKeep)
-        add(rest, price + keeping);
-      if (!op->canReplay)
-        continue;
-      for (int64_t t : op->reads.tensors)
-        rest[t] = kind.tensors[t].rule != Rule::Keep;
-      add(rest, price + op->seconds);
-    }
-    if (before.size() > kMostStates)
-      return std::nullopt;
-    states = std::move(before);
-  }
-  assert(states.size() == 1 && "the plan of the layer is a choice");
-  return fixed + states.begin()->second;
 }
 
 /// What backward reads of each layer, its own and that of later layers.
@@ -175,13 +70,17 @@ static std::optional<Fault> checkMoments(const Claims &claims) {
     bool isTurn = moment.layer == int64_t(claims.layers.size());
     if (!isTurn)
       bytes = claims.classOf(moment.layer).backward[moment.gradient].bytes;
+    Moment alone = moment;
+    alone.secondsPerByte = 1;
     for (size_t l = 0; l < claims.layers.size(); ++l) {
       const Class &kind = claims.classOf(l);
-      std::vector<bool> isKept(kind.tensors.size());
+      View view = getView(claims, l, {alone}, 1);
+      std::vector<bool> isThere = view.now[0];
       for (const Ref &kept : claims.layers[l].keeps)
-        isKept[kept.index] = true;
+        if (view.reads[1][kept.index])
+          isThere[kept.index] = true;
       for (size_t t = 0; t < kind.tensors.size(); ++t)
-        if (isThere(claims, l, t, isKept[t], moment))
+        if (isThere[t])
           bytes += kind.tensors[t].bytes;
     }
     if (bytes > live[moment.position])
@@ -271,59 +170,130 @@ static std::optional<Fault> checkKept(const Claims &claims,
   return std::nullopt;
 }
 
-std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
-  if (std::optional<Fault> fault = checkMoments(claims))
-    return fault;
-  std::vector<std::vector<bool>> needed = getNeeded(claims);
-  if (std::optional<Fault> fault = checkKept(claims, needed))
-    return fault;
-  std::map<Priced, std::optional<double>> known;
-  double sum = 0, scale = claims.step;
+namespace {
+/// The layers between the moments that have a price.
+class BoundChecker {
+public:
+  explicit BoundChecker(const Claims &claims);
+
+  std::optional<Fault> check();
+
+private:
+  std::optional<Fault> checkMinima();
+  std::optional<Fault> checkSum();
+
+  const Claims &claims;
+  double price = 0; ///< the highest; of the other moments a byte weighs less
+  double available = 0;
+  std::vector<View> views;
+  std::map<View, double> minima;
+  double sum = 0;
+};
+} // namespace
+
+BoundChecker::BoundChecker(const Claims &claims) : claims(claims) {
+  for (const Moment &moment : claims.moments)
+    price = std::max(price, moment.secondsPerByte);
+  for (size_t l = 0; l < claims.layers.size(); ++l)
+    views.push_back(getView(claims, l, claims.moments, price));
+  int64_t budget = claims.budget;
+  if (!claims.isOfActivations)
+    budget -= claims.base;
+  for (const Moment &moment : claims.moments) {
+    double bytes = budget;
+    if (moment.layer < int64_t(claims.layers.size()))
+      bytes -= claims.classOf(moment.layer).backward[moment.gradient].bytes;
+    if (price > 0)
+      available += moment.secondsPerByte / price * bytes;
+  }
+}
+
+static Fault makeTooMany(const Class &kind) {
+  return Fault{kind.at, "class '" + kind.name + "' has more than " +
+                            std::to_string(kMostStates) +
+                            " sets of tensors that may be needed, too many to "
+                            "go through"};
+}
+
+std::optional<Fault> BoundChecker::checkMinima() {
   for (size_t l = 0; l < claims.layers.size(); ++l) {
     const Layer &layer = claims.layers[l];
     const Class &kind = claims.classOf(l);
-    Priced priced = getPriced(claims, l, needed[l]);
-    auto [found, isNew] = known.emplace(priced, std::nullopt);
-    if (isNew)
-      found->second = search(kind, priced);
-    if (!found->second)
-      return Fault{kind.at, "class '" + kind.name + "' has more than " +
-                                std::to_string(kMostStates) +
-                                " sets of tensors that may be needed, too many "
-                                "to go through"};
-    double minimum = *found->second;
+    auto [known, isNew] = minima.emplace(views[l], 0);
+    if (isNew) {
+      auto cheapest = findChoices(kind, views[l], price);
+      if (!cheapest)
+        return makeTooMany(kind);
+      known->second =
+          cheapest->empty()
+              ? std::numeric_limits<double>::infinity()
+              : cheapest->front().seconds + price * cheapest->front().bytes;
+    }
+    double minimum = known->second;
     if (!isNear(minimum, layer.minimum, minimum)) {
       auto [wanted, got] = formatSeconds(minimum, layer.minimum);
       return Fault{layer.minimumAt, "the least price of '" + layer.name +
                                         "' is " + wanted + ", but got " + got};
     }
     sum += minimum;
-    scale += minimum;
   }
-  int64_t available = claims.budget;
-  if (!claims.isOfActivations)
-    available -= claims.base;
-  for (const Moment &moment : claims.moments) {
-    double bytes = available;
-    if (moment.layer < int64_t(claims.layers.size()))
-      bytes -= claims.classOf(moment.layer).backward[moment.gradient].bytes;
-    sum -= moment.secondsPerByte * bytes;
-    scale += moment.secondsPerByte * std::abs(bytes);
-  }
-  double bound = std::max(sum, 0.0) * claims.microBatches;
+  return std::nullopt;
+}
+
+/// What the price proves, or if more is said, what whole choices do: those of
+/// all layers that come to less take too many bytes.
+std::optional<Fault> BoundChecker::checkSum() {
+  double bound = std::max(sum - price * available, 0.0);
   // What makes a bound above zero is no more than a step; a budget out of all
   // proportion must not make room for other bounds.
-  scale = std::min(scale, claims.step / claims.microBatches);
-  if (!isNear(bound, claims.bound, scale * claims.microBatches)) {
-    auto [wanted, got] = formatSeconds(bound, claims.bound);
-    return Fault{claims.boundAt, "the bound is " + wanted + ", but got " + got};
+  double scale = claims.step / claims.microBatches;
+  double claimed = claims.bound / claims.microBatches;
+  if (price > 0 && claimed > bound && !isNear(bound, claimed, scale)) {
+    std::map<View, SameLayers> layers;
+    for (size_t l = 0; l < claims.layers.size(); ++l) {
+      SameLayers &same = layers[views[l]];
+      if (same.count++ > 0)
+        continue;
+      auto choices = findChoices(claims.classOf(l), views[l], std::nullopt);
+      if (!choices)
+        return makeTooMany(claims.classOf(l));
+      same.choices = std::move(*choices);
+    }
+    std::vector<SameLayers> all;
+    for (auto &[_, same] : layers)
+      all.push_back(std::move(same));
+    LeastSum least = findLeastSum(all, available, claimed, price, sum);
+    if (!least.isKnown)
+      return Fault{claims.boundAt,
+                   "there are too many ways to come to less than a bound of " +
+                       formatSeconds(claims.bound) + " to go through"};
+    bound = std::min(claimed, least.seconds);
   }
+  if (isNear(bound, claimed, scale))
+    return std::nullopt;
+  auto [wanted, got] = formatSeconds(bound * claims.microBatches, claims.bound);
+  return Fault{claims.boundAt, "the bound is " + wanted + ", but got " + got};
+}
+
+std::optional<Fault> BoundChecker::check() {
+  if (std::optional<Fault> fault = checkMinima())
+    return fault;
+  if (std::optional<Fault> fault = checkSum())
+    return fault;
   // Follows from all checks before, unless one of them is wrong.
   if (claims.bound > claims.replay &&
-      !isNear(claims.bound, claims.replay, scale * claims.microBatches)) {
+      !isNear(claims.bound, claims.replay, claims.step)) {
     auto [bound, replays] = formatSeconds(claims.bound, claims.replay);
     return Fault{claims.boundAt, "the bound of " + bound + " is above the " +
                                      replays + " of the plan's replays"};
   }
   return std::nullopt;
+}
+
+std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
+  if (std::optional<Fault> fault = checkMoments(claims))
+    return fault;
+  if (std::optional<Fault> fault = checkKept(claims, getNeeded(claims)))
+    return fault;
+  return BoundChecker(claims).check();
 }

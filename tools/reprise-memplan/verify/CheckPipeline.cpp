@@ -170,6 +170,11 @@ static StageReplays getStageReplays(const Pipeline &pipeline, int64_t stage) {
     bytes -= given;
     all.shared += share.replays - given * share.price;
   }
+  // With one chunk there is nothing to share out: it has its own bound.
+  const Claims &only = pipeline.chunks[stage].claims;
+  if (pipeline.virtualStages == 1 && all.isPriced[0] &&
+      only.budget == pipeline.budget - pipeline.base[stage])
+    all.shared = only.bound / only.microBatches;
   return all;
 }
 
