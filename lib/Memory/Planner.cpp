@@ -8,6 +8,7 @@
 
 #include "Planner.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Memory/WrittenGradients.h"
 #include "reprise/Solver/Packing.h"
 #include "llvm/Support/MathExtras.h"
@@ -376,41 +377,30 @@ LogicalResult Planner::checkReturn() {
 // Offsets
 //===----------------------------------------------------------------------===//
 
-static bool isOfMicroBatch(const Buffer &buffer) {
-  return buffer.role && (buffer.role == "tokens" || buffer.role == "targets" ||
-                         buffer.role == "rng");
+static bool isInputOfMicroBatch(const Buffer &buffer) {
+  return buffer.role && memory::isOfMicroBatch(buffer.role.getValue());
 }
 
-/// How many micro-batches of `function`, with so many bytes of inputs each, are
-/// given to a device at a time.
-static int64_t countAtOnce(func::FuncOp function, int64_t mostLaunches,
-                           int64_t bytes) {
-  constexpr int64_t kMostBytes = int64_t(1) << 58;
-  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
-  int64_t all = count ? count.getInt() : 1, launches = 0;
+/// How often the device is launched for a micro-batch.
+static int64_t countLaunches(func::FuncOp function) {
+  int64_t launches = 0;
   for (Operation &op : function.getBody().front()) {
     if (isa<rt::UpdateOp>(op))
       break;
     launches += isa<rt::LaunchOp, rt::GemmOp>(op);
   }
-  int64_t most = mostLaunches / std::max<int64_t>(launches, 1);
-  most = std::min(most, kMostBytes / std::max<int64_t>(bytes, 1));
-  int64_t atOnce = std::clamp<int64_t>(most, 1, all);
-  while (all % atOnce != 0)
-    --atOnce;
-  return atOnce;
+  return launches;
 }
 
 /// Places what changes from micro-batch to micro-batch, once for each that is
 /// on the device at a time, and again for the next ones.
 void Planner::placeBatches() {
-  auto most = function->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(
-      rt::kMostLaunchesAttr);
-  if (!most || llvm::none_of(buffers, isOfMicroBatch))
+  if (llvm::none_of(buffers, isInputOfMicroBatch) ||
+      getWaitingBytes(function, countLaunches(function), /*bytes=*/1) == 0)
     return;
   int64_t start = begin;
   for (Buffer &buffer : buffers)
-    if (isOfMicroBatch(buffer)) {
+    if (isInputOfMicroBatch(buffer)) {
       buffer.offset = begin;
       begin += llvm::alignTo(buffer.bytes, alignment);
     }
@@ -418,8 +408,8 @@ void Planner::placeBatches() {
   further.category = Category::Inputs;
   further.role = StringAttr::get(function.getContext(), "batches");
   further.offset = begin;
-  int64_t bytes = begin - start;
-  further.bytes = bytes * (2 * countAtOnce(function, most.getInt(), bytes) - 1);
+  further.bytes =
+      getWaitingBytes(function, countLaunches(function), begin - start);
   begin += further.bytes;
   batches = buffers.size();
   buffers.push_back(further);
@@ -443,7 +433,8 @@ void Planner::placeFixed() {
       placeBatches();
     bool isPlaced = category == Category::Inputs && batches >= 0;
     place([&](Buffer &buffer) {
-      if (isPlaced && (isOfMicroBatch(buffer) || &buffer == &buffers[batches]))
+      if (isPlaced &&
+          (isInputOfMicroBatch(buffer) || &buffer == &buffers[batches]))
         return false;
       return !moments || buffer.state.getKind() == rt::StateKind::Moment1;
     });

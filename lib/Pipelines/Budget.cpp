@@ -161,15 +161,13 @@ static double getSlope(const solver::BudgetCurve &curve, int64_t point) {
          double(points[high].peak - points[low].peak);
 }
 
-/// With bytes that outlive a step as the planned point has them.
 static void addPoints(const PlanCurve &curve, bool hasBounds,
                       BudgetReport &report) {
-  bool isMemory = report.budget.kind == Budget::Kind::Memory;
   std::vector<int64_t> budgets;
   for (size_t number = 0; number < curve.points.size(); ++number) {
     const HeadOption &option = curve.getOption(number);
     const solver::BudgetPoint &own = curve.getOwn(number);
-    budgets.push_back(own.peak + (isMemory ? report.baseBytes : 0));
+    budgets.push_back(curve.points[number].bytes);
     report.curve.push_back({budgets.back(), option.rows,
                             option.getStepSeconds(),
                             own.seconds * double(report.microBatches), 0});
@@ -239,7 +237,11 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   certificate.kind = isMemory ? solver::Certificate::Budget::Memory
                               : solver::Certificate::Budget::Activations;
   certificate.budgetBytes = budget.bytes;
-  certificate.baseBytes = report.baseBytes;
+  // A step of other launches may be given other numbers of micro-batches at a
+  // time, and have more places for what waits.
+  FailureOr<PlannedBytes> own = getPlannedBytes(*search.program);
+  certificate.baseBytes =
+      succeeded(own) ? own->arena - own->activations : report.baseBytes;
   certificate.machine = costs.machine;
   if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
     certificate.model = name.str();

@@ -63,60 +63,6 @@ static void addChunk(Stage &stage, const solver::BudgetCurve &curve) {
       stage.curve.push_back(std::move(point));
 }
 
-/// What each stage has beside the step: the parameters of its layers with all
-/// that goes by their names, and the inputs that its layers read. Embedding and
-/// head, if they share a parameter, have one each. Inputs that no layer reads
-/// are everywhere.
-static std::vector<int64_t> getBaseBytes(func::FuncOp step,
-                                         remat::ChunksAttr chunks) {
-  int64_t numStages = chunks.getStages();
-  SmallVector<int64_t> stageOf; // of each layer
-  for (auto [chunk, count] : llvm::enumerate(chunks.getLayers().asArrayRef()))
-    stageOf.append(count, chunk % numStages);
-  // Stages by name, or by number where there is none.
-  std::map<std::string, std::set<int64_t>> users;
-  auto getName = [&](BlockArgument argument) {
-    unsigned number = argument.getArgNumber();
-    if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
-            number, nn::kParameterAttr))
-      return parameter.getName().str();
-    for (StringRef attribute : {nn::kGradientAttr, nn::kMoment1Attr,
-                                nn::kMoment2Attr, nn::kWorkingAttr})
-      if (auto name = step.getArgAttrOfType<StringAttr>(number, attribute))
-        return name.str();
-    return std::to_string(number);
-  };
-  bool isBackward = false;
-  // What is in no layer is on the way to the first stage, or from the last.
-  int64_t outside = 0;
-  for (Operation &op : step.getBody().front()) {
-    if (isa<nn::UpdateOp>(op))
-      break;
-    nn::ScopeAttr scope = nn::getScope(&op);
-    int64_t layer = scope ? scope.getLayer() : -1;
-    bool isInLayer = layer >= 0 && layer < int64_t(stageOf.size());
-    if (isInLayer)
-      outside = isBackward ? 0 : numStages - 1;
-    isBackward |= isa<nn::BackwardOp>(op);
-    int64_t stage = isInLayer ? stageOf[layer] : outside;
-    for (Value operand : op.getOperands())
-      if (auto argument = dyn_cast<BlockArgument>(operand))
-        users[getName(argument)].insert(stage);
-  }
-  auto module = step->getParentOfType<ModuleOp>();
-  auto recorded = module->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
-  int64_t alignment = recorded ? recorded.getInt() : rt::kDefaultAlignment;
-  std::vector<int64_t> bytes(numStages);
-  for (BlockArgument argument : step.getArguments()) {
-    auto known = users.find(getName(argument));
-    for (int64_t stage = 0; stage < numStages; ++stage)
-      if (known == users.end() || known->second.count(stage))
-        bytes[stage] +=
-            llvm::alignTo(getTypeBytes(argument.getType()), alignment);
-  }
-  return bytes;
-}
-
 FailureOr<Pipeline> pipelines::getPipeline(func::FuncOp step,
                                            const TracedGraph &traced,
                                            remat::ChunksAttr chunks) {
@@ -183,6 +129,64 @@ static void solveChunks(Pipeline &pipeline) {
           std::make_unique<solver::BudgetCurve>(chunk.step.graph, options);
       addChunk(stage, *chunk.curve);
     }
+}
+
+/// What each stage has beside the step: the parameters of its layers with all
+/// that goes by their names, and the inputs that its layers read. Embedding and
+/// head, if they share a parameter, have one each. Inputs that no layer reads
+/// are everywhere.
+static std::vector<int64_t> getStageBytes(func::FuncOp step,
+                                          const TracedGraph &traced,
+                                          const Pipeline &pipeline,
+                                          remat::ChunksAttr chunks) {
+  int64_t numStages = chunks.getStages();
+  SmallVector<int64_t> stageOf; // of each layer
+  for (auto [chunk, count] : llvm::enumerate(chunks.getLayers().asArrayRef()))
+    stageOf.append(count, chunk % numStages);
+  // Stages by name, or by number where there is none.
+  std::map<std::string, std::set<int64_t>> users;
+  auto getName = [&](BlockArgument argument) {
+    unsigned number = argument.getArgNumber();
+    if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
+            number, nn::kParameterAttr))
+      return parameter.getName().str();
+    for (StringRef attribute : {nn::kGradientAttr, nn::kMoment1Attr,
+                                nn::kMoment2Attr, nn::kWorkingAttr})
+      if (auto name = step.getArgAttrOfType<StringAttr>(number, attribute))
+        return name.str();
+    return std::to_string(number);
+  };
+  bool isBackward = false;
+  // What is in no layer is on the way to the first stage, or from the last.
+  int64_t outside = 0;
+  for (Operation &op : step.getBody().front()) {
+    if (isa<nn::UpdateOp>(op))
+      break;
+    nn::ScopeAttr scope = nn::getScope(&op);
+    int64_t layer = scope ? scope.getLayer() : -1;
+    bool isInLayer = layer >= 0 && layer < int64_t(stageOf.size());
+    if (isInLayer)
+      outside = isBackward ? 0 : numStages - 1;
+    isBackward |= isa<nn::BackwardOp>(op);
+    int64_t stage = isInLayer ? stageOf[layer] : outside;
+    for (Value operand : op.getOperands())
+      if (auto argument = dyn_cast<BlockArgument>(operand))
+        users[getName(argument)].insert(stage);
+  }
+  std::vector<int64_t> bytes;
+  for (auto [number, stage] : llvm::enumerate(pipeline.stages)) {
+    SmallVector<BlockArgument> arguments;
+    for (BlockArgument argument : step.getArguments()) {
+      auto known = users.find(getName(argument));
+      if (known == users.end() || known->second.count(number))
+        arguments.push_back(argument);
+    }
+    int64_t launches = 0;
+    for (const Chunk &chunk : stage.chunks)
+      launches += chunk.step.graph.ops.size();
+    bytes.push_back(pipelines::getBaseBytes(step, traced, arguments, launches));
+  }
+  return bytes;
 }
 
 namespace {
@@ -441,7 +445,7 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
   certificate.shape = pipeline->shape;
   certificate.budgetBytes = budget.bytes;
   certificate.baseBytes = budget.kind == Budget::Kind::Memory
-                              ? getBaseBytes(step, chunks)
+                              ? getStageBytes(step, *traced, *pipeline, chunks)
                               : std::vector<int64_t>(chunks.getStages(), 0);
   certificate.chunks.resize(chunks.getLayers().size());
   for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks) {

@@ -14,10 +14,12 @@
 #include "reprise/Dialect/RT/Workload.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
+#include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Memory/WrittenGradients.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Remat/Summary.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -273,10 +275,8 @@ void GraphReader::setRules() {
 
 LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
   traced = &into;
-  for (BlockArgument argument : step.getArguments()) {
+  for (BlockArgument argument : step.getArguments())
     into.graph.values[addValue(argument)].name = "argument";
-    into.baseBytes += getTypeBytes(argument.getType());
-  }
   // In the bytes of an argument, which are counted.
   for (auto [value, argument] : memory::findWrittenGradients(step, symbols))
     into.graph.values[addValue(value)].outlives = true;
@@ -298,7 +298,41 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
   for (Value value : step.getBody().front().getTerminator()->getOperands())
     into.graph.values[addValue(value)].isReturned = true;
   setRules();
+  SmallVector<BlockArgument> all(step.getArguments());
+  int64_t launches = llvm::count_if(into.graph.ops, [](const auto &op) {
+    return op.phase != solver::StepPhase::Update;
+  });
+  into.baseBytes = getBaseBytes(step, into, all, launches);
   return success();
+}
+
+int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
+                                ArrayRef<BlockArgument> arguments,
+                                int64_t launches) {
+  int64_t bytes = 0, ofMicroBatch = 0;
+  llvm::StringSet<> roles;
+  for (BlockArgument argument : arguments) {
+    unsigned number = argument.getArgNumber();
+    int64_t own = llvm::alignTo(traced.graph.values[number].bytes,
+                                traced.graph.alignment);
+    bytes += own;
+    auto input = step.getArgAttrOfType<StringAttr>(number, nn::kInputAttr);
+    if (!input)
+      continue;
+    roles.insert(input.getValue());
+    if (memory::isOfMicroBatch(input.getValue()))
+      ofMicroBatch += own;
+  }
+  // What the step puts out and no argument becomes; the loss where it is made.
+  for (auto [number, type] : llvm::enumerate(step.getResultTypes())) {
+    auto output =
+        step.getResultAttrOfType<StringAttr>(number, nn::kOutputAttr);
+    bool isLoss = output && output.getValue() == "loss";
+    if (output && (!isLoss || (!roles.contains("loss_sum") &&
+                               roles.contains("targets"))))
+      bytes += llvm::alignTo(getTypeBytes(type), traced.graph.alignment);
+  }
+  return bytes + memory::getWaitingBytes(step, launches, ofMicroBatch);
 }
 
 FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {

@@ -36,9 +36,17 @@ struct TracedGraph {
   std::vector<int64_t> fused;
   /// The ops that free recompute drops, by number.
   llvm::DenseSet<int64_t> free;
-  /// Bytes of the arena that outlive the step.
+  /// Bytes of the arena that outlive the step as it is. With replays there are
+  /// more launches, and maybe fewer places for inputs that wait.
   int64_t baseBytes = 0;
 };
+
+/// Bytes of the arena for some arguments of `step`, the first values of
+/// `traced`, for those among them that wait for a micro-batch of `launches`, and
+/// for what the step puts out.
+int64_t getBaseBytes(mlir::func::FuncOp step, const TracedGraph &traced,
+                     llvm::ArrayRef<mlir::BlockArgument> arguments,
+                     int64_t launches);
 
 /// A program before its plan is applied, in a context of its own: what is
 /// tried is not to be heard of.
