@@ -25,6 +25,12 @@ namespace reprise::codegen {
 #include "reprise/Codegen/CPU/Passes.h.inc"
 } // namespace reprise::codegen
 
+/// Whether `op` is in a function for 32 registers of 16 lanes, with masks.
+static bool isWide(Operation *op) {
+  auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+  return function && function.getPreferVectorWidth() == StringRef("512");
+}
+
 namespace {
 /// What a pattern builds with: numbers of one type, scalars or vectors of f32.
 class Numbers {
@@ -62,6 +68,19 @@ public:
         b, arith::BitcastOp::create(b, bits, shifted), amount);
     Value y = arith::AddIOp::create(b, arith::BitcastOp::create(b, bits, x), n);
     return arith::BitcastOp::create(b, type, y);
+  }
+
+  /// p * 2^n where x is at least `lowest` or no number, else 0: one instruction
+  /// for 16 lanes. It takes p for infinite where n is.
+  Value scaleFrom(Value lowest, Value x, Value p, Value n) {
+    Value holds =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x, lowest);
+    Value mask = LLVM::BitcastOp::create(b, b.getI16Type(), holds);
+    Value rounding = arith::ConstantOp::create(b, b.getI32IntegerAttr(4));
+    return LLVM::CallIntrinsicOp::create(
+               b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+               ValueRange{p, n, constant(0), mask, rounding})
+        .getResult(0);
   }
 
   ImplicitLocOpBuilder b;
@@ -103,6 +122,12 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
     Value p =
         in.polynomial(r, {0.00138145380839, 0.0083687453269, 0.0416683908282,
                           0.166665203967, 0.499999934319, 1, 1});
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (vector && vector.getNumElements() == 16 && isWide(op)) {
+      // What is too large becomes infinite by itself.
+      rewriter.replaceOp(op, in.scaleFrom(in.constant(kLowest), x, p, n));
+      return success();
+    }
     Value y = in.scale(p, shifted);
     Value above = arith::AddFOp::create(
         in.b, x, in.constant(std::numeric_limits<double>::infinity()));
@@ -166,42 +191,39 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
-/// The two halves of the products of 32-bit lanes, which random words are made
-/// of: even lanes and odd lanes as products of 64 bits, one instruction each,
-/// put back in order by two shuffles.
-struct ExpandWideMultiply : OpRewritePattern<arith::MulUIExtendedOp> {
+/// Rounds to the nearest bf16, ties to even, NaN to one NaN. Adding one half of
+/// the last place, less one if what is kept is even, carries where it should;
+/// with masks, as wide registers have them, that is one addition or another.
+struct RoundToBF16 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(arith::MulUIExtendedOp op,
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &rewriter) const override {
-    auto type = dyn_cast<VectorType>(op.getLow().getType());
-    if (!type || type.getRank() != 1 || type.getDimSize(0) % 2 != 0 ||
-        !type.getElementType().isInteger(32))
+    auto type = dyn_cast<VectorType>(op.getType());
+    if (!type || !type.getElementType().isBF16() ||
+        !Numbers::areOf(op.getIn().getType()) || !isWide(op))
       return failure();
-    int64_t pairs = type.getDimSize(0) / 2;
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
-    auto wide = VectorType::get({pairs}, b.getI64Type());
-    auto splat = [&](int64_t value) -> Value {
+    VectorType words = type.clone(b.getI32Type()),
+               halves = type.clone(b.getI16Type());
+    auto splat = [&](VectorType of, int64_t value) -> Value {
       return arith::ConstantOp::create(
-          b, DenseElementsAttr::get(wide, b.getI64IntegerAttr(value)));
+          b, DenseElementsAttr::get(
+                 of, b.getIntegerAttr(of.getElementType(), value)));
     };
-    Value mask = splat(0xFFFFFFFF), half = splat(32);
-    Value x = vector::BitCastOp::create(b, wide, op.getLhs());
-    Value y = vector::BitCastOp::create(b, wide, op.getRhs());
-    Value even = arith::MulIOp::create(b, arith::AndIOp::create(b, x, mask),
-                                       arith::AndIOp::create(b, y, mask));
-    Value odd = arith::MulIOp::create(b, arith::ShRUIOp::create(b, x, half),
-                                      arith::ShRUIOp::create(b, y, half));
-    even = vector::BitCastOp::create(b, type, even);
-    odd = vector::BitCastOp::create(b, type, odd);
-    SmallVector<int64_t> low, high;
-    for (int64_t pair = 0; pair < pairs; ++pair) {
-      llvm::append_values(low, 2 * pair, 2 * (pairs + pair));
-      llvm::append_values(high, 2 * pair + 1, 2 * (pairs + pair) + 1);
-    }
-    Value lows = vector::ShuffleOp::create(b, even, odd, low);
-    Value highs = vector::ShuffleOp::create(b, even, odd, high);
-    rewriter.replaceOp(op, {lows, highs});
+    Value bits = arith::BitcastOp::create(b, words, op.getIn());
+    Value last = arith::AndIOp::create(b, bits, splat(words, 0x10000));
+    Value isOdd = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, last,
+                                        splat(words, 0));
+    Value rounded = arith::SelectOp::create(
+        b, isOdd, arith::AddIOp::create(b, bits, splat(words, 0x8000)),
+        arith::AddIOp::create(b, bits, splat(words, 0x7FFF)));
+    rounded = arith::ShRUIOp::create(b, rounded, splat(words, 16));
+    Value half = arith::TruncIOp::create(b, halves, rounded);
+    Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO,
+                                        op.getIn(), op.getIn());
+    half = arith::SelectOp::create(b, isNaN, splat(halves, 0x7FC0), half);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, type, half);
     return success();
   }
 };
@@ -210,8 +232,8 @@ struct ApproximateMath
     : reprise::codegen::impl::ApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandExp, ExpandRsqrt, ExpandTanh, ExpandWideMultiply>(
-        &getContext());
+    patterns.add<ExpandExp, ExpandRsqrt, ExpandTanh>(&getContext());
+    patterns.add<RoundToBF16>(&getContext(), /*benefit=*/2);
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return name != "math.exp" && name != "math.rsqrt" && name != "math.tanh";
     });

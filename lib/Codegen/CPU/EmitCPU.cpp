@@ -83,9 +83,8 @@ static LogicalResult emitLoops(Code &code, Kernel &kernel) {
   llvm_unreachable("all shapes have an emitter");
 }
 
-void codegen::setWideProcessor(LLVM::LLVMFuncOp function) {
+void codegen::setWide(LLVM::LLVMFuncOp function) {
   Builder b(function.getContext());
-  function.setTargetCpu(StringRef(kWideProcessor));
   // LLVM keeps to 256 bits unless it is told twice.
   function.setPreferVectorWidth(StringRef("512"));
   function.setPassthroughAttr(
@@ -115,6 +114,8 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                  return emitBlockSums(code, op, kernel);
                })
          : emitLoops(code, kernel);
+  if (wide)
+    setWide(kernel.function);
   if (succeeded(result))
     return kernel.function;
   kernel.function.erase();
@@ -142,7 +143,7 @@ static LogicalResult emitKernel(func::FuncOp source, Registers registers) {
     LLVM::LLVMFuncOp wide = emitVersion(source, *op, name, /*wide=*/true);
     if (!wide)
       return failure();
-    setWideProcessor(wide);
+    wide.setTargetCpu(StringRef(kWideProcessor));
     kernel->setAttr(rt::kWideAttr, FlatSymbolRefAttr::get(wide));
   }
   source.erase();

@@ -266,10 +266,9 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs,
       LLVM::LLVMVoidType::get(code.getContext()), {pointer});
   auto function = LLVM::LLVMFuncOp::create(
       code, packs ? tile.packSymbol() : tile.symbol(), type);
+  function.setTargetCpu(StringRef(tile.cpu));
   if (tile.isa > 0)
-    setWideProcessor(function);
-  else
-    function.setTargetCpu(StringRef(tile.cpu));
+    setWide(function);
   if (tile.hasPairs()) {
     StringRef feature = "+avx512bf16";
     function.setTargetFeaturesAttr(

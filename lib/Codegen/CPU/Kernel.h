@@ -27,8 +27,9 @@ struct Kernel : Buffers {
   }
 };
 
-/// What `function` is compiled for has 32 registers of 16 lanes.
-void setWideProcessor(mlir::LLVM::LLVMFuncOp function);
+/// Lets `function` use 32 registers of 16 lanes, and masks; its processor has
+/// them.
+void setWide(mlir::LLVM::LLVMFuncOp function);
 
 /// Elements in a task of a pointwise kernel.
 constexpr int64_t kFlatBlock = 4096;

@@ -37,18 +37,21 @@ llvm.func @round_to_bf16(%x: vector<16xf32>) -> vector<16xbf16> {
   llvm.return %r : vector<16xbf16>
 }
 
-// Random words: lanes 0, 2, ... and 1, 3, ... are products of 64 bits, whose low
-// halves are then side by side again, and so are the high ones.
+// With 32 registers of 16 lanes and masks: what scales by powers of two, in place
+// of integers and of what keeps them in bounds; and one of two additions.
 
 // CHECK-LABEL: llvm.func @wide(
-//   CHECK-NOT:   arith.mului_extended
-//       CHECK:   arith.muli {{.*}} : vector<8xi64>
-//       CHECK:   arith.muli {{.*}} : vector<8xi64>
-//       CHECK:   vector.shuffle {{.*}} [0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30]
-//       CHECK:   vector.shuffle {{.*}} [1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31]
+//       CHECK:   %[[MASK:.*]] = llvm.bitcast %{{.*}} : vector<16xi1> to i16
+//       CHECK:   %[[E:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %{{.*}}, %{{.*}}, %[[MASK]], %{{.*}})
+//   CHECK-NOT:   arith.shli
+//       CHECK:   %[[BITS:.*]] = arith.bitcast %[[E]]
+//       CHECK:   %[[UP:.*]] = arith.addi %[[BITS]]
+//       CHECK:   %[[DOWN:.*]] = arith.addi %[[BITS]]
+//       CHECK:   arith.select %{{.*}}, %[[UP]], %[[DOWN]]
+//   CHECK-NOT:   arith.truncf
 //       CHECK:   llvm.return
-llvm.func @wide(%x: vector<16xi32>, %y: vector<16xi32>) -> vector<16xi32> {
-  %low, %high = arith.mului_extended %x, %y : vector<16xi32>
-  %r = arith.xori %low, %high : vector<16xi32>
-  llvm.return %r : vector<16xi32>
+llvm.func @wide(%x: vector<16xf32>) -> vector<16xbf16> attributes {prefer_vector_width = "512"} {
+  %e = math.exp %x : vector<16xf32>
+  %r = arith.truncf %e : vector<16xf32> to vector<16xbf16>
+  llvm.return %r : vector<16xbf16>
 }

@@ -13,7 +13,7 @@
 //       CHECK:   math.exp
 
 // ONE-LABEL: llvm.func @exponential(
-//  ONE-SAME:   attributes {rt.kernel, rt.tasks = 2 : i64}
+//  ONE-SAME:   rt.kernel, rt.tasks = 2 : i64}
 //       ONE:   math.exp
 //   ONE-NOT:   math.exp
 func.func private @exponential(%x: tensor<4112xf32>) -> tensor<4112xf32> attributes {rt.kernel} {

@@ -34,16 +34,22 @@ func.func private @double(%x: tensor<4100xf32>, %s: tensor<f32>) -> tensor<4100x
   return %y : tensor<4100xf32>
 }
 
-// The random words of 64 elements are 16 blocks of 10 rounds of two products, in
-// one vector for each word.
+// The random words of 64 elements are 16 blocks of 10 rounds of two products, of
+// 64 bits, as lanes of 64 bits for all of them; then those of a block, which lie in
+// even lanes or in odd ones, come side by side.
 
 // CHECK-LABEL: llvm.func @words(
 //       CHECK:   scf.for
 //       CHECK:     scf.for {{.*}} step %c64
-// CHECK-COUNT-20:    arith.mului_extended {{.*}} : vector<16xi32>
-//   CHECK-NOT:       arith.mului_extended
+// CHECK-COUNT-20:    arith.muli {{.*}} : vector<8xi64>
+//   CHECK-NOT:       arith.muli
+//       CHECK:       vector.shuffle {{.*}} [0, 8, 2, 10, 4, 12, 6, 14]
+//       CHECK:       vector.shuffle {{.*}} [1, 9, 3, 11, 5, 13, 7, 15]
+// But two, of the first rounds: of what all blocks share.
+// CHECK-COUNT-18:    arith.muli {{.*}} : vector<8xi64>
+//   CHECK-NOT:       arith.muli
 // CHECK-COUNT-4:     llvm.store {{.*}} : vector<16xi32>, !llvm.ptr
-//   CHECK-NOT:   arith.mului_extended
+//   CHECK-NOT:   arith.muli {{.*}} : vector
 //       CHECK:   llvm.return
 func.func private @words() -> tensor<128xi32> attributes {rt.kernel} {
   %seed = arith.constant 7 : i32

@@ -186,7 +186,7 @@ TEST_P(Attention, HasTheSameBitsInLargerTilesOfProducts) {
   Floats q = randomFloats(s.size(), 1), k = randomFloats(s.keySize(), 2),
          v = randomFloats(s.keySize(), 3), dout = randomFloats(s.size(), 4);
   std::vector<Floats> first;
-  for (bool wide : {false, true}) {
+  for (bool wide : widths()) {
     KernelRunner runner(kernels(s, scale), wide);
     std::vector<Floats> results;
     for (int64_t size : {s.size(), s.batch * s.heads * s.length, s.size(),

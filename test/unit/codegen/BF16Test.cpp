@@ -62,35 +62,39 @@ static std::string addAndRound(int64_t n) {
 }
 
 TEST(BF16, IsReadAndRoundedForEveryRemainder) {
-  for (int64_t n : {1, 15, 16, 17, 4095, 4097, 10000}) {
-    KernelRunner runner(addAndRound(n));
-    Halves x = roundedAll(randomFloats(n, n)), y(n + 1, 0x4321);
-    Floats s = randomFloats(n, n + 1), sum(n + 1, -7);
-    x[0] = 0x3F80, s[0] = 0x1p-8f; // In the middle of 1 and what is next to it.
-    runner.run("k", {x.data(), s.data(), y.data(), sum.data(), y.data()});
-    for (int64_t i = 0; i < n; ++i) {
-      ASSERT_EQ(sum[i], extended(x[i]) + s[i]) << i;
-      ASSERT_EQ(y[i], rounded(sum[i])) << i;
+  for (int64_t n : {1, 15, 16, 17, 4095, 4097, 10000})
+    for (bool wide : widths()) {
+      KernelRunner runner(addAndRound(n), wide);
+      Halves x = roundedAll(randomFloats(n, n)), y(n + 1, 0x4321);
+      Floats s = randomFloats(n, n + 1), sum(n + 1, -7);
+      x[0] = 0x3F80,
+      s[0] = 0x1p-8f; // In the middle of 1 and what is next to it.
+      runner.run("k", {x.data(), s.data(), y.data(), sum.data(), y.data()});
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_EQ(sum[i], extended(x[i]) + s[i]) << i;
+        ASSERT_EQ(y[i], rounded(sum[i])) << i;
+      }
+      EXPECT_EQ(y[0], 0x3F80);
+      EXPECT_EQ(sum[n], -7) << "nothing is written beyond the end";
+      EXPECT_EQ(y[n], 0x4321) << "nothing is written beyond the end";
     }
-    EXPECT_EQ(y[0], 0x3F80);
-    EXPECT_EQ(sum[n], -7) << "nothing is written beyond the end";
-    EXPECT_EQ(y[n], 0x4321) << "nothing is written beyond the end";
-  }
 }
 
 TEST(BF16, StaysWhatIsNoNumber) {
-  KernelRunner runner(addAndRound(20));
-  Halves x(20, 0x3F80), y(20);
-  Floats s(20, 1), sum(20);
-  s[2] = NAN, s[3] = INFINITY, s[4] = -INFINITY, s[17] = NAN;
-  x[5] = 0x7F7F, s[5] = 0x1p120f; // rounds to infinity
-  runner.run("k", {x.data(), s.data(), y.data(), sum.data(), y.data()});
-  EXPECT_TRUE(std::isnan(extended(y[2])));
-  EXPECT_EQ(y[3], 0x7F80);
-  EXPECT_EQ(y[4], 0xFF80);
-  EXPECT_EQ(y[5], 0x7F80);
-  EXPECT_TRUE(std::isnan(extended(y[17])));
-  EXPECT_EQ(y[19], 0x4000);
+  for (bool wide : widths()) {
+    KernelRunner runner(addAndRound(20), wide);
+    Halves x(20, 0x3F80), y(20);
+    Floats s(20, 1), sum(20);
+    s[2] = NAN, s[3] = INFINITY, s[4] = -INFINITY, s[17] = NAN;
+    x[5] = 0x7F7F, s[5] = 0x1p120f; // rounds to infinity
+    runner.run("k", {x.data(), s.data(), y.data(), sum.data(), y.data()});
+    EXPECT_EQ(y[2], 0x7FC0);
+    EXPECT_EQ(y[3], 0x7F80);
+    EXPECT_EQ(y[4], 0xFF80);
+    EXPECT_EQ(y[5], 0x7F80);
+    EXPECT_EQ(y[17], 0x7FC0);
+    EXPECT_EQ(y[19], 0x4000);
+  }
 }
 
 TEST(BF16, RowsAreAddedToATableInF32) {

@@ -34,7 +34,7 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
-static std::unique_ptr<llvm::TargetMachine> createTargetMachine() {
+static std::unique_ptr<llvm::TargetMachine> createTargetMachine(bool wide) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::Triple triple("x86_64-unknown-linux-gnu");
@@ -44,7 +44,8 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine() {
   if (!target)
     llvm::report_fatal_error(llvm::StringRef(error));
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, "x86-64-v3", "", llvm::TargetOptions(), llvm::Reloc::PIC_));
+      triple, wide ? kWideProcessor : "x86-64-v3", "", llvm::TargetOptions(),
+      llvm::Reloc::PIC_));
 }
 
 KernelRunner::KernelRunner(const std::string &text, bool wide) {
@@ -67,13 +68,22 @@ KernelRunner::KernelRunner(const std::string &text, bool wide) {
     if (auto count = function->getAttrOfType<IntegerAttr>(rt::kTasksAttr))
       counts[function.getName().str()] = count.getInt();
 
-  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine();
+  std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(wide);
   ExecutionEngineOptions options;
   auto optimize = makeOptimizingTransformer(3, 0, machine.get());
   options.transformer = optimize;
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Default;
   engine = llvm::cantFail(
-      ExecutionEngine::create(*module, options, createTargetMachine()));
+      ExecutionEngine::create(*module, options, createTargetMachine(wide)));
+}
+
+std::vector<bool> codegen::widths() {
+  return __builtin_cpu_supports("avx512f") &&
+                 __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512vl")
+             ? std::vector<bool>{false, true}
+             : std::vector<bool>{false};
 }
 
 void *KernelRunner::address(const std::string &symbol) {

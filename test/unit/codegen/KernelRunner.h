@@ -20,11 +20,11 @@ namespace reprise::codegen {
 
 using Floats = std::vector<float>;
 
-/// A module of kernels, compiled for x86-64-v3.
+/// A module of kernels, compiled for x86-64-v3 or v4.
 class KernelRunner {
 public:
   /// Compiles `text`, or ends the test program with what is wrong.
-  /// With `wide`, for processors with 32 registers of 16 lanes, by IR alone.
+  /// With `wide`, for processors with 32 registers of 16 lanes.
   explicit KernelRunner(const std::string &text, bool wide = false);
 
   int64_t tasks(const std::string &kernel) const { return counts.at(kernel); }
@@ -41,6 +41,9 @@ private:
   std::map<std::string, int64_t> counts;
   std::unique_ptr<mlir::ExecutionEngine> engine;
 };
+
+/// What `wide` can be on this processor.
+std::vector<bool> widths();
 
 /// Reproducible numbers in [-1, 1).
 Floats randomFloats(size_t count, uint64_t seed);

@@ -87,9 +87,9 @@ def ApproximateMath : Pass<"reprise-approximate-math", "::mlir::LLVM::LLVMFuncOp
   let description = [{
     Errors of at most 6 units in the last place; the same value for a scalar and
     for a lane of a vector. `math.rsqrt` becomes a division by the square root,
-    which rounds correctly on every machine, conversions to bf16 become
-    integer arithmetic that rounds to nearest even, and `arith.mului_extended` on
-    vectors becomes two products of 64 bits.
+    which rounds correctly on every machine, and conversions to bf16 become
+    integer arithmetic that rounds to nearest even. In functions with
+    `prefer_vector_width = "512"` both have instructions of AVX-512, to the same bits.
 
     ```mlir
     llvm.func @k(%x: f32) -> f32 {
