@@ -325,11 +325,10 @@ int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
   }
   // What the step puts out and no argument becomes; the loss where it is made.
   for (auto [number, type] : llvm::enumerate(step.getResultTypes())) {
-    auto output =
-        step.getResultAttrOfType<StringAttr>(number, nn::kOutputAttr);
+    auto output = step.getResultAttrOfType<StringAttr>(number, nn::kOutputAttr);
     bool isLoss = output && output.getValue() == "loss";
-    if (output && (!isLoss || (!roles.contains("loss_sum") &&
-                               roles.contains("targets"))))
+    if (output &&
+        (!isLoss || (!roles.contains("loss_sum") && roles.contains("targets"))))
       bytes += llvm::alignTo(getTypeBytes(type), traced.graph.alignment);
   }
   return bytes + memory::getWaitingBytes(step, launches, ofMicroBatch);
