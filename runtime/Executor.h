@@ -148,7 +148,7 @@ private:
   ThreadPool &pool;
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
-  int numNorm = 0;            ///< Launches of `update` up to that of the norm.
+  int numNorm = 0; ///< Launches of `update` up to that of the norm.
   int cpuLevel = 0;
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
