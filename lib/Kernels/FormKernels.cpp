@@ -34,9 +34,9 @@ namespace {
 /// on the ops as they are; then the schedule is built, in order.
 class ScheduleFormer {
 public:
-  ScheduleFormer(func::FuncOp function, KernelTable &kernels)
+  ScheduleFormer(func::FuncOp function, KernelTable &kernels, bool rowsApart)
       : function(function), block(function.getBody().front()), kernels(kernels),
-        builder(function.getContext()) {}
+        rowsApart(rowsApart), builder(function.getContext()) {}
 
   LogicalResult run();
 
@@ -51,6 +51,7 @@ private:
   void findUnits();
   AccumulateOp getMergedAccumulate(Operation *op);
   CrossEntropyBackwardOp getMergedBackward(Operation *op);
+  bool fitsGroup(Operation *op, const Unit &unit);
   bool extendsGroup(Operation *op, const Unit &unit);
   bool joinsUpdate(Operation *op);
   bool joinsSums(Operation *op);
@@ -69,6 +70,7 @@ private:
   func::FuncOp function;
   Block &block;
   KernelTable &kernels;
+  bool rowsApart; ///< from what is pointwise beside them
   OpBuilder builder;
   std::vector<Unit> units;
   DenseMap<Operation *, unsigned> unitOf;
@@ -77,6 +79,8 @@ private:
 };
 
 struct FormKernels : public kernels::impl::FormKernelsBase<FormKernels> {
+  using FormKernelsBase::FormKernelsBase;
+
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
@@ -84,7 +88,7 @@ struct FormKernels : public kernels::impl::FormKernelsBase<FormKernels> {
         functions.push_back(function);
     KernelTable kernels(getOperation());
     for (func::FuncOp function : functions)
-      if (failed(ScheduleFormer(function, kernels).run()))
+      if (failed(ScheduleFormer(function, kernels, rowsApart).run()))
         return signalPassFailure();
   }
 };
@@ -150,16 +154,48 @@ CrossEntropyBackwardOp ScheduleFormer::getMergedBackward(Operation *op) {
              : CrossEntropyBackwardOp();
 }
 
-/// Whether the pointwise `op` continues `unit`, the last of the schedule: it
-/// reads what is made there, or has it made on its way.
+/// Whether all that `op` reads and makes of the shape of `type` is of `type`.
+static bool hasOneType(Operation *op, ShapedType type) {
+  auto fits = [&](Type other) {
+    return other == type ||
+           cast<ShapedType>(other).getShape() != type.getShape();
+  };
+  return llvm::all_of(op->getOperandTypes(), fits) &&
+         llvm::all_of(op->getResultTypes(), fits);
+}
+
+/// Whether `op` can be in a group with `unit`, as far as shapes go: all ops are
+/// pointwise, but for one that goes over rows. With that one, all elements are
+/// of one type, so that rows are cut up as they are without the others, and
+/// sums over them have the same order. A replay of rows is alone: it takes as
+/// long as it was said to take when a plan asked for it.
+bool ScheduleFormer::fitsGroup(Operation *op, const Unit &unit) {
+  auto getType = [](Operation *op) {
+    return cast<ShapedType>(op->getResult(0).getType());
+  };
+  auto isRowwise = [](Operation *op) { return op->hasTrait<nn::Rowwise>(); };
+  auto fits = [&](Operation *op) {
+    return op->hasTrait<nn::Pointwise>() ||
+           (isRowwise(op) && !rowsApart && !op->hasAttr(remat::kReplayAttr));
+  };
+  if (!fits(op) || !fits(unit.ops.back()) ||
+      canStartFromSum(unit.ops.front()) ||
+      getType(op).getShape() != getType(unit.ops.back()).getShape())
+    return false;
+  SmallVector<Operation *> all(unit.ops);
+  all.push_back(op);
+  size_t numRowwise = llvm::count_if(all, isRowwise);
+  return numRowwise == 0 ||
+         (numRowwise == 1 && llvm::all_of(all, [&](auto *op) {
+            return hasOneType(op, getType(all.back()));
+          }));
+}
+
+/// Whether `op` continues `unit`, the last of the schedule: it reads what is
+/// made there, or has it made on its way.
 bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
   Operation *last = unit.ops.back();
-  auto getShape = [](Operation *op) {
-    return cast<ShapedType>(op->getResult(0).getType()).getShape();
-  };
-  if (!op->hasTrait<nn::Pointwise>() || !last->hasTrait<nn::Pointwise>() ||
-      canStartFromSum(unit.ops.front()) || getShape(op) != getShape(last) ||
-      op->hasAttr(remat::kFreeAttr))
+  if (!fitsGroup(op, unit) || op->hasAttr(remat::kFreeAttr))
     return false;
   if (last->hasAttr(remat::kFreeAttr))
     return true;
@@ -198,6 +234,12 @@ void ScheduleFormer::findUnits() {
   Phase phase = Phase::Forward;
   bool isOpen = false;
   for (Operation &op : block) {
+    // A launch is where the last of its ops is: in front of views of it.
+    if (!isOfNN(&op))
+      isOpen &= llvm::none_of(op.getOperands(), [&](Value operand) {
+        return isOpen &&
+               llvm::is_contained(units.back().ops, operand.getDefiningOp());
+      });
     if (!isOfNN(&op) || unitOf.count(&op))
       continue;
     if (isa<BackwardOp>(op)) {
@@ -447,6 +489,9 @@ void ScheduleFormer::formLaunch(unsigned index) {
   Operation *origin = isMerged || isa<AdamWOp>(unit.ops.front())
                           ? unit.ops.front()
                           : unit.ops.back();
+  for (Operation *op : unit.ops)
+    if (op->hasTrait<nn::Rowwise>())
+      origin = op;
   builder.setInsertionPoint(isMerged ? unit.ops.front() : unit.ops.back());
   // A launch comes from all of its ops, in their order.
   SmallVector<Location> locs =
@@ -459,6 +504,15 @@ void ScheduleFormer::formLaunch(unsigned index) {
                       : builder.getDenseI64ArrayAttr(streams),
       flops);
   annotate(launch, origin, unit.phase);
+  SmallVector<Attribute> makers;
+  for (Value output : group.outputs)
+    makers.push_back(builder.getStringAttr(
+        getLaunchName(output.getDefiningOp(), unit.phase == Phase::Backward)));
+  bool isOfName = llvm::all_of(makers, [&](Attribute maker) {
+    return maker == launch->getAttr(rt::kNameAttr);
+  });
+  if (!isMerged && !isa<AdamWOp>(unit.ops.front()) && !isOfName)
+    launch->setAttr(rt::kMadeByAttr, builder.getArrayAttr(makers));
   for (auto [output, result] :
        llvm::zip(group.outputs.takeVector(), launch.getResults()))
     output.replaceAllUsesWith(result);

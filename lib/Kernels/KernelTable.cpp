@@ -133,10 +133,8 @@ static Attribute getStructure(Builder &builder, const Group &group) {
 /// before that of the result is written, row by row.
 static bool readsBeforeWriting(ArrayRef<Operation *> ops) {
   return llvm::all_of(ops, [](Operation *op) {
-    return op->hasTrait<nn::Pointwise>() ||
-           isa<AddPositionsOp, CrossEntropyOp, CrossEntropyBackwardOp,
-               LayerNormBackwardOp, LayerNormOp, RMSNormBackwardOp, RMSNormOp,
-               SoftmaxOp, SoftmaxBackwardOp>(op);
+    return op->hasTrait<nn::Pointwise>() || op->hasTrait<nn::Rowwise>() ||
+           isa<CrossEntropyOp, CrossEntropyBackwardOp>(op);
   });
 }
 

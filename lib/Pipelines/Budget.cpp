@@ -97,7 +97,10 @@ private:
 };
 } // namespace
 
-/// Plans the memory of a point; whether that is within the budget.
+/// Plans the memory of a point; whether that is within the budget. The launches
+/// of the graph, which a certificate has, are planned as well as those that
+/// run: one of these may be several of the graph's, and then needs what they
+/// need.
 bool BudgetSearch::tryPoint(int64_t point) {
   const HeadOption &option = curve.getOption(point);
   setHeadRows(trial.getModule(), option.rows);
@@ -105,16 +108,24 @@ bool BudgetSearch::tryPoint(int64_t point) {
     writeDecisions(step, *option.traced, curve.getPlan(point),
                    option.curve->getSegments(curve.points[point].point));
   };
-  auto found = trial.plan(decide, isFree);
-  if (failed(found))
-    return false;
-  FailureOr<PlannedBytes> bytes = getPlannedBytes(**found);
-  if (failed(bytes))
-    return false;
-  planned = *bytes;
-  if (getBytes(planned) > budget.bytes)
-    return false;
-  program = std::move(*found);
+  PlannedBytes most = {};
+  OwningOpRef<ModuleOp> apart;
+  for (bool rowsApart : {true, false}) {
+    auto found = trial.plan(decide, isFree, rowsApart);
+    if (failed(found))
+      return false;
+    FailureOr<PlannedBytes> bytes = getPlannedBytes(**found);
+    if (failed(bytes))
+      return false;
+    if (getBytes(*bytes) > getBytes(most))
+      most = *bytes;
+    planned = most;
+    if (getBytes(planned) > budget.bytes)
+      return false;
+    if (rowsApart)
+      apart = std::move(*found);
+  }
+  program = std::move(apart);
   return true;
 }
 

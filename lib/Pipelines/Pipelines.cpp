@@ -215,9 +215,9 @@ static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
 }
 
 /// From here on nothing merges equal ops: the replays lose their fences.
-static void addKernels(OpPassManager &manager) {
+static void addKernels(OpPassManager &manager, bool rowsApart) {
   manager.addPass(kernels::createPadVocabulary());
-  manager.addPass(kernels::createFormKernels());
+  manager.addPass(kernels::createFormKernels({rowsApart}));
   manager.addPass(kernels::createVerifyKernels());
 }
 
@@ -263,7 +263,7 @@ void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
   if (passes(Phase::Remat))
     addRemat(manager, recompute);
   if (passes(Phase::Kernels))
-    addKernels(manager);
+    addKernels(manager, target.rowsApart);
   if (passes(Phase::RT))
     addRT(manager);
   if (from < Phase::LLVM && to == Phase::LLVM)

@@ -46,13 +46,17 @@ func::FuncOp Trial::getStep() const {
 }
 
 FailureOr<OwningOpRef<ModuleOp>>
-Trial::plan(function_ref<void(func::FuncOp)> decide, bool isFree) {
+Trial::plan(function_ref<void(func::FuncOp)> decide, bool isFree,
+            bool rowsApart) {
   OwningOpRef<ModuleOp> program = module->clone();
   decide(program->lookupSymbol<func::FuncOp>(nn::kStepFunction));
   RecomputeOptions asDecided;
   asDecided.isFree = isFree;
+  TargetOptions target;
+  target.rowsApart = rowsApart;
   PassManager manager(context.get());
-  buildPipeline(manager, Phase::Joint, Phase::RT, asDecided);
+  buildPipeline(manager, Phase::Joint, Phase::RT, asDecided,
+                /*inference=*/false, target);
   if (failed(manager.run(*program)))
     return failure();
   return program;
@@ -366,8 +370,11 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
     if (op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr))
       for (int64_t number : getNumbers(op.getLoc()))
         traced.free.insert(number);
+  TargetOptions target;
+  target.rowsApart = true;
   PassManager toSchedule(context.get());
-  buildPipeline(toSchedule, Phase::Remat, Phase::Kernels, nothing);
+  buildPipeline(toSchedule, Phase::Remat, Phase::Kernels, nothing,
+                /*inference=*/false, target);
   if (failed(toSchedule.run(*program)))
     return failure();
   if (auto count = getStep()->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))

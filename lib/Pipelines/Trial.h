@@ -42,8 +42,8 @@ struct TracedGraph {
 };
 
 /// Bytes of the arena for some arguments of `step`, the first values of
-/// `traced`, for those among them that wait for a micro-batch of `launches`, and
-/// for what the step puts out.
+/// `traced`, for those among them that wait for a micro-batch of `launches`,
+/// and for what the step puts out.
 int64_t getBaseBytes(mlir::func::FuncOp step, const TracedGraph &traced,
                      llvm::ArrayRef<mlir::BlockArgument> arguments,
                      int64_t launches);
@@ -60,13 +60,17 @@ public:
   mlir::ModuleOp getModule() const { return *module; }
 
   /// The step with none of its decisions applied, but for those of free
-  /// recompute; others become rules of the graph's values.
+  /// recompute; others become rules of the graph's values. What goes over rows
+  /// is a launch of its own there: a plan may ask for a norm and not for the
+  /// sum before it, which the program runs in one.
   mlir::FailureOr<TracedGraph> trace(const CostTable &costs, bool isFree);
 
   /// The program under the decisions that `decide` writes on its step, planned.
-  /// Its kernels are left behind.
+  /// Its kernels are left behind. With `rowsApart` its launches are those of
+  /// the graph.
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-  plan(llvm::function_ref<void(mlir::func::FuncOp)> decide, bool isFree);
+  plan(llvm::function_ref<void(mlir::func::FuncOp)> decide, bool isFree,
+       bool rowsApart);
 
 private:
   explicit Trial(std::unique_ptr<mlir::MLIRContext> context)

@@ -142,11 +142,13 @@ json::Value report::drawMemory(const Plan &plan) {
 
 /// What a person calls the value in `block`.
 static std::string getName(const MemoryProfile &profile, const Block &block) {
-  const std::string &writer = profile.getPositions()[block.writer].name;
+  const Position &writer = profile.getPositions()[block.writer];
   if (block.role == Role::Workspace)
-    return "workspace of " + writer;
-  return block.output == 0 ? writer
-                           : writer + "#" + std::to_string(block.output);
+    return "workspace of " + writer.name;
+  const std::string &maker = writer.makers[block.output];
+  size_t number =
+      llvm::count(ArrayRef(writer.makers).take_front(block.output), maker);
+  return number == 0 ? maker : maker + "#" + std::to_string(number);
 }
 
 json::Value report::drawArena(const Plan &plan, size_t limit) {

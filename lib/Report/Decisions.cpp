@@ -70,21 +70,29 @@ static Change getChange(const Plan &plan, const remat::Replay &replay,
   const MemoryProfile &profile = plan.memory->profile;
   const std::string &scope = replay.origin.scope;
   auto originals = profile.getOutputs(scope);
-  auto copies = profile.getOutputs(scope + (isFree ? ".backward" : "@replay"));
+  auto copies = profile.getOutputs(scope + "@replay");
   if (copies.empty())
     return change;
-  if (!isFree)
-    change.skipped.push_back(copies.front().positions.front());
+  // A launch of several ops runs for the others.
+  int64_t position = copies.front().positions.front();
+  if (!isFree && llvm::all_equal(profile.getPositions()[position].makers))
+    change.skipped.push_back(position);
   if (replay.freedBytes == 0)
     return change;
-  if (isFree)
-    copies = copies.take_front(); // The gradient comes behind it.
+  auto keep = [&](int64_t last, const MemoryProfile::Accesses &copy) {
+    if (copy.positions.size() > 1)
+      change.added.push_back(
+          {last + 1, copy.positions.front() - 1, copy.bytes});
+  };
+  // What only its own launch reads in the forward pass was never in memory.
+  if (int64_t maker = profile.getPosition(scope);
+      originals.empty() && maker >= 0)
+    for (const MemoryProfile::Accesses &copy : copies)
+      keep(maker, copy);
   size_t count = std::min(originals.size(), copies.size());
   for (const auto &[original, copy] :
        llvm::zip(originals.take_back(count), copies.take_back(count)))
-    if (copy.positions.size() > 1)
-      change.added.push_back({original.positions.back() + 1,
-                              copy.positions.front() - 1, copy.bytes});
+    keep(original.positions.back(), copy);
   return change;
 }
 

@@ -44,8 +44,8 @@ StringRef report::stringifyRole(Role role) {
   return names[size_t(role)];
 }
 
-static Position getPosition(Operation *op, bool isUpdate,
-                            SymbolTable &symbols) {
+static Position readPosition(Operation *op, bool isUpdate,
+                             SymbolTable &symbols) {
   Position position;
   auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr);
   position.name = name ? name.str() : op->getName().getStringRef().str();
@@ -87,6 +87,17 @@ static SmallVector<Value> getWritten(Operation *op) {
   return written;
 }
 
+/// The names of the ops that write them.
+static std::vector<std::string> getMakers(Operation *op, StringRef name) {
+  auto names = op->getAttrOfType<ArrayAttr>(rt::kMadeByAttr);
+  if (!names)
+    return std::vector<std::string>(getWritten(op).size(), name.str());
+  std::vector<std::string> makers;
+  for (StringRef maker : names.getAsValueRange<StringAttr>())
+    makers.push_back(maker.str());
+  return makers;
+}
+
 /// The planned buffer that `value` is, or is part of; null if it is none.
 static Operation *getRoot(Value value) {
   auto buffer = value.getDefiningOp<rt::BufferOp>();
@@ -104,7 +115,8 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     if (!isa<rt::LaunchOp, rt::GemmOp>(op))
       continue;
     int64_t position = positions.size();
-    positions.push_back(getPosition(&op, isUpdate, symbols));
+    positions.push_back(readPosition(&op, isUpdate, symbols));
+    positions.back().makers = getMakers(&op, positions.back().name);
     schedule.push_back(&op);
     for (Value operand : op.getOperands())
       if (Operation *buffer = getRoot(operand)) {
@@ -150,20 +162,26 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     }
   }
 
-  for (auto [op, position] : llvm::zip(schedule, positions)) {
-    std::vector<Accesses> &named = outputs[position.name];
-    if (named.empty())
-      for (Value value : getWritten(op))
-        named.push_back(buffers.lookup(getRoot(value)));
-  }
+  // Of launches of one name, the first is meant.
+  llvm::StringMap<Operation *> named;
+  for (auto [op, position] : llvm::zip(schedule, positions))
+    for (auto [value, maker] : llvm::zip(getWritten(op), position.makers))
+      if (named.try_emplace(maker, op).first->second == op)
+        outputs[maker].push_back(buffers.lookup(getRoot(value)));
 }
 
 ArrayRef<MemoryProfile::Accesses>
-MemoryProfile::getOutputs(StringRef launch) const {
-  auto found = outputs.find(launch);
+MemoryProfile::getOutputs(StringRef op) const {
+  auto found = outputs.find(op);
   if (found == outputs.end())
     return {};
   return found->second;
+}
+
+int64_t MemoryProfile::getPosition(StringRef name) const {
+  auto found = llvm::find_if(
+      positions, [&](const Position &at) { return at.name == name; });
+  return found == positions.end() ? -1 : found - positions.begin();
 }
 
 void MemoryProfile::Change::append(const Change &other) {

@@ -1,4 +1,5 @@
 // RUN: reprise-opt %s -split-input-file --reprise-form-kernels --reprise-verify-kernels | FileCheck %s
+// RUN: reprise-opt %s -split-input-file --reprise-form-kernels=rows-apart --reprise-verify-kernels | FileCheck %s --check-prefix=APART
 
 // Neighbours that are pointwise become one kernel with what others read as
 // results; the streams of its random numbers are the launch's ids, and a scope
@@ -8,7 +9,7 @@
 //  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x8xf32>, %[[Y:[^:]*]]: tensor<2x8xf32>, %[[RNG:[^:]*]]: tensor<4xi32>)
 func.func @pointwise(%x: tensor<2x8xf32>, %y: tensor<2x8xf32>, %rng: tensor<4xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) {
   // CHECK-NEXT: %[[R:.*]]:2 = rt.launch @dropout_add_gelu_2x8(%[[Y]], %[[RNG]], %[[X]]) ids [7]
-  // CHECK-SAME:   flops = {{[0-9]+}} : i64, rt.name = "layer3.mlp.g"
+  // CHECK-SAME:   flops = {{[0-9]+}} : i64, rt.made_by = ["layer3.residual.x2", "layer3.mlp.g"], rt.name = "layer3.mlp.g"
   // CHECK-NEXT: return %[[R]]#0, %[[R]]#1
   %yd = nn.dropout %y, %rng rate 2.5e-01 stream 7 {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "yd">}
     : (tensor<2x8xf32>, tensor<4xi32>) -> tensor<2x8xf32>
@@ -59,11 +60,9 @@ func.func @apart(%x: tensor<4xf32>, %y: tensor<4xf32>, %w: tensor<4x4xf32>, %s: 
 
 // CHECK-LABEL: func @layers(
 func.func @layers(%x: tensor<4x6xf32>, %g: tensor<6xf32>, %b: tensor<6xf32>, %rng: tensor<4xi32>) -> tensor<4x6xf32> {
-  // CHECK-NEXT: rt.launch @layer_norm_4x6({{.*}}rt.name = "layer0.layernorm.n1"
-  // CHECK-NEXT: rt.launch @dropout_4x6({{.*}} ids [1] {{.*}}rt.name = "layer0.mlp.yd"
-  // CHECK-NEXT: rt.launch @layer_norm_4x6({{.*}}rt.name = "layer1.layernorm.n1"
-  // CHECK-NEXT: rt.launch @dropout_4x6({{.*}} ids [2] {{.*}}rt.name = "layer1.mlp.yd"
-  // CHECK-NEXT: rt.launch @layer_norm_4x6_2(
+  // CHECK-NEXT: rt.launch @layer_norm_dropout_4x6({{.*}} ids [1] {{.*}}rt.name = "layer0.layernorm.n1"
+  // CHECK-NEXT: rt.launch @layer_norm_dropout_4x6({{.*}} ids [2] {{.*}}rt.name = "layer1.layernorm.n1"
+  // CHECK-NEXT: rt.launch @layer_norm_4x6(
   // CHECK-NEXT: return
   %n0, %m0, %r0 = nn.layer_norm %x, %g, %b eps 1.0e-05 {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n1">}
     : (tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4xf32>, tensor<4xf32>)
@@ -78,10 +77,75 @@ func.func @layers(%x: tensor<4x6xf32>, %g: tensor<6xf32>, %b: tensor<6xf32>, %rn
   return %n2 : tensor<4x6xf32>
 }
 
+// CHECK:     func private @layer_norm_dropout_4x6(%{{.*}}: tensor<4x6xf32> {rt.may_alias = 2 : i64}, %{{.*}}: tensor<6xf32>, %{{.*}}: tensor<6xf32>, %{{.*}}: tensor<4xi32>)
 // CHECK:     func private @layer_norm_4x6(%{{.*}}: tensor<4x6xf32> {rt.may_alias = 0 : i64}, %{{.*}}: tensor<6xf32>, %{{.*}}: tensor<6xf32>)
-// CHECK:     func private @dropout_4x6(
-// CHECK:     func private @layer_norm_4x6_2(
 // CHECK-NOT: func private
+
+// -----
+
+// What goes over rows takes in what is pointwise before it and behind it, one
+// such op to a launch; and says what makes each result. Each of two inputs may
+// become a result. A replay of rows is alone, and so is all that goes over rows
+// where nothing may join it.
+
+// CHECK-LABEL: func @rows(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x4x8xf32>, %[[Y:[^:]*]]: tensor<2x4x8xf32>, %[[G:[^:]*]]: tensor<8xf32>, %[[B:[^:]*]]: tensor<8xf32>, %[[RNG:[^:]*]]: tensor<4xi32>, %[[DN:[^:]*]]: tensor<2x4x8xf32>)
+// APART-LABEL: func @rows(
+func.func @rows(%x: tensor<2x4x8xf32>, %y: tensor<2x4x8xf32>, %g: tensor<8xf32>, %b: tensor<8xf32>, %rng: tensor<4xi32>, %dn: tensor<2x4x8xf32>)
+    -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>) {
+  // CHECK-NEXT: %[[N:.*]]:4 = rt.launch @dropout_add_layer_norm_2x4x8(%[[Y]], %[[RNG]], %[[X]], %[[G]], %[[B]]) ids [3] {flops = {{[0-9]+}} : i64,
+  // CHECK-SAME:   rt.made_by = ["layer0.residual.x1", "layer0.layernorm.n2", "layer0.layernorm.n2", "layer0.layernorm.n2"], rt.name = "layer0.layernorm.n2"}
+  // APART-NEXT: rt.launch @dropout_add_2x4x8(
+  // APART-NEXT: rt.launch @layer_norm_2x4x8(
+  %yd = nn.dropout %y, %rng rate 1.0e-01 stream 3 {nn.scope = #nn.scope<layer = 0, module = "residual", value = "ad">}
+    : (tensor<2x4x8xf32>, tensor<4xi32>) -> tensor<2x4x8xf32>
+  %x1 = nn.add %x, %yd {nn.scope = #nn.scope<layer = 0, module = "residual", value = "x1">} : tensor<2x4x8xf32>
+  %n, %mean, %rstd = nn.layer_norm %x1, %g, %b eps 1.0e-05 {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n2">}
+    : (tensor<2x4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+  // CHECK-NEXT: rt.launch @layer_norm_2x4x8(%[[N]]#1,
+  // APART-NEXT: rt.launch @layer_norm_2x4x8(
+  %m, %mean2, %rstd2 = nn.layer_norm %n, %g, %b eps 1.0e-05
+    : (tensor<2x4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+  nn.backward
+  // CHECK-NEXT: rt.launch @layer_norm_2x4x8(%[[N]]#1, {{.*}}rt.name = "layer0.layernorm.n3@replay"}
+  // CHECK-NEXT: rt.launch @gelu_2x4x8({{.*}}rt.name = "layer0.mlp.g@replay"}
+  // APART-NEXT: rt.launch @layer_norm_2x4x8(
+  // APART-NEXT: rt.launch @gelu_2x4x8(
+  %again, %mean3, %rstd3 = nn.layer_norm %n, %g, %b eps 1.0e-05 {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n3">, remat.replay = 0 : i64}
+    : (tensor<2x4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+  %gelu = nn.gelu %again tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">, remat.replay = 0 : i64} : tensor<2x4x8xf32>
+  // CHECK-NEXT: rt.launch @layer_norm_backward_add_dropout_2x4x8(%[[N]]#0, %[[G]], %[[N]]#2, %[[N]]#3, %[[DN]], %[[Y]], %[[RNG]]) ids [3] {flops = {{[0-9]+}} : i64,
+  // CHECK-SAME:   rt.made_by = ["layer0.layernorm.n2.backward", "layer0.residual.ad.backward"], rt.name = "layer0.layernorm.n2.backward"}
+  // CHECK-NEXT: return
+  // APART-NEXT: rt.launch @layer_norm_backward_2x4x8(
+  // APART-NEXT: rt.launch @add_dropout_2x4x8(
+  %dx = nn.layer_norm_backward %x1, %g, %mean, %rstd, %dn {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n2">}
+    : (tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+  %sum = nn.add %y, %dx {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n2">} : tensor<2x4x8xf32>
+  %dyd = nn.dropout %sum, %rng rate 1.0e-01 stream 3 {nn.scope = #nn.scope<layer = 0, module = "residual", value = "ad">}
+    : (tensor<2x4x8xf32>, tensor<4xi32>) -> tensor<2x4x8xf32>
+  return %x1, %m, %gelu, %sum, %dyd : tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>
+}
+
+// CHECK: func private @dropout_add_layer_norm_2x4x8(%{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 0 : i64}, %{{.*}}: tensor<4xi32>, %{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 1 : i64}, %{{.*}}: tensor<8xf32>, %{{.*}}: tensor<8xf32>) -> (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4xf32>, tensor<2x4xf32>)
+
+// -----
+
+// Rows of bf16 are cut up otherwise than those of f32, so a cast joins no op
+// that goes over them; nor does what reads nothing of the group.
+
+// CHECK-LABEL: func @types(
+func.func @types(%x: tensor<4x6xf32>, %y: tensor<4x6xbf16>, %g: tensor<6xf32>) -> (tensor<4x6xbf16>, tensor<4x6xbf16>) {
+  // CHECK-NEXT: rt.launch @cast_add_4x6_bf16(
+  // CHECK-NEXT: rt.launch @rms_norm_4x6_bf16(
+  // CHECK-NEXT: rt.launch @scale_4x6_bf16(
+  // CHECK-NEXT: return
+  %z = nn.cast %x : (tensor<4x6xf32>) -> tensor<4x6xbf16>
+  %s = nn.add %z, %y : tensor<4x6xbf16>
+  %n, %rstd = nn.rms_norm %s, %g eps 1.0e-06 : (tensor<4x6xbf16>, tensor<6xf32>) -> (tensor<4x6xbf16>, tensor<4xf32>)
+  %a = nn.scale %y by 5.0e-01 : tensor<4x6xbf16>
+  return %n, %a : tensor<4x6xbf16>, tensor<4x6xbf16>
+}
 
 // -----
 

@@ -44,8 +44,9 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
 
     * A matrix product is an `rt.gemm`; an `nn.accumulate` of a product that nothing
       else reads becomes its addend.
-    * Neighbours in the schedule that are pointwise, of one shape, each reading the one
-      before or another of the group, are one kernel. What only the group reads is no
+    * Neighbours in the schedule that are pointwise (`nn::Pointwise`), of one shape, each reading the one
+      before or another of the group, are one kernel. One of them may go over rows (`nn::Rowwise`: a norm,
+      a softmax, their gradients) if all elements are of one type and it is no replay. What only the group reads is no
       result of it. A replay and an original are never in one group.
     * `nn.accumulate` joins the column reduction or embedding gradient that makes its
       term, at that op's place. Where the term is a sum of such (a tied weight),
@@ -87,6 +88,8 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     // }
     ```
   }];
+  let options = [Option<"rowsApart", "rows-apart", "bool", /*default=*/"false",
+                        "Leave what goes over rows alone, as a replay may run it">];
   let dependentDialects = ["::reprise::rt::RTDialect", "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];

@@ -67,6 +67,7 @@ struct TargetOptions {
   codegen::Registers registers = codegen::Registers::Base; ///< of a CPU
   std::string chip = "sm_80"; ///< the oldest of the GPUs
   bool biasKernels = false;   ///< gradients of biases not by the library
+  bool rowsApart = false;     ///< kernels of rows alone, as a replay may need
 };
 
 /// Writes on `module` how memory is planned for the target, if that is not as

@@ -27,6 +27,8 @@ enum class Phase { Forward, Replay, Backward, Update };
 /// A launch or product of a schedule.
 struct Position {
   std::string name; ///< "layer3.mlp.u@replay"
+  /// The names of the ops that make the outputs.
+  std::vector<std::string> makers;
   Phase phase;
   Workload load;
 };
@@ -82,9 +84,12 @@ public:
   llvm::StringRef getPeakName() const { return positions[peakPosition].name; }
   const std::vector<int64_t> &getLive() const { return live; }
 
-  /// The outputs of the launch or product of this name, in order; none if
-  /// there is no such launch.
-  llvm::ArrayRef<Accesses> getOutputs(llvm::StringRef launch) const;
+  /// The outputs of the op of this name, in order, whether it is a launch or
+  /// product by itself or one of those of a launch; none if there is no such
+  /// op.
+  llvm::ArrayRef<Accesses> getOutputs(llvm::StringRef op) const;
+  /// The position of the launch or product of this name; -1 if there is none.
+  int64_t getPosition(llvm::StringRef name) const;
 
   /// Another way to run the step: what is alive too, what is not, and which
   /// positions are left out.

@@ -14,6 +14,7 @@
 #include "Prefetch.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "reprise/Codegen/Common/Expressions.h"
+#include "reprise/Codegen/Common/KernelBody.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
@@ -22,11 +23,6 @@ using namespace reprise::codegen;
 
 /// With random numbers, four chunks share the blocks that their words are of.
 static constexpr int64_t kRun = 4 * kLanes;
-
-static bool drawsRandomWords(func::FuncOp kernel) {
-  return kernel.walk([](rt::RandomWordOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
-}
 
 LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
                                 Kernel &kernel) {

@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "reprise/Codegen/Common/Expressions.h"
+#include "reprise/Codegen/Common/KernelBody.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
@@ -33,7 +34,8 @@ static constexpr int64_t kLongRow = 4096;
 
 namespace {
 /// A value of each element that one phase computes and a later one needs again:
-/// it waits where that will write a result. An exponential is computed once.
+/// it waits where that will write a result. So an exponential is computed, and
+/// a random word drawn, once.
 struct Kept {
   Value root;
   const LoopNest::Output *place;
@@ -74,6 +76,12 @@ static bool needs(const LoopNest &nest, int64_t phase, Value what,
          });
 }
 
+/// Whether computing what `op` makes again takes longer than reading it.
+static bool takesLong(linalg::GenericOp op) {
+  return !op.getBody()->getOps<math::ExpOp>().empty() ||
+         !op.getBody()->getOps<rt::RandomWordOp>().empty();
+}
+
 static SmallVector<Kept> findKept(const LoopNest &nest, func::FuncOp kernel) {
   SmallVector<Kept> all;
   auto isTaken = [&](const LoopNest::Output &output) {
@@ -98,8 +106,7 @@ static SmallVector<Kept> findKept(const LoopNest &nest, func::FuncOp kernel) {
   };
   for (auto op : kernel.getOps<linalg::GenericOp>()) {
     if (nest.isReduction(op) || op.getNumResults() != 1 ||
-        nest.resultRole(op.getResult(0)) != Role::Full ||
-        op.getBody()->getOps<math::ExpOp>().empty())
+        nest.resultRole(op.getResult(0)) != Role::Full || !takesLong(op))
       continue;
     Value root = op.getResult(0);
     int64_t phase = 0;
@@ -109,6 +116,7 @@ static SmallVector<Kept> findKept(const LoopNest &nest, func::FuncOp kernel) {
       if (output.role == Role::Full && output.phase > phase &&
           output.root != root && !isTaken(output) &&
           output.phase + 1 == nest.numPhases() &&
+          !nest.storedBefore(root, output.phase) &&
           getElementTypeOrSelf(output.root) == getElementTypeOrSelf(root) &&
           needs(nest, output.phase, root) &&
           !isReadLater(output, phase, root)) {
@@ -130,7 +138,7 @@ public:
   RowEmitter(Code &code, const LoopNest &nest, Kernel &kernel,
              Expressions &here, ArrayRef<Kept> kept, Value row)
       : code(code), nest(nest), kernel(kernel), here(here), kept(kept),
-        row(row) {}
+        row(row), drawsWords(drawsRandomWords(kernel.source)) {}
 
   void emit() {
     for (int64_t phase = 0; phase < nest.numPhases(); ++phase) {
@@ -168,7 +176,6 @@ private:
     // The first pass over a long row waits for memory, the second computes.
     bool fetchesNext = phase == 1 && nest.cols >= kLongRow;
     auto chunk = [&](Value c, Value mask, ValueRange accumulators) {
-      here.enterChunk(c, mask);
       for (const Kept &each : kept)
         if (each.phase < phase)
           here.setToOutput(each.root, *each.place);
@@ -192,10 +199,13 @@ private:
       return next;
     };
 
-    // Partial sums: of each vector in turn, those of every reduction.
+    // Partial sums: of each vector in turn, those of every reduction. As many
+    // vectors share the blocks that their random words are of.
     int64_t vectors = llvm::divideCeil(nest.cols, kLanes);
-    int64_t inTurn =
-        reductions.empty() ? 1 : std::min<int64_t>(vectors, kSumVectors);
+    int64_t inTurn = reductions.empty() && !drawsWords
+                         ? 1
+                         : std::min<int64_t>(vectors, kSumVectors);
+    bool isRun = inTurn == kSumVectors && nest.cols % 4 == 0;
     SmallVector<Value> sums;
     for (int64_t v = 0; v < inTurn; ++v)
       for (linalg::GenericOp op : reductions)
@@ -213,16 +223,22 @@ private:
           [&](Value c, ValueRange carried) {
             here.setRowAnchor(code.getInsertionBlock()->getParentOp());
             SmallVector<Value> next;
-            for (int64_t v = 0; v < inTurn; ++v)
+            for (int64_t v = 0; v < inTurn; ++v) {
+              if (isRun)
+                here.enterRun(c, v);
+              else
+                here.enterChunk(code.add(c, v * kLanes), {});
               llvm::append_range(
                   next, chunk(code.add(c, v * kLanes), {}, sumsOf(carried, v)));
+            }
             return next;
           });
     here.setRowAnchor(nullptr);
     for (int64_t c = whole, v = 0; c < nest.cols; c += kLanes, ++v) {
       int64_t left = nest.cols - c;
-      llvm::copy(chunk(code.i64(c), left < kLanes ? code.maskOf(left) : Value(),
-                       sumsOf(sums, v)),
+      Value mask = left < kLanes ? code.maskOf(left) : Value();
+      here.enterChunk(code.i64(c), mask);
+      llvm::copy(chunk(code.i64(c), mask, sumsOf(sums, v)),
                  sums.begin() + v * number);
     }
     here.enterChunk({}, {});
@@ -246,6 +262,7 @@ private:
   Expressions &here;
   ArrayRef<Kept> kept;
   Value row;
+  bool drawsWords;
   SmallVector<std::pair<const LoopNest::Output *, Value>> rowOutputs;
 };
 } // namespace

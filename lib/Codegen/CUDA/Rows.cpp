@@ -113,13 +113,34 @@ private:
 // Who does what
 //===----------------------------------------------------------------------===//
 
+/// How many numbers of each column a thread keeps: a result, and what sums over
+/// the row are made of, before any sum is known. Not what that is made of in
+/// turn, nor what is read when the sums are complete: with an op beside it, a
+/// sum has the same order.
+static int64_t countKept(const LoopNest &nest, func::FuncOp source) {
+  llvm::SmallDenseSet<Value> kept;
+  for (linalg::GenericOp op : nest.reductions())
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      Value root = getRoot(operand);
+      Role role = nest.operandRole(op, index);
+      bool isFull =
+          role == Role::Full || (role == Role::Column && nest.rows == 1);
+      if (isFull && nest.phase(root.getDefiningOp()) == 0)
+        kept.insert(root);
+    }
+  if (kept.empty())
+    for (BlockArgument argument : source.getArguments())
+      if (cast<ShapedType>(argument.getType()).getNumElements() ==
+          nest.rows * nest.cols)
+        kept.insert(argument);
+  return kept.size() + 1;
+}
+
 /// Registers are what limits a thread's part: about 96 for what it keeps, fewer
 /// where 1024 threads share those of a multiprocessor.
 static Layout chooseLayout(const LoopNest &nest, func::FuncOp source,
                            int64_t lanes) {
-  int64_t chunks = nest.cols / lanes, kept = 1;
-  for (Type type : source.getArgumentTypes())
-    kept += cast<ShapedType>(type).getNumElements() == nest.rows * nest.cols;
+  int64_t chunks = nest.cols / lanes, kept = countKept(nest, source);
   if (chunks <= kWarp) {
     int64_t threads = llvm::bit_ceil(uint64_t(chunks));
     return {threads, 1, kThreads / threads};

@@ -206,13 +206,18 @@ Value Expressions::randomWords(rt::RandomWordOp op, ValueRange operands) {
   if (!::isVector(elements))
     return vector::ExtractOp::create(
         code, emitWords(code, random, code.splat(elements)), int64_t(0));
-  bool isFirst = op.getElement().getDefiningOp<linalg::IndexOp>() != nullptr;
-  if (isFirst && isAligned && code.lanes % 4 == 0 && nest.rows == 1)
-    return emitWordsOfBlocks(code, random, column);
-  if (!isOfRun || !isFirst)
+  // The elements side by side in rows that begin at multiples of four.
+  auto index = op.getElement().getDefiningOp<linalg::IndexOp>();
+  bool isOfElement =
+      index &&
+      (nest.rows == 1 || nest.dimRole(op->getParentOfType<linalg::GenericOp>(),
+                                      index.getDim()) == Role::Full);
+  if (isOfElement && isAligned && code.lanes % 4 == 0)
+    return emitWordsOfBlocks(code, random, offset(Role::Full));
+  if (!isOfRun || !isOfElement)
     return emitWords(code, random, elements);
   if (runChunk == 0)
-    runWords[op] = emitWordsOfRun(code, random, runFirst);
+    runWords[op] = emitWordsOfRun(code, random, offset(Role::Full));
   return runWords[op][runChunk];
 }
 

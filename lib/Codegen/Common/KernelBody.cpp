@@ -82,3 +82,8 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
       return found->emitOpError("needs operands that its kernel is given");
   return found;
 }
+
+bool codegen::drawsRandomWords(func::FuncOp source) {
+  return source.walk([](rt::RandomWordOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}

@@ -144,8 +144,9 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
 // Roles
 //===----------------------------------------------------------------------===//
 
-/// Of generics of one parallel loop, those that could be either rows or
-/// columns by their length take the role of what they read or are read by.
+/// Of generics of one parallel loop, those that could be rows, columns or all
+/// elements by their length, where a row has one element or there is one row,
+/// take the role of what they read or are read by.
 LogicalResult LoopNest::findRoles(func::FuncOp kernel) {
   SmallVector<linalg::GenericOp> open;
   for (linalg::GenericOp op : generics) {
@@ -165,22 +166,27 @@ LogicalResult LoopNest::findRoles(func::FuncOp kernel) {
     }
     int64_t length = op.getStaticLoopRanges()[0];
     bool row = shape != Shape::Flat && length == rows, column = length == cols;
-    if (!row && !column && length != rows * cols)
+    bool full = length == rows * cols;
+    bool isOpen = column || (full && shape == Shape::Rows);
+    if (!row && !column && !full)
       return op.emitOpError("needs a loop over the rows, the columns or all "
                             "elements of ")
              << rows << "x" << cols << ", but got " << length;
-    if (row && column)
+    if (row && isOpen)
       open.push_back(op);
     else
       roles[op] = row ? Role::Row : column ? Role::Column : Role::Full;
   }
 
+  auto isAll = [&](linalg::GenericOp op) {
+    return rows > 1 && op.getStaticLoopRanges()[0] == rows * cols;
+  };
   auto fromNeighbours = [&](linalg::GenericOp op) -> std::optional<Role> {
     for (Value operand : op->getOperands()) {
       Operation *from = getRoot(operand).getDefiningOp();
       if (isReduction(from))
         return shape == Shape::Columns ? Role::Column : Role::Row;
-      if (from && roles.count(from) && roles[from] != Role::Full)
+      if (from && roles.count(from) && (roles[from] != Role::Full || isAll(op)))
         return roles[from];
     }
     for (linalg::GenericOp user : generics)
@@ -190,6 +196,8 @@ LogicalResult LoopNest::findRoles(func::FuncOp kernel) {
         AffineMap map = user.getMatchingIndexingMap(&operand);
         if (map.getNumResults() == 1)
           return dimRole(user, map.getDimPosition(0));
+        if (map.getNumResults() == 2 && isAll(op))
+          return Role::Full;
       }
     return std::nullopt;
   };

@@ -128,6 +128,17 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs 'rt.tasks' of at least 1, but got ") << value;
   }
+  if (name == kMadeByAttr) {
+    auto launch = dyn_cast<LaunchOp>(op);
+    auto names = dyn_cast<ArrayAttr>(value);
+    size_t numOutputs =
+        launch ? launch.getResults().size() + launch.getOutputs().size() : 0;
+    if (launch && names && names.size() == numOutputs &&
+        llvm::all_of(names, llvm::IsaPred<StringAttr>))
+      return success();
+    return op->emitOpError("needs 'rt.made_by' to be a name for each of ")
+           << numOutputs << " outputs of a launch, but got " << value;
+  }
   if (name == kWideAttr) {
     if (op->hasAttr(kTasksAttr) && isa<FlatSymbolRefAttr>(value))
       return success();

@@ -16,7 +16,9 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Codegen/CUDA/Passes.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Kernels/Passes.h"
 #include <cmath>
 #include <cstring>
 
@@ -32,15 +34,16 @@ struct Compilation {
 
   explicit Compilation(const std::string &text) {
     DialectRegistry registry;
-    registry
-        .insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
-                math::MathDialect, rt::RTDialect, tensor::TensorDialect>();
+    registry.insert<arith::ArithDialect, func::FuncDialect,
+                    linalg::LinalgDialect, math::MathDialect, nn::NNDialect,
+                    rt::RTDialect, tensor::TensorDialect>();
     cuda::registerCUDADialects(registry);
     context.appendDialectRegistry(registry);
     module = parseSourceString<ModuleOp>(text, &context);
     if (!module)
       llvm::report_fatal_error("the test's text does not parse");
     PassManager manager(&context);
+    manager.addNestedPass<func::FuncOp>(kernels::createConvertNNToLinalg());
     cuda::buildCUDALoweringPipeline(manager, {});
     if (failed(manager.run(*module)))
       llvm::report_fatal_error("the test's kernels have no code");

@@ -226,6 +226,86 @@ TEST(Rows, OfBF16) {
   }
 }
 
+/// A sum and a norm in one kernel have the bits of two, whatever a row's layout
+/// is: a warp, several, a loop.
+TEST(Rows, JoinedAsApart) {
+  struct {
+    int64_t cols;
+    const char *element;
+  } cases[] = {{5, "f32"},     {1, "f32"},    {68, "f32"},    {768, "f32"},
+               {1536, "f32"},  {6000, "f32"}, {24000, "f32"}, {96, "bf16"},
+               {1280, "bf16"}, {90, "bf16"}};
+  for (auto [cols, element] : cases) {
+    SCOPED_TRACE(std::to_string(cols) + " " + element);
+    Kernels kernels(fill(R"(
+func.func private @sum(%y: tensor<5x$0x$1>, %rng: tensor<4xi32>, %x: tensor<5x$0x$1>) -> tensor<5x$0x$1> attributes {rt.kernel} {
+  %yd = nn.dropout %y, %rng rate 2.5e-01 stream 0 : (tensor<5x$0x$1>, tensor<4xi32>) -> tensor<5x$0x$1>
+  %s = nn.add %x, %yd : tensor<5x$0x$1>
+  return %s : tensor<5x$0x$1>
+}
+func.func private @norm(%s: tensor<5x$0x$1>, %g: tensor<$0xf32>, %b: tensor<$0xf32>) -> (tensor<5x$0x$1>, tensor<5xf32>, tensor<5xf32>) attributes {rt.kernel} {
+  %n, %mean, %rstd = nn.layer_norm %s, %g, %b eps 1.0e-05 : (tensor<5x$0x$1>, tensor<$0xf32>, tensor<$0xf32>) -> (tensor<5x$0x$1>, tensor<5xf32>, tensor<5xf32>)
+  return %n, %mean, %rstd : tensor<5x$0x$1>, tensor<5xf32>, tensor<5xf32>
+}
+func.func private @both(%y: tensor<5x$0x$1>, %rng: tensor<4xi32>, %x: tensor<5x$0x$1> {rt.may_alias = 0 : i64}, %g: tensor<$0xf32>, %b: tensor<$0xf32>)
+    -> (tensor<5x$0x$1>, tensor<5x$0x$1>, tensor<5xf32>, tensor<5xf32>) attributes {rt.kernel} {
+  %yd = nn.dropout %y, %rng rate 2.5e-01 stream 0 : (tensor<5x$0x$1>, tensor<4xi32>) -> tensor<5x$0x$1>
+  %s = nn.add %x, %yd : tensor<5x$0x$1>
+  %n, %mean, %rstd = nn.layer_norm %s, %g, %b eps 1.0e-05 : (tensor<5x$0x$1>, tensor<$0xf32>, tensor<$0xf32>) -> (tensor<5x$0x$1>, tensor<5xf32>, tensor<5xf32>)
+  return %s, %n, %mean, %rstd : tensor<5x$0x$1>, tensor<5x$0x$1>, tensor<5xf32>, tensor<5xf32>
+}
+func.func private @gradient(%x: tensor<5x$0x$1>, %g: tensor<$0xf32>, %rstd: tensor<5xf32>, %dn: tensor<5x$0x$1>) -> tensor<5x$0x$1> attributes {rt.kernel} {
+  %dx = nn.rms_norm_backward %x, %g, %rstd, %dn : (tensor<5x$0x$1>, tensor<$0xf32>, tensor<5xf32>, tensor<5x$0x$1>) -> tensor<5x$0x$1>
+  return %dx : tensor<5x$0x$1>
+}
+func.func private @gradients(%x: tensor<5x$0x$1>, %g: tensor<$0xf32>, %rstd: tensor<5xf32>, %dn: tensor<5x$0x$1> {rt.may_alias = 0 : i64}, %d: tensor<5x$0x$1>)
+    -> tensor<5x$0x$1> attributes {rt.kernel} {
+  %dx = nn.rms_norm_backward %x, %g, %rstd, %dn : (tensor<5x$0x$1>, tensor<$0xf32>, tensor<5xf32>, tensor<5x$0x$1>) -> tensor<5x$0x$1>
+  %s = nn.add %d, %dx : tensor<5x$0x$1>
+  return %s : tensor<5x$0x$1>
+}
+func.func private @add(%d: tensor<5x$0x$1>, %dx: tensor<5x$0x$1>) -> tensor<5x$0x$1> attributes {rt.kernel} {
+  %s = nn.add %d, %dx : tensor<5x$0x$1>
+  return %s : tensor<5x$0x$1>
+})",
+                         {std::to_string(cols), element}));
+    bool isBF16 = std::string(element) == "bf16";
+    // Elements of either type, as words of 16 bits.
+    using Words = std::vector<uint16_t>;
+    auto words = [&](uint64_t seed) {
+      Floats values = numbers(5 * cols, seed);
+      Words words(values.size() * (isBF16 ? 1 : 2));
+      if (isBF16)
+        return asBF16(values);
+      std::memcpy(words.data(), values.data(), words.size() * 2);
+      return words;
+    };
+    Words x = words(1), y = words(2), empty(x.size()), row(2 * 5);
+    Buffer<uint16_t> inX(x), inY(y);
+    Buffer<float> g(numbers(cols, 3)), b(numbers(cols, 4)), r(numbers(5, 5));
+    Buffer<uint32_t> rng({7, 9, 11, 0});
+    auto run = [&](const char *name, std::vector<void *> inputs,
+                   std::vector<Words> outputs, std::vector<int64_t> ids = {}) {
+      return runAll<uint16_t>(kernels, name, inputs, outputs, ids);
+    };
+    Words sum =
+        run("sum", {inY.data(), rng.data(), inX.data()}, {empty}, {5})[0];
+    Buffer<uint16_t> inSum(sum);
+    auto norm =
+        run("norm", {inSum.data(), g.data(), b.data()}, {empty, row, row});
+    norm.insert(norm.begin(), sum);
+    EXPECT_EQ(run("both", {inY.data(), rng.data(), nullptr, g.data(), b.data()},
+                  {x, empty, row, row}, {5}),
+              norm);
+    Words dx = run("gradient", {inX.data(), g.data(), r.data(), inY.data()},
+                   {empty})[0];
+    Buffer<uint16_t> inDx(dx);
+    EXPECT_EQ(run("gradients",
+                  {inX.data(), g.data(), r.data(), nullptr, inSum.data()}, {y}),
+              run("add", {inSum.data(), inDx.data()}, {empty}));
+  }
+}
+
 /// One block of a strip or several, which add up what all have left.
 TEST(Columns, AddToWhatWasThere) {
   for (auto [rows, cols] : {std::pair<int64_t, int64_t>{1, 1},

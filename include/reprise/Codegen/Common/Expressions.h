@@ -46,10 +46,10 @@ public:
   }
   /// The same for 16 of the 64 columns of a run, which share random words; its
   /// four chunks are entered in order, in one block. `first` is the run's first
-  /// column, a multiple of 4.
+  /// column, a multiple of 4 as is what a row begins at.
   void enterRun(mlir::Value first, int64_t chunk) {
     enterChunk(code.add(first, chunk * kLanes), {});
-    isOfRun = true, runFirst = first, runChunk = chunk;
+    isOfRun = true, runChunk = chunk;
   }
   /// A chunk that is left and entered again, with all that was known in it.
   struct Chunk {
@@ -123,7 +123,6 @@ private:
   int64_t phase = 0;
   bool isAligned = false;
   bool isOfRun = false;
-  mlir::Value runFirst;
   int64_t runChunk = 0;
   llvm::DenseMap<mlir::Operation *, std::array<mlir::Value, 4>> runWords;
 };

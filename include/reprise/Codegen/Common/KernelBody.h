@@ -17,6 +17,9 @@ namespace reprise::codegen {
 /// made of, or null if it is loops.
 mlir::FailureOr<mlir::Operation *> getKernelOp(mlir::func::FuncOp source);
 
+/// Whether its loops draw random words.
+bool drawsRandomWords(mlir::func::FuncOp source);
+
 } // namespace reprise::codegen
 
 #endif // REPRISE_CODEGEN_COMMON_KERNELBODY_H

@@ -205,7 +205,7 @@ def NN_ContextOp : NN_ProductOp<"context", [
   }];
 }
 
-def NN_SoftmaxOp : NN_PureOp<"softmax", [NN_Vjp, SameOperandsAndResultType]> {
+def NN_SoftmaxOp : NN_PureOp<"softmax", [NN_Vjp, NN_Rowwise, SameOperandsAndResultType]> {
   let summary = "Causal softmax over the last dimension";
   let description = [{
     Over the positions `j <= i`:
@@ -226,7 +226,7 @@ def NN_SoftmaxOp : NN_PureOp<"softmax", [NN_Vjp, SameOperandsAndResultType]> {
 }
 
 def NN_SoftmaxBackwardOp
-    : NN_PureOp<"softmax_backward", [SameOperandsAndResultType]> {
+    : NN_PureOp<"softmax_backward", [NN_Rowwise, SameOperandsAndResultType]> {
   let summary = "Gradient of nn.softmax";
   let description = [{
     For every row: `dinput = probs * (dout - sum(dout * probs))`.

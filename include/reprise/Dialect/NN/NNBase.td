@@ -178,6 +178,14 @@ def NN_Pointwise : NativeOpTrait<"Pointwise"> {
   let cppNamespace = "::reprise::nn";
 }
 
+/// Row r of the results, of which the first has the type of an operand, depends on row r of
+/// the operands of that type alone (and on others, of other shapes): such an op goes over rows
+/// one by one, with what is pointwise before it and behind it in the same loops, and can work
+/// in place, since an element is written when it is not read any more.
+def NN_Rowwise : NativeOpTrait<"Rowwise"> {
+  let cppNamespace = "::reprise::nn";
+}
+
 class NN_Op<string mnemonic, list<Trait> traits = []>
     : Op<NN_Dialect, mnemonic, traits>;
 

@@ -56,7 +56,8 @@ def NN_EmbeddingBackwardOp : NN_PureOp<"embedding_backward"> {
 }
 
 def NN_AddPositionsOp : NN_PureOp<"add_positions", [
-    NN_Vjp, AllTypesMatch<["input", "out"]>, AllElementTypesMatch<["input", "table"]> /* C1 */]> {
+    NN_Vjp, NN_Rowwise, AllTypesMatch<["input", "out"]>,
+    AllElementTypesMatch<["input", "table"]> /* C1 */]> {
   let summary = "Adds a learned embedding of the position";
   let description = [{
     `out[b,t,:] = input[b,t,:] + table[t,:]`.
@@ -123,7 +124,7 @@ def NN_TakePositionOp : NN_PureOp<"take_position", [
 //===----------------------------------------------------------------------===//
 
 def NN_LayerNormOp : NN_PureOp<"layer_norm", [
-    NN_Vjp, AllTypesMatch<["input", "out"]> /* C1 */]> {
+    NN_Vjp, NN_Rowwise, AllTypesMatch<["input", "out"]> /* C1 */]> {
   let summary = "Layer normalisation over the last dimension";
   let description = [{
     For every row `x` of `input`, with `C` columns:
@@ -157,7 +158,7 @@ def NN_LayerNormOp : NN_PureOp<"layer_norm", [
 }
 
 def NN_LayerNormBackwardOp : NN_PureOp<"layer_norm_backward", [
-    AllTypesMatch<["input", "dout", "dinput"]> /* C1 */]> {
+    NN_Rowwise, AllTypesMatch<["input", "dout", "dinput"]> /* C1 */]> {
   let summary = "Gradient of layer normalisation with respect to its input";
   let description = [{
     With `n = (x - mean) * rstd` and `g = dout * gain`, for every row:
@@ -233,7 +234,7 @@ def NN_SumRowsOp : NN_PureOp<"sum_rows"> {
 //===----------------------------------------------------------------------===//
 
 def NN_RMSNormOp : NN_PureOp<"rms_norm", [
-    NN_Vjp, AllTypesMatch<["input", "out"]> /* C1 */]> {
+    NN_Vjp, NN_Rowwise, AllTypesMatch<["input", "out"]> /* C1 */]> {
   let summary = "Division by the root of the mean square, over groups of columns";
   let description = [{
     A row of `input` has `H` groups of `D` columns; for each group `x`:
@@ -270,7 +271,7 @@ def NN_RMSNormOp : NN_PureOp<"rms_norm", [
 }
 
 def NN_RMSNormBackwardOp : NN_PureOp<"rms_norm_backward", [
-    AllTypesMatch<["input", "dout", "dinput"]> /* C1 */]> {
+    NN_Rowwise, AllTypesMatch<["input", "dout", "dinput"]> /* C1 */]> {
   let summary = "Gradient of nn.rms_norm with respect to its input";
   let description = [{
     With `n = x * rstd` and `g = dout * gain`, for every group of columns:

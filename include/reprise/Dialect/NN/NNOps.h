@@ -33,6 +33,11 @@ namespace reprise::nn {
 template <typename ConcreteOp>
 class Pointwise : public mlir::OpTrait::TraitBase<ConcreteOp, Pointwise> {};
 
+/// Row r of the results depends on row r of the operands that have the type of
+/// the first result alone, and on operands of other shapes.
+template <typename ConcreteOp>
+class Rowwise : public mlir::OpTrait::TraitBase<ConcreteOp, Rowwise> {};
+
 //===----------------------------------------------------------------------===//
 // Names of attributes that say what an argument or result of @step is
 //===----------------------------------------------------------------------===//

@@ -37,6 +37,9 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "rt.in_place";
 inline constexpr llvm::StringLiteral kMayAliasAttr = "rt.may_alias";
 /// On a launch or product: what a profile calls it.
 inline constexpr llvm::StringLiteral kNameAttr = "rt.name";
+/// And on a launch of several ops: what each output would be called by if the
+/// op that makes it were alone.
+inline constexpr llvm::StringLiteral kMadeByAttr = "rt.made_by";
 /// On a planned buffer: the state, the rotary table, or the input or output of
 /// the step it is.
 inline constexpr llvm::StringLiteral kStateAttr = "rt.state";
@@ -57,12 +60,12 @@ inline constexpr llvm::StringLiteral kBiasKernelsAttr = "rt.bias_kernels";
 inline constexpr llvm::StringLiteral kMostLaunchesAttr = "rt.most_launches";
 /// On an emitted kernel: the number of independent tasks of a launch.
 inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
-/// On a kernel for a GPU: blocks of a launch and threads of a block, three
-/// numbers each; bytes of dynamic shared memory of a block; and the bytes that
-/// a launch must at least read and write.
 /// And where there is one, the function that does the same with 32 registers of
 /// 16 lanes.
 inline constexpr llvm::StringLiteral kWideAttr = "rt.wide";
+/// On a kernel for a GPU: blocks of a launch and threads of a block, three
+/// numbers each; bytes of dynamic shared memory of a block; and the bytes that
+/// a launch must at least read and write.
 inline constexpr llvm::StringLiteral kGridAttr = "rt.grid";
 inline constexpr llvm::StringLiteral kBlockAttr = "rt.block";
 inline constexpr llvm::StringLiteral kSharedAttr = "rt.shared";

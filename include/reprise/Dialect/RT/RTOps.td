@@ -30,7 +30,8 @@ def RT_Dialect : Dialect {
     `ids[i]` of the launch, so that equal layers share a kernel. Argument
     attribute `rt.in_place = R : i64` of a kernel: the buffer of this argument is
     that of result `R` (it must be dead after the launch). An op of `@step` may
-    carry `rt.name`, what the person who reads a profile calls it.
+    carry `rt.name`, what the person who reads a profile calls it, and a launch of several ops
+    `rt.made_by`, for each output the name of the op that makes it.
 
     After memory is planned, an `rt.buffer` that is more than a value of the step
     says what it is: `rt.state = #rt.state<…>`, `rt.rotary = #rt.rotary<…>`, or

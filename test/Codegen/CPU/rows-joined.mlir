@@ -1,0 +1,35 @@
+// RUN: reprise-opt %s --convert-nn-to-linalg --reprise-emit-cpu --canonicalize --cse | FileCheck %s
+
+// A sum joins the norm that reads it: the first pass over a row stores the sum
+// and adds up its squares, the second reads the sum and no input.
+
+// CHECK-LABEL: llvm.func @add_rms_norm(
+//       CHECK:   %[[X:.*]] = llvm.load %{{.*}} -> !llvm.ptr
+//       CHECK:   %[[Y:.*]] = llvm.load %{{.*}} -> !llvm.ptr
+//       CHECK:   %[[G:.*]] = llvm.load %{{.*}} -> !llvm.ptr
+//       CHECK:   %[[S:.*]] = llvm.load %{{.*}} -> !llvm.ptr
+//       CHECK:   scf.for
+//       CHECK:     %{{.*}}:4 = scf.for
+//       CHECK:       %[[AT_X:.*]] = llvm.getelementptr %[[X]][
+//       CHECK:       %[[A:.*]] = llvm.load %[[AT_X]] {{.*}} -> vector<16xf32>
+//       CHECK:       %[[AT_Y:.*]] = llvm.getelementptr %[[Y]][
+//       CHECK:       %[[B:.*]] = llvm.load %[[AT_Y]] {{.*}} -> vector<16xf32>
+//       CHECK:       %[[SUM:.*]] = arith.addf %[[A]], %[[B]] : vector<16xf32>
+//       CHECK:       arith.mulf %[[SUM]], %[[SUM]]
+//       CHECK:       %[[AT_S:.*]] = llvm.getelementptr %[[S]][
+//       CHECK:       llvm.store %[[SUM]], %[[AT_S]]
+//       CHECK:     math.sqrt
+//   CHECK-NOT:     llvm.getelementptr %[[X]][
+//       CHECK:     scf.for
+//   CHECK-NOT:       llvm.getelementptr %[[X]][
+//   CHECK-NOT:       llvm.getelementptr %[[Y]][
+//       CHECK:       llvm.getelementptr %[[S]][
+//   CHECK-NOT:       llvm.getelementptr %[[X]][
+//   CHECK-NOT:       llvm.getelementptr %[[Y]][
+//       CHECK:   llvm.return
+func.func private @add_rms_norm(%x: tensor<6x128xf32> {rt.may_alias = 0 : i64}, %y: tensor<6x128xf32>, %g: tensor<128xf32>)
+    -> (tensor<6x128xf32>, tensor<6x128xf32>, tensor<6xf32>) attributes {rt.kernel} {
+  %s = nn.add %x, %y : tensor<6x128xf32>
+  %n, %rstd = nn.rms_norm %s, %g eps 1.0e-06 : (tensor<6x128xf32>, tensor<128xf32>) -> (tensor<6x128xf32>, tensor<6xf32>)
+  return %s, %n, %rstd : tensor<6x128xf32>, tensor<6x128xf32>, tensor<6xf32>
+}
