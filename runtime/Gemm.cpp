@@ -23,6 +23,14 @@ static constexpr int64_t kSerialFlops = 400'000;
 /// cache once for so many tiles at least: then it hides behind them.
 static constexpr int64_t kLeastTilesOfShare = 4;
 
+/// With so many blocks of rows for each thread, threads have rows of their own
+/// also where columns are many: they need not wait for each other at each
+/// block.
+static constexpr int64_t kManyBlocksOfRows = 8;
+
+/// What of the second-level cache a block of B's panels may take then.
+static constexpr int64_t kBytesOfB = 800 << 10;
+
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -111,8 +119,9 @@ private:
   RowPanel getRowPanel(int64_t panel) const;
   int64_t numRowPanels() const { return numFull + numLow; }
   void divideRows();
-  /// Of a product with few panels of B, the rows that a thread works on alone,
-  /// in a part of the room for panels of A; 0 if all threads share all rows.
+  /// Of a product with few panels of B, or with very many rows, the rows that a
+  /// thread works on alone, in a part of the room for panels of A; 0 if all
+  /// threads share all rows.
   int64_t getRowsOfShare(int threads) const;
   /// This product as share `index` of the block's rows, its panels of A in part
   /// `slot` of the room.
@@ -245,7 +254,11 @@ void Product::divideRows() {
 
 int64_t Product::getRowsOfShare(int threads) const {
   int64_t numB = divideUp(smaller(shape.n, REPRISE_GEMM_NC), full.cols);
-  if (threads == 1 || numB >= 4 * threads)
+  int64_t bytesOfB = 4 * numB * full.cols *
+                     panelRows(form, smaller(shape.k, repriseGemmKC(&shape)));
+  bool isTall = shape.m >= kManyBlocksOfRows * threads * REPRISE_GEMM_MC &&
+                bytesOfB <= kBytesOfB;
+  if (threads == 1 || (numB >= 4 * threads && !isTall))
     return 0;
   int64_t room =
       divideUp(smaller(shape.m, REPRISE_GEMM_MC), REPRISE_GEMM_ROW_ALIGN) *
@@ -503,7 +516,7 @@ void Product::computeBlock(ThreadPool *pool) {
   };
 
   int threads = pool ? pool->size() : 1;
-  if (numB >= 4 * threads || threads == 1) {
+  if (rowsOfShare == 0 && (numB >= 4 * threads || threads == 1)) {
     // Enough panels of B for everybody: each is packed by the thread that uses
     // it, and is still in its cache then. If no other rows follow, a thread has
     // one place for all of its panels, but the last is always where it belongs.

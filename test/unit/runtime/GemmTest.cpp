@@ -162,6 +162,12 @@ TEST(Gemm, RowsAreSharedOutWhereColumnsAreFew) {
   Problem(97, 33, 300, 1 + 8 + 16).check();
 }
 
+// As many panels of B as usual, but rows for 16 blocks and more.
+TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
+  Problem(2 * 8 * REPRISE_GEMM_MC + 31, 258, 9, 1 + 8).check();
+  Problem(3 * 8 * REPRISE_GEMM_MC + 5, 385, 5, 2).check();
+}
+
 // Many panels of B and few of A: each thread has panels of A of its own, where
 // panels of B would be, or not, as there is room for them; the last block of
 // the depth is short, and of 2085 columns one of the columns, too.
@@ -169,6 +175,7 @@ TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
   Problem(29, 300, REPRISE_GEMM_KC + 9, 2).check();
   Problem(150, 390, 2 * REPRISE_GEMM_KC + 1, 1 + 8).check();
   Problem(190, 390, 40, 4 + 16).check();
+  Problem(200, 262, 2 * REPRISE_GEMM_KC, 0).check();
   Problem(61, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 1, 8 + 16).check();
 }
 
