@@ -14,6 +14,11 @@
 
 using namespace reprise::verify;
 
+/// Least prices of all layers come to no more of the time of a micro-batch.
+/// What is proven is their difference from the price of the budget, whose
+/// rounding is to be far below what is printed.
+static constexpr double kMostPrices = 1 << 20;
+
 /// The op of backward that reads a tensor last; -1 if none of its own layer.
 static std::vector<int64_t> getLastReads(const Class &kind) {
   std::vector<int64_t> last(kind.tensors.size(), -1);
@@ -177,6 +182,7 @@ public:
   explicit BoundChecker(const Claims &claims);
 
   std::optional<Fault> check();
+  Line getLine() const;
 
 private:
   std::optional<Fault> checkMinima();
@@ -185,13 +191,15 @@ private:
   const Claims &claims;
   double price = 0; ///< the highest; of the other moments a byte weighs less
   double available = 0;
+  double scale = 0; ///< seconds of a micro-batch
   std::vector<View> views;
   std::map<View, double> minima;
   double sum = 0;
 };
 } // namespace
 
-BoundChecker::BoundChecker(const Claims &claims) : claims(claims) {
+BoundChecker::BoundChecker(const Claims &claims)
+    : claims(claims), scale(claims.step / claims.microBatches) {
   for (const Moment &moment : claims.moments)
     price = std::max(price, moment.secondsPerByte);
   for (size_t l = 0; l < claims.layers.size(); ++l)
@@ -236,8 +244,25 @@ std::optional<Fault> BoundChecker::checkMinima() {
                                         "' is " + wanted + ", but got " + got};
     }
     sum += minimum;
+    if (sum > kMostPrices * scale)
+      return Fault{layer.minimumAt,
+                   "with '" + layer.name + "' least prices come to " +
+                       formatSeconds(sum) + ", out of all proportion to the " +
+                       formatSeconds(scale) +
+                       " of a micro-batch: more than 2^20 times as much"};
   }
   return std::nullopt;
+}
+
+Line BoundChecker::getLine() const {
+  Line line = {sum, 0};
+  for (const Moment &moment : claims.moments) {
+    line.slope += moment.secondsPerByte;
+    if (moment.layer < int64_t(claims.layers.size()))
+      line.most += moment.secondsPerByte *
+                   claims.classOf(moment.layer).backward[moment.gradient].bytes;
+  }
+  return line;
 }
 
 /// What the price proves, or if more is said, what whole choices do: those of
@@ -246,7 +271,6 @@ std::optional<Fault> BoundChecker::checkSum() {
   double bound = std::max(sum - price * available, 0.0);
   // What makes a bound above zero is no more than a step; a budget out of all
   // proportion must not make room for other bounds.
-  double scale = claims.step / claims.microBatches;
   double claimed = claims.bound / claims.microBatches;
   if (price > 0 && claimed > bound && !isNear(bound, claimed, scale)) {
     std::map<View, SameLayers> layers;
@@ -290,10 +314,14 @@ std::optional<Fault> BoundChecker::check() {
   return std::nullopt;
 }
 
-std::optional<Fault> reprise::verify::checkBound(const Claims &claims) {
+std::optional<Fault> reprise::verify::checkBound(const Claims &claims,
+                                                 Line &line) {
   if (std::optional<Fault> fault = checkMoments(claims))
     return fault;
   if (std::optional<Fault> fault = checkKept(claims, getNeeded(claims)))
     return fault;
-  return BoundChecker(claims).check();
+  BoundChecker checker(claims);
+  std::optional<Fault> fault = checker.check();
+  line = checker.getLine();
+  return fault;
 }

@@ -15,8 +15,9 @@
 
 using namespace reprise::verify;
 
-/// More tasks of a schedule are not gone through.
-static constexpr int64_t kMostTasks = int64_t(1) << 24;
+/// More tasks of a schedule, or of all paths, are not gone through.
+static constexpr int64_t kMostTasks = int64_t(1) << 20;
+static constexpr int64_t kMostPathTasks = int64_t(1) << 26;
 
 //===----------------------------------------------------------------------===//
 // Reading
@@ -85,10 +86,13 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
     return Fault{chunks.at, "needs a chunk for each virtual stage of each "
                             "stage, but got " +
                                 std::to_string(elements.size())};
-  if (wanted * pipeline.microBatches > kMostTasks)
-    return Fault{batches.at, "needs at most " + std::to_string(kMostTasks) +
-                                 " tasks of micro-batches on chunks, but got "
-                                 "more"};
+  if (2 * wanted * pipeline.microBatches > kMostTasks)
+    return Fault{
+        batches.at,
+        "needs at most " + std::to_string(kMostTasks) +
+            " tasks, forward and backward of each micro-batch on each "
+            "chunk, but got " +
+            std::to_string(int64_t(2 * wanted * pipeline.microBatches))};
   for (const Json &element : elements) {
     Object fields(reader, element, {"slack_seconds", "certificate"});
     const Json &slack = fields.get("slack_seconds");
@@ -137,38 +141,26 @@ struct StageReplays {
 
 /// A chunk that has b bytes replays for its layers' least prices less the price
 /// of b at least. All of the budget goes where it saves most.
-static StageReplays getStageReplays(const Pipeline &pipeline, int64_t stage) {
-  struct Share {
-    double price, replays; ///< of a byte; without a byte
-  };
-  std::vector<Share> shares;
+static StageReplays getStageReplays(const Pipeline &pipeline,
+                                    const std::vector<Line> &lines,
+                                    int64_t stage) {
+  std::vector<Line> shares;
   StageReplays all;
-  for (size_t c = stage; c < pipeline.chunks.size(); c += pipeline.stages) {
-    const Claims &claims = pipeline.chunks[c].claims;
-    Share share = {0, 0};
-    for (const Layer &layer : claims.layers)
-      share.replays += layer.minimum;
-    for (const Moment &moment : claims.moments) {
-      share.price += moment.secondsPerByte;
-      if (moment.layer < int64_t(claims.layers.size()))
-        share.replays +=
-            moment.secondsPerByte *
-            claims.classOf(moment.layer).backward[moment.gradient].bytes;
-    }
+  for (size_t c = stage; c < lines.size(); c += pipeline.stages) {
     // Where bytes have no price, what must run again does so with any number.
-    bool isPriced = share.price > 0;
+    bool isPriced = lines[c].slope > 0;
     all.isPriced.push_back(isPriced);
-    all.forced.push_back(isPriced ? 0 : share.replays);
+    all.forced.push_back(isPriced ? 0 : lines[c].most);
     if (isPriced)
-      shares.push_back(share);
+      shares.push_back(lines[c]);
   }
   std::sort(shares.begin(), shares.end(),
-            [](const Share &a, const Share &b) { return a.price > b.price; });
+            [](const Line &a, const Line &b) { return a.slope > b.slope; });
   double bytes = pipeline.budget - pipeline.base[stage];
-  for (const Share &share : shares) {
-    double given = std::min(bytes, share.replays / share.price);
+  for (const Line &share : shares) {
+    double given = std::min(bytes, share.most / share.slope);
     bytes -= given;
-    all.shared += share.replays - given * share.price;
+    all.shared += share.most - given * share.slope;
   }
   // With one chunk there is nothing to share out: it has its own bound.
   const Claims &only = pipeline.chunks[stage].claims;
@@ -178,8 +170,9 @@ static StageReplays getStageReplays(const Pipeline &pipeline, int64_t stage) {
   return all;
 }
 
-static double getStageBound(const Pipeline &pipeline, int64_t stage) {
-  StageReplays replays = getStageReplays(pipeline, stage);
+static double getStageBound(const Pipeline &pipeline,
+                            const std::vector<Line> &lines, int64_t stage) {
+  StageReplays replays = getStageReplays(pipeline, lines, stage);
   double bound = replays.shared;
   for (double forced : replays.forced)
     bound += forced;
@@ -189,9 +182,13 @@ static double getStageBound(const Pipeline &pipeline, int64_t stage) {
 /// No step is shorter than a path through its tasks, nor than a mean of paths.
 /// Of a mean that has so many backward tasks of each chunk, what chunks of a
 /// stage replay together counts as often as that of which there are fewest.
-static double getSpanBound(const Pipeline &pipeline, const Schedule &schedule) {
+static double getSpanBound(const Pipeline &pipeline,
+                           const std::vector<Line> &lines,
+                           const Schedule &schedule) {
   std::vector<Times> counts(pipeline.chunks.size());
   for (const Path &path : pipeline.paths) {
+    if (path.weight == 0)
+      continue;
     std::vector<Times> own = schedule.countTasks(path);
     for (size_t c = 0; c < counts.size(); ++c) {
       counts[c].forward += path.weight * own[c].forward;
@@ -205,7 +202,7 @@ static double getSpanBound(const Pipeline &pipeline, const Schedule &schedule) {
         counts[c].forward * bare.forward + counts[c].backward * bare.backward;
   }
   for (int64_t s = 0; s < pipeline.stages; ++s) {
-    StageReplays replays = getStageReplays(pipeline, s);
+    StageReplays replays = getStageReplays(pipeline, lines, s);
     double fewest = HUGE_VAL;
     for (int64_t v = 0; v < pipeline.virtualStages; ++v) {
       double count = counts[v * pipeline.stages + s].backward;
@@ -222,10 +219,19 @@ static double getSpanBound(const Pipeline &pipeline, const Schedule &schedule) {
 static std::optional<Fault> checkPaths(const Pipeline &pipeline,
                                        const Schedule &schedule) {
   double sum = 0;
+  int64_t tasks = 0;
   for (const Path &path : pipeline.paths) {
     if (std::optional<Fault> fault = schedule.check(path))
       return fault;
     sum += path.weight;
+    if (path.weight > 0)
+      for (const PathPart &part : path.parts)
+        tasks += part.last - part.first + 1;
+    if (tasks > kMostPathTasks)
+      return Fault{path.at, "needs at most " + std::to_string(kMostPathTasks) +
+                                " tasks on all paths, but with this one they "
+                                "come to " +
+                                std::to_string(tasks)};
     if (sum > 1 + 1e-12)
       return Fault{path.at, "needs weights of paths that add up to 1 at most, "
                             "but with this one they come to " +
@@ -299,6 +305,7 @@ static std::optional<Fault> checkShares(const Pipeline &pipeline) {
 }
 
 static std::optional<Fault> checkSpans(const Pipeline &pipeline,
+                                       const std::vector<Line> &lines,
                                        const Schedule &schedule) {
   std::vector<Times> times;
   for (const Chunk &chunk : pipeline.chunks)
@@ -332,13 +339,39 @@ static std::optional<Fault> checkSpans(const Pipeline &pipeline,
   }
   if (std::optional<Fault> fault = checkPaths(pipeline, schedule))
     return fault;
-  double bound = getSpanBound(pipeline, schedule);
+  double bound = getSpanBound(pipeline, lines, schedule);
   if (!isNear(bound, pipeline.bound, bound)) {
     auto [wanted, got] = formatSeconds(bound, pipeline.bound);
     return Fault{pipeline.boundAt,
                  "no plans take less than " + wanted +
                      " by the bounds of the stages and the paths, but got " +
                      got};
+  }
+  // Follows from all checks before, unless one of them is wrong.
+  if (bound > span && !isNear(bound, span, span)) {
+    auto [least, all] = formatSeconds(bound, span);
+    return Fault{pipeline.boundAt, "the bound of " + least + " is above the " +
+                                       all + " of the schedule"};
+  }
+  return std::nullopt;
+}
+
+/// What stages replay at least, which is no more than they do.
+static std::optional<Fault> checkStages(const Pipeline &pipeline,
+                                        const std::vector<Line> &lines,
+                                        CertificateFigures &figures) {
+  for (int64_t s = 0; s < pipeline.stages; ++s) {
+    CertificateFigures &stage = figures.stages[s];
+    stage.bound = getStageBound(pipeline, lines, s);
+    if (stage.bound > stage.replay &&
+        !isNear(stage.bound, stage.replay, stage.step)) {
+      auto [least, all] = formatSeconds(stage.bound, stage.replay);
+      return Fault{pipeline.chunks[s].at,
+                   "the bound of stage " + std::to_string(s) + ", " + least +
+                       ", is above the " + all + " that it replays"};
+    }
+    stage.base = pipeline.base[s];
+    stage.peak += pipeline.base[s];
   }
   return std::nullopt;
 }
@@ -347,19 +380,20 @@ std::optional<Fault>
 reprise::verify::checkPipeline(const Pipeline &pipeline,
                                CertificateFigures &figures) {
   Schedule schedule(pipeline);
-  if (!schedule.isPossible())
+  if (std::optional<Fault> fault = checkInFlight(pipeline, schedule))
+    return fault;
+  if (!schedule.sort())
     return Fault{pipeline.spanAt, "stages wait for each other forever with " +
                                       std::to_string(pipeline.microBatches) +
                                       " micro-batches"};
-  if (std::optional<Fault> fault = checkInFlight(pipeline, schedule))
-    return fault;
   if (std::optional<Fault> fault = checkShares(pipeline))
     return fault;
   figures.stages.resize(pipeline.stages);
   std::set<std::string> layers;
+  std::vector<Line> lines(pipeline.chunks.size());
   for (size_t c = 0; c < pipeline.chunks.size(); ++c) {
     CertificateFigures chunk;
-    if (auto fault = checkClaims(pipeline.chunks[c].claims, chunk))
+    if (auto fault = checkClaims(pipeline.chunks[c].claims, chunk, lines[c]))
       return fault;
     CertificateFigures &stage = figures.stages[c % pipeline.stages];
     figures.model = chunk.model;
@@ -382,13 +416,10 @@ reprise::verify::checkPipeline(const Pipeline &pipeline,
     stage.slack += pipeline.chunks[c].slack;
     stage.inFlight.push_back(pipeline.chunks[c].claims.layers[0].inFlight);
   }
-  if (std::optional<Fault> fault = checkSpans(pipeline, schedule))
+  if (std::optional<Fault> fault = checkSpans(pipeline, lines, schedule))
     return fault;
-  for (int64_t s = 0; s < pipeline.stages; ++s) {
-    figures.stages[s].bound = getStageBound(pipeline, s);
-    figures.stages[s].base = pipeline.base[s];
-    figures.stages[s].peak += pipeline.base[s];
-  }
+  if (std::optional<Fault> fault = checkStages(pipeline, lines, figures))
+    return fault;
   figures.layers = layers.size();
   figures.budget = pipeline.budget;
   figures.microBatches = pipeline.microBatches;

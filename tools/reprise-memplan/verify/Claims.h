@@ -128,9 +128,15 @@ struct Claims {
 
 std::optional<Fault> readClaims(const Json &value, Claims &claims);
 
-/// All of the checks below. The figures are those of claims without fault.
+/// What all layers' replays take at least of a micro-batch: `most` less `slope`
+/// for each byte of the budget. From the checker's own least prices.
+struct Line {
+  double most = 0, slope = 0;
+};
+
+/// All of the checks below. Figures and line are those of claims without fault.
 std::optional<Fault> checkClaims(const Claims &claims,
-                                 CertificateFigures &figures);
+                                 CertificateFigures &figures, Line &line);
 
 /// Lives, offsets and peak.
 std::optional<Fault> checkMemory(const Claims &claims);
@@ -143,8 +149,9 @@ std::optional<Fault> checkPlan(const Claims &claims);
 /// fault.
 std::optional<Fault> checkOrder(const Claims &claims);
 
-/// The bound on what replays cost. For `claims` of an order without fault.
-std::optional<Fault> checkBound(const Claims &claims);
+/// The bound on what replays cost, and what the prices prove of any budget. For
+/// `claims` of an order without fault.
+std::optional<Fault> checkBound(const Claims &claims, Line &line);
 
 /// The positions that the schedule begins with: each op of each layer, once.
 int64_t countForward(const Claims &claims);

@@ -8,6 +8,8 @@
 
 #include "Schedule.h"
 
+#include <array>
+
 using namespace reprise::verify;
 
 Schedule::Schedule(const Pipeline &pipeline)
@@ -27,7 +29,6 @@ Schedule::Schedule(const Pipeline &pipeline)
           isLast ? number({chunk, batch, false})
                  : number({chunk + 1, batch, true});
     }
-  sort();
 }
 
 void Schedule::addStage(int64_t stage) {
@@ -57,22 +58,28 @@ void Schedule::addStage(int64_t stage) {
 }
 
 /// Tasks of which nothing waited for is left come first.
-void Schedule::sort() {
-  std::vector<int64_t> missing(before.size());
-  std::vector<std::vector<size_t>> waiting(before.size());
-  for (size_t t = 0; t < before.size(); ++t)
-    for (int64_t other : {before[t], input[t]})
-      if (other >= 0) {
-        ++missing[t];
-        waiting[other].push_back(t);
-      }
+bool Schedule::sort() {
+  // Two at most wait for a task: the next of its stage, and of its batch.
+  std::vector<std::array<int64_t, 2>> waiting(before.size(), {-1, -1});
+  std::vector<int8_t> missing(before.size());
+  for (size_t t = 0; t < before.size(); ++t) {
+    if (before[t] >= 0) {
+      ++missing[t];
+      waiting[before[t]][0] = t;
+    }
+    if (input[t] >= 0) {
+      ++missing[t];
+      waiting[input[t]][1] = t;
+    }
+  }
   for (size_t t = 0; t < before.size(); ++t)
     if (missing[t] == 0)
       order.push_back(t);
   for (size_t next = 0; next < order.size(); ++next)
-    for (size_t t : waiting[order[next]])
-      if (--missing[t] == 0)
+    for (int64_t t : waiting[order[next]])
+      if (t >= 0 && --missing[t] == 0)
         order.push_back(t);
+  return order.size() == tasks.size();
 }
 
 std::vector<int64_t> Schedule::getInFlight() const {

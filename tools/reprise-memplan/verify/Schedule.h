@@ -31,8 +31,9 @@ class Schedule {
 public:
   explicit Schedule(const Pipeline &pipeline);
 
-  /// Whether no task waits for one that waits for it.
-  bool isPossible() const { return order.size() == tasks.size(); }
+  /// Finds an order that runs, for `getSpan`; false if tasks wait for each
+  /// other.
+  bool sort();
   /// The most of each chunk that its stage has begun and not done with.
   std::vector<int64_t> getInFlight() const;
   double getSpan(const std::vector<Times> &times) const;
@@ -46,7 +47,6 @@ public:
 
 private:
   void addStage(int64_t stage);
-  void sort();
   size_t number(const Task &task) const {
     return (size_t(task.isBackward) * numChunks + task.chunk) * numBatches +
            task.batch;

@@ -11,10 +11,13 @@
 using namespace reprise::verify;
 
 std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
-                                                  CertificateFigures &figures) {
-  for (auto check : {checkMemory, checkPlan, checkOrder, checkBound})
+                                                  CertificateFigures &figures,
+                                                  Line &line) {
+  for (auto check : {checkMemory, checkPlan, checkOrder})
     if (std::optional<Fault> fault = check(claims))
       return fault;
+  if (std::optional<Fault> fault = checkBound(claims, line))
+    return fault;
 
   figures.model = claims.model;
   figures.machine = claims.machine;
@@ -60,5 +63,6 @@ reprise::verify::verifyCertificate(std::string_view text,
   Claims claims;
   if (std::optional<Fault> fault = readClaims(value, claims))
     return fault;
-  return checkClaims(claims, figures);
+  Line line;
+  return checkClaims(claims, figures, line);
 }
