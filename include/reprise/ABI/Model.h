@@ -327,8 +327,9 @@ typedef struct RepriseModel {
      biasCorrection2 (t = step from 1): f32, once a step before `update`. */
   RepriseBuffer tokens, targets, rng, lr, biasCorrection1, biasCorrection2;
   /* Outputs it reads: f32 scalars. loss is the mean over the micro-batches, and
-     is, like every gradient, set back to zero by the runtime (loss) or by the
-     update schedule (gradients) before the next step. */
+     set back to zero by the runtime before the next step. A gradient is zero
+     before the first step; where a step adds to it, `update` sets it back, and
+     so does the runtime when it leaves `update` out. */
   RepriseBuffer loss, gradNorm;
   /* Of `evaluate`, which reads tokens and targets: the mean loss, f32. Of
      `sample`: a text i32 [seqLength] and a position in it, i32; and what comes
