@@ -170,12 +170,15 @@ TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
 
 // Many panels of B and few of A: each thread has panels of A of its own, where
 // panels of B would be, or not, as there is room for them; the last block of
-// the depth is short, and of 2085 columns one of the columns, too.
+// the depth is short, and of 2085 columns one of the columns, too. Of 380
+// columns two threads leave 288 to A's 264 rows, of 340 they leave 256.
 TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
   Problem(29, 300, REPRISE_GEMM_KC + 9, 2).check();
   Problem(150, 390, 2 * REPRISE_GEMM_KC + 1, 1 + 8).check();
   Problem(190, 390, 40, 4 + 16).check();
   Problem(200, 262, 2 * REPRISE_GEMM_KC, 0).check();
+  Problem(264, 380, 300, 0).check();
+  Problem(264, 340, 300, 0).check();
   Problem(61, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 1, 8 + 16).check();
 }
 
