@@ -156,8 +156,9 @@ static void startFromFirstTerms(func::FuncOp function) {
 
 ConstantOp kernels::getZeroBehind(AdamWOp adamw) {
   auto zero = dyn_cast_if_present<ConstantOp>(adamw->getNextNode());
-  return zero && zero.getType() == adamw.getGradient().getType() ? zero
-                                                                 : ConstantOp();
+  bool isZero = zero && zero.getValue().isPosZero() &&
+                zero.getType() == adamw.getGradient().getType();
+  return isZero ? zero : ConstantOp();
 }
 
 LogicalResult kernels::prepareSchedule(func::FuncOp function) {

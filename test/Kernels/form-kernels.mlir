@@ -365,3 +365,26 @@ func.func @sharing(%x: tensor<2x4x8xf32>, %g: tensor<8xf32>, %u: tensor<2x4x8xf3
 // CHECK: func private @rms_norm_2x4x8(%{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 0 : i64}, %{{.*}}: tensor<8xf32>)
 // CHECK: func private @rope_2x4x8(%{{.*}}: tensor<2x4x8xf32>, %{{.*}}: tensor<4x8xf32>)
 // CHECK: func private @swiglu_backward_2x4x8(%{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 0 : i64}, %{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 1 : i64}, %{{.*}}: tensor<2x4x8xf32> {rt.may_alias = 0 : i64})
+
+// -----
+
+// A constant behind nn.adamw that is no zero is not what is left of a gradient.
+
+// CHECK-LABEL: func.func @step(
+//       CHECK:   %[[W:.*]] = rt.gemm
+//       CHECK:   %[[NEW:.*]]:3 = rt.launch @adamw_4x8(
+//  CHECK-NEXT:   %[[C:.*]] = rt.launch @constant_4x8()
+//  CHECK-NEXT:   return %[[W]], %[[C]], %[[NEW]]#0,
+func.func @step(%x: tensor<16x4xf32> {nn.parameter = #nn.parameter<name = "x", init = ones, frozen = true>}, %dy: tensor<16x8xf32> {nn.parameter = #nn.parameter<name = "dy", init = ones, frozen = true>},
+    %w: tensor<4x8xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %gw: tensor<4x8xf32> {nn.gradient = "w"},
+    %mw: tensor<4x8xf32> {nn.moment1 = "w"}, %vw: tensor<4x8xf32> {nn.moment2 = "w"}, %lr: tensor<f32> {nn.input = "lr"})
+    -> (tensor<4x8xf32> {nn.gradient = "w"}, tensor<4x8xf32> {nn.output = "logits"}, tensor<4x8xf32> {nn.parameter = "w"}, tensor<4x8xf32> {nn.moment1 = "w"}, tensor<4x8xf32> {nn.moment2 = "w"})
+    attributes {nn.micro_batches = 1 : i64} {
+  nn.backward
+  %dw = nn.linear_backward_weight %x, %dy in_out : (tensor<16x4xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  %gw1 = nn.accumulate %gw, %dw : tensor<4x8xf32>
+  nn.update
+  %w1, %mw1, %vw1 = nn.adamw %w, %gw1, %mw, %vw, %lr, %lr, %lr, %lr beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 0.0 : tensor<4x8xf32>, tensor<f32>
+  %c = nn.constant 5.0e+00 : tensor<4x8xf32>
+  return %gw1, %c, %w1, %mw1, %vw1 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
+}
