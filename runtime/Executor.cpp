@@ -171,9 +171,9 @@ bool Executor::hasBF16() const {
   return false;
 }
 
-bool Executor::prepare(int level, bool profile, Error &error,
+bool Executor::prepare(int cpuLevel, bool profile, Error &error,
                        const CudaSettings &onGpu) {
-  cpuLevel = level;
+  level = cpuLevel;
   if (!checkModel(model, error))
     return false;
   while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
@@ -315,7 +315,7 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
          shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
     return;
   }
-  RepriseKernelFn fn = chooseKernel(model.kernels[launch.callee], cpuLevel);
+  RepriseKernelFn fn = chooseKernel(model.kernels[launch.callee], level);
   const int64_t *ids = model.ids + launch.firstId;
   int64_t chunk = launch.tasks / (kChunksPerThread * pool.size());
   if (bytes < kSerialBytes && launch.flops < kSerialFlops)

@@ -148,8 +148,8 @@ private:
   ThreadPool &pool;
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
-  int numNorm = 0; ///< Launches of `update` up to that of the norm.
-  int cpuLevel = 0;
+  int numNorm = 0;            ///< Launches of `update` up to that of the norm.
+  int level = 0;              ///< Of the processor, as `cpuLevel` counts.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
   Schedules ran = {};

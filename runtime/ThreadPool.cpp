@@ -39,6 +39,7 @@ bool ThreadPool::start(int threads, Error &error) {
                  threads > CPU_COUNT(&allowed);
   spins = crowded ? 0 : kSpins;
   started = 0;
+  beginNumbers();
   places.start(threads);
   places.lookNow(0);
   for (int i = 1; i < threads; ++i) {
@@ -137,7 +138,16 @@ void ThreadPool::runChunks(int thread, int slot, uint32_t number) {
     }
 }
 
+void ThreadPool::beginNumbers() {
+  for (Part &part : parts)
+    part.taken = 0;
+  finished = 0;
+  generation = 0;
+}
+
 void ThreadPool::run(const Job &newJob) {
+  if (generation.load(std::memory_order_relaxed) == UINT32_MAX)
+    beginNumbers();
   job = newJob;
   job.chunks = (job.tasks + job.chunk - 1) / job.chunk;
   job.parts = countParts(job.chunks, job.limit);

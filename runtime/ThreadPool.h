@@ -85,11 +85,14 @@ private:
     int parts = 0;
   };
   /// A generation (high half), and how many chunks of a part were taken in it:
-  /// none in any later one. So nobody has to set all parts back.
+  /// none in any later one. So nobody has to set all parts back, but once in
+  /// 2^32 jobs, when the numbers begin again.
   struct alignas(64) Part {
     std::atomic<uint64_t> taken{0};
   };
 
+  /// Forgets all jobs that were: the next one is number 1.
+  void beginNumbers();
   void run(const Job &newJob);
   void runChunks(int thread, int slot, uint32_t number);
   /// The next chunk of a part in job `number`, -1 if all are taken.
