@@ -57,8 +57,11 @@ void PipelineReport::print(raw_ostream &os) const {
   os << "budget of the pipeline: the schedule takes " << formatTime(span)
      << " on " << machine << ", " << formatTime(span - bareSeconds)
      << " of it for replays\n"
-     << "  bound: no plans within the budget take less than "
-     << formatTime(bound) << "; the gap is "
+     << "  bound: no plans "
+     << (certificate.shape.virtualStages > 1
+             ? "whose chunks' peaks add up to the budget "
+             : "within the budget ")
+     << "take less than " << formatTime(bound) << "; the gap is "
      << formatShare(std::max(span - bound, 0.0), span) << "\n";
   printRivals(os, rivals, budget.bytes);
 }

@@ -352,6 +352,7 @@ static double getReplaysOn(const SpanProof &mean, const SpanProof &proof,
   return sum + std::max(least, 0.0) * replays.shared;
 }
 
+/// With one chunk a stage, each has a search.
 static SpanProof prove(PipelineCertificate &problem,
                        std::vector<BoundSearch> &searches) {
   const PipelineShape &shape = problem.shape;
@@ -398,7 +399,8 @@ reprise::solver::computeBounds(const PipelineCertificate &certificate,
   std::vector<BoundSearch> searches;
   size_t work = 1;
   for (const PipelineCertificate::Chunk &chunk : problem.chunks) {
-    searches.emplace_back(chunk.certificate);
+    if (problem.shape.virtualStages == 1)
+      searches.emplace_back(chunk.certificate);
     for (const CertifiedClass &kind : chunk.certificate.classes)
       work += kind.ops.size() * chunk.certificate.candidates.size();
   }

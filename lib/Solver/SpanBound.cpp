@@ -46,7 +46,8 @@ public:
   std::vector<double> getValues() const;
 
 private:
-  void enter(int64_t column, const std::vector<double> &entries);
+  /// False if no row limits the column, which then stays out.
+  bool enter(int64_t column, const std::vector<double> &entries);
   double getGain(int64_t column) const {
     return column < 0 ? 0 : columns[column].gain;
   }
@@ -83,7 +84,7 @@ std::vector<double> Simplex::getValues() const {
   return all;
 }
 
-void Simplex::enter(int64_t column, const std::vector<double> &entries) {
+bool Simplex::enter(int64_t column, const std::vector<double> &entries) {
   std::vector<double> direction(numRows);
   for (size_t i = 0; i < numRows; ++i)
     for (size_t j = 0; j < numRows; ++j)
@@ -96,7 +97,7 @@ void Simplex::enter(int64_t column, const std::vector<double> &entries) {
          values[i] * direction[leaving] < values[leaving] * direction[i]))
       leaving = i;
   if (leaving == numRows)
-    return; // Every path is finite, and so is what they gain.
+    return false; // By rounding: what paths gain is finite.
   double step = values[leaving] / direction[leaving];
   for (double &entry : inverse[leaving])
     entry /= direction[leaving];
@@ -109,6 +110,7 @@ void Simplex::enter(int64_t column, const std::vector<double> &entries) {
     for (size_t j = 0; j < numRows; ++j)
       inverse[i][j] -= direction[i] * inverse[leaving][j];
   }
+  return true;
 }
 
 void Simplex::solve(int64_t mostSteps) {
@@ -135,13 +137,12 @@ void Simplex::solve(int64_t mostSteps) {
     }
     if (best == -1 - int64_t(numRows))
       return;
-    if (best >= 0) {
-      enter(best, columns[best].entries);
-      continue;
-    }
     std::vector<double> slack(numRows);
-    slack[-1 - best] = 1;
-    enter(best, slack);
+    if (best < 0)
+      slack[-1 - best] = 1;
+    // A column that changes nothing would be the best again.
+    if (!enter(best, best < 0 ? slack : columns[best].entries))
+      return;
   }
 }
 
@@ -304,5 +305,7 @@ void reprise::solver::computeSpans(PipelineCertificate &certificate) {
   certificate.spanSeconds = getSpan(certificate);
   PathSearch search(certificate);
   certificate.paths = search.run();
-  certificate.lowerBoundSeconds = search.prove(certificate.paths);
+  // An optimum may come out above itself, by rounding.
+  certificate.lowerBoundSeconds =
+      std::min(search.prove(certificate.paths), certificate.spanSeconds);
 }

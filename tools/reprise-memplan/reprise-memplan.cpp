@@ -265,8 +265,9 @@ static void printPipeline(const verify::CertificateFigures &figures) {
     std::printf("\n");
   }
   std::printf("schedule %.9g s\n", figures.span);
-  std::printf("bound    %.9g s, %.4f %% below", figures.spanBound,
-              share(figures.span - figures.spanBound, figures.span));
+  std::printf(
+      "bound    %.9g s, %.4f %% below", figures.spanBound,
+      share(std::max(figures.span - figures.spanBound, 0.0), figures.span));
   printRules(figures);
   std::printf("verified\n");
 }

@@ -120,7 +120,11 @@ void Planned::forAllPlans(
 }
 
 static const std::pair<PipelineShape, int64_t> kShapes[] = {
-    {{1, 1, 3}, 2}, {{2, 1, 4}, 2}, {{3, 1, 5}, 1}, {{2, 2, 4}, 1}};
+    {{1, 1, 3}, 2},
+    {{2, 1, 4}, 2},
+    {{3, 1, 5}, 1},
+    {{2, 2, 4}, 1},
+    {{3, 1, 2}, 1}}; // The last has fewer micro-batches than stages.
 
 // The checker, which simulates the schedule by itself, agrees; and no plans of
 // the stages that fit end the schedule sooner than the bound says.
@@ -289,6 +293,40 @@ TEST(PipelineCertificateTest, CountsReplaysWithoutPrice) {
   EXPECT_GT(numForced, 5);
 }
 
+// A stage that is slower than the others together, and chunks of a stage whose
+// moments have other prices: the checker comes to the same bounds, and those
+// are no higher than what the plans take.
+TEST(PipelineCertificateTest, AgreesOnUnevenChunks) {
+  int numPrices = 0;
+  for (auto [shape, layers] : kShapes)
+    for (unsigned seed = 0; seed < 10; ++seed) {
+      PipelineCertificate certificate =
+          Planned(seed, shape, layers).certificate;
+      // An op of backward: of the forward pass a class says what ops take.
+      Certificate &slow = certificate.chunks.back().certificate;
+      auto op =
+          std::find_if(slow.schedule.rbegin(), slow.schedule.rend(),
+                       [](const CertifiedLaunch &launch) {
+                         return !launch.isUpdate && launch.replays.empty();
+                       });
+      op->seconds += 100;
+      slow.stepSeconds += 100 * double(shape.microBatches);
+      double factor = 1;
+      for (PipelineCertificate::Chunk &chunk : certificate.chunks) {
+        for (CertifiedMoment &moment : chunk.certificate.moments) {
+          moment.secondsPerByte *= factor;
+          ++numPrices;
+        }
+        factor *= 1.25;
+        computeBound(chunk.certificate);
+      }
+      computeSpans(certificate);
+      EXPECT_EQ(Planned::verify(certificate), "") << "seed " << seed;
+      EXPECT_LE(certificate.lowerBoundSeconds, certificate.spanSeconds);
+    }
+  EXPECT_GT(numPrices, 20);
+}
+
 // What a certificate may lie about beside its chunks' own certificates.
 TEST(PipelineCertificateTest, RefusesLies) {
   for (auto [shape, layers] : kShapes) {
@@ -336,6 +374,10 @@ TEST(PipelineCertificateTest, RefusesLies) {
            "the schedule takes ");
     expect(lie([](PipelineCertificate &wrong) {
              wrong.lowerBoundSeconds *= 1.001;
+           }),
+           "no plans take less than ");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.lowerBoundSeconds = 2 * wrong.spanSeconds;
            }),
            "no plans take less than ");
     expect(lie([](PipelineCertificate &wrong) {

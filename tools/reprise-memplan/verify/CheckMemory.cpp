@@ -217,6 +217,47 @@ std::vector<int64_t> reprise::verify::getLiveBytes(const Claims &claims) {
   return live;
 }
 
+/// Tensors that ops read, of any layer and pass. What none does may outlive the
+/// step, and is in no buffer.
+static std::vector<std::vector<bool>> getRead(const Claims &claims) {
+  std::vector<std::vector<bool>> isRead;
+  for (const Class &kind : claims.classes) {
+    isRead.emplace_back(kind.tensors.size());
+    for (const Op &op : kind.ops)
+      for (int64_t tensor : op.reads.tensors)
+        isRead.back()[tensor] = true;
+    for (const Gradient &gradient : kind.backward)
+      for (int64_t tensor : gradient.reads.tensors)
+        isRead.back()[tensor] = true;
+  }
+  for (const Layer &layer : claims.layers)
+    for (const Source &source : layer.inputs)
+      isRead[claims.layers[source.layer].kind][source.tensor] = true;
+  return isRead;
+}
+
+std::optional<Fault> reprise::verify::checkTensors(const Claims &claims) {
+  std::vector<std::vector<bool>> isRead = getRead(claims);
+  size_t p = 0;
+  for (size_t l = 0; l < claims.layers.size(); ++l)
+    for (const Op &op : claims.classOf(l).ops) {
+      int64_t bytes = 0;
+      for (const Ref &write : claims.schedule[p].writes)
+        bytes += getRoundedBytes(claims.buffers[write.index]);
+      for (int64_t t : op.writes)
+        if (const Tensor &tensor = claims.classOf(l).tensors[t];
+            tensor.bytes > bytes && isRead[claims.layers[l].kind][t])
+          return Fault{tensor.at,
+                       "'" + tensor.name + "' of '" + claims.layers[l].name +
+                           "' has " + std::to_string(tensor.bytes) +
+                           " bytes, but position " + std::to_string(p) + " '" +
+                           claims.schedule[p].name + "' writes buffers of " +
+                           std::to_string(bytes)};
+      ++p;
+    }
+  return std::nullopt;
+}
+
 std::optional<Fault> reprise::verify::checkMemory(const Claims &claims) {
   if (std::optional<Fault> fault = checkReads(claims))
     return fault;

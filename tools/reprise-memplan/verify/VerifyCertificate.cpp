@@ -18,6 +18,8 @@ std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
       return fault;
   if (std::optional<Fault> fault = checkBound(claims, line))
     return fault;
+  if (std::optional<Fault> fault = checkTensors(claims))
+    return fault;
 
   figures.model = claims.model;
   figures.machine = claims.machine;
