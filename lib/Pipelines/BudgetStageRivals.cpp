@@ -15,6 +15,7 @@ using namespace reprise::pipelines;
 /// What a chunk needs, and replays of a micro-batch, if `kept` of the step is
 /// kept; what it receives it keeps in any case.
 static solver::BudgetPoint measure(const Chunk &chunk,
+                                   solver::StepSimulator &simulator,
                                    const solver::KeptValues &kept) {
   const solver::StepGraph &graph = chunk.step.graph;
   solver::KeptValues own = solver::keepAll(graph);
@@ -24,9 +25,8 @@ static solver::BudgetPoint measure(const Chunk &chunk,
   if (chunk.first > 0)
     for (int64_t received : graph.ops.front().writes)
       own[received] = true;
-  solver::StepSimulator simulator(graph);
-  solver::BudgetPoint point = {simulator.run(own).peak,
-                               simulator.run(own).replaySeconds};
+  const solver::StepRun &run = simulator.run(own);
+  solver::BudgetPoint point = {run.peak, run.replaySeconds};
   if (chunk.inFlight > 1)
     point.peak += (chunk.inFlight - 1) * solver::getKeptBytes(graph, own);
   return point;
@@ -54,6 +54,12 @@ pipelines::tryStageRivals(func::FuncOp step, Trial &trial,
     return times;
   };
   double bare = solver::getSpan(shape, pipeline->schedule, getTimes());
+  std::vector<std::vector<solver::StepSimulator>> simulators;
+  for (const Stage &stage : pipeline->stages) {
+    simulators.emplace_back();
+    for (const Chunk &chunk : stage.chunks)
+      simulators.back().emplace_back(chunk.step.graph);
+  }
   return tryRivals(trial, *traced, settings, bytes,
                    [&](const solver::KeptValues &kept) -> BudgetChoice {
                      BudgetChoice choice;
@@ -61,7 +67,8 @@ pipelines::tryStageRivals(func::FuncOp step, Trial &trial,
                      for (auto [s, stage] : llvm::enumerate(pipeline->stages)) {
                        int64_t needed = baseBytes[s];
                        for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
-                         solver::BudgetPoint point = measure(chunk, kept);
+                         solver::BudgetPoint point =
+                             measure(chunk, simulators[s][v], kept);
                          needed += point.peak;
                          times[v * shape.stages + s].backward += point.seconds;
                        }

@@ -189,51 +189,6 @@ static std::vector<int64_t> getStageBytes(func::FuncOp step,
   return bytes;
 }
 
-namespace {
-/// The fastest step that was found for a budget of each stage.
-struct Fit {
-  int64_t bytes;
-  SmallVector<int64_t> points; ///< of the stages
-  double span;
-};
-} // namespace
-
-/// For every budget of a stage; of many some are looked at. Bytes grow, spans
-/// fall: which of its chunks a stage spares a replay is not all the same to the
-/// schedule, so more bytes need not be faster by themselves.
-static std::vector<Fit> getFits(const Pipeline &pipeline,
-                                ArrayRef<int64_t> baseBytes) {
-  std::vector<int64_t> budgets;
-  int64_t least = 0;
-  for (auto [stage, base] : llvm::zip(pipeline.stages, baseBytes)) {
-    if (stage.curve.empty())
-      return {};
-    least = std::max(least, stage.curve.front().peak + base);
-    for (const Stage::Point &point : stage.curve)
-      budgets.push_back(point.peak + base);
-  }
-  llvm::sort(budgets);
-  budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
-  constexpr int64_t kMostTasks = 1 << 24;
-  const solver::PipelineShape &shape = pipeline.shape;
-  int64_t tasks = 2 * shape.stages * shape.virtualStages * shape.microBatches;
-  int64_t stride =
-      1 + int64_t(budgets.size()) / std::max<int64_t>(kMostTasks / tasks, 2);
-  std::vector<Fit> fits;
-  for (size_t b = 0; b < budgets.size(); ++b) {
-    bool isEnd = budgets[b] == least || b + 1 == budgets.size();
-    if (budgets[b] < least || (int64_t(b) % stride != 0 && !isEnd))
-      continue;
-    Fit fit = {budgets[b], {}, 0};
-    for (auto [stage, base] : llvm::zip(pipeline.stages, baseBytes))
-      fit.points.push_back(stage.find(budgets[b] - base));
-    fit.span = pipeline.getSpan(fit.points);
-    if (fits.empty() || fit.span < fits.back().span)
-      fits.push_back(std::move(fit));
-  }
-  return fits;
-}
-
 /// Seconds that a byte more saves a micro-batch of a chunk, around a point.
 static double getSlope(const Chunk &chunk, int64_t point) {
   const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
@@ -341,31 +296,21 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
         << "this fits: " << budget.command << " " << fitting;
 }
 
-/// The fastest plan of each stage within the budget; nothing, after a message,
-/// where one has none.
+/// The fastest plans of the stages within the budget; nothing, after a message,
+/// where there are none.
 static FailureOr<SmallVector<int64_t>>
 planStages(func::FuncOp step, const TracedGraph &traced,
-           const Pipeline &pipeline, ArrayRef<Fit> fits, const Budget &budget,
+           const Pipeline &pipeline, StagePlans &plans, const Budget &budget,
            solver::PipelineCertificate &certificate) {
-  SmallVector<int64_t> points;
-  const Fit *fit = nullptr;
-  if (pipeline.shape.virtualStages > 1)
-    for (const Fit &each : fits)
-      if (each.bytes <= certificate.budgetBytes)
-        fit = &each;
-  for (auto [number, stage] : llvm::enumerate(pipeline.stages)) {
+  for (auto [number, stage] : llvm::enumerate(pipeline.stages))
     if (stage.curve.empty())
       return step.emitError("has no plan for a budget on stage ")
              << number << ": what decisions drop cannot be computed again";
-    int64_t point =
-        stage.find(certificate.budgetBytes - certificate.baseBytes[number]);
-    if (fit)
-      point = fit->points[number];
-    while (point >= 0 && !certifyStage(pipeline, number, point, certificate))
-      --point;
-    points.push_back(point);
-  }
-  if (!llvm::is_contained(points, -1))
+  SmallVector<int64_t> points = plans.find(certificate.budgetBytes);
+  bool fits = !points.empty();
+  for (auto [number, point] : llvm::enumerate(points))
+    fits &= certifyStage(pipeline, number, point, certificate);
+  if (fits)
     return points;
   refuseStages(step, traced, pipeline, budget, certificate);
   return failure();
@@ -377,12 +322,17 @@ static SmallVector<int64_t> useSlack(const Pipeline &pipeline,
                                      ArrayRef<int64_t> asked) {
   SmallVector<int64_t> points(asked);
   constexpr double kRounding = 1e-12;
-  double most = pipeline.getSpan(points) * (1 + kRounding);
+  double span = pipeline.getSpan(points);
+  // Nor is it shorter, as it may be with several chunks: a budget's step would
+  // be faster than that of a larger one.
+  auto isAsLong = [&] {
+    return std::abs(pipeline.getSpan(points) - span) <= span * kRounding;
+  };
   for (size_t s = 0; s < points.size(); ++s) {
     int64_t low = 0, high = points[s];
     while (low < high) {
       points[s] = (low + high) / 2;
-      if (pipeline.getSpan(points) <= most)
+      if (isAsLong())
         high = points[s];
       else
         low = points[s] + 1;
@@ -454,17 +404,18 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
     if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
       chunk.certificate.model = name.str();
   }
-  std::vector<Fit> fits = getFits(*pipeline, certificate.baseBytes);
+  StagePlans plans(*pipeline, certificate.baseBytes);
   FailureOr<SmallVector<int64_t>> asked =
-      planStages(step, *traced, *pipeline, fits, budget, certificate);
+      planStages(step, *traced, *pipeline, plans, budget, certificate);
   if (failed(asked))
     return failure();
   SmallVector<int64_t> points = useSlack(*pipeline, *asked);
   report.bareSeconds =
       pipeline->getSpan(SmallVector<int64_t>(points.size(), -1));
-  for (const Fit &fit : fits)
-    report.curve.push_back(
-        {fit.bytes, std::max(fit.span - report.bareSeconds, 0.0), 0});
+  if (settings.hasBounds)
+    for (auto [bytes, span] : plans.getCurve())
+      report.curve.push_back(
+          {bytes, std::max(span - report.bareSeconds, 0.0), 0});
 
   solver::KeptValues kept = solver::keepAll(traced->graph);
   std::vector<std::pair<int64_t, int64_t>> segments;

@@ -12,6 +12,7 @@
 #include "BudgetPlans.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Solver/Pipeline.h"
+#include <map>
 
 namespace reprise::pipelines {
 
@@ -51,6 +52,40 @@ struct Pipeline {
 
   /// How long the schedule takes with a point of each stage; -1: no replays.
   double getSpan(llvm::ArrayRef<int64_t> points) const;
+};
+
+/// The plans of the stages for every budget. With offsets a plan may need more
+/// than its point of a curve says; that is found out when it is asked for.
+class StagePlans {
+public:
+  /// `pipeline` is solved and outlives the plans.
+  StagePlans(const Pipeline &pipeline, llvm::ArrayRef<int64_t> baseBytes);
+
+  /// A point of each stage that needs at most `bytes`, offsets included, and
+  /// what is beside the step; none if a stage has no plan for that. More bytes
+  /// never make a slower step.
+  llvm::SmallVector<int64_t> find(int64_t bytes);
+
+  /// What `find` finds for some budgets, from the smallest: the bytes of the
+  /// stage that needs most, which as a budget find the same plans, and the
+  /// seconds of the schedule. Bytes grow, seconds fall.
+  std::vector<std::pair<int64_t, double>> getCurve();
+
+private:
+  struct Fit {
+    int64_t bytes; ///< without offsets
+    llvm::SmallVector<int64_t> points;
+    double span;
+  };
+  void addFits();
+  int64_t getBytes(size_t stage, int64_t point);
+  int64_t getBytes(llvm::ArrayRef<int64_t> points);
+
+  const Pipeline &pipeline;
+  llvm::ArrayRef<int64_t> baseBytes;
+  std::vector<Fit> fits; ///< bytes grow, spans fall
+  /// Of the chunks of a stage, by point of their curves.
+  std::map<std::tuple<size_t, size_t, size_t>, int64_t> packed;
 };
 
 /// The pipeline that `chunks` make of a step; nothing, after a message, where

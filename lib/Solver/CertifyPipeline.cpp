@@ -37,6 +37,17 @@ int64_t reprise::solver::getBytesInFlight(const Certificate &certificate) {
   return bytes;
 }
 
+static PackingProblem getPacking(const StepGraph &graph,
+                                 const std::vector<StepBuffer> &buffers) {
+  PackingProblem problem;
+  problem.alignment = graph.alignment;
+  for (const StepBuffer &buffer : buffers)
+    problem.items.push_back(
+        {buffer.value < 0 ? "workspace" : graph.values[buffer.value].name,
+         buffer.first, buffer.last + 1, buffer.bytes});
+  return problem;
+}
+
 void reprise::solver::certifyMemory(const StepGraph &graph,
                                     const KeptValues &kept,
                                     Certificate &certificate) {
@@ -46,8 +57,6 @@ void reprise::solver::certifyMemory(const StepGraph &graph,
          "the certificate is of this run");
   std::vector<StepBuffer> buffers = simulator.getBuffers();
   std::vector<StepTouch> touches = simulator.getTouches();
-  PackingProblem problem;
-  problem.alignment = graph.alignment;
   std::vector<int64_t> lastTouch(buffers.size(), -1);
   for (size_t p = 0; p < touches.size(); ++p) {
     certificate.schedule[p].reads = touches[p].reads;
@@ -57,15 +66,11 @@ void reprise::solver::certifyMemory(const StepGraph &graph,
       for (int64_t buffer : *list)
         lastTouch[buffer] = p;
   }
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    const StepBuffer &buffer = buffers[b];
-    problem.items.push_back(
-        {buffer.value < 0 ? "workspace" : graph.values[buffer.value].name,
-         buffer.first, buffer.last + 1, buffer.bytes});
-    // What is there when the step ends is not touched for it.
-    if (lastTouch[b] < buffer.last)
-      certificate.schedule[buffer.last].reads.push_back(b);
-  }
+  // What is there when the step ends is not touched for it.
+  for (size_t b = 0; b < buffers.size(); ++b)
+    if (lastTouch[b] < buffers[b].last)
+      certificate.schedule[buffers[b].last].reads.push_back(b);
+  PackingProblem problem = getPacking(graph, buffers);
   PackingResult packed = pack(problem);
   certificate.buffers.clear();
   for (size_t b = 0; b < buffers.size(); ++b)
@@ -74,6 +79,18 @@ void reprise::solver::certifyMemory(const StepGraph &graph,
                                    -1});
   certificate.baseBytes = 0;
   certificate.peakBytes = packed.solution.peak + getBytesInFlight(certificate);
+}
+
+int64_t reprise::solver::getPackedBytes(const StepGraph &graph,
+                                        const KeptValues &kept,
+                                        int64_t inFlight) {
+  StepSimulator simulator(graph);
+  simulator.run(kept);
+  int64_t bytes =
+      pack(getPacking(graph, simulator.getBuffers())).solution.peak;
+  if (inFlight > 1)
+    bytes += (inFlight - 1) * getKeptBytes(graph, kept);
+  return bytes;
 }
 
 int64_t reprise::solver::getKeptBytes(const StepGraph &graph,
