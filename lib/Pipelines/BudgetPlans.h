@@ -58,8 +58,9 @@ public:
   }
 
   /// Of each point, what the replays of its step take at least: no step with
-  /// its part of `budgets`, whatever the rows, is faster than that. Seconds of
-  /// a step. Budgets are of the kind of `like`, near whose price the best is
+  /// its part of `budgets`, whatever the rows, is faster than that; 0 where one
+  /// with other rows may be faster than its own without replays. Seconds of a
+  /// step. Budgets are of the kind of `like`, near whose price the best is
   /// looked for.
   std::vector<double> computeBounds(const solver::Certificate &like,
                                     const std::vector<int64_t> &budgets) const;
