@@ -86,8 +86,7 @@ int64_t reprise::solver::getPackedBytes(const StepGraph &graph,
                                         int64_t inFlight) {
   StepSimulator simulator(graph);
   simulator.run(kept);
-  int64_t bytes =
-      pack(getPacking(graph, simulator.getBuffers())).solution.peak;
+  int64_t bytes = pack(getPacking(graph, simulator.getBuffers())).solution.peak;
   if (inFlight > 1)
     bytes += (inFlight - 1) * getKeptBytes(graph, kept);
   return bytes;
