@@ -141,8 +141,8 @@ std::optional<Fault> checkClaims(const Claims &claims,
 /// Lives, offsets and peak.
 std::optional<Fault> checkMemory(const Claims &claims);
 
-/// Tensors that are read are no larger than the buffers that the launch of their
-/// op writes. For `claims` of an order without fault.
+/// Tensors that are read are no larger than the buffers that the launch of
+/// their op writes. For `claims` of an order without fault.
 std::optional<Fault> checkTensors(const Claims &claims);
 
 /// What the layers keep and replay, and what that costs.
