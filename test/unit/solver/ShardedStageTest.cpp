@@ -8,13 +8,13 @@
 //
 // A rank of the first of four stages of Llama 70B: eight ranks share heads and
 // MLP, and between these the sequence, which no description of a model says.
-// So the step is built here from shapes, as the prototype of this solver has
-// it, and compared with the plans and the bound that the prototype found.
-// Behind each formula is its line in the prototype's proto.py, as `:13`.
+// So the step is built here from shapes, and compared with the plans and the
+// bound that another solver found for the same figures: a dynamic program over
+// a grid of bytes and its relaxation, which share no code with this one.
 //
 // Seconds are those of a roofline of an H200; communication takes none. What
 // backward hands on counts where an op reads or makes it, and not while values
-// are made again (:69, :74).
+// are made again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,27 +29,27 @@
 using namespace reprise::solver;
 
 namespace {
-constexpr int64_t kLayers = 20, kInFlight = 4, kRanks = 8; // L, m, tp, :149
-constexpr int64_t kTokens = 8192;                          // n = s * b, :4
-constexpr int64_t kHidden = 8192;                          // h, :149
-constexpr int64_t kNumHeads = 64;                          // a, :149
-constexpr int64_t kHeads = kHidden / kRanks;               // hh, :5
-constexpr int64_t kKeys = 1024 / kRanks;                   // hkk, :5
-constexpr int64_t kWidth = 28672 / kRanks;                 // ff, :5
+constexpr int64_t kLayers = 20, kInFlight = 4, kRanks = 8;
+constexpr int64_t kTokens = 8192;
+constexpr int64_t kHidden = 8192;
+constexpr int64_t kNumHeads = 64;
+constexpr int64_t kHeads = kHidden / kRanks;
+constexpr int64_t kKeys = 1024 / kRanks;
+constexpr int64_t kWidth = 28672 / kRanks;
 
 /// Bytes of a row of bf16 for each token.
 constexpr int64_t getBytes(int64_t width) { return 2 * kTokens * width; }
 
-constexpr int64_t kResidual = getBytes(kHidden) / kRanks; // x, n1, x1, n2, :7-9
-constexpr int64_t kQueryKey = getBytes(kHeads + kKeys);   // qkr, :7
-constexpr int64_t kValue = getBytes(kKeys);               // v, :7
-constexpr int64_t kAttention = // o, with a float for each head, :7
+constexpr int64_t kResidual = getBytes(kHidden) / kRanks; // x, n1, x1, n2
+constexpr int64_t kQueryKey = getBytes(kHeads + kKeys);   // qkr
+constexpr int64_t kValue = getBytes(kKeys);               // v
+constexpr int64_t kAttention = // o, with a float for each head
     getBytes(kHeads) + 4 * kTokens * kNumHeads / kRanks;
-constexpr int64_t kMiddle = getBytes(kWidth); // g, u, a, :8
+constexpr int64_t kMiddle = getBytes(kWidth); // g, u, a
 
 /// Seconds of products, and of bytes to and from memory.
-double compute(double flops) { return flops / (989e12 * 0.62); } // :10, :146
-double transfer(double bytes) { return bytes / (4.8e12 * 0.8); } // :11, :146
+double compute(double flops) { return flops / (989e12 * 0.62); } // 62 % of peak
+double transfer(double bytes) { return bytes / (4.8e12 * 0.8); } // 80 %
 
 /// Of all tokens' product with a matrix.
 double project(double rows, double columns) {
@@ -96,34 +96,25 @@ private:
 int64_t Stage::addForward(int64_t x) {
   Layer l;
   l.x = x;
-  // :13
   l.n1 = forward("n1", kResidual, transfer(2 * kResidual), {x});
-  // :14
   l.qkr = forward("qkr", kQueryKey,
                   project(kHidden, kHeads + kKeys) + transfer(2 * kQueryKey),
                   {l.n1});
-  // :15
   l.v = forward("v", kValue, project(kHidden, kKeys), {l.n1});
-  // :16
   l.o = forward("o", kAttention, attend() / 0.75, {l.qkr, l.v});
-  // :17
   l.x1 = forward("x1", kResidual,
                  project(kHeads, kHidden) + transfer(3 * kResidual), {l.o, x});
-  // :18
   l.n2 = forward("n2", kResidual, transfer(2 * kResidual), {l.x1});
-  // :19
   l.g = forward("g", kMiddle, project(kHidden, kWidth), {l.n2});
   l.u = forward("u", kMiddle, project(kHidden, kWidth), {l.n2});
-  // :20
   l.a = forward("a", kMiddle, transfer(3 * kMiddle), {l.g, l.u});
   layers.push_back(l);
-  // :21
   return forward("y", kResidual,
                  project(kWidth, kHidden) + transfer(3 * kResidual),
                  {l.a, l.x1});
 }
 
-/// :25 to :27, in this order.
+/// Each op reads what it needs of the forward pass; in the order they run.
 void Stage::addBackward(const Layer &l) {
   backward("da", kMiddle + kResidual, 2 * project(kWidth, kHidden), {l.a});
   backward("dgu", 3 * kMiddle, transfer(5 * kMiddle), {l.g, l.u});
@@ -151,7 +142,7 @@ Stage::Stage() {
     addBackward(layers[layer]);
 }
 
-TEST(ShardedStageTest, ReplaysNoMoreThanThePrototype) {
+TEST(ShardedStageTest, ReplaysNoMoreThanAnotherSolver) {
   StepGraph graph = Stage().graph;
   ASSERT_EQ(check(graph).value_or(""), "");
   StepSimulator simulator(graph);
@@ -166,7 +157,7 @@ TEST(ShardedStageTest, ReplaysNoMoreThanThePrototype) {
   options.inFlight = kInFlight;
   BudgetCurve curve(graph, options);
   ASSERT_TRUE(curve.isChain()) << curve.getReason();
-  // What the prototype prints of this stage (pp.py), in percent of a step.
+  // What the other solver finds for this stage, in percent of a step.
   struct Row {
     int64_t percent;
     double bound, replays;
@@ -195,7 +186,7 @@ TEST(ShardedStageTest, ReplaysNoMoreThanThePrototype) {
     double bound = 100 * figures.bound / figures.step;
     EXPECT_LE(replays, row.replays);
     EXPECT_LT(replays - bound, 0.1);
-    // Better than the prototype's bound would be another model.
+    // Better than the other's bound would be another model.
     EXPECT_GE(replays, row.bound);
     RecordProperty("replays" + std::to_string(row.percent),
                    std::to_string(replays));
