@@ -18,6 +18,8 @@ using namespace reprise::verify;
 /// What is proven is their difference from the price of the budget, whose
 /// rounding is to be far below what is printed.
 static constexpr double kMostPrices = 1 << 20;
+/// What a layer can do grows with each as a power.
+static constexpr int64_t kMostMoments = 3;
 
 /// The op of backward that reads a tensor last; -1 if none of its own layer.
 static std::vector<int64_t> getLastReads(const Class &kind) {
@@ -300,6 +302,15 @@ std::optional<Fault> BoundChecker::checkSum() {
 }
 
 std::optional<Fault> BoundChecker::check() {
+  // Each is a stage of its own, in each of which an op may run.
+  int64_t priced = 0;
+  for (const Moment &moment : claims.moments)
+    priced += moment.secondsPerByte > 0;
+  if (priced > kMostMoments)
+    return Fault{claims.boundAt, "needs at most " +
+                                     std::to_string(kMostMoments) +
+                                     " moments with a price, but got " +
+                                     std::to_string(priced)};
   if (std::optional<Fault> fault = checkMinima())
     return fault;
   if (std::optional<Fault> fault = checkSum())

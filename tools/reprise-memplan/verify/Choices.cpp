@@ -20,6 +20,10 @@ static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// More sums of choices are not gone through.
 static constexpr size_t kMostSums = 1 << 16;
+/// Pairs of a choice and a sum that are looked at for one answer.
+static constexpr int64_t kMostWork = 1 << 28;
+/// Choices of a class that are made for one answer.
+static constexpr int64_t kMostChoices = 1 << 22;
 
 bool View::operator<(const View &other) const {
   return std::tie(kind, inFlight, reads, now, weights) <
@@ -116,6 +120,7 @@ private:
   const View &view;
   std::optional<double> price;
   const std::vector<Choice> *behind = nullptr; ///< choices of the later ops
+  int64_t work = 0;                            ///< choices made
   std::map<State, std::vector<Choice>> before;
 };
 } // namespace
@@ -161,6 +166,9 @@ void Search::settle(const Op &op, const State &needed, State rest, size_t stage,
                   Choice added) {
     if (stage > 0)
       return settle(op, needed, std::move(rest), stage - 1, carried, added);
+    if (work > kMostChoices || before.size() > kMostStates)
+      return; // Too many to go through, which `run` says.
+    work += int64_t(behind->size());
     std::vector<Choice> &choices = before[rest];
     for (const Choice &choice : *behind)
       choices.push_back(
@@ -211,7 +219,7 @@ std::optional<std::vector<Choice>> Search::run() {
       if (choices.size() > kMostStates)
         return std::nullopt;
     }
-    if (before.size() > kMostStates)
+    if (before.size() > kMostStates || work > kMostChoices)
       return std::nullopt;
     std::swap(states, before);
   }
@@ -238,6 +246,7 @@ LeastSum reprise::verify::findLeastSum(const std::vector<SameLayers> &layers,
   room += 1e-11 * (seconds + price * std::abs(available));
   std::vector<Choice> sums = {{0, 0}}, next;
   double cheapest = 0; // Of the layers so far.
+  int64_t work = 0, count = 0;
   for (const SameLayers &same : layers) {
     double own = kInfinite;
     for (const Choice &choice : same.choices)
@@ -245,9 +254,13 @@ LeastSum reprise::verify::findLeastSum(const std::vector<SameLayers> &layers,
     for (int64_t k = 0; k < same.count; ++k) {
       cheapest += own;
       next.clear();
+      ++count;
       for (const Choice &choice : same.choices) {
         if (choice.seconds + price * choice.bytes - own > room)
           continue;
+        work += int64_t(sums.size());
+        if (work > kMostWork)
+          return {false};
         for (const Choice &sum : sums) {
           Choice both = {sum.seconds + choice.seconds,
                          sum.bytes + choice.bytes};
@@ -263,9 +276,13 @@ LeastSum reprise::verify::findLeastSum(const std::vector<SameLayers> &layers,
       std::swap(sums, next);
     }
   }
+  // Bytes are weighed and added up in numbers of 53 bits. What is above by no
+  // more than that can make fits: a bound may be too low by it, never too high.
+  double rounding = double(count + 16) * 64 * std::ldexp(1.0, -52);
   LeastSum result = {true, kInfinite};
   for (const Choice &sum : sums)
-    if (sum.bytes <= available && sum.seconds < seconds)
+    if (sum.bytes - available <= rounding * (sum.bytes + std::abs(available)) &&
+        sum.seconds < seconds)
       result.seconds = std::min(result.seconds, sum.seconds);
   return result;
 }
