@@ -11,8 +11,8 @@
 // block. Longer rows wait in shared memory, or are read again in each phase if
 // there is no room. A sum over a row is one for
 // each lane of each thread, over its chunks in order, then halves: lanes,
-// threads of a warp, warps of the block. So it depends on the length of the row
-// and on types alone.
+// threads of a warp, warps of the block. So it depends on the length of the
+// row, on types and on how many values it is made of.
 //
 // A chunk or a row that is not there is one that is, and is not stored.
 //

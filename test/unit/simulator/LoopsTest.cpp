@@ -232,9 +232,9 @@ TEST(Rows, JoinedAsApart) {
   struct {
     int64_t cols;
     const char *element;
-  } cases[] = {{5, "f32"},     {1, "f32"},    {68, "f32"},    {768, "f32"},
-               {1536, "f32"},  {6000, "f32"}, {24000, "f32"}, {96, "bf16"},
-               {1280, "bf16"}, {90, "bf16"}};
+  } cases[] = {{5, "f32"},    {1, "f32"},     {68, "f32"},   {768, "f32"},
+               {1024, "f32"}, {1536, "f32"},  {6000, "f32"}, {24000, "f32"},
+               {96, "bf16"},  {1280, "bf16"}, {90, "bf16"}};
   for (auto [cols, element] : cases) {
     SCOPED_TRACE(std::to_string(cols) + " " + element);
     Kernels kernels(fill(R"(
