@@ -374,7 +374,8 @@ rt::LaunchOp ScheduleFormer::formLaunch(func::FuncOp kernel, ValueRange inputs,
 /// heads of queries summed for each head of keys.
 Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
                                 Value value, Phase phase) {
-  auto [heads, keyHeads, areSummed] = shared;
+  int64_t heads = shared.heads, keyHeads = shared.keyHeads;
+  bool areSummed = shared.areSummed;
   int64_t have = areSummed ? heads : keyHeads;
   int64_t want = areSummed ? keyHeads : heads;
   auto from = cast<RankedTensorType>(value.getType());

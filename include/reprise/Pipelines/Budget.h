@@ -27,7 +27,7 @@ struct Budget {
   Kind kind = Kind::Memory;
   int64_t bytes = 0;
   /// What was asked, but for the budget: for messages. Empty: not known.
-  std::string command;
+  std::string command = {};
 };
 
 /// A plan that a budget could have been met with, or not.

@@ -229,13 +229,15 @@ TEST(Rows, OfBF16) {
 /// A sum and a norm in one kernel have the bits of two, whatever a row's layout
 /// is: a warp, several, a loop.
 TEST(Rows, JoinedAsApart) {
-  struct {
+  struct Case {
     int64_t cols;
     const char *element;
   } cases[] = {{5, "f32"},    {1, "f32"},     {68, "f32"},   {768, "f32"},
                {1024, "f32"}, {1536, "f32"},  {6000, "f32"}, {24000, "f32"},
                {96, "bf16"},  {1280, "bf16"}, {90, "bf16"}};
-  for (auto [cols, element] : cases) {
+  for (const Case &tested : cases) {
+    int64_t cols = tested.cols;
+    const char *element = tested.element;
     SCOPED_TRACE(std::to_string(cols) + " " + element);
     Kernels kernels(fill(R"(
 func.func private @sum(%y: tensor<5x$0x$1>, %rng: tensor<4xi32>, %x: tensor<5x$0x$1>) -> tensor<5x$0x$1> attributes {rt.kernel} {

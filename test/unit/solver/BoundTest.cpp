@@ -341,7 +341,8 @@ private:
           queue.push({best[set], set});
       next.assign(numSets, kInfinite);
       while (!queue.empty()) {
-        auto [seconds, set] = queue.top();
+        double seconds = queue.top().first;
+        unsigned set = queue.top().second;
         queue.pop();
         if (seconds > best[set])
           continue;

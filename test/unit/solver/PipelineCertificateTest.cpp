@@ -130,9 +130,10 @@ static const std::pair<PipelineShape, int64_t> kShapes[] = {
 // the stages that fit end the schedule sooner than the bound says.
 TEST(PipelineCertificateTest, BoundsEveryPlan) {
   int numBounds = 0;
-  for (auto [shape, layers] : kShapes)
+  for (const std::pair<PipelineShape, int64_t> &layersOf : kShapes)
     for (unsigned seed = 0; seed < 20; ++seed) {
-      Planned planned(seed, shape, layers);
+      const PipelineShape &shape = layersOf.first;
+      Planned planned(seed, shape, layersOf.second);
       EXPECT_EQ(Planned::verify(planned.certificate), "") << "seed " << seed;
       std::vector<ChunkTimes> bare;
       for (const PipelineCertificate::Chunk &chunk :
@@ -162,9 +163,10 @@ TEST(PipelineCertificateTest, BoundsEveryPlan) {
 
 // What is proven for budgets beside that of the certificate falls, and holds.
 TEST(PipelineCertificateTest, BoundsOtherBudgets) {
-  for (auto [shape, layers] : kShapes)
+  for (const std::pair<PipelineShape, int64_t> &layersOf : kShapes)
     for (unsigned seed = 0; seed < 8; ++seed) {
-      Planned planned(seed, shape, layers);
+      const PipelineShape &shape = layersOf.first;
+      Planned planned(seed, shape, layersOf.second);
       int64_t budget = planned.certificate.budgetBytes;
       std::vector<int64_t> budgets = {budget - budget / 5, budget - budget / 9,
                                       budget, budget + budget / 9};
