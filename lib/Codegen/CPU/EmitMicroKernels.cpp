@@ -203,13 +203,31 @@ static Value emitFetch(Code &code, const FetchedRows &rows, Value row, Value p,
                       code.select(moves, rows.stride, code.i64(0)));
 }
 
-/// Writes the tile to its place: what is in C plus `alpha` times the sums, or
-/// these alone; plus a row of bias; rounded or not.
+/// Alpha times the sums. It is 1 for most products, which then do without as
+/// many multiplications as half a step has, or of a short tile a hundredth.
+static SmallVector<Value> emitScaling(Code &code, const Fields &fields,
+                                      ValueRange sums) {
+  Value alpha = fields.get(code.getF32Type(), offsetof(RepriseTile, alpha));
+  Value scales = arith::CmpFOp::create(code, arith::CmpFPredicate::UNE, alpha,
+                                       code.f32(1));
+  auto choice = scf::IfOp::create(
+      code, scales,
+      [&](OpBuilder &, Location) {
+        Value factor = code.splat(alpha);
+        SmallVector<Value> scaled;
+        for (Value sum : sums)
+          scaled.push_back(code.mul(factor, sum));
+        scf::YieldOp::create(code, scaled);
+      },
+      [&](OpBuilder &, Location) { scf::YieldOp::create(code, sums); });
+  return SmallVector<Value>(choice.getResults());
+}
+
+/// Writes the tile to its place: what is in C plus the sums, or these alone;
+/// plus a row of bias; rounded or not.
 static void emitStores(Code &code, const MicroKernel &tile,
                        const Fields &fields, ValueRange sums, bool adds,
                        bool hasBias, bool rounds) {
-  Value factor =
-      code.splat(fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)));
   VectorType lanes = code.lanesOf(code.getF32Type());
   Value c, ldc, bias;
   if (adds || !rounds) {
@@ -231,7 +249,7 @@ static void emitStores(Code &code, const MicroKernel &tile,
   // All loads come before all stores: rows of C are often a multiple of 4 KiB
   // apart, where a load waits for each store whose address ends like its own.
   for (auto [index, sum] : llvm::enumerate(sums)) {
-    Value value = code.mul(factor, sum);
+    Value value = sum;
     if (adds)
       value = code.add(code.load(lanes, c, places[index]), value);
     if (bias) {
@@ -332,6 +350,7 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs,
   sums = code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
     return emitSteps(code, tile, panels, p, 1, carried);
   });
+  sums = emitScaling(code, fields, sums);
   Value adds = arith::CmpIOp::create(
       code, arith::CmpIPredicate::ne,
       fields.get(code.getI32Type(), offsetof(RepriseTile, addToC)),

@@ -25,14 +25,14 @@ static uint32_t bitsOf(float value) {
 
 /// What a micro-kernel may do with a tile, each of them or not.
 struct Options {
-  bool add, hasBias, rounds, packs;
+  bool add, hasBias, rounds, packs, scales;
 };
 
 /// A tile inside a larger matrix, of whose other elements none may change.
 static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
                       const Floats &a, const Floats &b, int64_t k,
                       Options options) {
-  constexpr float kAlpha = 0.7f;
+  const float alpha = options.scales ? 0.7f : 1;
   constexpr uint16_t kCanary = 0x1234;
   const int64_t ldc = kernel.cols + 5;
   Floats before = randomFloats(kernel.rows * ldc, 3);
@@ -47,7 +47,7 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
     tile.rounded = rounded.data(), tile.ldRounded = ldc;
   if (options.hasBias)
     tile.bias = bias.data();
-  tile.alpha = kAlpha, tile.addToC = options.add;
+  tile.alpha = alpha, tile.addToC = options.add;
   tile.next = b.data(), tile.nextStride = 4, tile.nextRows = 2;
   // B's rows lie further apart than they are long.
   const int64_t ldb = kernel.cols + 3;
@@ -72,7 +72,7 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
         float sum = 0;
         for (int64_t p = 0; p < k; ++p)
           sum = std::fma(a[p * kernel.rows + r], b[p * kernel.cols + j], sum);
-        float product = kAlpha * sum;
+        float product = alpha * sum;
         expected = options.add ? expected + product : product;
         if (options.hasBias)
           expected = expected + bias[j];
@@ -101,10 +101,10 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     for (int64_t k : {0, 1, 3, 4, 8, 13, 256}) {
       Floats a = randomFloats(k * kernel.rows, 1),
              b = randomFloats(k * kernel.cols, 2);
-      for (int flags = 0; flags < 16; ++flags)
+      for (int flags = 0; flags < 32; ++flags)
         checkTile(runner, kernel, a, b, k,
                   {bool(flags & 1), bool(flags & 2), bool(flags & 4),
-                   bool(flags & 8)});
+                   bool(flags & 8), bool(flags & 16)});
     }
   }
   EXPECT_GE(ran, 1);
