@@ -59,6 +59,17 @@ static Change getChange(const Plan &plan, const remat::SavedValue &value) {
   return change;
 }
 
+/// The position of the launch that op `number` of the forward pass is part of;
+/// -1 if that is not known. An op none of whose results is stored is read in
+/// its own launch alone, so that of a reader is the same.
+static int64_t getLaunch(const Plan &plan, int64_t number) {
+  for (; number >= 0; number = plan.forward[number].reader)
+    if (auto made = plan.memory->profile.getOutputs(plan.forward[number].scope);
+        !made.empty())
+      return made.front().positions.front();
+  return -1;
+}
+
 /// A replayed value is absent from the last reader of the forward pass to its
 /// replay; one that only other replays read would not be there anyway. What is
 /// free comes with the launch of its gradient, which runs in any case.
@@ -85,10 +96,10 @@ static Change getChange(const Plan &plan, const remat::Replay &replay,
           {last + 1, copy.positions.front() - 1, copy.bytes});
   };
   // What only its own launch reads in the forward pass was never in memory.
-  if (int64_t maker = profile.getPosition(scope);
-      originals.empty() && maker >= 0)
+  if (int64_t launch = getLaunch(plan, replay.origin.position);
+      originals.empty() && launch >= 0)
     for (const MemoryProfile::Accesses &copy : copies)
-      keep(maker, copy);
+      keep(launch, copy);
   size_t count = std::min(originals.size(), copies.size());
   for (const auto &[original, copy] :
        llvm::zip(originals.take_back(count), copies.take_back(count)))

@@ -178,12 +178,6 @@ MemoryProfile::getOutputs(StringRef op) const {
   return found->second;
 }
 
-int64_t MemoryProfile::getPosition(StringRef name) const {
-  auto found = llvm::find_if(
-      positions, [&](const Position &at) { return at.name == name; });
-  return found == positions.end() ? -1 : found - positions.begin();
-}
-
 void MemoryProfile::Change::append(const Change &other) {
   llvm::append_range(added, other.added);
   llvm::append_range(removed, other.removed);

@@ -52,10 +52,17 @@ FailureOr<Plan> report::readDecisions(func::FuncOp step,
   if (step.isExternal() || step.getOps<nn::BackwardOp>().empty())
     return plan;
   Operation *backward = *step.getOps<nn::BackwardOp>().begin();
+  DenseMap<Operation *, int64_t> positions;
   for (Operation &op : step.getBody().front()) {
     if (&op == backward)
       break;
+    int64_t position = positions[&op] = plan.forward.size();
+    for (Value operand : op.getOperands())
+      if (auto maker = positions.find(operand.getDefiningOp());
+          maker != positions.end() && plan.forward[maker->second].reader < 0)
+        plan.forward[maker->second].reader = position;
     ForwardOp known;
+    known.scope = nn::getScopeName(nn::getScope(&op));
     if (auto cost = dyn_cast<CostModel>(op)) {
       Work work = cost.isProduct()           ? Work::Product
                   : isa<nn::AttentionOp>(op) ? Work::Attention

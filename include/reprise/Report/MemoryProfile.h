@@ -88,8 +88,6 @@ public:
   /// product by itself or one of those of a launch; none if there is no such
   /// op.
   llvm::ArrayRef<Accesses> getOutputs(llvm::StringRef op) const;
-  /// The position of the launch or product of this name; -1 if there is none.
-  int64_t getPosition(llvm::StringRef name) const;
 
   /// Another way to run the step: what is alive too, what is not, and which
   /// positions are left out.

@@ -37,6 +37,8 @@ struct Reference {
 
 /// What is known of an op of the forward pass beside what is decided.
 struct ForwardOp {
+  std::string scope;       ///< "layer3.mlp.u", by which a schedule names it
+  int64_t reader = -1;     ///< first op of the forward pass that reads it
   double seconds = 0;      ///< of running it alone
   bool isMeasured = false; ///< on the machine, and not from rates
   /// For each result the label of `recompute_modules` that would drop it; empty
