@@ -46,15 +46,22 @@ private:
   struct Unit {
     SmallVector<Operation *> ops;
     Phase phase;
+    Operation *rows = nullptr; ///< the one that goes over rows, if any does
   };
 
   void findUnits();
+  void addToLast(Operation *op);
   AccumulateOp getMergedAccumulate(Operation *op);
   CrossEntropyBackwardOp getMergedBackward(Operation *op);
-  bool fitsGroup(Operation *op, const Unit &unit);
-  bool extendsGroup(Operation *op, const Unit &unit);
+  bool canBeGrouped(Operation *op) const;
+  bool fitsGroup(Operation *op, const Unit &unit) const;
+  bool extendsGroup(Operation *op, unsigned unit) const;
   bool joinsUpdate(Operation *op);
   bool joinsSums(Operation *op);
+  bool isInside(Operation *op, unsigned unit) const {
+    auto found = unitOf.find(op);
+    return found != unitOf.end() && found->second == unit;
+  }
   bool isDeadAfter(Value value, unsigned unit);
 
   LogicalResult formUnit(unsigned index);
@@ -154,6 +161,10 @@ CrossEntropyBackwardOp ScheduleFormer::getMergedBackward(Operation *op) {
              : CrossEntropyBackwardOp();
 }
 
+static ShapedType getType(Operation *op) {
+  return cast<ShapedType>(op->getResult(0).getType());
+}
+
 /// Whether all that `op` reads and makes of the shape of `type` is of `type`.
 static bool hasOneType(Operation *op, ShapedType type) {
   auto fits = [&](Type other) {
@@ -164,44 +175,44 @@ static bool hasOneType(Operation *op, ShapedType type) {
          llvm::all_of(op->getResultTypes(), fits);
 }
 
+/// Whether `op` may be beside others. A replay of rows is alone: it takes as
+/// long as it was said to take when a plan asked for it.
+bool ScheduleFormer::canBeGrouped(Operation *op) const {
+  return op->hasTrait<nn::Pointwise>() ||
+         (op->hasTrait<nn::Rowwise>() && !rowsApart &&
+          !op->hasAttr(remat::kReplayAttr));
+}
+
 /// Whether `op` can be in a group with `unit`, as far as shapes go: all ops are
 /// pointwise, but for one that goes over rows. With that one, all elements are
 /// of one type, so that rows are cut up as they are without the others, and
-/// sums over them have the same order. A replay of rows is alone: it takes as
-/// long as it was said to take when a plan asked for it.
-bool ScheduleFormer::fitsGroup(Operation *op, const Unit &unit) {
-  auto getType = [](Operation *op) {
-    return cast<ShapedType>(op->getResult(0).getType());
-  };
-  auto isRowwise = [](Operation *op) { return op->hasTrait<nn::Rowwise>(); };
-  auto fits = [&](Operation *op) {
-    return op->hasTrait<nn::Pointwise>() ||
-           (isRowwise(op) && !rowsApart && !op->hasAttr(remat::kReplayAttr));
-  };
-  if (!fits(op) || !fits(unit.ops.back()) ||
-      canStartFromSum(unit.ops.front()) ||
-      getType(op).getShape() != getType(unit.ops.back()).getShape())
+/// sums over them have the same order.
+bool ScheduleFormer::fitsGroup(Operation *op, const Unit &unit) const {
+  Operation *last = unit.ops.back();
+  if (!canBeGrouped(op) || !canBeGrouped(last) ||
+      canStartFromSum(unit.ops.front()))
     return false;
-  SmallVector<Operation *> all(unit.ops);
-  all.push_back(op);
-  size_t numRowwise = llvm::count_if(all, isRowwise);
-  return numRowwise == 0 ||
-         (numRowwise == 1 && llvm::all_of(all, [&](auto *op) {
-            return hasOneType(op, getType(all.back()));
-          }));
+  ShapedType type = getType(op);
+  if (type.getShape() != getType(last).getShape())
+    return false;
+  if (!op->hasTrait<nn::Rowwise>())
+    return !unit.rows || (hasOneType(op, type) && hasOneType(last, type));
+  return !unit.rows && hasOneType(op, type) &&
+         llvm::all_of(unit.ops,
+                      [&](Operation *one) { return hasOneType(one, type); });
 }
 
 /// Whether `op` continues `unit`, the last of the schedule: it reads what is
 /// made there, or has it made on its way.
-bool ScheduleFormer::extendsGroup(Operation *op, const Unit &unit) {
-  Operation *last = unit.ops.back();
-  if (!fitsGroup(op, unit) || op->hasAttr(remat::kFreeAttr))
+bool ScheduleFormer::extendsGroup(Operation *op, unsigned unit) const {
+  Operation *last = units[unit].ops.back();
+  if (!fitsGroup(op, units[unit]) || op->hasAttr(remat::kFreeAttr))
     return false;
   if (last->hasAttr(remat::kFreeAttr))
     return true;
   return op->getAttr(remat::kReplayAttr) == last->getAttr(remat::kReplayAttr) &&
          llvm::any_of(op->getOperands(), [&](Value operand) {
-           return llvm::is_contained(unit.ops, operand.getDefiningOp());
+           return isInside(operand.getDefiningOp(), unit);
          });
 }
 
@@ -230,16 +241,23 @@ bool ScheduleFormer::joinsSums(Operation *op) {
          units.back().ops.size() < kMostSums;
 }
 
+void ScheduleFormer::addToLast(Operation *op) {
+  Unit &unit = units.back();
+  unit.ops.push_back(op);
+  unitOf[op] = units.size() - 1;
+  if (op->hasTrait<nn::Rowwise>())
+    unit.rows = op;
+}
+
 void ScheduleFormer::findUnits() {
   Phase phase = Phase::Forward;
   bool isOpen = false;
   for (Operation &op : block) {
     // A launch is where the last of its ops is: in front of views of it.
     if (!isOfNN(&op))
-      isOpen &= llvm::none_of(op.getOperands(), [&](Value operand) {
-        return isOpen &&
-               llvm::is_contained(units.back().ops, operand.getDefiningOp());
-      });
+      isOpen = isOpen && llvm::none_of(op.getOperands(), [&](Value operand) {
+                 return isInside(operand.getDefiningOp(), units.size() - 1);
+               });
     if (!isOfNN(&op) || unitOf.count(&op))
       continue;
     if (isa<BackwardOp>(op)) {
@@ -247,27 +265,23 @@ void ScheduleFormer::findUnits() {
       isOpen = false;
       continue;
     }
-    if (isOpen && extendsGroup(&op, units.back())) {
-      units.back().ops.push_back(&op);
-      unitOf[&op] = units.size() - 1;
+    if (isOpen && extendsGroup(&op, units.size() - 1)) {
+      addToLast(&op);
       continue;
     }
     if (isa<UpdateOp>(op))
       phase = Phase::Update;
     if (!joinsUpdate(&op) && !joinsSums(&op))
       units.push_back({{}, phase});
-    unitOf[&op] = units.size() - 1;
-    units.back().ops.push_back(&op);
+    addToLast(&op);
     Operation *partner = getMergedAccumulate(&op);
     if (auto adamw = dyn_cast<AdamWOp>(op))
       partner = getZeroBehind(adamw);
     if (Operation *backward = getMergedBackward(&op))
       partner = backward;
     for (Operation *other : {partner, biasGradients.lookup(&op).getOperation()})
-      if (other) {
-        unitOf[other] = units.size() - 1;
-        units.back().ops.push_back(other);
-      }
+      if (other)
+        addToLast(other);
     isOpen = true;
   }
 }
@@ -439,10 +453,6 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
 void ScheduleFormer::formLaunch(unsigned index) {
   const Unit &unit = units[index];
   Group group(unit.ops);
-  auto isInside = [&](Operation *op) {
-    auto found = unitOf.find(op);
-    return found != unitOf.end() && found->second == index;
-  };
   int64_t flops = 0;
   for (Operation *op : unit.ops) {
     // What is made on the way of a gradient is a part of it.
@@ -450,14 +460,15 @@ void ScheduleFormer::formLaunch(unsigned index) {
     if (cost && !op->hasAttr(remat::kFreeAttr))
       flops += cost.getFlops();
     for (Value operand : op->getOperands()) {
-      if (!isInside(operand.getDefiningOp()))
+      if (!isInside(operand.getDefiningOp(), index))
         group.inputs.insert(operand);
     }
     // What nobody reads is kept where the op makes it beside another, so that
     // equal ops share a kernel.
     for (Value result : op->getResults()) {
-      bool isRead = llvm::any_of(
-          result.getUsers(), [&](Operation *user) { return !isInside(user); });
+      bool isRead = llvm::any_of(result.getUsers(), [&](Operation *user) {
+        return !isInside(user, index);
+      });
       if (isRead || (result.use_empty() && op->getNumResults() > 1))
         group.outputs.insert(result);
     }
@@ -490,9 +501,8 @@ void ScheduleFormer::formLaunch(unsigned index) {
   Operation *origin = isMerged || isa<AdamWOp>(unit.ops.front())
                           ? unit.ops.front()
                           : unit.ops.back();
-  for (Operation *op : unit.ops)
-    if (op->hasTrait<nn::Rowwise>())
-      origin = op;
+  if (unit.rows)
+    origin = unit.rows;
   builder.setInsertionPoint(isMerged ? unit.ops.front() : unit.ops.back());
   // A launch comes from all of its ops, in their order.
   SmallVector<Location> locs =
