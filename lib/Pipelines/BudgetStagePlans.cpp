@@ -10,8 +10,8 @@
 // the curve of all budgets. A stage of one chunk takes the last of its points
 // that fits: no replay less makes the schedule longer. With several chunks that
 // may be, for which of them is spared a replay is not all the same to the
-// schedule; so there is one list of fits, of all stages together, which become
-// faster with more bytes, and a budget takes the last one that fits, whole.
+// schedule; so there is one list of fits, of all stages together, each faster
+// than the one before, and a budget takes the last one that fits, whole.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,6 +70,12 @@ void StagePlans::addFits() {
           break;
         fit = std::move(other);
       }
+    // A neighbour needs less, and where only some budgets are looked at, no fit
+    // before this one may be that of its bytes.
+    fit.bytes = 0;
+    for (auto [stage, base, point] :
+         llvm::zip(pipeline.stages, baseBytes, fit.points))
+      fit.bytes = std::max(fit.bytes, stage.curve[point].peak + base);
     if (fit.span < fits.back().span)
       fits.push_back(std::move(fit));
   }
@@ -84,6 +90,8 @@ int64_t StagePlans::getBytes(size_t number, int64_t point) {
     if (isMissing)
       known->second = solver::getPackedBytes(
           chunk.step.graph, chunk.curve->getPlan(own), chunk.inFlight);
+    assert(known->second >= chunk.curve->getPoints()[own].peak &&
+           "needs as many bytes as are alive at one time");
     bytes += known->second;
   }
   return bytes;

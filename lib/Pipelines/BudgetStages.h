@@ -83,7 +83,7 @@ private:
 
   const Pipeline &pipeline;
   llvm::ArrayRef<int64_t> baseBytes;
-  std::vector<Fit> fits; ///< bytes grow, spans fall
+  std::vector<Fit> fits; ///< spans fall
   /// Of the chunks of a stage, by point of their curves.
   std::map<std::tuple<size_t, size_t, size_t>, int64_t> packed;
 };
