@@ -28,6 +28,11 @@ static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 /// one of them, more choices of what is behind it.
 static constexpr size_t kMostSets = 1 << 16, kMostChoices = 1 << 12;
 
+/// More ways from set to set are not gone through, once each for a price, or
+/// with all choices behind them. The checker of certificates follows twice as
+/// many.
+static constexpr size_t kMostWays = 1 << 21;
+
 /// More stages are as many choices for an op that they are not gone through.
 static constexpr size_t kMostStages = 4;
 
@@ -177,7 +182,7 @@ void LayerChoices::build() {
       }
     numNodes += int32_t(before.size());
     std::swap(nodes, before);
-    isComplete = nodes.size() <= kMostSets;
+    isComplete = nodes.size() <= kMostSets && edges.size() <= kMostWays;
   }
   // In the end nothing is needed: one node, unless rules ask for what cannot
   // run again.
@@ -210,6 +215,7 @@ const std::vector<LeastCost> *LayerChoices::getFront() {
   std::vector<std::vector<LeastCost>> best(numNodes);
   best[0] = {{0, fixed}};
   int32_t done = -1; // The last node that is known.
+  size_t ways = 0;
   for (const Edge &edge : edges) {
     if (edge.from > done) {
       keepBest(best[edge.from]);
@@ -217,6 +223,9 @@ const std::vector<LeastCost> *LayerChoices::getFront() {
         return nullptr;
       done = edge.from;
     }
+    ways += best[edge.from].size();
+    if (ways > kMostWays)
+      return nullptr;
     for (const LeastCost &cost : best[edge.from])
       best[edge.to].push_back(
           {cost.seconds + edge.seconds, cost.bytes + edge.bytes});

@@ -101,8 +101,11 @@ inline void placeMoments(Certificate &certificate, int64_t numReplays) {
   }
 }
 
-/// Two layers of one random class on top of one that makes their input.
-inline Certificate makeCertificate(std::mt19937 &random) {
+/// Layers of one random class on top of one that makes their input; of those in
+/// the middle, on one side of all moments, all is equal if they have as many
+/// micro-batches in flight.
+inline Certificate makeCertificate(std::mt19937 &random, int64_t numLayers = 2,
+                                   bool areEqual = false) {
   Certificate certificate;
   certificate.model = "random";
   certificate.machine = "none";
@@ -111,22 +114,28 @@ inline Certificate makeCertificate(std::mt19937 &random) {
       {"embedding", {}, {{"x", 50}}, {{"embed", 1, true, {}, {"x"}}}, {}});
   certificate.classes.push_back(makeClass(random));
   const CertifiedClass &kind = certificate.classes.back();
-  std::string last = kind.tensors.back().name;
-  certificate.layers = {{"embedding", 0, 1, {}, {"x"}, {}},
-                        {"first", 1, 1, {{0, "x"}}, {}, {}},
-                        {"second", 1, 1, {{1, last}}, {}, {}}};
+  std::string read = "x";
+  certificate.layers = {{"embedding", 0, 1, {}, {read}, {}}};
+  for (int64_t l = 1; l <= numLayers; ++l) {
+    certificate.layers.push_back(
+        {"layer" + std::to_string(l), 1, 1, {{l - 1, read}}, {}, {}});
+    read = kind.tensors.back().name;
+  }
   for (CertifiedLayer &layer : certificate.layers) {
-    layer.inFlight = 1 + random() % 2;
+    if (!areEqual || layer.kind == 0)
+      layer.inFlight = 1 + random() % 2;
+    else
+      layer.inFlight = certificate.layers[0].inFlight;
     if (layer.kind == 1)
       for (const CertifiedTensor &tensor : kind.tensors)
         if (tensor.rule != CertifiedTensor::Rule::Drop)
           layer.keeps.push_back(tensor.name);
   }
   for (int k = 1 + random() % 2; k > 0; --k)
-    certificate.moments.push_back(
-        {int64_t(1 + random() % 3), 0, 0, (random() % 10) / 64.0});
+    certificate.moments.push_back({int64_t(1 + random() % (numLayers + 1)), 0,
+                                   0, (random() % 10) / 64.0});
   for (CertifiedMoment &moment : certificate.moments)
-    if (moment.layer < 3)
+    if (moment.layer <= numLayers)
       moment.gradient = random() % 2;
   makeSchedule(certificate);
   return certificate;

@@ -91,12 +91,13 @@ static std::optional<Fault> checkMoments(const Claims &claims) {
           bytes += kind.tensors[t].bytes;
     }
     if (bytes > live[moment.position])
-      return Fault{moment.at, "moment " + std::to_string(m) + " counts " +
-                                  std::to_string(int64_t(bytes)) +
-                                  " bytes, but the schedule has " +
-                                  std::to_string(live[moment.position]) +
-                                  " alive at position " +
-                                  std::to_string(moment.position)};
+      return Fault{
+          moment.at,
+          "moment " + std::to_string(m) + " counts " +
+              std::to_string(int64_t(std::min<__int128>(bytes, INT64_MAX))) +
+              " bytes, but the schedule has " +
+              std::to_string(live[moment.position]) + " alive at position " +
+              std::to_string(moment.position)};
   }
   return std::nullopt;
 }
@@ -193,7 +194,7 @@ private:
   const Claims &claims;
   double price = 0; ///< the highest; of the other moments a byte weighs less
   double available = 0;
-  double scale = 0; ///< seconds of a micro-batch
+  double scale = 0; ///< seconds of a micro-batch, of which bounds are a part
   std::vector<View> views;
   std::map<View, double> minima;
   double sum = 0;
@@ -201,7 +202,7 @@ private:
 } // namespace
 
 BoundChecker::BoundChecker(const Claims &claims)
-    : claims(claims), scale(claims.step / claims.microBatches) {
+    : claims(claims), scale(getMicroBatchSeconds(claims)) {
   for (const Moment &moment : claims.moments)
     price = std::max(price, moment.secondsPerByte);
   for (size_t l = 0; l < claims.layers.size(); ++l)
@@ -221,8 +222,9 @@ BoundChecker::BoundChecker(const Claims &claims)
 static Fault makeTooMany(const Class &kind) {
   return Fault{kind.at, "class '" + kind.name + "' has more than " +
                             std::to_string(kMostStates) +
-                            " sets of tensors that may be needed, too many to "
-                            "go through"};
+                            " sets of tensors that may be needed, or " +
+                            std::to_string(kMostChoices) +
+                            " ways to have them, too many to go through"};
 }
 
 std::optional<Fault> BoundChecker::checkMinima() {
@@ -317,7 +319,7 @@ std::optional<Fault> BoundChecker::check() {
     return fault;
   // Follows from all checks before, unless one of them is wrong.
   if (claims.bound > claims.replay &&
-      !isNear(claims.bound, claims.replay, claims.step)) {
+      !isNear(claims.bound, claims.replay, scale * claims.microBatches)) {
     auto [bound, replays] = formatSeconds(claims.bound, claims.replay);
     return Fault{claims.boundAt, "the bound of " + bound + " is above the " +
                                      replays + " of the plan's replays"};

@@ -363,8 +363,11 @@ static std::optional<Fault> checkStages(const Pipeline &pipeline,
   for (int64_t s = 0; s < pipeline.stages; ++s) {
     CertificateFigures &stage = figures.stages[s];
     stage.bound = getStageBound(pipeline, lines, s);
+    double scale = 0;
+    for (size_t c = s; c < pipeline.chunks.size(); c += pipeline.stages)
+      scale += getMicroBatchSeconds(pipeline.chunks[c].claims);
     if (stage.bound > stage.replay &&
-        !isNear(stage.bound, stage.replay, stage.step)) {
+        !isNear(stage.bound, stage.replay, scale)) {
       auto [least, all] = formatSeconds(stage.bound, stage.replay);
       return Fault{pipeline.chunks[s].at,
                    "the bound of stage " + std::to_string(s) + ", " + least +

@@ -157,6 +157,13 @@ static std::optional<Fault> checkReplays(const Claims &claims) {
                        describe(key.first, key.second)};
 }
 
+double reprise::verify::getMicroBatchSeconds(const Claims &claims) {
+  double seconds = 0;
+  for (const Launch &launch : claims.schedule)
+    seconds += launch.isUpdate ? 0 : launch.seconds;
+  return seconds;
+}
+
 static std::optional<Fault> checkTimes(const Claims &claims) {
   double replay = 0, step = 0;
   for (size_t l = 0; l < claims.layers.size(); ++l)

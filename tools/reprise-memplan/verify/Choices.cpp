@@ -22,8 +22,6 @@ static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 static constexpr size_t kMostSums = 1 << 16;
 /// Pairs of a choice and a sum that are looked at for one answer.
 static constexpr int64_t kMostWork = 1 << 28;
-/// Choices of a class that are made for one answer.
-static constexpr int64_t kMostChoices = 1 << 22;
 
 bool View::operator<(const View &other) const {
   return std::tie(kind, inFlight, reads, now, weights) <
@@ -102,13 +100,14 @@ namespace {
 class Search {
 public:
   Search(const Class &kind, const View &view, std::optional<double> price)
-      : kind(kind), view(view), price(price) {}
+      : kind(kind), view(view), price(price), idle(countIdle()) {}
 
   std::optional<std::vector<Choice>> run();
 
 private:
   using State = std::vector<std::vector<bool>>;
 
+  size_t countIdle() const;
   double getFixedBytes() const;
   /// From `stage` on, backwards: what `op` has to make for later stages too,
   /// `carried`, it makes in the stage, or it was there before.
@@ -119,11 +118,30 @@ private:
   const Class &kind;
   const View &view;
   std::optional<double> price;
+  size_t idle; ///< stages before the first in which an op may run
   const std::vector<Choice> *behind = nullptr; ///< choices of the later ops
   int64_t work = 0;                            ///< choices made
   std::map<State, std::vector<Choice>> before;
 };
 } // namespace
+
+/// Stages before the first that backward reads anything of the layer in. Of
+/// what is kept, and what is held at the moments of these, the smallest may as
+/// well be all of them, and the ops behind it run in the first stage that needs
+/// them: no choice with a run before is better. Unless a rule forbids to keep
+/// it.
+size_t Search::countIdle() const {
+  for (const Tensor &tensor : kind.tensors)
+    if (tensor.rule == Rule::Drop)
+      return 0;
+  size_t count = 0;
+  auto isRead = [&](const std::vector<bool> &reads) {
+    return std::find(reads.begin(), reads.end(), true) != reads.end();
+  };
+  while (count + 1 < view.reads.size() && !isRead(view.reads[count]))
+    ++count;
+  return count;
+}
 
 /// What is read right now is there, and so is, as long as backward has still to
 /// read it, what a rule keeps.
@@ -174,7 +192,7 @@ void Search::settle(const Op &op, const State &needed, State rest, size_t stage,
       choices.push_back(
           {choice.seconds + added.seconds, choice.bytes + added.bytes});
   };
-  if (!carried.empty() && op.canReplay) {
+  if (!carried.empty() && op.canReplay && stage >= idle) {
     State reading = rest;
     for (int64_t t : op.reads.tensors)
       if (kind.tensors[t].rule != Rule::Keep)

@@ -45,8 +45,11 @@ struct Choice {
 std::optional<std::vector<Choice>>
 findChoices(const Class &kind, const View &view, std::optional<double> price);
 
-/// More ways are not gone through.
+/// More sets of needed tensors, and more choices for one answer, are not gone
+/// through. The bound that is checked was found with as many sets, and half as
+/// many choices.
 inline constexpr size_t kMostStates = 1 << 16;
+inline constexpr int64_t kMostChoices = 1 << 22;
 
 /// Layers that have the same choices.
 struct SameLayers {

@@ -167,6 +167,10 @@ std::vector<int64_t> getBackwardPositions(const Claims &claims);
 /// Buffers alive at each position. For `claims` of a memory without fault.
 std::vector<int64_t> getLiveBytes(const Claims &claims);
 
+/// Seconds of a micro-batch without replays: what any sum of replays is of the
+/// size of.
+double getMicroBatchSeconds(const Claims &claims);
+
 /// What further micro-batches in flight keep.
 int64_t getBytesInFlight(const Claims &claims);
 

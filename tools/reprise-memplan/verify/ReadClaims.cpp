@@ -13,8 +13,8 @@
 
 using namespace reprise::verify;
 
-/// Bytes beyond this are refused, so that sums of a quarter million of them
-/// do not overflow.
+/// Bytes beyond this are refused, so that sums over a list, which has a quarter
+/// million elements at most, do not overflow.
 static constexpr int64_t kMost = int64_t(1) << 44;
 
 namespace {

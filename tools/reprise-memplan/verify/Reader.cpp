@@ -64,5 +64,11 @@ const std::vector<Json> &Reader::readList(const Json &value) {
   static const std::vector<Json> none;
   if (fault || !expect(value, Json::Kind::Array))
     return none;
+  constexpr size_t kMost = 1 << 18;
+  if (value.elements.size() > kMost) {
+    fail(value.at, "needs a list of at most " + std::to_string(kMost) +
+                       ", but got " + std::to_string(value.elements.size()));
+    return none;
+  }
   return value.elements;
 }

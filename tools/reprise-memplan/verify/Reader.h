@@ -32,6 +32,7 @@ public:
   std::string readText(const Json &value);
   /// A text that is one of `words`: its number.
   size_t readWord(const Json &value, const std::vector<std::string> &words);
+  /// A list of at most 2^18 elements.
   const std::vector<Json> &readList(const Json &value);
 
   bool expect(const Json &value, Json::Kind kind) {
