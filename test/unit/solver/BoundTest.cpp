@@ -175,75 +175,105 @@ sortMoments(const Certificate &certificate) {
   return merged;
 }
 
+namespace {
+/// Bounds that were compared with their definition: least prices that are
+/// finite, bounds that are those of whole choices, and those of them that are
+/// above what the prices prove.
+struct Compared {
+  int finite = 0, whole = 0, above = 0;
+};
+} // namespace
+
 /// Each layer's least price, and the least seconds of whole choices that are
 /// within the budget at the moments, each with its share of the price.
+static void compareWithDefinition(Certificate certificate, Compared &compared) {
+  computeBound(certificate);
+  std::vector<CertifiedMoment> moments = sortMoments(certificate);
+  double most = 0, available = 0, sum = 0;
+  for (const CertifiedMoment &moment : moments) {
+    double bytes = double(certificate.budgetBytes);
+    if (moment.layer < int64_t(certificate.layers.size()))
+      bytes -= double(certificate.classes[certificate.layers[moment.layer].kind]
+                          .backward[moment.gradient]
+                          .bytes);
+    most += moment.secondsPerByte;
+    available += moment.secondsPerByte * bytes;
+  }
+  // Priced bytes of all layers so far, and their seconds.
+  std::map<double, double> sums = {{0, 0}};
+  for (size_t l = 0; l < certificate.layers.size(); ++l) {
+    double expected = kInfinite;
+    std::map<double, double> choices, next;
+    for (const auto &[seconds, bytes] :
+         Enumeration(certificate, moments, l).run()) {
+      double priced = 0;
+      for (size_t m = 0; m < moments.size(); ++m)
+        priced += moments[m].secondsPerByte * bytes[m];
+      expected = std::min(expected, seconds + priced);
+      auto [known, isNew] = choices.emplace(priced, seconds);
+      known->second = std::min(known->second, seconds);
+    }
+    for (auto [bytes, seconds] : sums)
+      for (auto [more, again] : choices) {
+        auto [known, isNew] = next.emplace(bytes + more, seconds + again);
+        known->second = std::min(known->second, seconds + again);
+      }
+    std::swap(sums, next);
+    sum += expected;
+    double minimum = certificate.layers[l].minimum;
+    compared.finite += expected < kInfinite;
+    if (expected == kInfinite)
+      ASSERT_EQ(minimum, kInfinite);
+    else
+      ASSERT_NEAR(minimum, expected, 1e-9 * (1 + expected));
+  }
+  double dual = std::max(sum - available, 0.0), whole = kInfinite;
+  for (auto [bytes, seconds] : sums)
+    if (bytes <= available * (1 + 1e-12))
+      whole = std::min(whole, seconds);
+  // Without choices that fit there is no whole bound, and with no price.
+  double wanted = whole < kInfinite && most > 0 ? whole : dual;
+  if (wanted < kInfinite)
+    ASSERT_NEAR(certificate.lowerBoundSeconds,
+                wanted * double(certificate.microBatches), 1e-9 * (1 + wanted));
+  compared.whole += wanted == whole;
+  compared.above += wanted > dual * (1 + 1e-9) && wanted < kInfinite;
+}
+
 TEST(BoundTest, BoundIsTheDefinition) {
   std::mt19937 random(3);
-  int numFinite = 0, numWhole = 0, numAbove = 0;
-  for (int k = 0; k < 600; ++k) {
+  Compared compared;
+  for (int k = 0; k < 600 && !HasFatalFailure(); ++k) {
+    SCOPED_TRACE(k);
     Certificate certificate = makeCertificate(random);
     certificate.budgetBytes = random() % 600;
     certificate.kind = Certificate::Budget::Activations;
     if (certificate.classes[1].tensors.size() > 4)
       certificate.moments.resize(1);
-    computeBound(certificate);
-    std::vector<CertifiedMoment> moments = sortMoments(certificate);
-    double most = 0, available = 0, sum = 0;
-    for (const CertifiedMoment &moment : moments) {
-      double bytes = double(certificate.budgetBytes);
-      if (moment.layer < 3)
-        bytes -=
-            double(certificate.classes[certificate.layers[moment.layer].kind]
-                       .backward[moment.gradient]
-                       .bytes);
-      most += moment.secondsPerByte;
-      available += moment.secondsPerByte * bytes;
-    }
-    // Priced bytes of all layers so far, and their seconds.
-    std::map<double, double> sums = {{0, 0}};
-    for (size_t l = 0; l < certificate.layers.size(); ++l) {
-      double expected = kInfinite;
-      std::map<double, double> choices, next;
-      for (const auto &[seconds, bytes] :
-           Enumeration(certificate, moments, l).run()) {
-        double priced = 0;
-        for (size_t m = 0; m < moments.size(); ++m)
-          priced += moments[m].secondsPerByte * bytes[m];
-        expected = std::min(expected, seconds + priced);
-        auto [known, isNew] = choices.emplace(priced, seconds);
-        known->second = std::min(known->second, seconds);
-      }
-      for (auto [bytes, seconds] : sums)
-        for (auto [more, again] : choices) {
-          auto [known, isNew] = next.emplace(bytes + more, seconds + again);
-          known->second = std::min(known->second, seconds + again);
-        }
-      std::swap(sums, next);
-      sum += expected;
-      double minimum = certificate.layers[l].minimum;
-      numFinite += expected < kInfinite;
-      if (expected == kInfinite)
-        ASSERT_EQ(minimum, kInfinite) << k;
-      else
-        ASSERT_NEAR(minimum, expected, 1e-9 * (1 + expected)) << k;
-    }
-    double dual = std::max(sum - available, 0.0), whole = kInfinite;
-    for (auto [bytes, seconds] : sums)
-      if (bytes <= available * (1 + 1e-12))
-        whole = std::min(whole, seconds);
-    // Without choices that fit there is no whole bound, and with no price.
-    double wanted = whole < kInfinite && most > 0 ? whole : dual;
-    if (wanted < kInfinite)
-      ASSERT_NEAR(certificate.lowerBoundSeconds,
-                  wanted * double(certificate.microBatches),
-                  1e-9 * (1 + wanted))
-          << k;
-    numWhole += wanted == whole;
-    numAbove += wanted > dual * (1 + 1e-9) && wanted < kInfinite;
+    compareWithDefinition(certificate, compared);
   }
-  EXPECT_GT(numFinite, 1500);
-  EXPECT_GT(numWhole, 150);
-  EXPECT_GT(numAbove, 50);
+  EXPECT_GT(compared.finite, 1500);
+  EXPECT_GT(compared.whole, 150);
+  EXPECT_GT(compared.above, 50);
+}
+
+// Models have equal layers, of which some make one choice and the others
+// another.
+TEST(BoundTest, BoundOfEqualLayersIsTheDefinition) {
+  std::mt19937 random(9);
+  Compared compared;
+  for (int k = 0; k < 400 && !HasFatalFailure(); ++k) {
+    SCOPED_TRACE(k);
+    int64_t numLayers = 4 + random() % 7;
+    Certificate certificate =
+        makeCertificate(random, numLayers, /*areEqual=*/true);
+    certificate.budgetBytes = random() % (100 * numLayers);
+    certificate.kind = Certificate::Budget::Activations;
+    certificate.moments.resize(1);
+    compareWithDefinition(certificate, compared);
+  }
+  EXPECT_GT(compared.whole, 100);
+  EXPECT_GT(compared.above, 50);
 }
 
 namespace {

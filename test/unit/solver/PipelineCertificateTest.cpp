@@ -119,6 +119,36 @@ void Planned::forAllPlans(
   choose(0);
 }
 
+/// What the chunks take without replays.
+static std::vector<ChunkTimes>
+getBareTimes(const PipelineCertificate &certificate) {
+  std::vector<ChunkTimes> bare;
+  for (const PipelineCertificate::Chunk &chunk : certificate.chunks) {
+    bare.push_back(getTimes(chunk.certificate));
+    bare.back().backward -= chunk.certificate.replaySeconds /
+                            double(certificate.shape.microBatches);
+  }
+  return bare;
+}
+
+/// How many plans fit, of which the first `most` end the schedule no sooner
+/// than `bound`.
+static int countPlans(const Planned &planned, double bound, int most) {
+  const PipelineShape &shape = planned.certificate.shape;
+  PipelineSchedule schedule = simulate(shape);
+  std::vector<ChunkTimes> bare = getBareTimes(planned.certificate);
+  int numPlans = 0;
+  planned.forAllPlans([&](const std::vector<double> &seconds) {
+    if (++numPlans > most)
+      return;
+    std::vector<ChunkTimes> times = bare;
+    for (size_t c = 0; c < times.size(); ++c)
+      times[c].backward += seconds[c];
+    ASSERT_GE(getSpan(shape, schedule, times), bound * (1 - 1e-12));
+  });
+  return numPlans;
+}
+
 static const std::pair<PipelineShape, int64_t> kShapes[] = {
     {{1, 1, 3}, 2},
     {{2, 1, 4}, 2},
@@ -134,29 +164,13 @@ TEST(PipelineCertificateTest, BoundsEveryPlan) {
     for (unsigned seed = 0; seed < 20; ++seed) {
       const PipelineShape &shape = layersOf.first;
       Planned planned(seed, shape, layersOf.second);
-      EXPECT_EQ(Planned::verify(planned.certificate), "") << "seed " << seed;
-      std::vector<ChunkTimes> bare;
-      for (const PipelineCertificate::Chunk &chunk :
-           planned.certificate.chunks) {
-        bare.push_back(getTimes(chunk.certificate));
-        bare.back().backward -=
-            chunk.certificate.replaySeconds / double(shape.microBatches);
-      }
-      PipelineSchedule schedule = simulate(planned.certificate.shape);
-      double least = getSpan(shape, schedule, bare);
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      EXPECT_EQ(Planned::verify(planned.certificate), "");
+      double least =
+          getSpan(shape, simulate(shape), getBareTimes(planned.certificate));
       double bound = planned.certificate.lowerBoundSeconds;
       numBounds += bound > least * (1 + 1e-9);
-      int numPlans = 0;
-      planned.forAllPlans([&](const std::vector<double> &seconds) {
-        if (++numPlans > 20000)
-          return;
-        std::vector<ChunkTimes> times = bare;
-        for (size_t c = 0; c < times.size(); ++c)
-          times[c].backward += seconds[c];
-        ASSERT_GE(getSpan(shape, schedule, times), bound * (1 - 1e-12))
-            << "seed " << seed;
-      });
-      EXPECT_GT(numPlans, 0);
+      EXPECT_GT(countPlans(planned, bound, /*most=*/20000), 0);
     }
   EXPECT_GT(numBounds, 40);
 }
@@ -172,29 +186,16 @@ TEST(PipelineCertificateTest, BoundsOtherBudgets) {
                                       budget, budget + budget / 9};
       std::vector<double> bounds = computeBounds(planned.certificate, budgets);
       ASSERT_EQ(bounds.size(), budgets.size());
-      std::vector<ChunkTimes> bare;
-      for (const PipelineCertificate::Chunk &chunk :
-           planned.certificate.chunks) {
-        bare.push_back(getTimes(chunk.certificate));
-        bare.back().backward -=
-            chunk.certificate.replaySeconds / double(shape.microBatches);
-      }
-      PipelineSchedule schedule = simulate(shape);
+      double least =
+          getSpan(shape, simulate(shape), getBareTimes(planned.certificate));
       for (size_t k = 0; k < budgets.size(); ++k) {
-        EXPECT_GE(bounds[k], getSpan(shape, schedule, bare) * (1 - 1e-12));
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", budget " +
+                     std::to_string(budgets[k]));
+        EXPECT_GE(bounds[k], least * (1 - 1e-12));
         if (k > 0)
           EXPECT_LE(bounds[k], bounds[k - 1]);
         planned.certificate.budgetBytes = budgets[k];
-        int numPlans = 0;
-        planned.forAllPlans([&](const std::vector<double> &seconds) {
-          if (++numPlans > 2000)
-            return;
-          std::vector<ChunkTimes> times = bare;
-          for (size_t c = 0; c < times.size(); ++c)
-            times[c].backward += seconds[c];
-          ASSERT_GE(getSpan(shape, schedule, times), bounds[k] * (1 - 1e-12))
-              << "seed " << seed << ", budget " << budgets[k];
-        });
+        countPlans(planned, bounds[k], /*most=*/2000);
       }
     }
 }
@@ -223,12 +224,7 @@ TEST(PipelineCertificateTest, PathsProveTheShortestSpan) {
       for (CertifiedLaunch &launch : chunk.certificate.schedule)
         launch.seconds = double(random() % 4);
     computeSpans(certificate);
-    std::vector<ChunkTimes> bare;
-    for (const PipelineCertificate::Chunk &chunk : certificate.chunks) {
-      bare.push_back(getTimes(chunk.certificate));
-      bare.back().backward -=
-          chunk.certificate.replaySeconds / double(shape.microBatches);
-    }
+    std::vector<ChunkTimes> bare = getBareTimes(certificate);
     std::vector<StageReplays> replays;
     for (int64_t stage = 0; stage < 2; ++stage) {
       replays.push_back(getStageReplays(certificate, stage));
