@@ -20,39 +20,71 @@
 
 using namespace llvm;
 
-/// A description of x86-64 Linux and of the processor `cpu`; null after a
-/// message.
-static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
+static const Triple kTriple("x86_64-unknown-linux-gnu");
+
+static const llvm::Target *findTarget() {
   InitializeNativeTarget();
   InitializeNativeTargetAsmPrinter();
-  Triple triple("x86_64-unknown-linux-gnu");
   std::string error;
-  const llvm::Target *target = TargetRegistry::lookupTarget(triple, error);
-  if (!target) {
+  const llvm::Target *target = TargetRegistry::lookupTarget(kTriple, error);
+  if (!target)
     WithColor::error() << error << "\n";
-    return nullptr;
-  }
+  return target;
+}
+
+/// What LLVM knows of the processor `cpu`; null if there is none of that name.
+static std::unique_ptr<MCSubtargetInfo>
+findProcessor(const llvm::Target &target, StringRef cpu) {
   std::unique_ptr<MCSubtargetInfo> known(
-      target->createMCSubtargetInfo(triple, /*CPU=*/"", /*Features=*/""));
-  if (!known->isCPUStringValid(cpu)) {
+      target.createMCSubtargetInfo(kTriple, /*CPU=*/"", /*Features=*/""));
+  if (!known->isCPUStringValid(cpu))
+    return nullptr;
+  return std::unique_ptr<MCSubtargetInfo>(
+      target.createMCSubtargetInfo(kTriple, cpu, /*Features=*/""));
+}
+
+LogicalResult reprise::target::checkProcessor(StringRef cpu) {
+  const llvm::Target *target = findTarget();
+  if (!target)
+    return failure();
+  std::unique_ptr<MCSubtargetInfo> processor = findProcessor(*target, cpu);
+  if (!processor) {
     WithColor::error() << "needs a processor that LLVM knows, such as "
                           "x86-64-v3, but got '"
                        << cpu << "'\n";
-    return nullptr;
+    return failure();
   }
-  std::unique_ptr<MCSubtargetInfo> processor(
-      target->createMCSubtargetInfo(triple, cpu, /*Features=*/""));
   if (!processor->checkFeatures("+64bit")) {
     WithColor::error() << "needs a 64-bit x86 processor, but got '" << cpu
                        << "'\n";
-    return nullptr;
+    return failure();
   }
+  return success();
+}
+
+bool reprise::target::hasWideRegisters(StringRef cpu) {
+  const llvm::Target *target = findTarget();
+  if (!target)
+    return false;
+  std::unique_ptr<MCSubtargetInfo> processor = findProcessor(*target, cpu);
+  return processor && processor->checkFeatures("+avx512f");
+}
+
+std::string reprise::target::resolveCPU(StringRef cpu) {
+  return cpu == "native" ? sys::getHostCPUName().str() : cpu.str();
+}
+
+/// How code for the processor `cpu` is made; null after a message.
+static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
+  const llvm::Target *target = findTarget();
+  if (!target)
+    return nullptr;
   TargetOptions options;
   options.FunctionSections = options.DataSections = true;
   // A product and a sum are contracted only where a kernel says so.
   options.AllowFPOpFusion = FPOpFusion::Strict;
   return std::unique_ptr<TargetMachine>(target->createTargetMachine(
-      triple, cpu, /*Features=*/"", options, Reloc::PIC_));
+      kTriple, cpu, /*Features=*/"", options, Reloc::PIC_));
 }
 
 /// Kernels are written as they are to run, vectorised, blocked and inlined, so
@@ -85,28 +117,8 @@ static LogicalResult cleanUp(Module &module, TargetMachine &machine) {
   return success();
 }
 
-std::string reprise::target::resolveCPU(StringRef cpu) {
-  return cpu == "native" ? sys::getHostCPUName().str() : cpu.str();
-}
-
-bool reprise::target::hasWideRegisters(StringRef cpu) {
-  InitializeNativeTarget();
-  Triple triple("x86_64-unknown-linux-gnu");
-  std::string error;
-  const llvm::Target *target = TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return false;
-  std::unique_ptr<MCSubtargetInfo> known(
-      target->createMCSubtargetInfo(triple, /*CPU=*/"", /*Features=*/""));
-  if (!known->isCPUStringValid(cpu))
-    return false;
-  std::unique_ptr<MCSubtargetInfo> processor(
-      target->createMCSubtargetInfo(triple, cpu, /*Features=*/""));
-  return processor->checkFeatures("+avx512f");
-}
-
-LogicalResult reprise::target::emitObject(Module &module, StringRef cpu,
-                                          raw_pwrite_stream &os) {
+FailureOr<reprise::target::ObjectFile>
+reprise::target::emitObject(Module &module, StringRef cpu) {
   std::unique_ptr<TargetMachine> machine = createMachine(cpu);
   if (!machine)
     return failure();
@@ -115,6 +127,8 @@ LogicalResult reprise::target::emitObject(Module &module, StringRef cpu,
 
   if (failed(cleanUp(module, *machine)))
     return failure();
+  ObjectFile object;
+  raw_svector_ostream os(object);
   legacy::PassManager emission;
   if (machine->addPassesToEmitFile(emission, os, nullptr,
                                    CodeGenFileType::ObjectFile)) {
@@ -122,5 +136,5 @@ LogicalResult reprise::target::emitObject(Module &module, StringRef cpu,
     return failure();
   }
   emission.run(module);
-  return success();
+  return object;
 }

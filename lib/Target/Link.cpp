@@ -17,6 +17,7 @@
 LLD_HAS_DRIVER(elf)
 
 using namespace llvm;
+using reprise::target::ObjectFile;
 
 /// Where the C library keeps what a program starts with, or empty.
 static std::string findSystemLibraries() {
@@ -27,72 +28,74 @@ static std::string findSystemLibraries() {
   return "";
 }
 
-LogicalResult reprise::target::linkExecutable(StringRef object,
-                                              StringRef runtime,
-                                              StringRef outputName) {
-  // The linker resets all options of the command line, where the name may live.
-  std::string output = outputName.str();
-  std::string system = findSystemLibraries();
-  if (system.empty()) {
-    WithColor::error() << "needs the C library's Scrt1.o to link a program "
-                          "(Debian: libc6-dev), but found none\n";
-    return failure();
+static void complain(StringRef output, std::error_code error) {
+  WithColor::error() << "cannot write '" << output << "': " << error.message()
+                     << "\n";
+}
+
+namespace {
+/// Object files that are there as long as this is.
+class Inputs {
+public:
+  ~Inputs() {
+    for (StringRef path : paths)
+      sys::fs::remove(path);
   }
-  if (!sys::fs::exists(runtime)) {
-    WithColor::error() << "needs the runtime archive, but found none at '"
-                       << runtime << "'; --runtime=FILE says where it is\n";
-    return failure();
+
+  LogicalResult write(ArrayRef<ObjectFile> objects) {
+    for (const ObjectFile &object : objects) {
+      SmallString<128> path;
+      int descriptor;
+      if (std::error_code error =
+              sys::fs::createTemporaryFile("reprise", "o", descriptor, path)) {
+        WithColor::error() << "cannot write a temporary file: "
+                           << error.message() << "\n";
+        return failure();
+      }
+      paths.push_back(path.str().str());
+      raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+      os << StringRef(object.data(), object.size());
+      os.close();
+      if (os.has_error()) {
+        complain(path, os.error());
+        os.clear_error();
+        return failure();
+      }
+      bytes += object.size();
+    }
+    return success();
   }
-  // A program appears whole or not at all.
+
+  std::vector<std::string> paths;
+  uint64_t bytes = 0; ///< of all
+};
+} // namespace
+
+/// Runs the linker. At most `mostBytes` come out, and they appear whole or not
+/// at all.
+static LogicalResult link(ArrayRef<std::string> arguments, StringRef output,
+                          uint64_t mostBytes) {
   SmallString<128> temporary;
   if (std::error_code error =
           sys::fs::createUniqueFile(output + ".%%%%%%", temporary)) {
-    WithColor::error() << "cannot write '" << output << "': " << error.message()
-                       << "\n";
+    complain(output, error);
     return failure();
   }
   // The linker writes through a mapping, where a full disk is a signal: what it
   // can need at most has to be there before.
-  uint64_t objectBytes = 0, runtimeBytes = 0;
-  (void)sys::fs::file_size(object, objectBytes);
-  (void)sys::fs::file_size(runtime, runtimeBytes);
   ErrorOr<sys::fs::space_info> space = sys::fs::disk_space(temporary);
-  if (space && space->available < objectBytes + runtimeBytes) {
+  if (space && space->available < mostBytes) {
     sys::fs::remove(temporary);
     WithColor::error() << "cannot write '" << output << "': needs up to "
-                       << objectBytes + runtimeBytes
-                       << " bytes, but the disk has " << space->available
-                       << "\n";
+                       << mostBytes << " bytes, but the disk has "
+                       << space->available << "\n";
     return failure();
   }
-  std::string start = system + "/Scrt1.o", prologue = system + "/crti.o",
-              epilogue = system + "/crtn.o", search = "-L" + system;
-  std::string archive = runtime.str(), input = object.str();
-  const char *arguments[] = {"ld.lld",
-                             "-pie",
-                             "--hash-style=gnu",
-                             "--build-id",
-                             "--eh-frame-hdr",
-                             "--gc-sections",
-                             "--as-needed",
-                             "-z",
-                             "relro",
-                             "-z",
-                             "now",
-                             "-dynamic-linker",
-                             "/lib64/ld-linux-x86-64.so.2",
-                             "-o",
-                             temporary.c_str(),
-                             start.c_str(),
-                             prologue.c_str(),
-                             input.c_str(),
-                             archive.c_str(),
-                             search.c_str(),
-                             "-lm",
-                             "-lc",
-                             epilogue.c_str()};
+  SmallVector<const char *> all = {"ld.lld", "-o", temporary.c_str()};
+  for (const std::string &argument : arguments)
+    all.push_back(argument.c_str());
   lld::Result result =
-      lld::lldMain(arguments, outs(), errs(), {{lld::Gnu, &lld::elf::link}});
+      lld::lldMain(all, outs(), errs(), {{lld::Gnu, &lld::elf::link}});
   std::error_code error;
   if (result.retCode == 0)
     error = sys::fs::rename(temporary, output);
@@ -100,7 +103,58 @@ LogicalResult reprise::target::linkExecutable(StringRef object,
     return success();
   sys::fs::remove(temporary);
   if (error)
-    WithColor::error() << "cannot write '" << output << "': " << error.message()
-                       << "\n";
+    complain(output, error);
   return failure();
+}
+
+LogicalResult reprise::target::linkObject(ArrayRef<ObjectFile> objects,
+                                          StringRef outputName) {
+  // The linker resets all options of the command line, where the name may live.
+  std::string output = outputName.str();
+  Inputs inputs;
+  if (failed(inputs.write(objects)))
+    return failure();
+  std::vector<std::string> arguments = {"-r"};
+  append_range(arguments, inputs.paths);
+  return link(arguments, output, inputs.bytes);
+}
+
+LogicalResult reprise::target::linkExecutable(ArrayRef<ObjectFile> objects,
+                                              StringRef runtimeName,
+                                              StringRef outputName) {
+  // The linker resets all options of the command line, where names may live.
+  std::string runtime = runtimeName.str(), output = outputName.str();
+  std::string system = findSystemLibraries();
+  if (system.empty()) {
+    WithColor::error() << "needs the C library's Scrt1.o to link a program "
+                          "(Debian: libc6-dev), but found none\n";
+    return failure();
+  }
+  uint64_t runtimeBytes = 0;
+  if (sys::fs::file_size(runtime, runtimeBytes)) {
+    WithColor::error() << "needs the runtime archive, but found none at '"
+                       << runtime << "'; --runtime=FILE says where it is\n";
+    return failure();
+  }
+  Inputs inputs;
+  if (failed(inputs.write(objects)))
+    return failure();
+  std::vector<std::string> arguments = {"-pie",
+                                        "--hash-style=gnu",
+                                        "--build-id",
+                                        "--eh-frame-hdr",
+                                        "--gc-sections",
+                                        "--as-needed",
+                                        "-z",
+                                        "relro",
+                                        "-z",
+                                        "now",
+                                        "-dynamic-linker",
+                                        "/lib64/ld-linux-x86-64.so.2",
+                                        system + "/Scrt1.o",
+                                        system + "/crti.o"};
+  append_range(arguments, inputs.paths);
+  append_range(arguments, ArrayRef<std::string>{runtime, "-L" + system, "-lm",
+                                                "-lc", system + "/crtn.o"});
+  return link(arguments, output, inputs.bytes + runtimeBytes);
 }

@@ -21,6 +21,10 @@ using namespace reprise::target;
 // One schedule
 //===----------------------------------------------------------------------===//
 
+std::string target::getCodeSymbol(StringRef name) {
+  return ("kernel." + name).str();
+}
+
 int32_t target::getElementType(ShapedType type) {
   return type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32;
 }
@@ -290,9 +294,20 @@ LogicalResult Tables::readInference(const SymbolTable &symbols,
 // All of them
 //===----------------------------------------------------------------------===//
 
+void Tables::readMicroKernels(const SymbolTable &symbols) {
+  auto find = [&](std::string name) {
+    auto function = symbols.lookup<LLVM::LLVMFuncOp>(name);
+    return function && !function.isExternal() ? name : "";
+  };
+  for (const codegen::MicroKernel &tile : codegen::getMicroKernels())
+    if (std::string name = find(tile.symbol()); !name.empty())
+      microKernels.push_back({&tile, name, find(tile.packSymbol())});
+}
+
 LogicalResult Tables::read(ModuleOp module) {
   isLibrary = module->hasAttr(rt::kGemmWorkspaceAttr);
   SymbolTable symbols(module);
+  readMicroKernels(symbols);
   auto step = symbols.lookup<func::FuncOp>(nn::kStepFunction);
   if (!step || !step.getBody().hasOneBlock())
     return module.emitError("needs a function @step of one block to translate");

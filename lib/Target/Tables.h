@@ -12,8 +12,15 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/ABI/Model.h"
+#include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Target/Executable.h"
 #include "llvm/ADT/MapVector.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+} // namespace llvm
 
 namespace reprise::target {
 
@@ -27,11 +34,17 @@ struct Tables {
     int64_t tasks, flops;
     std::string name;
   };
+  /// A tile of products, and the form that packs B or nothing.
+  struct MicroKernel {
+    const codegen::MicroKernel *tile;
+    std::string function, packing;
+  };
   llvm::SmallVector<Launch> micro, update, evaluate, sample;
   llvm::MapVector<llvm::StringRef, int64_t> kernels; ///< name to index
   /// Of kernels that have one, the version for x86-64-v4.
   llvm::DenseMap<llvm::StringRef, llvm::StringRef> wideKernels;
   llvm::SmallVector<RepriseGemm> gemms;
+  llvm::SmallVector<MicroKernel> microKernels;
   llvm::SmallVector<rt::BufferOp> states, rotaries;
   llvm::StringMap<rt::BufferOp> roles;
   double modelFlops = 0, replayFlops = 0; ///< of one step
@@ -54,6 +67,7 @@ private:
   llvm::LogicalResult readInference(const mlir::SymbolTable &symbols,
                                     mlir::func::FuncOp function,
                                     llvm::SmallVectorImpl<Launch> &schedule);
+  void readMicroKernels(const mlir::SymbolTable &symbols);
   llvm::LogicalResult readBuffer(rt::BufferOp buffer);
   llvm::FailureOr<int64_t> readKernel(const mlir::SymbolTable &symbols,
                                       rt::LaunchOp call);
@@ -64,6 +78,17 @@ private:
 
 /// REPRISE_F32 or REPRISE_BF16.
 int32_t getElementType(mlir::ShapedType type);
+
+/// What the function `name` of the code is called among object files: as no
+/// function of a library is.
+std::string getCodeSymbol(llvm::StringRef name);
+
+/// Writes the tables of models as constant data of a module, where functions of
+/// the code are declared, and `main`, which hands them to the runtime. Null,
+/// with a diagnostic, if something is missing in a model.
+std::unique_ptr<llvm::Module> writeTables(llvm::ArrayRef<CompiledModel> models,
+                                          llvm::ArrayRef<Tables> tables,
+                                          llvm::LLVMContext &context);
 
 } // namespace reprise::target
 

@@ -10,10 +10,7 @@
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
@@ -96,24 +93,12 @@ int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
       return 1;
     models.push_back({cuda, &*image});
   }
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> code = target::translateModels(models, context);
-  if (!code)
-    return 1;
-  llvm::SmallVector<char, 0> object;
-  llvm::raw_svector_ostream os(object);
-  if (failed(target::emitObject(*code, target::resolveCPU(options.cpu), os)))
+  FailureOr<std::vector<target::ObjectFile>> objects =
+      target::compileModels(models, target::resolveCPU(options.cpu));
+  if (failed(objects))
     return 1;
   if (options.emit == "obj")
-    return failed(writeFile(options.output, os.str()));
-
-  llvm::SmallString<128> path;
-  if (std::error_code error =
-          llvm::sys::fs::createTemporaryFile("reprise", "o", path))
-    return fail("cannot write a temporary file: " + error.message());
-  llvm::FileRemover remover(path);
-  if (failed(writeFile(path, os.str())))
-    return 1;
+    return failed(target::linkObject(*objects, options.output));
   std::string runtime = options.runtime;
   if (runtime.empty()) {
     llvm::SmallString<128> beside(llvm::sys::fs::getMainExecutable(
@@ -122,5 +107,5 @@ int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
     llvm::sys::path::append(beside, "..", "lib", "libreprise_runtime.a");
     runtime = beside.str().str();
   }
-  return failed(target::linkExecutable(path, runtime, options.output));
+  return failed(target::linkExecutable(*objects, runtime, options.output));
 }

@@ -10,14 +10,14 @@
 #define REPRISE_TARGET_EXECUTABLE_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/LogicalResult.h"
-#include <memory>
+#include <string>
+#include <vector>
 
 namespace llvm {
-class LLVMContext;
 class Module;
-class raw_pwrite_stream;
 } // namespace llvm
 
 namespace reprise::target {
@@ -30,21 +30,30 @@ struct CompiledModel {
   const DeviceImage *image = nullptr; ///< of GPUs
 };
 
-/// Translates models, one for each target, into an LLVM module: the kernels of
-/// the CPU, the tables of each `RepriseModel` as constant data, images of the
-/// kernels of GPUs likewise, and a `main` that hands them to the runtime.
-/// Consumes the functions of the modules. Null, with a diagnostic, if a module
-/// is not of its phase.
-std::unique_ptr<llvm::Module>
-translateModels(llvm::ArrayRef<CompiledModel> models,
-                llvm::LLVMContext &context);
+/// The bytes of an object file.
+using ObjectFile = llvm::SmallVector<char, 0>;
 
-/// Optimizes `module` for the processor `cpu` (a name LLVM knows) and writes an
-/// object file. Functions that name a processor of their own keep it. 20 to
-/// 30 ms for each kernel. Fails with a message on stderr for an unknown
-/// processor.
-llvm::LogicalResult emitObject(llvm::Module &module, llvm::StringRef cpu,
-                               llvm::raw_pwrite_stream &os);
+/// Compiles models, one for each target, into object files: the kernels of the
+/// CPU in parts, as many at a time as there are threads in the context; the
+/// tables of each `RepriseModel` as constant data, images of the kernels of
+/// GPUs likewise, and a `main` that hands them to the runtime. `cpu` is as for
+/// `emitObject`. Consumes the functions of the modules. Fails, with a
+/// diagnostic, if a module is not of its phase.
+///
+/// The same models give the same bytes, whatever the number of threads. 20 to
+/// 30 ms of a processor for each kernel.
+llvm::FailureOr<std::vector<ObjectFile>>
+compileModels(llvm::ArrayRef<CompiledModel> models, llvm::StringRef cpu);
+
+/// Optimizes `module` for the processor `cpu` (a name LLVM knows, 64-bit x86)
+/// and makes an object file of it. Functions that name a processor of their own
+/// keep it. May run in several threads, each with a context of its own.
+llvm::FailureOr<ObjectFile> emitObject(llvm::Module &module,
+                                       llvm::StringRef cpu);
+
+/// Fails, with a message on stderr, unless `cpu` is a 64-bit x86 processor that
+/// LLVM knows.
+llvm::LogicalResult checkProcessor(llvm::StringRef cpu);
 
 /// The name of the processor `cpu`, which may be `native`.
 std::string resolveCPU(llvm::StringRef cpu);
@@ -52,9 +61,14 @@ std::string resolveCPU(llvm::StringRef cpu);
 /// Whether a processor that LLVM knows has 32 registers of 16 lanes of f32.
 bool hasWideRegisters(llvm::StringRef cpu);
 
-/// Links an object file with the runtime archive into an executable that needs
+/// Links object files into one, in process, for a linker to go on with. Fails
+/// with the linker's messages on stderr.
+llvm::LogicalResult linkObject(llvm::ArrayRef<ObjectFile> objects,
+                               llvm::StringRef output);
+
+/// Links object files with the runtime archive into an executable that needs
 /// libc and libm alone, in process. Fails with the linker's messages on stderr.
-llvm::LogicalResult linkExecutable(llvm::StringRef object,
+llvm::LogicalResult linkExecutable(llvm::ArrayRef<ObjectFile> objects,
                                    llvm::StringRef runtime,
                                    llvm::StringRef output);
 } // namespace reprise::target

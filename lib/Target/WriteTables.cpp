@@ -1,4 +1,4 @@
-//===- TranslateModel.cpp - Kernels and tables in LLVM ----------*- C++ -*-===//
+//===- WriteTables.cpp - Tables as constant data ----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,9 +9,6 @@
 #include "Tables.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Dialect/NN/NNOps.h"
@@ -39,7 +36,7 @@ public:
   /// The address of the table of one model.
   FailureOr<llvm::Constant *> write(ModuleOp source, const Tables &tables,
                                     const DeviceImage *image);
-  LogicalResult writeMain(ModuleOp source, ArrayRef<llvm::Constant *> models);
+  void writeMain(ArrayRef<llvm::Constant *> models);
 
 private:
   llvm::Constant *integer(int64_t value) {
@@ -65,11 +62,16 @@ private:
         bufferType, {integer(op ? int64_t(op.getOffset()) : 0),
                      integer(op ? getTypeBytes(op.getType()) : 0)});
   }
-  /// The address of a function, null without a name.
+  /// The address of a function of the code, null without a name.
   llvm::Constant *function(StringRef name) {
     if (name.empty())
       return llvm::ConstantPointerNull::get(pointer);
-    return module.getFunction(name);
+    auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
+    auto *function = cast<llvm::Function>(
+        module.getOrInsertFunction(getCodeSymbol(name), type).getCallee());
+    function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    function->setDSOLocal(true);
+    return function;
   }
   /// The address of `text`, one copy of each.
   llvm::Constant *string(StringRef text);
@@ -81,7 +83,7 @@ private:
   llvm::Constant *writeGemm(const RepriseGemm &gemm);
   llvm::Constant *writeState(rt::BufferOp op);
   llvm::Constant *writeRotary(rt::BufferOp op);
-  llvm::Constant *writeMicroKernels(int32_t &count);
+  llvm::Constant *writeMicroKernels(const Tables &tables);
   llvm::Constant *bytes(StringRef data, StringRef name, bool isText);
   llvm::Constant *writeDevice(ModuleOp source, const Tables &tables,
                               const DeviceImage &image);
@@ -172,27 +174,17 @@ llvm::Constant *TableWriter::writeRotary(rt::BufferOp op) {
        single(rotary.getScale().getValueAsDouble()), word(0)});
 }
 
-llvm::Constant *TableWriter::writeMicroKernels(int32_t &count) {
+llvm::Constant *TableWriter::writeMicroKernels(const Tables &tables) {
   SmallVector<llvm::Constant *> rows;
-  auto *none = llvm::ConstantPointerNull::get(pointer);
-  for (const codegen::MicroKernel &kernel : codegen::getMicroKernels())
-    if (llvm::Function *function = module.getFunction(kernel.symbol())) {
-      llvm::Function *packs = module.getFunction(kernel.packSymbol());
-      rows.push_back(llvm::ConstantStruct::getAnon(
-          {function, packs ? static_cast<llvm::Constant *>(packs) : none,
-           word(kernel.rows), word(kernel.cols), word(kernel.isa),
-           word(kernel.typeAB)}));
-    }
-  count = rows.size();
+  for (const Tables::MicroKernel &kernel : tables.microKernels)
+    rows.push_back(llvm::ConstantStruct::getAnon(
+        {function(kernel.function), function(kernel.packing),
+         word(kernel.tile->rows), word(kernel.tile->cols),
+         word(kernel.tile->isa), word(kernel.tile->typeAB)}));
   return table(rows, "micro_kernels");
 }
 
-LogicalResult TableWriter::writeMain(ModuleOp source,
-                                     ArrayRef<llvm::Constant *> models) {
-  for (StringRef name : {"main", "repriseMain"})
-    if (module.getNamedValue(name))
-      return source.emitError("needs the name '")
-             << name << "' for the program itself, but a kernel has it";
+void TableWriter::writeMain(ArrayRef<llvm::Constant *> models) {
   auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
   auto *main = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
                                       "main", module);
@@ -202,7 +194,6 @@ LogicalResult TableWriter::writeMain(ModuleOp source,
   builder.CreateRet(builder.CreateCall(entry, {main->getArg(0), main->getArg(1),
                                                table(models, "models"),
                                                word(models.size())}));
-  return success();
 }
 
 /// Numbers and words of the module's `nn.train`.
@@ -354,11 +345,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
   llvm::Constant *update = writeSchedule(tables.update, "update");
   llvm::Constant *evaluate = writeSchedule(tables.evaluate, "evaluate");
   llvm::Constant *sample = writeSchedule(tables.sample, "sample");
-  int32_t numMicroKernels = 0;
   llvm::Constant *noTable = llvm::ConstantPointerNull::get(pointer);
-  llvm::Constant *microKernels =
-      image ? noTable : writeMicroKernels(numMicroKernels);
-
   auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
   auto config = source->getAttrOfType<StringAttr>(nn::kHubConfigAttr);
@@ -386,7 +373,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
        word(states.size()),
        word(kernels.size()),
        word(gemms.size()),
-       word(numMicroKernels),
+       word(tables.microKernels.size()),
        word(tables.micro.size()),
        word(tables.update.size()),
        word(tables.evaluate.size()),
@@ -397,7 +384,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
        table(rotaries, "rotaries"),
        table(kernels, "kernels"),
        table(gemms, "gemms"),
-       microKernels,
+       writeMicroKernels(tables),
        micro,
        update,
        evaluate,
@@ -441,49 +428,18 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
       llvm::GlobalValue::PrivateLinkage, model, "model"));
 }
 
-/// The functions and constants of a module, without its schedule.
-static std::unique_ptr<llvm::Module> translateCode(ModuleOp module,
-                                                   llvm::LLVMContext &context) {
-  OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
-  for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
-    if (isa_and_present<LLVM::LLVMDialect>(op.getDialect()))
-      op.moveBefore(code->getBody(), code->getBody()->end());
-  registerBuiltinDialectTranslation(*module.getContext());
-  registerLLVMDialectTranslation(*module.getContext());
-  return translateModuleToLLVMIR(*code, context, "reprise");
-}
-
 std::unique_ptr<llvm::Module>
-target::translateModels(ArrayRef<CompiledModel> models,
-                        llvm::LLVMContext &context) {
-  // Read first: translating takes the functions away.
-  std::vector<Tables> tables(models.size());
-  std::unique_ptr<llvm::Module> result;
-  for (auto [model, table] : llvm::zip_equal(models, tables)) {
-    if (failed(table.read(model.module)))
-      return nullptr;
-    if (model.image)
-      continue;
-    result = translateCode(model.module, context);
-    if (!result)
-      return nullptr;
-  }
-  if (!result)
-    result = std::make_unique<llvm::Module>("reprise", context);
+target::writeTables(ArrayRef<CompiledModel> models, ArrayRef<Tables> tables,
+                    llvm::LLVMContext &context) {
+  auto module = std::make_unique<llvm::Module>("reprise", context);
   SmallVector<llvm::Constant *> addresses;
   for (auto [model, table] : llvm::zip_equal(models, tables)) {
     FailureOr<llvm::Constant *> address =
-        TableWriter(*result).write(model.module, table, model.image);
+        TableWriter(*module).write(model.module, table, model.image);
     if (failed(address))
       return nullptr;
     addresses.push_back(*address);
   }
-  if (failed(TableWriter(*result).writeMain(models.front().module, addresses)))
-    return nullptr;
-  // Kernels are reached through the tables alone; their names are not to clash
-  // with those of a library.
-  for (llvm::Function &function : *result)
-    if (!function.isDeclaration() && function.getName() != "main")
-      function.setLinkage(llvm::GlobalValue::InternalLinkage);
-  return result;
+  TableWriter(*module).writeMain(addresses);
+  return module;
 }
