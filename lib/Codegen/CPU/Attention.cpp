@@ -50,8 +50,14 @@ public:
   void emit(Value task);
 
 private:
+  /// Block `query` of the queries of head `bh`, and the addresses of the heads
+  /// that it reads.
+  struct Place {
+    Value bh, query, queries, keys, values;
+  };
+  Place placeOf(Value task);
   void softmax(Value first, Value ahead);
-  void write();
+  void write(Value out);
 
   Code &code;
   rt::AttentionOp op;
@@ -64,39 +70,59 @@ private:
 };
 } // namespace
 
-void ForwardEmitter::emit(Value task) {
+ForwardEmitter::Place ForwardEmitter::placeOf(Value task) {
   Value blocks = code.i64(tile.blocks());
-  bh = arith::DivSIOp::create(code, task, blocks);
-  query = code.mul(arith::RemSIOp::create(code, task, blocks), tile.block);
+  Value bh = arith::DivSIOp::create(code, task, blocks);
+  Value query =
+      code.mul(arith::RemSIOp::create(code, task, blocks), tile.block);
   // Of entry and head of keys together, as of bh itself, since groups are
   // equal.
   Value keyHead = arith::DivSIOp::create(code, bh, code.i64(tile.group()));
-  Value queryBase =
-      tile.headAddress(tile.queryHeads, addressOf(kernel, op, 0), bh);
-  Value keyBase =
-      tile.headAddress(tile.keyHeads, addressOf(kernel, op, 1), keyHead);
-  Value valueBase =
-      tile.headAddress(tile.keyHeads, addressOf(kernel, op, 2), keyHead);
+  auto keysOf = [&](unsigned input) {
+    return tile.headAddress(tile.keyHeads, addressOf(kernel, op, input),
+                            keyHead);
+  };
+  return {bh, query,
+          tile.headAddress(tile.queryHeads, addressOf(kernel, op, 0), bh),
+          keysOf(1), keysOf(2)};
+}
+
+void ForwardEmitter::emit(Value task) {
+  Place at = placeOf(task);
+  bh = at.bh, query = at.query;
+  // The task that this thread goes on with.
+  Place next =
+      placeOf(code.min(code.add(task, 1), code.sub(kernel.end, code.i64(1))));
+  Value out = tile.headAddress(tile.queryHeads, kernel.outputs[0], bh);
 
   // Scores are scaled where it costs least.
-  tile.gather(tile.queryHeads, queryBase, query, keys, tile.scale);
+  tile.gather(tile.queryHeads, at.queries, query, keys, tile.scale);
   tile.transpose(keys, queriesT);
   tile.fillZero(sums);
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
     code.store(code.splatF32(kLowest), maxima, lane);
     code.store(code.splatF32(0), totals, lane);
   });
-  code.loop(code.i64(0), code.add(query, 1), tile.block, [&](Value first) {
+  Value zero = code.i64(0);
+  code.loop(zero, code.add(query, 1), tile.block, [&](Value first) {
     Value ahead = code.sub(query, first);
-    tile.gather(tile.keyHeads, keyBase, first, keys);
-    tile.gather(tile.keyHeads, valueBase, first, values);
-    tile.scores(keys, queriesT, probs, ahead,
-                tile.nextKeys(keyBase, valueBase, first));
+    Value isLast =
+        arith::CmpIOp::create(code, arith::CmpIPredicate::eq, ahead, zero);
+    Value nextFirst = code.select(isLast, zero, code.add(first, tile.block));
+    tile.gather(tile.keyHeads, at.keys, first, keys);
+    tile.gather(tile.keyHeads, at.values, first, values);
+    tile.scores(
+        keys, queriesT, probs, ahead,
+        {{tile.keyHeads, code.select(isLast, next.keys, at.keys), nextFirst},
+         {tile.keyHeads, code.select(isLast, next.values, at.values),
+          nextFirst}});
     softmax(first, ahead);
     tile.weighKeys(sums, probs, values, ahead, AttentionTile::Old::Scaled,
-                   factors);
+                   factors,
+                   {{tile.queryHeads, next.queries, next.query, isLast},
+                    {tile.queryHeads, out, query, isLast, /*isWritten=*/true}});
   });
-  write();
+  write(out);
 }
 
 /// One block of keys: scores become exponentials, times dropout.
@@ -138,7 +164,7 @@ void ForwardEmitter::softmax(Value first, Value ahead) {
   });
 }
 
-void ForwardEmitter::write() {
+void ForwardEmitter::write(Value out) {
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
     Value total = tile.load(totals, lane), at = code.add(query, lane);
     Value lse =
@@ -156,8 +182,7 @@ void ForwardEmitter::write() {
       code.store(code.mul(tile.load(sums, at), factor), sums, at);
     });
   });
-  tile.scatter(tile.queryHeads, sums,
-               tile.headAddress(tile.queryHeads, kernel.outputs[0], bh), query);
+  tile.scatter(tile.queryHeads, sums, out, query);
 }
 
 LogicalResult codegen::emitAttention(Code &code, rt::AttentionOp op,

@@ -84,6 +84,9 @@ private:
                         : sums;
   }
   bool isWhole() const { return hasAllSums() || tile.element.isF32(); }
+  Value keyHeadOf(Value bh) {
+    return arith::DivSIOp::create(code, bh, code.i64(tile.group()));
+  }
   int64_t keyHeads() const { return tile.batch * tile.keyHeads.count; }
   int64_t keyTasks() const { return keyHeads() * tile.blocks(); }
   int64_t queryTasks() const {
@@ -95,17 +98,38 @@ private:
   void emitKeys(Value head, Value first);
   void emitQueries(Value head, Value first);
 
-  void enterKeyHead(Value head);
-  void enterQueryHead(Value head);
+  /// The addresses of a head of keys, and of one of queries.
+  struct KeyHead {
+    Value key, value, dkey, dvalue;
+  };
+  struct QueryHead {
+    Value bh, query, out, dout, dquery;
+  };
+  KeyHead keyHeadAt(Value head);
+  QueryHead queryHeadAt(Value bh);
   /// Emits `body` for each head of queries that shares one of keys, in order.
   void forGroup(Value keyHead, function_ref<void(Value isFirst)> body);
   void loadQueries(Value first);
   void loadKeys(Value first);
+
+  using AllSoon = SmallVector<AttentionTile::Soon>;
+  /// What is loaded next, and written, while the products of a tile are
+  /// computed: those that make it, and those of it.
+  struct Next {
+    AllSoon scores, dprobs, dvalues, dkeys;
+  };
+  /// The block of keys behind that from `first` on.
+  AllSoon nextKeys(Value first) {
+    Value next = code.add(first, tile.block);
+    return {{tile.keyHeads, keys.key, next}, {tile.keyHeads, keys.value, next}};
+  }
+  Next nextOfHead(Value block, Value first, Value lastHead);
   /// probs and dscores of the block of queries from `query` on and that of
   /// keys from `first` on.
-  void emitTile(Value query, Value first);
-  void addToKeys(Value first, Value ahead);
-  void addToKeysInPlace(Value first, Value ahead, Value isFirstHead);
+  void emitTile(Value query, Value first, const Next &next);
+  void addToKeys(Value first, Value ahead, const Next &next);
+  void addToKeysInPlace(Value first, Value ahead, Value isFirstHead,
+                        const Next &next);
   void writeKeys(Value first);
   void writeQueries(Value first);
 
@@ -117,8 +141,8 @@ private:
   Value keyRows, valueRows, queryRows, doutRows, queriesT, doutT, dqueryRows,
       dkeyRows, dvalueRows, probs, dscores, deltas, lse;
   RandomStream random;
-  Value key, value, dkey, dvalue;     ///< of a head of keys
-  Value bh, query, out, dout, dquery; ///< of one of queries
+  KeyHead keys;
+  QueryHead queries;
 };
 static_assert(BackwardEmitter::stackBytes(256) <= kStackBytes &&
               BackwardEmitter::stackBytes(kMaxHeadWidth) <= kStackBytes &&
@@ -129,45 +153,44 @@ static_assert(BackwardEmitter::stackBytes(256) <= kStackBytes &&
 // Heads and blocks
 //===----------------------------------------------------------------------===//
 
-void BackwardEmitter::enterKeyHead(Value head) {
+BackwardEmitter::KeyHead BackwardEmitter::keyHeadAt(Value head) {
   auto at = [&](Value base) {
     return tile.headAddress(tile.keyHeads, base, head);
   };
-  key = at(addressOf(kernel, op, 1)), value = at(addressOf(kernel, op, 2));
-  dkey = at(kernel.outputs[1]), dvalue = at(kernel.outputs[2]);
+  return {at(addressOf(kernel, op, 1)), at(addressOf(kernel, op, 2)),
+          at(kernel.outputs[1]), at(kernel.outputs[2])};
 }
 
-void BackwardEmitter::enterQueryHead(Value head) {
+BackwardEmitter::QueryHead BackwardEmitter::queryHeadAt(Value bh) {
   auto at = [&](Value base) {
-    return tile.headAddress(tile.queryHeads, base, head);
+    return tile.headAddress(tile.queryHeads, base, bh);
   };
-  bh = head;
-  query = at(addressOf(kernel, op, 0)), out = at(addressOf(kernel, op, 3));
-  dout = at(addressOf(kernel, op, 5)), dquery = at(kernel.outputs[0]);
+  return {bh, at(addressOf(kernel, op, 0)), at(addressOf(kernel, op, 3)),
+          at(addressOf(kernel, op, 5)), at(kernel.outputs[0])};
 }
 
 void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
   Value first = code.mul(keyHead, tile.group());
   code.loop(first, code.add(first, tile.group()), 1, [&](Value head) {
-    enterQueryHead(head);
+    queries = queryHeadAt(head);
     body(arith::CmpIOp::create(code, arith::CmpIPredicate::eq, head, first));
   });
 }
 
 void BackwardEmitter::loadKeys(Value first) {
-  tile.gather(tile.keyHeads, key, first, keyRows);
-  tile.gather(tile.keyHeads, value, first, valueRows);
+  tile.gather(tile.keyHeads, keys.key, first, keyRows);
+  tile.gather(tile.keyHeads, keys.value, first, valueRows);
 }
 
 /// What a block of queries needs, whatever the keys. Gradients of keys are made
 /// with scaled queries, so that of a score is never scaled itself.
 void BackwardEmitter::loadQueries(Value first) {
-  tile.gather(tile.queryHeads, query, first, queryRows, tile.scale);
-  tile.gather(tile.queryHeads, dout, first, doutRows);
+  tile.gather(tile.queryHeads, queries.query, first, queryRows, tile.scale);
+  tile.gather(tile.queryHeads, queries.dout, first, doutRows);
   tile.transpose(queryRows, queriesT);
   tile.transpose(doutRows, doutT);
   // deltas[r] = dot(dout[r], out[r]); keys come later.
-  tile.gather(tile.queryHeads, out, first, valueRows);
+  tile.gather(tile.queryHeads, queries.out, first, valueRows);
   Value zero = code.i64(0);
   code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
     Value sum = code.loop(zero, code.i64(tile.padded), kLanes, code.splatF32(0),
@@ -183,11 +206,44 @@ void BackwardEmitter::loadQueries(Value first) {
   Value infinite = code.splatF32(std::numeric_limits<double>::infinity());
   code.loop(zero, code.i64(tile.block), kLanes, [&](Value lane) {
     Value position = code.add(first, lane), exists = tile.exist(position);
-    Value numbers =
-        code.load(code.lanesOf(code.getF32Type()), addressOf(kernel, op, 4),
-                  code.add(code.mul(bh, tile.length), position), exists);
+    Value numbers = code.load(
+        code.lanesOf(code.getF32Type()), addressOf(kernel, op, 4),
+        code.add(code.mul(queries.bh, tile.length), position), exists);
     code.store(code.select(exists, numbers, infinite), lse, lane);
   });
+}
+
+/// In a walk over heads up to `lastHead`: the next block of keys or, from the
+/// diagonal, of queries, and what is written then.
+BackwardEmitter::Next BackwardEmitter::nextOfHead(Value block, Value first,
+                                                  Value lastHead) {
+  auto equal = [&](Value a, Value b) {
+    return arith::CmpIOp::create(code, arith::CmpIPredicate::eq, a, b);
+  };
+  Value zero = code.i64(0);
+  Value isDiagonal = equal(block, first);
+  Value isEnd = equal(block, code.i64((tile.blocks() - 1) * tile.block));
+  Value nextBlock = code.select(isEnd, zero, code.add(block, tile.block));
+  QueryHead nextQueries = queryHeadAt(code.select(
+      isEnd, code.min(code.add(queries.bh, 1), lastHead), queries.bh));
+  KeyHead nextKeys = keyHeadAt(keyHeadOf(nextQueries.bh));
+  Value nextFirst = code.select(isDiagonal, zero, code.add(first, tile.block));
+  auto keysAt = [&](Value KeyHead::*rows) -> AttentionTile::Soon {
+    return {tile.keyHeads, code.select(isDiagonal, nextKeys.*rows, keys.*rows),
+            nextFirst};
+  };
+  Next next;
+  next.scores = {keysAt(&KeyHead::key), keysAt(&KeyHead::value)};
+  next.dprobs = {{tile.queryHeads, nextQueries.out, nextBlock, isDiagonal},
+                 {tile.queryHeads, queries.dquery, block, isDiagonal, true}};
+  next.dvalues = {{tile.queryHeads, nextQueries.query, nextBlock, isDiagonal},
+                  {tile.queryHeads, nextQueries.dout, nextBlock, isDiagonal}};
+  if (hasAllSums())
+    next.dkeys = {{tile.keyHeads, keys.dkey, first, isDiagonal, true},
+                  {tile.keyHeads, keys.dvalue, first, isDiagonal, true}};
+  else
+    next.dkeys = {keysAt(&KeyHead::dkey), keysAt(&KeyHead::dvalue)};
+  return next;
 }
 
 void BackwardEmitter::writeQueries(Value first) {
@@ -196,7 +252,7 @@ void BackwardEmitter::writeQueries(Value first) {
       code.i64(0), code.i64(tile.block * tile.padded), kLanes, [&](Value i) {
         code.store(code.mul(tile.load(dqueryRows, i), scale), dqueryRows, i);
       });
-  tile.scatter(tile.queryHeads, dqueryRows, dquery, first);
+  tile.scatter(tile.queryHeads, dqueryRows, queries.dquery, first);
 }
 
 //===----------------------------------------------------------------------===//
@@ -205,16 +261,16 @@ void BackwardEmitter::writeQueries(Value first) {
 
 /// probs[j] = p * m and dscores[j] = p * (m * dot(dout, value) - delta), zero
 /// where the query does not see the key.
-void BackwardEmitter::emitTile(Value queryBlock, Value first) {
+void BackwardEmitter::emitTile(Value queryBlock, Value first,
+                               const Next &next) {
   Value ahead = code.sub(queryBlock, first);
-  tile.scores(keyRows, queriesT, probs, ahead,
-              tile.nextKeys(key, value, first));
-  tile.scores(valueRows, doutT, dscores, ahead);
+  tile.scores(keyRows, queriesT, probs, ahead, next.scores);
+  tile.scores(valueRows, doutT, dscores, ahead, next.dprobs);
   tile.forQueries(ahead, [&](Value lane, Value count) {
     Value total = tile.load(lse, lane), delta = tile.load(deltas, lane);
     Value zero = code.splatF32(0);
-    tile.forKeys(random, tile.elements(bh, code.add(queryBlock, lane)), first,
-                 count, {}, [&](Value j, Value factors, ValueRange) {
+    tile.forKeys(random, tile.elements(queries.bh, code.add(queryBlock, lane)),
+                 first, count, {}, [&](Value j, Value factors, ValueRange) {
                    Value at = tile.at(j, lane);
                    Value p = code.exp(code.sub(tile.load(probs, at), total));
                    p = code.select(tile.sees(lane, ahead, j), p, zero);
@@ -226,15 +282,17 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first) {
   });
 }
 
-void BackwardEmitter::addToKeys(Value first, Value ahead) {
-  tile.weighQueries(sumsOf(dvalueRows, first), probs, doutRows, ahead);
-  tile.weighQueries(sumsOf(dkeyRows, first), dscores, queryRows, ahead);
+void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
+  tile.weighQueries(sumsOf(dvalueRows, first), probs, doutRows, ahead,
+                    next.dvalues);
+  tile.weighQueries(sumsOf(dkeyRows, first), dscores, queryRows, ahead,
+                    next.dkeys);
 }
 
 /// Adds to sums that lie where they belong. Nothing is there yet where the
 /// first head sees a block of keys for the first time.
 void BackwardEmitter::addToKeysInPlace(Value first, Value ahead,
-                                       Value isFirstHead) {
+                                       Value isFirstHead, const Next &next) {
   Value isNew = arith::AndIOp::create(
       code, isFirstHead,
       arith::CmpIOp::create(code, arith::CmpIPredicate::eq, ahead,
@@ -242,16 +300,16 @@ void BackwardEmitter::addToKeysInPlace(Value first, Value ahead,
   code.when(
       isNew, [&] { tile.fillZero(dkeyRows), tile.fillZero(dvalueRows); },
       [&] {
-        tile.gather(tile.keyHeads, dkey, first, dkeyRows);
-        tile.gather(tile.keyHeads, dvalue, first, dvalueRows);
+        tile.gather(tile.keyHeads, keys.dkey, first, dkeyRows);
+        tile.gather(tile.keyHeads, keys.dvalue, first, dvalueRows);
       });
-  addToKeys(first, ahead);
+  addToKeys(first, ahead, next);
   writeKeys(first);
 }
 
 void BackwardEmitter::writeKeys(Value first) {
-  tile.scatter(tile.keyHeads, sumsOf(dkeyRows, first), dkey, first);
-  tile.scatter(tile.keyHeads, sumsOf(dvalueRows, first), dvalue, first);
+  tile.scatter(tile.keyHeads, sumsOf(dkeyRows, first), keys.dkey, first);
+  tile.scatter(tile.keyHeads, sumsOf(dvalueRows, first), keys.dvalue, first);
 }
 
 //===----------------------------------------------------------------------===//
@@ -259,11 +317,12 @@ void BackwardEmitter::writeKeys(Value first) {
 //===----------------------------------------------------------------------===//
 
 void BackwardEmitter::emitHead(Value head) {
-  enterKeyHead(head);
+  keys = keyHeadAt(head);
   auto forBlocks = [&](Value end, function_ref<void(Value)> body) {
     code.loop(code.i64(0), end, tile.block, body);
   };
   Value all = code.i64(tile.length);
+  Value lastHead = code.sub(code.mul(kernel.end, tile.group()), code.i64(1));
   if (hasAllSums())
     forBlocks(all, [&](Value first) {
       tile.fillZero(sumsOf(dkeyRows, first));
@@ -274,13 +333,14 @@ void BackwardEmitter::emitHead(Value head) {
       loadQueries(block);
       tile.fillZero(dqueryRows);
       forBlocks(code.add(block, 1), [&](Value first) {
+        Next next = nextOfHead(block, first, lastHead);
         loadKeys(first);
-        emitTile(block, first);
+        emitTile(block, first, next);
         Value ahead = code.sub(block, first);
         if (hasAllSums())
-          addToKeys(first, ahead);
+          addToKeys(first, ahead, next);
         else
-          addToKeysInPlace(first, ahead, isFirst);
+          addToKeysInPlace(first, ahead, isFirst, next);
         tile.weighKeys(dqueryRows, dscores, keyRows, ahead,
                        AttentionTile::Old::Sums);
       });
@@ -292,27 +352,32 @@ void BackwardEmitter::emitHead(Value head) {
 }
 
 void BackwardEmitter::emitKeys(Value head, Value first) {
-  enterKeyHead(head);
+  keys = keyHeadAt(head);
   tile.fillZero(dkeyRows), tile.fillZero(dvalueRows);
   forGroup(head, [&](Value) {
     code.loop(first, code.i64(tile.length), tile.block, [&](Value block) {
       loadQueries(block);
       loadKeys(first);
-      emitTile(block, first);
-      addToKeys(first, code.sub(block, first));
+      Value after = code.add(block, tile.block);
+      Next next;
+      next.dprobs = {{tile.queryHeads, queries.query, after},
+                     {tile.queryHeads, queries.dout, after}};
+      next.dvalues = {{tile.queryHeads, queries.out, after}};
+      emitTile(block, first, next);
+      addToKeys(first, code.sub(block, first), next);
     });
   });
   writeKeys(first);
 }
 
 void BackwardEmitter::emitQueries(Value head, Value block) {
-  enterKeyHead(arith::DivSIOp::create(code, head, code.i64(tile.group())));
-  enterQueryHead(head);
+  keys = keyHeadAt(keyHeadOf(head));
+  queries = queryHeadAt(head);
   loadQueries(block);
   tile.fillZero(dqueryRows);
   code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
     loadKeys(first);
-    emitTile(block, first);
+    emitTile(block, first, {nextKeys(first), {}, {}, {}});
     tile.weighKeys(dqueryRows, dscores, keyRows, code.sub(block, first),
                    AttentionTile::Old::Sums);
   });

@@ -162,27 +162,33 @@ void AttentionTile::transpose(Value rows, Value to) {
 
 static constexpr int64_t kLine = 64;
 
-/// Fetches as many rows of `next` as the tile at `column` and `row` has.
-void AttentionTile::fetch(const Next &next, Value column, Value row) {
-  Value isFirst = arith::CmpIOp::create(code, arith::CmpIPredicate::eq, column,
-                                        code.i64(0));
-  Value base = code.select(isFirst, next.first, next.second);
+/// Asks for as many rows as a tile has, from number `row` of each block on.
+void AttentionTile::fetch(ArrayRef<Soon> soon, Value row) {
   int64_t bytes = width * (element.getIntOrFloatBitWidth() / 8);
-  for (int64_t k = 0; k < tileRows; ++k) {
-    Value position = code.add(next.position, code.add(row, k));
-    Value offset = rowOffset(keyHeads, position);
-    for (int64_t at = 0; at < bytes; at += kLine)
-      code.prefetch(base, element, offset, at);
-  }
+  auto emit = [&](const Soon &rows) {
+    for (int64_t k = 0; k < tileRows; ++k) {
+      Value offset =
+          rowOffset(rows.heads, code.add(rows.first, code.add(row, k)));
+      for (int64_t at = 0; at < bytes; at += kLine)
+        code.prefetch(rows.base, element, offset, at, rows.isWritten);
+    }
+  };
+  Value isLeft = arith::CmpIOp::create(code, arith::CmpIPredicate::slt, row,
+                                       code.i64(block));
+  code.when(isLeft, [&] {
+    for (const Soon &rows : soon)
+      if (rows.when)
+        code.when(rows.when, [&] { emit(rows); });
+      else
+        emit(rows);
+  });
 }
 
 void AttentionTile::products(Rows sums, Elements elements, Rows rows,
-                             Range rowsOf, Range termsOf, Old old,
-                             Value factors, const Next &next) {
+                             RowsOf rowsOf, TermsOf termsOf, Old old,
+                             Value factors, ArrayRef<Soon> soon) {
   Type f32 = code.getF32Type();
   auto tile = [&](Value c, Value r, int64_t vectors) {
-    if (next.position)
-      fetch(next, c, r);
     auto place = [&](int64_t row, int64_t vector) {
       return code.add(code.mul(code.add(r, row), sums.step),
                       code.add(c, vector * kLanes));
@@ -218,59 +224,80 @@ void AttentionTile::products(Rows sums, Elements elements, Rows rows,
       for (int64_t v = 0; v < vectors; ++v)
         code.store(state[row * vectors + v], sums.base, place(row, v));
   };
-  auto columns = [&](Value c, int64_t vectors) {
-    auto [begin, end] = rowsOf(c, code.add(c, vectors * kLanes));
-    code.loop(begin, end, tileRows, [&](Value r) { tile(c, r, vectors); });
+  // Rows of `soon` that tiles have asked for so far.
+  Value asked = code.i64(0);
+  auto columns = [&](Value c, int64_t vectors, Value before) {
+    Value first = code.i64(0);
+    // Rows that only the later of the vectors have are computed for these.
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value from = code.add(c, v * kLanes);
+      Value end = rowsOf ? rowsOf(from) : code.i64(block);
+      before =
+          code.loop(first, end, tileRows, before, [&](Value r, ValueRange at) {
+            if (!soon.empty())
+              fetch(soon, at[0]);
+            tile(from, r, vectors - v);
+            return SmallVector<Value>{code.add(at[0], tileRows)};
+          })[0];
+      if (!rowsOf)
+        break;
+      first = end;
+    }
+    return before;
   };
   int64_t rest = sums.vectors % tileVectors, whole = sums.vectors - rest;
   if (whole > 0)
-    code.loop(code.i64(0), code.i64(whole * kLanes), tileVectors * kLanes,
-              [&](Value c) { columns(c, tileVectors); });
+    asked = code.loop(
+        code.i64(0), code.i64(whole * kLanes), tileVectors * kLanes, asked,
+        [&](Value c, ValueRange before) {
+          return SmallVector<Value>{columns(c, tileVectors, before[0])};
+        })[0];
   if (rest > 0)
-    columns(code.i64(whole * kLanes), rest);
+    columns(code.i64(whole * kLanes), rest, asked);
 }
 
 void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead,
-                           const Next &next) {
+                           ArrayRef<Soon> soon) {
   Value zero = code.i64(0);
   products(
       {to, block, block / kLanes}, {keys, padded, 1},
       {queriesT, block, block / kLanes},
-      // Keys up to the last of the queries.
-      [&](Value, Value end) {
-        return std::pair(zero, code.min(code.add(end, ahead), code.i64(block)));
+      // Keys up to the last of 16 queries.
+      [&](Value column) {
+        return code.min(code.add(code.add(column, ahead), kLanes),
+                        code.i64(block));
       },
       [&](Value, Value) { return std::pair(zero, code.i64(width)); }, Old::None,
-      /*factors=*/{}, next);
+      /*factors=*/{}, soon);
 }
 
 void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
-                              Old old, Value factors) {
+                              Old old, Value factors, ArrayRef<Soon> soon) {
   Value zero = code.i64(0);
   products(
       {sums, padded, padded / kLanes}, {tile, 1, block},
       {rows, padded, padded / kLanes},
-      [&](Value, Value) { return std::pair(zero, code.i64(block)); },
+      /*rowsOf=*/{},
       // Keys up to the last of the queries.
       [&](Value, Value end) {
         return std::pair(zero, code.min(code.add(end, ahead), code.i64(block)));
       },
-      old, factors);
+      old, factors, soon);
 }
 
 void AttentionTile::weighQueries(Value sums, Value tile, Value rows,
-                                 Value ahead) {
+                                 Value ahead, ArrayRef<Soon> soon) {
   Value zero = code.i64(0), all = code.i64(block);
   products(
       {sums, padded, padded / kLanes}, {tile, block, 1},
       {rows, padded, padded / kLanes},
-      [&](Value, Value) { return std::pair(zero, all); },
+      /*rowsOf=*/{},
       // Queries from the first of the keys on.
       [&](Value begin, Value) -> std::pair<Value, Value> {
         return {arith::MaxSIOp::create(code, code.sub(begin, ahead), zero),
                 all};
       },
-      Old::Sums);
+      Old::Sums, /*factors=*/{}, soon);
 }
 
 //===----------------------------------------------------------------------===//

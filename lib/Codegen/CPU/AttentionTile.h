@@ -85,39 +85,40 @@ public:
     mlir::Value base;
     int64_t step, vectors;
   };
-  /// From and to which of the rows or terms, given where their other side
-  /// begins and ends.
-  using Range = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(
+  /// Up to which row 16 columns go that begin at `column`, the same or more for
+  /// later ones: all if null.
+  using RowsOf = llvm::function_ref<mlir::Value(mlir::Value column)>;
+  /// From and to which of the terms rows go that begin and end there.
+  using TermsOf = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(
       mlir::Value begin, mlir::Value end)>;
   /// What a product is added to: nothing, what was there, or that with each row
   /// times its factor.
   enum class Old { None, Sums, Scaled };
-  /// Rows of a head that are gathered next, fetched tile by tile of a product:
-  /// from `first` by the tiles of its first columns, from `second` by the rest.
-  struct Next {
-    mlir::Value first, second, position;
+  /// Rows of a head, the block of positions from `first` on, that are asked for
+  /// ahead of their use, if `when` holds.
+  struct Soon {
+    Heads heads;
+    mlir::Value base, first, when = {};
+    bool isWritten = false;
   };
-  /// The block of keys and values behind that from `first` on.
-  Next nextKeys(mlir::Value key, mlir::Value value, mlir::Value first) {
-    return {key, value, code.add(first, block)};
-  }
   /// sums[r] = old + sum over terms t, in order, of elements[r, t] * rows[t],
   /// for the rows that its columns have and the terms that its rows have.
-  void products(Rows sums, Elements elements, Rows rows, Range rowsOf,
-                Range termsOf, Old old, mlir::Value factors = {},
-                const Next &next = {});
+  /// Each of its tiles asks for a few rows of `soon`.
+  void products(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
+                TermsOf termsOf, Old old, mlir::Value factors,
+                llvm::ArrayRef<Soon> soon);
 
   // Ranges in a tile whose queries begin `ahead` positions after its keys.
   /// scores[key][query] = dot(keys[key], queries[query]).
-  /// Fetches `next`, if there is any.
   void scores(mlir::Value keys, mlir::Value queriesT, mlir::Value to,
-              mlir::Value ahead, const Next &next = {});
+              mlir::Value ahead, llvm::ArrayRef<Soon> soon = {});
   /// sums[query] = old + sum of tile[key][query] * rows[key].
   void weighKeys(mlir::Value sums, mlir::Value tile, mlir::Value rows,
-                 mlir::Value ahead, Old old, mlir::Value factors = {});
+                 mlir::Value ahead, Old old, mlir::Value factors = {},
+                 llvm::ArrayRef<Soon> soon = {});
   /// sums[key] += sum of tile[key][query] * rows[query].
   void weighQueries(mlir::Value sums, mlir::Value tile, mlir::Value rows,
-                    mlir::Value ahead);
+                    mlir::Value ahead, llvm::ArrayRef<Soon> soon = {});
 
   /// Calls `body` for each vector of queries, the first of which is `lane`, and
   /// the number of keys that one of them may see.
@@ -155,7 +156,7 @@ private:
   AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
                 int64_t keyHeads, double scale, double rate, bool wide);
   mlir::Value rowOffset(const Heads &heads, mlir::Value position);
-  void fetch(const Next &next, mlir::Value column, mlir::Value row);
+  void fetch(llvm::ArrayRef<Soon> soon, mlir::Value row);
   void forVectors(
       llvm::function_ref<void(mlir::Value column, mlir::Value mask)> body);
 

@@ -166,9 +166,11 @@ void Code::store(Value value, Value base, Value offset, Value mask,
     LLVM::StoreOp::create(*this, value, to, alignment);
 }
 
-void Code::prefetch(Value base, Type element, Value offset, int64_t bytes) {
+void Code::prefetch(Value base, Type element, Value offset, int64_t bytes,
+                    bool isWritten) {
   Value from = address(address(base, element, offset), getI8Type(), i64(bytes));
-  LLVM::Prefetch::create(*this, from, /*rw=*/0, /*hint=*/2, /*cache=*/1);
+  LLVM::Prefetch::create(*this, from, /*rw=*/isWritten, /*hint=*/2,
+                         /*cache=*/1);
 }
 
 Value Code::scratch(int64_t elements) {

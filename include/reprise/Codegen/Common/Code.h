@@ -74,9 +74,10 @@ public:
                    bool constant = false);
   void store(mlir::Value value, mlir::Value base, mlir::Value offset,
              mlir::Value mask = {}, int64_t aligned = 1);
-  /// Asks for what is `bytes` beyond an element, in the second-level cache.
+  /// Asks for what is `bytes` beyond an element, in the second-level cache, to
+  /// be written or only read.
   void prefetch(mlir::Value base, mlir::Type element, mlir::Value offset,
-                int64_t bytes);
+                int64_t bytes, bool isWritten = false);
   /// Room for f32 on the stack, allocated at the entry of the function.
   mlir::Value scratch(int64_t elements);
 
