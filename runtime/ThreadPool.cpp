@@ -17,9 +17,11 @@
 
 using namespace reprise::runtime;
 
-/// Some 20 to 50 microseconds: longer than from one launch to the next, shorter
-/// than anybody minds who shares the machine.
-static constexpr int kSpins = 500;
+/// Of the time stamp counter, some 50 microseconds: longer than from one job to
+/// the next and than a thread waits for the last chunk of another, about as
+/// long as it takes to wake a thread of a virtual machine, shorter than anybody
+/// minds who shares the machine.
+static constexpr uint64_t kSpinCycles = 1 << 17;
 
 static constexpr uint64_t kOpen = uint64_t(1) << 31;
 static constexpr uint64_t kInside = kOpen - 1;
@@ -33,11 +35,23 @@ static void futexWake(std::atomic<uint32_t> &word, int count) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
+/// Looks until `isDone` or so many cycles are over; returns whether it is.
+template <typename Fn>
+static bool spin(uint64_t cycles, Fn isDone) {
+  for (uint64_t start = __builtin_ia32_rdtsc();;) {
+    if (isDone())
+      return true;
+    if (__builtin_ia32_rdtsc() - start >= cycles)
+      return false;
+    __builtin_ia32_pause();
+  }
+}
+
 bool ThreadPool::start(int threads, Error &error) {
   cpu_set_t allowed;
   bool crowded = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 &&
                  threads > CPU_COUNT(&allowed);
-  spins = crowded ? 0 : kSpins;
+  spinCycles = crowded ? 0 : kSpinCycles;
   started = 0;
   beginNumbers();
   places.start(threads);
@@ -71,12 +85,12 @@ void *ThreadPool::workerEntry(void *pool) {
 }
 
 uint32_t ThreadPool::awaitGeneration(int thread, uint32_t seen) {
-  uint32_t now;
-  for (int i = 0; i < spins; ++i) {
-    if ((now = generation.load(std::memory_order_acquire)) != seen)
-      return now;
-    __builtin_ia32_pause();
-  }
+  uint32_t now = seen;
+  if (spin(spinCycles, [&] {
+        now = generation.load(std::memory_order_acquire);
+        return now != seen;
+      }))
+    return now;
   // `run` raises the generation first and looks for sleepers then; here it is
   // the other way round, so one of the two sees the other.
   ++sleepers;
@@ -164,11 +178,9 @@ void ThreadPool::run(const Job &newJob) {
 
   if (!(gate.fetch_and(~kOpen) & kInside))
     return;
-  for (int i = 0; i < spins; ++i) {
-    if (finished.load(std::memory_order_acquire) == number)
-      return;
-    __builtin_ia32_pause();
-  }
+  if (spin(spinCycles,
+           [&] { return finished.load(std::memory_order_acquire) == number; }))
+    return;
   callerSleeps = true;
   for (uint32_t last; (last = finished.load()) != number;)
     futexWait(finished, last);

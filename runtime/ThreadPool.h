@@ -24,8 +24,8 @@ namespace reprise::runtime {
 /// one in every job of as many, so that what it wrote in one job is in its
 /// cache in the next. It takes chunks of them as it comes free, and then those
 /// of others: a thread that the operating system holds back delays nobody by
-/// more than the chunk it has. Idle threads spin for some microseconds, then
-/// sleep; those that work are kept apart, each on a processor of its own.
+/// more than the chunk it has. Idle threads spin for some 50 microseconds,
+/// then sleep; those that work are kept apart, each on a processor of its own.
 class ThreadPool {
 public:
   static constexpr int kMaxThreads = ThreadPlaces::kMaxThreads;
@@ -102,7 +102,7 @@ private:
   static void *workerEntry(void *pool);
 
   int numThreads = 1;
-  int spins = 0;
+  uint64_t spinCycles = 0; ///< 0 with more threads than processors.
   Job job = {};
   ThreadPlaces places;
   pthread_t workers[kMaxThreads];
