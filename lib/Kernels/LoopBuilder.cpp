@@ -63,9 +63,9 @@ Scalar operator/(double a, Scalar b) { return b.number(a) / b; }
 Scalar operator+(Scalar a, double b) { return a + a.number(b); }
 Scalar operator/(Scalar a, double b) { return a / a.number(b); }
 Scalar exp(Scalar a) { return a.unary<math::ExpOp>(); }
+Scalar exp2(Scalar a) { return a.unary<math::Exp2Op>(); }
 Scalar log(Scalar a) { return a.unary<math::LogOp>(); }
 Scalar sqrt(Scalar a) { return a.unary<math::SqrtOp>(); }
-Scalar tanh(Scalar a) { return a.unary<math::TanhOp>(); }
 Scalar erf(Scalar a) { return a.unary<math::ErfOp>(); }
 Scalar max(Scalar a, Scalar b) { return a.binary<arith::MaximumFOp>(b); }
 Scalar min(Scalar a, Scalar b) { return a.binary<arith::MinimumFOp>(b); }

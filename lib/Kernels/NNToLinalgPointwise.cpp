@@ -79,12 +79,18 @@ static constexpr double kSqrtTwoOverPi = 0.79788456080286535588;
 static constexpr double kCubic = 0.044715;
 static constexpr double kSqrtHalf = 0.70710678118654752440;
 static constexpr double kInvSqrtTwoPi = 0.39894228040143267794;
+static constexpr double kLog2E = 1.44269504088896340736;
 
-/// tanh(sqrt(2/pi) (x + 0.044715 x^3)), which the tanh form is built on.
-static Scalar buildGeluTanh(Scalar x) {
-  Scalar factor =
-      fma(x * x, x.number(kSqrtTwoOverPi * kCubic), x.number(kSqrtTwoOverPi));
-  return tanh(x * factor);
+/// 1 + 2^x: of x = -y log2(e), one over the logistic function of y.
+static Scalar buildInverseLogistic(Scalar x) { return 1.0 + exp2(x); }
+
+/// One over the logistic function of 2 u, where u = sqrt(2/pi) (x + 0.044715
+/// x^3): the tanh form is built on it, as (1 + tanh(u)) / 2. Unlike that, it
+/// has no cancellation for negative x.
+static Scalar buildGeluInverse(Scalar x, Scalar square) {
+  double scale = -2 * kLog2E * kSqrtTwoOverPi;
+  return buildInverseLogistic(
+      x * fma(square, x.number(scale * kCubic), x.number(scale)));
 }
 
 /// The probability of a standard normal number below x.
@@ -95,8 +101,7 @@ static Scalar buildNormalCdf(Scalar x) {
 static Scalar buildGelu(Scalar x, GeluForm form) {
   if (form == GeluForm::Erf)
     return x * buildNormalCdf(x);
-  Scalar half = 0.5 * x;
-  return fma(half, buildGeluTanh(x), half);
+  return x / buildGeluInverse(x, x * x);
 }
 
 static Scalar buildGeluDerivative(Scalar x, GeluForm form) {
@@ -106,14 +111,12 @@ static Scalar buildGeluDerivative(Scalar x, GeluForm form) {
     Scalar density = kInvSqrtTwoPi * exp(-0.5 * square);
     return cdf + x * density;
   }
-  // With t = tanh(u): (1 + t) / 2 + x (1 - t^2) u' / 2.
-  Scalar t = buildGeluTanh(x);
-  Scalar slope = fma(square, x.number(1.5 * kSqrtTwoOverPi * kCubic),
-                     x.number(0.5 * kSqrtTwoOverPi));
-  Scalar bend = x * slope;
-  Scalar sech = 1.0 - t * t;
-  Scalar left = fma(t, x.number(0.5), x.number(0.5));
-  return fma(bend, sech, left);
+  // With the logistic s of 2 u: s + x s (1 - s) 2 u'.
+  Scalar s = 1.0 / buildGeluInverse(x, square);
+  Scalar slope = fma(square, x.number(6 * kSqrtTwoOverPi * kCubic),
+                     x.number(2 * kSqrtTwoOverPi));
+  Scalar bend = (x * slope) * (1.0 - s);
+  return fma(bend, s, s);
 }
 
 //===----------------------------------------------------------------------===//
@@ -121,7 +124,7 @@ static Scalar buildGeluDerivative(Scalar x, GeluForm form) {
 //===----------------------------------------------------------------------===//
 
 static Scalar buildSigmoid(Scalar x) {
-  return 1.0 / (1.0 + exp(x.unary<arith::NegFOp>()));
+  return 1.0 / buildInverseLogistic(-kLog2E * x);
 }
 
 static Scalar buildSwiGLU(Scalar gate, Scalar up) {

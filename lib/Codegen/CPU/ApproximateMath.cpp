@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "reprise/Codegen/CPU/Passes.h"
@@ -29,6 +30,12 @@ namespace reprise::codegen {
 static bool isWide(Operation *op) {
   auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
   return function && function.getPreferVectorWidth() == StringRef("512");
+}
+
+/// Whether `op` makes a vector that such a function has in one register.
+static bool hasWideLanes(Operation *op) {
+  auto vector = dyn_cast<VectorType>(op->getResult(0).getType());
+  return vector && vector.getNumElements() == 16 && isWide(op);
 }
 
 namespace {
@@ -59,28 +66,40 @@ public:
       sum = fma(sum, x, constant(coefficient));
     return sum;
   }
-  /// x * 2^n of integers n whose product has an exponent, where the low bits of
-  /// `shifted` are n.
-  Value scale(Value x, Value shifted) {
+  /// p * 2^n where x is at least `lowest` and at most `highest`, where that has
+  /// an exponent and the low bits of `shifted` are n. What is below is 0, what
+  /// is above infinite, and NaN stays NaN.
+  Value scale(Value p, Value shifted, Value x, float lowest, float highest) {
     Type bits = integers();
     Value amount = constant(bits, b.getI32IntegerAttr(23));
     Value n = arith::ShLIOp::create(
         b, arith::BitcastOp::create(b, bits, shifted), amount);
-    Value y = arith::AddIOp::create(b, arith::BitcastOp::create(b, bits, x), n);
-    return arith::BitcastOp::create(b, type, y);
+    Value y = arith::AddIOp::create(b, arith::BitcastOp::create(b, bits, p), n);
+    y = arith::BitcastOp::create(b, type, y);
+    Value above = arith::AddFOp::create(
+        b, x, constant(std::numeric_limits<double>::infinity()));
+    y = where(arith::CmpFPredicate::OLE, x, constant(highest), y, above);
+    return where(arith::CmpFPredicate::OLT, x, constant(lowest), constant(0),
+                 y);
   }
 
-  /// p * 2^n where x is at least `lowest` or no number, else 0: one instruction
-  /// for 16 lanes. It takes p for infinite where n is.
-  Value scaleFrom(Value lowest, Value x, Value p, Value n) {
-    Value holds =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x, lowest);
-    Value mask = LLVM::BitcastOp::create(b, b.getI16Type(), holds);
+  /// p * 2^n: one instruction for 16 lanes. It takes p for infinite where n is,
+  /// and for 0 where n is minus infinite. With a mask, 0 where that is not set.
+  Value scaleWide(Value p, Value n, Value mask = {}) {
+    Value bits =
+        mask ? LLVM::BitcastOp::create(b, b.getI16Type(), mask).getResult()
+             : arith::ConstantOp::create(b, b.getI16IntegerAttr(-1));
     Value rounding = arith::ConstantOp::create(b, b.getI32IntegerAttr(4));
     return LLVM::CallIntrinsicOp::create(
                b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-               ValueRange{p, n, constant(0), mask, rounding})
+               ValueRange{p, n, constant(0), bits, rounding})
         .getResult(0);
+  }
+  /// The same where x is at least `lowest` or no number, else 0.
+  Value scaleWide(Value p, Value n, Value x, float lowest) {
+    return scaleWide(p, n,
+                     arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
+                                           constant(lowest)));
   }
 
   ImplicitLocOpBuilder b;
@@ -122,56 +141,63 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
     Value p =
         in.polynomial(r, {0.00138145380839, 0.0083687453269, 0.0416683908282,
                           0.166665203967, 0.499999934319, 1, 1});
-    auto vector = dyn_cast<VectorType>(op.getType());
-    if (vector && vector.getNumElements() == 16 && isWide(op)) {
-      // What is too large becomes infinite by itself.
-      rewriter.replaceOp(op, in.scaleFrom(in.constant(kLowest), x, p, n));
-      return success();
-    }
-    Value y = in.scale(p, shifted);
-    Value above = arith::AddFOp::create(
-        in.b, x, in.constant(std::numeric_limits<double>::infinity()));
-    y = in.where(arith::CmpFPredicate::OLE, x, in.constant(kHighest), y, above);
-    rewriter.replaceOp(op, in.where(arith::CmpFPredicate::OLT, x,
-                                    in.constant(kLowest), in.constant(0), y));
+    // In wide registers, what is too large becomes infinite by itself.
+    rewriter.replaceOp(op, hasWideLanes(op)
+                               ? in.scaleWide(p, n, x, kLowest)
+                               : in.scale(p, shifted, x, kLowest, kHighest));
     return success();
   }
 
   static constexpr float kLowest = -87.336544f, kHighest = 88.722831f;
 };
 
-/// tanh(x) as a quotient of polynomials in the range where it is not 1 or -1 to
-/// the last bit: within 6 units in the last place. The coefficients are those
-/// of Eigen and of MLIR, which return x itself where it is small; the quotient
-/// is as good there.
-struct ExpandTanh : OpRewritePattern<math::TanhOp> {
+/// 2^x = 2^n 2^r, with the integer n nearest to x and |r| at most a half:
+/// within 2 units in the last place. The ends are those of exp.
+struct ExpandExp2 : OpRewritePattern<math::Exp2Op> {
   using OpRewritePattern::OpRewritePattern;
 
-  LogicalResult matchAndRewrite(math::TanhOp op,
+  LogicalResult matchAndRewrite(math::Exp2Op op,
                                 PatternRewriter &rewriter) const override {
     if (!Numbers::areOf(op.getType()))
       return failure();
     Numbers in(op, rewriter);
-    // NaN is neither above nor below.
-    Value x = op.getOperand(), high = in.constant(kBound),
-          low = in.constant(-kBound);
-    x = in.where(arith::CmpFPredicate::OGT, x, high, high, x);
-    x = in.where(arith::CmpFPredicate::OLT, x, low, low, x);
-    Value square = arith::MulFOp::create(in.b, x, x);
-    Value above =
-        in.polynomial(square, {-2.76076847742355e-16, 2.00018790482477e-13,
-                               -8.60467152213735e-11, 5.12229709037114e-08,
-                               1.48572235717979e-05, 6.37261928875436e-04,
-                               4.89352455891786e-03});
-    Value below =
-        in.polynomial(square, {1.19825839466702e-06, 1.18534705686654e-04,
-                               2.26843463243900e-03, 4.89352518554385e-03});
-    above = arith::MulFOp::create(in.b, x, above);
-    rewriter.replaceOpWithNewOp<arith::DivFOp>(op, above, below);
+    Value x = op.getOperand(), magic = in.constant(0x1.8p23);
+    Value shifted = arith::AddFOp::create(in.b, x, magic), n;
+    bool isWide = hasWideLanes(op);
+    if (isWide)
+      n = math::RoundEvenOp::create(in.b, x);
+    else
+      n = arith::SubFOp::create(in.b, shifted, magic);
+    // Exact. The best of degree 5 in relative error, 1.6 of half a unit.
+    Value r = arith::SubFOp::create(in.b, x, n);
+    Value p = in.polynomial(r, {0.00132695353, 0.00967129227, 0.0555071086,
+                                0.240222469, 0.693147004, 1});
+    Value y;
+    if (!isWide)
+      y = in.scale(p, shifted, x, kLowest, kHighest);
+    else if (isAddedToOne(op))
+      y = in.scaleWide(p, n);
+    else
+      y = in.scaleWide(p, n, x, kLowest);
+    rewriter.replaceOp(op, y);
     return success();
   }
 
-  static constexpr float kBound = 7.90531110763549805f;
+private:
+  static bool isOne(Value value) {
+    if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
+      value = broadcast.getSource();
+    return matchPattern(value, m_OneFloat());
+  }
+  /// Whether nobody sees a difference between 0 and what is no normal number.
+  static bool isAddedToOne(math::Exp2Op op) {
+    return llvm::all_of(op->getUsers(), [](Operation *user) {
+      return isa<arith::AddFOp>(user) &&
+             llvm::any_of(user->getOperands(), isOne);
+    });
+  }
+
+  static constexpr float kLowest = -126, kHighest = 0x1.fffffep6;
 };
 
 /// 1 / sqrt(x): the processor's own estimate differs from one to the next.
@@ -232,10 +258,10 @@ struct ApproximateMath
     : reprise::codegen::impl::ApproximateMathBase<ApproximateMath> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandExp, ExpandRsqrt, ExpandTanh>(&getContext());
+    patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt>(&getContext());
     patterns.add<RoundToBF16>(&getContext(), /*benefit=*/2);
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-      return name != "math.exp" && name != "math.rsqrt" && name != "math.tanh";
+      return name != "math.exp" && name != "math.exp2" && name != "math.rsqrt";
     });
     arith::populateExpandBFloat16Patterns(patterns);
     // Ops of the kernel stay as they were emitted: no folding here.

@@ -126,30 +126,6 @@ static Value expandDiv(Formula &formula, ValueRange x) {
   return formula.instruction("llvm.nvvm.div.full", x);
 }
 
-/// 1 - 2 / (e^2|x| + 1) with the sign of x; below 0.55, where that loses bits
-/// to cancellation, x times a polynomial of x^2, within 2 ulp.
-static Value expandTanh(Formula &formula, ValueRange operands) {
-  Value x = operands[0], one = formula.number(1);
-  Value size = math::AbsFOp::create(formula, x);
-  Value power = formula.exp(formula.add(size, size));
-  Value share = formula.instruction(
-      "llvm.nvvm.div.full", {formula.number(2), formula.add(power, one)});
-  Value large = formula.sub(one, share);
-  large = math::CopySignOp::create(formula, large, x);
-
-  Value square = formula.mul(x, x);
-  static constexpr double kTerms[] = {-0x1.ad27f8p-8, 0x1.5c97dap-6,
-                                      -0x1.b9950ap-5, 0x1.110fc6p-3,
-                                      -0x1.555554p-2};
-  Value sum = formula.number(kTerms[0]);
-  for (double term : ArrayRef(kTerms).drop_front())
-    sum = formula.fma(sum, square, formula.number(term));
-  Value small = formula.fma(formula.mul(sum, square), x, x);
-  Value isSmall = arith::CmpFOp::create(formula, arith::CmpFPredicate::OLT,
-                                        size, formula.number(0.55));
-  return arith::SelectOp::create(formula, isSmall, small, large);
-}
-
 namespace {
 struct ApproximateDeviceMath
     : reprise::cuda::impl::ApproximateDeviceMathBase<ApproximateDeviceMath> {
@@ -157,13 +133,12 @@ struct ApproximateDeviceMath
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandTo<math::ExpOp, expandExp>,
                  ExpandTo<math::Exp2Op, expandExp2>,
-                 ExpandTo<math::TanhOp, expandTanh>,
                  ExpandTo<math::RsqrtOp, expandRsqrt>,
                  ExpandTo<arith::DivFOp, expandDiv>>(&getContext(),
                                                      /*benefit=*/2);
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return llvm::StringSwitch<bool>(name)
-          .Cases({"math.exp", "math.exp2", "math.tanh", "math.rsqrt"}, false)
+          .Cases({"math.exp", "math.exp2", "math.rsqrt"}, false)
           .Default(true);
     });
     // Ops of the kernel stay as they were emitted: no folding here.

@@ -51,9 +51,9 @@ static bool isScalarOp(Operation *op) {
     return false;
   return isa<arith::ArithDialect>(op->getDialect()) ||
          isa<math::AbsFOp, math::CeilOp, math::CosOp, math::ErfOp, math::ExpOp,
-             math::ExpM1Op, math::FloorOp, math::FmaOp, math::LogOp,
-             math::Log1pOp, math::Log2Op, math::RsqrtOp, math::SinOp,
-             math::SqrtOp, math::TanhOp>(op);
+             math::Exp2Op, math::ExpM1Op, math::FloorOp, math::FmaOp,
+             math::LogOp, math::Log1pOp, math::Log2Op, math::RsqrtOp,
+             math::SinOp, math::SqrtOp, math::TanhOp>(op);
 }
 
 /// Whether emission knows the elements of `root`.

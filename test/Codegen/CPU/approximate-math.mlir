@@ -4,16 +4,17 @@
 // to machine or between a scalar and a vector.
 
 // CHECK-LABEL: llvm.func @transcendentals(
-//   CHECK-NOT:   math.{{exp|log|tanh|erf}}
+//   CHECK-NOT:   math.{{exp|exp2|log|tanh|erf}}
 //       CHECK:   math.fma {{.*}} : vector<16xf32>
-//   CHECK-NOT:   math.{{exp|log|tanh|erf}}
+//   CHECK-NOT:   math.{{exp|exp2|log|tanh|erf}}
 //       CHECK:   llvm.return
 llvm.func @transcendentals(%x: vector<16xf32>) -> vector<16xf32> {
   %0 = math.exp %x : vector<16xf32>
   %1 = math.log %0 : vector<16xf32>
   %2 = math.tanh %1 : vector<16xf32>
   %3 = math.erf %2 : vector<16xf32>
-  llvm.return %3 : vector<16xf32>
+  %4 = math.exp2 %3 : vector<16xf32>
+  llvm.return %4 : vector<16xf32>
 }
 
 // CHECK-LABEL: llvm.func @rsqrt(
@@ -54,4 +55,21 @@ llvm.func @wide(%x: vector<16xf32>) -> vector<16xbf16> attributes {prefer_vector
   %e = math.exp %x : vector<16xf32>
   %r = arith.truncf %e : vector<16xf32> to vector<16xbf16>
   llvm.return %r : vector<16xbf16>
+}
+
+// What is below the normal numbers is 0 by a mask, but where nobody sees it.
+
+// CHECK-LABEL: llvm.func @wide_exp2(
+//   CHECK-DAG:   %[[ALL:.*]] = arith.constant -1 : i16
+//       CHECK:   %[[N:.*]] = math.roundeven
+//       CHECK:   %[[D:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %[[N]], %{{.*}}, %[[ALL]], %{{.*}})
+//       CHECK:   %[[SUM:.*]] = arith.addf %{{.*}}, %[[D]]
+//       CHECK:   %[[MASK:.*]] = llvm.bitcast %{{.*}} : vector<16xi1> to i16
+//       CHECK:   llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %{{.*}}, %{{.*}}, %[[MASK]], %{{.*}})
+llvm.func @wide_exp2(%x: vector<16xf32>) -> vector<16xf32> attributes {prefer_vector_width = "512"} {
+  %one = arith.constant dense<1.0> : vector<16xf32>
+  %0 = math.exp2 %x : vector<16xf32>
+  %1 = arith.addf %one, %0 : vector<16xf32>
+  %2 = math.exp2 %1 : vector<16xf32>
+  llvm.return %2 : vector<16xf32>
 }

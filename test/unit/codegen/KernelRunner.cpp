@@ -21,7 +21,9 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "reprise/ABI/Model.h"
 #include "reprise/Codegen/CPU/Passes.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Kernels/Passes.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -102,6 +104,22 @@ void KernelRunner::run(const std::string &kernel,
     int64_t begin = (backwards ? chunks - 1 - i : i) * chunk;
     fn(buffers.data(), ids.data(), begin, std::min(begin + chunk, count));
   }
+}
+
+std::string codegen::asLoops(const std::string &text) {
+  MLIRContext context;
+  context.loadDialect<func::FuncDialect, nn::NNDialect, rt::RTDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    llvm::report_fatal_error("the test's text does not parse");
+  PassManager manager(&context);
+  manager.addNestedPass<func::FuncOp>(kernels::createConvertNNToLinalg());
+  if (failed(manager.run(*module)))
+    llvm::report_fatal_error("the test's kernels have no loops");
+  std::string loops;
+  llvm::raw_string_ostream os(loops);
+  module->print(os);
+  return loops;
 }
 
 Floats codegen::randomFloats(size_t count, uint64_t seed) {

@@ -42,6 +42,9 @@ private:
   std::unique_ptr<mlir::ExecutionEngine> engine;
 };
 
+/// Kernels of nn as kernels of loops, which a runner takes.
+std::string asLoops(const std::string &text);
+
 /// What `wide` can be on this processor.
 std::vector<bool> widths();
 

@@ -71,27 +71,6 @@ TEST(Pointwise, AnElementHasTheSameBitsInMainLoopAndRemainder) {
   }
 }
 
-// Numbers of every size, and what is none: bits at random.
-TEST(Pointwise, HasTheSameBitsInWideRegisters) {
-  constexpr int64_t n = 1 << 20;
-  std::mt19937 random(1);
-  std::vector<uint32_t> x(n), first;
-  for (uint32_t &bits : x)
-    bits = random();
-  const float edges[] = {0.0f,       -0.0f,      INFINITY,   -INFINITY,  NAN,
-                         88.722831f, 88.722839f, -87.33654f, -87.336548f};
-  std::memcpy(x.data(), edges, sizeof(edges));
-  for (bool wide : widths()) {
-    KernelRunner runner(expScale(n), wide);
-    std::vector<uint32_t> y(n);
-    float s = 1;
-    runner.run("k", {x.data(), &s, y.data()});
-    if (wide)
-      EXPECT_TRUE(y == first);
-    first = y;
-  }
-}
-
 TEST(Pointwise, AddsInPlaceAndCopiesScalars) {
   // The constant is a result too; ids of the launch are values.
   KernelRunner runner(R"(

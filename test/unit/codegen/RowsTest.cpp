@@ -12,38 +12,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelRunner.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Dialect/RT/RTOps.h"
-#include "reprise/Kernels/Passes.h"
 #include "gtest/gtest.h"
 #include <cstring>
 
-using namespace mlir;
-using namespace reprise;
 using namespace reprise::codegen;
 
 using Bytes = std::vector<uint8_t>;
-
-/// Kernels of nn as loops.
-static std::string asLoops(const std::string &text) {
-  MLIRContext context;
-  context.loadDialect<func::FuncDialect, nn::NNDialect, rt::RTDialect>();
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
-  if (!module)
-    llvm::report_fatal_error("the test's text does not parse");
-  PassManager manager(&context);
-  manager.addNestedPass<func::FuncOp>(kernels::createConvertNNToLinalg());
-  if (failed(manager.run(*module)))
-    llvm::report_fatal_error("the test's kernels have no loops");
-  std::string loops;
-  llvm::raw_string_ostream os(loops);
-  module->print(os);
-  return loops;
-}
 
 static std::string replaceAll(std::string text, const std::string &from,
                               const std::string &to) {

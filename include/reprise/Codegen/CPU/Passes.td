@@ -83,7 +83,7 @@ def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
 }
 
 def ApproximateMath : Pass<"reprise-approximate-math", "::mlir::LLVM::LLVMFuncOp"> {
-  let summary = "Replace exp, log, tanh and erf by polynomials";
+  let summary = "Replace exp, log, erf and their like by polynomials";
   let description = [{
     Errors of at most 6 units in the last place; the same value for a scalar and
     for a lane of a vector. `math.rsqrt` becomes a division by the square root,
