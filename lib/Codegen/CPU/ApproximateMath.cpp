@@ -256,20 +256,26 @@ struct RoundToBF16 : OpRewritePattern<arith::TruncFOp> {
 
 struct ApproximateMath
     : reprise::codegen::impl::ApproximateMathBase<ApproximateMath> {
-  void runOnOperation() override {
-    RewritePatternSet patterns(&getContext());
-    patterns.add<ExpandExp, ExpandExp2, ExpandRsqrt>(&getContext());
-    patterns.add<RoundToBF16>(&getContext(), /*benefit=*/2);
-    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    set.add<ExpandExp, ExpandExp2, ExpandRsqrt>(context);
+    set.add<RoundToBF16>(context, /*benefit=*/2);
+    populateMathPolynomialApproximationPatterns(set, [](StringRef name) {
       return name != "math.exp" && name != "math.exp2" && name != "math.rsqrt";
     });
-    arith::populateExpandBFloat16Patterns(patterns);
+    arith::populateExpandBFloat16Patterns(set);
+    patterns = std::move(set);
+    return success();
+  }
+
+  void runOnOperation() override {
     // Ops of the kernel stay as they were emitted: no folding here.
     GreedyRewriteConfig config;
     config.enableFolding(false);
-    if (failed(
-            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+    if (failed(applyPatternsGreedily(getOperation(), patterns, config)))
       signalPassFailure();
   }
+
+  FrozenRewritePatternSet patterns;
 };
 } // namespace

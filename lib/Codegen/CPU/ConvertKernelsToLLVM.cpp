@@ -30,21 +30,28 @@ namespace reprise::codegen {
 namespace {
 struct ConvertKernelsToLLVM
     : reprise::codegen::impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLVM> {
-  void runOnOperation() override {
-    LLVMTypeConverter converter(&getContext());
-    RewritePatternSet patterns(&getContext());
-    arith::populateArithToLLVMConversionPatterns(converter, patterns);
-    cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
-    populateMathToLLVMConversionPatterns(converter, patterns);
-    ub::populateUBToLLVMConversionPatterns(converter, patterns);
-    populateVectorToLLVMConversionPatterns(converter, patterns);
-    vector::populateVectorFromElementsUnrollPatterns(patterns);
+  // Made once: there are hundreds, and each function is small.
+  LogicalResult initialize(MLIRContext *context) override {
+    converter = std::make_shared<LLVMTypeConverter>(context);
+    RewritePatternSet set(context);
+    arith::populateArithToLLVMConversionPatterns(*converter, set);
+    cf::populateControlFlowToLLVMConversionPatterns(*converter, set);
+    populateMathToLLVMConversionPatterns(*converter, set);
+    ub::populateUBToLLVMConversionPatterns(*converter, set);
+    populateVectorToLLVMConversionPatterns(*converter, set);
+    vector::populateVectorFromElementsUnrollPatterns(set);
+    patterns = std::move(set);
+    return success();
+  }
 
+  void runOnOperation() override {
     LLVMConversionTarget target(getContext());
     target.addLegalOp<LLVM::LLVMFuncOp>();
-    if (failed(
-            applyFullConversion(getOperation(), target, std::move(patterns))))
+    if (failed(applyFullConversion(getOperation(), target, patterns)))
       signalPassFailure();
   }
+
+  std::shared_ptr<LLVMTypeConverter> converter; // What patterns refer to.
+  FrozenRewritePatternSet patterns;
 };
 } // namespace
