@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "reprise/Codegen/Common/RunPasses.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Target/TargetMachine.h"
@@ -97,26 +97,6 @@ static constexpr StringLiteral kCleanUp =
     "instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),gvn,"
     "loop(loop-unroll-full),instcombine<no-verify-fixpoint>,simplifycfg)";
 
-static LogicalResult cleanUp(Module &module, TargetMachine &machine) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager components;
-  ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  ModulePassManager passes;
-  if (Error error = builder.parsePassPipeline(passes, kCleanUp)) {
-    WithColor::error() << toString(std::move(error)) << "\n";
-    return failure();
-  }
-  passes.run(module, modules);
-  return success();
-}
-
 FailureOr<reprise::target::ObjectFile>
 reprise::target::emitObject(Module &module, StringRef cpu) {
   std::unique_ptr<TargetMachine> machine = createMachine(cpu);
@@ -125,8 +105,11 @@ reprise::target::emitObject(Module &module, StringRef cpu) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
 
-  if (failed(cleanUp(module, *machine)))
+  if (Error error =
+          reprise::codegen::runPasses(module, *machine, kCleanUp)) {
+    WithColor::error() << toString(std::move(error)) << "\n";
     return failure();
+  }
   ObjectFile object;
   raw_svector_ostream os(object);
   legacy::PassManager emission;

@@ -8,9 +8,9 @@
 
 #include "Lowering.h"
 #include "lld/Common/Driver.h"
+#include "reprise/Codegen/Common/RunPasses.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/TargetSelect.h"
@@ -38,21 +38,6 @@ createTargetMachine(const Triple &triple) {
       triple, "x86-64-v3", "", TargetOptions(), Reloc::PIC_));
 }
 
-static void optimize(Module &module, TargetMachine &machine) {
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager components;
-  ModuleAnalysisManager modules;
-  PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O1)
-      .run(module, modules);
-}
-
 static Error emitObject(Module &module, TargetMachine &machine,
                         StringRef path) {
   std::error_code code;
@@ -74,7 +59,8 @@ Error simulator::writeSharedObject(Module &module, StringRef path) {
   if (!machine)
     return machine.takeError();
   module.setDataLayout((*machine)->createDataLayout());
-  optimize(module, **machine);
+  if (Error error = codegen::runPasses(module, **machine, "default<O1>"))
+    return error;
   std::string object = (path + ".o").str(), target = path.str();
   if (Error error = emitObject(module, **machine, object))
     return error;

@@ -11,13 +11,13 @@
 #include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Codegen/Common/RunPasses.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -79,9 +79,6 @@ struct Translation {
 
   LogicalResult translate(ModuleOp source, StringRef chipName,
                           unsigned ptxVersion);
-
-private:
-  void optimize();
 };
 } // namespace
 
@@ -125,27 +122,14 @@ LogicalResult Translation::translate(ModuleOp source, StringRef chipName,
   llvm::raw_string_ostream os(message);
   if (llvm::verifyModule(*module, &os))
     return emitError(location, "makes LLVM IR that is not valid: ") << message;
-  optimize();
-  return success();
-}
-
-void Translation::optimize() {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager calls;
-  llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
   // Loads and stores are as wide as they are written; an order of sums is not
   // to be touched.
   tuning.LoopVectorization = tuning.SLPVectorization = false;
-  llvm::PassBuilder builder(machine.get(), tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(calls);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, calls, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
-      .run(*module, modules);
+  if (llvm::Error error =
+          codegen::runPasses(*module, *machine, "default<O3>", tuning))
+    return emitError(location) << llvm::toString(std::move(error));
+  return success();
 }
 
 FailureOr<std::string> cuda::translateDeviceToLLVMIR(ModuleOp module,
