@@ -213,10 +213,16 @@ std::vector<PlanWord> PlanParser::readWords(yaml::Node *node, StringRef what,
   return words;
 }
 
-std::optional<int64_t> PlanParser::readNumber(StringRef text, StringRef what,
-                                              Location place) {
+static std::optional<int64_t> parseNumber(StringRef text) {
   int64_t number = 0;
   if (!text.getAsInteger(10, number) && number >= 0 && number <= INT32_MAX)
+    return number;
+  return std::nullopt;
+}
+
+std::optional<int64_t> PlanParser::readNumber(StringRef text, StringRef what,
+                                              Location place) {
+  if (std::optional<int64_t> number = parseNumber(text))
     return number;
   error(place) << "needs " << what << ", but got '" << text << "'";
   return std::nullopt;
@@ -240,12 +246,14 @@ void PlanParser::readLayers(yaml::Node *node, Location place, PlanRule &rule) {
       return;
     }
     auto [from, to] = StringRef(word.text).split('-');
-    std::optional<int64_t> first = readNumber(from, form, word.location);
-    std::optional<int64_t> last = first;
-    if (first && from.size() != word.text.size())
-      last = readNumber(to, form, word.location);
-    if (!first || !last)
+    std::optional<int64_t> first = parseNumber(from), last = first;
+    if (from.size() != word.text.size())
+      last = parseNumber(to);
+    if (!first || !last) {
+      error(word.location) << "needs " << form << ", but got '" << word.text
+                           << "'";
       return;
+    }
     if (*last < *first) {
       error(word.location) << "needs a range from its first to its last layer, "
                               "but got "

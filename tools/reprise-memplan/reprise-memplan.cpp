@@ -17,12 +17,14 @@
 #include "verify/Verify.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <string_view>
 
 using namespace reprise;
@@ -65,6 +67,14 @@ struct Options {
 static int fail(const std::string &message) {
   std::cerr << "reprise-memplan: error: " << message << '\n';
   return 1;
+}
+
+/// The same of a file, with the reason that the system gave last.
+static int failTo(const char *what, const std::string &name) {
+  std::string message = "cannot " + std::string(what) + " '" + name + "'";
+  if (errno != 0)
+    message += std::string(": ") + std::strerror(errno);
+  return fail(message);
 }
 
 /// Reads a whole number from 1 on, up to what leaves room for arithmetic.
@@ -122,6 +132,9 @@ static std::optional<int> parseOptions(int argc, char **argv,
   }
   if (options.input.empty())
     return fail("needs an input; see --help");
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options.input, options.output, ignored))
+    return fail("-o needs another file than the input '" + options.input + "'");
   if (options.verify && !options.output.empty())
     return fail("--verify writes no plan, so it does not go with -o");
   if (!options.verify && !options.against.empty())
@@ -153,6 +166,33 @@ static int report(std::FILE *out, size_t numItems, int64_t peak, int64_t bound,
   return 2;
 }
 
+/// Writes the plan, all or nothing: what was there before stays until all of
+/// the new bytes are.
+static bool writeFile(const std::string &name, const PackingProblem &problem,
+                      const PackingSolution &solution) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::canonical(name, error);
+  if (error)
+    path = name; // Not there yet.
+  bool isPlain = !std::filesystem::exists(path, error) ||
+                 std::filesystem::is_regular_file(path, error);
+  std::filesystem::path whole = path;
+  if (isPlain)
+    path += ".part";
+  errno = 0;
+  std::ofstream out(path);
+  writePacking(out, problem, &solution);
+  out.close();
+  if (isPlain && out)
+    std::filesystem::rename(path, whole, error);
+  else if (isPlain) {
+    int reason = errno;
+    std::filesystem::remove(path, error);
+    errno = reason;
+  }
+  return out && !error;
+}
+
 static int pack(const PackingProblem &problem, const Options &options) {
   PackingOptions effort;
   effort.capacity = options.capacity;
@@ -166,12 +206,9 @@ static int pack(const PackingProblem &problem, const Options &options) {
   bool toStdout = options.output == "-";
   if (toStdout) {
     writePacking(std::cout, problem, &result.solution);
-  } else if (!options.output.empty()) {
-    std::ofstream out(options.output);
-    writePacking(out, problem, &result.solution);
-    out.flush();
-    if (!out)
-      return fail("cannot write '" + options.output + "'");
+  } else if (!options.output.empty() &&
+             !writeFile(options.output, problem, result.solution)) {
+    return failTo("write", options.output);
   }
   char how[80];
   std::snprintf(how, sizeof how, "by %s in %.3f s", result.method,
@@ -181,13 +218,16 @@ static int pack(const PackingProblem &problem, const Options &options) {
 }
 
 static bool readFile(const std::string &name, std::string &text) {
+  errno = 0;
   std::ifstream file;
   if (name != "-")
     file.open(name, std::ios::binary);
   std::istream &in = name == "-" ? std::cin : file;
   if (!in)
     return false;
-  text.assign(std::istreambuf_iterator<char>(in), {});
+  char piece[1 << 16];
+  while (in.read(piece, sizeof piece) || in.gcount() > 0)
+    text.append(piece, in.gcount());
   return !in.bad(); // A folder, for one.
 }
 
@@ -277,7 +317,7 @@ static void printPipeline(const verify::CertificateFigures &figures) {
 static int verifyFile(const Options &options) {
   std::string text, input;
   if (!readFile(options.input, text))
-    return fail("cannot read '" + options.input + "'");
+    return failTo("read", options.input);
   size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == text.npos)
     return failAt(options.input, text,
@@ -304,7 +344,7 @@ static int verifyFile(const Options &options) {
     return failAt(options.input, text, *fault);
   if (!options.against.empty()) {
     if (!readFile(options.against, input))
-      return fail("cannot read '" + options.against + "'");
+      return failTo("read", options.against);
     if (auto fault = verify::compareRows(text, input))
       return failAt(options.input, text, *fault);
   }
@@ -312,7 +352,7 @@ static int verifyFile(const Options &options) {
                 "verified");
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
   Options options;
   if (auto status = parseOptions(argc, argv, options))
     return *status;
@@ -320,11 +360,12 @@ int main(int argc, char **argv) {
   if (options.verify)
     return verifyFile(options);
 
+  errno = 0;
   std::ifstream file;
   if (options.input != "-") {
     file.open(options.input);
     if (!file)
-      return fail("cannot read '" + options.input + "'");
+      return failTo("read", options.input);
   }
   std::istream &in = options.input == "-" ? std::cin : file;
   PackingProblem problem;
@@ -332,7 +373,7 @@ int main(int argc, char **argv) {
   std::optional<PackingSolution> solution;
   std::optional<TextError> error = readPacking(in, problem, solution);
   if (in.bad()) // A folder, for one.
-    return fail("cannot read '" + options.input + "'");
+    return failTo("read", options.input);
   if (error) {
     std::cerr << options.input << ':' << error->line << ':' << error->column
               << ": error: " << error->message << '\n';
@@ -341,4 +382,12 @@ int main(int argc, char **argv) {
   if (auto error = check(problem))
     return fail("'" + options.input + "': " + *error);
   return pack(problem, options);
+}
+
+int main(int argc, char **argv) {
+  int status = run(argc, argv);
+  errno = 0;
+  if (std::cout.flush() && std::fflush(stdout) == 0)
+    return status;
+  return failTo("write", "-");
 }

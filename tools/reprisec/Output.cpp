@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Output.h"
+#include "Files.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -27,30 +27,15 @@ LogicalResult driver::checkOutput(Options &options) {
   if (!llvm::sys::fs::is_regular_file(status))
     return failure(fail("option -o: needs a plain file, but '" +
                         options.output + "' is a folder or a device"));
-  bool same = false;
-  if (!llvm::sys::fs::equivalent(options.input, options.output, same) && same)
-    return failure(fail("option -o: needs another file than the input '" +
-                        options.input + "'"));
   llvm::SmallString<128> real;
   if (!llvm::sys::fs::real_path(options.output, real))
     options.output = real.str().str();
   return success();
 }
 
-/// Writes `bytes` to `path`, all or with a message.
 static LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes) {
-  std::error_code error;
-  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
-  if (!error) {
-    file.os() << bytes;
-    file.os().close();
-    error = file.os().error();
-    file.os().clear_error();
-  }
-  if (error)
-    return failure(fail("cannot write '" + path + "': " + error.message()));
-  file.keep();
-  return success();
+  return driver::writeFile(path,
+                           [&](llvm::raw_ostream &os) { os << bytes; });
 }
 
 int driver::writeDeviceCode(ModuleOp module, const Options &options,

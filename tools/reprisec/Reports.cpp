@@ -15,7 +15,6 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -39,26 +38,6 @@ FailureOr<CostTable> driver::readCosts(const Options &options, bool isCuda) {
     return failure(fail("option --cost-table: " + options.costTable + ": " +
                         llvm::toString(costs.takeError())));
   return *costs;
-}
-
-LogicalResult
-driver::writeFile(const std::string &path,
-                  llvm::function_ref<void(llvm::raw_ostream &)> write) {
-  if (path.empty())
-    return success();
-  std::string error;
-  auto file = openOutputFile(path, &error);
-  if (!file)
-    return failure(fail(error));
-  write(file->os());
-  file->os().flush();
-  if (file->os().has_error()) {
-    std::error_code reason = file->os().error();
-    file->os().clear_error();
-    return failure(fail("cannot write '" + path + "': " + reason.message()));
-  }
-  file->keep();
-  return success();
 }
 
 static LogicalResult addReference(report::Plan &plan, func::FuncOp step,

@@ -9,7 +9,7 @@
 #ifndef REPRISE_TOOLS_REPRISEC_REPORTS_H
 #define REPRISE_TOOLS_REPRISEC_REPORTS_H
 
-#include "Options.h"
+#include "Files.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Report/Plan.h"
@@ -17,12 +17,6 @@
 namespace reprise::driver {
 /// The table that --cost-table names or has in a file, or else that of the CPU.
 mlir::FailureOr<CostTable> readCosts(const Options &options, bool isCuda);
-
-/// Writes a file, or the standard output for "-", all or with a message;
-/// nothing for an empty path.
-mlir::LogicalResult
-writeFile(const std::string &path,
-          llvm::function_ref<void(llvm::raw_ostream &)> write);
 
 /// What to report, from the step in nn; memory is still to be planned. Other
 /// plans are those of `undecided`, as `printUndecided` has it; none if empty.

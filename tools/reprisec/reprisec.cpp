@@ -8,6 +8,7 @@
 
 #include "Alternatives.h"
 #include "Budgets.h"
+#include "Files.h"
 #include "Options.h"
 #include "Output.h"
 #include "Reports.h"
@@ -23,7 +24,6 @@
 #include "reprise/Remat/Summary.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace mlir;
@@ -160,20 +160,11 @@ static LogicalResult savePlan(ModuleOp module, StringRef path) {
   auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   auto recorded = train ? train.getAs<StringAttr>("recompute") : StringAttr();
   StringRef name = recorded ? recorded.getValue() : "none";
-  std::string error;
-  auto file = openOutputFile(path, &error);
-  if (!file)
-    return failure(fail(error));
-  if (failed(remat::writePlanFile(step, name, file->os())))
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (failed(remat::writePlanFile(step, name, os)))
     return failure();
-  file->os().flush();
-  if (file->os().has_error()) {
-    std::error_code reason = file->os().error();
-    file->os().clear_error();
-    return failure(fail("cannot write '" + path + "': " + reason.message()));
-  }
-  file->keep();
-  return success();
+  return writeFile(path, [&](llvm::raw_ostream &os) { os << text; });
 }
 
 static LogicalResult checkSavePlan(const Options &options, Phase from,
@@ -280,8 +271,7 @@ static LogicalResult checkInference(const Options &options, Phase from) {
   return success();
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
+static int compile(int argc, char **argv) {
   Options options;
   options.parse(argc, argv);
   if (options.printKeys) {
@@ -333,7 +323,8 @@ int main(int argc, char **argv) {
   RecomputeOptions recompute;
   OwningOpRef<ModuleOp> module =
       readInput(context, sources, options, *from, recompute);
-  if (!module || failed(checkPlanned(*module, *from, *targets)))
+  if (!module || failed(checkPlanned(*module, *from, *targets)) ||
+      failed(checkFiles(options, recompute.planFile)))
     return 1;
   if (*from < Phase::RT)
     setTarget(*module, targets->first());
@@ -418,17 +409,13 @@ int main(int argc, char **argv) {
                                         : ModuleOp(),
                         options, targets->chips, argv[0]);
 
-  std::string error;
-  auto file = openOutputFile(options.output, &error);
-  if (!file)
-    return fail(error);
-  module->print(file->os());
-  file->os().flush();
-  if (file->os().has_error()) {
-    std::error_code reason = file->os().error();
-    file->os().clear_error();
-    return fail("cannot write '" + options.output + "': " + reason.message());
-  }
-  file->keep();
-  return 0;
+  return failed(writeFile(options.output, [&](llvm::raw_ostream &os) {
+    module->print(os);
+  }));
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  int status = compile(argc, argv);
+  return failed(flushOutput()) ? 1 : status;
 }
