@@ -203,7 +203,7 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
                  error))
     return false;
   for (const LlmcKind &kind : kLlmcKinds) {
-    int64_t count;
+    int64_t count = 0;
     if (file.size >= 4 && header[0] == kind.magic)
       return readLlmcHeader(file, kind, header, count, error) &&
              checkStated(stated, *kind.type, file.path, error) &&

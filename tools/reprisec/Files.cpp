@@ -74,6 +74,10 @@ LogicalResult driver::writeFile(StringRef path, Write write) {
   return success();
 }
 
+LogicalResult driver::writeFile(StringRef path, StringRef bytes) {
+  return writeFile(path, [&](raw_ostream &os) { os << bytes; });
+}
+
 LogicalResult driver::flushOutput() {
   if (std::error_code error = finish(outs()))
     return failure(fail("cannot write the standard output: " + error.message()));

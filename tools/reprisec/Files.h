@@ -20,6 +20,7 @@ namespace reprise::driver {
 llvm::LogicalResult
 writeFile(llvm::StringRef path,
           llvm::function_ref<void(llvm::raw_ostream &)> write);
+llvm::LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes);
 
 /// Refuses to write one file for two options, or over what is read: the input,
 /// a table of costs, or `planFile`, which may be empty.

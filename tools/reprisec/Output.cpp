@@ -33,11 +33,6 @@ LogicalResult driver::checkOutput(Options &options) {
   return success();
 }
 
-static LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes) {
-  return driver::writeFile(path,
-                           [&](llvm::raw_ostream &os) { os << bytes; });
-}
-
 int driver::writeDeviceCode(ModuleOp module, const Options &options,
                             const Goal &goal, llvm::StringRef chip) {
   FailureOr<std::string> ptx = cuda::emitPTX(module, chip);
@@ -49,8 +44,8 @@ int driver::writeDeviceCode(ModuleOp module, const Options &options,
       cuda::assemble(module.getLoc(), *ptx, chip);
   if (failed(assembly))
     return 1;
-  return failed(writeFile(options.output,
-                          {assembly->cubin.data(), assembly->cubin.size()}));
+  llvm::StringRef cubin(assembly->cubin.data(), assembly->cubin.size());
+  return failed(writeFile(options.output, cubin));
 }
 
 int driver::writeKernels(ModuleOp module, const Options &options,

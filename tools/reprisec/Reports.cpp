@@ -76,7 +76,7 @@ static LogicalResult writeDot(const report::Plan &plan, func::FuncOp step,
   llvm::raw_string_ostream os(text);
   if (failed(report::writeDot(plan, step, layer, os)))
     return failure();
-  return writeFile(options.dot, [&](llvm::raw_ostream &os) { os << text; });
+  return writeFile(options.dot, text);
 }
 
 FailureOr<report::Plan> driver::readPlan(ModuleOp module,

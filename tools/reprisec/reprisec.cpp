@@ -164,7 +164,7 @@ static LogicalResult savePlan(ModuleOp module, StringRef path) {
   llvm::raw_string_ostream os(text);
   if (failed(remat::writePlanFile(step, name, os)))
     return failure();
-  return writeFile(path, [&](llvm::raw_ostream &os) { os << text; });
+  return writeFile(path, text);
 }
 
 static LogicalResult checkSavePlan(const Options &options, Phase from,
