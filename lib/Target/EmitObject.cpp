@@ -105,8 +105,7 @@ reprise::target::emitObject(Module &module, StringRef cpu) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
 
-  if (Error error =
-          reprise::codegen::runPasses(module, *machine, kCleanUp)) {
+  if (Error error = reprise::codegen::runPasses(module, *machine, kCleanUp)) {
     WithColor::error() << toString(std::move(error)) << "\n";
     return failure();
   }

@@ -80,7 +80,8 @@ LogicalResult driver::writeFile(StringRef path, StringRef bytes) {
 
 LogicalResult driver::flushOutput() {
   if (std::error_code error = finish(outs()))
-    return failure(fail("cannot write the standard output: " + error.message()));
+    return failure(
+        fail("cannot write the standard output: " + error.message()));
   return success();
 }
 
@@ -91,10 +92,14 @@ static bool isSame(StringRef a, StringRef b) {
 
 LogicalResult driver::checkFiles(const Options &options, StringRef planFile) {
   const std::pair<const char *, StringRef> outputs[] = {
-      {"-o", options.output},          {"--save-plan", options.savePlan},
-      {"--plan-json", options.planJSON}, {"--report", options.report},
-      {"--trace", options.trace},      {"--dot", options.dot},
-      {"--pareto", options.pareto},    {"--certificate", options.certificate}};
+      {"-o", options.output},
+      {"--save-plan", options.savePlan},
+      {"--plan-json", options.planJSON},
+      {"--report", options.report},
+      {"--trace", options.trace},
+      {"--dot", options.dot},
+      {"--pareto", options.pareto},
+      {"--certificate", options.certificate}};
   StringRef costs = options.costTable; // Of a machine, or a file.
   const std::pair<const char *, StringRef> inputs[] = {
       {"the input", options.input},

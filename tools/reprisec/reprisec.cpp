@@ -409,9 +409,8 @@ static int compile(int argc, char **argv) {
                                         : ModuleOp(),
                         options, targets->chips, argv[0]);
 
-  return failed(writeFile(options.output, [&](llvm::raw_ostream &os) {
-    module->print(os);
-  }));
+  return failed(writeFile(options.output,
+                          [&](llvm::raw_ostream &os) { module->print(os); }));
 }
 
 int main(int argc, char **argv) {
