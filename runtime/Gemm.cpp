@@ -23,14 +23,6 @@ static constexpr int64_t kSerialFlops = 400'000;
 /// cache once for so many tiles at least: then it hides behind them.
 static constexpr int64_t kLeastTilesOfShare = 4;
 
-/// With so many blocks of rows for each thread, threads have rows of their own
-/// also where columns are many: they need not wait for each other at each
-/// block.
-static constexpr int64_t kManyBlocksOfRows = 8;
-
-/// What of the second-level cache a block of B's panels may take then.
-static constexpr int64_t kBytesOfB = 800 << 10;
-
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -119,10 +111,10 @@ private:
   RowPanel getRowPanel(int64_t panel) const;
   int64_t numRowPanels() const { return numFull + numLow; }
   void divideRows();
-  /// Of a product with few panels of B, or with very many rows, the rows that a
-  /// thread works on alone, in a part of the room for panels of A; 0 if all
-  /// threads share all rows.
-  int64_t getRowsOfShare(int threads) const;
+  /// Of a product with few panels of B, or with more rows than a block has, how
+  /// many shares of rows there are: a thread works on one alone, in a part of
+  /// the room for panels of A. 0 if all threads share all rows.
+  int64_t countShares(int threads) const;
   /// This product as share `index` of the block's rows, its panels of A in part
   /// `slot` of the room.
   Product getShare(int64_t index, int slot, int threads) const;
@@ -136,10 +128,22 @@ private:
   /// Whether, of a product whose panels of B are used once, the room for those
   /// that are never there at the same time holds a copy of A's for each thread.
   bool hasOwnPanelsOfA(int threads) const;
+  /// Whether a micro-kernel packs whole panels on its way.
+  bool packsOnTheWay() const {
+    return form == PanelForm::Floats  ? depth.size % 4 == 0
+           : form == PanelForm::Pairs ? depth.size % 8 == 0
+                                      : false;
+  }
   /// Panels of A that are packed together.
   static constexpr int64_t kGroupOfA = 4;
   int64_t numGroupsOfA() const { return divideUp(numRowPanels(), kGroupOfA); }
   void packA(int64_t group);
+  /// Depths [first, first + count) of the block.
+  void packA(const RowPanel &panel, int64_t first, int64_t count) {
+    packPanel(form, hasAVX512, a, rows.begin + panel.rows.begin,
+              panel.rows.size, depth.begin + first, count, panel.kernel.rows,
+              packedA(panel) + panelRows(form, first) * panel.kernel.rows);
+  }
   float *packedB(int64_t place) const {
     return panelsB + place * full.cols * panelRows(form, depth.size);
   }
@@ -160,14 +164,17 @@ private:
     Range rowsOfA;
   };
   Next getNext(int64_t panelB, int parts, bool hasOwnA) const;
-  /// The tiles of one panel of B with the panels [firstA, endA) of A; packs
-  /// that of B first if `packs`. Meanwhile fetches what comes next.
+  /// Panels that are not packed yet.
+  struct Unpacked {
+    bool a, b;
+  };
+  /// The tiles of one panel of B with the panels [firstA, endA) of A; of A with
+  /// all of them if they are not packed yet. Meanwhile fetches what comes next.
   void computeTiles(int64_t panelB, int64_t place, int64_t firstA, int64_t endA,
-                    bool packs, const Next &then);
-  /// One tile, of which `work` has the operands. The form of the micro-kernel
-  /// that packs B does if `packs`.
+                    Unpacked unpacked, const Next &then);
+  /// One tile, of which `work` has the operands.
   void computeTile(RepriseTile &work, const RowPanel &panel, Range colsOfC,
-                   bool packs, bool isLast);
+                   bool isLast);
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
@@ -192,7 +199,7 @@ private:
   Range rows, cols, depth;
   Block next = {};
   int64_t numFull = 0, numLow = 0; ///< Panels of its rows.
-  int64_t rowsOfShare = 0;         ///< If not 0, a block has all rows.
+  int64_t numShares = 0;           ///< If not 0, a block has all rows.
 };
 
 } // namespace
@@ -252,13 +259,9 @@ void Product::divideRows() {
   }
 }
 
-int64_t Product::getRowsOfShare(int threads) const {
+int64_t Product::countShares(int threads) const {
   int64_t numB = divideUp(smaller(shape.n, REPRISE_GEMM_NC), full.cols);
-  int64_t bytesOfB = 4 * numB * full.cols *
-                     panelRows(form, smaller(shape.k, repriseGemmKC(&shape)));
-  bool isTall = shape.m >= kManyBlocksOfRows * threads * REPRISE_GEMM_MC &&
-                bytesOfB <= kBytesOfB;
-  if (threads == 1 || (numB >= 4 * threads && !isTall))
+  if (threads == 1 || (numB >= 4 * threads && shape.m <= REPRISE_GEMM_MC))
     return 0;
   int64_t room =
       divideUp(smaller(shape.m, REPRISE_GEMM_MC), REPRISE_GEMM_ROW_ALIGN) *
@@ -266,26 +269,29 @@ int64_t Product::getRowsOfShare(int threads) const {
   int64_t most = room / threads / full.rows;
   if (most < kLeastTilesOfShare)
     return 0;
-  // As many for each thread, of one size.
+  // As many for each thread.
   int64_t panels = divideUp(shape.m, full.rows);
-  int64_t shares = divideUp(divideUp(panels, most), threads) * threads;
-  return divideUp(panels, shares) * full.rows;
+  return divideUp(divideUp(panels, most), threads) * threads;
 }
 
 Product Product::getShare(int64_t index, int slot, int threads) const {
+  int64_t panels = divideUp(shape.m, full.rows);
   auto getRows = [&](int64_t share) {
-    int64_t begin = share * rowsOfShare;
-    return Range{begin, smaller(rowsOfShare, shape.m - begin)};
+    auto first = [&](int64_t i) {
+      return smaller(panels * i / numShares * full.rows, shape.m);
+    };
+    return Range{first(share), first(share + 1) - first(share)};
   };
   Product share = *this;
-  share.panelsA += slot * rowsOfShare * panelRows(form, depth.size);
+  share.panelsA += slot * divideUp(panels, numShares) * full.rows *
+                   panelRows(form, depth.size);
   share.rows = getRows(index);
   // This thread goes on with about this share.
-  int64_t then = index + threads, count = divideUp(shape.m, rowsOfShare);
-  if (then < count)
+  int64_t then = index + 1;
+  if (then < numShares * (slot + 1) / threads)
     share.next = {getRows(then), cols, depth};
   else if (next.rows.size > 0)
-    share.next.rows = getRows((then - count) % count);
+    share.next.rows = getRows(numShares * slot / threads);
   share.divideRows();
   return share;
 }
@@ -294,8 +300,7 @@ bool Product::hasOwnPanelsOfA(int threads) const {
   // Places of B that are used: one for each thread, and the last.
   int64_t numB = divideUp(cols.size, full.cols);
   int64_t free = (numB - 1 - threads) * full.cols;
-  return threads > 1 &&
-         (threads - 1) * (numFull * full.rows + numLow * low.rows) <= free;
+  return (threads - 1) * (numFull * full.rows + numLow * low.rows) <= free;
 }
 
 Product Product::getOwn(int slot) const {
@@ -314,13 +319,8 @@ void Product::packA(int64_t group) {
   int64_t piece = a.depthIsFast ? depth.size : kTurn;
   int64_t end = smaller((group + 1) * kGroupOfA, numRowPanels());
   for (int64_t first = 0; first < depth.size; first += piece)
-    for (int64_t index = group * kGroupOfA; index < end; ++index) {
-      RowPanel panel = getRowPanel(index);
-      packPanel(form, hasAVX512, a, rows.begin + panel.rows.begin,
-                panel.rows.size, depth.begin + first,
-                smaller(piece, depth.size - first), panel.kernel.rows,
-                packedA(panel) + panelRows(form, first) * panel.kernel.rows);
-    }
+    for (int64_t index = group * kGroupOfA; index < end; ++index)
+      packA(getRowPanel(index), first, smaller(piece, depth.size - first));
 }
 
 Product::RowPanel Product::getRowPanel(int64_t panel) const {
@@ -347,7 +347,7 @@ FetchRegion Product::getRegionOfB(int64_t panelB) const {
   bool isNext = panelB >= numB;
   if (isNext && next.rows.size == 0)
     return {};
-  if ((isNext ? next.rows : rows).begin > 0) {
+  if ((numShares > 0 && !isNext) || (isNext ? next.rows : rows).begin > 0) {
     int64_t bytes = full.cols * int64_t(sizeof(float));
     return {reinterpret_cast<const char *>(packedB(panelB % numB)), bytes,
             panelRows(form, depth.size), bytes};
@@ -379,26 +379,28 @@ Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
 }
 
 void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
-                           int64_t endA, bool packs, const Next &then) {
+                           int64_t endA, Unpacked unpacked, const Next &then) {
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
   int64_t col = cols.begin + panelB * full.cols;
   int64_t width = smaller(full.cols, cols.begin + cols.size - col);
   bool isLast = depth.begin + depth.size == shape.k;
   // What all tiles have in common.
   RepriseTile tile = {};
-  tile.b = tile.packedB = packedB(place);
+  tile.b = packedB(place);
   tile.k = panelRows(form, depth.size);
   tile.alpha = shape.alpha;
   tile.addToC = depth.begin > 0 || shape.accumulate;
   if (shape.bias && isLast)
     tile.bias = getBias(col, width, wholeBias);
-  if (packs) {
-    // A micro-kernel packs whole panels that lie as it reads them.
-    packs = width == full.cols && !b.depthIsFast &&
-            (form == PanelForm::Floats ||
-             (form == PanelForm::Pairs && depth.size % 2 == 0));
-    if (!packs)
-      packB(panelB, place);
+  // A micro-kernel packs whole panels, and of B what lies as it reads it.
+  if (unpacked.b && (width < full.cols || b.depthIsFast || !packsOnTheWay())) {
+    packB(panelB, place);
+    unpacked.b = false;
+  }
+  if (unpacked.a && !packsOnTheWay()) {
+    for (int64_t group = 0; group < numGroupsOfA(); ++group)
+      packA(group);
+    unpacked.a = false;
   }
 
   FetchRegion nextB = getRegionOfB(then.panelB);
@@ -409,12 +411,13 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   int64_t before = then.panelsLeft * spare;
   for (int64_t index = firstA; index < endA; ++index) {
     RowPanel panel = getRowPanel(index);
-    if (packs && panel.rows.size < panel.kernel.rows) {
+    bool isWhole = panel.rows.size == panel.kernel.rows;
+    if (unpacked.b && !isWhole) {
       packB(panelB, place);
-      packs = false;
+      unpacked.b = false;
     }
     int64_t call = index - firstA, callA = before + call - callsB;
-    Fetch fetch = {reinterpret_cast<const char *>(tile.packedB), 0, 1};
+    Fetch fetch = {static_cast<const char *>(tile.b), 0, 1};
     if (call < callsB)
       fetch = nextB.getCall(call, tile.k);
     else if (callA < callsA)
@@ -423,15 +426,26 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
     tile.nextStride = fetch.stride;
     tile.nextRows = fetch.rows;
     tile.a = packedA(panel);
-    if (packs) {
-      tile.b =
-          static_cast<const char *>(b.data) +
-          (depth.begin * b.stride + col) * (form == PanelForm::Floats ? 4 : 2);
-      tile.ldb = b.stride;
+    tile.form = REPRISE_TILE_PACKED;
+    if (unpacked.b) {
+      tile.form = REPRISE_TILE_PACKS_B;
+      tile.source = getRegion(b, form, {col, width}, depth).data;
+      tile.ldSource = b.stride;
+      tile.packed = packedB(place);
     }
-    computeTile(tile, panel, {col, width}, packs, isLast);
-    tile.b = tile.packedB;
-    packs = false;
+    // Of both it is the narrower one that takes a pass of its own.
+    if (unpacked.a && (unpacked.b || !isWhole)) {
+      packA(panel, 0, depth.size);
+    } else if (unpacked.a) {
+      Range lines = {rows.begin + panel.rows.begin, panel.rows.size};
+      tile.form =
+          a.depthIsFast ? REPRISE_TILE_TRANSPOSES_A : REPRISE_TILE_PACKS_A;
+      tile.source = getRegion(a, form, lines, depth).data;
+      tile.ldSource = a.stride;
+      tile.packed = packedA(panel);
+    }
+    unpacked.b = false;
+    computeTile(tile, panel, {col, width}, isLast);
   }
 }
 
@@ -466,7 +480,7 @@ Tile Product::getSums(Range rowsOfC, Range colsOfC) const {
 }
 
 void Product::computeTile(RepriseTile &work, const RowPanel &panel,
-                          Range colsOfC, bool packs, bool isLast) {
+                          Range colsOfC, bool isLast) {
   Range rowsOfC = {rows.begin + panel.rows.begin, panel.rows.size};
   bool isWhole = rowsOfC.size == panel.kernel.rows && colsOfC.size == full.cols;
   const Tile target = getSums(rowsOfC, colsOfC);
@@ -475,11 +489,10 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   uint16_t *result = nullptr;
   if (rounded && isLast)
     result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
-  auto *run = packs ? panel.kernel.packFn : panel.kernel.fn;
   if (isWhole && (result || target.data)) {
     work.rounded = result;
     work.ldRounded = shape.ldc;
-    return run(&work);
+    return panel.kernel.fn(&work);
   }
   // What the micro-kernel writes has its own size, not that of this tile.
   alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
@@ -489,7 +502,7 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   work.rounded = nullptr;
   if (work.addToC)
     target.copyTo(tile);
-  run(&work);
+  panel.kernel.fn(&work);
   if (result)
     tile.roundTo(result, shape.ldc);
   else
@@ -516,40 +529,33 @@ void Product::computeBlock(ThreadPool *pool) {
   };
 
   int threads = pool ? pool->size() : 1;
-  if (rowsOfShare == 0 && (numB >= 4 * threads || threads == 1)) {
+  if (numShares == 0 && (numB >= 4 * threads || threads == 1)) {
     // Enough panels of B for everybody: each is packed by the thread that uses
     // it, and is still in its cache then. If no other rows follow, a thread has
     // one place for all of its panels, but the last is always where it belongs.
     bool isOnly = rows.size == shape.m;
-    bool ownA = isOnly && hasOwnPanelsOfA(threads);
+    bool ownA = threads == 1 || (isOnly && hasOwnPanelsOfA(threads));
     bool isPacked[ThreadPool::kMaxThreads] = {};
     if (!ownA)
       share(numGroupsOfA(), 1, [&](int64_t task, int) { packA(task); });
     share(numB, 1, [&](int64_t task, int slot) {
       int64_t place = isOnly && task + 1 < numB ? numB - 2 - slot : task;
-      Next then = getNext(task, threads, ownA);
-      if (!ownA)
-        return computeTiles(task, place, 0, numA, packsB, then);
-      Product own = getOwn(slot);
-      for (int64_t group = 0; !isPacked[slot] && group < numGroupsOfA();
-           ++group)
-        own.packA(group);
+      Product own = ownA ? getOwn(slot) : *this;
+      bool unpackedA = ownA && !isPacked[slot];
       isPacked[slot] = true;
-      own.computeTiles(task, place, 0, numA, packsB, then);
+      own.computeTiles(task, place, 0, numA, {unpackedA, packsB},
+                       getNext(task, threads, ownA));
     });
     return;
   }
-  if (rowsOfShare > 0) {
-    // Few panels of B, which the second-level cache of each thread has room
-    // for.
+  if (numShares > 0) {
+    // Each thread has rows of its own, and reads B's panels from its caches.
     share(numB, 1, [&](int64_t task, int) { packB(task, task); });
-    share(divideUp(shape.m, rowsOfShare), 1, [&](int64_t task, int slot) {
+    share(numShares, 1, [&](int64_t task, int slot) {
       Product part = getShare(task, slot, threads);
-      int64_t numPanels = part.numRowPanels();
-      for (int64_t group = 0; group < part.numGroupsOfA(); ++group)
-        part.packA(group);
       for (int64_t panelB = 0; panelB < numB; ++panelB)
-        part.computeTiles(panelB, panelB, 0, numPanels, /*packs=*/false,
+        part.computeTiles(panelB, panelB, 0, part.numRowPanels(),
+                          {/*a=*/panelB == 0, /*b=*/false},
                           part.getNext(panelB, 1, true));
     });
     return;
@@ -566,15 +572,15 @@ void Product::computeBlock(ThreadPool *pool) {
   share(numB * groups, 1, [&](int64_t task, int) {
     int64_t first = task % groups * perTask;
     computeTiles(task / groups, task / groups, first,
-                 smaller(first + perTask, numA),
-                 /*packs=*/false, getNext(task / groups, 1, true));
+                 smaller(first + perTask, numA), {/*a=*/false, /*b=*/false},
+                 getNext(task / groups, 1, true));
   });
 }
 
 void Product::run(ThreadPool *pool) {
-  rowsOfShare = getRowsOfShare(pool ? pool->size() : 1);
+  numShares = countShares(pool ? pool->size() : 1);
   const int64_t kc = repriseGemmKC(&shape);
-  const int64_t mc = rowsOfShare > 0 ? shape.m : REPRISE_GEMM_MC;
+  const int64_t mc = numShares > 0 ? shape.m : REPRISE_GEMM_MC;
   auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };
   auto clip = [&](Block &block) {
     block.rows.size = smaller(mc, shape.m - block.rows.begin);

@@ -295,13 +295,12 @@ LogicalResult Tables::readInference(const SymbolTable &symbols,
 //===----------------------------------------------------------------------===//
 
 void Tables::readMicroKernels(const SymbolTable &symbols) {
-  auto find = [&](std::string name) {
+  for (const codegen::MicroKernel &tile : codegen::getMicroKernels()) {
+    std::string name = tile.symbol();
     auto function = symbols.lookup<LLVM::LLVMFuncOp>(name);
-    return function && !function.isExternal() ? name : "";
-  };
-  for (const codegen::MicroKernel &tile : codegen::getMicroKernels())
-    if (std::string name = find(tile.symbol()); !name.empty())
-      microKernels.push_back({&tile, name, find(tile.packSymbol())});
+    if (function && !function.isExternal())
+      microKernels.push_back({&tile, name});
+  }
 }
 
 LogicalResult Tables::read(ModuleOp module) {

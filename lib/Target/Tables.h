@@ -34,10 +34,10 @@ struct Tables {
     int64_t tasks, flops;
     std::string name;
   };
-  /// A tile of products, and the form that packs B or nothing.
+  /// A tile of products.
   struct MicroKernel {
     const codegen::MicroKernel *tile;
-    std::string function, packing;
+    std::string function;
   };
   llvm::SmallVector<Launch> micro, update, evaluate, sample;
   llvm::MapVector<llvm::StringRef, int64_t> kernels; ///< name to index

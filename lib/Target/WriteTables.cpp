@@ -178,9 +178,9 @@ llvm::Constant *TableWriter::writeMicroKernels(const Tables &tables) {
   SmallVector<llvm::Constant *> rows;
   for (const Tables::MicroKernel &kernel : tables.microKernels)
     rows.push_back(llvm::ConstantStruct::getAnon(
-        {function(kernel.function), function(kernel.packing),
-         word(kernel.tile->rows), word(kernel.tile->cols),
-         word(kernel.tile->isa), word(kernel.tile->typeAB)}));
+        {function(kernel.function), word(kernel.tile->rows),
+         word(kernel.tile->cols), word(kernel.tile->isa),
+         word(kernel.tile->typeAB)}));
   return table(rows, "micro_kernels");
 }
 

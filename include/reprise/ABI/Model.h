@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 7
+#define REPRISE_ABI_VERSION 8
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,6 +61,12 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
 /// every four steps: what will be needed next. Nothing is read there.
+///
+/// One of the panels may have to be packed yet, by the way that `form` says:
+/// then it is in the same words at `source`, in rows `ldSource` elements apart,
+/// and the micro-kernel writes it to `packed`, which is where `a` or `b` is.
+/// (It is said twice so that a compiler does not take what it stores for what
+/// it loads, word by word.) k is a multiple of four then, and not 0.
 typedef struct RepriseTile {
   const void *a, *b;
   int64_t k;
@@ -73,19 +79,27 @@ typedef struct RepriseTile {
   int32_t addToC;
   const void *next;
   int64_t nextStride, nextRows;
-  /* For the form that packs B: */
-  int64_t ldb;
-  void *packedB;
+  const void *source;
+  int64_t ldSource;
+  void *packed;
+  int32_t form; /* REPRISE_TILE_* */
+  int32_t reserved;
 } RepriseTile;
+
+enum {
+  REPRISE_TILE_PACKED = 0,
+  /* Of B or A rows that lie as the panel has them, of pairs two for each step:
+     B as it is stored, or A transposed. */
+  REPRISE_TILE_PACKS_B = 1,
+  REPRISE_TILE_PACKS_A = 2,
+  /* Rows of A as it is stored: a row of the source is a column of the panel. */
+  REPRISE_TILE_TRANSPOSES_A = 3
+};
 
 typedef void (*RepriseMicroKernelFn)(const RepriseTile *tile);
 
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;
-  /// The same with B as it lies in memory, rows of `cols` columns `ldb`
-  /// elements apart, of pairs two rows for each step, packed to `packedB` on
-  /// the way.
-  RepriseMicroKernelFn packFn;
   int32_t rows, cols; /* tile shape */
   uint32_t isa;   /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512), 2: needs
                      AVX512_BF16 as well */

@@ -7,15 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernel.h"
+#include "MicroKernelSteps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "reprise/ABI/Model.h"
-#include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/CPU/Passes.h"
-#include "reprise/Codegen/Common/Code.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
@@ -49,8 +47,6 @@ static_assert(dividePanels(), "panels are padded to a multiple of every tile");
 
 ArrayRef<MicroKernel> codegen::getMicroKernels() { return kMicroKernels; }
 
-std::string MicroKernel::packSymbol() const { return symbol() + "_pack"; }
-
 std::string MicroKernel::symbol() const {
   StringRef suffix = hasPairs() ? "bf16" : StringRef(cpu).take_back(2);
   return "reprise_micro_" + std::to_string(rows) + "x" + std::to_string(cols) +
@@ -58,13 +54,6 @@ std::string MicroKernel::symbol() const {
 }
 
 namespace {
-/// Where the panels come from, in words of four bytes: f32 or a pair of bf16.
-/// With `packed`, B is not packed yet: its rows are `ldb` elements apart, and a
-/// copy goes there.
-struct Panels {
-  Value a, b, ldb, packed;
-};
-
 /// The fields of a RepriseTile.
 struct Fields {
   Code &code;
@@ -81,97 +70,6 @@ struct Fields {
   Value integer(size_t offset) const { return get(code.getI64Type(), offset); }
 };
 } // namespace
-
-/// For each lane of two words `sum + x * y` of f32, or of pairs the odd product
-/// and then the even one.
-static Value emitMultiplyAdd(Code &code, const MicroKernel &tile, Value x,
-                             Value y, Value sum) {
-  if (!tile.hasPairs())
-    return code.fma(x, y, sum);
-  return LLVM::CallIntrinsicOp::create(
-             code, sum.getType(),
-             code.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
-             ValueRange{sum, x, y})
-      .getResult(0);
-}
-
-/// What nobody writes meanwhile; so it need not wait for a panel's stores.
-static Value loadOperand(Code &code, Type type, Value base, Value offset) {
-  return code.load(type, base, offset, /*mask=*/{}, /*aligned=*/1,
-                   /*constant=*/true);
-}
-
-/// A row of B's panel, as words; it is made first if there is none yet.
-static SmallVector<Value> emitRowOfB(Code &code, const MicroKernel &tile,
-                                     const Panels &panels, Value p, Type word) {
-  SmallVector<Value> words;
-  Value packedRow = code.mul(p, tile.cols);
-  if (!panels.packed) {
-    for (int64_t c = 0; c < tile.cols; c += kLanes)
-      words.push_back(
-          code.load(code.lanesOf(word), panels.b, code.add(packedRow, c)));
-    return words;
-  }
-  if (!tile.hasPairs()) {
-    Value row = code.mul(p, panels.ldb);
-    for (int64_t c = 0; c < tile.cols; c += kLanes)
-      words.push_back(
-          loadOperand(code, code.lanesOf(word), panels.b, code.add(row, c)));
-  } else {
-    // Two rows become one of pairs.
-    Type half = code.getI16Type();
-    auto wide = VectorType::get({2 * kLanes}, half);
-    Value even = code.mul(code.mul(p, 2), panels.ldb);
-    Value odd = code.add(even, panels.ldb);
-    for (int64_t c = 0; c < tile.cols; c += 2 * kLanes) {
-      Value low = loadOperand(code, wide, panels.b, code.add(even, c));
-      Value high = loadOperand(code, wide, panels.b, code.add(odd, c));
-      for (int64_t first : {int64_t(0), kLanes}) {
-        SmallVector<int64_t> order;
-        for (int64_t i = first; i < first + kLanes; ++i)
-          order.append({i, i + 2 * kLanes});
-        words.push_back(vector::BitCastOp::create(
-            code, code.lanesOf(word),
-            vector::ShuffleOp::create(code, low, high, order)));
-      }
-    }
-  }
-  for (auto [index, value] : llvm::enumerate(words))
-    code.store(value, panels.packed,
-               code.add(packedRow, int64_t(index) * kLanes));
-  return words;
-}
-
-/// Adds the outer products of steps p, p + 1, ... p + unroll - 1 to the tile.
-static SmallVector<Value> emitSteps(Code &code, const MicroKernel &tile,
-                                    const Panels &panels, Value p,
-                                    int64_t unroll, ValueRange sums) {
-  SmallVector<Value> next(sums);
-  Type word = tile.hasPairs() ? Type(code.getI32Type()) : code.getF32Type();
-  auto operand = [&](Value words) -> Value {
-    if (!tile.hasPairs())
-      return words;
-    auto pairs = VectorType::get({2 * kLanes}, code.getBF16Type());
-    return vector::BitCastOp::create(code, pairs, words);
-  };
-  for (int64_t step = 0; step < unroll; ++step) {
-    Value at = code.add(p, step);
-    Value aRow = code.mul(at, tile.rows);
-    SmallVector<Value> bs;
-    for (Value words : emitRowOfB(code, tile, panels, at, word))
-      bs.push_back(operand(words));
-    unsigned sum = 0;
-    for (int64_t r = 0; r < tile.rows; ++r) {
-      Value x = operand(
-          code.splat(loadOperand(code, word, panels.a, code.add(aRow, r))));
-      for (Value y : bs) {
-        next[sum] = emitMultiplyAdd(code, tile, x, y, next[sum]);
-        ++sum;
-      }
-    }
-  }
-  return next;
-}
 
 namespace {
 /// Rows that are fetched, one for each group of steps.
@@ -210,17 +108,16 @@ static SmallVector<Value> emitScaling(Code &code, const Fields &fields,
   Value alpha = fields.get(code.getF32Type(), offsetof(RepriseTile, alpha));
   Value scales = arith::CmpFOp::create(code, arith::CmpFPredicate::UNE, alpha,
                                        code.f32(1));
-  auto choice = scf::IfOp::create(
-      code, scales,
-      [&](OpBuilder &, Location) {
+  return code.choose(
+      scales,
+      [&] {
         Value factor = code.splat(alpha);
         SmallVector<Value> scaled;
         for (Value sum : sums)
           scaled.push_back(code.mul(factor, sum));
-        scf::YieldOp::create(code, scaled);
+        return scaled;
       },
-      [&](OpBuilder &, Location) { scf::YieldOp::create(code, sums); });
-  return SmallVector<Value>(choice.getResults());
+      [&] { return SmallVector<Value>(sums); });
 }
 
 /// Writes the tile to its place: what is in C plus the sums, or these alone;
@@ -276,14 +173,44 @@ static void emitStores(Code &code, const MicroKernel &tile,
 /// use.
 static constexpr int64_t kTimeToFetch = 16;
 
-/// `packs`: the form that packs B. `mayRound`: whether results may be of bf16.
-static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs,
+/// The sums over the first `whole` steps, a multiple of four.
+static SmallVector<Value> emitMainLoop(Code &code, const MicroKernel &tile,
+                                       const Panels &panels, Value whole,
+                                       ArrayRef<FetchedRows> fetched) {
+  // Making pairs takes registers: LLVM runs out of them with more steps.
+  bool makesPairs = panels.form == Form::PacksB && tile.hasPairs();
+  const int64_t unroll = makesPairs ? 2 : kUnroll;
+  SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
+  size_t numSums = sums.size();
+  for (const FetchedRows &rows : fetched)
+    sums.push_back(rows.first);
+  // A is packed a group of steps before it is used. (The last group is packed
+  // twice.)
+  Value last = code.sub(whole, code.i64(unroll));
+  emitPackingOfA(code, tile, panels, code.i64(0));
+  sums = code.loop(
+      code.i64(0), whole, unroll, sums, [&](Value p, ValueRange carried) {
+        ValueRange at = carried.drop_front(numSums);
+        SmallVector<Value> ahead;
+        for (auto [rows, row] : llvm::zip(fetched, at))
+          ahead.push_back(emitFetch(code, rows, row, p, unroll));
+        emitPackingOfA(code, tile, panels, code.min(code.add(p, unroll), last));
+        SmallVector<Value> next = emitSteps(code, tile, panels, p, unroll,
+                                            carried.take_front(numSums));
+        llvm::append_range(next, ahead);
+        return next;
+      });
+  sums.truncate(numSums);
+  return sums;
+}
+
+/// `mayRound`: whether results may be of bf16.
+static void emitMicroKernel(Code &code, const MicroKernel &tile,
                             bool mayRound) {
   auto pointer = LLVM::LLVMPointerType::get(code.getContext());
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(code.getContext()), {pointer});
-  auto function = LLVM::LLVMFuncOp::create(
-      code, packs ? tile.packSymbol() : tile.symbol(), type);
+  auto function = LLVM::LLVMFuncOp::create(code, tile.symbol(), type);
   function.setTargetCpu(StringRef(tile.cpu));
   if (tile.isa > 0)
     setWide(function);
@@ -296,14 +223,6 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs,
   Block *entry = function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);
   Fields fields = {code, entry->getArgument(0)};
-  Panels panels = {fields.pointer(offsetof(RepriseTile, a)),
-                   fields.pointer(offsetof(RepriseTile, b)),
-                   {},
-                   {}};
-  if (packs) {
-    panels.ldb = fields.integer(offsetof(RepriseTile, ldb));
-    panels.packed = fields.pointer(offsetof(RepriseTile, packedB));
-  }
   Value k = fields.integer(offsetof(RepriseTile, k));
   auto isSet = [&](Value address) {
     return LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, address,
@@ -318,35 +237,41 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile, bool packs,
       rounds, code.mul(fields.integer(offsetof(RepriseTile, ldRounded)), 2),
       code.mul(fields.integer(offsetof(RepriseTile, ldc)), 4));
 
-  SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
-  // Making pairs takes registers: LLVM runs out of them with more steps.
-  const int64_t unroll = packs && tile.hasPairs() ? 2 : 4;
-  Value four = code.i64(unroll);
-  Value whole = code.mul(arith::DivSIOp::create(code, k, four), four);
+  Value whole =
+      code.mul(arith::DivSIOp::create(code, k, code.i64(kUnroll)), kUnroll);
   // C is fetched shortly before it is needed, so that it finds a place.
   Value start = arith::MaxSIOp::create(
       code, code.i64(0),
-      code.sub(whole, code.i64((tile.rows + kTimeToFetch) * unroll)));
+      code.sub(whole, code.i64((tile.rows + kTimeToFetch) * kUnroll)));
   const FetchedRows fetched[] = {
       {start, target, rowBytes, code.i64(tile.rows), 4 * tile.cols, true},
       {code.i64(0), fields.pointer(offsetof(RepriseTile, next)),
        fields.integer(offsetof(RepriseTile, nextStride)),
        fields.integer(offsetof(RepriseTile, nextRows)), 128, false}};
-  size_t numSums = sums.size();
-  for (const FetchedRows &rows : fetched)
-    sums.push_back(rows.first);
-  sums = code.loop(
-      code.i64(0), whole, unroll, sums, [&](Value p, ValueRange carried) {
-        ValueRange at = carried.drop_front(numSums);
-        SmallVector<Value> ahead;
-        for (auto [rows, row] : llvm::zip(fetched, at))
-          ahead.push_back(emitFetch(code, rows, row, p, unroll));
-        SmallVector<Value> next = emitSteps(code, tile, panels, p, unroll,
-                                            carried.take_front(numSums));
-        llvm::append_range(next, ahead);
-        return next;
-      });
-  sums.truncate(numSums);
+  Panels panels = {Form::Packed,
+                   fields.pointer(offsetof(RepriseTile, a)),
+                   fields.pointer(offsetof(RepriseTile, b)),
+                   fields.pointer(offsetof(RepriseTile, source)),
+                   fields.integer(offsetof(RepriseTile, ldSource)),
+                   fields.pointer(offsetof(RepriseTile, packed))};
+  Value form = fields.get(code.getI32Type(), offsetof(RepriseTile, form));
+  // One main loop for each form; all else there is once.
+  auto emitForms = [&](auto &self, ArrayRef<Form> forms) {
+    auto emit = [&] {
+      panels.form = forms.front();
+      return emitMainLoop(code, tile, panels, whole, fetched);
+    };
+    if (forms.size() == 1)
+      return emit();
+    Value isFirst = arith::CmpIOp::create(
+        code, arith::CmpIPredicate::eq, form,
+        code.scalar(code.getI32Type(), double(forms.front())));
+    return code.choose(isFirst, emit,
+                       [&] { return self(self, forms.drop_front()); });
+  };
+  SmallVector<Value> sums = emitForms(
+      emitForms, {Form::Packed, Form::PacksB, Form::PacksA, Form::TransposesA});
+  panels.form = Form::Packed;
   sums = code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
     return emitSteps(code, tile, panels, p, 1, carried);
   });
@@ -394,9 +319,8 @@ struct EmitMicroKernels
     code.setInsertionPointToEnd(module.getBody());
     bool mayRound = mayHaveBF16(module);
     for (const MicroKernel &tile : kMicroKernels)
-      for (bool packs : {false, true})
-        if (mayRound || !tile.hasPairs())
-          emitMicroKernel(code, tile, packs, mayRound);
+      if (mayRound || !tile.hasPairs())
+        emitMicroKernel(code, tile, mayRound);
   }
 };
 } // namespace

@@ -229,6 +229,18 @@ void Code::when(Value condition, function_ref<void()> body,
   otherwise();
 }
 
+SmallVector<Value> Code::choose(Value condition,
+                                function_ref<SmallVector<Value>()> body,
+                                function_ref<SmallVector<Value>()> otherwise) {
+  auto yield = [&](function_ref<SmallVector<Value>()> values) {
+    return [this, values](OpBuilder &, Location) {
+      scf::YieldOp::create(*this, values());
+    };
+  };
+  auto op = scf::IfOp::create(*this, condition, yield(body), yield(otherwise));
+  return SmallVector<Value>(op.getResults());
+}
+
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//

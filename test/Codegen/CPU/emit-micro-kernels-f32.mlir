@@ -4,9 +4,9 @@
 // Where no product is of bf16, no tile is, and none rounds to it.
 
 // CHECK: llvm.func @reprise_micro_6x16_v3(
-// CHECK: llvm.func @reprise_micro_12x32_v4_pack(
+// CHECK: llvm.func @reprise_micro_12x32_v4(
 // BF16: llvm.store {{.*}} : vector<16xi16>
-// BF16: llvm.func @reprise_micro_12x32_bf16_pack(
+// BF16: llvm.func @reprise_micro_12x32_bf16(
 func.func @step() {
   %x = rt.buffer at 0 : memref<4x4xf32>
   %y = rt.buffer at 64 : memref<4x4xf32>

@@ -6,16 +6,38 @@
 
 // CHECK-LABEL: llvm.func @reprise_micro_6x16_v3(
 //  CHECK-SAME:   target_cpu = "x86-64-v3"
-// A row of C and a row of what comes next are fetched, two cache lines of it.
-//       CHECK:   %{{.*}}:8 = scf.for
-//       CHECK:     llvm.intr.prefetch{{.*}}hint = 3 : i32, rw = 1 : i32
-//   CHECK-NOT:     rw = 1
-//       CHECK:     arith.select
-// CHECK-COUNT-2:     llvm.intr.prefetch{{.*}}hint = 2 : i32, rw = 0 : i32
-//   CHECK-NOT:     llvm.intr.prefetch
-// CHECK-COUNT-24:     math.fma {{.*}} : vector<16xf32>
-//   CHECK-NOT:     math.fma
-//       CHECK:   %{{.*}}:6 = scf.for
+// Both panels are packed. A row of C and a row of what comes next are fetched,
+// two cache lines of it.
+//       CHECK:   %[[SUMS:.*]]:6 = scf.if
+//       CHECK:     scf.for
+//       CHECK:       llvm.intr.prefetch{{.*}}hint = 3 : i32, rw = 1 : i32
+//   CHECK-NOT:       rw = 1
+//       CHECK:       arith.select
+// CHECK-COUNT-2:       llvm.intr.prefetch{{.*}}hint = 2 : i32, rw = 0 : i32
+//   CHECK-NOT:       llvm.intr.prefetch
+// CHECK-COUNT-24:      math.fma {{.*}} : vector<16xf32>
+//   CHECK-NOT:       math.fma
+// Each row of B is stored as it is read.
+//       CHECK:     scf.if
+//       CHECK:       scf.for
+//       CHECK:         %[[ROW:.*]] = llvm.load {{.*}} -> vector<16xf32>
+//       CHECK:         llvm.store %[[ROW]]
+//       CHECK:         math.fma
+// Rows of A are copied, a group of steps before its use.
+//       CHECK:       scf.if
+//       CHECK:         llvm.store {{.*}} : vector<4xf32>
+//       CHECK:         llvm.store {{.*}} : vector<2xf32>
+//       CHECK:         scf.for
+// CHECK-COUNT-8:           llvm.store
+//   CHECK-NOT:           llvm.store
+// CHECK-COUNT-24:          math.fma
+// Or transposed: four lines, then two.
+//       CHECK:         scf.for
+//       CHECK:           vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
+//       CHECK:           vector.shuffle {{.*}} [0, 4] : vector<4xf32>, vector<4xf32>
+// CHECK-COUNT-24:          math.fma
+// What is left of the steps, one by one.
+//       CHECK:   scf.for {{.*}} iter_args({{.*}} = %[[SUMS]]#0
 // CHECK-COUNT-6:     math.fma
 //   CHECK-NOT:     math.fma
 // The tile is rounded or not, added to C or not, with a bias or not.
@@ -23,21 +45,12 @@
 // CHECK-COUNT-24:  llvm.store {{.*}} : vector<16xf32>
 //   CHECK-NOT:     llvm.store
 
-// The form that packs stores each row of B as it reads it.
-// CHECK-LABEL: llvm.func @reprise_micro_6x16_v3_pack(
-//       CHECK:   %{{.*}}:8 = scf.for
-//       CHECK:     %[[ROW:.*]] = llvm.load {{.*}} -> vector<16xf32>
-//       CHECK:     llvm.store %[[ROW]]
-//       CHECK:     math.fma
-
 // CHECK-LABEL: llvm.func @reprise_micro_12x32_v4(
 //  CHECK-SAME:   passthrough = {{\[\[}}"min-legal-vector-width", "512"]]
 //  CHECK-SAME:   prefer_vector_width = "512"
 //  CHECK-SAME:   target_cpu = "x86-64-v4"
 //       CHECK:   %{{.*}}:26 = scf.for
 // CHECK-COUNT-96:     math.fma
-//   CHECK-NOT:     math.fma
-//       CHECK:   %{{.*}}:24 = scf.for
 
 // Pairs of bf16, one instruction each.
 // CHECK-LABEL: llvm.func @reprise_micro_12x32_bf16(
@@ -45,10 +58,7 @@
 //       CHECK:   %{{.*}}:26 = scf.for
 // CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 //   CHECK-NOT:     llvm.call_intrinsic
-//       CHECK:   %{{.*}}:24 = scf.for
-
-// Its form that packs makes pairs of two rows of B.
-// CHECK-LABEL: llvm.func @reprise_micro_12x32_bf16_pack(
+// Pairs are made of two rows of B,
 //       CHECK:   %{{.*}}:26 = scf.for
 //       CHECK:     %[[EVEN:.*]] = llvm.load {{.*}} -> vector<32xi16>
 //       CHECK:     %[[ODD:.*]] = llvm.load {{.*}} -> vector<32xi16>
@@ -57,7 +67,14 @@
 // CHECK-COUNT-2:     llvm.store
 // CHECK-COUNT-48:    llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
 //   CHECK-NOT:     llvm.call_intrinsic
-//       CHECK:   %{{.*}}:24 = scf.for
+// of A's two, if they lie so,
+//       CHECK:   %{{.*}}:26 = scf.for
+//       CHECK:     vector.shuffle {{.*}} [0, 8, 1, 9,
+//       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5,
+// CHECK-COUNT-96:    llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// or they are neighbours already.
+//       CHECK:   %{{.*}}:26 = scf.for
+//       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xi32>, vector<4xi32>
 
 // LLVM-LABEL: llvm.func @reprise_micro_6x16_v3(
 //       LLVM:   llvm.intr.fma

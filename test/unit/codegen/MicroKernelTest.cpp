@@ -25,12 +25,55 @@ static uint32_t bitsOf(float value) {
 
 /// What a micro-kernel may do with a tile, each of them or not.
 struct Options {
-  bool add, hasBias, rounds, packs, scales;
+  bool add, hasBias, rounds, scales;
 };
+
+/// Words of four bytes, f32 or pairs of bf16.
+using Words = std::vector<uint32_t>;
+
+/// What one of a tile's panels, `[k][width]`, is packed from: rows that lie
+/// further apart than they are long.
+struct Unpacked {
+  std::vector<uint16_t> source; ///< Halves of words.
+  Words packed;
+  int64_t ld;
+
+  Unpacked(int form, const uint32_t *panel, int64_t k, int64_t width,
+           bool hasPairs)
+      : packed(k * width + 1, 7) {
+    bool transposes = form == REPRISE_TILE_TRANSPOSES_A;
+    int64_t perWord = hasPairs ? 2 : 1;
+    ld = (transposes ? k * perWord : width) + 3;
+    source.assign((transposes ? width : k * perWord) * ld * 2 / perWord,
+                  0xFFFF);
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t i = 0; i < width; ++i)
+        for (int64_t half = 0; half < 2; ++half) {
+          auto bits = uint16_t(panel[p * width + i] >> 16 * half);
+          int64_t row = hasPairs ? 2 * p + half : p, col = i;
+          if (transposes)
+            std::swap(row, col);
+          source[hasPairs ? row * ld + col : 2 * (row * ld + col) + half] =
+              bits;
+        }
+  }
+  void giveTo(RepriseTile &tile, int form) {
+    tile.form = form, tile.source = source.data(), tile.ldSource = ld;
+    tile.packed = packed.data();
+    (form == REPRISE_TILE_PACKS_B ? tile.b : tile.a) = packed.data();
+  }
+  void check(const uint32_t *panel) const {
+    EXPECT_TRUE(std::equal(packed.begin(), packed.end() - 1, panel));
+    EXPECT_EQ(packed.back(), 7u) << "written behind the panel";
+  }
+};
+
+constexpr int kForms[] = {REPRISE_TILE_PACKED, REPRISE_TILE_PACKS_B,
+                          REPRISE_TILE_PACKS_A, REPRISE_TILE_TRANSPOSES_A};
 
 /// A tile inside a larger matrix, of whose other elements none may change.
 static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
-                      const Floats &a, const Floats &b, int64_t k,
+                      const Floats &a, const Floats &b, int64_t k, int form,
                       Options options) {
   const float alpha = options.scales ? 0.7f : 1;
   constexpr uint16_t kCanary = 0x1234;
@@ -49,21 +92,15 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
     tile.bias = bias.data();
   tile.alpha = alpha, tile.addToC = options.add;
   tile.next = b.data(), tile.nextStride = 4, tile.nextRows = 2;
-  // B's rows lie further apart than they are long.
-  const int64_t ldb = kernel.cols + 3;
-  Floats spread(k * ldb, NAN), packed(k * kernel.cols + 1, 7.0f);
-  if (options.packs) {
-    for (int64_t p = 0; p < k; ++p)
-      std::copy_n(&b[p * kernel.cols], kernel.cols, &spread[p * ldb]);
-    tile.b = spread.data(), tile.ldb = ldb, tile.packedB = packed.data();
-  }
-  reinterpret_cast<RepriseMicroKernelFn>(runner.address(
-      options.packs ? kernel.packSymbol() : kernel.symbol()))(&tile);
-  if (options.packs) {
-    EXPECT_TRUE(
-        std::equal(b.begin(), b.begin() + k * kernel.cols, packed.begin()));
-    EXPECT_EQ(packed.back(), 7.0f);
-  }
+  bool isOfB = form == REPRISE_TILE_PACKS_B;
+  auto *panel = reinterpret_cast<const uint32_t *>((isOfB ? b : a).data());
+  Unpacked unpacked(form, panel, k, isOfB ? kernel.cols : kernel.rows, false);
+  if (form != REPRISE_TILE_PACKED)
+    unpacked.giveTo(tile, form);
+  reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()))(
+      &tile);
+  if (form != REPRISE_TILE_PACKED)
+    unpacked.check(panel);
   for (int64_t r = 0; r < kernel.rows; ++r)
     for (int64_t j = 0; j < ldc; ++j) {
       int64_t at = r * ldc + j;
@@ -101,10 +138,12 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     for (int64_t k : {0, 1, 3, 4, 8, 13, 256}) {
       Floats a = randomFloats(k * kernel.rows, 1),
              b = randomFloats(k * kernel.cols, 2);
-      for (int flags = 0; flags < 32; ++flags)
-        checkTile(runner, kernel, a, b, k,
-                  {bool(flags & 1), bool(flags & 2), bool(flags & 4),
-                   bool(flags & 8), bool(flags & 16)});
+      for (int form : kForms)
+        for (int flags = 0; flags < 16; ++flags)
+          if (form == REPRISE_TILE_PACKED || (k > 0 && k % 4 == 0))
+            checkTile(runner, kernel, a, b, k, form,
+                      {bool(flags & 1), bool(flags & 2), bool(flags & 4),
+                       bool(flags & 8)});
     }
   }
   EXPECT_GE(ran, 1);
@@ -177,24 +216,28 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
         tile.a = a.pairs.data(), tile.b = b.pairs.data(), tile.k = rows;
         tile.c = byPairs.data(), tile.ldc = kernel.cols;
         run(kernel.symbol(), tile);
-        // Rounded, and from B as two rows for each step, further apart than
-        // they are long.
-        const int64_t ldb = kernel.cols + 3;
-        std::vector<uint16_t> spread(2 * rows * ldb), rounded(byPairs.size());
-        std::vector<uint32_t> packed(b.pairs.size() + 1, 7);
-        for (int64_t p = 0; p < 2 * rows; ++p)
-          for (int64_t j = 0; j < kernel.cols; ++j)
-            spread[p * ldb + j] =
-                uint16_t(b.pairs[p / 2 * kernel.cols + j] >> 16 * (p % 2));
-        tile.b = spread.data(), tile.ldb = ldb, tile.packedB = packed.data();
+        // Rounded, and with panels that are packed on the way.
+        std::vector<uint16_t> rounded(byPairs.size());
         tile.rounded = rounded.data(), tile.ldRounded = kernel.cols;
-        run(kernel.packSymbol(), tile);
-        EXPECT_TRUE(std::equal(b.pairs.begin(), b.pairs.end(), packed.begin()));
-        EXPECT_EQ(packed.back(), 7u);
-        for (size_t i = 0; i < byPairs.size(); ++i)
-          if (uint32_t bits = bitsOf(byPairs[i]); !std::isnan(byPairs[i]))
-            ASSERT_EQ(rounded[i], (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
-                << kernel.packSymbol() << ", " << byPairs[i];
+        for (int form : kForms) {
+          if (form != REPRISE_TILE_PACKED && (rows == 0 || rows % 4 != 0))
+            continue;
+          bool isOfB = form == REPRISE_TILE_PACKS_B;
+          const Words &panel = (isOfB ? b : a).pairs;
+          Unpacked unpacked(form, panel.data(), rows,
+                            isOfB ? kernel.cols : kernel.rows, true);
+          RepriseTile packs = tile;
+          if (form != REPRISE_TILE_PACKED)
+            unpacked.giveTo(packs, form);
+          std::fill(rounded.begin(), rounded.end(), 0x1234);
+          run(kernel.symbol(), packs);
+          if (form != REPRISE_TILE_PACKED)
+            unpacked.check(panel.data());
+          for (size_t i = 0; i < byPairs.size(); ++i)
+            if (uint32_t bits = bitsOf(byPairs[i]); !std::isnan(byPairs[i]))
+              ASSERT_EQ(rounded[i], (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+                  << kernel.symbol() << ", form " << form << ", " << byPairs[i];
+        }
         RepriseTile other = {};
         other.a = a.floats.data(), other.b = b.floats.data();
         other.k = 2 * rows;

@@ -162,10 +162,12 @@ TEST(Gemm, RowsAreSharedOutWhereColumnsAreFew) {
   Problem(97, 33, 300, 1 + 8 + 16).check();
 }
 
-// As many panels of B as usual, but rows for 16 blocks and more.
+// As many panels of B as usual, but more rows than MC; A is packed on the way,
+// or not, as its depth is a multiple of four or not.
 TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
-  Problem(2 * 8 * REPRISE_GEMM_MC + 31, 258, 9, 1 + 8).check();
-  Problem(3 * 8 * REPRISE_GEMM_MC + 5, 385, 5, 2).check();
+  Problem(REPRISE_GEMM_MC + 31, 258, REPRISE_GEMM_KC + 8, 1 + 8).check();
+  Problem(3 * REPRISE_GEMM_MC + 5, 385, 12, 2).check();
+  Problem(8 * REPRISE_GEMM_MC + 5, 385, 5, 4).check();
 }
 
 // Many panels of B and few of A: each thread has panels of A of its own, where

@@ -13,6 +13,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <gtest/gtest.h>
+#include <utility>
 
 namespace reprise::runtime::test {
 
@@ -66,9 +68,34 @@ inline uint16_t toBF16(float value) {
   return down & 1 ? up : down;
 }
 
+/// Packs the panel that is not packed yet.
+template <int Rows, int Cols, bool Pairs>
+void pack(const RepriseTile *tile) {
+  constexpr int kPerWord = Pairs ? 2 : 1, kSize = 4 / kPerWord;
+  const int width = tile->form == REPRISE_TILE_PACKS_B ? Cols : Rows;
+  for (int64_t p = 0; p < tile->k; ++p)
+    for (int i = 0; i < width; ++i)
+      for (int half = 0; half < kPerWord; ++half) {
+        int64_t row = kPerWord * p + half, col = i;
+        if (tile->form == REPRISE_TILE_TRANSPOSES_A)
+          std::swap(row, col);
+        memcpy(static_cast<char *>(tile->packed) + 4 * (p * width + i) +
+                   half * kSize,
+               static_cast<const char *>(tile->source) +
+                   (row * tile->ldSource + col) * kSize,
+               kSize);
+      }
+}
+
 /// What RepriseTile asks for, to the letter.
 template <int Rows, int Cols, bool Pairs = false>
 void microKernel(const RepriseTile *tile) {
+  if (tile->form != REPRISE_TILE_PACKED) {
+    EXPECT_EQ(tile->k % 4, 0);
+    EXPECT_EQ(tile->packed,
+              tile->form == REPRISE_TILE_PACKS_B ? tile->b : tile->a);
+    pack<Rows, Cols, Pairs>(tile);
+  }
   float sums[Rows * Cols] = {};
   for (int64_t p = 0; p < tile->k; ++p)
     for (int r = 0; r < Rows; ++r)
@@ -89,30 +116,9 @@ void microKernel(const RepriseTile *tile) {
     }
 }
 
-/// The form that packs.
-template <int Rows, int Cols, bool Pairs = false>
-void microKernelPack(const RepriseTile *tile) {
-  constexpr int kSteps = Pairs ? 2 : 1, kSize = 4 / kSteps;
-  for (int64_t p = 0; p < tile->k; ++p)
-    for (int j = 0; j < Cols; ++j)
-      for (int half = 0; half < kSteps; ++half)
-        memcpy(static_cast<char *>(tile->packedB) + 4 * (p * Cols + j) +
-                   half * kSize,
-               static_cast<const char *>(tile->b) +
-                   ((kSteps * p + half) * tile->ldb + j) * kSize,
-               kSize);
-  RepriseTile packed = *tile;
-  packed.b = tile->packedB;
-  microKernel<Rows, Cols, Pairs>(&packed);
-}
-
 template <int Rows, int Cols, bool Pairs = false>
 constexpr RepriseMicroKernel tile(uint32_t isa) {
-  return {microKernel<Rows, Cols, Pairs>,
-          microKernelPack<Rows, Cols, Pairs>,
-          Rows,
-          Cols,
-          isa,
+  return {microKernel<Rows, Cols, Pairs>, Rows, Cols, isa,
           Pairs ? REPRISE_BF16 : REPRISE_F32};
 }
 

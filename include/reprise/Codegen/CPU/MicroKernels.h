@@ -27,8 +27,6 @@ struct MicroKernel {
   bool hasPairs() const { return typeAB != 0; }
   /// reprise_micro_6x16_v3, reprise_micro_12x32_bf16
   std::string symbol() const;
-  /// That of the form that packs B: reprise_micro_6x16_v3_pack
-  std::string packSymbol() const;
 };
 
 /// All of them, the ones that need least first.

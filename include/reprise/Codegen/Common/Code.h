@@ -93,6 +93,11 @@ public:
   void when(mlir::Value condition, llvm::function_ref<void()> body);
   void when(mlir::Value condition, llvm::function_ref<void()> body,
             llvm::function_ref<void()> otherwise);
+  /// The values of one of them.
+  llvm::SmallVector<mlir::Value>
+  choose(mlir::Value condition,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>()> body,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>()> otherwise);
 
   /// The fixed tree: vector v with v + 2, then v + 1, as far as there are so
   /// many; lane l with l + 8, then l + 4, l + 2, l + 1.

@@ -1,0 +1,185 @@
+//===- MicroKernelSteps.cpp - Steps of a tile, and its panels ----*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MicroKernelSteps.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/bit.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+/// For each lane of two words `sum + x * y` of f32, or of pairs the odd product
+/// and then the even one.
+static Value emitMultiplyAdd(Code &code, const MicroKernel &tile, Value x,
+                             Value y, Value sum) {
+  if (!tile.hasPairs())
+    return code.fma(x, y, sum);
+  return LLVM::CallIntrinsicOp::create(
+             code, sum.getType(),
+             code.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+             ValueRange{sum, x, y})
+      .getResult(0);
+}
+
+/// What nobody writes meanwhile; so it need not wait for a panel's stores.
+static Value loadOperand(Code &code, Type type, Value base, Value offset) {
+  return code.load(type, base, offset, /*mask=*/{}, /*aligned=*/1,
+                   /*constant=*/true);
+}
+
+static Type wordOf(Code &code, const MicroKernel &tile) {
+  return tile.hasPairs() ? Type(code.getI32Type()) : code.getF32Type();
+}
+
+/// `count` words of row `p` of a panel, from the source's element `first` on:
+/// one row of it or, of pairs, two, up to 64 bytes of each.
+static SmallVector<Value> emitRowOfSource(Code &code, const MicroKernel &tile,
+                                          const Panels &panels, Value p,
+                                          int64_t first, int64_t count) {
+  auto load = [&](Type element, Value row) {
+    return loadOperand(code, VectorType::get({count}, element), panels.source,
+                       code.add(row, first));
+  };
+  if (!tile.hasPairs())
+    return {load(code.getF32Type(), code.mul(p, panels.ld))};
+  Value row = code.mul(code.mul(p, 2), panels.ld);
+  Value even = load(code.getI16Type(), row);
+  Value odd = load(code.getI16Type(), code.add(row, panels.ld));
+  SmallVector<Value> words;
+  for (int64_t begin = 0, some; begin < count; begin += some) {
+    some = std::min(count, kLanes);
+    SmallVector<int64_t> order;
+    for (int64_t i = begin; i < begin + some; ++i)
+      order.append({i, count + i});
+    words.push_back(vector::BitCastOp::create(
+        code, VectorType::get({some}, wordOf(code, tile)),
+        vector::ShuffleOp::create(code, even, odd, order)));
+  }
+  return words;
+}
+
+/// From rows that lie as the panel has them.
+static void emitCopies(Code &code, const MicroKernel &tile,
+                       const Panels &panels, Value p) {
+  for (int64_t step = 0; step < kUnroll; ++step) {
+    Value at = code.add(p, step);
+    // As few powers of two as there are, up to 32 bytes: 12 = 8 + 4.
+    for (int64_t first = 0, count; first < tile.rows; first += count) {
+      count =
+          std::min<int64_t>(llvm::bit_floor(uint64_t(tile.rows - first)), 8);
+      code.store(emitRowOfSource(code, tile, panels, at, first, count).front(),
+                 panels.packed, code.add(code.mul(at, tile.rows), first));
+    }
+  }
+}
+
+/// From rows of the depth: four lines at a time, or two, are transposed in
+/// registers.
+static void emitTransposition(Code &code, const MicroKernel &tile,
+                              const Panels &panels, Value p) {
+  Type word = wordOf(code, tile);
+  Type element = tile.hasPairs() ? Type(code.getI16Type()) : word;
+  int64_t perWord = tile.hasPairs() ? 2 : 1;
+  auto four = VectorType::get({kUnroll}, word);
+  auto loadLine = [&](int64_t line) -> Value {
+    Value at = code.add(code.mul(panels.ld, line), code.mul(p, perWord));
+    Value loaded = loadOperand(
+        code, VectorType::get({kUnroll * perWord}, element), panels.source, at);
+    return vector::BitCastOp::create(code, four, loaded);
+  };
+  auto shuffle = [&](Value x, Value y, ArrayRef<int64_t> order) -> Value {
+    return vector::ShuffleOp::create(code, x, y, order);
+  };
+  auto store = [&](Value words, int64_t step, int64_t line) {
+    code.store(words, panels.packed,
+               code.add(code.mul(code.add(p, step), tile.rows), line));
+  };
+  int64_t line = 0;
+  for (; line + 4 <= tile.rows; line += 4) {
+    Value lines[4], low[2], high[2];
+    for (int64_t i = 0; i < 4; ++i)
+      lines[i] = loadLine(line + i);
+    for (int64_t i = 0; i < 2; ++i) {
+      low[i] = shuffle(lines[2 * i], lines[2 * i + 1], {0, 4, 1, 5});
+      high[i] = shuffle(lines[2 * i], lines[2 * i + 1], {2, 6, 3, 7});
+    }
+    store(shuffle(low[0], low[1], {0, 1, 4, 5}), 0, line);
+    store(shuffle(low[0], low[1], {2, 3, 6, 7}), 1, line);
+    store(shuffle(high[0], high[1], {0, 1, 4, 5}), 2, line);
+    store(shuffle(high[0], high[1], {2, 3, 6, 7}), 3, line);
+  }
+  for (; line + 2 <= tile.rows; line += 2) {
+    Value x = loadLine(line), y = loadLine(line + 1);
+    for (int64_t step = 0; step < kUnroll; ++step)
+      store(shuffle(x, y, {step, step + kUnroll}), step, line);
+  }
+}
+
+void codegen::emitPackingOfA(Code &code, const MicroKernel &tile,
+                             const Panels &panels, Value p) {
+  if (panels.form == Form::PacksA)
+    emitCopies(code, tile, panels, p);
+  if (panels.form == Form::TransposesA)
+    emitTransposition(code, tile, panels, p);
+}
+
+/// A row of B's panel, as words; it is made first if there is none yet.
+static SmallVector<Value> emitRowOfB(Code &code, const MicroKernel &tile,
+                                     const Panels &panels, Value p) {
+  SmallVector<Value> words;
+  VectorType lanes = code.lanesOf(wordOf(code, tile));
+  Value row = code.mul(p, tile.cols);
+  if (panels.form != Form::PacksB) {
+    for (int64_t c = 0; c < tile.cols; c += kLanes)
+      words.push_back(code.load(lanes, panels.b, code.add(row, c)));
+    return words;
+  }
+  int64_t step = tile.hasPairs() ? 2 * kLanes : kLanes;
+  for (int64_t c = 0; c < tile.cols; c += step)
+    llvm::append_range(words, emitRowOfSource(code, tile, panels, p, c, step));
+  for (auto [index, value] : llvm::enumerate(words))
+    code.store(value, panels.packed, code.add(row, int64_t(index) * kLanes));
+  return words;
+}
+
+SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
+                                      const Panels &panels, Value p,
+                                      int64_t steps, ValueRange sums) {
+  SmallVector<Value> next(sums);
+  Type word = wordOf(code, tile);
+  bool packsA = panels.form == Form::PacksA || panels.form == Form::TransposesA;
+  auto operand = [&](Value words) -> Value {
+    if (!tile.hasPairs())
+      return words;
+    auto pairs = VectorType::get({2 * kLanes}, code.getBF16Type());
+    return vector::BitCastOp::create(code, pairs, words);
+  };
+  for (int64_t step = 0; step < steps; ++step) {
+    Value at = code.add(p, step);
+    Value aRow = code.mul(at, tile.rows);
+    SmallVector<Value> bs;
+    for (Value words : emitRowOfB(code, tile, panels, at))
+      bs.push_back(operand(words));
+    unsigned sum = 0;
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      Value x = operand(
+          code.splat(code.load(word, panels.a, code.add(aRow, r), /*mask=*/{},
+                               /*aligned=*/1,
+                               /*constant=*/!packsA)));
+      for (Value y : bs) {
+        next[sum] = emitMultiplyAdd(code, tile, x, y, next[sum]);
+        ++sum;
+      }
+    }
+  }
+  return next;
+}
