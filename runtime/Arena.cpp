@@ -9,6 +9,7 @@
 #include "Arena.h"
 
 #include "CudaDevice.h"
+#include "Init.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -109,17 +110,18 @@ Arena::~Arena() {
 
 bool MemoryCheck::start(const RepriseModel &model, Arena &checked,
                         Error &error) {
-  int kept = model.numStates + model.numRotaries, count = kept + 1;
+  int most = model.numStates + model.numRotaries + 1, count = 0;
   gaps = static_cast<RepriseBuffer *>(
-      calloc(size_t(count) + 1, sizeof(RepriseBuffer)));
+      calloc(size_t(most) + 1, sizeof(RepriseBuffer)));
   if (!gaps)
-    return error.set("no memory left to note %d buffers", count);
+    return error.set("no memory left to note %d buffers", most);
   arena = &checked;
   for (int i = 0; i < model.numStates; ++i)
-    gaps[i] = model.states[i].buffer;
+    if (outlivesStep(model.states[i]))
+      gaps[count++] = model.states[i].buffer;
   for (int i = 0; i < model.numRotaries; ++i)
-    gaps[model.numStates + i] = model.rotaries[i].buffer;
-  gaps[kept] = model.batches;
+    gaps[count++] = model.rotaries[i].buffer;
+  gaps[count++] = model.batches;
   std::sort(gaps, gaps + count,
             [](const RepriseBuffer &a, const RepriseBuffer &b) {
               return a.offset < b.offset;

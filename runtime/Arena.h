@@ -101,8 +101,8 @@ private:
   size_t mappingBytes = 0;
 };
 
-/// Shows what was really written: whatever is no state, no rotary table and no
-/// input that waits is filled with a pattern (as f32: NaN) before each step,
+/// Shows what was really written: whatever is no state that outlives a step, no
+/// rotary table and no input that waits is filled with a pattern (as f32: NaN) before each step,
 /// which also exposes reads of values that nobody wrote in this step.
 class MemoryCheck {
 public:

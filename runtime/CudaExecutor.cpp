@@ -9,6 +9,7 @@
 #include "CudaExecutor.h"
 
 #include "Clock.h"
+#include "Init.h"
 #include "Text.h"
 
 #include <algorithm>
@@ -499,7 +500,7 @@ bool CudaExecutor::runOptimizer(Error &error) { return run(optimizer, error); }
 bool CudaExecutor::clearGradients(Error &error) {
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
-    if (state.kind == REPRISE_STATE_GRADIENT &&
+    if (state.kind == REPRISE_STATE_GRADIENT && outlivesStep(state) &&
         !check(device.driver().fillBytes(at(state.buffer), 0,
                                          size_t(state.buffer.bytes),
                                          device.stream()),

@@ -228,7 +228,8 @@ int64_t Executor::endOf(const Schedules &schedules) const {
         take(model.buffers[launches[i].firstBuffer + j]);
   };
   for (int i = 0; i < model.numStates; ++i)
-    take(model.states[i].buffer);
+    if (outlivesStep(model.states[i]))
+      take(model.states[i].buffer);
   for (int i = 0; i < model.numRotaries; ++i)
     take(model.rotaries[i].buffer);
   if (schedules.step) {
@@ -275,7 +276,8 @@ bool Executor::clearGradients(Error &error) {
   if (gpu)
     return gpu->clearGradients(error);
   for (int i = 0; i < model.numStates; ++i)
-    if (model.states[i].kind == REPRISE_STATE_GRADIENT) {
+    if (model.states[i].kind == REPRISE_STATE_GRADIENT &&
+        outlivesStep(model.states[i])) {
       const RepriseBuffer &buffer = model.states[i].buffer;
       memset(arena.at<char>(buffer), 0, size_t(buffer.bytes));
     }

@@ -59,7 +59,7 @@ bool reprise::runtime::initializeStates(const RepriseModel &model,
                                         Loaded loaded) {
   for (int index = 0; index < model.numStates; ++index) {
     const RepriseState &state = model.states[index];
-    if (state.kind == REPRISE_STATE_WORKING)
+    if (state.kind == REPRISE_STATE_WORKING || !outlivesStep(state))
       continue;
     if (loaded == Loaded::Parameters ? state.kind == REPRISE_STATE_PARAMETER
                                      : loaded == Loaded::AllButGradients &&

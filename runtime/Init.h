@@ -18,13 +18,19 @@ namespace reprise::runtime {
 /// The number of elements of a state.
 int64_t elementCount(const RepriseState &state);
 
+/// Whether a state is there from step to step: all but gradients that a step
+/// makes from nothing.
+inline bool outlivesStep(const RepriseState &state) {
+  return state.init != REPRISE_INIT_NONE;
+}
+
 /// Hands a state over whose elements were written: clears what is behind them.
 bool handOverState(const RepriseState &state, Arena &arena, Error &error);
 
 /// The states that are read from files and need no first values.
 enum class Loaded { Nothing, Parameters, AllButGradients };
 
-/// Fills every other state as its `init` says. Normal values are a function of
+/// Fills every other state that outlives a step as its `init` says. Normal values are a function of
 /// seed, the state's index and the element alone: element pair (2i, 2i+1) is
 /// the pair that Box and Muller's transform makes, in f64, of the Philox words
 /// of these two elements in step REPRISE_INIT_STEP.

@@ -420,15 +420,18 @@ static int64_t peakResidentBytes() {
 }
 
 void Log::memory(const Arena &arena, const DeviceMemory *gpu) const {
-  int64_t resident = peakResidentBytes(), offset = 0;
+  int64_t resident = peakResidentBytes();
   if (options.json)
     printf("{\"event\":\"memory\",\"categories\":{");
   else
     printf("%-24s %18s %18s\n", "memory", "planned bytes", "in use");
   for (int i = 0; i < model.numCategories; ++i) {
     const RepriseCategory &category = model.categories[i];
-    int64_t used = arena.residentBytes({offset, category.bytes});
-    offset += category.bytes;
+    int64_t used = 0;
+    for (const RepriseBuffer &place : category.places) {
+      int64_t bytes = arena.residentBytes(place);
+      used = bytes < 0 || used < 0 ? -1 : used + bytes;
+    }
     if (options.json) {
       if (i)
         putchar(',');

@@ -74,6 +74,11 @@ void Planner::rewrite() {
       continue;
     }
     for (Value result : op->getResults()) {
+      // What says whose gradient this is comes with its address.
+      if (BlockArgument argument = argumentOf.lookup(result)) {
+        view[result] = view.lookup(argument);
+        continue;
+      }
       rt::JoinOp join = joinOf.lookup(result);
       if (!join) {
         view[result] = createWhole(result);

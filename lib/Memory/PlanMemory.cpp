@@ -41,28 +41,34 @@ LogicalResult PlanMemory::checkSchedule(func::FuncOp function) {
 /// The arena has room for whichever schedule needs most.
 void PlanMemory::recordPlan(ArrayRef<std::unique_ptr<Planner>> planners) {
   const Planner &step = *planners.front();
-  int64_t used = 0, peak = 0, bound = 0;
+  int64_t used = 0, peak = 0, bound = 0, usedWithin = 0, leastWithin = 0;
   for (const std::unique_ptr<Planner> &planner : planners) {
     used = std::max(used, planner->getUsed());
     peak = std::max(peak, planner->getPeak());
     bound = std::max(bound, planner->getBound());
+    usedWithin = std::max(usedWithin, planner->getUsedWithin());
+    leastWithin = std::max(leastWithin, planner->getLeastWithin());
   }
   Builder builder(&getContext());
+  auto number = [&](StringRef name, int64_t bytes) {
+    return builder.getNamedAttr(name, builder.getI64IntegerAttr(bytes));
+  };
   SmallVector<NamedAttribute> categories;
   for (auto [index, name] : llvm::enumerate(kCategoryNames)) {
     auto category = Category(index);
     int64_t bytes =
         category == Category::Activations ? used : step.getBytes(category);
-    categories.push_back(
-        builder.getNamedAttr(name, builder.getI64IntegerAttr(bytes)));
+    if (category == Category::Gradients)
+      bytes += usedWithin - used;
+    categories.push_back(number(name, bytes));
   }
-  int64_t arena = step.getBegin() + used;
   getOperation()->setAttr(
       rt::kPlanAttr,
       builder.getDictionaryAttr(
-          {builder.getNamedAttr("arena", builder.getI64IntegerAttr(arena)),
-           builder.getNamedAttr("peak", builder.getI64IntegerAttr(peak)),
-           builder.getNamedAttr("bound", builder.getI64IntegerAttr(bound)),
+          {number("arena", step.getBegin() + usedWithin),
+           number("least", step.getBegin() + leastWithin),
+           number("begin", step.getBegin()), number("peak", peak),
+           number("bound", bound),
            builder.getNamedAttr("categories",
                                 builder.getDictionaryAttr(categories))}));
   for (const std::unique_ptr<Planner> &planner : planners) {
@@ -71,7 +77,8 @@ void PlanMemory::recordPlan(ArrayRef<std::unique_ptr<Planner>> planners) {
         function.getLoc(),
         remark::RemarkOpts::name("Planned").category("Memory").function(
             function.getName()))
-        << remark::metric("arena", planner->getBegin() + planner->getUsed())
+        << remark::metric("arena",
+                          planner->getBegin() + planner->getUsedWithin())
         << remark::metric("peak", planner->getPeak())
         << remark::metric("bound", planner->getBound());
   }

@@ -1,4 +1,4 @@
-//===- Planner.cpp - Who shares bytes, and where ----------------*- C++ -*-===//
+//===- Planner.cpp - Who shares bytes ---------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,10 +8,7 @@
 
 #include "Planner.h"
 #include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Memory/WrittenGradients.h"
-#include "reprise/Solver/Packing.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -280,19 +277,27 @@ void Planner::assignView(rt::ViewOp view) {
 }
 
 /// A gradient that starts from nothing is made where its argument is, which
-/// nobody reads. What is part of something lies there, and is refused in the
-/// end.
+/// nobody reads: these bytes are its own from there on. What is part of
+/// something lies there, and is refused in the end.
 void Planner::assignWrittenGradients() {
-  for (auto [value, argument] : findWrittenGradients(function, symbols))
-    bufferOf.try_emplace(value, bufferOf.lookup(argument));
+  for (auto [value, argument] : findWrittenGradients(function, symbols)) {
+    int64_t id = bufferOf.lookup(argument);
+    if (!bufferOf.try_emplace(value, id).second)
+      continue;
+    Buffer &buffer = buffers[id];
+    buffer.category = Category::WrittenGradients;
+    buffer.firstUse = positions.lookup(value.getDefiningOp());
+    buffer.state = rt::StateAttr::get(
+        function.getContext(), buffer.state.getKind(),
+        buffer.state.getParameter(), rt::StateInit::None, FloatAttr(),
+        /*hub=*/"", /*part=*/0, /*parts=*/1, buffer.state.getRows());
+    argumentOf[value] = argument;
+  }
 }
 
 /// The parts of a join are made in its buffer, which is there from the first
 /// of them on.
 LogicalResult Planner::assignJoins() {
-  DenseMap<Operation *, int64_t> positions;
-  for (auto [position, op] : llvm::enumerate(block))
-    positions[&op] = position;
   for (auto join : block.getOps<rt::JoinOp>()) {
     int64_t first = end, begin = 0;
     for (Value part : join.getParts()) {
@@ -315,8 +320,9 @@ LogicalResult Planner::assignJoins() {
 }
 
 /// A view keeps what it is a view of.
-void Planner::findLastUses() {
-  for (auto [position, op] : llvm::enumerate(block))
+void Planner::findUses() {
+  for (auto [position, op] : llvm::enumerate(block)) {
+    positions[&op] = position;
     for (Value operand : op.getOperands()) {
       lastUse[operand] = position;
       while (auto view = operand.getDefiningOp<rt::ViewOp>()) {
@@ -324,6 +330,7 @@ void Planner::findLastUses() {
         lastUse[operand] = position;
       }
     }
+  }
 }
 
 /// Every returned value must be where the next step, or the runtime, looks.
@@ -373,107 +380,8 @@ LogicalResult Planner::checkReturn() {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Offsets
-//===----------------------------------------------------------------------===//
-
-static bool isInputOfMicroBatch(const Buffer &buffer) {
-  return buffer.role && memory::isOfMicroBatch(buffer.role.getValue());
-}
-
-/// How often the device is launched for a micro-batch.
-static int64_t countLaunches(func::FuncOp function) {
-  int64_t launches = 0;
-  for (Operation &op : function.getBody().front()) {
-    if (isa<rt::UpdateOp>(op))
-      break;
-    launches += isa<rt::LaunchOp, rt::GemmOp>(op);
-  }
-  return launches;
-}
-
-/// Places what changes from micro-batch to micro-batch, once for each that is
-/// on the device at a time, and again for the next ones.
-void Planner::placeBatches() {
-  if (llvm::none_of(buffers, isInputOfMicroBatch) ||
-      getWaitingBytes(function, countLaunches(function), /*bytes=*/1) == 0)
-    return;
-  int64_t start = begin;
-  for (Buffer &buffer : buffers)
-    if (isInputOfMicroBatch(buffer)) {
-      buffer.offset = begin;
-      begin += llvm::alignTo(buffer.bytes, alignment);
-    }
-  Buffer further;
-  further.category = Category::Inputs;
-  further.role = StringAttr::get(function.getContext(), "batches");
-  further.offset = begin;
-  further.bytes =
-      getWaitingBytes(function, countLaunches(function), begin - start);
-  begin += further.bytes;
-  batches = buffers.size();
-  buffers.push_back(further);
-}
-
-/// What is there all the time: each category is one array.
-void Planner::placeFixed() {
-  for (Category category : {Category::Parameters, Category::Gradients,
-                            Category::Optimizer, Category::Inputs}) {
-    int64_t start = begin;
-    // Both moments are arrays of their own, as the optimizer walks them.
-    auto place = [&](auto &&matches) {
-      for (Buffer &buffer : buffers)
-        if (buffer.category == category && matches(buffer)) {
-          buffer.offset = begin;
-          begin += llvm::alignTo(buffer.bytes, alignment);
-        }
-    };
-    bool moments = category == Category::Optimizer;
-    if (category == Category::Inputs)
-      placeBatches();
-    bool isPlaced = category == Category::Inputs && batches >= 0;
-    place([&](Buffer &buffer) {
-      if (isPlaced &&
-          (isInputOfMicroBatch(buffer) || &buffer == &buffers[batches]))
-        return false;
-      return !moments || buffer.state.getKind() == rt::StateKind::Moment1;
-    });
-    place([&](Buffer &buffer) {
-      return moments && buffer.state.getKind() == rt::StateKind::Moment2;
-    });
-    categoryBytes[int(category)] = begin - start;
-  }
-}
-
-LogicalResult Planner::pack() {
-  if (step)
-    begin = step->begin;
-  else
-    placeFixed();
-  solver::PackingProblem problem;
-  problem.alignment = alignment;
-  SmallVector<Buffer *> packed;
-  for (Buffer &buffer : buffers)
-    if (buffer.category == Category::Activations) {
-      problem.items.push_back(
-          {"", buffer.firstUse, buffer.lastUse + 1, buffer.bytes});
-      packed.push_back(&buffer);
-    }
-  if (std::optional<std::string> fault = solver::check(problem))
-    return function.emitError("has no memory plan: ") << *fault;
-  solver::PackingResult result = solver::pack(problem);
-  // The arena ends with the last byte in use, not with its padding.
-  for (auto [buffer, offset] : llvm::zip(packed, result.solution.offsets)) {
-    buffer->offset = begin + offset;
-    used = std::max(used, offset + buffer->bytes);
-  }
-  peak = result.solution.peak;
-  bound = result.bound;
-  return success();
-}
-
 LogicalResult Planner::plan() {
-  findLastUses();
+  findUses();
   end = std::distance(block.begin(), block.end()) - 1;
   if (failed(checkSizes()) || failed(assignArguments()) ||
       failed(assignJoins()))
@@ -482,5 +390,5 @@ LogicalResult Planner::plan() {
   for (auto [position, op] : llvm::enumerate(block))
     if (failed(assignResults(&op, position)))
       return failure();
-  return failure(failed(checkReturn()) || failed(pack()));
+  return failure(failed(checkReturn()) || failed(place()));
 }

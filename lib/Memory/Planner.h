@@ -16,13 +16,17 @@
 namespace reprise::memory {
 
 /// Where a buffer lies: the order of this enumeration is that of the arena.
+/// Gradients that are written, and not added to, lie among the activations and
+/// behind them.
 enum class Category {
   Parameters,
   Gradients,
   Optimizer,
   Inputs,
   Activations,
+  WrittenGradients,
 };
+/// Of those that count by themselves.
 inline constexpr llvm::StringLiteral kCategoryNames[] = {
     "parameters", "gradients", "optimizer state", "inputs and outputs",
     "activations"};
@@ -31,7 +35,8 @@ inline constexpr llvm::StringLiteral kCategoryNames[] = {
 struct Buffer {
   Category category = Category::Activations;
   int64_t bytes = 0;
-  /// Positions in the schedule, for Activations.
+  /// Positions in the schedule, for Activations; WrittenGradients stay from the
+  /// first to the end.
   int64_t firstUse = 0, lastUse = 0;
   int64_t offset = 0;
   /// What the buffer is outside the schedule, if it is that.
@@ -65,6 +70,10 @@ public:
   int64_t getUsed() const { return used; }
   int64_t getPeak() const { return peak; }
   int64_t getBound() const { return bound; }
+  /// From there on, written gradients included: bytes in use, and those that no
+  /// plan does without, since so many are alive at one time.
+  int64_t getUsedWithin() const { return usedWithin; }
+  int64_t getLeastWithin() const { return leastWithin; }
   /// Of a category that is no activations.
   int64_t getBytes(Category category) const {
     return categoryBytes[int(category)];
@@ -84,9 +93,9 @@ private:
   llvm::LogicalResult checkReturn();
   void placeFixed();
   void placeBatches();
-  llvm::LogicalResult pack();
+  llvm::LogicalResult place();
 
-  void findLastUses();
+  void findUses();
   void assignWrittenGradients();
   llvm::LogicalResult assignJoins();
   void assignView(rt::ViewOp view);
@@ -112,12 +121,16 @@ private:
   /// By the attributes of an argument: what shares it has the same.
   llvm::DenseMap<mlir::Attribute, int64_t> bufferOfRole;
   llvm::DenseMap<mlir::Operation *, int64_t> workspaceOf;
+  /// The argument in whose bytes a gradient starts from nothing.
+  llvm::DenseMap<mlir::Value, mlir::BlockArgument> argumentOf;
   /// Places for further micro-batches' inputs; -1: none.
   int64_t batches = -1;
+  llvm::DenseMap<mlir::Operation *, int64_t> positions;
   llvm::DenseMap<mlir::Value, int64_t> lastUse;
   /// The position of the return, whose values nothing may share bytes with.
   int64_t end = 0;
   int64_t begin = 0, used = 0, peak = 0, bound = 0;
+  int64_t usedWithin = 0, leastWithin = 0;
   int64_t categoryBytes[4] = {};
 };
 

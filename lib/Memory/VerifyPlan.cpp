@@ -130,7 +130,7 @@ private:
   LogicalResult verifyReads(Operation *op, const Access &access);
   LogicalResult verifySharing(Operation *op, const Access &access);
   LogicalResult verifyWrites(Operation *op, const Access &access);
-  LogicalResult verifyFirstWrite(Operation *op, rt::BufferOp gradient);
+  LogicalResult verifyMade(Operation *op, rt::BufferOp gradient, Range range);
   LogicalResult verifyGradients();
 
   const SymbolTable &symbols;
@@ -138,8 +138,9 @@ private:
   const Verifier *step; ///< Null for the step itself.
   DictionaryAttr categories;
   int64_t arena = 0, end = 0;
-  /// Buffers whose bytes outlive the step or come from outside it.
-  ByteMap persistent;
+  /// Buffers whose bytes outlive the step or come from outside it; and with the
+  /// gradients that were made up to now, all that changes in place alone.
+  ByteMap persistent, settled;
   ByteMap bytes;
   /// States whose old values were read, and those written below rt.update.
   DenseSet<rt::BufferOp> readStates, updatedStates;
@@ -160,6 +161,12 @@ static Range getRange(rt::BufferOp buffer) {
 
 static rt::StateAttr getState(rt::BufferOp buffer) {
   return buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+}
+
+/// A gradient that the step makes from nothing. It does not outlive the step.
+static bool isMade(rt::BufferOp buffer) {
+  rt::StateAttr state = getState(buffer);
+  return state && state.getInit() == rt::StateInit::None;
 }
 
 static bool isRotary(rt::BufferOp buffer) {
@@ -251,22 +258,34 @@ LogicalResult Verifier::verifyCategories() {
     return function.emitError("needs categories that add up to the arena of ")
            << arena << " bytes, but got " << sum;
 
+  // What takes turns with a gradient in its bytes is counted as that.
   ByteMap all;
-  for (auto buffer : function.getOps<rt::BufferOp>())
-    all.write(getRange(buffer), buffer);
+  for (bool made : {false, true})
+    for (auto buffer : function.getOps<rt::BufferOp>())
+      if (isMade(buffer) == made)
+        all.write(getRange(buffer), buffer);
   for (auto &[begin, piece] : persistent.getPieces())
     all.write({begin, piece.end}, piece.writer);
   std::map<StringRef, int64_t> used;
+  int64_t within = 0;
   for (auto &[begin, piece] : all.getPieces())
-    used[getCategory(piece.writer)] += piece.end - begin;
-  for (auto [name, bytes] : used) {
+    (isMade(piece.writer) ? within : used[getCategory(piece.writer)]) +=
+        piece.end - begin;
+  auto getCounted = [&](StringRef name) {
     auto category = categories.getAs<IntegerAttr>(name);
-    int64_t counted = category ? category.getInt() : 0;
-    if (counted < bytes)
+    return category ? category.getInt() : 0;
+  };
+  for (auto [name, bytes] : used)
+    if (getCounted(name) < bytes)
       return function.emitError("needs the bytes of all its buffers, ")
              << bytes << ", in the category '" << name << "', but got "
-             << counted;
-  }
+             << getCounted(name);
+  within += used["gradients"] + used["activations"];
+  int64_t counted = getCounted("gradients") + getCounted("activations");
+  if (counted < within)
+    return function.emitError("needs the bytes of all its buffers, ")
+           << within << ", in the categories 'gradients' and 'activations', "
+           << "but got " << counted;
   return success();
 }
 
@@ -291,9 +310,17 @@ LogicalResult Verifier::verifyShared(rt::BufferOp buffer) {
 LogicalResult Verifier::verifyPersistent() {
   if (step)
     persistent = step->persistent;
+  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
   for (auto buffer : function.getOps<rt::BufferOp>()) {
     if (getCategory(buffer) == "activations")
       continue;
+    if (isMade(buffer) && !step) {
+      if (count && count.getInt() != 1)
+        return buffer.emitOpError("needs ")
+               << describe(buffer) << " to be there before the step, where "
+               << "each of " << count.getInt() << " micro-batches adds to it";
+      continue;
+    }
     if (step) {
       if (failed(verifyShared(buffer)))
         return failure();
@@ -310,7 +337,7 @@ LogicalResult Verifier::verifyPersistent() {
     }
     persistent.write(getRange(buffer), buffer);
   }
-  bytes = persistent;
+  bytes = settled = persistent;
   // What else is there before the schedule, and may be gone behind it.
   for (auto buffer : function.getOps<rt::BufferOp>()) {
     if (!isInput(getRole(buffer)))
@@ -448,27 +475,34 @@ static bool isInPlace(Operation *op, const Access &access, unsigned write) {
   return llvm::is_contained(access.inPlace, int64_t(write));
 }
 
-/// A gradient may be written over, where that is the first that the step does
-/// with it: then nothing of the step before is in it. Sums of micro-batches are
-/// no such gradients.
-LogicalResult Verifier::verifyFirstWrite(Operation *op, rt::BufferOp gradient) {
-  Range range = getRange(gradient);
-  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
-  if (count && count.getInt() != 1)
+/// A gradient that starts from nothing is written once, in bytes of its own
+/// from then on, through the buffer that says which it is.
+LogicalResult Verifier::verifyMade(Operation *op, rt::BufferOp gradient,
+                                   Range range) {
+  if (!(getRange(gradient) == range))
     return op->emitOpError("writes bytes ")
-           << range << " over " << describe(gradient) << ", to which each of "
-           << count.getInt() << " micro-batches has to add";
-  if (readStates.contains(gradient) ||
-      bytes.getWriters(range) != SmallVector<rt::BufferOp, 2>{gradient})
-    return op->emitOpError("writes bytes ")
-           << range << " over " << describe(gradient)
-           << ", which the step has read or written before: only what comes "
-              "first may start from nothing";
+           << range << " of " << describe(gradient) << " in "
+           << getRange(gradient) << ", which is made as a whole";
+  for (rt::BufferOp state : settled.getWriters(range)) {
+    if (!state)
+      continue;
+    if (state == gradient)
+      return op->emitOpError("writes ")
+             << describe(gradient) << " to bytes " << range
+             << ", where the step has made it before";
+    InFlightDiagnostic error = op->emitOpError("writes ")
+                               << describe(gradient) << " to bytes " << range
+                               << ", over " << describe(state) << " in "
+                               << getRange(state);
+    error.attachNote(state.getLoc()) << "which is here";
+    return error;
+  }
+  settled.write(range, gradient);
   return success();
 }
 
-/// What outlives the step changes as a whole, and only where no other
-/// micro-batch still needs it; all but gradients from its old value.
+/// What is settled changes as a whole, from its old value, and only where no
+/// other micro-batch still needs it.
 LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
   for (auto [number, write] : llvm::enumerate(access.writes)) {
     Range range = getRange(write);
@@ -477,7 +511,13 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
       return op->emitOpError("writes bytes ")
              << range << " of the value in " << getRange(root)
              << " a second time";
-    for (rt::BufferOp state : persistent.getWriters(range)) {
+    if (isMade(root)) {
+      if (failed(verifyMade(op, root, range)))
+        return failure();
+      bytes.write(range, root);
+      continue;
+    }
+    for (rt::BufferOp state : settled.getWriters(range)) {
       if (!state)
         continue;
       StringRef role = getRole(state);
@@ -491,13 +531,12 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
                << range << " over " << describe(state) << " in "
                << getRange(state) << ", which @" << function.getName()
                << " may only read";
-      bool replaces = isWhole && isInPlace(op, access, number);
-      if (!isMadeHere && !replaces && !(isWhole && isGradient))
+      if (!isMadeHere && !(isWhole && isInPlace(op, access, number)))
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "
-               << getRange(state) << ", which outlives the step";
-      if (isGradient && !replaces && failed(verifyFirstWrite(op, state)))
-        return failure();
+               << getRange(state)
+               << (isMade(state) ? ", which stays to the end of the step"
+                                 : ", which outlives the step");
       bool isState = bool(getState(state));
       if (!isState && !isResult)
         return op->emitOpError(isRotary(state) ? "writes "
@@ -540,11 +579,17 @@ LogicalResult Verifier::verifyGradients() {
     if (!isUpdate || !state || state.getKind() != rt::StateKind::Gradient)
       continue;
     Range range = getRange(buffer);
-    if (llvm::is_contained(bytes.getWriters(range), buffer))
+    bool isWritten =
+        isMade(buffer)
+            ? llvm::all_equal(settled.getWriters(range)) &&
+                  llvm::is_contained(settled.getWriters(range), buffer)
+            : !llvm::is_contained(bytes.getWriters(range), buffer);
+    if (!isWritten)
       return buffer.emitOpError("needs ")
              << describe(buffer) << " to be made in bytes " << range
              << ", but nothing writes them";
-    if (readStates.contains(buffer) && !updatedStates.contains(buffer))
+    if (!isMade(buffer) && readStates.contains(buffer) &&
+        !updatedStates.contains(buffer))
       return buffer.emitOpError("needs ")
              << describe(buffer)
              << ", to which the step adds, to be replaced below rt.update: "

@@ -80,15 +80,16 @@ public:
   int64_t run();
 
   /// Of the point that `run` found.
-  PlannedBytes planned = {0, 0};
+  PlannedBytes planned = {};
   OwningOpRef<ModuleOp> program;
 
-private:
-  bool tryPoint(int64_t point);
   int64_t getBytes(const PlannedBytes &bytes) const {
     return budget.kind == Budget::Kind::Memory ? bytes.arena
                                                : bytes.activations;
   }
+
+private:
+  bool tryPoint(int64_t point);
 
   Trial &trial;
   const PlanCurve &curve;
@@ -211,8 +212,7 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   int64_t point = curve->points.empty() ? -1 : search.run();
   bool isMemory = budget.kind == Budget::Kind::Memory;
   if (point < 0) {
-    refuseBudget(step, budget, *curve,
-                 isMemory ? search.planned.arena : search.planned.activations);
+    refuseBudget(step, budget, *curve, search.planned);
     return failure();
   }
 
@@ -224,9 +224,9 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   report.budget = budget;
   report.machine = costs.machine;
   report.headRows = option.rows;
-  report.baseBytes = search.planned.arena - search.planned.activations;
+  report.baseBytes = search.planned.begin;
   int64_t beside = isMemory ? report.baseBytes : 0;
-  report.plannedBytes = search.planned.activations + beside;
+  report.plannedBytes = search.getBytes(search.planned);
   report.foreseenBytes = curve->getOwn(point).peak + beside;
   report.mostBytes = option.curve->getPoints().back().peak + beside;
   report.isChain = option.curve->isChain();
@@ -238,13 +238,32 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   if (failed(undecided))
     return step.emitError("needs to become a schedule without what is decided "
                           "of it, to be compared with Megatron's options");
-  solver::StepSimulator simulator(undecided->graph);
+  // Gradients among activations may take more than is alive at one time.
+  auto planRival = [&](func::FuncOp decided) -> int64_t {
+    auto decide = [&](func::FuncOp own) {
+      for (auto [to, from] :
+           llvm::zip(own.getBody().front(), decided.getBody().front()))
+        if (Attribute decision = from.getAttr(remat::kDecisionAttr))
+          to.setAttr(remat::kDecisionAttr, decision);
+    };
+    auto program = (*trial)->plan(decide, isFree, /*rowsApart=*/false);
+    if (failed(program))
+      return -1;
+    FailureOr<PlannedBytes> bytes = getPlannedBytes(**program);
+    return succeeded(bytes) ? bytes->arena : -1;
+  };
+  TracedGraph whole = *undecided;
+  countWrittenGradients(whole);
+  solver::StepSimulator all(whole.graph), activations(undecided->graph);
   report.rivals = tryRivals(
       **trial, *undecided, settings, budget.bytes,
-      [&](const solver::KeptValues &kept) -> BudgetChoice {
-        const solver::StepRun &run = simulator.run(kept);
-        return {"", run.peak + beside, run.replaySeconds * double(times)};
-      });
+      [&](const solver::KeptValues &kept) -> RivalRun {
+        const solver::StepRun &run = all.run(kept);
+        int64_t bytes = isMemory ? run.peak : activations.run(kept).peak;
+        return {bytes + beside, run.peak, run.replaySeconds * double(times)};
+      },
+      isMemory && !undecided->writtenGradients.empty() ? PlanRival(planRival)
+                                                       : PlanRival());
 
   solver::Certificate &certificate = report.certificate;
   certificate.kind = isMemory ? solver::Certificate::Budget::Memory
@@ -253,8 +272,7 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   // A step of other launches may be given other numbers of micro-batches at a
   // time, and have more places for what waits.
   FailureOr<PlannedBytes> own = getPlannedBytes(*search.program);
-  certificate.baseBytes =
-      succeeded(own) ? own->arena - own->activations : report.baseBytes;
+  certificate.baseBytes = succeeded(own) ? own->begin : report.baseBytes;
   certificate.machine = costs.machine;
   if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
     certificate.model = name.str();

@@ -59,6 +59,8 @@ FailureOr<PlanCurve> PlanCurve::find(Trial &trial, Budget::Kind kind,
     HeadOption &option = curve.options.emplace_back();
     option.rows = rows;
     option.traced = std::make_unique<TracedGraph>(std::move(*traced));
+    if (kind == Budget::Kind::Memory)
+      countWrittenGradients(*option.traced);
     const solver::StepGraph &graph = option.traced->graph;
     option.curve = std::make_unique<solver::BudgetCurve>(graph);
     for (const solver::StepOp &op : graph.ops)

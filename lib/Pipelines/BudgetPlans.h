@@ -82,10 +82,19 @@ void writeDecisions(mlir::func::FuncOp step, const TracedGraph &traced,
 mlir::FailureOr<TracedGraph>
 traceUndecided(Trial &trial, const CostTable &costs, bool isFree);
 
-/// What a budget is compared with if so much of the step is kept, and the time
+/// What a step takes if so much of it is kept: the bytes that a budget is
+/// compared with, those that grow and shrink with the program's, and the time
 /// of its replays.
+struct RivalRun {
+  int64_t bytes = 0, programBytes = 0;
+  double replaySeconds = 0;
+};
 using MeasureRival =
-    llvm::function_ref<BudgetChoice(const solver::KeptValues &kept)>;
+    llvm::function_ref<RivalRun(const solver::KeptValues &kept)>;
+
+/// The bytes of the memory plan of a step that is decided, for what a budget is
+/// compared with; -1 if there is none. Null where `MeasureRival` knows them.
+using PlanRival = llvm::function_ref<int64_t(mlir::func::FuncOp decided)>;
 
 /// What Megatron's options would take, each on its own, as they are decided
 /// here: of each kind that has a number of layers the fastest that takes at
@@ -94,7 +103,8 @@ using MeasureRival =
 std::vector<BudgetChoice> tryRivals(const Trial &trial,
                                     const TracedGraph &traced,
                                     const BudgetSettings &settings,
-                                    int64_t bytes, MeasureRival measure);
+                                    int64_t bytes, MeasureRival measure,
+                                    PlanRival plan = nullptr);
 
 /// "  Megatron's options: full block 14 10.118 s, 16.5 GiB; …", the fastest of
 /// those within `bytes`, and the smallest that is not.
@@ -106,7 +116,8 @@ void writeRivals(llvm::json::OStream &json,
                  llvm::ArrayRef<BudgetChoice> rivals);
 
 /// Fills in buffers, and what the schedule reads and writes of them, from the
-/// planned step. Fails without a diagnostic if `certificate` is of another
+/// planned step; for a budget of activations without gradients that are made
+/// among them. Fails without a diagnostic if `certificate` is of another
 /// schedule.
 llvm::LogicalResult addBuffers(mlir::ModuleOp planned,
                                solver::Certificate &certificate);
@@ -118,9 +129,10 @@ std::string getFitting(Budget::Kind kind, int64_t smallest);
 void noteAlive(mlir::InFlightDiagnostic &error, mlir::func::FuncOp step,
                const TracedGraph &traced, const solver::KeptValues &kept);
 
-/// Says what the smallest plan needs, and why, as an error of `step`.
+/// Says what the smallest plan needs, which is `planned`, and why, as an error
+/// of `step`.
 void refuseBudget(mlir::func::FuncOp step, const Budget &budget,
-                  const PlanCurve &curve, int64_t smallest);
+                  const PlanCurve &curve, const PlannedBytes &planned);
 
 /// "12.3 ms"; "1.234 %".
 std::string formatTime(double seconds);

@@ -298,12 +298,15 @@ void pipelines::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
 }
 
 void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
-                             const PlanCurve &curve, int64_t smallest) {
+                             const PlanCurve &curve,
+                             const PlannedBytes &planned) {
   if (curve.points.empty()) {
     step.emitError("has no plan for a budget: what decisions drop cannot be "
                    "computed again");
     return;
   }
+  bool isMemory = budget.kind == Budget::Kind::Memory;
+  int64_t smallest = isMemory ? planned.arena : planned.activations;
   std::string fitting = getFitting(budget.kind, smallest);
   auto [needed, most] = formatApart(smallest, budget.bytes);
   auto withBytes = [](std::string text, int64_t bytes) {
@@ -313,13 +316,16 @@ void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
   InFlightDiagnostic error =
       step.emitError("needs ")
       << withBytes(needed, smallest)
-      << (budget.kind == Budget::Kind::Memory ? "" : " within a step")
+      << (isMemory ? "" : " within a step")
       << ", whatever is recomputed, but the budget is "
       << withBytes(most, budget.bytes) << "; " << fitting << " fits";
-  if (budget.kind == Budget::Kind::Memory)
-    error << "; " << formatBytes(smallest - curve.getOwn(0).peak)
-          << " of it outlive the step: parameters, gradients, optimizer and "
-             "batch";
+  if (isMemory)
+    error << "; " << formatBytes(planned.begin)
+          << " of it outlive the step: parameters, "
+          << (curve.getOption(0).traced->writtenGradients.empty()
+                  ? "gradients"
+                  : "gradients that are added to")
+          << ", optimizer and batch";
 
   noteAlive(error, step, *curve.getOption(0).traced, curve.getPlan(0));
   if (!budget.command.empty())
@@ -341,6 +347,7 @@ public:
   LogicalResult run(func::FuncOp step);
 
 private:
+  bool isGradient(rt::BufferOp buffer);
   int64_t getNumber(Value value, bool isWorkspace);
   void addOld(Value output, std::vector<int64_t> &reads);
   void addInPlace();
@@ -348,16 +355,28 @@ private:
   solver::Certificate &certificate;
   llvm::MapVector<Operation *, int64_t> numbers;
   llvm::DenseMap<int64_t, int64_t> writtenAt; ///< last buffer by offset
+  llvm::DenseSet<int64_t> gradients;          ///< offsets of those made
 };
 } // namespace
 
-/// -1 for what outlives the step.
+/// Whether `buffer`, as it is read or written next, is a gradient that is made
+/// within the step: from then on nothing else is in its bytes.
+bool BufferReader::isGradient(rt::BufferOp buffer) {
+  if (buffer->hasAttr(rt::kStateAttr))
+    gradients.insert(buffer.getOffset());
+  return gradients.contains(buffer.getOffset());
+}
+
+/// -1 for what outlives the step, and what counts as that.
 int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
   auto part = value.getDefiningOp<rt::BufferOp>();
   if (!part)
     return -1;
   rt::BufferOp buffer = part.getRoot();
-  if (int64_t(buffer.getOffset()) < certificate.baseBytes)
+  bool isOutside = int64_t(buffer.getOffset()) < certificate.baseBytes;
+  if (isOutside ||
+      (isGradient(buffer) &&
+       certificate.kind == solver::Certificate::Budget::Activations))
     return -1;
   auto [entry, isNew] = numbers.insert({buffer, certificate.buffers.size()});
   if (isNew) {

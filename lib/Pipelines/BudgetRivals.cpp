@@ -22,22 +22,26 @@ namespace {
 class Rivals {
 public:
   Rivals(const Trial &trial, const TracedGraph &traced, bool keepsIdleSegment,
-         MeasureRival measure);
+         MeasureRival measure, PlanRival plan);
 
+  /// What is listed in the end has the bytes of its memory plan; what is tried
+  /// on the way, those that are alive.
   BudgetChoice trySelective(StringRef modules);
-  BudgetChoice tryFull(StringRef method, int64_t numLayers);
+  BudgetChoice tryFull(StringRef method, int64_t numLayers,
+                       bool isListed = false);
 
   int64_t numLayers = 0;
 
 private:
-  BudgetChoice run(std::string name, std::unique_ptr<Pass> decider,
-                   bool isFull);
+  BudgetChoice run(std::string name, std::unique_ptr<Pass> decider, bool isFull,
+                   bool isListed);
   remat::RecomputeAttr getDecision(size_t value) const;
   int64_t getLastSegment() const;
 
   const TracedGraph &traced;
   bool keepsIdleSegment;
   MeasureRival measure;
+  PlanRival plan;
   OwningOpRef<ModuleOp> module;
   func::FuncOp step;
   std::vector<Operation *> ops;
@@ -45,9 +49,9 @@ private:
 } // namespace
 
 Rivals::Rivals(const Trial &trial, const TracedGraph &traced,
-               bool keepsIdleSegment, MeasureRival measure)
+               bool keepsIdleSegment, MeasureRival measure, PlanRival plan)
     : traced(traced), keepsIdleSegment(keepsIdleSegment), measure(measure),
-      module(trial.getModule().clone()),
+      plan(plan), module(trial.getModule().clone()),
       step(module->lookupSymbol<func::FuncOp>(nn::kStepFunction)) {
   for (Operation &op : step.getBody().front()) {
     ops.push_back(&op);
@@ -83,7 +87,7 @@ int64_t Rivals::getLastSegment() const {
 }
 
 BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
-                         bool isFull) {
+                         bool isFull, bool isListed) {
   for (Operation *op : ops)
     op->removeAttr(remat::kDecisionAttr);
   PassManager manager(module->getContext());
@@ -97,31 +101,41 @@ BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
       kept[v] = false;
       lastKept[v] = lastKept[v] && decision.getSegment() == last;
     }
-  BudgetChoice choice = measure(kept);
-  choice.name = name;
-  if (!isFull || !keepsIdleSegment || last < 0)
-    return choice;
+  RivalRun found = measure(kept);
   // As reprise-keep-idle-segment does.
-  BudgetChoice other = measure(lastKept);
-  other.name = name;
-  return other.bytes <= choice.bytes ? other : choice;
+  if (isFull && keepsIdleSegment && last >= 0)
+    if (RivalRun other = measure(lastKept);
+        other.programBytes <= found.programBytes) {
+      found = other;
+      for (Operation *op : ops)
+        if (auto decision =
+                op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
+            decision && decision.getSegment() == last)
+          op->setAttr(remat::kDecisionAttr,
+                      remat::SaveAttr::get(module->getContext(), "idle", last));
+    }
+  if (isListed && plan)
+    if (int64_t bytes = plan(step); bytes >= 0)
+      found.bytes = bytes;
+  return {std::move(name), found.bytes, found.replaySeconds};
 }
 
 BudgetChoice Rivals::trySelective(StringRef modules) {
   if (modules.empty())
-    return run("none", nullptr, /*isFull=*/false);
+    return run("none", nullptr, /*isFull=*/false, /*isListed=*/true);
   remat::AnnotateSelectiveOptions options;
   options.modules = modules.str();
   return run("selective " + modules.str(),
-             remat::createAnnotateSelective(options), /*isFull=*/false);
+             remat::createAnnotateSelective(options), /*isFull=*/false,
+             /*isListed=*/true);
 }
 
-BudgetChoice Rivals::tryFull(StringRef method, int64_t number) {
+BudgetChoice Rivals::tryFull(StringRef method, int64_t number, bool isListed) {
   remat::AnnotateFullOptions options;
   options.method = method.str();
   options.numLayers = number;
   return run("full " + method.str() + " " + std::to_string(number),
-             remat::createAnnotateFull(options), /*isFull=*/true);
+             remat::createAnnotateFull(options), /*isFull=*/true, isListed);
 }
 
 FailureOr<TracedGraph>
@@ -135,8 +149,9 @@ std::vector<BudgetChoice> pipelines::tryRivals(const Trial &trial,
                                                const TracedGraph &traced,
                                                const BudgetSettings &settings,
                                                int64_t bytes,
-                                               MeasureRival measure) {
-  Rivals rivals(trial, traced, settings.keepsIdleSegment, measure);
+                                               MeasureRival measure,
+                                               PlanRival plan) {
+  Rivals rivals(trial, traced, settings.keepsIdleSegment, measure, plan);
   std::vector<BudgetChoice> choices;
   for (StringRef modules :
        {"", "layernorm", "core_attn", "mlp", "core_attn,layernorm",
@@ -153,8 +168,13 @@ std::vector<BudgetChoice> pipelines::tryRivals(const Trial &trial,
     else
       low = middle + 1;
   }
-  choices.push_back(rivals.tryFull("block", low));
+  // Packed, one may miss what is alive.
+  BudgetChoice block = rivals.tryFull("block", low, /*isListed=*/true);
+  while (block.bytes > bytes && low < rivals.numLayers)
+    block = rivals.tryFull("block", ++low, /*isListed=*/true);
+  choices.push_back(block);
   std::optional<BudgetChoice> uniform;
+  int64_t best = 1;
   for (int64_t number = 1; number <= rivals.numLayers; number *= 2) {
     BudgetChoice choice = rivals.tryFull("uniform", number);
     bool fits = choice.bytes <= bytes;
@@ -162,9 +182,11 @@ std::vector<BudgetChoice> pipelines::tryRivals(const Trial &trial,
         !uniform || (uniform->bytes <= bytes
                          ? fits && choice.replaySeconds < uniform->replaySeconds
                          : choice.bytes < uniform->bytes);
-    if (isBetter)
+    if (isBetter) {
       uniform = choice;
+      best = number;
+    }
   }
-  choices.push_back(*uniform);
+  choices.push_back(rivals.tryFull("uniform", best, /*isListed=*/true));
   return choices;
 }

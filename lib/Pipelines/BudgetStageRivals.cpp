@@ -61,8 +61,8 @@ pipelines::tryStageRivals(func::FuncOp step, Trial &trial,
       simulators.back().emplace_back(chunk.step.graph);
   }
   return tryRivals(trial, *traced, settings, bytes,
-                   [&](const solver::KeptValues &kept) -> BudgetChoice {
-                     BudgetChoice choice;
+                   [&](const solver::KeptValues &kept) -> RivalRun {
+                     RivalRun found;
                      std::vector<solver::ChunkTimes> times = getTimes();
                      for (auto [s, stage] : llvm::enumerate(pipeline->stages)) {
                        int64_t needed = baseBytes[s];
@@ -72,11 +72,12 @@ pipelines::tryStageRivals(func::FuncOp step, Trial &trial,
                          needed += point.peak;
                          times[v * shape.stages + s].backward += point.seconds;
                        }
-                       choice.bytes = std::max(choice.bytes, needed);
+                       found.bytes = std::max(found.bytes, needed);
                      }
                      double span =
                          solver::getSpan(shape, pipeline->schedule, times);
-                     choice.replaySeconds = std::max(span - bare, 0.0);
-                     return choice;
+                     found.programBytes = found.bytes;
+                     found.replaySeconds = std::max(span - bare, 0.0);
+                     return found;
                    });
 }

@@ -62,8 +62,9 @@ static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
   return decided;
 }
 
-/// Bytes of the program that `module`, decided, becomes. Planned elsewhere:
-/// what is tried is not to be heard of.
+/// Bytes that the program which `module`, decided, becomes needs for what is
+/// alive at one time; by how much packing misses that is no merit of a plan.
+/// Planned elsewhere: what is tried is not to be heard of.
 static FailureOr<int64_t> planBytes(ModuleOp module, bool isFree) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -80,10 +81,10 @@ static FailureOr<int64_t> planBytes(ModuleOp module, bool isFree) {
   if (!trial || failed(manager.run(*trial)))
     return failure();
   auto plan = (*trial)->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  auto arena = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
-  if (!arena)
+  auto least = plan ? plan.getAs<IntegerAttr>("least") : IntegerAttr();
+  if (!least)
     return failure();
-  return arena.getInt();
+  return least.getInt();
 }
 
 void KeepIdleSegment::runOnOperation() {

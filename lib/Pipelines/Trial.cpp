@@ -69,9 +69,10 @@ FailureOr<PlannedBytes> pipelines::getPlannedBytes(ModuleOp module) {
       plan ? plan.getAs<DictionaryAttr>("categories") : DictionaryAttr();
   auto activations =
       categories ? categories.getAs<IntegerAttr>("activations") : IntegerAttr();
-  if (!arena || !activations)
+  auto begin = plan ? plan.getAs<IntegerAttr>("begin") : IntegerAttr();
+  if (!arena || !activations || !begin)
     return failure();
-  return PlannedBytes{arena.getInt(), activations.getInt()};
+  return PlannedBytes{arena.getInt(), activations.getInt(), begin.getInt()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -282,8 +283,11 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
   for (BlockArgument argument : step.getArguments())
     into.graph.values[addValue(argument)].name = "argument";
   // In the bytes of an argument, which are counted.
-  for (auto [value, argument] : memory::findWrittenGradients(step, symbols))
-    into.graph.values[addValue(value)].outlives = true;
+  for (auto [value, argument] : memory::findWrittenGradients(step, symbols)) {
+    int64_t number = addValue(value);
+    into.graph.values[number].outlives = true;
+    into.writtenGradients.push_back(number);
+  }
   for (Operation &op : step.getBody().front()) {
     if (isa<rt::LaunchOp, rt::GemmOp>(op)) {
       readLaunch(&op);
@@ -308,6 +312,14 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
   });
   into.baseBytes = getBaseBytes(step, into, all, launches);
   return success();
+}
+
+void pipelines::countWrittenGradients(TracedGraph &traced) {
+  for (int64_t number : traced.writtenGradients) {
+    solver::StepValue &value = traced.graph.values[number];
+    value.outlives = false;
+    traced.baseBytes -= llvm::alignTo(value.bytes, traced.graph.alignment);
+  }
 }
 
 int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,

@@ -36,10 +36,18 @@ struct TracedGraph {
   std::vector<int64_t> fused;
   /// The ops that free recompute drops, by number.
   llvm::DenseSet<int64_t> free;
+  /// Gradients that the step makes from nothing, where it makes them. In the
+  /// graph they outlive the step.
+  std::vector<int64_t> writtenGradients;
   /// Bytes of the arena that outlive the step as it is. With replays there are
   /// more launches, and maybe fewer places for inputs that wait.
   int64_t baseBytes = 0;
 };
+
+/// Makes `traced` a graph of all that the memory of a step is for: gradients
+/// that are made from nothing live within it, from there on. What is alive
+/// then is no more than the program has bytes behind `baseBytes`.
+void countWrittenGradients(TracedGraph &traced);
 
 /// Bytes of the arena for some arguments of `step`, the first values of
 /// `traced`, for those among them that wait for a micro-batch of `launches`,
@@ -80,9 +88,9 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// The bytes of `rt.plan`: of the whole arena, and of what lives within a step.
+/// The bytes of `rt.plan`: of the whole arena, of activations, and before them.
 struct PlannedBytes {
-  int64_t arena, activations;
+  int64_t arena, activations, begin;
 };
 mlir::FailureOr<PlannedBytes> getPlannedBytes(mlir::ModuleOp module);
 

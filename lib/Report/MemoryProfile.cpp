@@ -40,7 +40,8 @@ StringRef report::stringifyRole(Role role) {
   constexpr StringLiteral names[kNumRoles] = {
       "kept for backward", "within the forward pass",
       "replayed",          "within the backward pass",
-      "within the update", "workspace of products"};
+      "within the update", "workspace of products",
+      "gradients of parameters"};
   return names[size_t(role)];
 }
 
@@ -139,6 +140,10 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
       continue;
     int64_t writer = accesses.positions.front();
     int64_t reader = accesses.positions.back();
+    // Gradients that the step makes stay to its end.
+    bool isWritten = op->hasAttr(rt::kStateAttr);
+    if (isWritten)
+      reader = positions.size() - 1;
     auto [last, isNew] = lastAt.try_emplace(offset, writer - 1);
     int64_t first = std::max(writer, last->second + 1);
     last->second = std::max(last->second, reader);
@@ -146,7 +151,8 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     if (reader < first)
       continue;
     auto number = outputNumbers.find(op);
-    Role role = number == outputNumbers.end()
+    Role role = isWritten ? Role::Written
+                : number == outputNumbers.end()
                     ? Role::Workspace
                     : getRole(positions[writer].phase, positions[reader].phase);
     blocks.push_back({offset, accesses.bytes, first, reader, role, writer,

@@ -238,23 +238,23 @@ LogicalResult report::readSchedule(Plan &plan, ModuleOp module) {
     auto number = planned ? planned.getAs<IntegerAttr>(key) : IntegerAttr();
     return number ? number.getInt() : -1;
   };
-  int64_t arena = getNumber("arena"), peak = getNumber("peak"),
-          bound = getNumber("bound");
-  if (!step || arena < 0 || peak < 0 || bound < 0)
+  int64_t arena = getNumber("arena"), begin = getNumber("begin"),
+          least = getNumber("least");
+  if (!step || arena < 0 || begin < 0 || least < 0)
     return module.emitError("needs a function @step and 'rt.plan' with arena, "
-                            "peak and bound: memory that is planned");
+                            "begin and least: memory that is planned");
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     plan.numMicroBatches = count.getInt();
 
   MemoryPlan memory;
   memory.arenaBytes = arena;
-  memory.boundBytes = arena - peak + bound;
-  memory.stepBytes = peak;
+  memory.boundBytes = least;
+  memory.stepBytes = arena - begin;
   if (auto categories = planned.getAs<DictionaryAttr>("categories"))
     for (NamedAttribute category : categories)
       if (auto bytes = dyn_cast<IntegerAttr>(category.getValue()))
         memory.categories.push_back({category.getName().str(), bytes.getInt()});
-  memory.profile = MemoryProfile(step, arena - peak);
+  memory.profile = MemoryProfile(step, begin);
   addUp(plan, memory.profile);
   readMeasured(plan, memory.profile);
   plan.memory = std::move(memory);

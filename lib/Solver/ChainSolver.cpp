@@ -108,6 +108,7 @@ void BudgetCurve::ChainSolver::findRest() {
   int64_t numBlocks = chain.blocks.size(), prefix = 0;
   restForward.assign(numBlocks, 0);
   restBackward.assign(numBlocks, 0);
+  made.assign(numBlocks, 0);
   StepSimulator whole(chain.graph);
   StepRun run = whole.run(keepAll(chain.graph));
   std::vector<int64_t> positionOf(chain.graph.ops.size());
@@ -117,6 +118,14 @@ void BudgetCurve::ChainSolver::findRest() {
       if (chain.graph.ops[run.schedule[p].op].phase == StepPhase::Update)
         updateNeed = std::max(updateNeed, run.live[p]);
     }
+  for (const StepBuffer &buffer : whole.getBuffers()) {
+    auto [op, isReplay] = run.schedule[buffer.first];
+    int64_t alignment = chain.graph.alignment;
+    if (!isReplay && chain.graph.ops[op].phase == StepPhase::Backward &&
+        buffer.last + 1 == int64_t(run.schedule.size()))
+      made[chain.blockOfOp[op]] +=
+          (buffer.bytes + alignment - 1) / alignment * alignment;
+  }
   for (int64_t block = 0; block < numBlocks; ++block) {
     std::optional<Excerpt> excerpt = extract(chain, block, 1);
     if (!excerpt)
@@ -147,12 +156,13 @@ void BudgetCurve::ChainSolver::findRest() {
 
 int64_t BudgetCurve::ChainSolver::getNeed(int64_t first, int64_t count,
                                           const LayerPlan &plan) const {
-  auto most = [&](const std::vector<int64_t> &rest) {
-    return *std::max_element(rest.begin() + first,
-                             rest.begin() + first + count);
-  };
-  return std::max(plan.forwardNeed + most(restForward),
-                  plan.backwardNeed + most(restBackward));
+  int64_t forward = 0, backward = 0, madeWithin = 0;
+  for (int64_t block = first + count - 1; block >= first; --block) {
+    forward = std::max(forward, restForward[block]);
+    backward = std::max(backward, restBackward[block] - madeWithin);
+    madeWithin += made[block];
+  }
+  return std::max(plan.forwardNeed + forward, plan.backwardNeed + backward);
 }
 
 std::vector<BudgetCurve::ChainSolver::State>

@@ -84,6 +84,8 @@ private:
   llvm::Constant *writeState(rt::BufferOp op);
   llvm::Constant *writeRotary(rt::BufferOp op);
   llvm::Constant *writeMicroKernels(const Tables &tables);
+  SmallVector<llvm::Constant *> writeCategories(DictionaryAttr plan,
+                                                 DictionaryAttr shares);
   llvm::Constant *bytes(StringRef data, StringRef name, bool isText);
   llvm::Constant *writeDevice(ModuleOp source, const Tables &tables,
                               const DeviceImage &image);
@@ -303,6 +305,40 @@ llvm::Constant *TableWriter::writeDevice(ModuleOp source, const Tables &tables,
       /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, table, "device");
 }
 
+/// The lines of the plan, in the order of the arena, but for gradients that lie
+/// behind all else.
+SmallVector<llvm::Constant *>
+TableWriter::writeCategories(DictionaryAttr plan, DictionaryAttr shares) {
+  auto getBytes = [](DictionaryAttr numbers, StringRef name) {
+    auto bytes = numbers.getAs<IntegerAttr>(name);
+    return bytes ? bytes.getInt() : 0;
+  };
+  int64_t arena = getBytes(plan, "arena"), at = 0;
+  int64_t activations = getBytes(shares, "activations");
+  int64_t begin = plan.contains("begin") ? getBytes(plan, "begin")
+                                         : arena - activations;
+  int64_t behind = std::max<int64_t>(arena - begin - activations, 0);
+  SmallVector<llvm::Constant *> categories;
+  auto place = [&](int64_t offset, int64_t bytes) {
+    return llvm::ConstantStruct::getAnon({integer(offset), integer(bytes)});
+  };
+  for (StringRef name : {"parameters", "gradients", "optimizer state",
+                         "inputs and outputs", "activations"}) {
+    if (!shares.contains(name))
+      continue;
+    int64_t bytes = getBytes(shares, name);
+    int64_t rest = name == "gradients" ? behind : 0;
+    llvm::Constant *places[] = {place(at, bytes - rest),
+                                place(arena - rest, rest)};
+    categories.push_back(llvm::ConstantStruct::getAnon(
+        {string(name), integer(bytes),
+         llvm::ConstantArray::get(
+             llvm::ArrayType::get(places[0]->getType(), 2), places)}));
+    at += bytes - rest;
+  }
+  return categories;
+}
+
 FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
                                                const Tables &tables,
                                                const DeviceImage *image) {
@@ -325,12 +361,8 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
   if (tables.isDevice && !image)
     return source.emitError("needs the machine code of '@device'");
 
-  SmallVector<llvm::Constant *> categories, states, rotaries, kernels, gemms;
-  for (StringRef name : {"parameters", "gradients", "optimizer state",
-                         "inputs and outputs", "activations"})
-    if (auto bytes = shares.getAs<IntegerAttr>(name))
-      categories.push_back(llvm::ConstantStruct::getAnon(
-          {string(name), integer(bytes.getInt())}));
+  SmallVector<llvm::Constant *> categories = writeCategories(plan, shares);
+  SmallVector<llvm::Constant *> states, rotaries, kernels, gemms;
   for (rt::BufferOp op : tables.states)
     states.push_back(writeState(op));
   for (rt::BufferOp op : tables.rotaries)

@@ -33,14 +33,11 @@
 //   MORE-NEXT:   return %[[NEW]]#3, %[[NEW]]#7, %[[NEW]]#11,
 
 //  PLAN-LABEL: func.func @step()
-//        PLAN:   rt.buffer at [[#W_AT:]] {rt.state = #rt.state<kind = gradient, parameter = "w"
-//        PLAN:   rt.buffer at [[#B_AT:]] {rt.state = #rt.state<kind = gradient, parameter = "b"
-//        PLAN:   rt.buffer at [[#S_AT:]] {rt.state = #rt.state<kind = gradient, parameter = "s"
-//        PLAN:   %[[W:.*]] = rt.buffer at [[#W_AT]] : memref<4x8xf32>
+//        PLAN:   %[[W:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "w", init = none
+//        PLAN:   %[[B:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "b", init = none
+//        PLAN:   %[[S:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "s", init = none
 //        PLAN:   rt.gemm {{.*}} to(%[[W]]) {{.*}}transpose_a m 4
-//        PLAN:   %[[B:.*]] = rt.buffer at [[#B_AT]] : memref<8xf32>
 //   PLAN-NEXT:   rt.launch @sum_rows_16x8(%{{.*}}) to(%[[B]])
-//   PLAN-NEXT:   %[[S:.*]] = rt.buffer at [[#S_AT]] : memref<16x8xf32>
 //   PLAN-NEXT:   rt.launch @scale_add_16x8(%{{.*}}) to(%[[S]])
 func.func @step(%x: tensor<16x4xf32> {nn.parameter = #nn.parameter<name = "x", init = ones, frozen = true>}, %w: tensor<4x8xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>},
     %b: tensor<8xf32> {nn.parameter = #nn.parameter<name = "b", init = ones>}, %s: tensor<16x8xf32> {nn.parameter = #nn.parameter<name = "s", init = ones>},
@@ -100,8 +97,8 @@ func.func @step(%x: tensor<16x4xf32> {nn.parameter = #nn.parameter<name = "x", i
 //   MORE-NEXT:   return %[[NEW]]#3, %[[NEW]]#7,
 
 //  PLAN-LABEL: func.func @step()
-//        PLAN:   rt.buffer at [[#T_AT:]] {rt.state = #rt.state<kind = gradient, parameter = "t"
-//        PLAN:   %[[T0:.*]] = rt.buffer at [[#T_AT]] : memref<7x8xf32>
+//        PLAN:   %[[T0:.*]] = rt.buffer at [[#T_AT:]] {rt.state = #rt.state<kind = gradient, parameter = "t", init = none
+//        PLAN:   rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "p", init = zeros
 //        PLAN:   rt.gemm {{.*}} to(%[[T0]]) workspace(%{{.*}}) transpose_a m 7 n 8 k 256
 //        PLAN:   %[[T1:.*]] = rt.buffer at [[#T_AT]] : memref<7x8xf32>
 //        PLAN:   rt.gemm {{.*}} to(%[[T1]]) workspace(%{{.*}}) transpose_a accumulate m 7 n 8 k 256

@@ -4,8 +4,8 @@
 // second moments, inputs, in each the order of the arguments: 5 floats take 64
 // bytes, 20 take 128.
 
-//       CHECK: rt.plan = {arena = 832 : i64, bound = 0 : i64, categories = {activations = 0 : i64, gradients = 192 : i64,
-//  CHECK-SAME:   "inputs and outputs" = 64 : i64, "optimizer state" = 384 : i64, parameters = 192 : i64}, peak = 0 : i64}
+//       CHECK: rt.plan = {arena = 832 : i64, begin = 832 : i64, bound = 0 : i64, categories = {activations = 0 : i64, gradients = 192 : i64,
+//  CHECK-SAME:   "inputs and outputs" = 64 : i64, "optimizer state" = 384 : i64, parameters = 192 : i64}, least = 832 : i64, peak = 0 : i64}
 // CHECK-LABEL: func.func @step() attributes {nn.micro_batches = 2 : i64} {
 //  CHECK-NEXT:   rt.buffer at 768 {rt.role = "lr"} : memref<f32>
 //  CHECK-NEXT:   rt.buffer at 384 {rt.state = #rt.state<kind = moment1, parameter = "b", init = zeros>} : memref<20xf32>
@@ -31,7 +31,7 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %mb: tensor<20xf32> {nn.mome
 // %c gets the bytes of %a, which died at %b; %d is alive with both of what it
 // reads: three buffers of 64 bytes.
 
-// CHECK-LABEL: module attributes {rt.plan = {arena = 256 : i64, bound = 192 : i64
+// CHECK-LABEL: module attributes {rt.plan = {arena = 256 : i64, begin = 64 : i64, bound = 192 : i64
 //  CHECK-SAME:   peak = 192 : i64
 //       CHECK: func.func @step() {
 //  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
@@ -59,7 +59,7 @@ func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", ini
 // Where the kernel may work in place, %b does so on %a; %a itself does not take
 // the bytes of a parameter, though nothing reads that later.
 
-// CHECK-LABEL: module attributes {rt.plan = {arena = 128 : i64, bound = 64 : i64
+// CHECK-LABEL: module attributes {rt.plan = {arena = 128 : i64, begin = 64 : i64, bound = 64 : i64
 //       CHECK: func.func @step() {
 //  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
 //  CHECK-NEXT:   %[[A:.*]] = rt.buffer at 64
@@ -79,7 +79,7 @@ func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", ini
 // Not in place: %b, because %a is read once more; %c, because @sum reads %a as
 // its other operand too. %d is, in the bytes of %c.
 
-// CHECK-LABEL: module attributes {rt.plan = {arena = 192 : i64, bound = 128 : i64
+// CHECK-LABEL: module attributes {rt.plan = {arena = 192 : i64, begin = 64 : i64, bound = 128 : i64
 //       CHECK: func.func @step() {
 //  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
 //  CHECK-NEXT:   %[[A:.*]] = rt.buffer at [[A_AT:[0-9]+]]
@@ -134,7 +134,7 @@ func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", ini
 // bytes, for as long as it runs: both products use the same. The second adds to
 // the gradient, where it is. Names and other discardable attributes stay.
 
-// CHECK-LABEL: module attributes {rt.plan = {arena = 1088 : i64, bound = 960 : i64
+// CHECK-LABEL: module attributes {rt.plan = {arena = 1088 : i64, begin = 128 : i64, bound = 960 : i64
 //       CHECK: func.func @step() {
 //  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
 //  CHECK-NEXT:   %[[G:.*]] = rt.buffer at 64 {rt.state
@@ -154,23 +154,23 @@ func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", in
 
 // -----
 
-// A gradient whose argument nobody reads is made in its bytes, and so is what a
+// A gradient whose argument nobody reads starts from nothing, and so does what a
 // product beside makes: here the first is added to, by a product and by a kernel
-// in place. No operand gives its bytes to it, though the kernel would allow it.
+// in place, in the bytes it has from the beginning. No operand gives its bytes
+// to it, though the kernel would allow it. Both are alive with the workspace.
 
-// CHECK-LABEL: gradients = 128 : i64, "inputs and outputs" = 0 : i64
+// CHECK-LABEL: rt.plan = {arena = 1040 : i64, begin = 64 : i64, bound = 896 : i64, categories = {activations = 896 : i64, gradients = 80 : i64, "inputs and outputs" = 0 : i64
+//  CHECK-SAME:   least = 1040 : i64, peak = 896 : i64}
 //       CHECK: func.func @step() {
 //  CHECK-NEXT:   %[[W:.*]] = rt.buffer at 0 {rt.state
-//  CHECK-NEXT:   rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<4x4xf32>
-//  CHECK-NEXT:   rt.buffer at 128 {rt.state = #rt.state<kind = gradient, parameter = "b", init = zeros>} : memref<4xf32>
+//  CHECK-NEXT:   %[[G1:.*]] = rt.buffer at 960 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
+//  CHECK-NEXT:   %[[B:.*]] = rt.buffer at 1024 {rt.state = #rt.state<kind = gradient, parameter = "b", init = none>} : memref<4xf32>
 //  CHECK-NEXT:   %[[A:.*]] = rt.buffer at {{[0-9]+}} : memref<4x4xf32>
 //  CHECK-NEXT:   rt.launch @k(%[[W]]) to(%[[A]])
-//  CHECK-NEXT:   %[[G1:.*]] = rt.buffer at 64 : memref<4x4xf32>
 //  CHECK-NEXT:   rt.launch @k(%[[A]]) to(%[[G1]])
-//  CHECK-NEXT:   %[[G2:.*]] = rt.buffer at 64 : memref<4x4xf32>
-//  CHECK-NEXT:   %[[B:.*]] = rt.buffer at 128 : memref<4xf32>
+//  CHECK-NEXT:   %[[G2:.*]] = rt.buffer at 960 : memref<4x4xf32>
 //       CHECK:   rt.gemm %[[W]], %[[W]] to(%[[G2]]) aux(%[[B]]) {{.*}} accumulate
-//  CHECK-NEXT:   %[[G3:.*]] = rt.buffer at 64 : memref<4x4xf32>
+//  CHECK-NEXT:   %[[G3:.*]] = rt.buffer at 960 : memref<4x4xf32>
 //  CHECK-NEXT:   rt.launch @add(%[[W]], %[[G2]]) to(%[[G3]])
 //  CHECK-NEXT:   return
 func.func private @k(tensor<4x4xf32> {rt.may_alias = 0 : i64}) -> tensor<4x4xf32> attributes {rt.kernel}
@@ -182,6 +182,43 @@ func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", in
   %c:2 = rt.gemm %w, %w addend(%b) transpose_a epilogue sums_of_b m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
   %d = rt.launch @add(%w, %c#0) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %d, %c#1 : tensor<4x4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// Bytes that are free from there on: both gradients are made when nothing reads
+// %a any more. One lies in its bytes, the other begins there and ends beyond all
+// activations: alive at the end are 64 bytes of %b, 192 and 64 of gradients. What is
+// only added to is there all the time.
+
+// CHECK-LABEL: rt.plan = {arena = 640 : i64, begin = 320 : i64, bound = 192 : i64, categories = {activations = 192 : i64, gradients = 192 : i64,
+//  CHECK-SAME:   parameters = 256 : i64}, least = 640 : i64, peak = 192 : i64}
+//       CHECK: func.func @step() {
+//       CHECK:   %[[GW:.*]] = rt.buffer at 384 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+//  CHECK-NEXT:   %[[GV:.*]] = rt.buffer at 448 {rt.state = #rt.state<kind = gradient, parameter = "v", init = none>} : memref<48xf32>
+//  CHECK-NEXT:   rt.buffer at 256 {rt.state = #rt.state<kind = gradient, parameter = "u", init = zeros>} : memref<16xf32>
+//  CHECK-NEXT:   %[[A:.*]] = rt.buffer at 384 : memref<32xf32>
+//       CHECK:   %[[B:.*]] = rt.buffer at 320 : memref<16xf32>
+//  CHECK-NEXT:   rt.launch @sum(%[[A]]) to(%[[B]])
+//  CHECK-NEXT:   rt.launch @grow(%[[B]]) to(%[[GV]])
+//  CHECK-NEXT:   rt.launch @k(%[[B]]) to(%[[GW]])
+//  CHECK-NEXT:   %[[GU:.*]] = rt.buffer at 256 : memref<16xf32>
+//  CHECK-NEXT:   rt.launch @add(%{{.*}}, %[[B]]) to(%[[GU]])
+//  CHECK-NEXT:   return
+func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func private @wide(tensor<16xf32>) -> tensor<32xf32> attributes {rt.kernel}
+func.func private @sum(tensor<32xf32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func private @grow(tensor<16xf32>) -> tensor<48xf32> attributes {rt.kernel}
+func.func private @add(tensor<16xf32> {rt.in_place = 0 : i64}, tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
+func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %v: tensor<48xf32> {nn.parameter = #nn.parameter<name = "v", init = ones>},
+                %gw: tensor<16xf32> {nn.gradient = "w"}, %gv: tensor<48xf32> {nn.gradient = "v"}, %gu: tensor<16xf32> {nn.gradient = "u"})
+    -> (tensor<16xf32> {nn.gradient = "w"}, tensor<48xf32> {nn.gradient = "v"}, tensor<16xf32> {nn.gradient = "u"}) {
+  %a = rt.launch @wide(%w) : (tensor<16xf32>) -> tensor<32xf32>
+  %b = rt.launch @sum(%a) : (tensor<32xf32>) -> tensor<16xf32>
+  %c = rt.launch @grow(%b) : (tensor<16xf32>) -> tensor<48xf32>
+  %d = rt.launch @k(%b) : (tensor<16xf32>) -> tensor<16xf32>
+  %e = rt.launch @add(%gu, %b) : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+  return %d, %c, %e : tensor<16xf32>, tensor<48xf32>, tensor<16xf32>
 }
 
 // -----
@@ -238,7 +275,7 @@ func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init =
 // its activations do. The arena ends where the schedule that needs most does:
 // @sample, with the position and two values, and not the step, with two.
 
-// CHECK-LABEL: rt.plan = {arena = 256 : i64, bound = 192 : i64, categories = {activations = 192 : i64, {{.*}} parameters = 64 : i64}, peak = 192 : i64}
+// CHECK-LABEL: rt.plan = {arena = 256 : i64, begin = 64 : i64, bound = 192 : i64, categories = {activations = 192 : i64, {{.*}} parameters = 64 : i64}, least = 256 : i64, peak = 192 : i64}
 //       CHECK: func.func @step() {
 //       CHECK:   rt.buffer at 0 {rt.state
 //       CHECK: func.func @sample() {
@@ -280,7 +317,7 @@ func.func @sample(%position: tensor<16xi32> {nn.input = "position"},
 
 // REMARK: remark: [Passed] Planned | Category:Memory | Function=step | arena=1088, bound=960, peak=960
 
-// PAGES-LABEL: arena = 8196 : i64, bound = 4096 : i64, categories = {activations = 4 : i64, {{.*}}, parameters = 4096 : i64}, peak = 4096 : i64}
+// PAGES-LABEL: arena = 8196 : i64, begin = 8192 : i64, bound = 4096 : i64, categories = {activations = 4 : i64, {{.*}}, parameters = 4096 : i64}, least = 8196 : i64, peak = 4096 : i64}
 //       PAGES: func.func @step() {
 //  PAGES-NEXT:   rt.buffer at 4096 {rt.role = "lr"}
 //  PAGES-NEXT:   rt.buffer at 0 {rt.state

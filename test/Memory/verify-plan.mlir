@@ -477,60 +477,7 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"optimizer state"
 
 // -----
 
-// A gradient may be: its old value is that of the step before. Then a product
-// adds to it. One micro-batch is what a step has if it does not say.
-
-module attributes {rt.plan = {arena = 1024 : i64, categories = {gradients = 64 : i64, "inputs and outputs" = 64 : i64, activations = 896 : i64}}} {
-  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
-  func.func @step() {
-    %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<4x4xf32>
-    %x = rt.buffer at 64 {rt.role = "lr"} : memref<4x4xf32>
-    %a = rt.buffer at 0 : memref<4x4xf32>
-    rt.launch @k(%x) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-    %b = rt.buffer at 0 : memref<4x4xf32>
-    %s = rt.buffer at 128 : memref<224xf32>
-    rt.gemm %x, %x to (%b) workspace(%s) accumulate m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
-    rt.update
-    return
-  }
-}
-
-// -----
-
-// Not with more than one: each would write over those before.
-
-module attributes {rt.plan = {arena = 128 : i64, categories = {gradients = 64 : i64, "inputs and outputs" = 64 : i64}}} {
-  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
-  func.func @step() attributes {nn.micro_batches = 2 : i64} {
-    %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
-    %x = rt.buffer at 64 {rt.role = "lr"} : memref<16xf32>
-    %a = rt.buffer at 0 : memref<16xf32>
-    // expected-error@below {{writes bytes [0, 64) over the gradient of 'w', to which each of 2 micro-batches has to add}}
-    rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
-    return
-  }
-}
-
-// -----
-
-// Read before it is written: what the step before has left.
-
-module attributes {rt.plan = {arena = 128 : i64, categories = {gradients = 64 : i64, activations = 64 : i64}}} {
-  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
-  func.func @step() attributes {nn.micro_batches = 1 : i64} {
-    %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
-    %a = rt.buffer at 64 : memref<16xf32>
-    rt.launch @k(%g) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
-    %g1 = rt.buffer at 0 : memref<16xf32>
-    // expected-error@below {{writes bytes [0, 64) over the gradient of 'w', which the step has read or written before: only what comes first may start from nothing}}
-    rt.launch @k(%a) to (%g1) : (memref<16xf32>, memref<16xf32>) -> ()
-    return
-  }
-}
-
-// -----
-
-// Written twice: the first term is lost.
+// Nor a gradient that is there from step to step.
 
 module attributes {rt.plan = {arena = 128 : i64, categories = {gradients = 64 : i64, "inputs and outputs" = 64 : i64}}} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
@@ -538,30 +485,8 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {gradients = 64 : 
     %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
     %x = rt.buffer at 64 {rt.role = "lr"} : memref<16xf32>
     %a = rt.buffer at 0 : memref<16xf32>
+    // expected-error@below {{writes bytes [0, 64) over the gradient of 'w' in [0, 64), which outlives the step}}
     rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
-    %b = rt.buffer at 0 : memref<16xf32>
-    // expected-error@below {{writes bytes [0, 64) over the gradient of 'w', which the step has read or written before}}
-    rt.launch @k(%x) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
-    return
-  }
-}
-
-// -----
-
-// Read after it is written, but through the argument.
-
-module attributes {rt.plan = {arena = 192 : i64, categories = {gradients = 64 : i64, "inputs and outputs" = 64 : i64, activations = 64 : i64}}} {
-  func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
-  func.func @step() {
-    // expected-note@below {{the value that is read}}
-    %g = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
-    %x = rt.buffer at 64 {rt.role = "lr"} : memref<16xf32>
-    // expected-note@below {{the value that is there}}
-    %a = rt.buffer at 0 : memref<16xf32>
-    rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
-    %b = rt.buffer at 128 : memref<16xf32>
-    // expected-error@below {{reads bytes [0, 64), which do not hold this value any more}}
-    rt.launch @k(%g) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
     return
   }
 }

@@ -142,13 +142,14 @@ void driver::printMemory(ModuleOp module) {
     auto number = plan ? plan.getAs<IntegerAttr>(key) : IntegerAttr();
     return number ? number.getInt() : -1;
   };
-  int64_t arena = getNumber("arena"), peak = getNumber("peak"),
-          bound = getNumber("bound");
-  if (arena < 0 || peak < 0 || bound < 0)
+  int64_t arena = getNumber("arena"), begin = getNumber("begin"),
+          least = getNumber("least");
+  if (arena < 0 || begin < 0 || least < 0)
     return;
+  double ratio = least > begin ? double(arena - begin) / (least - begin) : 1.0;
   llvm::errs() << "memory: " << remat::formatBytes(arena) << ", " << arena
-               << " bytes; " << peak << " of them within a step, "
-               << llvm::format("%.3f", bound > 0 ? double(peak) / bound : 1.0)
+               << " bytes; " << arena - begin << " of them within a step, "
+               << llvm::format("%.3f", ratio)
                << " of what is alive at one time\n";
 }
 

@@ -16,7 +16,7 @@
 // optimizer). Every buffer is a byte range of one arena whose size is known
 // here; nothing is allocated later.
 //
-// Two more schedules only go forward and leave states and gradients alone:
+// Two more schedules only go forward and leave what outlives a step alone:
 // `evaluate` (the loss of a batch, without dropout) and `sample` (the logits of
 // one position of one text). They run between two steps, on the bytes of the
 // step's activations.
@@ -229,7 +229,14 @@ static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
           repriseGemmPanelRows(g) * repriseGemmPanelCols(g));
 }
 
-enum { REPRISE_INIT_ZEROS = 0, REPRISE_INIT_ONES = 1, REPRISE_INIT_NORMAL = 2 };
+/// REPRISE_INIT_NONE is that of gradients which a step makes from nothing: what
+/// is there before `micro` has run may be anything, and is often something else.
+enum {
+  REPRISE_INIT_ZEROS = 0,
+  REPRISE_INIT_ONES = 1,
+  REPRISE_INIT_NORMAL = 2,
+  REPRISE_INIT_NONE = 3
+};
 enum {
   REPRISE_STATE_PARAMETER = 0,
   REPRISE_STATE_GRADIENT = 1,
@@ -274,6 +281,7 @@ typedef struct RepriseRotary {
 typedef struct RepriseCategory {
   const char *name;
   int64_t bytes;
+  RepriseBuffer places[2]; /* where they are; one of them may be empty */
 } RepriseCategory;
 
 enum { REPRISE_TARGET_CPU = 0, REPRISE_TARGET_CUDA = 1 };
@@ -341,9 +349,9 @@ typedef struct RepriseModel {
      biasCorrection2 (t = step from 1): f32, once a step before `update`. */
   RepriseBuffer tokens, targets, rng, lr, biasCorrection1, biasCorrection2;
   /* Outputs it reads: f32 scalars. loss is the mean over the micro-batches, and
-     set back to zero by the runtime before the next step. A gradient is zero
-     before the first step; where a step adds to it, `update` sets it back, and
-     so does the runtime when it leaves `update` out. */
+     set back to zero by the runtime before the next step. A gradient that a
+     step adds to is zero before the first one; `update` sets it back, and so
+     does the runtime when it leaves `update` out. */
   RepriseBuffer loss, gradNorm;
   /* Of `evaluate`, which reads tokens and targets: the mean loss, f32. Of
      `sample`: a text i32 [seqLength] and a position in it, i32; and what comes

@@ -15,15 +15,17 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every tensor of the schedule its bytes in one arena";
   let description = [{
     Turns `@step` from tensor form into buffer form. The arena holds, in this
-    order, the parameters, their gradients, the two moments, the inputs and outputs, and
-    then everything that lives within a step, packed so that buffers share bytes where
-    their lives do not overlap.
+    order, the parameters, the gradients that are added to, the two moments, the inputs and
+    outputs, and then everything that lives within a step, packed so that buffers share bytes
+    where their lives do not overlap.
 
     * A result that its kernel makes in place (`rt.in_place`), and the result of a product
       with an addend, take the buffer of that operand, which nothing may read later and
       the op only there.
     * What `@step` returns in place of a gradient's argument that nothing reads is made in that
-      argument's buffer, from the first value on that takes it in turn.
+      argument's buffer, from the first value on that takes it in turn. Such a gradient has
+      `init = none`, and lives from that value to the end: it lies, when all activations have been packed, in
+      bytes that they leave free from there on, or behind them.
     * A result that may alias an operand (`rt.may_alias`) takes its buffer if the operand is a
       value of the step, is read by nothing later, and by this op only there. Results of
       `@step` keep bytes of their own.
@@ -32,7 +34,7 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     The arguments of `@step` become `rt.buffer`s with `rt.state` or `rt.role`; its
     results that replace a state must already be in the buffer of that state.
     An output that is made within the step gets bytes of its own beside the inputs. The module
-    gets `rt.plan`: the size of the arena, its categories, and the bound that packing was
+    gets `rt.plan`: the size of the arena, its categories, and the bounds that packing was
     measured against.
 
     With `rt.most_launches` on the module, inputs of a micro-batch come first among inputs and
@@ -87,7 +89,7 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
 
     * Every buffer lies within the arena, at a multiple of its element's size. The arena
       ends with the last buffer; its categories add up to it, and each has room for its buffers.
-    * States and roles have bytes of their own.
+    * States and roles have bytes of their own, but for gradients with `init = none`.
     * A read finds all bytes as they were last written through the buffer that is read. What
       a product adds to is one whole value. A part of a buffer counts as that buffer; what
       is made in parts is written once.
@@ -96,8 +98,10 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
       `rt.in_place` does share them.
     * What outlives the step changes as a whole and in place: gradients and the loss
       anywhere, parameters and moments below `rt.update`, where no other micro-batch reads
-      them, inputs never. A gradient of a step of one micro-batch may be written over instead, if nothing has
-      read or written it before.
+      them, inputs never.
+    * A gradient with `init = none`, of a step of one micro-batch, is not there when it begins. It is written as a
+      whole, once, through its own buffer, over nothing that is read later; from then on to the end of the
+      step it changes from its old value only.
     * A step with an update makes all gradients where they are, and replaces those below `rt.update` to
       which it has added.
     * `@evaluate` and `@sample` have states, rotary tables and shared inputs exactly where `@step`

@@ -41,8 +41,9 @@ enum class Role {
   Gradient,  ///< made by backward
   Update,    ///< made by the optimizer
   Workspace, ///< panels of a product
+  Written,   ///< gradients of parameters, from where they are made to the end
 };
-constexpr size_t kNumRoles = 6;
+constexpr size_t kNumRoles = 7;
 /// "kept for backward", "replayed", ...
 llvm::StringRef stringifyRole(Role role);
 

@@ -24,7 +24,7 @@ namespace reprise::report {
 struct MemoryPlan {
   int64_t arenaBytes = 0; ///< all that the program allocates: its peak
   int64_t boundBytes = 0; ///< no packing of these values takes less
-  int64_t stepBytes = 0;  ///< of the arena, for what lives within a step
+  int64_t stepBytes = 0;  ///< of the arena, behind what outlives a step
   std::vector<std::pair<std::string, int64_t>> categories; ///< of the arena
   MemoryProfile profile;
 };

@@ -102,6 +102,14 @@ struct PackingResult {
 PackingResult pack(const PackingProblem &problem,
                    const PackingOptions &options = {});
 
+/// Finds offsets for the items of `problem` (which passes `check`) behind those
+/// that lie at `placed`, where these leave bytes free for all of a life and
+/// beyond them, so that the peak is small. The bound is the largest of the peak
+/// of those placed and `lowerBound` of all. With n items to place and m in all,
+/// O(n m) for each of a few dozen tries, one if the bound is met at once.
+PackingResult packBeside(const PackingProblem &problem,
+                         const std::vector<int64_t> &placed);
+
 /// Where and how a text is wrong. Lines and columns start at 1.
 struct TextError {
   int64_t line = 0;

@@ -53,6 +53,9 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
            << "needs 'std' with init normal and only there, but got "
            << (std ? "one" : "none") << " with init "
            << stringifyStateInit(init);
+  if (init == StateInit::None && kind != StateKind::Gradient)
+    return emitError() << "needs a gradient for init none, but got a "
+                       << stringifyStateKind(kind);
   if (parts < 1 || part < 0 || part >= parts)
     return emitError() << "needs a part from 0 to one below the number of "
                           "parts, but got part "

@@ -596,6 +596,14 @@ func.func @state_name() {
 
 // -----
 
+func.func @state_none() {
+  // expected-error @+1 {{needs a gradient for init none, but got a moment1}}
+  %b = rt.buffer at 0 {rt.state = #rt.state<kind = moment1, parameter = "w", init = none>} : memref<f32>
+  return
+}
+
+// -----
+
 func.func @state_std() {
   // expected-error @+1 {{needs 'std' with init normal and only there, but got none with init normal}}
   %b = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal>} : memref<f32>

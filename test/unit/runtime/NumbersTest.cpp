@@ -156,6 +156,22 @@ TEST(Init, OnesAndZerosFillTheirStates) {
   EXPECT_EQ(run.arena.highWaterBytes(), run.arena.size());
 }
 
+// What a step makes from nothing is no business of the start.
+TEST(Init, LeavesAloneWhatAStepMakes) {
+  Initialized run(1, 42);
+  RepriseModel model = {};
+  model.numStates = 3;
+  model.states = run.states;
+  run.states[2].init = REPRISE_INIT_NONE;
+  float *gradient = run.arena.at<float>(run.states[2].buffer);
+  gradient[0] = 7.0f;
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(1, error)) << error.text;
+  EXPECT_TRUE(initializeStates(model, 42, run.arena, pool, error));
+  EXPECT_EQ(gradient[0], 7.0f);
+}
+
 TEST(Init, DependsOnTheSeedAndNotOnTheThreads) {
   Initialized one(1, 42), three(3, 42), other(1, 43);
   size_t bytes = size_t(Initialized::kCount) * 4;

@@ -244,7 +244,7 @@ private:
     auto state = [&](size_t parameter, int kind = 0) {
       return states[parameter + size_t(kind)].buffer;
     };
-    categories.push_back({"parameters and optimizer", end});
+    categories.push_back({"parameters and optimizer", end, {{0, end}, {}}});
 
     model.tokens = allocate(kTokens * 4);
     model.targets = allocate(kTokens * 4);
@@ -260,7 +260,8 @@ private:
     // Room for the largest of the three products: k = 128, m + n = 128 at most.
     workspace = allocate(4 * 128 * (144 + 128));
     model.gradNorm = allocate(4);
-    categories.push_back({"activations", end - categories[0].bytes});
+    RepriseBuffer rest = {categories[0].bytes, end - categories[0].bytes};
+    categories.push_back({"activations", rest.bytes, {rest, {}}});
 
     const int64_t dropoutId = 7;
     addLaunch(micro, "embed", embed, kTokens,

@@ -230,6 +230,22 @@ TEST_F(Training, HighWaterMarkIsThePlan) {
       << outcome.out;
 }
 
+// A gradient that a step is said to make from nothing is filled as activations
+// are. This one is added to, which shows.
+TEST_F(Training, GradientsThatAreNotThereAreFilled) {
+  std::vector<RepriseState> states(toy.model.states,
+                                   toy.model.states + toy.model.numStates);
+  toy.model.states = states.data();
+  states[5].init = REPRISE_INIT_NONE;
+  ASSERT_EQ(states[5].kind, REPRISE_STATE_GRADIENT);
+  EXPECT_EQ(train({"--steps=2"}).status, 0);
+  Outcome outcome = train({"--steps=2", "--check-memory"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("the gradient norm of step 1 is "),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(Training, APlanThatIsTooLargeIsFound) {
   toy.model.arenaBytes += 64;
   Outcome outcome = train({"--steps=1", "--check-memory"});

@@ -39,8 +39,8 @@ def RT_Dialect : Dialect {
     `bias_correction2`, `loss` and `grad_norm`, and outside `@step` `sample_tokens`,
     `position`, `logits` and `eval_loss`. With `batches` it is bytes for `tokens`, `targets` and `rng` of
     further micro-batches, behind those of the first: see `rt.most_launches`. Every value has an `rt.buffer` of its own, also where it is made
-    in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of what
-    lives within a step: as packed, and the most alive at one time) and
+    in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of activations:
+    as packed, and the most alive at one time), `begin`, where they begin, `least` (no arena of these values is smaller), and
     `categories`, which add up to the arena. With `rt.gemm_workspace = BYTES` on a module every product has a
     workspace of so many bytes, whatever its shape: what a library of the target asks for. With `rt.bias_kernels` beside it
     the library is not asked for gradients of biases. With
@@ -74,7 +74,7 @@ def RT_StateKind : I32EnumAttr<"StateKind", "What a tensor that lives from step 
 
 def RT_StateInit : I32EnumAttr<"StateInit", "How a state starts", [
     I32EnumAttrCase<"Zeros", 0, "zeros">, I32EnumAttrCase<"Ones", 1, "ones">,
-    I32EnumAttrCase<"Normal", 2, "normal">]> {
+    I32EnumAttrCase<"Normal", 2, "normal">, I32EnumAttrCase<"None", 3, "none">]> {
   let cppNamespace = "::reprise::rt";
   let genSpecializedAttr = 0;
 }
@@ -84,7 +84,8 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
   let summary = "A tensor that lives from step to step";
   let description = [{
     `parameter` is the name of the parameter it belongs to; `std` the standard
-    deviation of `init = normal`. The numbers of both enumerations are those of
+    deviation of `init = normal`. A gradient with `init = none` is made by the step: before that there is
+    nothing, or something else, in its bytes. The numbers of both enumerations are those of
     `reprise/ABI/Model.h`. A parameter that is published under another name is
     block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`.
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
