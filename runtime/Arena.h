@@ -102,8 +102,9 @@ private:
 };
 
 /// Shows what was really written: whatever is no state that outlives a step, no
-/// rotary table and no input that waits is filled with a pattern (as f32: NaN) before each step,
-/// which also exposes reads of values that nobody wrote in this step.
+/// rotary table and no input that waits is filled with a pattern (as f32: NaN)
+/// before each step, which also exposes reads of values that nobody wrote in
+/// this step.
 class MemoryCheck {
 public:
   /// Finds the gaps between what is kept, which must not overlap. False if

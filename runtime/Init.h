@@ -30,10 +30,10 @@ bool handOverState(const RepriseState &state, Arena &arena, Error &error);
 /// The states that are read from files and need no first values.
 enum class Loaded { Nothing, Parameters, AllButGradients };
 
-/// Fills every other state that outlives a step as its `init` says. Normal values are a function of
-/// seed, the state's index and the element alone: element pair (2i, 2i+1) is
-/// the pair that Box and Muller's transform makes, in f64, of the Philox words
-/// of these two elements in step REPRISE_INIT_STEP.
+/// Fills every other state that outlives a step as its `init` says. Normal
+/// values are a function of seed, the state's index and the element alone:
+/// element pair (2i, 2i+1) is the pair that Box and Muller's transform makes,
+/// in f64, of the Philox words of these two elements in step REPRISE_INIT_STEP.
 /// Fails only if a GPU does not take them, as do the other two.
 bool initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
                       ThreadPool &pool, Error &error,

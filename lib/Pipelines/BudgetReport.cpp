@@ -315,8 +315,7 @@ void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
   };
   InFlightDiagnostic error =
       step.emitError("needs ")
-      << withBytes(needed, smallest)
-      << (isMemory ? "" : " within a step")
+      << withBytes(needed, smallest) << (isMemory ? "" : " within a step")
       << ", whatever is recomputed, but the budget is "
       << withBytes(most, budget.bytes) << "; " << fitting << " fits";
   if (isMemory)

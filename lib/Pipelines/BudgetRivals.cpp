@@ -145,12 +145,10 @@ pipelines::traceUndecided(Trial &trial, const CostTable &costs, bool isFree) {
   return trial.trace(costs, isFree);
 }
 
-std::vector<BudgetChoice> pipelines::tryRivals(const Trial &trial,
-                                               const TracedGraph &traced,
-                                               const BudgetSettings &settings,
-                                               int64_t bytes,
-                                               MeasureRival measure,
-                                               PlanRival plan) {
+std::vector<BudgetChoice>
+pipelines::tryRivals(const Trial &trial, const TracedGraph &traced,
+                     const BudgetSettings &settings, int64_t bytes,
+                     MeasureRival measure, PlanRival plan) {
   Rivals rivals(trial, traced, settings.keepsIdleSegment, measure, plan);
   std::vector<BudgetChoice> choices;
   for (StringRef modules :

@@ -37,11 +37,13 @@ static void addChange(std::vector<int64_t> &changes, Interval interval,
 }
 
 StringRef report::stringifyRole(Role role) {
-  constexpr StringLiteral names[kNumRoles] = {
-      "kept for backward", "within the forward pass",
-      "replayed",          "within the backward pass",
-      "within the update", "workspace of products",
-      "gradients of parameters"};
+  constexpr StringLiteral names[kNumRoles] = {"kept for backward",
+                                              "within the forward pass",
+                                              "replayed",
+                                              "within the backward pass",
+                                              "within the update",
+                                              "workspace of products",
+                                              "gradients of parameters"};
   return names[size_t(role)];
 }
 

@@ -108,9 +108,8 @@ std::vector<size_t> Filler::getOrder(int64_t window) const {
     const PackingItem &item = problem.items[i];
     return std::make_tuple(item.lower / window, -item.size, item.lower);
   };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return getKey(a) < getKey(b);
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return getKey(a) < getKey(b); });
   return order;
 }
 
@@ -162,8 +161,8 @@ void Filler::lower(const std::vector<size_t> &order, Gap kind) {
   constexpr int64_t kParts = 4096, kMostWork = 200'000'000;
   int64_t near = std::max(align(result.bound / kParts), problem.alignment);
   int64_t low = result.bound;
-  if (best == low || fill(order, kind, low) ||
-      best - near <= low || !fill(order, kind, best - near))
+  if (best == low || fill(order, kind, low) || best - near <= low ||
+      !fill(order, kind, best - near))
     return;
   while (best - low > near && result.work < kMostWork) {
     int64_t middle = align(low + (best - low) / 2);
@@ -187,8 +186,7 @@ PackingResult Filler::run() {
   return std::move(result);
 }
 
-PackingResult
-reprise::solver::packBeside(const PackingProblem &problem,
-                            const std::vector<int64_t> &placed) {
+PackingResult reprise::solver::packBeside(const PackingProblem &problem,
+                                          const std::vector<int64_t> &placed) {
   return Filler(problem, placed).run();
 }

@@ -85,7 +85,7 @@ private:
   llvm::Constant *writeRotary(rt::BufferOp op);
   llvm::Constant *writeMicroKernels(const Tables &tables);
   SmallVector<llvm::Constant *> writeCategories(DictionaryAttr plan,
-                                                 DictionaryAttr shares);
+                                                DictionaryAttr shares);
   llvm::Constant *bytes(StringRef data, StringRef name, bool isText);
   llvm::Constant *writeDevice(ModuleOp source, const Tables &tables,
                               const DeviceImage &image);
@@ -315,8 +315,8 @@ TableWriter::writeCategories(DictionaryAttr plan, DictionaryAttr shares) {
   };
   int64_t arena = getBytes(plan, "arena"), at = 0;
   int64_t activations = getBytes(shares, "activations");
-  int64_t begin = plan.contains("begin") ? getBytes(plan, "begin")
-                                         : arena - activations;
+  int64_t begin =
+      plan.contains("begin") ? getBytes(plan, "begin") : arena - activations;
   int64_t behind = std::max<int64_t>(arena - begin - activations, 0);
   SmallVector<llvm::Constant *> categories;
   auto place = [&](int64_t offset, int64_t bytes) {
@@ -332,8 +332,8 @@ TableWriter::writeCategories(DictionaryAttr plan, DictionaryAttr shares) {
                                 place(arena - rest, rest)};
     categories.push_back(llvm::ConstantStruct::getAnon(
         {string(name), integer(bytes),
-         llvm::ConstantArray::get(
-             llvm::ArrayType::get(places[0]->getType(), 2), places)}));
+         llvm::ConstantArray::get(llvm::ArrayType::get(places[0]->getType(), 2),
+                                  places)}));
     at += bytes - rest;
   }
   return categories;

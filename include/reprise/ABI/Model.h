@@ -230,7 +230,8 @@ static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
 }
 
 /// REPRISE_INIT_NONE is that of gradients which a step makes from nothing: what
-/// is there before `micro` has run may be anything, and is often something else.
+/// is there before `micro` has run may be anything, and is often something
+/// else.
 enum {
   REPRISE_INIT_ZEROS = 0,
   REPRISE_INIT_ONES = 1,

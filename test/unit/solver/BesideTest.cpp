@@ -36,10 +36,10 @@ TEST(Beside, NothingToPlace) {
   EXPECT_EQ(result.solution.peak, 30);
   EXPECT_EQ(result.bound, 30) << "what lies there stays";
   // Items that take no room need none.
-  EXPECT_EQ(packAndVerify({{{"a", 0, 2, 10}, {"b", 1, 1, 5}, {"c", 0, 1, 0}}},
-                          {0})
-                .solution.peak,
-            10);
+  EXPECT_EQ(
+      packAndVerify({{{"a", 0, 2, 10}, {"b", 1, 1, 5}, {"c", 0, 1, 0}}}, {0})
+          .solution.peak,
+      10);
 }
 
 TEST(Beside, NothingThere) {
@@ -166,8 +166,8 @@ TEST(Beside, IsDeterministic) {
     placed.push_back(100 * i);
   }
   for (int i = 0; i != 200; ++i)
-    problem.items.push_back({"", 100 + int64_t(random() % 100), 200,
-                             1 + int64_t(random() % 300)});
+    problem.items.push_back(
+        {"", 100 + int64_t(random() % 100), 200, 1 + int64_t(random() % 300)});
   PackingResult first = packAndVerify(problem, placed);
   PackingResult second = packAndVerify(problem, placed);
   EXPECT_EQ(first.solution.offsets, second.solution.offsets);
