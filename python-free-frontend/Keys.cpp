@@ -259,7 +259,8 @@ static const Key table[] = {
      "squared; `unfused` is scores, softmax, dropout and context",
      Bound::None, "flash|unfused"},
     {"head_chunk_rows", "train", train<&Train::headChunkRows>, Need::Unset,
-     "1024 if all logits have 16 MiB or more, else 0",
+     "a quarter of all tokens, from 1024 to 4096, if all logits have 16 MiB "
+     "or more, else 0",
      "Tokens whose logits are in memory at one time, a multiple of 256, in "
      "bf16 of 1024; 0: those of all tokens",
      Bound::NotNegative},

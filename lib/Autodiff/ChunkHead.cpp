@@ -12,6 +12,7 @@
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/CostModel.h"
+#include <algorithm>
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_CHUNKHEAD
@@ -210,6 +211,15 @@ FailureOr<int64_t> ChunkHead::getRows() {
   return wanted;
 }
 
+/// A quarter of the rows, 1024 to 4096 of them. Each chunk reads and writes the
+/// gradient of the weight, which takes as long as some 1000 rows of its product
+/// on a large GPU; beyond 4096 rows there is little left to gain.
+static int64_t getDefaultRows(RankedTensorType logits) {
+  constexpr int64_t kLeast = 1024, kMost = 4096;
+  int64_t rows = logits.getNumElements() / logits.getShape().back();
+  return std::clamp(rows / 4 / kLeast * kLeast, kLeast, kMost);
+}
+
 void ChunkHead::runOnOperation() {
   FailureOr<int64_t> given = getRows();
   if (failed(given))
@@ -220,11 +230,11 @@ void ChunkHead::runOnOperation() {
   SmallVector<CrossEntropyOp> losses(getOperation().getOps<CrossEntropyOp>());
   for (CrossEntropyOp loss : losses) {
     // Unless told, what the caches hold is left as it is.
-    constexpr int64_t kFewBytes = 16 << 20, kDefaultRows = 1024;
-    int64_t bytes = getTypeBytes(loss.getLogits().getType());
-    if (*given < 0 && bytes < kFewBytes)
+    constexpr int64_t kFewBytes = 16 << 20;
+    auto logits = loss.getLogits().getType();
+    if (*given < 0 && getTypeBytes(logits) < kFewBytes)
       continue;
     if (std::optional<Head> head = matchHead(loss))
-      fuse(*head, *given < 0 ? kDefaultRows : *given);
+      fuse(*head, *given < 0 ? getDefaultRows(logits) : *given);
   }
 }

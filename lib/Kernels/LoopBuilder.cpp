@@ -215,10 +215,14 @@ Value LoopBuilder::reduceColumns(ArrayRef<LoopOperand> inputs, Value init,
       .front();
 }
 
-/// `table[row, column of this iteration]`.
-Scalar kernels::gather(ImplicitLocOpBuilder &builder, Value table, Value row) {
-  Value col = linalg::IndexOp::create(builder, 1);
+Scalar kernels::getElement(ImplicitLocOpBuilder &builder, Value table,
+                           Value row, Value col) {
   Scalar element(
       builder, tensor::ExtractOp::create(builder, table, ValueRange{row, col}));
   return element.loaded();
+}
+
+/// `table[row, column of this iteration]`.
+Scalar kernels::gather(ImplicitLocOpBuilder &builder, Value table, Value row) {
+  return getElement(builder, table, row, linalg::IndexOp::create(builder, 1));
 }

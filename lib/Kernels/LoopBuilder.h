@@ -134,6 +134,10 @@ private:
   mlir::ImplicitLocOpBuilder builder;
 };
 
+/// `table[row, col]`.
+Scalar getElement(mlir::ImplicitLocOpBuilder &builder, mlir::Value table,
+                  mlir::Value row, mlir::Value col);
+
 /// `table[row, column of this iteration]`, in loops over rows and columns.
 Scalar gather(mlir::ImplicitLocOpBuilder &builder, mlir::Value table,
               mlir::Value row);

@@ -31,14 +31,6 @@ using Results = SmallVector<Scalar>;
 // Rotary positions
 //===----------------------------------------------------------------------===//
 
-/// `table[row, col]`.
-static Scalar getElement(ImplicitLocOpBuilder &builder, Value table, Value row,
-                         Value col) {
-  Scalar element(
-      builder, tensor::ExtractOp::create(builder, table, ValueRange{row, col}));
-  return element.loaded();
-}
-
 /// Every element becomes `element * cosine + partner * sine`, where the sine
 /// has a sign. A row of the loops is half a head, and its partners are those of
 /// the row beside it; or, interleaved, a pair.

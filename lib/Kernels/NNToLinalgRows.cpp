@@ -257,19 +257,16 @@ static Value isTarget(ImplicitLocOpBuilder &builder, Scalar target) {
 /// The losses of the rows of `x`, and the logarithms of their sums.
 static Values buildLosses(LoopBuilder &loops, Value x, Value targets,
                           const Exponentials &exponentials) {
-  int64_t rows = getShape(x)[0];
   Type f32 = loops.getBuilder().getF32Type();
-  Value picked =
-      loops.reduceRows({{x}, {targets, Access::Row}}, loops.filled({rows}, 0),
-                       [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-                         Value isPicked = isTarget(builder, s[1]);
-                         return {s[2] + s[0].where(isPicked, s[0].number(0))};
-                       });
   return loops.map(
-      {rows}, {{exponentials.greatest}, {exponentials.sum}, {picked}},
-      {f32, f32}, [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+      {getShape(x)[0]},
+      {{exponentials.greatest}, {exponentials.sum}, {targets}}, {f32, f32},
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        Value row = linalg::IndexOp::create(builder, 0);
+        Value target = arith::IndexCastOp::create(
+            builder, builder.getIndexType(), s[2].get());
         Scalar lse = s[0] + log(s[1]);
-        return {lse - s[2], lse};
+        return {lse - getElement(builder, x, row, target), lse};
       });
 }
 

@@ -161,17 +161,18 @@ func.func private @softmax(%s: tensor<2x3x8x8xf32>) -> tensor<2x3x8x8xf32> attri
 
 // -----
 
-// The loss picks the target's column by its number.
+// The loss takes the one logit of each row that its target names.
 
 // CHECK-LABEL: func private @cross_entropy(
 func.func private @cross_entropy(%x: tensor<2x8x307xf32>, %t: tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>) attributes {rt.kernel} {
+  // CHECK: %[[X:.*]] = tensor.collapse_shape
   // CHECK: arith.maxnumf
   // CHECK: math.exp
-  // CHECK: %[[COL:.*]] = linalg.index 1
-  // CHECK: %[[V:.*]] = arith.index_cast %[[COL]] : index to i32
-  // CHECK: %[[IS:.*]] = arith.cmpi eq, %[[V]], %{{.*}} : i32
-  // CHECK: arith.select %[[IS]]
+  // CHECK-NOT: arith.select
+  // CHECK: %[[ROW:.*]] = linalg.index 0
+  // CHECK: %[[TARGET:.*]] = arith.index_cast %{{.*}} : i32 to index
   // CHECK: math.log
+  // CHECK: tensor.extract %[[X]][%[[ROW]], %[[TARGET]]]
   %l, %lse = nn.cross_entropy %x, %t : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   return %l, %lse : tensor<2x8xf32>, tensor<2x8xf32>
 }

@@ -106,8 +106,8 @@ def ChunkHead : Pass<"reprise-chunk-head", "::mlir::func::FuncOp"> {
     goes backward, it makes the losses alone.
 
     `rows` is a multiple of 256, of 1024 in bf16, and 0 leaves all as it is. Unless it is given, it is
-    `head_chunk_rows` of the module's `nn.train`, and unless that is there, 1024, for logits
-    of at least 16 MiB.
+    `head_chunk_rows` of the module's `nn.train`, and unless that is there, for logits
+    of at least 16 MiB, a quarter of the rows, from 1024 to 4096 of them.
 
     Left alone: a projection with a bias; logits that something else reads; a
     gradient of the losses that is no constant; a gradient of the weight that is not the

@@ -1,12 +1,10 @@
-//===- ApproximateDeviceMath.cpp - Functions as instructions of a GPU *- C++
-//-*-===//
+//===- ApproximateDeviceMath.cpp - Functions of a GPU -----------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // Errors are stated in units in the last place (ulp) of f32. What the hardware
 // has is used where it is that good: 2 ulp for ex2.approx, rsqrt.approx and
@@ -47,8 +45,6 @@ public:
       attribute = DenseElementsAttr::get(vector, attribute);
     return arith::ConstantOp::create(*this, attribute);
   }
-  Value add(Value a, Value b) { return arith::AddFOp::create(*this, a, b); }
-  Value sub(Value a, Value b) { return arith::SubFOp::create(*this, a, b); }
   Value mul(Value a, Value b) { return arith::MulFOp::create(*this, a, b); }
   Value fma(Value a, Value b, Value c) {
     return math::FmaOp::create(*this, a, b, c);
@@ -73,19 +69,20 @@ public:
     return vector::FromElementsOp::create(*this, vector, lanes);
   }
 
-  /// e^x as 2^n 2^f, n whole and f at most a half, or at most 1 where 2^n would
-  /// overflow; from -104 on, below which it is 0. Adding 1.5 * 2^23 rounds to a
-  /// whole number, at the full rate that conversions do not have.
+  /// e^x as 2^y (1 + r ln 2), where y + r is x log2(e) and y its nearest f32: the
+  /// instruction takes y whole, and r undoes its rounding. 0 below e^x = 2^-126.
   Value exp(Value x) {
+    // Where e^x is 0 or infinite anyway; y is a number then.
     x = arith::MaximumFOp::create(*this, x, number(-104));
-    Value shift = number(0x1.8p+23), scale = number(0x1.715476p+0);
-    Value whole = sub(fma(x, scale, shift), shift);
-    whole = arith::MinimumFOp::create(*this, whole, number(127));
-    Value minus = arith::NegFOp::create(*this, whole);
-    Value rest = fma(x, scale, minus);
+    x = arith::MinimumFOp::create(*this, x, number(104));
+    Value scale = number(0x1.715476p+0);
+    Value whole = mul(x, scale);
+    Value rest = fma(x, scale, arith::NegFOp::create(*this, whole));
     rest = fma(x, number(0x1.4ae0cp-26), rest);
-    return mul(instruction("llvm.nvvm.ex2.approx.f32", rest),
-               instruction("llvm.nvvm.ex2.approx.f32", whole));
+    return mul(exp2(whole), fma(rest, number(0x1.62e43p-1), number(1)));
+  }
+  Value exp2(Value x) {
+    return instruction("llvm.nvvm.ex2.approx.ftz.f32", x);
   }
 
 private:
@@ -115,7 +112,7 @@ static Value expandExp(Formula &formula, ValueRange x) {
 }
 
 static Value expandExp2(Formula &formula, ValueRange x) {
-  return formula.instruction("llvm.nvvm.ex2.approx.f32", x);
+  return formula.exp2(x[0]);
 }
 
 static Value expandRsqrt(Formula &formula, ValueRange x) {

@@ -2,17 +2,17 @@
 
 gpu.module @device {
 
-// 2^n, n whole, times 2^f, f at most a half.
+// 2^y, y the nearest to x log2(e), times what y lacks.
 
 // CHECK-LABEL: gpu.func @exp(
 //       CHECK:   arith.maximumf
-//       CHECK:   math.fma
-//       CHECK:   arith.subf
-//       CHECK:   %[[WHOLE:.*]] = arith.minimumf
+//       CHECK:   arith.minimumf
+//       CHECK:   %[[Y:.*]] = arith.mulf
 // CHECK-COUNT-2: math.fma
-//       CHECK:   %[[A:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%{{.*}}) : (f32) -> f32
-//       CHECK:   %[[B:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%[[WHOLE]]) : (f32) -> f32
+//   CHECK-DAG:   %[[A:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[Y]]) : (f32) -> f32
+//   CHECK-DAG:   %[[B:.*]] = math.fma
 //       CHECK:   arith.mulf %[[A]], %[[B]]
+//   CHECK-NOT:   ex2
 gpu.func @exp(%x: f32) -> f32 {
   %r = math.exp %x : f32
   gpu.return %r : f32
@@ -29,7 +29,7 @@ gpu.func @lanes(%x: vector<2xf32>) -> vector<2xf32> {
 }
 
 // CHECK-LABEL: gpu.func @exp2(
-//  CHECK-NEXT:   llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
+//  CHECK-NEXT:   llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
 //  CHECK-NEXT:   gpu.return
 gpu.func @exp2(%x: f32) -> f32 {
   %r = math.exp2 %x : f32

@@ -28,7 +28,7 @@
 //   CHECK-NOT:   {{(mul|add|fma).f32}}
 //       CHECK:   ld.global.nc.v4.b32
 //       CHECK:   fma.rn.{{f32|f32x2}}
-//       CHECK:   ex2.approx.f32
+//       CHECK:   ex2.approx.ftz.f32
 //   CHECK-NOT:   {{(mul|add|fma).f32}}
 //       CHECK:   shfl.sync.bfly.b32 {{.*}}, 16, 31, -1;
 //       CHECK:   div.full.f32

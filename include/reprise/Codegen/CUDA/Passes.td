@@ -51,7 +51,7 @@ def EmitCUDA : Pass<"reprise-emit-cuda", "::mlir::ModuleOp"> {
 def ApproximateDeviceMath : Pass<"reprise-approximate-device-math", "::mlir::gpu::GPUModuleOp"> {
   let summary = "Write transcendental functions with the instructions a GPU has for them";
   let description = [{
-    `exp` and `exp2` on `ex2.approx`, `rsqrt` on `rsqrt.approx`, division as `div.full`, the others
+    `exp` and `exp2` on `ex2.approx.ftz`, `rsqrt` on `rsqrt.approx`, division as `div.full`, the others
     as polynomials; each within a few units in the last place, and one sequence of
     instructions wherever it stands. No library is needed.
 
