@@ -58,6 +58,7 @@ private:
   bool extendsGroup(Operation *op, unsigned unit) const;
   bool joinsUpdate(Operation *op);
   bool joinsSums(Operation *op);
+  bool joinsColumns(Operation *op);
   bool isInside(Operation *op, unsigned unit) const {
     auto found = unitOf.find(op);
     return found != unitOf.end() && found->second == unit;
@@ -241,6 +242,27 @@ bool ScheduleFormer::joinsSums(Operation *op) {
          units.back().ops.size() < kMostSums;
 }
 
+/// Whether `op` sums columns of rows that the last unit reads for such a sum
+/// too. Rows of one type are cut up in one way, so each sum has the order that
+/// it has alone.
+bool ScheduleFormer::joinsColumns(Operation *op) {
+  if (!sumsColumns(op) || units.empty())
+    return false;
+  unsigned last = units.size() - 1;
+  Operation *first = units[last].ops.front();
+  if (!sumsColumns(first) || getType(first) != getType(op) ||
+      first->getOperand(0).getType() != op->getOperand(0).getType())
+    return false;
+  // What starts from a sum of the unit can only come behind it.
+  AccumulateOp accumulate = getMergedAccumulate(op);
+  if (accumulate && isInside(accumulate.getSum().getDefiningOp(), last))
+    return false;
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return llvm::any_of(operand.getUsers(),
+                        [&](Operation *user) { return isInside(user, last); });
+  });
+}
+
 void ScheduleFormer::addToLast(Operation *op) {
   Unit &unit = units.back();
   unit.ops.push_back(op);
@@ -271,7 +293,7 @@ void ScheduleFormer::findUnits() {
     }
     if (isa<UpdateOp>(op))
       phase = Phase::Update;
-    if (!joinsUpdate(&op) && !joinsSums(&op))
+    if (!joinsUpdate(&op) && !joinsSums(&op) && !(isOpen && joinsColumns(&op)))
       units.push_back({{}, phase});
     addToLast(&op);
     Operation *partner = getMergedAccumulate(&op);
@@ -325,6 +347,13 @@ static std::string getLaunchName(Operation *op, bool isBackward) {
   return name + "." +
          (suffix == StringRef::npos ? "backward" : mnemonic.substr(suffix))
              .str();
+}
+
+/// The op that makes `value`, or the term that it adds to a sum on its way.
+static Operation *getMaker(Value value) {
+  auto accumulate = value.getDefiningOp<AccumulateOp>();
+  Operation *term = accumulate ? accumulate.getTerm().getDefiningOp() : nullptr;
+  return term && canStartFromSum(term) ? term : value.getDefiningOp();
 }
 
 void ScheduleFormer::annotate(Operation *formed, Operation *origin,
@@ -497,13 +526,18 @@ void ScheduleFormer::formLaunch(unsigned index) {
 
   func::FuncOp kernel = kernels.getKernel(group);
   SmallVector<int64_t> streams = KernelTable::getStreams(unit.ops);
+  // What adds a sum up may come long after the launch that does so.
   bool isMerged = canStartFromSum(unit.ops.front());
   Operation *origin = isMerged || isa<AdamWOp>(unit.ops.front())
                           ? unit.ops.front()
                           : unit.ops.back();
   if (unit.rows)
     origin = unit.rows;
-  builder.setInsertionPoint(isMerged ? unit.ops.front() : unit.ops.back());
+  Operation *place = unit.ops.back();
+  for (Operation *op : unit.ops)
+    if (canStartFromSum(op))
+      place = op;
+  builder.setInsertionPoint(place);
   // A launch comes from all of its ops, in their order.
   SmallVector<Location> locs =
       llvm::map_to_vector(unit.ops, [](Operation *op) { return op->getLoc(); });
@@ -518,11 +552,11 @@ void ScheduleFormer::formLaunch(unsigned index) {
   SmallVector<Attribute> makers;
   for (Value output : group.outputs)
     makers.push_back(builder.getStringAttr(
-        getLaunchName(output.getDefiningOp(), unit.phase == Phase::Backward)));
+        getLaunchName(getMaker(output), unit.phase == Phase::Backward)));
   bool isOfName = llvm::all_of(makers, [&](Attribute maker) {
     return maker == launch->getAttr(rt::kNameAttr);
   });
-  if (!isMerged && !isa<AdamWOp>(unit.ops.front()) && !isOfName)
+  if (!isa<AdamWOp>(unit.ops.front()) && !isOfName)
     launch->setAttr(rt::kMadeByAttr, builder.getArrayAttr(makers));
   for (auto [output, result] :
        llvm::zip(group.outputs.takeVector(), launch.getResults()))

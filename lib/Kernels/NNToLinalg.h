@@ -23,6 +23,10 @@ bool isElementwise(mlir::Operation *op);
 void convertElementwise(LoopBuilder &loops,
                         llvm::ArrayRef<mlir::Operation *> ops);
 
+/// Whether `op` sums the columns of its first operand, or of what it makes of
+/// that row by row.
+bool sumsColumns(mlir::Operation *op);
+
 /// Whether `op` makes its one result by adding up, so that an nn.accumulate of
 /// it can start from the old sum.
 bool canAccumulate(mlir::Operation *op);

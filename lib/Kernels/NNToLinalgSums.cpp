@@ -19,9 +19,12 @@ using namespace reprise::nn;
 using Scalars = ArrayRef<Scalar>;
 using Results = SmallVector<Scalar>;
 
+bool kernels::sumsColumns(Operation *op) {
+  return isa<SumRowsOp, LayerNormBackwardGainOp, RMSNormBackwardGainOp>(op);
+}
+
 bool kernels::canAccumulate(Operation *op) {
-  return isa<SumRowsOp, LayerNormBackwardGainOp, RMSNormBackwardGainOp,
-             PositionsBackwardOp, EmbeddingBackwardOp>(op);
+  return sumsColumns(op) || isa<PositionsBackwardOp, EmbeddingBackwardOp>(op);
 }
 
 static Value convert(LoopBuilder &loops, SumRowsOp op, Value sum) {

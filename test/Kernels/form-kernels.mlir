@@ -198,8 +198,8 @@ func.func @heads(%q: tensor<2x5x24xf32>, %k: tensor<2x5x24xf32>, %p: tensor<2x3x
 // made; where the sum or the term has another reader, by a kernel.
 
 // CHECK-LABEL: func @accumulate(
-//  CHECK-SAME:   %[[X:[^:]*]]: tensor<8x4xf32>, %[[DY:[^:]*]]: tensor<8x6xf32>, %[[SW:[^:]*]]: tensor<4x6xf32>, %[[SB:[^:]*]]: tensor<6xf32>, %[[SC:[^:]*]]: tensor<6xf32>)
-func.func @accumulate(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %sw: tensor<4x6xf32>, %sb: tensor<6xf32>, %sc: tensor<6xf32>)
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<8x4xf32>, %[[DY:[^:]*]]: tensor<8x6xf32>, %[[DZ:[^:]*]]: tensor<8x6xf32>, %[[SW:[^:]*]]: tensor<4x6xf32>, %[[SB:[^:]*]]: tensor<6xf32>, %[[SC:[^:]*]]: tensor<6xf32>)
+func.func @accumulate(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %dz: tensor<8x6xf32>, %sw: tensor<4x6xf32>, %sb: tensor<6xf32>, %sc: tensor<6xf32>)
     -> (tensor<4x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) {
   nn.backward
   // CHECK-NEXT: %[[W:.*]] = rt.gemm %[[X]], %[[DY]] addend(%[[SW]]) transpose_a m 4 n 6 k 8
@@ -207,9 +207,9 @@ func.func @accumulate(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %sw: tensor<4x6
   // CHECK-NEXT: %[[B:.*]] = rt.launch @sum_rows_accumulate_8x6(%[[DY]], %[[SB]])
   // CHECK-SAME:   rt.name = "sum_rows.backward_bias"
   %db = nn.sum_rows %dy : (tensor<8x6xf32>) -> tensor<6xf32>
-  // CHECK-NEXT: %[[C:.*]] = rt.launch @sum_rows_8x6(%[[DY]])
+  // CHECK-NEXT: %[[C:.*]] = rt.launch @sum_rows_8x6(%[[DZ]])
   // CHECK-NEXT: %[[C1:.*]] = rt.launch @accumulate_6(%[[SC]], %[[C]])
-  %dc = nn.sum_rows %dy : (tensor<8x6xf32>) -> tensor<6xf32>
+  %dc = nn.sum_rows %dz : (tensor<8x6xf32>) -> tensor<6xf32>
   // CHECK-NEXT: return %[[W]], %[[B]], %[[C1]], %[[C]]
   %w1 = nn.accumulate %sw, %dw : tensor<4x6xf32>
   %b1 = nn.accumulate %sb, %db : tensor<6xf32>
@@ -222,6 +222,52 @@ func.func @accumulate(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %sw: tensor<4x6
 //  CHECK-NEXT:   %[[DB:.*]] = nn.sum_rows %[[DY]]
 //  CHECK-NEXT:   nn.accumulate %[[SUM]], %[[DB]]
 //       CHECK: func private @accumulate_6(%{{.*}}: tensor<6xf32> {rt.in_place = 0 : i64}, %{{.*}}: tensor<6xf32>)
+
+// -----
+
+// Sums of columns of the same rows are one launch, which adds to the old sums
+// where there are some. Each value has the name of the op that makes it.
+
+// CHECK-LABEL: func @columns(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x4x6xf32>, %[[MEAN:[^:]*]]: tensor<2x4xf32>, %[[RSTD:[^:]*]]: tensor<2x4xf32>, %[[DY:[^:]*]]: tensor<2x4x6xf32>, %[[SG:[^:]*]]: tensor<6xf32>, %[[SB:[^:]*]]: tensor<6xf32>)
+func.func @columns(%x: tensor<2x4x6xf32>, %mean: tensor<2x4xf32>, %rstd: tensor<2x4xf32>, %dy: tensor<2x4x6xf32>, %sg: tensor<6xf32>, %sb: tensor<6xf32>)
+    -> (tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>) {
+  nn.backward
+  // CHECK-NEXT: %[[A:.*]]:2 = rt.launch @layer_norm_backward_gain_accumulate_sum_rows_accumulate_2x4x6(%[[X]], %[[MEAN]], %[[RSTD]], %[[DY]], %[[SG]], %[[SB]])
+  // CHECK-SAME:   flops = 252 : i64, rt.made_by = ["layer0.layernorm.n1.backward_gain", "layer0.layernorm.n1.backward_bias"], rt.name = "layer0.layernorm.n1.backward_gain"}
+  %dg = nn.layer_norm_backward_gain %x, %mean, %rstd, %dy {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n1">}
+    : (tensor<2x4x6xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4x6xf32>) -> tensor<6xf32>
+  %g1 = nn.accumulate %sg, %dg : tensor<6xf32>
+  %db = nn.sum_rows %dy {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n1">} : (tensor<2x4x6xf32>) -> tensor<6xf32>
+  %b1 = nn.accumulate %sb, %db : tensor<6xf32>
+  // What adds to a sum of the launch comes behind it, and may have others beside it.
+  // CHECK-NEXT: %[[B:.*]]:2 = rt.launch @sum_rows_accumulate_rms_norm_backward_gain_2x4x6(%[[X]], %[[A]]#0, %[[RSTD]], %[[DY]])
+  // CHECK-SAME:   rt.made_by = ["sum_rows.backward_bias", "rms_norm_backward_gain.backward_gain"], rt.name = "sum_rows.backward_bias"}
+  %dx = nn.sum_rows %x : (tensor<2x4x6xf32>) -> tensor<6xf32>
+  %g2 = nn.accumulate %g1, %dx : tensor<6xf32>
+  %dr = nn.rms_norm_backward_gain %x, %rstd, %dy : (tensor<2x4x6xf32>, tensor<2x4xf32>, tensor<2x4x6xf32>) -> tensor<6xf32>
+  // CHECK-NEXT: %[[S:.*]] = rt.launch @scale_6(%[[B]]#1)
+  // CHECK-NEXT: return %[[B]]#0, %[[A]]#1, %[[B]]#1, %[[S]]
+  %ds = nn.scale %dr by 2.0 : tensor<6xf32>
+  return %g2, %b1, %dr, %ds : tensor<6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6xf32>
+}
+
+// -----
+
+// Not so where rows are others, or cut up otherwise.
+
+// CHECK-LABEL: func @columns_apart(
+//  CHECK-NEXT:   rt.launch @sum_rows_2x4x6(
+//  CHECK-NEXT:   rt.launch @sum_rows_2x4x6(
+//  CHECK-NEXT:   rt.launch @rms_norm_backward_gain_2x4x6(
+//  CHECK-NEXT:   return
+func.func @columns_apart(%x: tensor<2x4x6xf32>, %rstd: tensor<2x4x2xf32>, %dy: tensor<2x4x6xf32>) -> (tensor<6xf32>, tensor<6xf32>, tensor<3xf32>) {
+  nn.backward
+  %a = nn.sum_rows %x : (tensor<2x4x6xf32>) -> tensor<6xf32>
+  %b = nn.sum_rows %dy : (tensor<2x4x6xf32>) -> tensor<6xf32>
+  %c = nn.rms_norm_backward_gain %x, %rstd, %dy : (tensor<2x4x6xf32>, tensor<2x4x2xf32>, tensor<2x4x6xf32>) -> tensor<3xf32>
+  return %a, %b, %c : tensor<6xf32>, tensor<6xf32>, tensor<3xf32>
+}
 
 // -----
 

@@ -53,6 +53,8 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
       each is accumulated by itself, in their order. In a step of one micro-batch
       (`nn.micro_batches`) the first term stands for the sum of an argument with `nn.gradient` and what is added to that,
       and nothing reads the argument; unless it adds rows to those of a table.
+    * Neighbours that reduce the columns of rows of one shape, and read some of them in common, are one kernel:
+      the gradients of a norm's gain and bias. None starts from a sum that another ends with.
     * Where a library multiplies (the module has `rt.gemm_workspace`, and not `rt.bias_kernels`), an `nn.sum_rows` of what a gradient
       of a weight reads, later in the schedule, whose result, or the running sum it is added to, nothing reads in the backward pass,
       is that product's epilogue. These additions move behind the backward pass; up to 64 are one kernel.

@@ -482,6 +482,41 @@ func.func private @k(%sum: tensor<COLSxf32> {rt.in_place = 0 : i64}, %x: tensor<
   }
 }
 
+/// Sums of one kernel have the bits that each has alone.
+TEST(Columns, AreBesideOthersAsAlone) {
+  for (int64_t cols : {5, 64, 200}) {
+    std::string text = R"(
+func.func private @gain(%x: tensor<67xCOLSxf32>, %m: tensor<67xf32>, %r: tensor<67xf32>, %dy: tensor<67xCOLSxf32>, %old: tensor<COLSxf32> {rt.in_place = 0 : i64}) -> tensor<COLSxf32> attributes {rt.kernel} {
+  %dg = nn.layer_norm_backward_gain %x, %m, %r, %dy : (tensor<67xCOLSxf32>, tensor<67xf32>, tensor<67xf32>, tensor<67xCOLSxf32>) -> tensor<COLSxf32>
+  %g = nn.accumulate %old, %dg : tensor<COLSxf32>
+  return %g : tensor<COLSxf32>
+}
+func.func private @bias(%dy: tensor<67xCOLSxf32>) -> tensor<COLSxf32> attributes {rt.kernel} {
+  %b = nn.sum_rows %dy : (tensor<67xCOLSxf32>) -> tensor<COLSxf32>
+  return %b : tensor<COLSxf32>
+}
+func.func private @both(%x: tensor<67xCOLSxf32>, %m: tensor<67xf32>, %r: tensor<67xf32>, %dy: tensor<67xCOLSxf32>, %old: tensor<COLSxf32> {rt.in_place = 0 : i64}) -> (tensor<COLSxf32>, tensor<COLSxf32>) attributes {rt.kernel} {
+  %dg = nn.layer_norm_backward_gain %x, %m, %r, %dy : (tensor<67xCOLSxf32>, tensor<67xf32>, tensor<67xf32>, tensor<67xCOLSxf32>) -> tensor<COLSxf32>
+  %g = nn.accumulate %old, %dg : tensor<COLSxf32>
+  %b = nn.sum_rows %dy : (tensor<67xCOLSxf32>) -> tensor<COLSxf32>
+  return %g, %b : tensor<COLSxf32>, tensor<COLSxf32>
+})";
+    replace(text, "COLS", cols);
+    KernelRunner runner(asLoops(text));
+    Floats x = randomFloats(67 * cols, 1), m = randomFloats(67, 2),
+           r = randomFloats(67, 3), dy = randomFloats(67 * cols, 4),
+           old = randomFloats(cols, 5), gain = old, bias(cols), both = old,
+           other(cols);
+    runner.run("gain", {x.data(), m.data(), r.data(), dy.data(), gain.data(),
+                        gain.data()});
+    runner.run("bias", {dy.data(), bias.data()});
+    runner.run("both", {x.data(), m.data(), r.data(), dy.data(), both.data(),
+                        both.data(), other.data()});
+    EXPECT_EQ(both, gain) << cols;
+    EXPECT_EQ(other, bias) << cols;
+  }
+}
+
 TEST(Rows, GatherRowsOfATable) {
   KernelRunner runner(R"(
 func.func private @k(%table: tensor<11x21xf32>, %ids: tensor<2x4xi32>, %positions: tensor<4x21xf32>) -> tensor<2x4x21xf32> attributes {rt.kernel} {

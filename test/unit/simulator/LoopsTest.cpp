@@ -342,6 +342,50 @@ func.func private @sum(%x: tensor<$0x$1xf32>, %old: tensor<$1xf32> {rt.in_place 
   }
 }
 
+/// Sums of one launch have the bits that each has alone.
+TEST(Columns, AreBesideOthersAsAlone) {
+  for (auto [rows, cols] :
+       {std::pair<int64_t, int64_t>{5, 24}, {3000, 768}, {700, 66}}) {
+    SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(cols));
+    std::string gain = R"(
+  %dg = nn.layer_norm_backward_gain %x, %m, %r, %dy : (tensor<$0x$1xbf16>, tensor<$0xf32>, tensor<$0xf32>, tensor<$0x$1xbf16>) -> tensor<$1xf32>
+  %g = nn.accumulate %old, %dg : tensor<$1xf32>)";
+    std::string bias = R"(
+  %b = nn.sum_rows %dy : (tensor<$0x$1xbf16>) -> tensor<$1xf32>)";
+    std::string arguments = "%x: tensor<$0x$1xbf16>, %m: tensor<$0xf32>, "
+                            "%r: tensor<$0xf32>, %dy: tensor<$0x$1xbf16>, "
+                            "%old: tensor<$1xf32> {rt.in_place = 0 : i64}";
+    std::string text = "func.func private @gain(" + arguments +
+                       ") -> tensor<$1xf32> attributes {rt.kernel} {" + gain +
+                       R"(
+  return %g : tensor<$1xf32>
+}
+func.func private @bias(%dy: tensor<$0x$1xbf16>) -> tensor<$1xf32> attributes {rt.kernel} {)" +
+                       bias + R"(
+  return %b : tensor<$1xf32>
+}
+func.func private @both()" +
+                       arguments +
+                       ") -> (tensor<$1xf32>, tensor<$1xf32>) attributes "
+                       "{rt.kernel} {" +
+                       gain + bias + R"(
+  return %g, %b : tensor<$1xf32>, tensor<$1xf32>
+})";
+    Kernels kernels(fill(text, {std::to_string(rows), std::to_string(cols)}));
+    Floats values = numbers(rows * cols, 1),
+           gradients = numbers(rows * cols, 2), old = numbers(cols, 5),
+           none(cols);
+    Buffer<uint16_t> x(asBF16(values)), dy(asBF16(gradients));
+    Buffer<float> m(numbers(rows, 3)), r(numbers(rows, 4));
+    std::vector<void *> inputs = {x.data(), m.data(), r.data(), dy.data(),
+                                  nullptr};
+    std::vector<Floats> both =
+        runAll<float>(kernels, "both", inputs, {old, none});
+    EXPECT_EQ(runAll<float>(kernels, "gain", inputs, {old})[0], both[0]);
+    EXPECT_EQ(runAll<float>(kernels, "bias", {dy.data()}, {none})[0], both[1]);
+  }
+}
+
 /// Rows are added in the order of the tokens, to nothing, and then to the
 /// table.
 TEST(ScatterAdd, AddsInTheOrderOfTokens) {
