@@ -48,9 +48,9 @@ struct Options {
       cl::cat(programCategory)};
   cl::opt<std::string> biasGradients{
       "cuda-bias-gradients",
-      cl::desc("With --target=cuda: gradients of biases by the product that "
-               "makes those of weights (product, default), or by a kernel"),
-      cl::value_desc("product|kernel"), cl::init("product"),
+      cl::desc("With --target=cuda: gradients of biases by kernels (default), "
+               "or by the products that make those of weights"),
+      cl::value_desc("kernel|product"), cl::init("kernel"),
       cl::cat(programCategory)};
   cl::opt<std::string> cpu{
       "cpu",

@@ -63,7 +63,7 @@ FailureOr<Targets> driver::readTargets(const Options &options) {
   if (options.biasGradients.getNumOccurrences() && !targets.cuda)
     return fail("option --cuda-bias-gradients: needs --target=cuda"), failure();
   if (options.biasGradients != "product" && options.biasGradients != "kernel")
-    return fail("option --cuda-bias-gradients: needs product or kernel, but "
+    return fail("option --cuda-bias-gradients: needs kernel or product, but "
                 "got '" +
                 options.biasGradients + "'"),
            failure();
