@@ -30,6 +30,11 @@ static constexpr int64_t kLeastTilesOfShare = 4;
 /// the second cache, as many bytes as that can give.
 static constexpr int64_t kWordsOfPart = 256;
 
+/// Rows of a block of AMX: its panels of A stay in the second cache beside
+/// what passes through that. Two threads with rows of their own have room for
+/// so many each.
+static constexpr int64_t kRowsOfAmx = REPRISE_GEMM_AMX_MC / 2;
+
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -141,8 +146,12 @@ private:
            : form == PanelForm::Pairs ? depth.size % 8 == 0
                                       : false;
   }
-  /// The rows that a block has at most, and what panels of them are padded to.
+  /// The rows that a block has at most unless threads have rows of their own,
+  /// those that there is room for, and what panels of them are padded to.
   int64_t mostRows() const {
+    return form == PanelForm::Tiles ? kRowsOfAmx : REPRISE_GEMM_MC;
+  }
+  int64_t roomForRows() const {
     return form == PanelForm::Tiles ? REPRISE_GEMM_AMX_MC : REPRISE_GEMM_MC;
   }
   int64_t alignmentOfRows() const {
@@ -302,7 +311,7 @@ int64_t Product::countShares(int threads) const {
   if (threads == 1 || (numB >= 4 * threads && shape.m <= mostRows()))
     return 0;
   int64_t room =
-      repriseRoundUp(smaller(shape.m, mostRows()), alignmentOfRows());
+      repriseRoundUp(smaller(shape.m, roomForRows()), alignmentOfRows());
   int64_t most = room / threads / full.rows;
   if (most < kLeastTilesOfShare)
     return 0;
@@ -439,7 +448,7 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   }
 
   // Sums of AMX wait between the parts of the depth.
-  alignas(64) float sums[REPRISE_GEMM_AMX_MC * REPRISE_GEMM_COL_ALIGN];
+  alignas(64) float sums[kRowsOfAmx * REPRISE_GEMM_COL_ALIGN];
   const int64_t tiles = endA - firstA, parts = numParts();
   const int64_t steps = getPart(0, parts).size;
   FetchRegion nextB = getRegionOfB(then.panelB);

@@ -66,11 +66,12 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// It is called with the processor's tile registers as `TileRegisters` sets
 /// them. With `goesOn` a tile ends before alpha: its sums go to `sums`,
 /// [rows][cols], and to nothing else. With `continues` they begin there and not
-/// at zero.
+/// at zero. It has form REPRISE_TILE_PACKED alone.
 ///
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
-/// every four steps: what will be needed next. Nothing is read there.
+/// every four steps: what will be needed next. Nothing is read there. (Of AMX
+/// the first of the two lines, with four words in place of steps.)
 ///
 /// One of the panels may have to be packed yet, by the way that `form` says:
 /// then it is in the same words at `source`, in rows `ldSource` elements apart,

@@ -62,6 +62,9 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
   // the few buffers of the first cache holds up A, which passes through them.
   fetched.front().start = code.i64(0);
   fetched.front().isWritten = false;
+  // For the same reason one line of two: the cache fetches the neighbour.
+  for (FetchedRows &each : fetched)
+    each.bytes = kRowBytes;
   SmallVector<Value> rows;
   for (const FetchedRows &each : fetched)
     rows.push_back(each.first);

@@ -220,6 +220,14 @@ TEST(GemmBF16, EveryBlockLoopTurns) {
   }
 }
 
+// More rows than a block of AMX has, and than there is room for, with a depth
+// that it takes in parts.
+TEST(GemmBF16, PartsOfTheDepthMeetEveryBlockOfRows) {
+  Problem(REPRISE_GEMM_AMX_MC + 70, 40, 550, Bias + Round).check();
+  Problem(REPRISE_GEMM_AMX_MC / 2 + 9, 270, 700, TransposeA + Accumulate)
+      .check();
+}
+
 // Fewer entries than threads, more than threads, more than slots.
 TEST(GemmBF16, EntriesOfABatchAreIndependent) {
   Problem(80, 70, 300, TransposeB + Round, 1, 2).check();
