@@ -6,17 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one file that is compiled for any x86-64, so that a processor that is too
-// old gets a sentence and not an illegal instruction. Asks the processor
-// itself: the compilers' builtins would need their support library at link
-// time.
+// Compiled for any x86-64, as Entry.cpp is. Asks the processor itself: the
+// compilers' builtins would need their support library at link time.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Cpu.h"
 
 #include <cpuid.h>
-#include <cstdio>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 using namespace reprise::runtime;
 
@@ -29,6 +28,13 @@ static uint32_t savedRegisters() {
 
 static bool hasAll(uint32_t word, uint32_t bits) {
   return (word & bits) == bits;
+}
+
+/// Whether the operating system lets this process use tile registers, whose
+/// state it saves only for those that ask.
+static bool allowTiles() {
+  constexpr long kRequest = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
 }
 
 int reprise::runtime::cpuLevel() {
@@ -47,17 +53,25 @@ int reprise::runtime::cpuLevel() {
     return 2;
   if (!hasAll(b, avx512) || !hasAll(savedRegisters(), zmmSaved))
     return 3;
+  const uint32_t amx = 1 << 22 | 1 << 24; // AMX_BF16, AMX_TILE
+  bool hasAmx = hasAll(d, amx) && hasAll(savedRegisters(), 0x60000);
   const uint32_t avx512Bf16 = 1 << 5;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && hasAll(a, avx512Bf16) ? 5
-                                                                          : 4;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !hasAll(a, avx512Bf16))
+    return 4;
+  return hasAmx && allowTiles() ? 6 : 5;
 }
 
-int repriseMain(int argc, char **argv, const RepriseModel *const *models,
-                int32_t numModels) {
-  if (cpuLevel() < 3) {
-    fprintf(stderr, "error: this program needs an x86-64-v3 processor (AVX2, "
-                    "FMA, BMI2), but this one lacks some of that\n");
-    return 1;
-  }
-  return trainingMain(argc, argv, models, numModels);
+TileRegisters::TileRegisters(bool active) : active(active) {
+  const struct alignas(64) {
+    uint8_t palette = 1, reserved[15] = {};
+    uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } shape;
+  if (active)
+    __asm__ volatile("ldtilecfg %0" : : "m"(shape));
+}
+
+TileRegisters::~TileRegisters() {
+  if (active)
+    __asm__ volatile("tilerelease");
 }

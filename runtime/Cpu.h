@@ -15,8 +15,25 @@ namespace reprise::runtime {
 
 /// The x86-64 level of this processor as far as Reprise cares: 2 (too old), 3
 /// (AVX2, FMA, BMI2) or 4 (AVX-512 F, BW, CD, DQ, VL), and only as far as the
-/// operating system saves the registers; 5 is 4 with AVX512_BF16.
+/// operating system saves the registers; 5 is 4 with AVX512_BF16, 6 that with
+/// AMX_BF16, which this asks the operating system for.
 int cpuLevel();
+
+/// Up to this level all products have the same bits.
+constexpr int kPortableLevel = 5;
+
+/// While it lives, the processor's eight tile registers have 16 rows of 64
+/// bytes each on this thread.
+class TileRegisters {
+public:
+  explicit TileRegisters(bool active);
+  TileRegisters(const TileRegisters &) = delete;
+  TileRegisters &operator=(const TileRegisters &) = delete;
+  ~TileRegisters();
+
+private:
+  bool active;
+};
 
 /// The version of a kernel for a processor of this level.
 inline RepriseKernelFn chooseKernel(const RepriseKernel &kernel, int cpuLevel) {

@@ -8,9 +8,11 @@
 
 #include "Gemm.h"
 
+#include "Cpu.h"
 #include "Fetch.h"
 #include "Pack.h"
 
+#include <algorithm>
 #include <cstring>
 #include <immintrin.h>
 
@@ -22,6 +24,16 @@ static constexpr int64_t kSerialFlops = 400'000;
 /// A thread that has rows to itself reads each panel of B from the second-level
 /// cache once for so many tiles at least: then it hides behind them.
 static constexpr int64_t kLeastTilesOfShare = 4;
+
+/// Of AMX a panel of B stays in the first cache in parts of so many words, 32
+/// KiB, past which A streams: the tiles of a whole panel would read both from
+/// the second cache, as many bytes as that can give.
+static constexpr int64_t kWordsOfPart = 256;
+
+/// Rows of a block of AMX: its panels of A stay in the second cache beside
+/// what passes through that. Two threads with rows of their own have room for
+/// so many each.
+static constexpr int64_t kRowsOfAmx = REPRISE_GEMM_AMX_MC / 2;
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -134,6 +146,18 @@ private:
            : form == PanelForm::Pairs ? depth.size % 8 == 0
                                       : false;
   }
+  /// The rows that a block has at most unless threads have rows of their own,
+  /// those that there is room for, and what panels of them are padded to.
+  int64_t mostRows() const {
+    return form == PanelForm::Tiles ? kRowsOfAmx : REPRISE_GEMM_MC;
+  }
+  int64_t roomForRows() const {
+    return form == PanelForm::Tiles ? REPRISE_GEMM_AMX_MC : REPRISE_GEMM_MC;
+  }
+  int64_t alignmentOfRows() const {
+    return form == PanelForm::Tiles ? REPRISE_GEMM_AMX_ROW_ALIGN
+                                    : REPRISE_GEMM_ROW_ALIGN;
+  }
   /// Panels of A that are packed together.
   static constexpr int64_t kGroupOfA = 4;
   int64_t numGroupsOfA() const { return divideUp(numRowPanels(), kGroupOfA); }
@@ -144,14 +168,35 @@ private:
               panel.rows.size, depth.begin + first, count, panel.kernel.rows,
               packedA(panel) + panelRows(form, first) * panel.kernel.rows);
   }
+  /// B's panels are of pairs wherever A's are of tiles.
+  PanelForm formOfB() const {
+    return form == PanelForm::Tiles ? PanelForm::Pairs : form;
+  }
   float *packedB(int64_t place) const {
     return panelsB + place * full.cols * panelRows(form, depth.size);
   }
   void packB(int64_t panel, int64_t place) {
     int64_t first = panel * full.cols;
-    packPanel(form, hasAVX512, b, cols.begin + first,
+    packPanel(formOfB(), hasAVX512, b, cols.begin + first,
               smaller(full.cols, cols.size - first), depth.begin, depth.size,
               full.cols, packedB(place));
+    int64_t there = panelRows(formOfB(), depth.size) * full.cols;
+    int64_t all = panelRows(form, depth.size) * full.cols;
+    memset(packedB(place) + there, 0, size_t(all - there) * sizeof(float));
+  }
+
+  /// Parts of the depth, for each of which all tiles of a panel of B are
+  /// computed: more than one only of AMX.
+  int64_t numParts() const {
+    int64_t words = panelRows(form, depth.size);
+    return form == PanelForm::Tiles ? divideUp(words, kWordsOfPart) : 1;
+  }
+  /// Rows of panels that are part `index`. The first is the smallest.
+  Range getPart(int64_t index, int64_t parts) const {
+    int64_t words = panelRows(form, depth.size);
+    int64_t step = parts == 1 ? words : panelRows(form, 1);
+    int64_t first = words / step * index / parts * step;
+    return {first, words / step * (index + 1) / parts * step - first};
   }
 
   /// What a thread goes on with after a panel of B.
@@ -208,7 +253,9 @@ static PanelForm chooseForm(const RepriseGemm &shape,
                             const RepriseMicroKernel &kernel) {
   if (shape.typeAB == REPRISE_F32)
     return PanelForm::Floats;
-  return kernel.typeAB == REPRISE_BF16 ? PanelForm::Pairs : PanelForm::Expanded;
+  return kernel.typeAB != REPRISE_BF16 ? PanelForm::Expanded
+         : kernel.isa == 3             ? PanelForm::Tiles
+                                       : PanelForm::Pairs;
 }
 
 Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
@@ -261,11 +308,10 @@ void Product::divideRows() {
 
 int64_t Product::countShares(int threads) const {
   int64_t numB = divideUp(smaller(shape.n, REPRISE_GEMM_NC), full.cols);
-  if (threads == 1 || (numB >= 4 * threads && shape.m <= REPRISE_GEMM_MC))
+  if (threads == 1 || (numB >= 4 * threads && shape.m <= mostRows()))
     return 0;
   int64_t room =
-      divideUp(smaller(shape.m, REPRISE_GEMM_MC), REPRISE_GEMM_ROW_ALIGN) *
-      REPRISE_GEMM_ROW_ALIGN;
+      repriseRoundUp(smaller(shape.m, roomForRows()), alignmentOfRows());
   int64_t most = room / threads / full.rows;
   if (most < kLeastTilesOfShare)
     return 0;
@@ -315,8 +361,8 @@ Product Product::getOwn(int slot) const {
 /// Where lines are neighbours in memory, a cache line has parts of several
 /// panels: they take turns every few rows, while it is in the first cache.
 void Product::packA(int64_t group) {
-  constexpr int64_t kTurn = 16;
-  int64_t piece = a.depthIsFast ? depth.size : kTurn;
+  const int64_t turn = form == PanelForm::Tiles ? REPRISE_GEMM_AMX_DEPTH : 16;
+  int64_t piece = a.depthIsFast ? depth.size : turn;
   int64_t end = smaller((group + 1) * kGroupOfA, numRowPanels());
   for (int64_t first = 0; first < depth.size; first += piece)
     for (int64_t index = group * kGroupOfA; index < end; ++index)
@@ -386,8 +432,6 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   bool isLast = depth.begin + depth.size == shape.k;
   // What all tiles have in common.
   RepriseTile tile = {};
-  tile.b = packedB(place);
-  tile.k = panelRows(form, depth.size);
   tile.alpha = shape.alpha;
   tile.addToC = depth.begin > 0 || shape.accumulate;
   if (shape.bias && isLast)
@@ -403,29 +447,40 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
     unpacked.a = false;
   }
 
+  // Sums of AMX wait between the parts of the depth.
+  alignas(64) float sums[kRowsOfAmx * REPRISE_GEMM_COL_ALIGN];
+  const int64_t tiles = endA - firstA, parts = numParts();
+  const int64_t steps = getPart(0, parts).size;
   FetchRegion nextB = getRegionOfB(then.panelB);
   FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
-  int64_t callsB = nextB.countCalls(tile.k), callsA = nextA.countCalls(tile.k);
+  int64_t callsB = nextB.countCalls(steps), callsA = nextA.countCalls(steps);
   // The last panels of B fetch what comes next of A, from the end on.
-  int64_t spare = endA - firstA - callsB;
+  int64_t spare = tiles * parts - callsB;
   int64_t before = then.panelsLeft * spare;
-  for (int64_t index = firstA; index < endA; ++index) {
+  for (int64_t call = 0; call < tiles * parts; ++call) {
+    const int64_t index = firstA + call % tiles, part = call / tiles;
+    const Range words = getPart(part, parts);
     RowPanel panel = getRowPanel(index);
     bool isWhole = panel.rows.size == panel.kernel.rows;
     if (unpacked.b && !isWhole) {
       packB(panelB, place);
       unpacked.b = false;
     }
-    int64_t call = index - firstA, callA = before + call - callsB;
+    tile.b = packedB(place) + words.begin * full.cols;
+    tile.k = words.size;
+    tile.continues = part > 0;
+    tile.goesOn = part + 1 < parts;
+    tile.sums = sums + index % tiles * full.rows * full.cols;
+    int64_t callA = before + call - callsB;
     Fetch fetch = {static_cast<const char *>(tile.b), 0, 1};
     if (call < callsB)
-      fetch = nextB.getCall(call, tile.k);
+      fetch = nextB.getCall(call, steps);
     else if (callA < callsA)
-      fetch = nextA.getCall(callA, tile.k);
+      fetch = nextA.getCall(callA, steps);
     tile.next = fetch.data;
     tile.nextStride = fetch.stride;
     tile.nextRows = fetch.rows;
-    tile.a = packedA(panel);
+    tile.a = packedA(panel) + words.begin * panel.kernel.rows;
     tile.form = REPRISE_TILE_PACKED;
     if (unpacked.b) {
       tile.form = REPRISE_TILE_PACKS_B;
@@ -489,13 +544,15 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   uint16_t *result = nullptr;
   if (rounded && isLast)
     result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
-  if (isWhole && (result || target.data)) {
+  if (work.goesOn || (isWhole && (result || target.data))) {
     work.rounded = result;
     work.ldRounded = shape.ldc;
     return panel.kernel.fn(&work);
   }
   // What the micro-kernel writes has its own size, not that of this tile.
-  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  constexpr int64_t kRows =
+      std::max(REPRISE_GEMM_ROW_ALIGN, REPRISE_GEMM_AMX_ROW_ALIGN);
+  alignas(64) float room[kRows * REPRISE_GEMM_COL_ALIGN];
   Tile tile = {room, full.cols, target.rows, target.cols};
   work.c = room;
   work.ldc = full.cols;
@@ -519,6 +576,7 @@ void Product::computeBlock(ThreadPool *pool) {
   auto share = [&](int64_t tasks, int64_t chunk, auto fn) {
     auto loop = [&](int slot, int64_t begin, int64_t end) {
       DenormalsAreZero guard(form != PanelForm::Floats);
+      TileRegisters tiles(form == PanelForm::Tiles);
       for (int64_t task = begin; task < end; ++task)
         fn(task, slot);
     };
@@ -580,7 +638,7 @@ void Product::computeBlock(ThreadPool *pool) {
 void Product::run(ThreadPool *pool) {
   numShares = countShares(pool ? pool->size() : 1);
   const int64_t kc = repriseGemmKC(&shape);
-  const int64_t mc = numShares > 0 ? shape.m : REPRISE_GEMM_MC;
+  const int64_t mc = numShares > 0 ? shape.m : mostRows();
   auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };
   auto clip = [&](Block &block) {
     block.rows.size = smaller(mc, shape.m - block.rows.begin);

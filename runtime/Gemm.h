@@ -37,8 +37,8 @@ MicroKernels chooseMicroKernels(const RepriseMicroKernel *kernels, int count,
 
 /// Computes a product, or a batch of them, as declared at RepriseGemm. Any
 /// m, n, k >= 1. The bits of the result depend on the operands and on (m, n, k)
-/// only: not on the micro-kernel, the threads or the batch. Micro-kernels for
-/// f32 do products of bf16 too, on panels of f32.
+/// only: not on the micro-kernel, unless that is of AMX, the threads or the
+/// batch. Micro-kernels for f32 do products of bf16 too, on panels of f32.
 ///
 /// The blocking is that of Goto and van de Geijn, "Anatomy of high-performance
 /// matrix multiplication", ACM TOMS 34(3), 2008, with the two loops around the

@@ -156,7 +156,10 @@ bool Trainer::prepare(Error &error) {
                         format.tokenizer);
   if (!inference.open(format, vocabulary, pool, error) ||
       !executor.allocate(error) ||
-      !executor.prepare(cpuLevel(), options.profile || options.costs, error,
+      !executor.prepare(options.portableBits
+                            ? std::min(cpuLevel(), kPortableLevel)
+                            : cpuLevel(),
+                        options.profile || options.costs, error,
                         {!options.noCudaGraph, options.cudaSync, options.tf32,
                          options.autotune, options.nvtx}))
     return false;

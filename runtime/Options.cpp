@@ -157,6 +157,8 @@ static constexpr OptionInfo kOptions[] = {
      1, 1e21},
     {"threads", "N", &Options::threads,
      "use N threads; results do not depend on it", 1, ThreadPool::kMaxThreads},
+    {"portable-bits", "", &Options::portableBits,
+     "do without AMX, so that bf16 gives the same bits on every processor"},
     {"seed", "N", &Options::seed,
      "draw parameters, order and dropout from seed N"},
     {"device",

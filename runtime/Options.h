@@ -57,6 +57,7 @@ struct Options {
   double peakFlops = 0;                ///< 0: to be measured.
   int64_t threads = 0;
   const char *device = nullptr; ///< "auto" if not given.
+  bool portableBits = false;
   bool noCudaGraph = false;
   bool cudaSync = false;
   bool tf32 = false;

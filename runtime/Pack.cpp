@@ -433,6 +433,35 @@ static void packPairs(Source source, bool hasAVX512, int64_t lines,
   }
 }
 
+/// Tiles of lines that are rows: cache lines are copied.
+AVX512 static void packTilesOfRows(Source source, int64_t lines, int64_t depth,
+                                   int64_t width, float *panel) {
+  for (int64_t first = 0; first < depth; first += 32) {
+    int64_t left = depth - first;
+    __mmask32 there = left >= 32 ? ~__mmask32(0) : (__mmask32(1) << left) - 1;
+    const char *from = source.data + 2 * first;
+    for (int64_t i = 0; i < width; ++i, panel += 16, from += source.stride)
+      _mm512_storeu_si512(
+          panel, _mm512_maskz_loadu_epi16(i < lines ? there : 0, from));
+  }
+}
+
+/// Tiles of lines that are neighbours: pairs are made, and then transposed.
+AVX512 static void packTilesOfColumns(Source source, int64_t lines,
+                                      int64_t depth, int64_t width,
+                                      float *panel) {
+  for (int64_t first = 0; first < depth; first += 32, panel += 16 * width) {
+    alignas(64) float pairs[16 * 32];
+    const Source from = {source.data + first * source.stride, source.stride};
+    int64_t left = depth - first;
+    if (left < 32)
+      memset(pairs, 0, sizeof(pairs));
+    packTwoWide(from, lines, left < 32 ? left : 32, 32, pairs);
+    packWide<16, AsTheyAre>({reinterpret_cast<const char *>(pairs), 128}, width,
+                            16, 16, panel);
+  }
+}
+
 void reprise::runtime::packPanel(PanelForm form, bool hasAVX512,
                                  const PanelSource &source, int64_t firstLine,
                                  int64_t lines, int64_t firstDepth,
@@ -460,5 +489,8 @@ void reprise::runtime::packPanel(PanelForm form, bool hasAVX512,
     return isFast
                ? packPairs<TwoRows>(from, hasAVX512, lines, depth, width, panel)
                : packExpanded(from, lines, depth, width, panel);
+  case PanelForm::Tiles:
+    return isFast ? packTilesOfRows(from, lines, depth, width, panel)
+                  : packTilesOfColumns(from, lines, depth, width, panel);
   }
 }

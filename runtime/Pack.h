@@ -26,11 +26,16 @@ enum class PanelForm {
   Floats,   ///< of f32: `[depth][width]`
   Pairs,    ///< of bf16, depths 2q and 2q + 1 side by side: `[q][width]`
   Expanded, ///< of bf16, as f32 with depth 2q + 1 before 2q: `[depth][width]`
+  Tiles,    ///< of bf16 for AMX, depths 32q to 32q + 31 of a line side by side:
+            ///< `[q][width][16]`
 };
 
-/// Rows of a panel of `depth` values. Panels of bf16 end with a whole pair.
+/// Rows of a panel of `depth` values. Panels of bf16 end with a whole pair, or
+/// with all 16 of a tile.
 inline int64_t panelRows(PanelForm form, int64_t depth) {
   int64_t pairs = (depth + 1) / 2;
+  if (form == PanelForm::Tiles)
+    return (pairs + 15) / 16 * 16;
   return form == PanelForm::Floats  ? depth
          : form == PanelForm::Pairs ? pairs
                                     : 2 * pairs;
@@ -38,7 +43,7 @@ inline int64_t panelRows(PanelForm form, int64_t depth) {
 
 /// Writes `lines` lines, starting at `firstLine`, of `depth` values, starting
 /// at `firstDepth`, as one panel of `width` lines, lines <= width. What is
-/// missing becomes zeros.
+/// missing becomes zeros. Tiles need AVX-512.
 void packPanel(PanelForm form, bool hasAVX512, const PanelSource &source,
                int64_t firstLine, int64_t lines, int64_t firstDepth,
                int64_t depth, int64_t width, float *panel);

@@ -8,14 +8,15 @@
 
 #include "Peak.h"
 
+#include "Cpu.h"
 #include "Executor.h"
 
 #include <algorithm>
 
 using namespace reprise::runtime;
 
-/// The largest tile, and as many values of p as panels of it fit in 24 KiB.
-static constexpr int64_t kLargestTile = 32, kDepth = 96;
+/// The largest tile, and as many values of p as panels of it fit in 32 KiB.
+static constexpr int64_t kLargestTile = 32, kDepth = 128;
 
 double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
                                           ThreadPool &pool) {
@@ -29,6 +30,7 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
   for (int round = 0; round < kRounds; ++round) {
     double start = now();
     pool.parallelFor(pool.size(), 1, [&](int, int64_t begin, int64_t end) {
+      TileRegisters tiles(kernel.isa == 3);
       alignas(64) float a[kLargestTile * kDepth], b[kLargestTile * kDepth],
           tile[kLargestTile * kLargestTile];
       std::fill_n(a, kLargestTile * kDepth, 1.0f);
@@ -53,6 +55,8 @@ MicroKernels reprise::runtime::chooseForBF16(const RepriseMicroKernel *kernels,
       chooseMicroKernels(kernels, count, cpuLevel, REPRISE_BF16);
   if (!floats.full || !pairs.full)
     return floats;
+  if (pairs.full->isa == 3)
+    return pairs;
   return measurePeakFlops(*pairs.full, pool) >
                  measurePeakFlops(*floats.full, pool)
              ? pairs

@@ -52,6 +52,9 @@ with open("/proc/cpuinfo") as info:
     flags = info.read().split()
 if all("avx512" + part in flags for part in ("f", "bw", "cd", "dq", "vl")):
     config.available_features.add("avx512")
+# `REQUIRES: amx` marks those that need the tile registers.
+if "amx_tile" in flags and "amx_bf16" in flags:
+    config.available_features.add("amx")
 
 # `REQUIRES: train` marks the tests that train a model: seconds, not
 # milliseconds. `lit --param quick=1` leaves them out.

@@ -14,6 +14,7 @@
 #ifndef REPRISE_TEST_BENCH_BENCH_H
 #define REPRISE_TEST_BENCH_BENCH_H
 
+#include "runtime/Cpu.h"
 #include "runtime/Executor.h"
 
 #include <algorithm>
@@ -26,13 +27,7 @@
 
 namespace reprise::bench {
 
-/// As the runtime's, whose file has a `repriseMain` too.
-inline int cpuLevel() {
-  bool hasAVX512 = __builtin_cpu_supports("avx512f") &&
-                   __builtin_cpu_supports("avx512vl") &&
-                   __builtin_cpu_supports("avx512dq");
-  return !hasAVX512 ? 3 : __builtin_cpu_supports("avx512bf16") ? 5 : 4;
-}
+using runtime::cpuLevel;
 
 struct Contestant {
   const char *name;

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 8
+#define REPRISE_ABI_VERSION 9
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,9 +58,20 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// [k][cols][2]) whose step is fma(A[p][r][1], B[p][j][1], sum), then the same
 /// with [0], with zeros in place of denormal operands and sums.
 ///
+/// A micro-kernel of AMX has panels of REPRISE_GEMM_AMX_DEPTH values of p at a
+/// time, k a multiple of half as many pairs: B's of pairs, A's
+/// [p / 32][rows][32]. Its step is of so many values, from one e of even p's
+/// and one o of odd ones: each is a chain of fma from zero, in order, and then
+/// sum = sum + (e + o), with zeros in place of denormal operands and results.
+/// It is called with the processor's tile registers as `TileRegisters` sets
+/// them. With `goesOn` a tile ends before alpha: its sums go to `sums`,
+/// [rows][cols], and to nothing else. With `continues` they begin there and not
+/// at zero. It has form REPRISE_TILE_PACKED alone.
+///
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
-/// every four steps: what will be needed next. Nothing is read there.
+/// every four steps: what will be needed next. Nothing is read there. (Of AMX
+/// the first of the two lines, with four words in place of steps.)
 ///
 /// One of the panels may have to be packed yet, by the way that `form` says:
 /// then it is in the same words at `source`, in rows `ldSource` elements apart,
@@ -82,8 +93,10 @@ typedef struct RepriseTile {
   const void *source;
   int64_t ldSource;
   void *packed;
-  int32_t form; /* REPRISE_TILE_* */
+  int32_t form;              /* REPRISE_TILE_* */
+  int32_t continues, goesOn; /* only of AMX */
   int32_t reserved;
+  float *sums; /* if one of them is set */
 } RepriseTile;
 
 enum {
@@ -102,7 +115,7 @@ typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;
   int32_t rows, cols; /* tile shape */
   uint32_t isa;   /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512), 2: needs
-                     AVX512_BF16 as well */
+                     AVX512_BF16 as well, 3: AMX_BF16 too */
   int32_t typeAB; /* REPRISE_F32 or REPRISE_BF16 */
 } RepriseMicroKernel;
 
@@ -154,6 +167,11 @@ typedef struct RepriseKernel {
 /// instruction vdpbf16ps. As it does, the whole product takes denormal numbers
 /// for zeros and makes none. Sums are f32; a C of bf16 is rounded once, to
 /// nearest even, at the end.
+///
+/// On a processor with AMX, products of bf16 have the order of its instruction
+/// tdpbf16ps in place of that, and so other bits: in a block each 32 values of
+/// p, the last with zeros behind them, are one step as RepriseTile has it. That
+/// too is a property of (m,n,k) alone.
 typedef struct RepriseGemm {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
@@ -180,8 +198,16 @@ enum {
    micro-kernel's tile shape divides them. */
 #define REPRISE_GEMM_ROW_ALIGN 24
 #define REPRISE_GEMM_COL_ALIGN 32
+/* Panels of AMX: of bf16 there is room for twice the rows of f32. */
+#define REPRISE_GEMM_AMX_ROW_ALIGN 32
+#define REPRISE_GEMM_AMX_DEPTH 32
+#define REPRISE_GEMM_AMX_MC 512
 /* At most this many entries of a batch are worked on at once. */
 #define REPRISE_GEMM_SLOTS 64
+
+static inline int64_t repriseRoundUp(int64_t value, int64_t to) {
+  return (value + to - 1) / to * to;
+}
 
 static inline int64_t repriseGemmKC(const RepriseGemm *g) {
   return g->typeAB == REPRISE_BF16 ? REPRISE_GEMM_KC_BF16 : REPRISE_GEMM_KC;
@@ -194,19 +220,36 @@ static inline int64_t repriseGemmPanelRows(const RepriseGemm *g) {
   return g->typeAB == REPRISE_BF16 ? (k + 1) / 2 * 2 : k;
 }
 
+/// The most rows of a panel of AMX, in words: a pair each.
+static inline int64_t repriseGemmAmxPanelRows(const RepriseGemm *g) {
+  return repriseRoundUp(repriseGemmPanelRows(g), REPRISE_GEMM_AMX_DEPTH) / 2;
+}
+
 /// Columns of a block, whole panels.
 static inline int64_t repriseGemmPanelCols(const RepriseGemm *g) {
   int64_t n = g->n < REPRISE_GEMM_NC ? g->n : REPRISE_GEMM_NC;
-  return (n + REPRISE_GEMM_COL_ALIGN - 1) / REPRISE_GEMM_COL_ALIGN *
-         REPRISE_GEMM_COL_ALIGN;
+  return repriseRoundUp(n, REPRISE_GEMM_COL_ALIGN);
 }
 
 /// Elements of the packed panels of A of one entry, whole cache lines.
 static inline int64_t repriseGemmPanelsOfA(const RepriseGemm *g) {
   int64_t m = g->m < REPRISE_GEMM_MC ? g->m : REPRISE_GEMM_MC;
-  m = (m + REPRISE_GEMM_ROW_ALIGN - 1) / REPRISE_GEMM_ROW_ALIGN *
-      REPRISE_GEMM_ROW_ALIGN;
-  return (repriseGemmPanelRows(g) * m + 15) / 16 * 16;
+  int64_t words = repriseRoundUp(
+      repriseGemmPanelRows(g) * repriseRoundUp(m, REPRISE_GEMM_ROW_ALIGN), 16);
+  if (g->typeAB != REPRISE_BF16)
+    return words;
+  m = g->m < REPRISE_GEMM_AMX_MC ? g->m : REPRISE_GEMM_AMX_MC;
+  int64_t ofAmx = repriseGemmAmxPanelRows(g) *
+                  repriseRoundUp(m, REPRISE_GEMM_AMX_ROW_ALIGN);
+  return ofAmx > words ? ofAmx : words;
+}
+
+/// Elements of the packed panels of B of one entry.
+static inline int64_t repriseGemmPanelsOfB(const RepriseGemm *g) {
+  int64_t rows = repriseGemmPanelRows(g);
+  if (g->typeAB == REPRISE_BF16 && repriseGemmAmxPanelRows(g) > rows)
+    rows = repriseGemmAmxPanelRows(g);
+  return rows * repriseGemmPanelCols(g);
 }
 
 /// Elements of the f32 sums that a C of bf16 needs from block to block: all
@@ -226,7 +269,7 @@ static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
     slots = REPRISE_GEMM_SLOTS;
   return slots * 4 *
          (repriseGemmPanelsOfA(g) + repriseGemmSums(g) +
-          repriseGemmPanelRows(g) * repriseGemmPanelCols(g));
+          repriseGemmPanelsOfB(g));
 }
 
 /// REPRISE_INIT_NONE is that of gradients which a step makes from nothing: what

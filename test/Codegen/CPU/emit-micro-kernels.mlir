@@ -76,6 +76,30 @@
 //       CHECK:   %{{.*}}:26 = scf.for
 //       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xi32>, vector<4xi32>
 
+// Tile registers: four sums, two of A, two of B.
+// CHECK-LABEL: llvm.func @reprise_micro_32x32_amx(
+//  CHECK-SAME:   target_features = #llvm.target_features<["+avx512bf16", "+amx-tile", "+amx-bf16"]>
+//       CHECK:   scf.if
+// CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tileloadd64"
+//       CHECK:   } else {
+// CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tilezero"
+//       CHECK:   scf.for
+//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloadd64"
+//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloaddt164"
+//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloadd64"
+//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloaddt164"
+// CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tdpbf16ps"
+//   CHECK-NOT:     llvm.call_intrinsic
+//       CHECK:   scf.if
+// CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tilestored64"
+//       CHECK:   } else {
+// CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tilestored64"
+// Eight rows at a time.
+//       CHECK:     scf.for
+// CHECK-COUNT-16:    arith.mulf
+// CHECK-COUNT-16:    llvm.store {{.*}} : vector<16xi16>
+// CHECK-COUNT-16:    llvm.store {{.*}} : vector<16xf32>
+
 // LLVM-LABEL: llvm.func @reprise_micro_6x16_v3(
 //       LLVM:   llvm.intr.fma
 //   LLVM-NOT:   {{math|scf|arith|vector}}.

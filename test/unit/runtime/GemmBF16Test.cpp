@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "MicroKernels.h"
+#include "runtime/Cpu.h"
 #include "runtime/Gemm.h"
 
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <vector>
@@ -22,13 +24,6 @@ using BF16s = std::vector<uint16_t>;
 
 constexpr uint16_t kCanary = 0x4321;
 constexpr float kWorkCanary = 12345.0f;
-
-float toFloat(uint16_t value) {
-  uint32_t bits = uint32_t(value) << 16;
-  float result;
-  memcpy(&result, &bits, sizeof(result));
-  return result;
-}
 
 enum Flags {
   TransposeA = 1,
@@ -103,12 +98,16 @@ struct Problem {
   }
 
   /// The order of RepriseGemm's comment, word by word.
-  float stated(int64_t entry, int64_t i, int64_t j) const {
+  float stated(int64_t entry, int64_t i, int64_t j, bool isAmx) const {
     float sum = flush(c[size_t(entry * shape.strideC[1] + i * shape.ldc + j)]);
     for (int64_t first = 0; first < shape.k; first += REPRISE_GEMM_KC_BF16) {
       float block = 0;
-      for (int64_t p = first; p < shape.k && p < first + REPRISE_GEMM_KC_BF16;
-           p += 2)
+      const int64_t end = std::min(first + REPRISE_GEMM_KC_BF16, shape.k);
+      for (int64_t p = first; isAmx && p < end; p += 32)
+        block = addTileStep([&](int q) { return elementA(entry, i, p + q); },
+                            [&](int q) { return elementB(entry, p + q, j); },
+                            block);
+      for (int64_t p = first; !isAmx && p < end; p += 2)
         for (int64_t q : {p + 1, p})
           block = flush(std::fma(flush(elementA(entry, i, q)),
                                  flush(elementB(entry, q, j)), block));
@@ -148,19 +147,23 @@ struct Problem {
     return {from, from + c.size() * (rounds ? 2 : 4)};
   }
 
-  /// Checks the bits of every element, and that nothing else has changed.
-  void check() {
+  /// The bytes of C after a product in the stated order.
+  std::vector<char> statedBytes(bool isAmx) const {
     std::vector<float> expected = c;
     BF16s expectedRounded = rounded;
     for (int64_t e = 0; e < shape.batch[0] * shape.batch[1]; ++e)
       for (int64_t i = 0; i < shape.m; ++i)
         for (int64_t j = 0; j < shape.n; ++j) {
           auto at = size_t(e * shape.strideC[1] + i * shape.ldc + j);
-          expected[at] = stated(e, i, j);
+          expected[at] = stated(e, i, j, isAmx);
           expectedRounded[at] = toBF16(expected[at]);
         }
-    std::vector<char> bytes =
-        toBytes(shape.typeC == REPRISE_BF16, expected, expectedRounded);
+    return toBytes(shape.typeC == REPRISE_BF16, expected, expectedRounded);
+  }
+
+  /// Checks the bits of every element, and that nothing else has changed.
+  void check() {
+    std::vector<char> bytes = statedBytes(/*isAmx=*/false);
     std::vector<RepriseMicroKernel> tiles;
     for (const RepriseMicroKernel &kernel :
          {kMicroKernels[0], kMicroKernels[1], kMicroKernels[2],
@@ -170,12 +173,19 @@ struct Problem {
                                        {&tiles[1], &tiles[2]},
                                        {&tiles[3], &tiles[4]},
                                        {&tiles[5], &tiles[5]}};
+    // Where there are no tile registers nothing can be set up for AMX.
+    std::vector<char> bytesOfAmx;
+    if (cpuLevel() > kPortableLevel) {
+      bytesOfAmx = statedBytes(/*isAmx=*/true);
+      kinds.push_back({&kAmxMicroKernel, &kAmxMicroKernel});
+    }
     for (int threads = 1; threads <= 4; ++threads) {
       ThreadPool pool;
       Error error;
       ASSERT_TRUE(pool.start(threads, error)) << error.text;
       for (const MicroKernels &kernels : kinds)
-        ASSERT_EQ(bytes, run(kernels, pool))
+        ASSERT_EQ(kernels.full->isa == 3 ? bytesOfAmx : bytes,
+                  run(kernels, pool))
             << shape.m << "x" << shape.n << "x" << shape.k << ", tiles "
             << kernels.full->rows << "x" << kernels.full->cols
             << (kernels.full->typeAB ? " of pairs, " : " of f32, ") << threads
@@ -208,6 +218,14 @@ TEST(GemmBF16, EveryBlockLoopTurns) {
     Problem(26, 35, 2 * REPRISE_GEMM_KC_BF16 + 7, flags).check();
     Problem(3, REPRISE_GEMM_NC + 5, REPRISE_GEMM_KC_BF16 + 2, flags).check();
   }
+}
+
+// More rows than a block of AMX has, and than there is room for, with a depth
+// that it takes in parts.
+TEST(GemmBF16, PartsOfTheDepthMeetEveryBlockOfRows) {
+  Problem(REPRISE_GEMM_AMX_MC + 70, 40, 550, Bias + Round).check();
+  Problem(REPRISE_GEMM_AMX_MC / 2 + 9, 270, 700, TransposeA + Accumulate)
+      .check();
 }
 
 // Fewer entries than threads, more than threads, more than slots.
@@ -262,9 +280,14 @@ TEST(GemmBF16, SumsAreRoundedToNearestEven) {
 }
 
 TEST(GemmBF16, KernelsAreChosenByTheirOperands) {
-  const RepriseMicroKernel all[] = {kMicroKernels[0], kMicroKernels[1],
-                                    kMicroKernels[2], kPairMicroKernels[0],
-                                    kPairMicroKernels[1]};
+  const RepriseMicroKernel all[] = {kMicroKernels[0],     kMicroKernels[1],
+                                    kMicroKernels[2],     kPairMicroKernels[0],
+                                    kPairMicroKernels[1], kAmxMicroKernel};
+  MicroKernels amx = chooseMicroKernels(all, 6, 6, REPRISE_BF16);
+  EXPECT_EQ(amx.full, all + 5);
+  EXPECT_EQ(amx.low, all + 5);
+  EXPECT_EQ(chooseMicroKernels(all, 6, kPortableLevel, REPRISE_BF16).full,
+            all + 3);
   MicroKernels pairs = chooseMicroKernels(all, 5, 5, REPRISE_BF16);
   EXPECT_EQ(pairs.full, all + 3);
   EXPECT_EQ(pairs.low, all + 4);

@@ -23,6 +23,13 @@ inline float flush(float value) {
   return std::fabs(value) < 0x1p-126f ? std::copysign(0.0f, value) : value;
 }
 
+inline float toFloat(uint16_t value) {
+  uint32_t bits = uint32_t(value) << 16;
+  float result;
+  memcpy(&result, &bits, sizeof(result));
+  return result;
+}
+
 /// One step of an element's sum, of two words that are f32 or pairs of bf16.
 template <bool Pairs>
 float multiplyAdd(const void *a, const void *b, int64_t atA, int64_t atB,
@@ -32,15 +39,20 @@ float multiplyAdd(const void *a, const void *b, int64_t atA, int64_t atB,
                     static_cast<const float *>(b)[atB], sum);
   for (int odd = 1; odd >= 0; --odd) {
     auto value = [&](const void *pairs, int64_t at) {
-      uint32_t bits =
-          uint32_t(static_cast<const uint16_t *>(pairs)[2 * at + odd]) << 16;
-      float result;
-      memcpy(&result, &bits, sizeof(result));
-      return flush(result);
+      return flush(toFloat(static_cast<const uint16_t *>(pairs)[2 * at + odd]));
     };
     sum = flush(std::fma(value(a, atA), value(b, atB), sum));
   }
   return sum;
+}
+
+/// One step of AMX: 32 products of bf16, `a(p) * b(p)`, and a sum.
+template <typename A, typename B>
+float addTileStep(A a, B b, float sum) {
+  float chains[2] = {};
+  for (int p = 0; p < REPRISE_GEMM_AMX_DEPTH; ++p)
+    chains[p % 2] = flush(std::fma(flush(a(p)), flush(b(p)), chains[p % 2]));
+  return flush(sum + flush(chains[0] + chains[1]));
 }
 
 /// Through f64, which holds both neighbours and what is between them.
@@ -49,12 +61,6 @@ inline uint16_t toBF16(float value) {
   memcpy(&bits, &value, sizeof(bits));
   if (value != value)
     return 0x7FC0;
-  auto toFloat = [](uint16_t half) {
-    uint32_t word = uint32_t(half) << 16;
-    float result;
-    memcpy(&result, &word, sizeof(result));
-    return result;
-  };
   auto down = uint16_t(bits >> 16), up = uint16_t(down + 1);
   if (down == 0x7F80 || down == 0xFF80) // An infinity.
     return down;
@@ -66,6 +72,23 @@ inline uint16_t toBF16(float value) {
   if (toBelow != toAbove)
     return toBelow < toAbove ? down : up;
   return down & 1 ? up : down;
+}
+
+/// From the sums of a tile to where it goes.
+template <int Rows, int Cols>
+void endTile(const RepriseTile *tile, const float *sums) {
+  for (int r = 0; r < Rows; ++r)
+    for (int j = 0; j < Cols; ++j) {
+      float value = tile->alpha * sums[r * Cols + j];
+      if (tile->addToC)
+        value = tile->c[r * tile->ldc + j] + value;
+      if (tile->bias)
+        value = value + tile->bias[j];
+      if (tile->rounded)
+        tile->rounded[r * tile->ldRounded + j] = toBF16(value);
+      else
+        tile->c[r * tile->ldc + j] = value;
+    }
 }
 
 /// Packs the panel that is not packed yet.
@@ -102,18 +125,33 @@ void microKernel(const RepriseTile *tile) {
       for (int j = 0; j < Cols; ++j)
         sums[r * Cols + j] = multiplyAdd<Pairs>(
             tile->a, tile->b, p * Rows + r, p * Cols + j, sums[r * Cols + j]);
-  for (int r = 0; r < Rows; ++r)
-    for (int j = 0; j < Cols; ++j) {
-      float value = tile->alpha * sums[r * Cols + j];
-      if (tile->addToC)
-        value = tile->c[r * tile->ldc + j] + value;
-      if (tile->bias)
-        value = value + tile->bias[j];
-      if (tile->rounded)
-        tile->rounded[r * tile->ldRounded + j] = toBF16(value);
-      else
-        tile->c[r * tile->ldc + j] = value;
-    }
+  endTile<Rows, Cols>(tile, sums);
+}
+
+/// The same of AMX.
+template <int Rows, int Cols>
+void amxMicroKernel(const RepriseTile *tile) {
+  constexpr int kWords = REPRISE_GEMM_AMX_DEPTH / 2;
+  EXPECT_EQ(tile->k % kWords, 0);
+  EXPECT_EQ(tile->form, REPRISE_TILE_PACKED);
+  auto *a = static_cast<const uint16_t *>(tile->a);
+  auto *b = static_cast<const uint16_t *>(tile->b);
+  float sums[Rows * Cols] = {};
+  if (tile->continues)
+    memcpy(sums, tile->sums, sizeof(sums));
+  for (int64_t q = 0; q < tile->k; q += kWords)
+    for (int r = 0; r < Rows; ++r)
+      for (int j = 0; j < Cols; ++j)
+        sums[r * Cols + j] = addTileStep(
+            [&](int p) { return toFloat(a[2 * (q * Rows + r * kWords) + p]); },
+            [&](int p) {
+              return toFloat(b[2 * ((q + p / 2) * Cols + j) + p % 2]);
+            },
+            sums[r * Cols + j]);
+  if (tile->goesOn)
+    memcpy(tile->sums, sums, sizeof(sums));
+  else
+    endTile<Rows, Cols>(tile, sums);
 }
 
 template <int Rows, int Cols, bool Pairs = false>
@@ -132,6 +170,8 @@ inline constexpr RepriseMicroKernel kMicroKernels[] = {
     tile<6, 16>(0), tile<12, 32>(1), tile<8, 32>(1), tile<3, 8>(1)};
 inline constexpr RepriseMicroKernel kPairMicroKernels[] = {
     tileOfPairs<12, 32>(2), tileOfPairs<8, 32>(2), tileOfPairs<3, 8>(2)};
+inline constexpr RepriseMicroKernel kAmxMicroKernel = {amxMicroKernel<32, 32>,
+                                                       32, 32, 3, REPRISE_BF16};
 
 /// A kernel of these, with an instruction set that this processor has: what
 /// packs its panels may use it.

@@ -18,14 +18,16 @@ namespace reprise::codegen {
 /// A function that `reprise-emit-micro-kernels` makes; what an entry of
 /// `RepriseModel::microKernels` says, with the symbol in place of its address.
 struct MicroKernel {
-  int32_t rows, cols; ///< Divide REPRISE_GEMM_ROW_ALIGN and _COL_ALIGN.
+  int32_t rows, cols; ///< Divide what panels are padded to.
   uint32_t isa;       ///< As in `RepriseMicroKernel`.
   const char *cpu;    ///< LLVM's name of the oldest processor that runs it.
   int32_t typeAB = 0; ///< As in `RepriseMicroKernel`.
 
   /// Whether it multiplies pairs of bf16.
   bool hasPairs() const { return typeAB != 0; }
-  /// reprise_micro_6x16_v3, reprise_micro_12x32_bf16
+  /// Whether it does so in tile registers.
+  constexpr bool isAmx() const { return isa == 3; }
+  /// reprise_micro_6x16_v3, reprise_micro_12x32_bf16, reprise_micro_32x32_amx
   std::string symbol() const;
 };
 

@@ -1,0 +1,131 @@
+//===- AmxTile.cpp - A tile of a product by AMX ---------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The tile is two by two of the processor's, of 16 rows of 64 bytes each:
+// registers 0 to 3 are its quarters, 4 and 5 two tiles of A, 6 and 7 two of B.
+// They are named one by one, so LLVM neither allocates nor configures them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MicroKernelParts.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+/// Rows of a tile register, and their bytes.
+static constexpr int64_t kRows = 16, kRowBytes = 64;
+/// Rows of words of a panel that a multiplication takes.
+static constexpr int64_t kDepth = REPRISE_GEMM_AMX_DEPTH / 2;
+
+namespace {
+/// Instructions on tile registers.
+struct Registers {
+  Code &code;
+
+  void call(StringRef name, ArrayRef<int64_t> registers, Value address = {},
+            int64_t stride = 0) const {
+    SmallVector<Value> operands;
+    for (int64_t each : registers)
+      operands.push_back(code.scalar(code.getI8Type(), double(each)));
+    if (address)
+      operands.append({address, code.i64(stride)});
+    LLVM::CallIntrinsicOp::create(
+        code, code.getStringAttr("llvm.x86." + name.str()), operands);
+  }
+  Value at(Value base, int64_t bytes) const {
+    return code.address(base, code.getI8Type(), code.i64(bytes));
+  }
+  /// The four quarters of a tile of f32, in rows of `cols`.
+  void callQuarters(StringRef name, Value base, int64_t cols) const {
+    int64_t stride = 4 * cols;
+    for (int64_t i = 0; i < 4; ++i)
+      call(name, {i}, at(base, i / 2 * kRows * stride + i % 2 * kRowBytes),
+           stride);
+  }
+};
+} // namespace
+
+/// Adds all steps to the quarters. Meanwhile fetches.
+static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
+                      const Registers &registers) {
+  Value a = fields.pointer(offsetof(RepriseTile, a));
+  Value b = fields.pointer(offsetof(RepriseTile, b));
+  Value k = fields.integer(offsetof(RepriseTile, k));
+  SmallVector<FetchedRows, 2> fetched = getFetchedRows(code, tile, fields);
+  // C goes to the second cache, and from the start: what waits for memory in
+  // the few buffers of the first cache holds up A, which passes through them.
+  fetched.front().start = code.i64(0);
+  fetched.front().isWritten = false;
+  // For the same reason one line of two: the cache fetches the neighbour.
+  for (FetchedRows &each : fetched)
+    each.bytes = kRowBytes;
+  SmallVector<Value> rows;
+  for (const FetchedRows &each : fetched)
+    rows.push_back(each.first);
+  code.loop(code.i64(0), k, kDepth, rows, [&](Value p, ValueRange carried) {
+    Value tileOfA = code.address(a, code.getI32Type(), code.mul(p, tile.rows));
+    Value tileOfB = code.address(b, code.getI32Type(), code.mul(p, tile.cols));
+    // A passes through the first cache once, and should not push out B, which
+    // stays for many tiles.
+    for (int64_t i = 0; i < 2; ++i) {
+      registers.call("tileloadd64", {6 + i},
+                     registers.at(tileOfB, i * kRowBytes), 4 * tile.cols);
+      registers.call("tileloaddt164", {4 + i},
+                     registers.at(tileOfA, i * kRows * kRowBytes), kRowBytes);
+    }
+    SmallVector<Value> next(carried);
+    for (int64_t step = 0; step < kDepth; step += kFetchSteps)
+      for (auto [each, row] : llvm::zip(fetched, next))
+        row = emitFetch(code, each, row, code.add(p, step), kFetchSteps);
+    for (int64_t i = 0; i < 4; ++i)
+      registers.call("tdpbf16ps", {i, 4 + i / 2, 6 + i % 2});
+    return next;
+  });
+}
+
+void codegen::emitAmxTile(Code &code, const MicroKernel &tile,
+                          const Fields &fields) {
+  Registers registers = {code};
+  code.when(
+      fields.isSet(offsetof(RepriseTile, continues)),
+      [&] {
+        registers.callQuarters("tileloadd64",
+                               fields.pointer(offsetof(RepriseTile, sums)),
+                               tile.cols);
+      },
+      [&] {
+        for (int64_t i = 0; i < 4; ++i)
+          registers.call("tilezero", {i});
+      });
+  emitSteps(code, tile, fields, registers);
+  code.when(
+      fields.isSet(offsetof(RepriseTile, goesOn)),
+      [&] {
+        registers.callQuarters("tilestored64",
+                               fields.pointer(offsetof(RepriseTile, sums)),
+                               tile.cols);
+      },
+      [&] {
+        // Vectors read what tile registers have written.
+        Value sums = code.scratch(tile.rows * tile.cols);
+        registers.callQuarters("tilestored64", sums, tile.cols);
+        Value alpha = code.splat(
+            fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)));
+        // As many rows at a time as there are registers for.
+        constexpr int64_t kSome = 8;
+        code.loop(code.i64(0), code.i64(tile.rows), kSome, [&](Value row) {
+          SmallVector<Value> scaled;
+          for (int64_t at = 0; at < kSome * tile.cols; at += kLanes)
+            scaled.push_back(code.mul(
+                alpha, code.load(code.lanesOf(code.getF32Type()), sums,
+                                 code.add(code.mul(row, tile.cols), at))));
+          emitEnd(code, tile, fields, row, scaled, /*mayRound=*/true);
+        });
+      });
+}

@@ -1,0 +1,171 @@
+//===- MicroKernelParts.cpp - What a tile begins and ends with ------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MicroKernelParts.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+Value Fields::get(Type type, size_t offset) const {
+  return code.load(
+      type, code.address(tile, code.getI8Type(), code.i64(int64_t(offset))),
+      code.i64(0));
+}
+
+Value Fields::pointer(size_t offset) const {
+  return get(LLVM::LLVMPointerType::get(code.getContext()), offset);
+}
+
+Value Fields::integer(size_t offset) const {
+  return get(code.getI64Type(), offset);
+}
+
+Value Fields::isSet(size_t offset) const {
+  return arith::CmpIOp::create(code, arith::CmpIPredicate::ne,
+                               get(code.getI32Type(), offset),
+                               code.scalar(code.getI32Type(), 0));
+}
+
+Value Fields::isThere(size_t offset) const {
+  Value address = pointer(offset);
+  return LLVM::ICmpOp::create(code, LLVM::ICmpPredicate::ne, address,
+                              LLVM::ZeroOp::create(code, address.getType()));
+}
+
+//===----------------------------------------------------------------------===//
+// Fetching
+//===----------------------------------------------------------------------===//
+
+/// Groups of steps that pass between the fetch of the last row of C and its
+/// use.
+static constexpr int64_t kTimeToFetch = 16;
+
+SmallVector<FetchedRows, 2> codegen::getFetchedRows(Code &code,
+                                                    const MicroKernel &tile,
+                                                    const Fields &fields) {
+  Value rounds = fields.isThere(offsetof(RepriseTile, rounded));
+  Value target =
+      code.select(rounds, fields.pointer(offsetof(RepriseTile, rounded)),
+                  fields.pointer(offsetof(RepriseTile, c)));
+  Value rowBytes = code.select(
+      rounds, code.mul(fields.integer(offsetof(RepriseTile, ldRounded)), 2),
+      code.mul(fields.integer(offsetof(RepriseTile, ldc)), 4));
+  Value whole = code.mul(
+      arith::DivSIOp::create(code, fields.integer(offsetof(RepriseTile, k)),
+                             code.i64(kFetchSteps)),
+      kFetchSteps);
+  // C is fetched shortly before it is needed, so that it finds a place.
+  Value start = arith::MaxSIOp::create(
+      code, code.i64(0),
+      code.sub(whole, code.i64((tile.rows + kTimeToFetch) * kFetchSteps)));
+  return {{start, target, rowBytes, code.i64(tile.rows), 4 * tile.cols, true},
+          {code.i64(0), fields.pointer(offsetof(RepriseTile, next)),
+           fields.integer(offsetof(RepriseTile, nextStride)),
+           fields.integer(offsetof(RepriseTile, nextRows)), 128, false}};
+}
+
+Value codegen::emitFetch(Code &code, const FetchedRows &rows, Value row,
+                         Value p, int64_t steps) {
+  constexpr int64_t kLine = 64;
+  for (int64_t at = 0; at < rows.bytes; at += kLine)
+    // What is written goes to the first cache, the rest to the second.
+    LLVM::Prefetch::create(
+        code, code.address(row, code.getI8Type(), code.i64(at)),
+        /*rw=*/rows.isWritten, /*hint=*/rows.isWritten ? 3 : 2, /*cache=*/1);
+  Value end = code.add(rows.start, code.mul(rows.count, steps));
+  Value isAfter =
+      arith::CmpIOp::create(code, arith::CmpIPredicate::sge, p, rows.start);
+  Value isBefore = arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
+                                         code.add(p, steps), end);
+  Value moves = arith::AndIOp::create(code, isAfter, isBefore);
+  return code.address(row, code.getI8Type(),
+                      code.select(moves, rows.stride, code.i64(0)));
+}
+
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+/// One way of `emitEnd`.
+static void emitStores(Code &code, const MicroKernel &tile,
+                       const Fields &fields, Value firstRow, ValueRange sums,
+                       bool adds, bool hasBias, bool rounds) {
+  VectorType lanes = code.lanesOf(code.getF32Type());
+  Value c, ldc, bias;
+  if (adds || !rounds) {
+    c = fields.pointer(offsetof(RepriseTile, c));
+    ldc = fields.integer(offsetof(RepriseTile, ldc));
+  }
+  if (hasBias)
+    bias = fields.pointer(offsetof(RepriseTile, bias));
+  int64_t rows = int64_t(sums.size()) * kLanes / tile.cols;
+  auto placesOf = [&](Value stride) {
+    SmallVector<Value> places;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t j = 0; j < tile.cols; j += kLanes)
+        places.push_back(code.add(code.mul(stride, code.add(firstRow, r)), j));
+    return places;
+  };
+  SmallVector<Value> places, values;
+  if (c)
+    places = placesOf(ldc);
+  // All loads come before all stores: rows of C are often a multiple of 4 KiB
+  // apart, where a load waits for each store whose address ends like its own.
+  for (auto [index, sum] : llvm::enumerate(sums)) {
+    Value value = sum;
+    if (adds)
+      value = code.add(code.load(lanes, c, places[index]), value);
+    if (bias) {
+      int64_t col = int64_t(index) * kLanes % tile.cols;
+      value = code.add(value, code.load(lanes, bias, code.i64(col)));
+    }
+    values.push_back(value);
+  }
+  if (rounds) {
+    c = fields.pointer(offsetof(RepriseTile, rounded));
+    places = placesOf(fields.integer(offsetof(RepriseTile, ldRounded)));
+    // LLVM takes a vector apart where there is no instruction for it.
+    VectorType narrow = code.lanesOf(code.getBF16Type());
+    for (Value &value : values)
+      value = tile.hasPairs()
+                  ? Value(LLVM::FPTruncOp::create(code, narrow, value))
+                  : Value(arith::TruncFOp::create(code, narrow, value));
+  }
+  for (auto [at, value] : llvm::zip(places, values))
+    code.store(value, c, at);
+}
+
+void codegen::emitEnd(Code &code, const MicroKernel &tile, const Fields &fields,
+                      Value firstRow, ValueRange sums, bool mayRound) {
+  // Each of them or not: what a tile ends with has no branches.
+  auto choose = [&](Value condition, auto emit) {
+    code.when(condition, [&] { emit(true); }, [&] { emit(false); });
+  };
+  Value adds = fields.isSet(offsetof(RepriseTile, addToC));
+  Value hasBias = fields.isThere(offsetof(RepriseTile, bias));
+  auto store = [&](bool rounding) {
+    choose(adds, [&](bool adding) {
+      choose(hasBias, [&](bool biased) {
+        emitStores(code, tile, fields, firstRow, sums, adding, biased,
+                   rounding);
+      });
+    });
+  };
+  if (mayRound)
+    choose(fields.isThere(offsetof(RepriseTile, rounded)), store);
+  else
+    store(false);
+}
