@@ -177,13 +177,20 @@ func.func private @long_rows(%x: tensor<3x50257xf32>) -> tensor<3xf32> attribute
   return %s : tensor<3xf32>
 }
 
-// Columns of many rows: a block has part of the rows, the last one of a strip adds
-// what all have left in device memory, to what was there before.
+// Columns of many rows: a block has part of the rows, the next six of each thread
+// under way; the last one of a strip adds what all have left in device memory, to
+// what was there before.
 
 // CHECK-LABEL: gpu.func @columns(
-//  CHECK-SAME:   rt.grid = array<i64: 492, 1, 1>
+//  CHECK-SAME:   rt.grid = array<i64: 516, 1, 1>
+// CHECK-COUNT-6:   nvvm.cp.async.commit.group
+//   CHECK-NOT:   nvvm.cp.async.commit.group
 //       CHECK:   scf.for
-// CHECK-COUNT-4:   llvm.load {{.*}} -> vector<8xi16>
+//       CHECK:     nvvm.cp.async.wait.group 5
+//       CHECK:     llvm.load {{.*}} !llvm.ptr<3> -> vector<8xi16>
+//       CHECK:     arith.addf
+//       CHECK:     nvvm.cp.async.shared.global {{.*}}, 16, cache = cg, %{{.*}} : !llvm.ptr<3>, !llvm.ptr<1>, i32
+//  CHECK-NEXT:     nvvm.cp.async.commit.group
 //       CHECK:   gpu.shuffle xor
 //       CHECK:   llvm.mlir.addressof @reprise_scratch : !llvm.ptr<1>
 //       CHECK:   gpu.barrier
