@@ -7,12 +7,17 @@
 //===----------------------------------------------------------------------===//
 //
 // A task is a strip of 64 columns, four cache lines of f32: each column adds
-// its rows in order, in a lane of its own.
+// its rows in order, in a lane of its own. Rows of a strip are far apart, so
+// that a processor does not see where it goes: the strips of a call are taken
+// together, some rows at a time, and memory is read row by row. Between such
+// blocks sums wait on the stack.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
@@ -21,99 +26,190 @@ using namespace reprise;
 using namespace reprise::codegen;
 
 static constexpr int64_t kStrip = 64;
+/// Strips that are taken together at most: 4 KiB of a row in f32.
+static constexpr int64_t kTogether = 16;
+/// Rows of a block: 8 of so many strips, and more where there are fewer.
+static constexpr int64_t kBlock = 8 * kTogether;
 
 namespace {
 class ColumnEmitter {
 public:
-  ColumnEmitter(Code &code, const LoopNest &nest, Kernel &kernel)
-      : code(code), nest(nest), here(code, nest, kernel) {}
+  ColumnEmitter(Code &code, const LoopNest &nest, Kernel &kernel);
 
-  /// Emits the `width` columns from `first` on, side by side.
-  void emit(Value first, int64_t width) {
-    here.enterTask();
-    columns.clear();
-    for (int64_t c = 0; c < width; c += kLanes)
-      columns.push_back({code.add(first, c), width - c < kLanes
-                                                 ? code.maskOf(width - c)
-                                                 : Value()});
-
-    SmallVector<linalg::GenericOp> reductions = nest.reductions();
-    SmallVector<Value> sums;
-    for (auto [c, mask] : columns) {
-      here.enterChunk(c, mask);
-      for (linalg::GenericOp op : reductions)
-        for (unsigned i = 0; i < op.getNumResults(); ++i)
-          sums.push_back(here.initial(op, i));
-    }
-    sums =
-        code.loop(code.i64(0), code.i64(nest.rows), 1, sums,
-                  [&](Value r, ValueRange carried) {
-                    here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
-                    here.enterRow(r);
-                    return row(carried, reductions);
-                  });
-    here.setTaskAnchor(nullptr);
-    here.enterRow({});
-
-    unsigned next = 0;
-    for (auto [c, mask] : columns) {
-      here.enterChunk(c, mask);
-      for (linalg::GenericOp op : reductions)
-        for (Value result : op.getResults())
-          here.set(result, Role::Column, sums[next++]);
-      storeAll(Role::Column);
-    }
-  }
+  /// Emits the strips from `first` on, before `end`.
+  void emit(Value first, Value end);
 
 private:
-  SmallVector<Value> row(ValueRange sums,
-                         ArrayRef<linalg::GenericOp> reductions) {
-    SmallVector<Value> next;
-    for (auto [c, mask] : columns) {
-      here.enterChunk(c, mask);
-      for (linalg::GenericOp op : reductions)
-        llvm::append_range(
-            next, here.emit(op, sums.slice(next.size(), op.getNumResults())));
-      storeAll(Role::Full);
-    }
-    return next;
-  }
-
-  void storeAll(Role role) {
-    SmallVector<std::pair<const LoopNest::Output *, Value>> stored;
-    for (const LoopNest::Output &output : nest.outputs())
-      if (output.role == role)
-        stored.push_back({&output, here.get(output.root, role)});
-    for (auto [output, value] : stored)
-      here.store(*output, value);
-  }
+  void forEachStrip(Value first, Value end, function_ref<void()> body);
+  void enter(Value strip, Value place, int64_t width);
+  void begin();
+  void addRows(Value from, Value to);
+  SmallVector<Value> addRow(ValueRange sums);
+  void finish();
+  SmallVector<Value> loadSums();
+  void storeSums(ValueRange sums);
+  void storeAll(Role role);
 
   Code &code;
   const LoopNest &nest;
   Expressions here;
+  SmallVector<linalg::GenericOp> reductions;
+  SmallVector<Type> types; ///< of the sums of a column
+
   SmallVector<std::pair<Value, Value>> columns; ///< first column, mask
+  Value waiting; ///< sums of the strips that are taken together
+  Value place;   ///< of the strip's sums there, in vectors of lanes
 };
 } // namespace
 
+ColumnEmitter::ColumnEmitter(Code &code, const LoopNest &nest, Kernel &kernel)
+    : code(code), nest(nest), here(code, nest, kernel),
+      reductions(nest.reductions()) {
+  int64_t bits = 0;
+  for (linalg::GenericOp op : reductions)
+    for (Value result : op.getResults()) {
+      types.push_back(code.lanesOf(getElementTypeOrSelf(result)));
+      bits = std::max<int64_t>(
+          bits, getElementTypeOrSelf(result).getIntOrFloatBitWidth());
+    }
+  waiting = code.scratch(
+      llvm::divideCeil(kTogether * kStrip * types.size() * bits, 32));
+}
+
+void ColumnEmitter::enter(Value strip, Value number, int64_t width) {
+  here.enterTask();
+  Value first = code.mul(strip, kStrip);
+  columns.clear();
+  for (int64_t c = 0; c < width; c += kLanes)
+    columns.push_back({code.add(first, c),
+                       width - c < kLanes ? code.maskOf(width - c) : Value()});
+  place = code.mul(number, kStrip / kLanes * types.size());
+}
+
+/// Emits `body` for each of the strips from `first` on, before `end`.
+void ColumnEmitter::forEachStrip(Value first, Value end,
+                                 function_ref<void()> body) {
+  int64_t whole = nest.cols / kStrip, rest = nest.cols % kStrip;
+  code.loop(first, end, 1, [&](Value strip) {
+    Value number = code.sub(strip, first);
+    auto emit = [&](int64_t width) {
+      enter(strip, number, width);
+      body();
+    };
+    if (rest == 0)
+      return emit(kStrip);
+    if (whole == 0)
+      return emit(rest);
+    Value isWhole = arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
+                                          strip, code.i64(whole));
+    code.when(isWhole, [&] { emit(kStrip); }, [&] { emit(rest); });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of a strip
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> ColumnEmitter::loadSums() {
+  SmallVector<Value> sums;
+  for (size_t chunk = 0; chunk < columns.size(); ++chunk)
+    for (Type type : types)
+      sums.push_back(code.load(type, waiting,
+                               code.mul(code.add(place, sums.size()), kLanes),
+                               {}, kLanes));
+  return sums;
+}
+
+void ColumnEmitter::storeSums(ValueRange sums) {
+  for (auto [number, sum] : llvm::enumerate(sums))
+    code.store(sum, waiting, code.mul(code.add(place, number), kLanes), {},
+               kLanes);
+}
+
+/// What the sums start from.
+void ColumnEmitter::begin() {
+  SmallVector<Value> sums;
+  for (auto [c, mask] : columns) {
+    here.enterChunk(c, mask);
+    for (linalg::GenericOp op : reductions)
+      for (unsigned i = 0; i < op.getNumResults(); ++i)
+        sums.push_back(here.initial(op, i));
+  }
+  storeSums(sums);
+}
+
+SmallVector<Value> ColumnEmitter::addRow(ValueRange sums) {
+  SmallVector<Value> next;
+  for (auto [c, mask] : columns) {
+    here.enterChunk(c, mask);
+    for (linalg::GenericOp op : reductions)
+      llvm::append_range(
+          next, here.emit(op, sums.slice(next.size(), op.getNumResults())));
+    storeAll(Role::Full);
+  }
+  return next;
+}
+
+void ColumnEmitter::addRows(Value from, Value to) {
+  SmallVector<Value> sums =
+      code.loop(from, to, 1, loadSums(), [&](Value r, ValueRange carried) {
+        here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+        here.enterRow(r);
+        return addRow(carried);
+      });
+  here.setTaskAnchor(nullptr);
+  storeSums(sums);
+}
+
+/// Writes what is made of the sums.
+void ColumnEmitter::finish() {
+  SmallVector<Value> sums = loadSums();
+  unsigned next = 0;
+  for (auto [c, mask] : columns) {
+    here.enterChunk(c, mask);
+    for (linalg::GenericOp op : reductions)
+      for (Value result : op.getResults())
+        here.set(result, Role::Column, sums[next++]);
+    storeAll(Role::Column);
+  }
+}
+
+void ColumnEmitter::storeAll(Role role) {
+  SmallVector<std::pair<const LoopNest::Output *, Value>> stored;
+  for (const LoopNest::Output &output : nest.outputs())
+    if (output.role == role)
+      stored.push_back({&output, here.get(output.root, role)});
+  for (auto [output, value] : stored)
+    here.store(*output, value);
+}
+
+//===----------------------------------------------------------------------===//
+// Strips together
+//===----------------------------------------------------------------------===//
+
+void ColumnEmitter::emit(Value first, Value end) {
+  forEachStrip(first, end, [&] { begin(); });
+  Value step =
+      arith::DivUIOp::create(code, code.i64(kBlock), code.sub(end, first));
+  auto loop = scf::ForOp::create(code, code.i64(0), code.i64(nest.rows), step);
+  {
+    OpBuilder::InsertionGuard guard(code);
+    code.setInsertionPoint(loop.getBody()->getTerminator());
+    Value from = loop.getInductionVar();
+    Value to = code.min(code.add(from, step), code.i64(nest.rows));
+    forEachStrip(first, end, [&] { addRows(from, to); });
+  }
+  forEachStrip(first, end, [&] { finish(); });
+}
+
 LogicalResult codegen::emitColumns(Code &code, const LoopNest &nest,
                                    Kernel &kernel) {
-  int64_t whole = nest.cols / kStrip, rest = nest.cols % kStrip;
   kernel.function->setAttr(
       rt::kTasksAttr,
       code.getI64IntegerAttr(llvm::divideCeil(nest.cols, kStrip)));
-
-  ColumnEmitter strip(code, nest, kernel);
-  kernel.tasks(code, [&](Value task) {
-    Value first = code.mul(task, kStrip);
-    if (rest == 0)
-      return strip.emit(first, kStrip);
-    if (whole == 0)
-      return strip.emit(first, rest);
-    Value isWhole = arith::CmpIOp::create(code, arith::CmpIPredicate::slt, task,
-                                          code.i64(whole));
-    code.when(
-        isWhole, [&] { strip.emit(first, kStrip); },
-        [&] { strip.emit(first, rest); });
+  ColumnEmitter strips(code, nest, kernel);
+  code.loop(kernel.begin, kernel.end, kTogether, [&](Value first) {
+    strips.emit(first, code.min(code.add(first, kTogether), kernel.end));
   });
   return success();
 }

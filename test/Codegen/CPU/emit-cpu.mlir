@@ -160,17 +160,30 @@ func.func private @share(%x: tensor<5x136xf32>) -> tensor<5x136xf32> attributes 
 }
 
 // A strip of 64 columns is four vectors that walk down the rows side by side; the
-// last task has 6 columns in one.
+// last task has 6 columns in one. The strips of a call walk down a block of rows
+// one after the other; before the next block their sums wait on the stack.
 
 // CHECK-LABEL: llvm.func @columns(
 //  CHECK-SAME:   rt.tasks = 2 : i64
-//       CHECK:   scf.if
-//       CHECK:     %{{.*}}:4 = scf.for
-// CHECK-COUNT-4:     llvm.store
-//       CHECK:   } else {
-//       CHECK:     %{{.*}} = scf.for {{.*}} -> (vector<16xf32>)
-//       CHECK:       llvm.intr.masked.load
-//       CHECK:     llvm.intr.masked.store
+//       CHECK:   llvm.alloca
+//       CHECK:   scf.for
+//       CHECK:     scf.for
+//       CHECK:       scf.if
+//       CHECK:     arith.divui
+//       CHECK:     scf.for
+//       CHECK:       scf.for
+//       CHECK:         scf.if
+//       CHECK:           %{{.*}}:4 = scf.for
+// CHECK-COUNT-4:           llvm.store
+//       CHECK:         } else {
+//       CHECK:           %{{.*}} = scf.for {{.*}} -> (vector<16xf32>)
+//       CHECK:             llvm.intr.masked.load
+//       CHECK:           llvm.store
+//       CHECK:     scf.for
+//       CHECK:       scf.if
+// CHECK-COUNT-4:       llvm.store
+//       CHECK:       } else {
+//       CHECK:         llvm.intr.masked.store
 //       CHECK:   llvm.return
 func.func private @columns(%sum: tensor<70xf32> {rt.in_place = 0 : i64}, %x: tensor<9x70xf32>) -> tensor<70xf32> attributes {rt.kernel} {
   %y = linalg.generic {

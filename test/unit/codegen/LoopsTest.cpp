@@ -482,9 +482,10 @@ func.func private @k(%sum: tensor<COLSxf32> {rt.in_place = 0 : i64}, %x: tensor<
   }
 }
 
-/// Sums of one kernel have the bits that each has alone.
+/// Sums of one kernel have the bits that each has alone, and strips that are
+/// taken together those that each has alone.
 TEST(Columns, AreBesideOthersAsAlone) {
-  for (int64_t cols : {5, 64, 200}) {
+  for (int64_t cols : {5, 64, 200, 1300}) {
     std::string text = R"(
 func.func private @gain(%x: tensor<67xCOLSxf32>, %m: tensor<67xf32>, %r: tensor<67xf32>, %dy: tensor<67xCOLSxf32>, %old: tensor<COLSxf32> {rt.in_place = 0 : i64}) -> tensor<COLSxf32> attributes {rt.kernel} {
   %dg = nn.layer_norm_backward_gain %x, %m, %r, %dy : (tensor<67xCOLSxf32>, tensor<67xf32>, tensor<67xf32>, tensor<67xCOLSxf32>) -> tensor<COLSxf32>
@@ -507,9 +508,11 @@ func.func private @both(%x: tensor<67xCOLSxf32>, %m: tensor<67xf32>, %r: tensor<
            r = randomFloats(67, 3), dy = randomFloats(67 * cols, 4),
            old = randomFloats(cols, 5), gain = old, bias(cols), both = old,
            other(cols);
-    runner.run("gain", {x.data(), m.data(), r.data(), dy.data(), gain.data(),
-                        gain.data()});
-    runner.run("bias", {dy.data(), bias.data()});
+    runner.run(
+        "gain",
+        {x.data(), m.data(), r.data(), dy.data(), gain.data(), gain.data()}, {},
+        1);
+    runner.run("bias", {dy.data(), bias.data()}, {}, 1);
     runner.run("both", {x.data(), m.data(), r.data(), dy.data(), both.data(),
                         both.data(), other.data()});
     EXPECT_EQ(both, gain) << cols;
