@@ -258,16 +258,16 @@ static Value isTarget(ImplicitLocOpBuilder &builder, Scalar target) {
 static Values buildLosses(LoopBuilder &loops, Value x, Value targets,
                           const Exponentials &exponentials) {
   Type f32 = loops.getBuilder().getF32Type();
-  return loops.map(
-      {getShape(x)[0]},
-      {{exponentials.greatest}, {exponentials.sum}, {targets}}, {f32, f32},
-      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-        Value row = linalg::IndexOp::create(builder, 0);
-        Value target = arith::IndexCastOp::create(
-            builder, builder.getIndexType(), s[2].get());
-        Scalar lse = s[0] + log(s[1]);
-        return {lse - getElement(builder, x, row, target), lse};
-      });
+  return loops.map({getShape(x)[0]},
+                   {{exponentials.greatest}, {exponentials.sum}, {targets}},
+                   {f32, f32},
+                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     Value row = linalg::IndexOp::create(builder, 0);
+                     Value target = arith::IndexCastOp::create(
+                         builder, builder.getIndexType(), s[2].get());
+                     Scalar lse = s[0] + log(s[1]);
+                     return {lse - getElement(builder, x, row, target), lse};
+                   });
 }
 
 /// The exponentials of a row of logits, of those that are of a class.

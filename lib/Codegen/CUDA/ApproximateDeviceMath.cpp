@@ -69,8 +69,9 @@ public:
     return vector::FromElementsOp::create(*this, vector, lanes);
   }
 
-  /// e^x as 2^y (1 + r ln 2), where y + r is x log2(e) and y its nearest f32: the
-  /// instruction takes y whole, and r undoes its rounding. 0 below e^x = 2^-126.
+  /// e^x as 2^y (1 + r ln 2), where y + r is x log2(e) and y its nearest f32:
+  /// the instruction takes y whole, and r undoes its rounding. 0 below e^x =
+  /// 2^-126.
   Value exp(Value x) {
     // Where e^x is 0 or infinite anyway; y is a number then.
     x = arith::MaximumFOp::create(*this, x, number(-104));
@@ -81,9 +82,7 @@ public:
     rest = fma(x, number(0x1.4ae0cp-26), rest);
     return mul(exp2(whole), fma(rest, number(0x1.62e43p-1), number(1)));
   }
-  Value exp2(Value x) {
-    return instruction("llvm.nvvm.ex2.approx.ftz.f32", x);
-  }
+  Value exp2(Value x) { return instruction("llvm.nvvm.ex2.approx.ftz.f32", x); }
 
 private:
   Type type;
