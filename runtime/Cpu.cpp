@@ -37,6 +37,10 @@ static bool allowTiles() {
   return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
 }
 
+/// Whether there are tile registers that this process may use, as far as
+/// `cpuLevel` has asked.
+static bool hasTiles = false;
+
 int reprise::runtime::cpuLevel() {
   const uint32_t ymmSaved = 0x06, zmmSaved = 0xE6; // XCR0
   const uint32_t avx512 =
@@ -58,20 +62,21 @@ int reprise::runtime::cpuLevel() {
   const uint32_t avx512Bf16 = 1 << 5;
   if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !hasAll(a, avx512Bf16))
     return 4;
-  return hasAmx && allowTiles() ? 6 : 5;
+  hasTiles = hasAmx && allowTiles();
+  return hasTiles ? 6 : 5;
 }
 
-TileRegisters::TileRegisters(bool active) : active(active) {
+TileRegisters::TileRegisters(bool active) : active(active && hasTiles) {
   const struct alignas(64) {
     uint8_t palette = 1, reserved[15] = {};
     uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } shape;
   if (active)
-    __asm__ volatile("ldtilecfg %0" : : "m"(shape));
+    __asm__ volatile("ldtilecfg %0" : : "m"(shape) : "memory");
 }
 
 TileRegisters::~TileRegisters() {
   if (active)
-    __asm__ volatile("tilerelease");
+    __asm__ volatile("tilerelease" : : : "memory");
 }

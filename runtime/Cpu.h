@@ -22,8 +22,8 @@ int cpuLevel();
 /// Up to this level all products have the same bits.
 constexpr int kPortableLevel = 5;
 
-/// While it lives, the processor's eight tile registers have 16 rows of 64
-/// bytes each on this thread.
+/// While it lives, the processor's eight tile registers, if `cpuLevel` has
+/// found any, have 16 rows of 64 bytes each on this thread.
 class TileRegisters {
 public:
   explicit TileRegisters(bool active);

@@ -189,7 +189,7 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error,
   if (model.numGemms > 0 && !chosen.full)
     return error.set("none of the %d micro-kernels of this program runs on "
                      "this processor (x86-64-v%d)",
-                     model.numMicroKernels, cpuLevel);
+                     model.numMicroKernels, cpuLevel < 4 ? cpuLevel : 4);
   if (hasBF16())
     chosenForBF16 = chooseForBF16(model.microKernels, model.numMicroKernels,
                                   cpuLevel, pool);

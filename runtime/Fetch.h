@@ -18,8 +18,8 @@
 
 namespace reprise::runtime {
 
-/// What one call fetches: two cache lines of each row, one row for every four
-/// steps.
+/// What one call fetches: two cache lines of each row (of AMX the first of
+/// them, which brings the second), one row for every four steps.
 struct Fetch {
   static constexpr int64_t kBytes = 128, kSteps = 4;
 

@@ -448,7 +448,9 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   }
 
   // Sums of AMX wait between the parts of the depth.
-  alignas(64) float sums[kRowsOfAmx * REPRISE_GEMM_COL_ALIGN];
+  // At most a block's rows, or those of a share of two.
+  static_assert(2 * kRowsOfAmx >= REPRISE_GEMM_AMX_MC);
+  alignas(64) float partial[kRowsOfAmx * REPRISE_GEMM_COL_ALIGN];
   const int64_t tiles = endA - firstA, parts = numParts();
   const int64_t steps = getPart(0, parts).size;
   FetchRegion nextB = getRegionOfB(then.panelB);
@@ -470,7 +472,7 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
     tile.k = words.size;
     tile.continues = part > 0;
     tile.goesOn = part + 1 < parts;
-    tile.sums = sums + index % tiles * full.rows * full.cols;
+    tile.sums = partial + index % tiles * full.rows * full.cols;
     int64_t callA = before + call - callsB;
     Fetch fetch = {static_cast<const char *>(tile.b), 0, 1};
     if (call < callsB)

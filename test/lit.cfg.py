@@ -1,6 +1,7 @@
 # lit's settings. lit is written in Python and so is this file. The only others
 # are about PyTorch, bench/pytorch_step.py and gpu/pytorch_baseline.py, and
 # gpu/run, for machines that have Python and nothing of ours.
+import ctypes
 import os
 import lit.formats
 import lit.util
@@ -53,8 +54,10 @@ with open("/proc/cpuinfo") as info:
 if all("avx512" + part in flags for part in ("f", "bw", "cd", "dq", "vl")):
     config.available_features.add("avx512")
 # `REQUIRES: amx` marks those that need the tile registers.
-if "amx_tile" in flags and "amx_bf16" in flags:
-    config.available_features.add("amx")
+if all(flag in flags for flag in ("amx_tile", "amx_bf16", "avx512_bf16", "avx512vl")):
+    # The permission that the runtime asks for: ARCH_REQ_XCOMP_PERM, tile data.
+    if ctypes.CDLL(None).syscall(158, 0x1023, 18) == 0:
+        config.available_features.add("amx")
 
 # `REQUIRES: train` marks the tests that train a model: seconds, not
 # milliseconds. `lit --param quick=1` leaves them out.

@@ -5,8 +5,10 @@
 #
 # A buffer is alive from the first launch that names it to the last; buffers that
 # share bytes count once. What lives from step to step (parameters, gradients,
-# moments, inputs) is left out, and so is the update. The highest point of each
-# curve must be the plan's peak; if it is not, there is an error and no picture.
+# moments, inputs) is left out, and so is the update; and gradients that the step
+# writes, which lie among activations, with what is added to one in its place. The
+# highest point of each curve must be the plan's peak; if it is not, there is an
+# error and no picture.
 
 BEGIN {
   left = 58; top = 92; width = 700; height = 240
@@ -14,18 +16,19 @@ BEGIN {
   split("a b c", classes, " ")
 }
 
-FNR == 1 { finishPlan(); plans++; inStep = launches = buffers = loss = 0; split("", first); split("", last) }
+FNR == 1 { finishPlan(); plans++; inStep = launches = buffers = loss = 0; split("", begin); split("", states); split("", first); split("", last) }
 
 /rt\.plan = / {
   names[plans] = after("recompute = \""); sub(/".*/, "", names[plans])
   peaks[plans] = after("peak = ") + 0
-  base = after("arena = ") - peaks[plans]
+  base = after("begin = ") + 0
 }
 /func\.func @step/ { inStep = 1 }
 /rt\.update/ { inStep = 0 }
 
 inStep && / = rt\.buffer at / {
   begin[$1] = after("at ") + 0
+  if (/rt\.state/) states[$1] = 1
   rank = split(after("memref<"), dims, "x")
   end[$1] = begin[$1] + 4
   if (rank > 1) {
@@ -39,10 +42,13 @@ inStep && /^ *rt\.(launch|gemm) / {
   launches++
   if (/rt\.name = "loss\.loss"/) loss = launches
   operands = $0; sub(/ : \(.*/, "", operands)
+  split("", held)
   while (match(operands, /%[0-9]+/)) {
     value = substr(operands, RSTART, RLENGTH)
     operands = substr(operands, RSTART + RLENGTH)
     if (begin[value] < base) continue
+    # What a launch makes where it reads a state is that state.
+    if ((value in states) || (begin[value] in held)) { states[value] = held[begin[value]] = 1; continue }
     if (!(value in first)) { first[value] = launches; order[++buffers] = value }
     last[value] = launches
   }

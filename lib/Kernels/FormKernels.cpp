@@ -243,19 +243,31 @@ bool ScheduleFormer::joinsSums(Operation *op) {
 }
 
 /// Whether `op` sums columns of rows that the last unit reads for such a sum
-/// too. Rows of one type are cut up in one way, so each sum has the order that
-/// it has alone.
+/// too. All rows are of one type: they are cut up in one way then, so each sum
+/// has the order that it has alone.
 bool ScheduleFormer::joinsColumns(Operation *op) {
+  // As many buffers as an update has.
+  constexpr size_t kMostColumns = 16;
   if (!sumsColumns(op) || units.empty())
     return false;
   unsigned last = units.size() - 1;
-  Operation *first = units[last].ops.front();
+  const Unit &unit = units[last];
+  Operation *first = unit.ops.front();
+  auto type = cast<ShapedType>(op->getOperand(0).getType());
+  auto fits = [&](Operation *one) {
+    return isa<AccumulateOp>(one) || hasOneType(one, type);
+  };
   if (!sumsColumns(first) || getType(first) != getType(op) ||
-      first->getOperand(0).getType() != op->getOperand(0).getType())
+      first->getOperand(0).getType() != type || !fits(op) ||
+      !llvm::all_of(unit.ops, fits) || unit.ops.size() >= kMostColumns)
     return false;
-  // What starts from a sum of the unit can only come behind it.
-  AccumulateOp accumulate = getMergedAccumulate(op);
-  if (accumulate && isInside(accumulate.getSum().getDefiningOp(), last))
+  // What reads a sum of the unit, or starts from one, can only come behind it.
+  SmallVector<Value> read(op->getOperands());
+  if (AccumulateOp accumulate = getMergedAccumulate(op))
+    read.push_back(accumulate.getSum());
+  if (llvm::any_of(read, [&](Value value) {
+        return isInside(value.getDefiningOp(), last);
+      }))
     return false;
   return llvm::any_of(op->getOperands(), [&](Value operand) {
     return llvm::any_of(operand.getUsers(),

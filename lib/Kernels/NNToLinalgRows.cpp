@@ -254,19 +254,39 @@ static Value isTarget(ImplicitLocOpBuilder &builder, Scalar target) {
                                target.get());
 }
 
-/// The losses of the rows of `x`, and the logarithms of their sums.
-static Values buildLosses(LoopBuilder &loops, Value x, Value targets,
-                          const Exponentials &exponentials) {
-  Type f32 = loops.getBuilder().getF32Type();
-  return loops.map({getShape(x)[0]},
-                   {{exponentials.greatest}, {exponentials.sum}, {targets}},
-                   {f32, f32},
+/// The logit of each row that its target names, as a sum over the row: nothing
+/// is read of the row when its other sums are complete.
+static Value sumPicked(LoopBuilder &loops, Value x, Value targets) {
+  return loops.reduceRows(
+      {{x}, {targets, Access::Row}}, loops.filled({getShape(x)[0]}, 0),
+      [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        Value isPicked = isTarget(builder, s[1]);
+        return {s[2] + s[0].where(isPicked, s[0].number(0))};
+      });
+}
+
+/// The same, read where it is.
+static Value readPicked(LoopBuilder &loops, Value x, Value targets) {
+  return loops.map({getShape(x)[0]}, {{targets}},
+                   loops.getBuilder().getF32Type(),
                    [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
                      Value row = linalg::IndexOp::create(builder, 0);
                      Value target = arith::IndexCastOp::create(
-                         builder, builder.getIndexType(), s[2].get());
+                         builder, builder.getIndexType(), s[0].get());
+                     return {getElement(builder, x, row, target)};
+                   })[0];
+}
+
+/// The losses of rows, and the logarithms of their sums.
+static Values buildLosses(LoopBuilder &loops, Value picked,
+                          const Exponentials &exponentials) {
+  Type f32 = loops.getBuilder().getF32Type();
+  return loops.map({getShape(picked)[0]},
+                   {{exponentials.greatest}, {exponentials.sum}, {picked}},
+                   {f32, f32},
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
                      Scalar lse = s[0] + log(s[1]);
-                     return {lse - getElement(builder, x, row, target), lse};
+                     return {lse - s[2], lse};
                    });
 }
 
@@ -288,8 +308,9 @@ static Exponentials buildExponentials(LoopBuilder &loops, Value x,
 
 static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
   Value x = loops.asMatrix(op.getLogits());
-  return buildLosses(loops, x, loops.asVector(op.getTargets()),
-                     buildExponentials(loops, x, op.getClasses()));
+  Exponentials exponentials = buildExponentials(loops, x, op.getClasses());
+  Value picked = readPicked(loops, x, loops.asVector(op.getTargets()));
+  return buildLosses(loops, picked, exponentials);
 }
 
 /// The gradient of the logits, [rows, cols].
@@ -319,12 +340,15 @@ static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
                             buildExponentials(loops, x, op.getClasses()))};
 }
 
+/// A loss that read a logit when the sums are complete would keep the
+/// exponentials from waiting where the logits were.
 Values kernels::convertLossAndGradient(LoopBuilder &loops, CrossEntropyOp loss,
                                        CrossEntropyBackwardOp backward) {
   Value x = loops.asMatrix(loss.getLogits());
   Exponentials exponentials = buildExponentials(loops, x, loss.getClasses());
   Values results =
-      buildLosses(loops, x, loops.asVector(loss.getTargets()), exponentials);
+      buildLosses(loops, sumPicked(loops, x, loops.asVector(loss.getTargets())),
+                  exponentials);
   results.push_back(buildLossGradient(loops, backward, exponentials));
   return results;
 }

@@ -512,6 +512,13 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
              << range << " of the value in " << getRange(root)
              << " a second time";
     if (isMade(root)) {
+      if (isInPlace(op, access, number))
+        return op->emitOpError("changes ") << describe(root) << " in " << range
+                                           << ", which starts from nothing";
+      if (isUpdate)
+        return op->emitOpError("makes ")
+               << describe(root) << " in " << range
+               << " below rt.update, whose norm is that of all gradients";
       if (failed(verifyMade(op, root, range)))
         return failure();
       bytes.write(range, root);

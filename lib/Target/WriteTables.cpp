@@ -317,7 +317,8 @@ TableWriter::writeCategories(DictionaryAttr plan, DictionaryAttr shares) {
   int64_t activations = getBytes(shares, "activations");
   int64_t begin =
       plan.contains("begin") ? getBytes(plan, "begin") : arena - activations;
-  int64_t behind = std::max<int64_t>(arena - begin - activations, 0);
+  int64_t behind = std::clamp<int64_t>(arena - begin - activations, 0,
+                                       getBytes(shares, "gradients"));
   SmallVector<llvm::Constant *> categories;
   auto place = [&](int64_t offset, int64_t bytes) {
     return llvm::ConstantStruct::getAnon({integer(offset), integer(bytes)});

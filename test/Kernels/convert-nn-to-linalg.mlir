@@ -171,21 +171,22 @@ func.func private @cross_entropy(%x: tensor<2x8x307xf32>, %t: tensor<2x8xi32>) -
   // CHECK-NOT: arith.select
   // CHECK: %[[ROW:.*]] = linalg.index 0
   // CHECK: %[[TARGET:.*]] = arith.index_cast %{{.*}} : i32 to index
-  // CHECK: math.log
   // CHECK: tensor.extract %[[X]][%[[ROW]], %[[TARGET]]]
+  // CHECK: math.log
   %l, %lse = nn.cross_entropy %x, %t : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   return %l, %lse : tensor<2x8xf32>, tensor<2x8xf32>
 }
 
 // -----
 
-// The loss and its gradient in one kernel have one exponential.
+// The loss and its gradient in one kernel have one exponential, and read nothing
+// of the logits that the gradient takes the place of once the sums are there.
 
 // CHECK-LABEL: func private @loss_and_gradient(
 func.func private @loss_and_gradient(%x: tensor<2x8x307xf32> {rt.may_alias = 2 : i64}, %t: tensor<2x8xi32>, %d: tensor<2x8xf32>)
     -> (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8x307xf32>) attributes {rt.kernel} {
   // CHECK: math.exp
-  // CHECK-NOT: math.exp
+  // CHECK-NOT: {{math.exp|tensor.extract}}
   // CHECK: return
   %l, %lse = nn.cross_entropy %x, %t : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   %dx = nn.cross_entropy_backward %x, %t, %lse, %d : (tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>

@@ -254,7 +254,20 @@ func.func @columns(%x: tensor<2x4x6xf32>, %mean: tensor<2x4xf32>, %rstd: tensor<
 
 // -----
 
-// Not so where rows are others, or cut up otherwise.
+// Not so where rows are others, or cut up otherwise, or one reads what the other
+// sums.
+
+// CHECK-LABEL: func @columns_behind(
+//  CHECK-NEXT:   rt.launch @sum_rows_6x6(
+//  CHECK-NEXT:   rt.launch @layer_norm_backward_gain_6x6(
+func.func @columns_behind(%x: tensor<6x6xf32>, %rstd: tensor<6xf32>, %dy: tensor<6x6xf32>) -> (tensor<6xf32>, tensor<6xf32>) {
+  nn.backward
+  %a = nn.sum_rows %dy : (tensor<6x6xf32>) -> tensor<6xf32>
+  %g = nn.layer_norm_backward_gain %x, %a, %rstd, %dy : (tensor<6x6xf32>, tensor<6xf32>, tensor<6xf32>, tensor<6x6xf32>) -> tensor<6xf32>
+  return %a, %g : tensor<6xf32>, tensor<6xf32>
+}
+
+// -----
 
 // CHECK-LABEL: func @columns_apart(
 //  CHECK-NEXT:   rt.launch @sum_rows_2x4x6(

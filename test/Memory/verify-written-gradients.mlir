@@ -289,3 +289,38 @@ module attributes {rt.plan = {arena = 192 : i64, categories = {"inputs and outpu
     return
   }
 }
+
+// -----
+
+// Added to what another value has left there.
+
+module attributes {rt.plan = {arena = 1088 : i64, categories = {"inputs and outputs" = 64 : i64, activations = 1024 : i64}}} {
+  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
+    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
+    %a = rt.buffer at 64 : memref<4x4xf32>
+    rt.launch @k(%x) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    %s = rt.buffer at 128 : memref<240xf32>
+    // expected-error@below {{changes}}
+    rt.gemm %x, %x to (%g) workspace(%s) accumulate m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<240xf32>) -> ()
+    rt.update
+    return
+  }
+}
+
+// -----
+
+// Made where the norm of all gradients has been taken.
+
+module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, activations = 64 : i64}}} {
+  func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
+  func.func @step() {
+    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
+    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
+    rt.update
+    // expected-error@below {{makes}}
+    rt.launch @k(%x) to (%g) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
+    return
+  }
+}

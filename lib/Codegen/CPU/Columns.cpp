@@ -46,6 +46,7 @@ private:
   void addRows(Value from, Value to);
   SmallVector<Value> addRow(ValueRange sums);
   void finish();
+  Value placeOf(int64_t number);
   SmallVector<Value> loadSums();
   void storeSums(ValueRange sums);
   void storeAll(Role role);
@@ -54,7 +55,8 @@ private:
   const LoopNest &nest;
   Expressions here;
   SmallVector<linalg::GenericOp> reductions;
-  SmallVector<Type> types; ///< of the sums of a column
+  SmallVector<Type> types; ///< of the sums of a column, as vectors
+  int64_t bytes = 0;       ///< of the widest of their elements
 
   SmallVector<std::pair<Value, Value>> columns; ///< first column, mask
   Value waiting; ///< sums of the strips that are taken together
@@ -65,15 +67,14 @@ private:
 ColumnEmitter::ColumnEmitter(Code &code, const LoopNest &nest, Kernel &kernel)
     : code(code), nest(nest), here(code, nest, kernel),
       reductions(nest.reductions()) {
-  int64_t bits = 0;
   for (linalg::GenericOp op : reductions)
     for (Value result : op.getResults()) {
-      types.push_back(code.lanesOf(getElementTypeOrSelf(result)));
-      bits = std::max<int64_t>(
-          bits, getElementTypeOrSelf(result).getIntOrFloatBitWidth());
+      Type type = getElementTypeOrSelf(result);
+      types.push_back(code.lanesOf(type));
+      bytes = std::max<int64_t>(bytes, type.getIntOrFloatBitWidth() / 8);
     }
-  waiting = code.scratch(
-      llvm::divideCeil(kTogether * kStrip * types.size() * bits, 32));
+  waiting =
+      code.scratch(kTogether * kStrip * int64_t(types.size()) * bytes / 4);
 }
 
 void ColumnEmitter::enter(Value strip, Value number, int64_t width) {
@@ -110,20 +111,25 @@ void ColumnEmitter::forEachStrip(Value first, Value end,
 // Sums of a strip
 //===----------------------------------------------------------------------===//
 
+/// Where sum `number` of the strip waits: as far from the next as the widest
+/// is.
+Value ColumnEmitter::placeOf(int64_t number) {
+  return code.address(waiting, code.getI8Type(),
+                      code.mul(code.add(place, number), kLanes * bytes));
+}
+
 SmallVector<Value> ColumnEmitter::loadSums() {
   SmallVector<Value> sums;
   for (size_t chunk = 0; chunk < columns.size(); ++chunk)
     for (Type type : types)
-      sums.push_back(code.load(type, waiting,
-                               code.mul(code.add(place, sums.size()), kLanes),
-                               {}, kLanes));
+      sums.push_back(code.load(type, placeOf(sums.size()), code.i64(0), {},
+                               /*aligned=*/kLanes));
   return sums;
 }
 
 void ColumnEmitter::storeSums(ValueRange sums) {
   for (auto [number, sum] : llvm::enumerate(sums))
-    code.store(sum, waiting, code.mul(code.add(place, number), kLanes), {},
-               kLanes);
+    code.store(sum, placeOf(number), code.i64(0), {}, /*aligned=*/kLanes);
 }
 
 /// What the sums start from.

@@ -173,6 +173,16 @@ SmallVector<Value> ColumnEmitter::sumRows(Value first, Value end) {
   forEach([&](linalg::GenericOp op, unsigned i, unsigned) {
     sums.push_back(neutral(op, i));
   });
+  if (ahead.empty()) { // Too narrow to be copied.
+    sums =
+        code.loop(first, end, groups, sums, [&](Value r, ValueRange carried) {
+          here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+          return addRow(r, {}, carried);
+        });
+    here.setTaskAnchor(nullptr);
+    here.enterTask();
+    return sums;
+  }
   for (int64_t k = 0; k < stages; ++k)
     copyRow(code.add(first, k * groups), end, code.i64(k));
   sums.push_back(code.i64(0));

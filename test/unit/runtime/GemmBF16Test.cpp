@@ -173,9 +173,9 @@ struct Problem {
                                        {&tiles[1], &tiles[2]},
                                        {&tiles[3], &tiles[4]},
                                        {&tiles[5], &tiles[5]}};
-    // Where there are no tile registers nothing can be set up for AMX.
+    // Panels of AMX are packed by AVX-512; the tile is plain code here.
     std::vector<char> bytesOfAmx;
-    if (cpuLevel() > kPortableLevel) {
+    if (cpuLevel() >= 4) {
       bytesOfAmx = statedBytes(/*isAmx=*/true);
       kinds.push_back({&kAmxMicroKernel, &kAmxMicroKernel});
     }
