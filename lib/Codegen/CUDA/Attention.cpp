@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
+#include "AsyncCopies.h"
 #include "AttentionTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -71,8 +72,8 @@ void ForwardEmitter::emit() {
   auto value = tile.matrix(places.operands[2], entry, keyHead, shape.keyHeads);
 
   tile.copy(query, first, division.ownRows(), tile.ownTile(0));
-  code.commitCopies();
-  code.waitForCopies(0);
+  commitCopies(code);
+  waitForCopies(code, 0);
   code.barrier();
   queries = tile.rowsToKeep(tile.ownTile(0));
 

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AsyncCopies.h"
 #include "Attention.h"
 #include "AttentionTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,7 +79,7 @@ private:
   void copyOwn(const Matrix &a, const Matrix &b, Value first) {
     tile.copy(a, first, division.ownRows(), tile.ownTile(0));
     tile.copy(b, first, division.ownRows(), tile.ownTile(1));
-    code.commitCopies();
+    commitCopies(code);
   }
 
   Warp code;
@@ -198,7 +199,7 @@ void BackwardEmitter::ownQueries(Value index) {
   Value keyHead = code.div(inEntry, shape.group());
   copyOwn(ofQueries(places.operands[kQuery], entry, inEntry),
           ofQueries(places.operands[kDout], entry, inEntry), first);
-  code.waitForCopies(0);
+  waitForCopies(code, 0);
   code.barrier();
   tile.writeRowNumbers(ofQueries(places.operands[kOut], entry, inEntry),
                        tile.ownTile(1), places.operands[kLse], head, first,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTile.h"
+#include "AsyncCopies.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <numeric>
@@ -238,7 +239,7 @@ AttentionTile::Values AttentionTile::walk(Value count, ValueRange state,
                                           function_ref<void(Value)> begin,
                                           Warp::Body body) {
   begin(code.i32(0));
-  code.commitCopies();
+  commitCopies(code);
   return code.repeat(code.i32(0), count, 1, state,
                      [&](Value step, ValueRange old) {
                        Value next = code.add(step, 1);
@@ -249,8 +250,8 @@ AttentionTile::Values AttentionTile::walk(Value count, ValueRange state,
                              return {};
                            },
                            [] { return Values(); });
-                       code.commitCopies();
-                       code.waitForCopies(1);
+                       commitCopies(code);
+                       waitForCopies(code, 1);
                        code.barrier();
                        Values result = body(step, old);
                        // Nobody reads these tiles any more: the next copies may

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AsyncCopies.h"
 #include "DeviceKernels.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -141,12 +142,15 @@ void ColumnEmitter::copyRow(Value r, Value end, Value stage) {
     Value from = r;
     if (input.role == Role::Full)
       from = code.add(code.mul(r, nest.cols), column);
-    code.copyAsync(
-        code.address(input.place, element, placeOf(input, stage)),
+    Value valid =
+        code.select(isThere, code.scalar(code.getI32Type(), input.bytes),
+                    code.scalar(code.getI32Type(), 0));
+    copyAsync(
+        code, code.address(input.place, element, placeOf(input, stage)),
         code.address(kernel.inputs[input.root.getArgNumber()], element, from),
-        input.bytes, isThere);
+        input.bytes, valid);
   }
-  code.commitCopies();
+  commitCopies(code);
 }
 
 SmallVector<Value> ColumnEmitter::addRow(Value r, Value stage,
@@ -189,7 +193,7 @@ SmallVector<Value> ColumnEmitter::sumRows(Value first, Value end) {
   sums = code.loop(first, end, groups, sums, [&](Value r, ValueRange carried) {
     here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
     Value stage = carried.back();
-    code.waitForCopies(stages - 1);
+    waitForCopies(code, stages - 1);
     SmallVector<Value> next = addRow(r, stage, carried.drop_back());
     copyRow(code.add(r, stages * groups), end, stage);
     Value after = code.add(stage, 1);

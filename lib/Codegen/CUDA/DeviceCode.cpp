@@ -8,7 +8,6 @@
 
 #include "DeviceCode.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "reprise/Codegen/Common/LoopNest.h"
 #include "llvm/ADT/bit.h"
 
@@ -62,21 +61,6 @@ Value DeviceCode::combineInWarp(Value value, int64_t width, int64_t step,
   for (int64_t distance = width / 2; distance > 0; distance /= 2)
     value = op(value, shuffle(value, distance * step));
   return value;
-}
-
-void DeviceCode::copyAsync(Value to, Value from, int64_t bytes, Value isThere) {
-  // Past the first cache: each byte is read by one thread.
-  auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG
-                           : NVVM::LoadCacheModifierKind::CA;
-  Type i32 = getI32Type();
-  Value read = select(isThere, scalar(i32, bytes), scalar(i32, 0));
-  NVVM::CpAsyncOp::create(*this, to, from, bytes, cache, read);
-}
-
-void DeviceCode::commitCopies() { NVVM::CpAsyncCommitGroupOp::create(*this); }
-
-void DeviceCode::waitForCopies(int64_t groups) {
-  NVVM::CpAsyncWaitGroupOp::create(*this, uint32_t(groups));
 }
 
 //===----------------------------------------------------------------------===//

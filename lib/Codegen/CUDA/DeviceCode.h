@@ -60,15 +60,6 @@ public:
   combineInWarp(mlir::Value value, int64_t width, int64_t step,
                 llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> op);
 
-  // Copies from device to shared memory that are under way beside what the
-  // thread does, in groups that it ends.
-  /// Of `bytes`, 4, 8 or 16, and at a multiple of them; zeros unless `isThere`.
-  void copyAsync(mlir::Value to, mlir::Value from, int64_t bytes,
-                 mlir::Value isThere);
-  void commitCopies();
-  /// Waits for all groups but the last `groups`.
-  void waitForCopies(int64_t groups);
-
 private:
   template <typename Op>
   mlir::Value id() {

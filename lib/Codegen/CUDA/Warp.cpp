@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Warp.h"
+#include "AsyncCopies.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -174,14 +175,7 @@ void Warp::storeShared(Value value, Value offset) {
 }
 
 void Warp::copyAsync(Value offset, Value from, Value valid) {
-  NVVM::CpAsyncOp::create(*this, sharedAddress(offset), from, 16,
-                          NVVM::LoadCacheModifierKind::CG, valid);
-}
-
-void Warp::commitCopies() { NVVM::CpAsyncCommitGroupOp::create(*this); }
-
-void Warp::waitForCopies(int64_t groups) {
-  NVVM::CpAsyncWaitGroupOp::create(*this, uint32_t(groups));
+  cuda::copyAsync(*this, sharedAddress(offset), from, /*bytes=*/16, valid);
 }
 
 //===----------------------------------------------------------------------===//

@@ -90,8 +90,6 @@ public:
   // Copies of 16 bytes to shared memory, of which `valid` ones are read and the
   // others are zero.
   void copyAsync(mlir::Value offset, mlir::Value from, mlir::Value valid);
-  void commitCopies();
-  void waitForCopies(int64_t groups); ///< all but the last `groups`
 
   // Matrices of bf16. A row of the fourth of them is given by each lane: see
   // ldmatrix in the PTX manual.

@@ -48,27 +48,10 @@ struct Operands {
   Operands(int64_t rows, int64_t cols, int64_t depth, bool extreme)
       : rows(rows), cols(cols), depth(depth) {
     std::mt19937 random(uint32_t(depth + 1));
-    auto number = [&]() -> uint16_t {
-      auto bits = uint16_t(random());
-      if (!extreme) // Around 1.
-        return uint16_t((bits & 0x807F) | (120 + random() % 12) << 7);
-      switch (random() % 8) {
-      case 0: // A zero.
-        return bits & 0x8000;
-      case 1: // A denormal number.
-        return bits & 0x807F;
-      case 2: // The smallest ones: products vanish.
-        return uint16_t((bits & 0x807F) | (1 + random() % 60) << 7);
-      case 3: // The largest ones, or an infinity.
-        return random() % 512 ? bits & 0x3FFF : 0x7F80 - (random() & 1);
-      default: // Products around the smallest number.
-        return uint16_t((bits & 0x807F) | (62 + random() % 4) << 7);
-      }
-    };
     for (int64_t i = 0; i < rows * depth; ++i)
-      a.push_back(number());
+      a.push_back(randomBF16(random, extreme));
     for (int64_t i = 0; i < cols * depth; ++i)
-      b.push_back(number());
+      b.push_back(randomBF16(random, extreme));
     for (int64_t first = 0; first < depth; first += kDepth)
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t p = first; p < first + kDepth; ++p)

@@ -122,6 +122,24 @@ std::string codegen::asLoops(const std::string &text) {
   return loops;
 }
 
+uint16_t codegen::randomBF16(std::mt19937 &random, bool extreme) {
+  auto bits = uint16_t(random());
+  if (!extreme)
+    return uint16_t((bits & 0x807F) | (120 + random() % 12) << 7);
+  switch (random() % 8) {
+  case 0: // A zero.
+    return bits & 0x8000;
+  case 1: // A denormal number.
+    return bits & 0x807F;
+  case 2: // The smallest ones: products vanish.
+    return uint16_t((bits & 0x807F) | (1 + random() % 60) << 7);
+  case 3: // The largest ones: sums overflow, or an infinity.
+    return random() % 512 ? bits & 0x3FFF : 0x7F80 - (random() & 1);
+  default: // Products around the smallest number.
+    return uint16_t((bits & 0x807F) | (62 + random() % 4) << 7);
+  }
+}
+
 Floats codegen::randomFloats(size_t count, uint64_t seed) {
   std::mt19937_64 source(seed);
   Floats values(count);

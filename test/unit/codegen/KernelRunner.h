@@ -13,6 +13,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,11 @@ std::string asLoops(const std::string &text);
 
 /// What `wide` can be on this processor.
 std::vector<bool> widths();
+
+/// A number of bf16: around 1, or with `extreme` a zero, a denormal number, one
+/// of those whose products are denormal or vanish, or one of the largest and
+/// infinities.
+uint16_t randomBF16(std::mt19937 &random, bool extreme);
 
 /// Reproducible numbers in [-1, 1).
 Floats randomFloats(size_t count, uint64_t seed);

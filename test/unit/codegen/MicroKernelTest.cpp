@@ -159,26 +159,10 @@ struct PairPanel {
   PairPanel(int64_t rows, int64_t width, uint32_t seed, bool extreme)
       : pairs(rows * width), floats(2 * rows * width) {
     std::mt19937 random(seed);
-    auto number = [&]() -> uint32_t {
-      uint32_t bits = random() & 0xFFFF;
-      if (!extreme) // Around 1.
-        return (bits & 0x807F) | (120 + random() % 12) << 7;
-      switch (random() % 8) {
-      case 0: // A zero.
-        return bits & 0x8000;
-      case 1: // A denormal number.
-        return bits & 0x807F;
-      case 2: // The smallest ones: products vanish.
-        return (bits & 0x807F) | (1 + random() % 60) << 7;
-      case 3: // The largest ones: sums overflow, or an infinity.
-        return random() % 512 ? bits & 0x3FFF : 0x7F80 - (random() & 1);
-      default: // Products around the smallest number.
-        return (bits & 0x807F) | (62 + random() % 4) << 7;
-      }
-    };
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t i = 0; i < width; ++i) {
-        uint32_t even = number(), odd = number();
+        uint32_t even = randomBF16(random, extreme);
+        uint32_t odd = randomBF16(random, extreme);
         pairs[row * width + i] = odd << 16 | even;
         odd <<= 16, even <<= 16;
         memcpy(&floats[2 * row * width + i], &odd, 4);
