@@ -35,6 +35,11 @@ static constexpr int64_t kWordsOfPart = 256;
 /// so many each.
 static constexpr int64_t kRowsOfAmx = REPRISE_GEMM_AMX_MC / 2;
 
+/// A C of f32 of so many bytes goes past the caches: it would push out of the
+/// second one what a product works with, lines would be read that are then
+/// overwritten, and by the time that a gradient is read, others have followed.
+static constexpr int64_t kBytesToStream = 1 << 20;
+
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -222,6 +227,15 @@ private:
                    bool isLast);
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
+  /// Whether C goes past the caches: each tile is written once, as whole lines.
+  bool mayStream() const {
+    constexpr int64_t kLine = 64;
+    return c && !shape.accumulate && !shape.bias &&
+           shape.k <= repriseGemmKC(&shape) &&
+           shape.m * shape.n * int64_t(sizeof(float)) >= kBytesToStream &&
+           reinterpret_cast<uintptr_t>(c) % kLine == 0 &&
+           shape.ldc * int64_t(sizeof(float)) % kLine == 0;
+  }
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
   Tile getSums(Range rowsOfC, Range colsOfC) const;
@@ -231,7 +245,7 @@ private:
   const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
   PanelForm form;
-  bool hasAVX512;
+  bool hasAVX512, streams;
   PanelSource a, b;
   const void *bias;
   float *c;          ///< Null if C is of bf16.
@@ -253,15 +267,15 @@ static PanelForm chooseForm(const RepriseGemm &shape,
                             const RepriseMicroKernel &kernel) {
   if (shape.typeAB == REPRISE_F32)
     return PanelForm::Floats;
-  return kernel.typeAB != REPRISE_BF16 ? PanelForm::Expanded
-         : kernel.isa == 3             ? PanelForm::Tiles
-                                       : PanelForm::Pairs;
+  return kernel.typeAB != REPRISE_BF16        ? PanelForm::Expanded
+         : kernel.isa == REPRISE_ISA_AMX_BF16 ? PanelForm::Tiles
+                                              : PanelForm::Pairs;
 }
 
 Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
                  const MicroKernels &kernels, int64_t entry, int slot)
     : shape(shape), full(*kernels.full), low(*kernels.low),
-      form(chooseForm(shape, full)), hasAVX512(full.isa > 0),
+      form(chooseForm(shape, full)), hasAVX512(full.isa >= REPRISE_ISA_V4),
       bias(operands.bias) {
   int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
   auto at = [&](const void *data, const int64_t *strides, int32_t type) {
@@ -289,6 +303,7 @@ Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
             panelRows(form, depthOfBlock) * repriseGemmPanelCols(&one);
   if (repriseGemmSums(&one) == 0)
     sums = nullptr;
+  streams = mayStream();
 }
 
 /// The rows become full panels and at most two low ones at the end, so that as
@@ -543,6 +558,7 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   const Tile target = getSums(rowsOfC, colsOfC);
   work.c = target.data;
   work.ldc = target.stride;
+  work.streams = isWhole && streams;
   uint16_t *result = nullptr;
   if (rounded && isLast)
     result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
@@ -581,6 +597,8 @@ void Product::computeBlock(ThreadPool *pool) {
       TileRegisters tiles(form == PanelForm::Tiles);
       for (int64_t task = begin; task < end; ++task)
         fn(task, slot);
+      if (streams)
+        _mm_sfence();
     };
     if (pool && 2 * rows.size * cols.size * depth.size >= kSerialFlops)
       pool->parallelFor(tasks, chunk, loop);

@@ -59,10 +59,10 @@ static int64_t countParameters(const RepriseModel &model) {
 }
 
 static const char *isaName(const RepriseMicroKernel *kernel) {
-  return !kernel || kernel->isa == 0 ? "x86-64-v3"
-         : kernel->isa == 1          ? "x86-64-v4"
-         : kernel->isa == 2          ? "x86-64-v4 with AVX512_BF16"
-                                     : "x86-64-v4 with AMX_BF16";
+  return !kernel || kernel->isa == REPRISE_ISA_V3 ? "x86-64-v3"
+         : kernel->isa == REPRISE_ISA_V4          ? "x86-64-v4"
+         : kernel->isa == REPRISE_ISA_AVX512_BF16 ? "x86-64-v4 with AVX512_BF16"
+                                                  : "x86-64-v4 with AMX_BF16";
 }
 
 namespace {

@@ -30,7 +30,7 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
   for (int round = 0; round < kRounds; ++round) {
     double start = now();
     pool.parallelFor(pool.size(), 1, [&](int, int64_t begin, int64_t end) {
-      TileRegisters tiles(kernel.isa == 3);
+      TileRegisters tiles(kernel.isa == REPRISE_ISA_AMX_BF16);
       alignas(64) float a[kLargestTile * kDepth], b[kLargestTile * kDepth],
           tile[kLargestTile * kLargestTile];
       std::fill_n(a, kLargestTile * kDepth, 1.0f);
@@ -55,7 +55,7 @@ MicroKernels reprise::runtime::chooseForBF16(const RepriseMicroKernel *kernels,
       chooseMicroKernels(kernels, count, cpuLevel, REPRISE_BF16);
   if (!floats.full || !pairs.full)
     return floats;
-  if (pairs.full->isa == 3)
+  if (pairs.full->isa == REPRISE_ISA_AMX_BF16)
     return pairs;
   return measurePeakFlops(*pairs.full, pool) >
                  measurePeakFlops(*floats.full, pool)

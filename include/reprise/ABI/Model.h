@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 9
+#define REPRISE_ABI_VERSION 10
 
 #ifdef __cplusplus
 extern "C" {
@@ -73,6 +73,12 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// every four steps: what will be needed next. Nothing is read there. (Of AMX
 /// the first of the two lines, with four words in place of steps.)
 ///
+/// With `streams` results go past the caches to memory and nothing is fetched
+/// of what they take the place of: without `addToC`, `bias` and `rounded`
+/// alone, and where c and rows of it begin at a multiple of 64 bytes. They are
+/// in no order with other stores: who has called the last of such tiles puts a
+/// fence behind them.
+///
 /// One of the panels may have to be packed yet, by the way that `form` says:
 /// then it is in the same words at `source`, in rows `ldSource` elements apart,
 /// and the micro-kernel writes it to `packed`, which is where `a` or `b` is.
@@ -95,7 +101,7 @@ typedef struct RepriseTile {
   void *packed;
   int32_t form;              /* REPRISE_TILE_* */
   int32_t continues, goesOn; /* only of AMX */
-  int32_t reserved;
+  int32_t streams;
   float *sums; /* if one of them is set */
 } RepriseTile;
 
@@ -111,12 +117,19 @@ enum {
 
 typedef void (*RepriseMicroKernelFn)(const RepriseTile *tile);
 
+/// What a micro-kernel needs of the processor, each all that is above it too.
+enum {
+  REPRISE_ISA_V3 = 0, /* x86-64-v3, which all have */
+  REPRISE_ISA_V4 = 1, /* x86-64-v4: AVX-512 */
+  REPRISE_ISA_AVX512_BF16 = 2,
+  REPRISE_ISA_AMX_BF16 = 3
+};
+
 typedef struct RepriseMicroKernel {
   RepriseMicroKernelFn fn;
   int32_t rows, cols; /* tile shape */
-  uint32_t isa;   /* 0: any x86-64-v3, 1: needs x86-64-v4 (AVX-512), 2: needs
-                     AVX512_BF16 as well, 3: AMX_BF16 too */
-  int32_t typeAB; /* REPRISE_F32 or REPRISE_BF16 */
+  uint32_t isa;       /* REPRISE_ISA_* */
+  int32_t typeAB;     /* REPRISE_F32 or REPRISE_BF16 */
 } RepriseMicroKernel;
 
 /// A byte range of the arena.

@@ -32,12 +32,12 @@ namespace reprise::codegen {
 // the processor's, which leaves two for A and two for B: a load for each
 // multiplication.
 static constexpr MicroKernel kMicroKernels[] = {
-    {6, 16, 0, "x86-64-v3"},
-    {12, 32, 1, "x86-64-v4"},
-    {8, 32, 1, "x86-64-v4"},
-    {12, 32, 2, "x86-64-v4", REPRISE_BF16},
-    {8, 32, 2, "x86-64-v4", REPRISE_BF16},
-    {32, 32, 3, "x86-64-v4", REPRISE_BF16},
+    {6, 16, REPRISE_ISA_V3, "x86-64-v3"},
+    {12, 32, REPRISE_ISA_V4, "x86-64-v4"},
+    {8, 32, REPRISE_ISA_V4, "x86-64-v4"},
+    {12, 32, REPRISE_ISA_AVX512_BF16, "x86-64-v4", REPRISE_BF16},
+    {8, 32, REPRISE_ISA_AVX512_BF16, "x86-64-v4", REPRISE_BF16},
+    {32, 32, REPRISE_ISA_AMX_BF16, "x86-64-v4", REPRISE_BF16},
 };
 
 static constexpr bool dividePanels() {
@@ -155,7 +155,7 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile,
       LLVM::LLVMVoidType::get(code.getContext()), {pointer});
   auto function = LLVM::LLVMFuncOp::create(code, tile.symbol(), type);
   function.setTargetCpu(StringRef(tile.cpu));
-  if (tile.isa > 0)
+  if (tile.isa >= REPRISE_ISA_V4)
     setWide(function);
   SmallVector<StringRef> features;
   if (tile.hasPairs())

@@ -63,6 +63,10 @@ SmallVector<FetchedRows, 2> codegen::getFetchedRows(Code &code,
   Value rowBytes = code.select(
       rounds, code.mul(fields.integer(offsetof(RepriseTile, ldRounded)), 2),
       code.mul(fields.integer(offsetof(RepriseTile, ldc)), 4));
+  // Of a result that goes past the caches nothing: what is at hand.
+  Value streams = fields.isSet(offsetof(RepriseTile, streams));
+  target = code.select(streams, fields.tile, target);
+  rowBytes = code.select(streams, code.i64(0), rowBytes);
   Value whole = code.mul(
       arith::DivSIOp::create(code, fields.integer(offsetof(RepriseTile, k)),
                              code.i64(kFetchSteps)),
@@ -99,6 +103,19 @@ Value codegen::emitFetch(Code &code, const FetchedRows &rows, Value row,
 // The end
 //===----------------------------------------------------------------------===//
 
+/// Where the vectors of rows from `firstRow` on are, `stride` elements apart.
+static SmallVector<Value> getPlaces(Code &code, const MicroKernel &tile,
+                                    Value firstRow, size_t vectors,
+                                    Value stride) {
+  SmallVector<Value> places;
+  for (size_t index = 0; index < vectors; ++index) {
+    int64_t at = int64_t(index) * kLanes;
+    places.push_back(code.add(
+        code.mul(stride, code.add(firstRow, at / tile.cols)), at % tile.cols));
+  }
+  return places;
+}
+
 /// One way of `emitEnd`.
 static void emitStores(Code &code, const MicroKernel &tile,
                        const Fields &fields, Value firstRow, ValueRange sums,
@@ -111,13 +128,8 @@ static void emitStores(Code &code, const MicroKernel &tile,
   }
   if (hasBias)
     bias = fields.pointer(offsetof(RepriseTile, bias));
-  int64_t rows = int64_t(sums.size()) * kLanes / tile.cols;
   auto placesOf = [&](Value stride) {
-    SmallVector<Value> places;
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < tile.cols; j += kLanes)
-        places.push_back(code.add(code.mul(stride, code.add(firstRow, r)), j));
-    return places;
+    return getPlaces(code, tile, firstRow, sums.size(), stride);
   };
   SmallVector<Value> places, values;
   if (c)
@@ -164,8 +176,18 @@ void codegen::emitEnd(Code &code, const MicroKernel &tile, const Fields &fields,
       });
     });
   };
-  if (mayRound)
-    choose(fields.isThere(offsetof(RepriseTile, rounded)), store);
-  else
-    store(false);
+  auto stream = [&] {
+    SmallVector<Value> places =
+        getPlaces(code, tile, firstRow, sums.size(),
+                  fields.integer(offsetof(RepriseTile, ldc)));
+    Value c = fields.pointer(offsetof(RepriseTile, c));
+    for (auto [sum, place] : llvm::zip(sums, places))
+      code.stream(sum, c, place);
+  };
+  code.when(fields.isSet(offsetof(RepriseTile, streams)), stream, [&] {
+    if (mayRound)
+      choose(fields.isThere(offsetof(RepriseTile, rounded)), store);
+    else
+      store(false);
+  });
 }

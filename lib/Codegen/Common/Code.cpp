@@ -166,6 +166,15 @@ void Code::store(Value value, Value base, Value offset, Value mask,
     LLVM::StoreOp::create(*this, value, to, alignment);
 }
 
+void Code::stream(Value value, Value base, Value offset) {
+  auto type = mlir::cast<VectorType>(value.getType());
+  auto bytes =
+      unsigned(type.getNumElements() * type.getElementTypeBitWidth() / 8);
+  LLVM::StoreOp::create(*this, value,
+                        address(base, type.getElementType(), offset), bytes,
+                        /*isVolatile=*/false, /*isNonTemporal=*/true);
+}
+
 void Code::prefetch(Value base, Type element, Value offset, int64_t bytes,
                     bool isWritten) {
   Value from = address(address(base, element, offset), getI8Type(), i64(bytes));

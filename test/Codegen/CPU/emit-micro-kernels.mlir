@@ -40,7 +40,9 @@
 //       CHECK:   scf.for {{.*}} iter_args({{.*}} = %[[SUMS]]#0
 // CHECK-COUNT-6:     math.fma
 //   CHECK-NOT:     math.fma
-// The tile is rounded or not, added to C or not, with a bias or not.
+// The tile goes past the caches, or it is rounded or not, added to C or not,
+// with a bias or not.
+// CHECK-COUNT-6:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
 // CHECK-COUNT-24:  llvm.store {{.*}} : vector<16xi16>
 // CHECK-COUNT-24:  llvm.store {{.*}} : vector<16xf32>
 //   CHECK-NOT:     llvm.store

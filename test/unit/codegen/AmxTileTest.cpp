@@ -167,6 +167,22 @@ TEST_F(AmxTile, EndsAsItIsTold) {
   }
 }
 
+// Past the caches, to whole lines and to nothing else.
+TEST_F(AmxTile, StreamsItsResult) {
+  const int64_t cols = kernel->cols, ld = cols + kLine;
+  Operands operands(kernel->rows, cols, 96, false);
+  Floats room((kernel->rows + 1) * ld, NAN);
+  float *c = alignToLine(room);
+  RepriseTile tile = makeTile(operands, c, ld);
+  tile.alpha = 0.7f, tile.streams = 1;
+  run(tile);
+  for (int64_t r = 0; r < kernel->rows; ++r)
+    for (int64_t j = 0; j < ld; ++j)
+      ASSERT_EQ(bitsOf(c[r * ld + j]),
+                bitsOf(j < cols ? 0.7f * operands.sum(r, j, 0) : NAN))
+          << "at " << r << ", " << j;
+}
+
 // A chain may be cut between any two steps: it lies in f32 meanwhile, and C is
 // not touched before its end.
 TEST_F(AmxTile, SumsGoOnWhereTheyStopped) {

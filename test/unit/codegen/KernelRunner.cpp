@@ -158,6 +158,11 @@ float codegen::laneSum(const Floats &terms) {
   return lanes[0];
 }
 
+float *codegen::alignToLine(Floats &room) {
+  auto address = reinterpret_cast<uintptr_t>(room.data());
+  return room.data() + (-address / sizeof(float)) % kLine;
+}
+
 int64_t codegen::ulpsApart(float a, float b) {
   auto rank = [](float x) {
     int32_t bits;

@@ -61,6 +61,10 @@ Floats randomFloats(size_t count, uint64_t seed);
 /// the tree.
 float laneSum(const Floats &terms);
 
+/// f32 in a cache line, and the first of them in `room` that begins one.
+constexpr int64_t kLine = 16;
+float *alignToLine(Floats &room);
+
 /// How many units in the last place of f32 lie between two finite numbers.
 int64_t ulpsApart(float a, float b);
 

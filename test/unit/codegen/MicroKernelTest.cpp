@@ -131,7 +131,7 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
   int ran = 0;
   for (const MicroKernel &kernel : getMicroKernels()) {
     if (kernel.hasPairs() ||
-        (kernel.isa > 0 && !__builtin_cpu_supports("avx512vl")))
+        (kernel.isa >= REPRISE_ISA_V4 && !__builtin_cpu_supports("avx512vl")))
       continue;
     ++ran;
     // None, fewer than the unrolling, more with and without a remainder.
@@ -147,6 +147,32 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     }
   }
   EXPECT_GE(ran, 1);
+}
+
+// Past the caches, to whole lines and to nothing else.
+TEST(MicroKernel, StreamsItsResult) {
+  KernelRunner runner("module {}");
+  constexpr int64_t k = 8;
+  for (const MicroKernel &kernel : getMicroKernels()) {
+    if (kernel.hasPairs() ||
+        (kernel.isa >= REPRISE_ISA_V4 && !__builtin_cpu_supports("avx512vl")))
+      continue;
+    const int64_t ldc = kernel.cols + kLine;
+    Floats a = randomFloats(k * kernel.rows, 1),
+           b = randomFloats(k * kernel.cols, 2);
+    auto run = [&](bool streams) {
+      Floats room((kernel.rows + 1) * ldc, 7);
+      float *c = alignToLine(room);
+      RepriseTile tile = {};
+      tile.a = a.data(), tile.b = tile.next = b.data(), tile.k = k;
+      tile.c = c, tile.ldc = ldc, tile.alpha = 0.7f;
+      tile.streams = streams;
+      reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()))(
+          &tile);
+      return Floats(c, c + kernel.rows * ldc);
+    };
+    EXPECT_EQ(run(true), run(false)) << kernel.symbol();
+  }
 }
 
 namespace {

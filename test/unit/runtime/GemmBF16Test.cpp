@@ -184,7 +184,8 @@ struct Problem {
       Error error;
       ASSERT_TRUE(pool.start(threads, error)) << error.text;
       for (const MicroKernels &kernels : kinds)
-        ASSERT_EQ(kernels.full->isa == 3 ? bytesOfAmx : bytes,
+        ASSERT_EQ(kernels.full->isa == REPRISE_ISA_AMX_BF16 ? bytesOfAmx
+                                                            : bytes,
                   run(kernels, pool))
             << shape.m << "x" << shape.n << "x" << shape.k << ", tiles "
             << kernels.full->rows << "x" << kernels.full->cols
@@ -226,6 +227,53 @@ TEST(GemmBF16, PartsOfTheDepthMeetEveryBlockOfRows) {
   Problem(REPRISE_GEMM_AMX_MC + 70, 40, 550, Bias + Round).check();
   Problem(REPRISE_GEMM_AMX_MC / 2 + 9, 270, 700, TransposeA + Accumulate)
       .check();
+}
+
+// A large C of f32 goes past the caches, to the same bits, where its tiles are
+// whole lines that are written once.
+TEST(GemmBF16, LargeResultsGoPastTheCaches) {
+  const int64_t size = 512, k = 3;
+  Problem problem(size, size, k, 0);
+  problem.shape.ldc = size;
+  std::vector<float> room(size_t(size * size) + 16, kWorkCanary), plain;
+  std::vector<float> workspace(
+      size_t(repriseGemmWorkspaceBytes(&problem.shape)) / 4);
+  auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4;
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  RepriseMicroKernel tiles[] = {kMicroKernels[0], kPairMicroKernels[0],
+                                kAmxMicroKernel};
+  // The tiles of C that go past the caches.
+  auto run = [&](const RepriseMicroKernel &tile, size_t offset) {
+    int64_t before = numStreamed;
+    std::fill(room.begin(), room.end(), kWorkCanary);
+    gemm(problem.shape,
+         {problem.a.data(), problem.b.data(), problem.bias.data(),
+          room.data() + offset, workspace.data()},
+         {&tile, &tile}, pool);
+    return numStreamed - before;
+  };
+  for (const RepriseMicroKernel &tile : tiles) {
+    if (cpuLevel() < 4 && tile.isa != REPRISE_ISA_V3)
+      continue;
+    int64_t whole = size / tile.rows * (size / tile.cols);
+    EXPECT_EQ(run(tile, toLine + 1), 0) << "C begins within a line";
+    plain.assign(room.begin() + toLine + 1, room.end());
+    EXPECT_EQ(run(tile, toLine), whole);
+    EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + size * size,
+                           room.begin() + toLine));
+    for (auto change : std::initializer_list<void (*)(RepriseGemm &)>{
+             [](RepriseGemm &shape) { shape.m -= 1; },
+             [](RepriseGemm &shape) { shape.n -= 1, shape.ldc -= 1; },
+             [](RepriseGemm &shape) { shape.accumulate = 1; },
+             [](RepriseGemm &shape) { shape.bias = 1; }}) {
+      Problem before = problem;
+      change(problem.shape);
+      EXPECT_EQ(run(tile, toLine), 0);
+      problem = before;
+    }
+  }
 }
 
 // Fewer entries than threads, more than threads, more than slots.

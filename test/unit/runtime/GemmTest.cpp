@@ -117,7 +117,7 @@ struct Problem {
     std::vector<RepriseMicroKernel> tiles;
     for (const RepriseMicroKernel &kernel : kMicroKernels)
       tiles.push_back(forThisProcessor(kernel));
-    tiles.push_back(kMicroKernels[1]), tiles.back().isa = 0;
+    tiles.push_back(kMicroKernels[1]), tiles.back().isa = REPRISE_ISA_V3;
     std::vector<MicroKernels> kinds = {{&tiles[1], &tiles[2]}};
     for (const RepriseMicroKernel &kernel : tiles)
       kinds.push_back({&kernel, &kernel});

@@ -11,6 +11,7 @@
 
 #include "reprise/ABI/Model.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -74,9 +75,18 @@ inline uint16_t toBF16(float value) {
   return down & 1 ? up : down;
 }
 
+/// Tiles that were asked to go past the caches.
+inline std::atomic<int64_t> numStreamed{0};
+
 /// From the sums of a tile to where it goes.
 template <int Rows, int Cols>
 void endTile(const RepriseTile *tile, const float *sums) {
+  if (tile->streams) {
+    ++numStreamed;
+    EXPECT_FALSE(tile->addToC || tile->bias || tile->rounded);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(tile->c) % 64, 0u);
+    EXPECT_EQ(tile->ldc % 16, 0);
+  }
   for (int r = 0; r < Rows; ++r)
     for (int j = 0; j < Cols; ++j) {
       float value = tile->alpha * sums[r * Cols + j];
@@ -167,17 +177,20 @@ constexpr RepriseMicroKernel tileOfPairs(uint32_t isa) {
 
 /// The shapes that the compiler emits, and one that no vector fits.
 inline constexpr RepriseMicroKernel kMicroKernels[] = {
-    tile<6, 16>(0), tile<12, 32>(1), tile<8, 32>(1), tile<3, 8>(1)};
+    tile<6, 16>(REPRISE_ISA_V3), tile<12, 32>(REPRISE_ISA_V4),
+    tile<8, 32>(REPRISE_ISA_V4), tile<3, 8>(REPRISE_ISA_V4)};
 inline constexpr RepriseMicroKernel kPairMicroKernels[] = {
-    tileOfPairs<12, 32>(2), tileOfPairs<8, 32>(2), tileOfPairs<3, 8>(2)};
-inline constexpr RepriseMicroKernel kAmxMicroKernel = {amxMicroKernel<32, 32>,
-                                                       32, 32, 3, REPRISE_BF16};
+    tileOfPairs<12, 32>(REPRISE_ISA_AVX512_BF16),
+    tileOfPairs<8, 32>(REPRISE_ISA_AVX512_BF16),
+    tileOfPairs<3, 8>(REPRISE_ISA_AVX512_BF16)};
+inline constexpr RepriseMicroKernel kAmxMicroKernel = {
+    amxMicroKernel<32, 32>, 32, 32, REPRISE_ISA_AMX_BF16, REPRISE_BF16};
 
 /// A kernel of these, with an instruction set that this processor has: what
 /// packs its panels may use it.
 inline RepriseMicroKernel forThisProcessor(RepriseMicroKernel kernel) {
   if (!__builtin_cpu_supports("avx512dq"))
-    kernel.isa = 0;
+    kernel.isa = REPRISE_ISA_V3;
   return kernel;
 }
 

@@ -9,6 +9,7 @@
 #ifndef REPRISE_CODEGEN_CPU_MICROKERNELS_H
 #define REPRISE_CODEGEN_CPU_MICROKERNELS_H
 
+#include "reprise/ABI/Model.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
 #include <string>
@@ -21,12 +22,12 @@ struct MicroKernel {
   int32_t rows, cols; ///< Divide what panels are padded to.
   uint32_t isa;       ///< As in `RepriseMicroKernel`.
   const char *cpu;    ///< LLVM's name of the oldest processor that runs it.
-  int32_t typeAB = 0; ///< As in `RepriseMicroKernel`.
+  int32_t typeAB = REPRISE_F32; ///< As in `RepriseMicroKernel`.
 
   /// Whether it multiplies pairs of bf16.
-  bool hasPairs() const { return typeAB != 0; }
+  bool hasPairs() const { return typeAB == REPRISE_BF16; }
   /// Whether it does so in tile registers.
-  constexpr bool isAmx() const { return isa == 3; }
+  constexpr bool isAmx() const { return isa == REPRISE_ISA_AMX_BF16; }
   /// reprise_micro_6x16_v3, reprise_micro_12x32_bf16, reprise_micro_32x32_amx
   std::string symbol() const;
 };

@@ -74,6 +74,9 @@ public:
                    bool constant = false);
   void store(mlir::Value value, mlir::Value base, mlir::Value offset,
              mlir::Value mask = {}, int64_t aligned = 1);
+  /// A whole vector, past the caches: its place begins at a multiple of its
+  /// bytes, and no other store waits for it.
+  void stream(mlir::Value value, mlir::Value base, mlir::Value offset);
   /// Asks for what is `bytes` beyond an element, in the second-level cache, to
   /// be written or only read.
   void prefetch(mlir::Value base, mlir::Type element, mlir::Value offset,
