@@ -19,12 +19,13 @@
 namespace reprise::runtime {
 
 /// What one call fetches: two cache lines of each row (of AMX the first of
-/// them, which brings the second), one row for every four steps.
+/// them, which brings the second), one row for every `pace` steps.
 struct Fetch {
-  static constexpr int64_t kBytes = 128, kSteps = 4;
+  static constexpr int64_t kBytes = 128, kLeastPace = 4, kMostPace = 16;
 
   const char *data;
   int64_t stride, rows; ///< In bytes from row to row.
+  int64_t pace;
 };
 
 /// Rows of bytes that are fetched by several calls.
@@ -32,23 +33,32 @@ struct FetchRegion {
   const char *data;
   int64_t stride, rows, bytes; ///< `bytes` of each row.
 
-  /// Calls of `steps` steps that it takes.
-  int64_t countCalls(int64_t steps) const {
-    return columns() * rowGroups(steps);
+  /// The slowest pace at which `calls` calls of `steps` steps are enough, if
+  /// one is: what waits for memory takes buffers of the first cache that a
+  /// micro-kernel's operands pass through as well.
+  int64_t choosePace(int64_t steps, int64_t calls) const {
+    int64_t pace = Fetch::kMostPace;
+    while (pace > Fetch::kLeastPace && countCalls(steps, pace) > calls)
+      pace /= 2;
+    return pace;
   }
-  Fetch getCall(int64_t call, int64_t steps) const {
-    int64_t perCall = steps / Fetch::kSteps, groups = rowGroups(steps);
+  /// Calls of `steps` steps that it takes.
+  int64_t countCalls(int64_t steps, int64_t pace) const {
+    return columns() * rowGroups(steps, pace);
+  }
+  Fetch getCall(int64_t call, int64_t steps, int64_t pace) const {
+    int64_t perCall = steps / pace, groups = rowGroups(steps, pace);
     int64_t first = call % groups * perCall, left = rows - first;
     return {data + first * stride + call / groups * Fetch::kBytes, stride,
-            left < perCall ? left : perCall};
+            left < perCall ? left : perCall, pace};
   }
 
 private:
   int64_t columns() const {
     return (bytes + Fetch::kBytes - 1) / Fetch::kBytes;
   }
-  int64_t rowGroups(int64_t steps) const {
-    int64_t perCall = steps / Fetch::kSteps;
+  int64_t rowGroups(int64_t steps, int64_t pace) const {
+    int64_t perCall = steps / pace;
     return perCall == 0 ? 0 : (rows + perCall - 1) / perCall;
   }
 };

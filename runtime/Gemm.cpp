@@ -470,8 +470,13 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   const int64_t steps = getPart(0, parts).size;
   FetchRegion nextB = getRegionOfB(then.panelB);
   FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
-  int64_t callsB = nextB.countCalls(steps), callsA = nextA.countCalls(steps);
-  // The last panels of B fetch what comes next of A, from the end on.
+  // B slowly, but so that some calls are left. The last panels of B fetch what
+  // comes next of A, from the end on: earlier it would not stay.
+  int64_t paceA = Fetch::kLeastPace, paceB = paceA;
+  if (form != PanelForm::Tiles)
+    paceB = nextB.choosePace(steps, tiles * 3 / 4);
+  int64_t callsB = nextB.countCalls(steps, paceB);
+  int64_t callsA = nextA.countCalls(steps, paceA);
   int64_t spare = tiles * parts - callsB;
   int64_t before = then.panelsLeft * spare;
   for (int64_t call = 0; call < tiles * parts; ++call) {
@@ -489,14 +494,15 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
     tile.goesOn = part + 1 < parts;
     tile.sums = partial + index % tiles * full.rows * full.cols;
     int64_t callA = before + call - callsB;
-    Fetch fetch = {static_cast<const char *>(tile.b), 0, 1};
+    Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, Fetch::kLeastPace};
     if (call < callsB)
-      fetch = nextB.getCall(call, steps);
+      fetch = nextB.getCall(call, steps, paceB);
     else if (callA < callsA)
-      fetch = nextA.getCall(callA, steps);
+      fetch = nextA.getCall(callA, steps, paceA);
     tile.next = fetch.data;
     tile.nextStride = fetch.stride;
     tile.nextRows = fetch.rows;
+    tile.nextSteps = int32_t(fetch.pace);
     tile.a = packedA(panel) + words.begin * panel.kernel.rows;
     tile.form = REPRISE_TILE_PACKED;
     if (unpacked.b) {

@@ -70,8 +70,9 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 ///
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
-/// every four steps: what will be needed next. Nothing is read there. (Of AMX
-/// the first of the two lines, with four words in place of steps.)
+/// every `nextSteps` steps, a power of two from four on: what will be needed
+/// next. Nothing is read there. (Of AMX the first of the two lines, with words
+/// in place of steps.)
 ///
 /// With `streams` results go past the caches to memory and nothing is fetched
 /// of what they take the place of: without `addToC`, `bias` and `rounded`
@@ -101,7 +102,7 @@ typedef struct RepriseTile {
   void *packed;
   int32_t form;              /* REPRISE_TILE_* */
   int32_t continues, goesOn; /* only of AMX */
-  int32_t streams;
+  int32_t streams, nextSteps, reserved;
   float *sums; /* if one of them is set */
 } RepriseTile;
 

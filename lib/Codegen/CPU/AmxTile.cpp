@@ -61,6 +61,7 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
   // C goes to the second cache, and from the start: what waits for memory in
   // the few buffers of the first cache holds up A, which passes through them.
   fetched.front().start = code.i64(0);
+  fetched.front().pace = code.i64(kFetchSteps);
   fetched.front().isWritten = false;
   // For the same reason one line of two: the cache fetches the neighbour.
   for (FetchedRows &each : fetched)

@@ -49,9 +49,22 @@ Value Fields::isThere(size_t offset) const {
 // Fetching
 //===----------------------------------------------------------------------===//
 
-/// Groups of steps that pass between the fetch of the last row of C and its
-/// use.
-static constexpr int64_t kTimeToFetch = 16;
+/// Rows that could be fetched between that of the last row of C and its use.
+static constexpr int64_t kTimeToFetch = 2;
+
+/// How many steps there are for each row of C: as many as leave time, 16 at
+/// most. What waits for memory takes buffers of the first cache, which A needs
+/// on its way from the second: so rows are fetched one by one, not in a burst.
+static Value choosePace(Code &code, Value steps, int64_t rows) {
+  Value pace = code.i64(kFetchSteps);
+  for (int64_t each : {2 * kFetchSteps, 4 * kFetchSteps}) {
+    Value isEnough =
+        arith::CmpIOp::create(code, arith::CmpIPredicate::sge, steps,
+                              code.i64((rows + kTimeToFetch) * each));
+    pace = code.select(isEnough, code.i64(each), pace);
+  }
+  return pace;
+}
 
 SmallVector<FetchedRows, 2> codegen::getFetchedRows(Code &code,
                                                     const MicroKernel &tile,
@@ -67,18 +80,21 @@ SmallVector<FetchedRows, 2> codegen::getFetchedRows(Code &code,
   Value streams = fields.isSet(offsetof(RepriseTile, streams));
   target = code.select(streams, fields.tile, target);
   rowBytes = code.select(streams, code.i64(0), rowBytes);
-  Value whole = code.mul(
-      arith::DivSIOp::create(code, fields.integer(offsetof(RepriseTile, k)),
-                             code.i64(kFetchSteps)),
-      kFetchSteps);
+  Value k = fields.integer(offsetof(RepriseTile, k));
+  Value pace = choosePace(code, k, tile.rows);
   // C is fetched shortly before it is needed, so that it finds a place.
+  Value whole = arith::AndIOp::create(code, k, code.sub(code.i64(0), pace));
   Value start = arith::MaxSIOp::create(
       code, code.i64(0),
-      code.sub(whole, code.i64((tile.rows + kTimeToFetch) * kFetchSteps)));
-  return {{start, target, rowBytes, code.i64(tile.rows), 4 * tile.cols, true},
-          {code.i64(0), fields.pointer(offsetof(RepriseTile, next)),
-           fields.integer(offsetof(RepriseTile, nextStride)),
-           fields.integer(offsetof(RepriseTile, nextRows)), 128, false}};
+      code.sub(whole, code.mul(pace, tile.rows + kTimeToFetch)));
+  Value nextPace = arith::ExtSIOp::create(
+      code, code.getI64Type(),
+      fields.get(code.getI32Type(), offsetof(RepriseTile, nextSteps)));
+  return {
+      {start, pace, target, rowBytes, code.i64(tile.rows), 4 * tile.cols, true},
+      {code.i64(0), nextPace, fields.pointer(offsetof(RepriseTile, next)),
+       fields.integer(offsetof(RepriseTile, nextStride)),
+       fields.integer(offsetof(RepriseTile, nextRows)), 128, false}};
 }
 
 Value codegen::emitFetch(Code &code, const FetchedRows &rows, Value row,
@@ -89,12 +105,18 @@ Value codegen::emitFetch(Code &code, const FetchedRows &rows, Value row,
     LLVM::Prefetch::create(
         code, code.address(row, code.getI8Type(), code.i64(at)),
         /*rw=*/rows.isWritten, /*hint=*/rows.isWritten ? 3 : 2, /*cache=*/1);
-  Value end = code.add(rows.start, code.mul(rows.count, steps));
-  Value isAfter =
-      arith::CmpIOp::create(code, arith::CmpIPredicate::sge, p, rows.start);
-  Value isBefore = arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
-                                         code.add(p, steps), end);
-  Value moves = arith::AndIOp::create(code, isAfter, isBefore);
+  Value then = code.add(p, steps);
+  Value end = code.add(rows.start, code.mul(rows.count, rows.pace));
+  Value rest =
+      arith::AndIOp::create(code, then, code.sub(rows.pace, code.i64(1)));
+  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(code, predicate, x, y);
+  };
+  Value isDue = compare(arith::CmpIPredicate::eq, rest, code.i64(0));
+  Value isAfter = compare(arith::CmpIPredicate::sge, p, rows.start);
+  Value isBefore = compare(arith::CmpIPredicate::slt, then, end);
+  Value moves = arith::AndIOp::create(
+      code, isDue, arith::AndIOp::create(code, isAfter, isBefore));
   return code.address(row, code.getI8Type(),
                       code.select(moves, rows.stride, code.i64(0)));
 }

@@ -29,12 +29,12 @@ struct Fields {
   mlir::Value isThere(size_t offset) const;
 };
 
-/// Steps for each row that is fetched.
+/// The fewest steps for each row that is fetched.
 constexpr int64_t kFetchSteps = 4;
 
-/// Rows that are fetched, one for each group of steps.
+/// Rows that are fetched, one for every `pace` steps, a power of two.
 struct FetchedRows {
-  mlir::Value start;                ///< The step at which they begin.
+  mlir::Value start, pace;          ///< The step at which they begin.
   mlir::Value first, stride, count; ///< `stride` in bytes.
   int64_t bytes;                    ///< of a row
   bool isWritten;

@@ -92,6 +92,7 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
     tile.bias = bias.data();
   tile.alpha = alpha, tile.addToC = options.add;
   tile.next = b.data(), tile.nextStride = 4, tile.nextRows = 2;
+  tile.nextSteps = 8;
   bool isOfB = form == REPRISE_TILE_PACKS_B;
   auto *panel = reinterpret_cast<const uint32_t *>((isOfB ? b : a).data());
   Unpacked unpacked(form, panel, k, isOfB ? kernel.cols : kernel.rows, false);

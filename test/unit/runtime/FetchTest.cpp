@@ -1,0 +1,56 @@
+//===- FetchTest.cpp - What a micro-kernel fetches while it computes ------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/Fetch.h"
+
+#include <gtest/gtest.h>
+#include <map>
+
+using namespace reprise::runtime;
+
+/// Rows of bytes that begin nowhere: they are only asked for.
+static FetchRegion makeRegion(int64_t rows, int64_t bytes) {
+  return {nullptr, /*stride=*/10000, rows, bytes};
+}
+
+TEST(Fetch, CallsAskForEachPieceOnce) {
+  for (int64_t rows : {1, 31, 32, 100, 256})
+    for (int64_t bytes : {4, 128, 132, 1024})
+      for (int64_t steps : {16, 100, 256})
+        for (int64_t pace : {4, 8, 16}) {
+          FetchRegion region = makeRegion(rows, bytes);
+          std::map<int64_t, int> asked;
+          for (int64_t i = 0, e = region.countCalls(steps, pace); i < e; ++i) {
+            Fetch call = region.getCall(i, steps, pace);
+            EXPECT_EQ(call.pace, pace);
+            EXPECT_LE(call.rows * pace, steps);
+            for (int64_t row = 0; row < call.rows; ++row)
+              ++asked[reinterpret_cast<int64_t>(call.data) + row * call.stride];
+          }
+          int64_t pieces = (bytes + Fetch::kBytes - 1) / Fetch::kBytes;
+          EXPECT_EQ(int64_t(asked.size()), rows * pieces);
+          for (auto [at, times] : asked) {
+            EXPECT_EQ(times, 1);
+            EXPECT_LT(at / region.stride, rows);
+            EXPECT_LT(at % region.stride, bytes);
+          }
+        }
+  // A call too short for one row asks for none.
+  EXPECT_EQ(makeRegion(5, 128).countCalls(3, 4), 0);
+}
+
+TEST(Fetch, PaceIsTheSlowestThatIsEnough) {
+  // 256 rows: 16 of them in a call of 256 steps at a pace of 16, 64 at 4.
+  FetchRegion region = makeRegion(256, 128);
+  EXPECT_EQ(region.choosePace(256, 16), 16);
+  EXPECT_EQ(region.choosePace(256, 15), 8);
+  EXPECT_EQ(region.choosePace(256, 7), 4);
+  // Not enough at any: as many as there are.
+  EXPECT_EQ(region.choosePace(256, 1), 4);
+  EXPECT_EQ(makeRegion(0, 0).choosePace(256, 0), 16);
+}
