@@ -53,6 +53,7 @@ struct Warp {
   std::vector<Meeting> meetings;
   int place; ///< of the aligned barrier at which its first lane waits
   uint32_t in[kWarp][10], out[kWarp][4];
+  float *sums[kWarp]; ///< of a product by warp group, on the lanes' stacks
 };
 
 struct Barrier {

@@ -410,6 +410,95 @@ void simulator_mma_m16n8k16_row_col_bf16(float *out, uint32_t a0, uint32_t a1,
 }
 
 //===----------------------------------------------------------------------===//
+// Products of four warps
+//===----------------------------------------------------------------------===//
+
+/// Fences and waits, which all threads of a warp come to.
+static void pass(const char *operation, int place) {
+  meet(operation, ~0u, place, [] {});
+}
+void simulator_ptx_fence_proxy_async_shared__cta(int) {}
+void simulator_ptx_wgmma_fence_sync_aligned(int place) {
+  pass("wgmma.fence", place);
+}
+void simulator_ptx_wgmma_commit_group_sync_aligned(int place) {
+  pass("wgmma.commit_group", place);
+}
+void simulator_ptx_wgmma_wait_group_sync_aligned(int place) {
+  pass("wgmma.wait_group", place);
+}
+
+/// A number of a panel of 64 columns that `matrix` describes as in the PTX
+/// manual, with vectors that change places within 128 bytes: those are bits 4
+/// to 6 of an address, and their row bits 7 to 9.
+static float numberAt(uint64_t matrix, unsigned row, unsigned column) {
+  constexpr uint64_t kWindow = 1 << 18;
+  if (matrix >> 62 != 1 || (matrix >> 49 & 7) != 0)
+    fail("wgmma of a matrix that is described as 0x%016llx: its vectors do not "
+         "change places within 128 bytes",
+         (unsigned long long)matrix);
+  uint64_t groups = (matrix >> 32 & 0x3FFF) << 4;
+  uint64_t address =
+      ((matrix & 0x3FFF) << 4) + row / 8 * groups + row % 8 * 128 + column * 2;
+  address ^= (address >> 7 & 7) << 4;
+  auto base = reinterpret_cast<uintptr_t>(simulatorShared.base);
+  const char *at = simulatorShared.base + (address - base) % kWindow;
+  checkShared("wgmma", at, 2);
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return floatOf(uint32_t(bits) << 16);
+}
+
+/// The 16 rows of this warp: sums += a b, once `fill` has read a. What lanes
+/// have is where mma.sync has it, for 8 columns after the other.
+static void multiplyByGroup(float *sums, unsigned columns, bool byTerms,
+                            uint64_t b, int place,
+                            void (*fill)(float (&a)[16][16], uint64_t matrix),
+                            uint64_t matrix) {
+  Warp &warp = block.warp();
+  warp.sums[block.lane()] = sums;
+  meet("wgmma.mma_async", ~0u, place, [&] {
+    ++counts.matrixOps;
+    float a[16][16];
+    fill(a, matrix);
+    for (unsigned n = 0; n < columns; ++n)
+      for (unsigned k = 0; k < 16; ++k) {
+        float term = byTerms ? numberAt(b, k, n) : numberAt(b, n, k);
+        for (unsigned m = 0; m < 16; ++m)
+          warp.sums[m % 8 * 4 + n % 8 / 2][n / 8 * 4 + m / 8 * 2 + n % 2] +=
+              a[m][k] * term;
+      }
+  });
+}
+
+static void readShared(float (&a)[16][16], uint64_t matrix) {
+  unsigned first = block.current / kWarp % 4 * 16;
+  for (unsigned m = 0; m < 16; ++m)
+    for (unsigned k = 0; k < 16; ++k)
+      a[m][k] = numberAt(matrix, first + m, k);
+}
+
+static void readRegisters(float (&a)[16][16], uint64_t) {
+  for (unsigned m = 0; m < 16; ++m)
+    for (unsigned k = 0; k < 16; ++k)
+      a[m][k] = half(block.warp().in[m % 8 * 4 + k % 8 / 2][m / 8 + k / 8 * 2],
+                     k % 2);
+}
+
+void simulator_wgmma_shared(float *sums, uint32_t columns, uint32_t byTerms,
+                            uint64_t a, uint64_t b, int place) {
+  multiplyByGroup(sums, columns, byTerms, b, place, readShared, a);
+}
+
+void simulator_wgmma_registers(float *sums, uint32_t columns, uint32_t byTerms,
+                               uint32_t a0, uint32_t a1, uint32_t a2,
+                               uint32_t a3, uint64_t b, int place) {
+  const uint32_t in[4] = {a0, a1, a2, a3};
+  std::memcpy(block.warp().in[block.lane()], in, sizeof in);
+  multiplyByGroup(sums, columns, byTerms, b, place, readRegisters, 0);
+}
+
+//===----------------------------------------------------------------------===//
 // Arithmetic
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,7 @@ namespace {
 constexpr unsigned kSharedSpace = 3;
 
 /// What Intrinsics.def says of a name.
-enum class Kind { Unknown, Pure, Plain, Aligned };
+enum class Kind { Unknown, Pure, Plain, Aligned, Effect };
 
 class Lowering {
 public:
@@ -41,6 +41,8 @@ private:
   Error replaceIntrinsics();
   Error replaceAssembly();
   Expected<std::string> instructionOf(const CallBase &call);
+  bool replaceEffect(CallBase *call);
+  bool replaceGroupProduct(CallBase *call);
   void replaceCall(CallBase *call, const Twine &name, Kind kind);
   void checkAccesses();
   void check(Instruction *access, Value *address, Type *type, Align alignment);
@@ -79,6 +81,7 @@ static Kind kindOf(StringRef name) {
 #define SIMULATOR_INTRINSIC(name) {#name, Kind::Plain},
 #define SIMULATOR_ALIGNED(name) {#name, Kind::Aligned},
 #define SIMULATOR_PTX(name) {"ptx_" #name, Kind::Pure},
+#define SIMULATOR_PTX_EFFECT(name) {"ptx_" #name, Kind::Effect},
 #include "Intrinsics.def"
   };
   return known.lookup(name);
@@ -218,6 +221,8 @@ Error Lowering::replaceAssembly() {
         if (call->isInlineAsm())
           calls.push_back(call);
   for (CallBase *call : calls) {
+    if (replaceEffect(call) || replaceGroupProduct(call))
+      continue;
     Expected<std::string> name = instructionOf(*call);
     if (!name)
       return name.takeError();
@@ -226,18 +231,108 @@ Error Lowering::replaceAssembly() {
   return Error::success();
 }
 
+static StringRef textOf(const CallBase &call) {
+  return cast<InlineAsm>(call.getCalledOperand())->getAsmString();
+}
+
+static unsigned countResults(const CallBase &call) {
+  if (call.getType()->isVoidTy())
+    return 0;
+  auto *type = dyn_cast<StructType>(call.getType());
+  return type ? type->getNumElements() : 1;
+}
+
+/// What an instruction does beside, at one place of the program for all threads
+/// of a warp; numbers that go through it are the same afterwards.
+bool Lowering::replaceEffect(CallBase *call) {
+  StringRef text = textOf(*call).trim();
+  std::string name =
+      "ptx_" +
+      mangled(text.take_until([](char c) { return c == ' ' || c == ';'; }));
+  if (kindOf(name) != Kind::Effect)
+    return false;
+  IRBuilder<> builder(call);
+  FunctionCallee callee = module.getOrInsertFunction(
+      "simulator_" + name, builder.getVoidTy(), builder.getInt32Ty());
+  cast<Function>(callee.getCallee())->setConvergent();
+  builder.CreateCall(callee, builder.getInt32(places++));
+  if (unsigned results = countResults(*call)) {
+    Value *result = PoisonValue::get(call->getType());
+    for (unsigned i = 0; i < results; ++i)
+      result = builder.CreateInsertValue(result, call->getArgOperand(i), i);
+    call->replaceAllUsesWith(result);
+  }
+  call->eraseFromParent();
+  return true;
+}
+
+/// wgmma.mma_async with sums in f32, factors in bf16, and the right one in
+/// shared memory: operands in the order of the manual, results also arguments
+/// if they are added to.
+bool Lowering::replaceGroupProduct(CallBase *call) {
+  unsigned results = countResults(*call), next = results;
+  bool updates = call->arg_size() > results;
+  unsigned first = updates ? results : 0, factors = call->arg_size() - first;
+  bool inRegisters = factors == 5;
+  if (results == 0 || (!inRegisters && factors != 2))
+    return false;
+  std::string expected;
+  raw_string_ostream stream(expected);
+  auto list = [&](unsigned from, unsigned count) {
+    stream << "{";
+    for (unsigned i = 0; i < count; ++i)
+      stream << (i ? ", $" : "$") << from + i;
+    stream << "}, ";
+  };
+  stream << "wgmma.mma_async.sync.aligned.m64n" << 2 * results
+         << "k16.f32.bf16.bf16 ";
+  list(0, results);
+  next += first;
+  if (inRegisters)
+    list(next, 4);
+  else
+    stream << "$" << next << ", ";
+  next += factors - 1;
+  stream << "$" << next << ", " << updates << ", 1, 1"
+         << (inRegisters ? ", " : ", 0, ");
+  StringRef text = textOf(*call);
+  if (!text.consume_front(expected) || (text != "0;" && text != "1;"))
+    return false;
+
+  IRBuilder<> builder(call),
+      entry(&*call->getFunction()->getEntryBlock().begin());
+  Value *sums = entry.CreateAlloca(call->getType());
+  Value *before = Constant::getNullValue(call->getType());
+  for (unsigned i = 0; i < first; ++i)
+    before = builder.CreateInsertValue(before, call->getArgOperand(i), i);
+  builder.CreateStore(before, sums);
+  SmallVector<Value *> arguments = {sums, builder.getInt32(2 * results),
+                                    builder.getInt32(text == "1;")};
+  for (unsigned i = first; i < call->arg_size(); ++i)
+    arguments.push_back(call->getArgOperand(i));
+  arguments.push_back(builder.getInt32(places++));
+  SmallVector<Type *> types;
+  for (Value *argument : arguments)
+    types.push_back(argument->getType());
+  FunctionCallee callee = module.getOrInsertFunction(
+      inRegisters ? "simulator_wgmma_registers" : "simulator_wgmma_shared",
+      FunctionType::get(builder.getVoidTy(), types, false));
+  cast<Function>(callee.getCallee())->setConvergent();
+  builder.CreateCall(callee, arguments);
+  call->replaceAllUsesWith(builder.CreateLoad(call->getType(), sums));
+  call->eraseFromParent();
+  return true;
+}
+
 /// The name of the function for inline PTX: one instruction, whose operands are
 /// the results and then the arguments, in order.
 Expected<std::string> Lowering::instructionOf(const CallBase &call) {
-  StringRef text = cast<InlineAsm>(call.getCalledOperand())->getAsmString();
+  StringRef text = textOf(call);
   auto [mnemonic, operands] = text.trim().split(' ');
   std::string name = "ptx_" + mangled(mnemonic);
   if (kindOf(name) == Kind::Unknown)
     return failure("the simulator does not know the inline PTX \"{0}\"", text);
-  unsigned results = call.getType()->isVoidTy() ? 0
-                     : isa<StructType>(call.getType())
-                         ? call.getType()->getStructNumElements()
-                         : 1;
+  unsigned results = countResults(call);
   std::string have, want;
   for (char c : operands)
     if (isAlnum(c) || c == '$')

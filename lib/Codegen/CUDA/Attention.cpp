@@ -73,9 +73,6 @@ void ForwardEmitter::emit() {
 
   tile.copy(query, first, division.ownRows(), tile.ownTile(0));
   commitCopies(code);
-  waitForCopies(code, 0);
-  code.barrier();
-  queries = tile.rowsToKeep(tile.ownTile(0));
 
   // The maximum and, of this thread's columns, the sum for both of its rows.
   Values state = {code.f32(-1e30), code.f32(-1e30), code.f32(0), code.f32(0)};
@@ -93,6 +90,13 @@ void ForwardEmitter::emit() {
         tile.copy(value, firstOf(step), division.tileRows,
                   tile.walkedTile(step, 1));
       },
+      [&] {
+        if (tile.isAsync())
+          return;
+        waitForCopies(code, 1);
+        code.barrier();
+        queries = tile.rowsToKeep(tile.ownTile(0));
+      },
       [&](Value index, ValueRange state) {
         return step(state, {head, first, firstOf(index), false},
                     tile.walkedTile(index, 0), tile.walkedTile(index, 1));
@@ -105,8 +109,8 @@ void ForwardEmitter::emit() {
 ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
                                             const Scores &where, Value keys,
                                             Value values) {
-  Values scores =
-      tile.masked(tile.products(tile.ownTile(0), keys, queries), where);
+  Values scores = tile.masked(
+      tile.finish(tile.products(tile.ownTile(0), keys, queries)), where);
   Values factors = tile.factors(where);
   // In powers of two: p = 2^(log2(e) scale (score - max)).
   Value scale = code.f32(shape.scale / kLn2);
@@ -136,7 +140,7 @@ ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
   }
   for (size_t i = 0; i < sums.size(); ++i)
     sums[i] = code.mul(sums[i], decay[i / 2 % 2]);
-  next.append(tile.addProducts(sums, scores, values));
+  next.append(tile.finish(tile.addProducts(sums, scores, values)));
   return next;
 }
 
@@ -168,13 +172,18 @@ void ForwardEmitter::write(ValueRange state, Value head, Value first,
 
 FailureOr<LaunchShape> cuda::emitAttention(codegen::Code &code,
                                            rt::AttentionOp op,
-                                           const AttentionPlaces &places) {
+                                           const AttentionPlaces &places,
+                                           bool byWarpGroup) {
   AttentionShape shape(op);
   if (failed(verifyShape(op, shape)))
     return failure();
-  Division division = divide(shape, Direction::Forward);
+  Division division = divide(shape, Direction::Forward, byWarpGroup);
   ForwardEmitter forward(code, shape, division, places);
   forward.emit();
   return launchOf(shape, division,
                   forward.tiles() * shape.queryHeads * shape.batch);
+}
+
+bool cuda::hasWarpGroupForm(rt::AttentionOp op) {
+  return canDivideByWarpGroup(AttentionShape(op), Direction::Forward);
 }

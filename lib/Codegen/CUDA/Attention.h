@@ -30,12 +30,19 @@ struct AttentionPlaces {
 };
 
 // Each writes the body of a kernel at the insertion point, or fails at the op.
+// The form with products of four warps together (WarpGroup.h) has as many
+// blocks and threads as the other one.
 mlir::FailureOr<LaunchShape> emitAttention(codegen::Code &code,
                                            rt::AttentionOp op,
-                                           const AttentionPlaces &places);
+                                           const AttentionPlaces &places,
+                                           bool byWarpGroup);
 mlir::FailureOr<LaunchShape>
 emitAttentionBackward(codegen::Code &code, rt::AttentionBackwardOp op,
-                      const AttentionPlaces &places);
+                      const AttentionPlaces &places, bool byWarpGroup);
+
+/// Whether there is that form.
+bool hasWarpGroupForm(rt::AttentionOp op);
+bool hasWarpGroupForm(rt::AttentionBackwardOp op);
 
 } // namespace reprise::cuda
 

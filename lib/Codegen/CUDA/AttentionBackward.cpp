@@ -62,7 +62,7 @@ private:
   struct Weights {
     Values kept, gradients;
   };
-  Weights weights(const Scores &where, Value step,
+  Weights weights(const Scores &where, Value step, function_ref<void()> beside,
                   function_ref<Value(size_t)> logSum,
                   function_ref<Value(size_t)> delta);
   Matrix ofQueries(Value buffer, Value entry, Value head) {
@@ -70,6 +70,10 @@ private:
   }
   Matrix ofKeys(Value buffer, Value entry, Value head) {
     return tile.matrix(buffer, entry, head, shape.keyHeads);
+  }
+  AttentionTile::RowSource rowsOf(Value entry, Value inEntry, Value head) {
+    return {ofQueries(places.operands[kOut], entry, inEntry),
+            places.operands[kLse], head};
   }
   /// Begins to copy both tiles of a step.
   void copyTiles(const Matrix &c, const Matrix &d, Value first, Value step) {
@@ -79,7 +83,6 @@ private:
   void copyOwn(const Matrix &a, const Matrix &b, Value first) {
     tile.copy(a, first, division.ownRows(), tile.ownTile(0));
     tile.copy(b, first, division.ownRows(), tile.ownTile(1));
-    commitCopies(code);
   }
 
   Warp code;
@@ -105,25 +108,30 @@ void BackwardEmitter::emit() {
 }
 
 /// Weights with their dropout, p * m, and gradients of scores but for the
-/// scale, p * (m * dot(dout, value) - delta).
-BackwardEmitter::Weights
-BackwardEmitter::weights(const Scores &where, Value step,
-                         function_ref<Value(size_t)> logSum,
-                         function_ref<Value(size_t)> delta) {
-  Values scores = tile.masked(
-      tile.products(tile.ownTile(0), tile.walkedTile(step, 0)), where);
+/// scale, p * (m * dot(dout, value) - delta). What `beside` writes needs no
+/// products, and is done while they are under way.
+BackwardEmitter::Weights BackwardEmitter::weights(
+    const Scores &where, Value step, function_ref<void()> beside,
+    function_ref<Value(size_t)> logSum, function_ref<Value(size_t)> delta) {
+  if (!tile.isAsync())
+    beside();
+  Values scores = tile.products(tile.ownTile(0), tile.walkedTile(step, 0));
   Values gradients = tile.products(tile.ownTile(1), tile.walkedTile(step, 1));
+  if (tile.isAsync())
+    beside();
+  scores = tile.masked(tile.finish(scores, /*later=*/1), where);
   Values factors = tile.factors(where);
   Value scale = code.f32(shape.scale * kLog2E);
+  for (size_t i = 0; i < scores.size(); ++i)
+    scores[i] = code.exp2(code.fma(scores[i], scale, logSum(i)));
+  gradients = tile.finish(gradients);
   for (size_t i = 0; i < scores.size(); ++i) {
-    Value p = code.exp2(code.fma(scores[i], scale, logSum(i)));
-    Value gradient = gradients[i];
-    scores[i] = p;
+    Value p = scores[i];
     if (!factors.empty()) {
       scores[i] = code.mul(p, factors[i]);
-      gradient = code.mul(gradient, factors[i]);
+      gradients[i] = code.mul(gradients[i], factors[i]);
     }
-    gradients[i] = code.mul(p, code.sub(gradient, delta(i)));
+    gradients[i] = code.mul(p, code.sub(gradients[i], delta(i)));
   }
   return {scores, gradients};
 }
@@ -135,18 +143,25 @@ void BackwardEmitter::ownKeys(Value index) {
   Value keyHead = code.rem(head, shape.keyHeads);
   copyOwn(ofKeys(places.operands[kKey], entry, keyHead),
           ofKeys(places.operands[kValue], entry, keyHead), first);
+  commitCopies(code);
 
   // A step is a head of the group and a tile of its queries, from the first
   // that sees a key.
   int64_t all = llvm::divideCeil(shape.length, division.tileRows);
   Value hidden = code.div(first, division.tileRows);
   Value perHead = code.sub(code.i32(all), hidden);
+  bool isAlone = shape.group() == 1; // divisions cost instructions
   auto headOf = [&](Value step) {
+    if (isAlone)
+      return keyHead;
     return code.add(code.mul(keyHead, shape.group()), code.div(step, perHead));
   };
   auto firstOf = [&](Value step) {
-    return code.mul(code.add(hidden, code.rem(step, perHead)),
-                    division.tileRows);
+    Value inHead = isAlone ? step : code.rem(step, perHead);
+    return code.mul(code.add(hidden, inHead), division.tileRows);
+  };
+  auto inBatch = [&](Value head) {
+    return code.add(code.mul(entry, shape.queryHeads), head);
   };
   Values state = tile.zeros();
   size_t width = state.size();
@@ -158,27 +173,34 @@ void BackwardEmitter::ownKeys(Value index) {
         copyTiles(ofQueries(places.operands[kQuery], entry, head),
                   ofQueries(places.operands[kDout], entry, head), firstOf(step),
                   step);
+        if (tile.isAsync())
+          tile.copyForRowNumbers(rowsOf(entry, head, inBatch(head)),
+                                 firstOf(step), division.tileRows, step);
       },
+      [] {},
       [&](Value step, ValueRange sums) {
         Value head = headOf(step), firstQuery = firstOf(step);
-        Value inBatch = code.add(code.mul(entry, shape.queryHeads), head);
-        tile.writeRowNumbers(ofQueries(places.operands[kOut], entry, head),
-                             tile.walkedTile(step, 1), places.operands[kLse],
-                             inBatch, firstQuery, division.tileRows);
-        code.barrier();
-        Scores where = {inBatch, first, firstQuery, true};
+        Scores where = {inBatch(head), first, firstQuery, true};
         auto column = [&](size_t i) {
           return code.add(code.mul(code.quad, 2),
                           i / 4 * kBlockColumns + i % 2);
         };
+        auto writeNumbers = [&] {
+          tile.writeRowNumbers(rowsOf(entry, head, where.head),
+                               tile.walkedTile(step, 1), firstQuery,
+                               division.tileRows, step);
+          code.barrier();
+        };
         Weights found = weights(
-            where, step, [&](size_t i) { return tile.logSum(column(i)); },
+            where, step, writeNumbers,
+            [&](size_t i) { return tile.logSum(column(i)); },
             [&](size_t i) { return tile.delta(column(i), division.tileRows); });
+        Values ofValues = tile.addProducts(sums.drop_front(width), found.kept,
+                                           tile.walkedTile(step, 1));
         Values next = tile.addProducts(sums.take_front(width), found.gradients,
                                        tile.walkedTile(step, 0));
-        next.append(tile.addProducts(sums.drop_front(width), found.kept,
-                                     tile.walkedTile(step, 1)));
-        return next;
+        next.append(ofValues);
+        return tile.finish(next);
       });
   Values scale(2, code.f32(shape.scale)), one(2, code.f32(1));
   ValueRange sums(state);
@@ -199,17 +221,22 @@ void BackwardEmitter::ownQueries(Value index) {
   Value keyHead = code.div(inEntry, shape.group());
   copyOwn(ofQueries(places.operands[kQuery], entry, inEntry),
           ofQueries(places.operands[kDout], entry, inEntry), first);
-  waitForCopies(code, 0);
-  code.barrier();
-  tile.writeRowNumbers(ofQueries(places.operands[kOut], entry, inEntry),
-                       tile.ownTile(1), places.operands[kLse], head, first,
-                       division.ownRows());
-  code.barrier();
+  AttentionTile::RowSource rows = rowsOf(entry, inEntry, head);
+  if (tile.isAsync())
+    tile.copyForRowNumbers(rows, first, division.ownRows(), code.i32(0));
+  commitCopies(code);
   Value logSums[2], deltas[2];
-  for (int64_t r = 0; r < 2; ++r) {
-    logSums[r] = tile.logSum(tile.ownRow(r));
-    deltas[r] = tile.delta(tile.ownRow(r), division.ownRows());
-  }
+  auto prepare = [&] {
+    waitForCopies(code, 1);
+    code.barrier();
+    tile.writeRowNumbers(rows, tile.ownTile(1), first, division.ownRows(),
+                         code.i32(0));
+    code.barrier();
+    for (int64_t r = 0; r < 2; ++r) {
+      logSums[r] = tile.logSum(tile.ownRow(r));
+      deltas[r] = tile.delta(tile.ownRow(r), division.ownRows());
+    }
+  };
 
   Matrix key = ofKeys(places.operands[kKey], entry, keyHead);
   Matrix value = ofKeys(places.operands[kValue], entry, keyHead);
@@ -220,14 +247,14 @@ void BackwardEmitter::ownQueries(Value index) {
   auto firstOf = [&](Value step) { return code.mul(step, division.tileRows); };
   Values sums = tile.walk(
       count, tile.zeros(),
-      [&](Value step) { copyTiles(key, value, firstOf(step), step); },
+      [&](Value step) { copyTiles(key, value, firstOf(step), step); }, prepare,
       [&](Value step, ValueRange sums) {
         Weights found = weights(
-            {head, first, firstOf(step), false}, step,
+            {head, first, firstOf(step), false}, step, [] {},
             [&](size_t i) { return logSums[i / 2 % 2]; },
             [&](size_t i) { return deltas[i / 2 % 2]; });
-        return tile.addProducts(sums, found.gradients,
-                                tile.walkedTile(step, 0));
+        return tile.finish(
+            tile.addProducts(sums, found.gradients, tile.walkedTile(step, 0)));
       });
   Values scale(2, code.f32(shape.scale));
   tile.store(ofQueries(places.results[0], entry, inEntry), first, sums, scale);
@@ -235,13 +262,17 @@ void BackwardEmitter::ownQueries(Value index) {
 
 FailureOr<LaunchShape>
 cuda::emitAttentionBackward(codegen::Code &code, rt::AttentionBackwardOp op,
-                            const AttentionPlaces &places) {
+                            const AttentionPlaces &places, bool byWarpGroup) {
   AttentionShape shape(op);
   if (failed(verifyShape(op, shape)))
     return failure();
-  Division division = divide(shape, Direction::Backward);
+  Division division = divide(shape, Direction::Backward, byWarpGroup);
   BackwardEmitter backward(code, shape, division, places);
   backward.emit();
   return launchOf(shape, division,
                   backward.keyBlocks() + backward.queryBlocks());
+}
+
+bool cuda::hasWarpGroupForm(rt::AttentionBackwardOp op) {
+  return canDivideByWarpGroup(AttentionShape(op), Direction::Backward);
 }

@@ -8,6 +8,7 @@
 
 #include "AttentionTile.h"
 #include "AsyncCopies.h"
+#include "WarpGroup.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <numeric>
@@ -37,8 +38,9 @@ int64_t AttentionShape::paddedWidth() const {
   return llvm::alignTo(width, element.isBF16() ? 16 : kBlockColumns);
 }
 
-static int64_t rowBytes(const AttentionShape &shape) {
-  return shape.paddedWidth() * (shape.element.isBF16() ? 2 : 4) + kVector;
+static int64_t rowBytes(const AttentionShape &shape, const Division &division) {
+  int64_t bytes = shape.paddedWidth() * (shape.element.isBF16() ? 2 : 4);
+  return division.byWarpGroup ? bytes : bytes + kVector;
 }
 
 /// f32 weights lie in shared memory on the way from one product to the next.
@@ -49,11 +51,29 @@ static int64_t weightBytes(const AttentionShape &shape,
   return division.ownRows() * (division.tileRows * 4 + kVector);
 }
 
-static int64_t rowNumbersOffset(const AttentionShape &shape,
-                                const Division &division) {
+/// Rows of copies for `writeRowNumbers`: of two steps, or of the own queries.
+static int64_t copiedRows(const Division &division) {
+  if (!division.byWarpGroup || division.direction == Direction::Forward)
+    return 0;
+  return std::max(2 * division.tileRows, division.ownRows());
+}
+
+static int64_t outTilesOffset(const AttentionShape &shape,
+                              const Division &division) {
   int64_t rows =
       division.ownTiles() * division.ownRows() + 4 * division.tileRows;
-  return rows * rowBytes(shape) + weightBytes(shape, division);
+  return rows * rowBytes(shape, division) + weightBytes(shape, division);
+}
+
+static int64_t lseCopiesOffset(const AttentionShape &shape,
+                               const Division &division) {
+  return outTilesOffset(shape, division) +
+         copiedRows(division) * rowBytes(shape, division);
+}
+
+static int64_t rowNumbersOffset(const AttentionShape &shape,
+                                const Division &division) {
+  return lseCopiesOffset(shape, division) + 4 * copiedRows(division);
 }
 
 static int64_t sharedBytes(const AttentionShape &shape,
@@ -73,7 +93,8 @@ static int64_t registersOf(const AttentionShape &shape,
          (shape.element.isBF16() ? width / 4 : 0);
 }
 
-Division cuda::divide(const AttentionShape &shape, Direction direction) {
+Division cuda::divide(const AttentionShape &shape, Direction direction,
+                      bool byWarpGroup) {
   constexpr int64_t most = 160; // of 255
   Division best = {direction, 1, 16};
   for (int64_t warps : {1, 2, 4})
@@ -83,7 +104,14 @@ Division cuda::divide(const AttentionShape &shape, Direction direction) {
           (registersOf(shape, next) <= most || rows == 16))
         best = next;
     }
+  best.byWarpGroup = byWarpGroup;
   return best;
+}
+
+bool cuda::canDivideByWarpGroup(const AttentionShape &shape,
+                                Direction direction) {
+  return shape.element.isBF16() && shape.width % kPanelColumns == 0 &&
+         divide(shape, direction, /*byWarpGroup=*/false).warps == kWarpGroup;
 }
 
 LaunchShape cuda::launchOf(const AttentionShape &shape,
@@ -131,7 +159,7 @@ AttentionTile::AttentionTile(Warp &code, const AttentionShape &shape,
             code.cast(places.stream, code.getI32Type())};
 }
 
-int64_t AttentionTile::strideBytes() const { return rowBytes(shape); }
+int64_t AttentionTile::strideBytes() const { return rowBytes(shape, division); }
 
 /// Whether every row of a head begins at a multiple of 16 bytes and has whole
 /// vectors.
@@ -156,6 +184,31 @@ Value AttentionTile::walkedTile(Value step, int64_t index) {
   int64_t first = division.ownTiles() * division.ownRows() * strideBytes();
   return code.add(code.mul(code.bits(step, 1), 2 * bytes),
                   first + index * bytes);
+}
+
+/// Where a vector of a row of a tile with `rows` rows is.
+Value AttentionTile::vectorOf(Value tile, int64_t rows, Value row,
+                              Value vector) {
+  if (!division.byWarpGroup)
+    return code.add(tile, code.add(code.mul(row, strideBytes()),
+                                   code.mul(vector, kVector)));
+  constexpr int64_t inRow = kPanelRowBytes / kVector;
+  Value place = arith::XOrIOp::create(code, code.rem(vector, inRow),
+                                      code.rem(row, inRow));
+  Value panel = code.mul(code.div(vector, inRow), rows * kPanelRowBytes);
+  return code.add(code.add(tile, panel), code.add(code.mul(row, kPanelRowBytes),
+                                                  code.mul(place, kVector)));
+}
+
+Value AttentionTile::outTile(Value step) {
+  return code.add(
+      code.mul(code.bits(step, 1), division.tileRows * strideBytes()),
+      outTilesOffset(shape, division));
+}
+
+Value AttentionTile::lseCopy(Value step) {
+  return code.add(code.mul(code.bits(step, 1), division.tileRows * 4),
+                  lseCopiesOffset(shape, division));
 }
 
 Value AttentionTile::rowNumbers() {
@@ -192,8 +245,7 @@ void AttentionTile::copy(const Matrix &from, Value first, int64_t rows,
       Value offset = code.add(code.mul(code.widen(position), from.stride),
                               code.mul(code.widen(vector), perVector));
       offset = code.select(exists, offset, code.i64(0));
-      code.copyAsync(code.add(to, code.add(code.mul(row, strideBytes()),
-                                           code.mul(vector, kVector))),
+      code.copyAsync(vectorOf(to, rows, row, vector),
                      code.address(from.base, shape.element, offset),
                      code.select(exists, code.i32(kVector), zero));
       return {};
@@ -237,11 +289,19 @@ void AttentionTile::copyElements(const Matrix &from, Value first, int64_t rows,
 
 AttentionTile::Values AttentionTile::walk(Value count, ValueRange state,
                                           function_ref<void(Value)> begin,
+                                          function_ref<void()> prepare,
                                           Warp::Body body) {
   begin(code.i32(0));
   commitCopies(code);
+  prepare();
   return code.repeat(code.i32(0), count, 1, state,
                      [&](Value step, ValueRange old) {
+                       waitForCopies(code, 0);
+                       if (isAsync())
+                         showToProducts(code);
+                       // What this step reads is there, and nobody reads what
+                       // the last step read: the next copies may land there.
+                       code.barrier();
                        Value next = code.add(step, 1);
                        code.choose(
                            code.isLess(next, count),
@@ -251,13 +311,7 @@ AttentionTile::Values AttentionTile::walk(Value count, ValueRange state,
                            },
                            [] { return Values(); });
                        commitCopies(code);
-                       waitForCopies(code, 1);
-                       code.barrier();
-                       Values result = body(step, old);
-                       // Nobody reads these tiles any more: the next copies may
-                       // land there.
-                       code.barrier();
-                       return result;
+                       return body(step, old);
                      });
 }
 
@@ -267,7 +321,7 @@ AttentionTile::Values AttentionTile::walk(Value count, ValueRange state,
 
 AttentionTile::Values AttentionTile::rowsToKeep(Value own) {
   Values kept;
-  if (!isBF16())
+  if (!isBF16() || division.byWarpGroup)
     return kept;
   Value row = code.add(code.mul(code.warp, kWarpRows), code.rem(code.lane, 16));
   Value at = code.add(code.add(own, code.mul(row, strideBytes())),
@@ -285,6 +339,8 @@ AttentionTile::Values AttentionTile::products(Value own, Value tile,
                                               ValueRange kept) {
   if (!isBF16())
     return productsOfNumbers(own, tile);
+  if (division.byWarpGroup)
+    return productsOfWarpGroup(own, tile);
   Values loaded;
   if (kept.empty())
     loaded = rowsToKeep(own), kept = loaded;
@@ -314,6 +370,8 @@ AttentionTile::Values
 AttentionTile::addProducts(ValueRange old, ValueRange weights, Value tile) {
   if (!isBF16())
     return addProductsOfNumbers(old, weights, tile);
+  if (division.byWarpGroup)
+    return addProductsOfWarpGroup(old, weights, tile);
   // What a thread has of two blocks of weights is what it needs of 16 terms.
   Value row = code.rem(code.lane, 16), half = code.div(code.lane, 16);
   Value at = code.add(code.add(tile, code.mul(row, strideBytes())),
@@ -334,6 +392,52 @@ AttentionTile::addProducts(ValueRange old, ValueRange weights, Value tile) {
       }
     }
   }
+  return sums;
+}
+
+AttentionTile::Values AttentionTile::finish(ValueRange values, int64_t later) {
+  return isAsync() ? waitForProducts(code, values, later) : Values(values);
+}
+
+AttentionTile::Values AttentionTile::productsOfWarpGroup(Value own,
+                                                         Value tile) {
+  Value a = describeMatrix(code, own), b = describeMatrix(code, tile);
+  Values sums;
+  fenceProducts(code);
+  for (int64_t k = 0; k < shape.width; k += 16) {
+    // Sixteen terms are two vectors of every row of a panel.
+    int64_t panel = k / kPanelColumns, within = 2 * (k % kPanelColumns);
+    auto part = [&](Value matrix, int64_t rows) {
+      return advanceMatrix(code, matrix,
+                           panel * rows * kPanelRowBytes + within);
+    };
+    sums = beginProduct(code, sums, part(a, division.ownRows()),
+                        part(b, division.tileRows), division.tileRows,
+                        /*byTerms=*/false);
+  }
+  commitProducts(code);
+  return sums;
+}
+
+AttentionTile::Values AttentionTile::addProductsOfWarpGroup(ValueRange old,
+                                                            ValueRange weights,
+                                                            Value tile) {
+  Value b = describeMatrix(code, tile);
+  Values sums(old), packed;
+  for (size_t i = 0; i < weights.size(); i += 2)
+    packed.push_back(code.pack(weights[i], weights[i + 1]));
+  fenceProducts(code);
+  for (int64_t k = 0; k < division.tileRows; k += 16)
+    for (int64_t c = 0; c < shape.width; c += kPanelColumns) {
+      int64_t rows = c / kPanelColumns * division.tileRows + k;
+      MutableArrayRef<Value> part(sums.data() + c / 2, kPanelColumns / 2);
+      llvm::copy(beginProduct(code, ValueRange(ArrayRef<Value>(part)),
+                              ValueRange(packed).slice(k / 4, 4),
+                              advanceMatrix(code, b, rows * kPanelRowBytes),
+                              kPanelColumns, /*byTerms=*/true),
+                 part.begin());
+    }
+  commitProducts(code);
   return sums;
 }
 
@@ -530,19 +634,67 @@ Value AttentionTile::sumOfProducts(const Matrix &a, Value row, Value tile,
       })[0];
 }
 
-void AttentionTile::writeRowNumbers(const Matrix &out, Value dout, Value lse,
-                                    Value head, Value first, int64_t rows) {
+void AttentionTile::copyForRowNumbers(const RowSource &source, Value first,
+                                      int64_t rows, Value step) {
+  copy(source.out, first, rows, outTile(step));
+  auto copyOne = [&]() -> Values {
+    constexpr int64_t bytes = 4;
+    Value position = code.add(first, code.thread);
+    Value exists = code.isLess(position, shape.length);
+    position = code.select(exists, position, code.i32(0));
+    Value offset = code.add(code.mul(code.widen(source.head), shape.length),
+                            code.widen(position));
+    Value to = code.add(lseCopy(step), code.mul(code.thread, bytes));
+    copyAsync(
+        code, code.sharedAddress(to),
+        code.address(code.toDevice(source.lse), code.getF32Type(), offset),
+        bytes, code.select(exists, code.i32(bytes), code.i32(0)));
+    return {};
+  };
+  code.choose(code.isLess(code.thread, rows), copyOne, [] { return Values(); });
+}
+
+/// Part `part` of `parts` of dot(a[row], b[row]) for tiles of `rows` rows:
+/// vectors side by side, which no other thread of a quarter of a warp meets in
+/// a bank where rows are one panel wide.
+Value AttentionTile::sumOfCopies(Value a, Value b, int64_t rows, Value row,
+                                 Value part, int64_t parts) {
+  int64_t size = kVector / elementBytes(), count = shape.width / size / parts;
+  auto type = VectorType::get({size}, shape.element);
+  Value first = code.mul(part, count), total;
+  for (int64_t v = 0; v < count; ++v) {
+    Value vector = code.add(first, v), sum = code.f32(0);
+    Value left = code.loadShared(type, vectorOf(a, rows, row, vector));
+    Value right = code.loadShared(type, vectorOf(b, rows, row, vector));
+    for (int64_t i = 0; i < size; ++i)
+      sum = code.fma(code.toF32(element(code, left, i)),
+                     code.toF32(element(code, right, i)), sum);
+    total = total ? code.add(total, sum) : sum;
+  }
+  return total;
+}
+
+void AttentionTile::writeRowNumbers(const RowSource &source, Value dout,
+                                    Value first, int64_t rows, Value step) {
   int64_t parts = division.threads() / rows;
   Value row = code.div(code.thread, parts), part = code.rem(code.thread, parts);
   Value position = code.add(first, row);
   Value exists = code.isLess(position, shape.length);
-  position = code.select(exists, position, code.i32(shape.length - 1));
-  Value sum = sumOfProducts(out, position, dout, row, part, parts);
+  Value sum, logSum;
+  if (isAsync()) {
+    logSum = code.loadShared(code.getF32Type(),
+                             code.add(lseCopy(step), code.mul(row, 4)));
+    sum = sumOfCopies(outTile(step), dout, rows, row, part, parts);
+  } else {
+    position = code.select(exists, position, code.i32(shape.length - 1));
+    Value offset = code.add(code.mul(code.widen(source.head), shape.length),
+                            code.widen(position));
+    logSum =
+        code.loadDevice(code.getF32Type(), code.toDevice(source.lse), offset);
+    sum = sumOfProducts(source.out, position, dout, row, part, parts);
+  }
   sum = code.reduceLanes(sum, parts,
                          [&](Value a, Value b) { return code.add(a, b); });
-  Value offset =
-      code.add(code.mul(code.widen(head), shape.length), code.widen(position));
-  Value logSum = code.loadDevice(code.getF32Type(), code.toDevice(lse), offset);
   // Weights of a query that does not exist are zero, whatever the last one has.
   logSum = code.select(exists, code.mul(logSum, code.f32(-kLog2E)),
                        code.f32(kLowest));

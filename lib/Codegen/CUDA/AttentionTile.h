@@ -56,6 +56,7 @@ enum class Direction { Forward, Backward };
 struct Division {
   Direction direction;
   int64_t warps, tileRows;
+  bool byWarpGroup = false; ///< products are those of WarpGroup.h
   int64_t ownRows() const { return warps * kWarpRows; }
   int64_t threads() const { return warps * kWarpSize; }
   /// Tiles of own rows: queries, or with them gradients, or keys and values.
@@ -68,7 +69,10 @@ constexpr int64_t kSharedBytes = 99 << 10, kMaxHeadWidth = 256;
 
 /// The largest division whose tiles fit into shared memory and, if any does,
 /// whose sums fit into registers.
-Division divide(const AttentionShape &shape, Direction direction);
+Division divide(const AttentionShape &shape, Direction direction,
+                bool byWarpGroup);
+/// Whether four warps can make the products of that division together.
+bool canDivideByWarpGroup(const AttentionShape &shape, Direction direction);
 /// A launch of so many blocks with that.
 LaunchShape launchOf(const AttentionShape &shape, const Division &division,
                      int64_t blocks);
@@ -108,16 +112,25 @@ public:
   /// Room for two f32 for each row of the own or of a tile: `logSums`.
   mlir::Value rowNumbers();
 
+  /// Of the rows of out, and of lse, that `writeRowNumbers` needs of a step.
+  mlir::Value outTile(mlir::Value step);
+  mlir::Value lseCopy(mlir::Value step);
+
   /// Begins to copy `rows` rows from `first` on to shared memory.
   void copy(const Matrix &from, mlir::Value first, int64_t rows,
             mlir::Value to);
   /// `body` for steps 0 .. count - 1, with the state carried along, while the
   /// tiles of the next step are on their way. `begin` begins the copies of a
-  /// step.
+  /// step; `prepare` is done once the first of them are on their way.
   Values walk(mlir::Value count, mlir::ValueRange state,
               llvm::function_ref<void(mlir::Value step)> begin,
-              Warp::Body body);
+              llvm::function_ref<void()> prepare, Warp::Body body);
 
+  // Products by warp group are under way when a function comes back; their
+  // numbers come from `finish`. Others are there at once.
+  bool isAsync() const { return division.byWarpGroup; }
+  /// Waits for products but the last `later`, of which `values` are results.
+  Values finish(mlir::ValueRange values, int64_t later = 0);
   /// What `products` needs of own rows again and again, to keep.
   Values rowsToKeep(mlir::Value own);
   /// own[r] . tile[c] for the rows of this warp and the rows of the tile.
@@ -138,10 +151,19 @@ public:
   /// The dropout factors of scores; none without dropout.
   Values factors(const Scores &where);
 
-  /// For `rows` queries from `first` on, to shared memory: -log2(e) * lse, and
-  /// dot(dout, out) with the rows of dout in the tile `dout`.
-  void writeRowNumbers(const Matrix &out, mlir::Value dout, mlir::Value lse,
-                       mlir::Value head, mlir::Value first, int64_t rows);
+  /// What belongs to queries of a head beside queries and dout.
+  struct RowSource {
+    Matrix out;
+    mlir::Value lse, head; ///< entry * heads + head of queries
+  };
+  /// Begins to copy what `writeRowNumbers` reads, where products are under way
+  /// while it does: for `rows` queries from `first` on.
+  void copyForRowNumbers(const RowSource &source, mlir::Value first,
+                         int64_t rows, mlir::Value step);
+  /// For these queries, to shared memory: -log2(e) * lse, and dot(dout, out)
+  /// with the rows of dout in the tile `dout`.
+  void writeRowNumbers(const RowSource &source, mlir::Value dout,
+                       mlir::Value first, int64_t rows, mlir::Value step);
   /// Both again, by number of the row.
   mlir::Value logSum(mlir::Value row);
   mlir::Value delta(mlir::Value row, int64_t rows);
@@ -156,12 +178,19 @@ private:
   bool isBF16() const { return shape.element.isBF16(); }
   int64_t elementBytes() const { return isBF16() ? 2 : 4; }
   int64_t strideBytes() const;
+  mlir::Value vectorOf(mlir::Value tile, int64_t rows, mlir::Value row,
+                       mlir::Value vector);
+  Values productsOfWarpGroup(mlir::Value own, mlir::Value tile);
+  Values addProductsOfWarpGroup(mlir::ValueRange sums, mlir::ValueRange weights,
+                                mlir::Value tile);
   bool copiesVectors() const;
   void copyElements(const Matrix &from, mlir::Value first, int64_t rows,
                     mlir::Value to);
   Values productsOfNumbers(mlir::Value own, mlir::Value tile);
   Values addProductsOfNumbers(mlir::ValueRange sums, mlir::ValueRange weights,
                               mlir::Value tile);
+  mlir::Value sumOfCopies(mlir::Value a, mlir::Value b, int64_t rows,
+                          mlir::Value row, mlir::Value part, int64_t parts);
   mlir::Value sumOfProducts(const Matrix &a, mlir::Value row, mlir::Value tile,
                             mlir::Value tileRow, mlir::Value part,
                             int64_t parts);

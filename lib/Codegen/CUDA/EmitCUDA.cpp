@@ -8,6 +8,7 @@
 
 #include "Attention.h"
 #include "DeviceKernels.h"
+#include "WarpGroup.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -170,9 +171,14 @@ static LogicalResult emitLoops(DeviceCode &code, DeviceKernel &kernel) {
 }
 
 template <typename Op>
-static LogicalResult emitAttentionKernel(
-    DeviceCode &code, Op op, DeviceKernel &kernel,
-    FailureOr<LaunchShape> (*emit)(Code &, Op, const AttentionPlaces &)) {
+using AttentionEmitter = FailureOr<LaunchShape> (*)(Code &, Op,
+                                                    const AttentionPlaces &,
+                                                    bool byWarpGroup);
+
+template <typename Op>
+static LogicalResult
+emitAttentionKernel(DeviceCode &code, Op op, DeviceKernel &kernel,
+                    AttentionEmitter<Op> emit, bool byWarpGroup) {
   // These emitters say themselves what is in device memory.
   auto anywhere = [&](Value address) -> Value {
     return LLVM::AddrSpaceCastOp::create(
@@ -186,13 +192,37 @@ static LogicalResult emitAttentionKernel(
   places.stream =
       code.load(code.getI64Type(), kernel.ids, code.i64(op.getStream()));
   places.shared = kernel.takeShared(code, 0);
-  FailureOr<LaunchShape> shape = emit(code, op, places);
+  FailureOr<LaunchShape> shape = emit(code, op, places, byWarpGroup);
   if (failed(shape))
     return failure();
   kernel.takeShared(code, shape->sharedBytes);
   kernel.setLaunch(code, shape->blocks, shape->threads);
   kernel.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                            code.getI32IntegerAttr(shape->residentBlocks));
+  return success();
+}
+
+/// And, where there is one, the form for the chip with other products. Launches
+/// are the same: they have the shared memory that either needs.
+template <typename Op>
+static LogicalResult emitAttentionKernels(DeviceCode &code, Op op,
+                                          DeviceKernel &kernel,
+                                          AttentionEmitter<Op> emit) {
+  if (failed(emitAttentionKernel(code, op, kernel, emit, false)))
+    return failure();
+  if (!hasWarpGroupForm(op))
+    return success();
+  StringAttr name = kernel.function.getNameAttr();
+  DeviceKernel other =
+      openKernel(code, kernel.source,
+                 kernel.function->getParentOfType<gpu::GPUModuleOp>());
+  other.function.setName((name.getValue() + "_" + kWarpGroupChip).str());
+  other.function->setAttr(rt::kInsteadAttr, name);
+  other.function->setAttr(rt::kChipAttr, code.getStringAttr(kWarpGroupChip));
+  if (failed(emitAttentionKernel(code, op, other, emit, true)))
+    return failure();
+  if (other.sharedBytes > kernel.sharedBytes)
+    kernel.takeShared(code, other.sharedBytes - kernel.sharedBytes);
   return success();
 }
 
@@ -205,11 +235,11 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
   LogicalResult result =
       *op ? TypeSwitch<Operation *, LogicalResult>(*op)
                 .Case([&](rt::AttentionOp op) {
-                  return emitAttentionKernel(code, op, kernel, emitAttention);
+                  return emitAttentionKernels(code, op, kernel, emitAttention);
                 })
                 .Case([&](rt::AttentionBackwardOp op) {
-                  return emitAttentionKernel(code, op, kernel,
-                                             emitAttentionBackward);
+                  return emitAttentionKernels(code, op, kernel,
+                                              emitAttentionBackward);
                 })
                 .Case([&](rt::ScatterAddOp op) {
                   return emitScatterAdd(code, op, kernel);

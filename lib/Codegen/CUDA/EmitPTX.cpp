@@ -70,6 +70,25 @@ static LogicalResult checkParameters(gpu::GPUModuleOp device,
          << ptxVersion % 10 << ", but one has " << bytes;
 }
 
+/// Of kernels with a form for one chip of their own, that chip gets this form
+/// and others the common one.
+static void chooseForms(gpu::GPUModuleOp device, llvm::Module &module,
+                        StringRef chip) {
+  for (auto function : device.getOps<LLVM::LLVMFuncOp>()) {
+    auto common = function->getAttrOfType<StringAttr>(rt::kInsteadAttr);
+    if (!common)
+      continue;
+    llvm::Function *form = module.getFunction(function.getName());
+    auto own = function->getAttrOfType<StringAttr>(rt::kChipAttr);
+    if (own.getValue() != chip) {
+      form->eraseFromParent();
+      continue;
+    }
+    module.getFunction(common)->eraseFromParent();
+    form->setName(common.getValue());
+  }
+}
+
 namespace {
 /// The kernels in LLVM's own representation, optimised for a chip.
 struct Translation {
@@ -117,6 +136,7 @@ LogicalResult Translation::translate(ModuleOp source, StringRef chipName,
   module = translateModuleToLLVMIR(*device, context, "device");
   if (!module)
     return failure();
+  chooseForms(*device, *module, chipName);
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   llvm::raw_string_ostream os(message);
@@ -165,7 +185,7 @@ std::vector<KernelFacts> cuda::getKernelFacts(ModuleOp module) {
     for (auto function : device.getOps<FunctionOpInterface>()) {
       auto grid = function->getAttrOfType<DenseI64ArrayAttr>(rt::kGridAttr);
       auto block = function->getAttrOfType<DenseI64ArrayAttr>(rt::kBlockAttr);
-      if (!grid || !block)
+      if (!grid || !block || function->hasAttr(rt::kInsteadAttr))
         continue;
       auto number = [&](StringRef name) {
         auto value = function->getAttrOfType<IntegerAttr>(name);

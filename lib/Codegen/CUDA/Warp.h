@@ -99,9 +99,10 @@ public:
   /// Two f32 as bf16, `low` in the low half of an i32.
   mlir::Value pack(mlir::Value low, mlir::Value high);
 
-private:
+  /// In address space 3.
   mlir::Value sharedAddress(mlir::Value offset);
 
+private:
   mlir::Value shared;
 };
 

@@ -189,6 +189,14 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs '")
            << name << "' of at least 0, but got " << value;
   }
+  if (name == kInsteadAttr || name == kChipAttr) {
+    StringRef other = name == kInsteadAttr ? kChipAttr : kInsteadAttr;
+    if (isa<StringAttr>(value) && op->getAttrOfType<StringAttr>(other))
+      return success();
+    return op->emitOpError("needs 'rt.instead' and 'rt.chip' to be the names "
+                           "of a kernel and of a chip, but got ")
+           << value;
+  }
   if ((name == kStateAttr && isa<StateAttr>(value)) ||
       (name == kKernelAttr && isa<UnitAttr>(value)) ||
       (name == kNameAttr && isa<StringAttr>(value)) ||

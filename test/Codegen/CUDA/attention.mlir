@@ -1,4 +1,16 @@
 // RUN: reprise-opt %s -reprise-lower-cuda -o %t && reprise-device %t --chip=sm_80 | FileCheck %s
+// RUN: reprise-device %t --chip=sm_90a | FileCheck %s --check-prefix=GROUP
+// RUN: reprise-opt %s -reprise-emit-cuda | FileCheck %s --check-prefix=FORMS
+
+// For sm_90a there is another form, launched alike, under another name until
+// PTX is made.
+
+// FORMS: gpu.func @forward({{.*}}rt.block = array<i64: 128, 1, 1>, {{.*}}rt.grid = array<i64: [[GRID:32, 1, 1]]>, {{.*}}rt.shared = {{[0-9]+}} : i64
+// FORMS: gpu.func @forward_sm_90a({{.*}}rt.block = array<i64: 128, 1, 1>, {{.*}}rt.chip = "sm_90a", rt.grid = array<i64: [[GRID]]>, rt.instead = "forward", rt.kernel,
+// FORMS: gpu.func @backward(
+// FORMS: gpu.func @backward_sm_90a(
+// FORMS: gpu.func @narrow(
+// FORMS-NOT: gpu.func
 
 // bf16: a tile of the next step is on its way while this one is multiplied, and
 // what was added up stays in registers. Nothing of the size of the sequence
@@ -20,6 +32,27 @@
 //   CHECK-DAG: cvt.rn.bf16x2.f32
 //   CHECK-NOT: {{(atom|[^a]red)\.}}
 //       CHECK: ret;
+
+// There four warps multiply together: scores from two matrices in shared
+// memory, sums with weights in registers; each time a fence, a group, a wait.
+// Rows that threads copied are shown to these products.
+
+// GROUP-NOT: forward_sm_90a
+// GROUP-LABEL: .visible .entry forward(
+//       GROUP: .reqntid 128
+//   GROUP-NOT: .local
+//   GROUP-NOT: {{ldmatrix|[^g]mma\.}}
+//   GROUP-DAG: cp.async.wait_group 0
+//   GROUP-DAG: fence.proxy.async.shared::cta
+//   GROUP-DAG: bar.sync
+//   GROUP-DAG: wgmma.fence.sync.aligned
+//   GROUP-DAG: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, %rd{{[0-9]+}}, %rd{{[0-9]+}}, 0, 1, 1, 0, 0;
+//   GROUP-DAG: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, %rd{{[0-9]+}}, %rd{{[0-9]+}}, 1, 1, 1, 0, 0;
+//   GROUP-DAG: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, {{{[^}]*}}}, %rd{{[0-9]+}}, 1, 1, 1, 1;
+//   GROUP-DAG: wgmma.commit_group.sync.aligned
+//   GROUP-DAG: wgmma.wait_group.sync.aligned 0
+//   GROUP-NOT: {{ldmatrix|[^g]mma\.}}
+//       GROUP: ret;
 func.func private @forward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf16>, %v: tensor<2x256x128xbf16>, %r: tensor<4xi32>)
     -> (tensor<2x256x256xbf16>, tensor<2x4x256xf32>) attributes {rt.kernel} {
   %o, %l = rt.attention %q, %k, %v, %r heads 4 kv_heads 2 scale 0.125 rate 0.0 stream 0
@@ -39,6 +72,16 @@ func.func private @forward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf16
 //       CHECK: mul.wide.u32 {{.*}}, -845247145;
 //   CHECK-NOT: {{(atom|[^a]red)\.}}
 //       CHECK: ret;
+
+// Gradients of weights are still under way when the scores are there.
+
+// GROUP-LABEL: .visible .entry backward(
+//   GROUP-NOT: .local
+// GROUP-COUNT-8: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, %rd
+//   GROUP-NOT: wgmma.mma_async
+//       GROUP: wgmma.wait_group.sync.aligned 1
+//   GROUP-NOT: {{(atom|[^a]red)\.}}
+//       GROUP: ret;
 func.func private @backward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf16>, %v: tensor<2x256x128xbf16>, %o: tensor<2x256x256xbf16>,
     %l: tensor<2x4x256xf32>, %d: tensor<2x256x256xbf16>, %r: tensor<4xi32>)
     -> (tensor<2x256x256xbf16>, tensor<2x256x128xbf16>, tensor<2x256x128xbf16>) attributes {rt.kernel} {
@@ -52,6 +95,8 @@ func.func private @backward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf1
 // begin anywhere, so they are copied element by element.
 
 // CHECK-LABEL: .visible .entry narrow(
+// GROUP-LABEL: .visible .entry narrow(
+//   GROUP-NOT: wgmma
 //   CHECK-NOT: {{mma|tf32|cp.async.c[ag]}}
 //       CHECK: st.shared.b32
 //   CHECK-NOT: {{mma|tf32|cp.async.c[ag]}}

@@ -750,3 +750,8 @@ func.func @join_c1_type(%x: tensor<4x8xi32>) {
   %v = rt.join %x : (tensor<4x8xi32>) -> tensor<32xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{needs 'rt.instead' and 'rt.chip' to be the names of a kernel and of a chip, but got "attention"}}
+func.func private @attention_of_one_chip() attributes {rt.kernel, rt.instead = "attention"}

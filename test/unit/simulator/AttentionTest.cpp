@@ -26,6 +26,7 @@ struct Shape {
   const char *type;
   int64_t batch, length, heads, keyHeads, width;
   double rate;
+  const char *chip = "sm_80";
 
   bool isBF16() const { return type[0] == 'b'; }
   int64_t size() const { return batch * length * heads * width; }
@@ -42,7 +43,8 @@ struct Shape {
 
 void PrintTo(const Shape &s, std::ostream *os) {
   *os << s.type << " B" << s.batch << " T" << s.length << " H" << s.heads
-      << " G" << s.keyHeads << " D" << s.width << " rate " << s.rate;
+      << " G" << s.keyHeads << " D" << s.width << " rate " << s.rate << " "
+      << s.chip;
 }
 
 const int32_t kRng[4] = {12345, 678, 3, 1};
@@ -203,7 +205,7 @@ class Attention : public testing::TestWithParam<Shape> {};
 TEST_P(Attention, MatchesItsDefinitionInEveryOrder) {
   Shape s = GetParam();
   float scale = 1 / std::sqrt(float(s.width));
-  Kernels compiled(kernels(s, scale));
+  Kernels compiled(kernels(s, scale), s.chip);
   // Queries far from uniform attention.
   Floats q = randomValues(s, s.size(), 1, 4),
          k = randomValues(s, s.keySize(), 2, 1),
@@ -292,3 +294,14 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{"f32", 1, 67, 4, 2, 13, 0}, Shape{"f32", 1, 1, 1, 1, 1, 0},
         Shape{"f32", 1, 52, 6, 2, 8, 0.5}, Shape{"f32", 1, 97, 1, 1, 128, 0.1},
         Shape{"f32", 1, 20, 1, 1, 256, 0}));
+
+// Products of four warps together: of one and of two panels, in both
+// directions or forward alone, with keys of all heads and of groups.
+INSTANTIATE_TEST_SUITE_P(
+    WarpGroups, Attention,
+    testing::Values(Shape{"bf16", 1, 64, 1, 1, 64, 0, "sm_90a"},
+                    Shape{"bf16", 1, 132, 2, 1, 64, 0.1, "sm_90a"},
+                    Shape{"bf16", 2, 67, 2, 2, 64, 0, "sm_90a"},
+                    Shape{"bf16", 1, 1, 1, 1, 64, 0, "sm_90a"},
+                    Shape{"bf16", 1, 97, 1, 1, 128, 0.1, "sm_90a"},
+                    Shape{"bf16", 1, 150, 4, 2, 128, 0, "sm_90a"}));

@@ -51,11 +51,11 @@ struct Compilation {
 };
 } // namespace
 
-Kernels::Kernels(const std::string &text) {
+Kernels::Kernels(const std::string &text, const std::string &chip) {
   Compilation compilation(text);
   facts = cuda::getKernelFacts(*compilation.module);
   FailureOr<std::string> code =
-      cuda::translateDeviceToLLVMIR(*compilation.module, "sm_80");
+      cuda::translateDeviceToLLVMIR(*compilation.module, chip);
   if (failed(code))
     llvm::report_fatal_error("the test's kernels do not become LLVM IR");
   std::string error = load(*code);

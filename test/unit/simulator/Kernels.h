@@ -17,8 +17,8 @@ namespace reprise::simulator {
 /// A module of kernels, compiled for a GPU and loaded into the simulator.
 class Kernels {
 public:
-  /// Compiles `text`, or ends the test program with what is wrong.
-  explicit Kernels(const std::string &text);
+  /// Compiles `text` for `chip`, or ends the test program with what is wrong.
+  explicit Kernels(const std::string &text, const std::string &chip = "sm_80");
 
   /// Launches a kernel as its facts say; the error, or nothing. Buffers are
   /// inputs, then outputs.

@@ -70,6 +70,10 @@ inline constexpr llvm::StringLiteral kGridAttr = "rt.grid";
 inline constexpr llvm::StringLiteral kBlockAttr = "rt.block";
 inline constexpr llvm::StringLiteral kSharedAttr = "rt.shared";
 inline constexpr llvm::StringLiteral kBytesAttr = "rt.bytes";
+/// On a kernel that one chip has instead of another one, launched alike: the
+/// names of that kernel and of the chip.
+inline constexpr llvm::StringLiteral kInsteadAttr = "rt.instead";
+inline constexpr llvm::StringLiteral kChipAttr = "rt.chip";
 } // namespace reprise::rt
 
 #endif // REPRISE_DIALECT_RT_RTOPS_H

@@ -1,0 +1,64 @@
+//===- WarpGroup.h - Products of four warps together ------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What sm_90a has beside mma.sync: four warps multiply 64 rows by n columns at
+// once and go on while that is under way (wgmma). The right factor is read from
+// shared memory once for all four, and the left one, too, or it is in
+// registers. Warp i has rows 16 i .. 16 i + 15, where Warp.h says.
+//
+// A matrix in shared memory is made of panels of 64 columns of bf16, each row
+// by row, 128 bytes a row. Of these the eight vectors of 16 bytes change places:
+// vector v of row r is where v ^ r % 8 would be, so that neither rows nor
+// columns of vectors meet in a bank. Panels begin at multiples of 1024 bytes.
+//
+// Source: PTX ISA 8.0, section 9.7.14, asynchronous warpgroup level matrix
+// instructions: swizzling of 128 bytes, matrix descriptors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CUDA_WARPGROUP_H
+#define REPRISE_LIB_CODEGEN_CUDA_WARPGROUP_H
+
+#include "Warp.h"
+
+namespace reprise::cuda {
+
+/// The one chip that has these products.
+constexpr llvm::StringLiteral kWarpGroupChip = "sm_90a";
+
+constexpr int64_t kWarpGroup = 4;       ///< warps
+constexpr int64_t kPanelColumns = 64;   ///< of bf16
+constexpr int64_t kPanelRowBytes = 128; ///< of them
+
+/// What the threads' own writes to shared memory and copies that have landed
+/// are to products that begin after the next barrier.
+void showToProducts(Warp &code);
+
+/// A matrix at `offset` of shared memory, in one panel, as a factor.
+mlir::Value describeMatrix(Warp &code, mlir::Value offset);
+/// The same matrix from `bytes` further on, where that is a multiple of 16.
+mlir::Value advanceMatrix(Warp &code, mlir::Value matrix, int64_t bytes);
+
+/// Before the first product that reads or adds to registers written since.
+void fenceProducts(Warp &code);
+/// Begins sums + a b, or a b without `sums`: a has 64 rows of 16 terms, either
+/// four registers as mma.sync has them or one description; b has 16 terms of
+/// `columns` columns, term by term if `byTerms`, otherwise column by column.
+/// What comes back are numbers only behind `waitForProducts`.
+Warp::Values beginProduct(Warp &code, mlir::ValueRange sums,
+                          mlir::ValueRange a, mlir::Value b, int64_t columns,
+                          bool byTerms);
+/// Ends the group of the products that have begun since the last one.
+void commitProducts(Warp &code);
+/// Waits for all groups but the last `groups`, of which `values` are results.
+Warp::Values waitForProducts(Warp &code, mlir::ValueRange values,
+                             int64_t groups);
+
+} // namespace reprise::cuda
+
+#endif // REPRISE_LIB_CODEGEN_CUDA_WARPGROUP_H
