@@ -19,7 +19,7 @@ namespace reprise::runtime {
 /// AMX_BF16, which this asks the operating system for.
 int cpuLevel();
 
-/// Up to this level all products have the same bits.
+/// Up to this level all products, and kernels, have the same bits.
 constexpr int kPortableLevel = 5;
 
 /// While it lives, the processor's eight tile registers, if `cpuLevel` has
@@ -37,6 +37,8 @@ private:
 
 /// The version of a kernel for a processor of this level.
 inline RepriseKernelFn chooseKernel(const RepriseKernel &kernel, int cpuLevel) {
+  if (cpuLevel > kPortableLevel && kernel.amxFn)
+    return kernel.amxFn;
   return cpuLevel >= 4 && kernel.wideFn ? kernel.wideFn : kernel.fn;
 }
 

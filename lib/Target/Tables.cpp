@@ -110,22 +110,27 @@ static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols, StringRef name) {
   return kernel.getFunctionType() == type ? kernel : LLVM::LLVMFuncOp();
 }
 
-/// Finds the version of `kernel` that the runtime calls in its place on
-/// x86-64-v4.
-static FailureOr<StringRef> readWide(const SymbolTable &symbols,
-                                     LLVM::LLVMFuncOp kernel) {
-  auto name = kernel->getAttrOfType<FlatSymbolRefAttr>(rt::kWideAttr);
+/// Finds the version of `kernel` that `attribute` names, which the runtime
+/// calls in its place on x86-64-v4, or with AMX.
+static FailureOr<StringRef> readVersion(const SymbolTable &symbols,
+                                        LLVM::LLVMFuncOp kernel,
+                                        StringRef attribute) {
+  auto name = kernel->getAttrOfType<FlatSymbolRefAttr>(attribute);
   if (!name)
     return StringRef();
-  LLVM::LLVMFuncOp wide = getKernel(symbols, name.getValue());
-  if (!wide || wide->getAttr(rt::kTasksAttr) != kernel->getAttr(rt::kTasksAttr))
-    return kernel.emitOpError("needs its 'rt.wide' to be a function of its own "
-                              "type, with a body and 'rt.tasks' = ")
-           << kernel->getAttr(rt::kTasksAttr) << ", but got " << name;
-  if (wide.getTargetCpu() != StringRef(codegen::kWideProcessor))
-    return kernel.emitOpError("needs its 'rt.wide' to have target_cpu = \"")
-           << codegen::kWideProcessor << "\", but " << name << " has \""
-           << wide.getTargetCpu().value_or("") << "\"";
+  auto fail = [&] {
+    return kernel.emitOpError("needs its '") << attribute << "' to ";
+  };
+  LLVM::LLVMFuncOp version = getKernel(symbols, name.getValue());
+  if (!version ||
+      version->getAttr(rt::kTasksAttr) != kernel->getAttr(rt::kTasksAttr))
+    return fail() << "be a function of its own type, with a body and "
+                     "'rt.tasks' = "
+                  << kernel->getAttr(rt::kTasksAttr) << ", but got " << name;
+  if (version.getTargetCpu() != StringRef(codegen::kWideProcessor))
+    return fail() << "have target_cpu = \"" << codegen::kWideProcessor
+                  << "\", but " << name << " has \""
+                  << version.getTargetCpu().value_or("") << "\"";
   return name.getValue();
 }
 
@@ -172,11 +177,15 @@ FailureOr<int64_t> Tables::readKernel(const SymbolTable &symbols,
     return call.emitOpError("needs its kernel to be a function of (ptr, ptr, "
                             "i64, i64) in the LLVM dialect, with a body and "
                             "'rt.tasks', by now");
-  FailureOr<StringRef> wide = readWide(symbols, kernel);
-  if (failed(wide))
-    return failure();
-  if (!wide->empty())
-    wideKernels[call.getKernel()] = *wide;
+  for (auto [attribute, versions] :
+       {std::pair(StringRef(rt::kWideAttr), &wideKernels),
+        std::pair(StringRef(rt::kAmxAttr), &amxKernels)}) {
+    FailureOr<StringRef> version = readVersion(symbols, kernel, attribute);
+    if (failed(version))
+      return failure();
+    if (!version->empty())
+      (*versions)[call.getKernel()] = *version;
+  }
   return kernel->getAttrOfType<IntegerAttr>(rt::kTasksAttr).getInt();
 }
 

@@ -371,7 +371,8 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
   for (auto &[name, index] : tables.kernels)
     kernels.push_back(llvm::ConstantStruct::getAnon(
         {function(image ? StringRef() : name),
-         function(tables.wideKernels.lookup(name)), string(name)}));
+         function(tables.wideKernels.lookup(name)),
+         function(tables.amxKernels.lookup(name)), string(name)}));
   for (const RepriseGemm &gemm : tables.gemms)
     gemms.push_back(writeGemm(gemm));
   llvm::Constant *micro = writeSchedule(tables.micro, "micro");

@@ -123,8 +123,10 @@ public:
     return false;
   }
 
-  /// What runs `launch`, as the runtime does, on buffers filled now.
-  std::function<void()> prepare(const RepriseLaunch &launch) {
+  /// What runs `launch`, as the runtime does on a processor of this level, on
+  /// buffers filled now.
+  std::function<void()> prepare(const RepriseLaunch &launch,
+                                int level = cpuLevel()) {
     fill(launch);
     std::vector<void *> buffers;
     for (int i = 0; i < launch.numBuffers; ++i)
@@ -132,7 +134,7 @@ public:
     int64_t chunk =
         std::max<int64_t>(launch.tasks / (kChunksPerThread * pool.size()), 1);
     RepriseKernelFn fn =
-        runtime::chooseKernel(model.kernels[launch.callee], cpuLevel());
+        runtime::chooseKernel(model.kernels[launch.callee], level);
     return [this, &launch, fn, buffers, chunk] {
       pool.parallelFor(
           launch.tasks, chunk, [&](int, int64_t begin, int64_t end) {

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The attention of a compiled model, forward and backward, next to the rate of
-// the micro-kernel, measured in turn. It is linked with the model's object,
+// the micro-kernel, measured in turn; in bf16 on AMX also next to the version
+// without it. It is linked with the model's object,
 // whose `main` calls `repriseMain`.
 //
 //===----------------------------------------------------------------------===//
@@ -40,18 +41,24 @@ extern "C" int repriseMain(int argc, char **argv,
   Launcher launcher(*model);
   if (!launcher.start(threads))
     return 1;
+  bool isBF16 = std::any_of(
+      model->gemms, model->gemms + model->numGemms,
+      [](const RepriseGemm &gemm) { return gemm.typeAB == REPRISE_BF16; });
   const RepriseMicroKernel *best =
-      runtime::chooseMicroKernels(model->microKernels, model->numMicroKernels,
-                                  cpuLevel())
+      (isBF16
+           ? runtime::chooseForBF16(model->microKernels, model->numMicroKernels,
+                                    cpuLevel(), launcher.pool)
+           : runtime::chooseMicroKernels(model->microKernels,
+                                         model->numMicroKernels, cpuLevel()))
           .full;
 
-  printf("\n%s, %lld x %lld tokens, %d thread%s\n", model->name,
-         (long long)model->microBatchSize, (long long)model->seqLength, threads,
-         threads == 1 ? "" : "s");
+  printf("\n%s, %s, %lld x %lld tokens, %d thread%s\n", model->name,
+         isBF16 ? "bf16" : "f32", (long long)model->microBatchSize,
+         (long long)model->seqLength, threads, threads == 1 ? "" : "s");
   printf("%-40s %9s %9s %9s %9s %8s\n", "kernel", "GFLOP", "ms", "GFLOP/s",
          "products", "of them");
   std::vector<bool> seen(size_t(model->numKernels));
-  double flops = 0, seconds = 0, peak = 0;
+  double flops = 0, seconds = 0, portableSeconds = 0, peak = 0;
   for (int i = 0; i < model->numMicro; ++i) {
     const RepriseLaunch &launch = model->micro[i];
     if (launch.kind != REPRISE_LAUNCH_KERNEL || seen[launch.callee] ||
@@ -64,12 +71,24 @@ extern "C" int repriseMain(int argc, char **argv,
            peak =
                std::max(peak, runtime::measurePeakFlops(*best, launcher.pool));
          }}};
+    const RepriseKernel &kernel = model->kernels[launch.callee];
+    bool hasPortable =
+        cpuLevel() > runtime::kPortableLevel && kernel.amxFn != nullptr;
+    if (hasPortable)
+      contestants.push_back(
+          {"without AMX", launcher.prepare(launch, runtime::kPortableLevel)});
     race(contestants, budget, threads);
-    print(model->kernels[launch.callee].name, double(launch.flops),
-          contestants[0].seconds, peak);
+    print(kernel.name, double(launch.flops), contestants[0].seconds, peak);
+    if (hasPortable) {
+      print("  without AMX", double(launch.flops), contestants[2].seconds,
+            peak);
+      portableSeconds += contestants[2].seconds;
+    }
     flops += double(launch.flops), seconds += contestants[0].seconds;
   }
   print("forward and backward", flops, seconds, peak);
+  if (portableSeconds > 0)
+    print("  without AMX", flops, portableSeconds, peak);
   printf("foreign load: %.2f processors\n", load.processors());
   return 0;
 }

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 10
+#define REPRISE_ABI_VERSION 11
 
 #ifdef __cplusplus
 extern "C" {
@@ -156,6 +156,10 @@ typedef struct RepriseKernel {
   /// The same to the last bit for x86-64-v4 (AVX-512); null where `fn` is no
   /// slower there.
   RepriseKernelFn wideFn;
+  /// The same tasks by AMX_BF16, to the bits of its products, with AVX512_BF16
+  /// beside it; null where there are no products. Configures tile registers and
+  /// releases them.
+  RepriseKernelFn amxFn;
   const char *name;
 } RepriseKernel;
 

@@ -8,39 +8,23 @@
 //
 // The tile is two by two of the processor's, of 16 rows of 64 bytes each:
 // registers 0 to 3 are its quarters, 4 and 5 two tiles of A, 6 and 7 two of B.
-// They are named one by one, so LLVM neither allocates nor configures them.
 //
 //===----------------------------------------------------------------------===//
 
+#include "AmxRegisters.h"
 #include "MicroKernelParts.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
-/// Rows of a tile register, and their bytes.
-static constexpr int64_t kRows = 16, kRowBytes = 64;
+static constexpr int64_t kRows = AmxRegisters::kRows,
+                         kRowBytes = AmxRegisters::kRowBytes;
 /// Rows of words of a panel that a multiplication takes.
 static constexpr int64_t kDepth = REPRISE_GEMM_AMX_DEPTH / 2;
 
 namespace {
-/// Instructions on tile registers.
-struct Registers {
-  Code &code;
-
-  void call(StringRef name, ArrayRef<int64_t> registers, Value address = {},
-            int64_t stride = 0) const {
-    SmallVector<Value> operands;
-    for (int64_t each : registers)
-      operands.push_back(code.scalar(code.getI8Type(), double(each)));
-    if (address)
-      operands.append({address, code.i64(stride)});
-    LLVM::CallIntrinsicOp::create(
-        code, code.getStringAttr("llvm.x86." + name.str()), operands);
-  }
-  Value at(Value base, int64_t bytes) const {
-    return code.address(base, code.getI8Type(), code.i64(bytes));
-  }
+struct Registers : AmxRegisters {
   /// The four quarters of a tile of f32, in rows of `cols`.
   void callQuarters(StringRef name, Value base, int64_t cols) const {
     int64_t stride = 4 * cols;

@@ -37,9 +37,10 @@ namespace {
 class ForwardEmitter {
 public:
   ForwardEmitter(Code &code, rt::AttentionOp op, Kernel &kernel)
-      : code(code), op(op), kernel(kernel), tile(code, op, kernel.wide),
-        keys(tile.newRows()), values(tile.newRows()), queriesT(tile.newRows()),
-        sums(tile.newRows()), probs(tile.newTile()), maxima(tile.newNumbers()),
+      : code(code), op(op), kernel(kernel), tile(code, op, kernel),
+        keys(tile.newElements()), values(tile.newElements()),
+        valueRows(tile.newRowsOf(values)), queriesT(tile.newElements()),
+        sums(tile.newSums()), probs(tile.newTile()), maxima(tile.newNumbers()),
         totals(tile.newNumbers()), factors(tile.newNumbers()),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 3),
                                   op.getStream())) {}
@@ -63,8 +64,9 @@ private:
   rt::AttentionOp op;
   Kernel &kernel;
   AttentionTile tile;
-  Value keys, values, queriesT, sums, probs; ///< on the stack
-  Value maxima, totals, factors;             ///< of each query, there too
+  // On the stack, the last three for each query.
+  Value keys, values, valueRows, queriesT, sums, probs;
+  Value maxima, totals, factors;
   RandomStream random;
   Value bh, query; ///< of the task
 };
@@ -95,9 +97,8 @@ void ForwardEmitter::emit(Value task) {
       placeOf(code.min(code.add(task, 1), code.sub(kernel.end, code.i64(1))));
   Value out = tile.headAddress(tile.queryHeads, kernel.outputs[0], bh);
 
-  // Scores are scaled where it costs least.
-  tile.gather(tile.queryHeads, at.queries, query, keys, tile.scale);
-  tile.transpose(keys, queriesT);
+  tile.gatherQueries(at.queries, query, keys);
+  tile.transposeElements(keys, queriesT);
   tile.fillZero(sums);
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
     code.store(code.splatF32(kLowest), maxima, lane);
@@ -111,13 +112,14 @@ void ForwardEmitter::emit(Value task) {
     Value nextFirst = code.select(isLast, zero, code.add(first, tile.block));
     tile.gather(tile.keyHeads, at.keys, first, keys);
     tile.gather(tile.keyHeads, at.values, first, values);
+    tile.makeRows(values, valueRows);
     tile.scores(
         keys, queriesT, probs, ahead,
         {{tile.keyHeads, code.select(isLast, next.keys, at.keys), nextFirst},
          {tile.keyHeads, code.select(isLast, next.values, at.values),
           nextFirst}});
     softmax(first, ahead);
-    tile.weighKeys(sums, probs, values, ahead, AttentionTile::Old::Scaled,
+    tile.weighKeys(sums, probs, valueRows, ahead, AttentionTile::Old::Scaled,
                    factors,
                    {{tile.queryHeads, next.queries, next.query, isLast},
                     {tile.queryHeads, out, query, isLast, /*isWritten=*/true}});
@@ -144,20 +146,32 @@ void ForwardEmitter::softmax(Value first, Value ahead) {
           return next;
         });
     Value old = tile.load(maxima, lane);
-    Value now = greater(code, old,
-                        greater(code, greater(code, max[0], max[1]),
-                                greater(code, max[2], max[3])));
+    Value here = greater(code, greater(code, max[0], max[1]),
+                         greater(code, max[2], max[3]));
+    if (tile.scoreScale() != 1)
+      here = code.mul(here, code.splatF32(tile.scoreScale()));
+    Value now = greater(code, old, here);
     Value decay = code.exp(code.sub(old, now));
     Value total = code.mul(tile.load(totals, lane), decay);
-    total =
-        tile.forKeys(random, tile.elements(bh, code.add(query, lane)), first,
-                     count, total, [&](Value j, Value dropout, ValueRange sum) {
-                       Value at = tile.at(j, lane);
-                       Value p = code.exp(code.sub(tile.load(probs, at), now));
-                       p = code.select(tile.sees(lane, ahead, j), p, zero);
-                       code.store(code.mul(p, dropout), probs, at);
-                       return SmallVector<Value>{code.add(sum[0], p)};
-                     })[0];
+    total = tile.forKeys(
+        random, tile.elements(bh, code.add(query, lane)), first, count, total,
+        [&](Value j, ArrayRef<Value> dropout, ValueRange sum) {
+          SmallVector<Value> weights;
+          Value next = sum[0];
+          for (auto [k, factor] : llvm::enumerate(dropout)) {
+            Value key = code.add(j, k);
+            Value score = tile.load(probs, tile.at(key, lane));
+            Value p = code.exp(tile.scaledLess(score, now));
+            p = code.select(tile.sees(lane, ahead, key), p, zero);
+            weights.push_back(tile.weight(p, factor));
+            next = code.add(next, p);
+          }
+          tile.storeKeys(probs, j, lane, weights);
+          return SmallVector<Value>{next};
+        })[0];
+    tile.forUnseen(count, [&](Value key) {
+      tile.storeKeys(probs, key, lane, {zero, zero});
+    });
     code.store(now, maxima, lane);
     code.store(total, totals, lane);
     code.store(decay, factors, lane);
@@ -171,18 +185,12 @@ void ForwardEmitter::write(Value out) {
         code.add(tile.load(maxima, lane), math::LogOp::create(code, total));
     code.store(lse, kernel.outputs[1], code.add(code.mul(bh, tile.length), at),
                tile.exist(at));
-    code.store(arith::DivFOp::create(code, code.splatF32(1), total), factors,
-               lane);
+    Value scale = code.splatF32(tile.weightScale());
+    code.store(arith::DivFOp::create(code, scale, total), factors, lane);
   });
-  Value zero = code.i64(0);
-  code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
-    Value factor = code.splat(code.load(code.getF32Type(), factors, r));
-    code.loop(zero, code.i64(tile.padded), kLanes, [&](Value column) {
-      Value at = code.add(code.mul(r, tile.padded), column);
-      code.store(code.mul(tile.load(sums, at), factor), sums, at);
-    });
+  tile.scatter(tile.queryHeads, sums, out, query, [&](Value r) {
+    return code.splat(code.load(code.getF32Type(), factors, r));
   });
-  tile.scatter(tile.queryHeads, sums, out, query);
 }
 
 LogicalResult codegen::emitAttention(Code &code, rt::AttentionOp op,

@@ -39,12 +39,16 @@ namespace {
 class BackwardEmitter {
 public:
   BackwardEmitter(Code &code, rt::AttentionBackwardOp op, Kernel &kernel)
-      : code(code), op(op), kernel(kernel), tile(code, op, kernel.wide),
-        keyRows(tile.newRows()), valueRows(tile.newRows()),
-        queryRows(tile.newRows()), doutRows(tile.newRows()),
-        queriesT(tile.newRows()), doutT(tile.newRows()),
-        dqueryRows(tile.newRows()), dkeyRows(newSums()), dvalueRows(newSums()),
-        probs(tile.newTile()), dscores(tile.newTile()),
+      : code(code), op(op), kernel(kernel), tile(code, op, kernel),
+        keyElements(tile.newElements()), valueElements(tile.newElements()),
+        queryElements(tile.newElements()), doutElements(tile.newElements()),
+        queriesT(tile.newElements()), doutT(tile.newElements()),
+        keyRows(tile.newRowsOf(keyElements)),
+        queryRows(tile.newRowsOf(queryElements)),
+        doutRows(tile.newRowsOf(doutElements)), dqueries(tile.newSums()),
+        dkeys(newSums()), dvalues(newSums()), probs(tile.newTile()),
+        dscores(tile.newTile()),
+        dscoresOfKeys(tile.hasPairs ? tile.newTile() : dscores),
         deltas(tile.newNumbers()), lse(tile.newNumbers()),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 6),
                                   op.getStream())) {}
@@ -109,7 +113,14 @@ private:
   QueryHead queryHeadAt(Value bh);
   /// Emits `body` for each head of queries that shares one of keys, in order.
   void forGroup(Value keyHead, function_ref<void(Value isFirst)> body);
+  Value isEqual(Value a, Value b) {
+    return arith::CmpIOp::create(code, arith::CmpIPredicate::eq, a, b);
+  }
   void loadQueries(Value first);
+  void makeQueryRows() {
+    tile.makeRows(queryElements, queryRows);
+    tile.makeRows(doutElements, doutRows);
+  }
   void loadKeys(Value first);
 
   using AllSoon = SmallVector<AttentionTile::Soon>;
@@ -125,9 +136,15 @@ private:
   }
   Next nextOfHead(Value block, Value first, Value lastHead);
   /// probs and dscores of the block of queries from `query` on and that of
-  /// keys from `first` on.
-  void emitTile(Value query, Value first, const Next &next);
+  /// keys from `first` on, for the products that make the gradients.
+  enum class Gradients { OfKeys, OfQueries, All };
+  void emitTile(Value query, Value first, Gradients of, const Next &next);
   void addToKeys(Value first, Value ahead, const Next &next);
+  void addToQueries(Value ahead) {
+    tile.makeRows(keyElements, keyRows);
+    tile.weighKeys(dqueries, dscoresOfKeys, keyRows, ahead,
+                   AttentionTile::Old::Sums);
+  }
   void addToKeysInPlace(Value first, Value ahead, Value isFirstHead,
                         const Next &next);
   void writeKeys(Value first);
@@ -138,8 +155,9 @@ private:
   Kernel &kernel;
   AttentionTile tile;
   // On the stack.
-  Value keyRows, valueRows, queryRows, doutRows, queriesT, doutT, dqueryRows,
-      dkeyRows, dvalueRows, probs, dscores, deltas, lse;
+  Value keyElements, valueElements, queryElements, doutElements, queriesT,
+      doutT, keyRows, queryRows, doutRows, dqueries, dkeys, dvalues, probs,
+      dscores, dscoresOfKeys, deltas, lse;
   RandomStream random;
   KeyHead keys;
   QueryHead queries;
@@ -173,34 +191,26 @@ void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
   Value first = code.mul(keyHead, tile.group());
   code.loop(first, code.add(first, tile.group()), 1, [&](Value head) {
     queries = queryHeadAt(head);
-    body(arith::CmpIOp::create(code, arith::CmpIPredicate::eq, head, first));
+    body(isEqual(head, first));
   });
 }
 
 void BackwardEmitter::loadKeys(Value first) {
-  tile.gather(tile.keyHeads, keys.key, first, keyRows);
-  tile.gather(tile.keyHeads, keys.value, first, valueRows);
+  tile.gather(tile.keyHeads, keys.key, first, keyElements);
+  tile.gather(tile.keyHeads, keys.value, first, valueElements);
 }
 
-/// What a block of queries needs, whatever the keys. Gradients of keys are made
-/// with scaled queries, so that of a score is never scaled itself.
+/// What a block of queries needs, whatever the keys. In f32 gradients of keys
+/// are made with scaled queries, so that of a score is never scaled itself.
 void BackwardEmitter::loadQueries(Value first) {
-  tile.gather(tile.queryHeads, queries.query, first, queryRows, tile.scale);
-  tile.gather(tile.queryHeads, queries.dout, first, doutRows);
-  tile.transpose(queryRows, queriesT);
-  tile.transpose(doutRows, doutT);
-  // deltas[r] = dot(dout[r], out[r]); keys come later.
-  tile.gather(tile.queryHeads, queries.out, first, valueRows);
+  tile.gatherQueries(queries.query, first, queryElements);
+  tile.gather(tile.queryHeads, queries.dout, first, doutElements);
+  tile.transposeElements(queryElements, queriesT);
+  tile.transposeElements(doutElements, doutT);
   Value zero = code.i64(0);
   code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
-    Value sum = code.loop(zero, code.i64(tile.padded), kLanes, code.splatF32(0),
-                          [&](Value c, ValueRange old) {
-                            Value at = code.add(code.mul(r, tile.padded), c);
-                            return SmallVector<Value>{
-                                code.fma(tile.load(doutRows, at),
-                                         tile.load(valueRows, at), old[0])};
-                          })[0];
-    code.store(code.sum(sum), deltas, r);
+    code.store(tile.dot(queries.dout, queries.out, code.add(first, r)), deltas,
+               r);
   });
   // Queries that do not exist see nothing: exp(score - infinity).
   Value infinite = code.splatF32(std::numeric_limits<double>::infinity());
@@ -217,12 +227,9 @@ void BackwardEmitter::loadQueries(Value first) {
 /// diagonal, of queries, and what is written then.
 BackwardEmitter::Next BackwardEmitter::nextOfHead(Value block, Value first,
                                                   Value lastHead) {
-  auto equal = [&](Value a, Value b) {
-    return arith::CmpIOp::create(code, arith::CmpIPredicate::eq, a, b);
-  };
   Value zero = code.i64(0);
-  Value isDiagonal = equal(block, first);
-  Value isEnd = equal(block, code.i64((tile.blocks() - 1) * tile.block));
+  Value isDiagonal = isEqual(block, first);
+  Value isEnd = isEqual(block, code.i64((tile.blocks() - 1) * tile.block));
   Value nextBlock = code.select(isEnd, zero, code.add(block, tile.block));
   QueryHead nextQueries = queryHeadAt(code.select(
       isEnd, code.min(code.add(queries.bh, 1), lastHead), queries.bh));
@@ -248,11 +255,8 @@ BackwardEmitter::Next BackwardEmitter::nextOfHead(Value block, Value first,
 
 void BackwardEmitter::writeQueries(Value first) {
   Value scale = code.splatF32(tile.scale);
-  code.loop(
-      code.i64(0), code.i64(tile.block * tile.padded), kLanes, [&](Value i) {
-        code.store(code.mul(tile.load(dqueryRows, i), scale), dqueryRows, i);
-      });
-  tile.scatter(tile.queryHeads, dqueryRows, queries.dquery, first);
+  tile.scatter(tile.queryHeads, dqueries, queries.dquery, first,
+               [&](Value) { return scale; });
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,31 +265,48 @@ void BackwardEmitter::writeQueries(Value first) {
 
 /// probs[j] = p * m and dscores[j] = p * (m * dot(dout, value) - delta), zero
 /// where the query does not see the key.
-void BackwardEmitter::emitTile(Value queryBlock, Value first,
+void BackwardEmitter::emitTile(Value queryBlock, Value first, Gradients of,
                                const Next &next) {
   Value ahead = code.sub(queryBlock, first);
-  tile.scores(keyRows, queriesT, probs, ahead, next.scores);
-  tile.scores(valueRows, doutT, dscores, ahead, next.dprobs);
+  tile.scores(keyElements, queriesT, probs, ahead, next.scores);
+  tile.scores(valueElements, doutT, dscores, ahead, next.dprobs);
+  auto store = [&](Value key, Value lane, ValueRange p, ValueRange ds) {
+    if (of != Gradients::OfQueries) {
+      tile.storeQueries(probs, key, lane, p);
+      tile.storeQueries(dscores, key, lane, ds);
+    }
+    // These are the same unless they are pairs.
+    if (of == Gradients::OfQueries || (of == Gradients::All && tile.hasPairs))
+      tile.storeKeys(dscoresOfKeys, key, lane, ds);
+  };
   tile.forQueries(ahead, [&](Value lane, Value count) {
     Value total = tile.load(lse, lane), delta = tile.load(deltas, lane);
     Value zero = code.splatF32(0);
-    tile.forKeys(random, tile.elements(queries.bh, code.add(queryBlock, lane)),
-                 first, count, {}, [&](Value j, Value factors, ValueRange) {
-                   Value at = tile.at(j, lane);
-                   Value p = code.exp(code.sub(tile.load(probs, at), total));
-                   p = code.select(tile.sees(lane, ahead, j), p, zero);
-                   Value dp = code.mul(tile.load(dscores, at), factors);
-                   code.store(code.mul(p, factors), probs, at);
-                   code.store(code.mul(p, code.sub(dp, delta)), dscores, at);
-                   return SmallVector<Value>();
-                 });
+    tile.forKeys(
+        random, tile.elements(queries.bh, code.add(queryBlock, lane)), first,
+        count, {}, [&](Value j, ArrayRef<Value> factors, ValueRange) {
+          SmallVector<Value> weights, gradients;
+          for (auto [k, factor] : llvm::enumerate(factors)) {
+            Value key = code.add(j, k), at = tile.at(key, lane);
+            Value p = code.exp(tile.scaledLess(tile.load(probs, at), total));
+            p = code.select(tile.sees(lane, ahead, key), p, zero);
+            Value dp = code.mul(tile.load(dscores, at), factor);
+            weights.push_back(tile.weight(p, factor));
+            gradients.push_back(code.mul(p, code.sub(dp, delta)));
+          }
+          store(j, lane, weights, gradients);
+          return SmallVector<Value>();
+        });
+    tile.forUnseen(count, [&](Value key) {
+      store(key, lane, {zero, zero}, {zero, zero});
+    });
   });
 }
 
 void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
-  tile.weighQueries(sumsOf(dvalueRows, first), probs, doutRows, ahead,
+  tile.weighQueries(sumsOf(dvalues, first), probs, doutRows, ahead,
                     next.dvalues);
-  tile.weighQueries(sumsOf(dkeyRows, first), dscores, queryRows, ahead,
+  tile.weighQueries(sumsOf(dkeys, first), dscores, queryRows, ahead,
                     next.dkeys);
 }
 
@@ -293,23 +314,26 @@ void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
 /// first head sees a block of keys for the first time.
 void BackwardEmitter::addToKeysInPlace(Value first, Value ahead,
                                        Value isFirstHead, const Next &next) {
-  Value isNew = arith::AndIOp::create(
-      code, isFirstHead,
-      arith::CmpIOp::create(code, arith::CmpIPredicate::eq, ahead,
-                            code.i64(0)));
+  Value isNew =
+      arith::AndIOp::create(code, isFirstHead, isEqual(ahead, code.i64(0)));
   code.when(
-      isNew, [&] { tile.fillZero(dkeyRows), tile.fillZero(dvalueRows); },
+      isNew, [&] { tile.fillZero(dkeys), tile.fillZero(dvalues); },
       [&] {
-        tile.gather(tile.keyHeads, keys.dkey, first, dkeyRows);
-        tile.gather(tile.keyHeads, keys.dvalue, first, dvalueRows);
+        tile.gatherSums(tile.keyHeads, keys.dkey, first, dkeys);
+        tile.gatherSums(tile.keyHeads, keys.dvalue, first, dvalues);
       });
   addToKeys(first, ahead, next);
   writeKeys(first);
 }
 
 void BackwardEmitter::writeKeys(Value first) {
-  tile.scatter(tile.keyHeads, sumsOf(dkeyRows, first), keys.dkey, first);
-  tile.scatter(tile.keyHeads, sumsOf(dvalueRows, first), keys.dvalue, first);
+  auto write = [&](Value sums, Value gradients, float factor) {
+    Value times = code.splatF32(factor);
+    tile.scatter(tile.keyHeads, sumsOf(sums, first), gradients, first,
+                 [&](Value) { return times; });
+  };
+  write(dkeys, keys.dkey, tile.scoreScale());
+  write(dvalues, keys.dvalue, tile.weightScale());
 }
 
 //===----------------------------------------------------------------------===//
@@ -325,24 +349,24 @@ void BackwardEmitter::emitHead(Value head) {
   Value lastHead = code.sub(code.mul(kernel.end, tile.group()), code.i64(1));
   if (hasAllSums())
     forBlocks(all, [&](Value first) {
-      tile.fillZero(sumsOf(dkeyRows, first));
-      tile.fillZero(sumsOf(dvalueRows, first));
+      tile.fillZero(sumsOf(dkeys, first));
+      tile.fillZero(sumsOf(dvalues, first));
     });
   forGroup(head, [&](Value isFirst) {
     forBlocks(all, [&](Value block) {
       loadQueries(block);
-      tile.fillZero(dqueryRows);
+      makeQueryRows();
+      tile.fillZero(dqueries);
       forBlocks(code.add(block, 1), [&](Value first) {
         Next next = nextOfHead(block, first, lastHead);
         loadKeys(first);
-        emitTile(block, first, next);
+        emitTile(block, first, Gradients::All, next);
         Value ahead = code.sub(block, first);
         if (hasAllSums())
           addToKeys(first, ahead, next);
         else
           addToKeysInPlace(first, ahead, isFirst, next);
-        tile.weighKeys(dqueryRows, dscores, keyRows, ahead,
-                       AttentionTile::Old::Sums);
+        addToQueries(ahead);
       });
       writeQueries(block);
     });
@@ -353,17 +377,18 @@ void BackwardEmitter::emitHead(Value head) {
 
 void BackwardEmitter::emitKeys(Value head, Value first) {
   keys = keyHeadAt(head);
-  tile.fillZero(dkeyRows), tile.fillZero(dvalueRows);
+  loadKeys(first);
+  tile.fillZero(dkeys), tile.fillZero(dvalues);
   forGroup(head, [&](Value) {
     code.loop(first, code.i64(tile.length), tile.block, [&](Value block) {
       loadQueries(block);
-      loadKeys(first);
+      makeQueryRows();
       Value after = code.add(block, tile.block);
       Next next;
       next.dprobs = {{tile.queryHeads, queries.query, after},
                      {tile.queryHeads, queries.dout, after}};
       next.dvalues = {{tile.queryHeads, queries.out, after}};
-      emitTile(block, first, next);
+      emitTile(block, first, Gradients::OfKeys, next);
       addToKeys(first, code.sub(block, first), next);
     });
   });
@@ -374,12 +399,11 @@ void BackwardEmitter::emitQueries(Value head, Value block) {
   keys = keyHeadAt(keyHeadOf(head));
   queries = queryHeadAt(head);
   loadQueries(block);
-  tile.fillZero(dqueryRows);
+  tile.fillZero(dqueries);
   code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
     loadKeys(first);
-    emitTile(block, first, {nextKeys(first), {}, {}, {}});
-    tile.weighKeys(dqueryRows, dscores, keyRows, code.sub(block, first),
-                   AttentionTile::Old::Sums);
+    emitTile(block, first, Gradients::OfQueries, {nextKeys(first), {}, {}, {}});
+    addToQueries(code.sub(block, first));
   });
   writeQueries(block);
 }

@@ -16,14 +16,23 @@ using namespace reprise::codegen;
 
 AttentionTile::AttentionTile(Code &code, ShapedType query, int64_t heads,
                              int64_t keyHeads, double scale, double rate,
-                             bool wide)
-    : batch(query.getDimSize(0)), length(query.getDimSize(1)),
-      width(query.getDimSize(2) / heads),
-      block(std::min(blockOf(width), int64_t(llvm::alignTo(length, kLanes)))),
+                             const Kernel &kernel)
+    : hasPairs(kernel.amx), batch(query.getDimSize(0)),
+      length(query.getDimSize(1)), width(query.getDimSize(2) / heads),
+      block(std::min(
+          blockOf(width),
+          int64_t(llvm::alignTo(length, kernel.amx ? kTerms : kLanes)))),
       queryHeads{heads, heads * width}, keyHeads{keyHeads, keyHeads * width},
-      padded(llvm::alignTo(width, kLanes)), element(query.getElementType()),
-      scale(float(scale)), dropout(rate), code(code), tileRows(wide ? 8 : 4),
-      tileVectors(wide ? 2 : 1) {}
+      padded(llvm::alignTo(width, kLanes)),
+      words(kernel.amx ? llvm::alignTo(width, kTerms) / 2 : padded),
+      element(query.getElementType()), scale(float(scale)), dropout(rate),
+      code(code), tileRows(kernel.amx    ? kTerms
+                           : kernel.wide ? 8
+                                         : 4),
+      tileVectors(kernel.wide ? 2 : 1) {
+  if (hasPairs)
+    transposed = code.scratch(block * block / 2);
+}
 
 LogicalResult codegen::verifyHeadWidth(Operation *op, ShapedType query,
                                        int64_t heads) {
@@ -92,32 +101,52 @@ void AttentionTile::forVectors(function_ref<void(Value, Value)> body) {
     body(code.i64(whole), code.maskOf(width - whole));
 }
 
+Value AttentionTile::loadRow(Value base, Value offset, Value mask) {
+  Value x = code.load(code.lanesOf(element), base, offset, mask);
+  if (element.isF32())
+    return x;
+  return arith::ExtFOp::create(code, code.lanesOf(code.getF32Type()), x);
+}
+
 void AttentionTile::gather(const Heads &heads, Value base, Value first,
-                           Value rows, double factor) {
-  VectorType lanes = code.lanesOf(code.getF32Type());
+                           Value elements) {
+  if (hasPairs)
+    gatherPairs(heads, base, first, elements);
+  else
+    gatherSums(heads, base, first, elements);
+}
+
+void AttentionTile::gatherQueries(Value base, Value first, Value elements) {
+  if (hasPairs)
+    gatherPairs(queryHeads, base, first, elements);
+  else
+    gatherSums(queryHeads, base, first, elements, scale);
+}
+
+void AttentionTile::gatherSums(const Heads &heads, Value base, Value first,
+                               Value sums, double factor) {
   code.loop(code.i64(0), code.i64(block), 1, [&](Value r) {
     Value from = rowOffset(heads, code.add(first, r));
     Value to = code.mul(r, padded);
     forVectors([&](Value column, Value mask) {
-      Value x =
-          code.load(code.lanesOf(element), base, code.add(from, column), mask);
-      if (!element.isF32())
-        x = arith::ExtFOp::create(code, lanes, x);
+      Value x = loadRow(base, code.add(from, column), mask);
       if (factor != 1)
         x = code.mul(x, code.splatF32(factor));
-      code.store(x, rows, code.add(to, column));
+      code.store(x, sums, code.add(to, column));
     });
   });
 }
 
-void AttentionTile::scatter(const Heads &heads, Value rows, Value base,
-                            Value first) {
+void AttentionTile::scatter(const Heads &heads, Value sums, Value base,
+                            Value first, Factor factor) {
   Value count = code.min(code.sub(code.i64(length), first), code.i64(block));
   code.loop(code.i64(0), count, 1, [&](Value r) {
     Value to = code.mul(code.add(first, r), heads.stride);
-    Value from = code.mul(r, padded);
+    Value from = code.mul(r, padded), times = factor ? factor(r) : Value();
     forVectors([&](Value column, Value mask) {
-      Value x = load(rows, code.add(from, column));
+      Value x = load(sums, code.add(from, column));
+      if (times)
+        x = code.mul(x, times);
       if (!element.isF32())
         x = arith::TruncFOp::create(code, code.lanesOf(element), x);
       code.store(x, base, code.add(to, column), mask);
@@ -125,17 +154,34 @@ void AttentionTile::scatter(const Heads &heads, Value rows, Value base,
   });
 }
 
-void AttentionTile::fillZero(Value rows) {
+void AttentionTile::fillZero(Value sums) {
   code.loop(code.i64(0), code.i64(block * padded), kLanes,
-            [&](Value i) { code.store(code.splatF32(0), rows, i); });
+            [&](Value i) { code.store(code.splatF32(0), sums, i); });
 }
 
-void AttentionTile::transpose(Value rows, Value to) {
-  code.loop(code.i64(0), code.i64(padded), kLanes, [&](Value d) {
-    code.loop(code.i64(0), code.i64(block), kLanes, [&](Value r) {
+Value AttentionTile::dot(Value base, Value other, Value position) {
+  Value row = rowOffset(queryHeads, position);
+  auto add = [&](Value column, Value mask, Value sum) {
+    Value at = code.add(row, column);
+    return code.fma(loadRow(base, at, mask), loadRow(other, at, mask), sum);
+  };
+  int64_t whole = width / kLanes * kLanes;
+  Value sum = code.loop(code.i64(0), code.i64(whole), kLanes, code.splatF32(0),
+                        [&](Value column, ValueRange old) {
+                          return SmallVector<Value>{add(column, {}, old[0])};
+                        })[0];
+  if (whole < width)
+    sum = add(code.i64(whole), code.maskOf(width - whole), sum);
+  return code.sum(sum);
+}
+
+void AttentionTile::transpose(Value from, int64_t rows, int64_t cols,
+                              Value to) {
+  code.loop(code.i64(0), code.i64(cols), kLanes, [&](Value c) {
+    code.loop(code.i64(0), code.i64(rows), kLanes, [&](Value r) {
       SmallVector<Value> x;
       for (int64_t k = 0; k < kLanes; ++k)
-        x.push_back(load(rows, code.add(code.mul(code.add(r, k), padded), d)));
+        x.push_back(load(from, code.add(code.mul(code.add(r, k), cols), c)));
       // Each round swaps one bit of the numbers of rows with that of lanes.
       for (int64_t bit = 1; bit < kLanes; bit *= 2)
         for (int64_t k = 0; k < kLanes; ++k) {
@@ -151,153 +197,9 @@ void AttentionTile::transpose(Value rows, Value to) {
           x[k + bit] = vector::ShuffleOp::create(code, a, b, high);
         }
       for (int64_t k = 0; k < kLanes; ++k)
-        code.store(x[k], to, at(code.add(d, k), r));
+        code.store(x[k], to, code.add(code.mul(code.add(c, k), rows), r));
     });
   });
-}
-
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
-
-static constexpr int64_t kLine = 64;
-
-/// Asks for as many rows as a tile has, from number `row` of each block on.
-void AttentionTile::fetch(ArrayRef<Soon> soon, Value row) {
-  int64_t bytes = width * (element.getIntOrFloatBitWidth() / 8);
-  auto emit = [&](const Soon &rows) {
-    for (int64_t k = 0; k < tileRows; ++k) {
-      Value offset =
-          rowOffset(rows.heads, code.add(rows.first, code.add(row, k)));
-      for (int64_t at = 0; at < bytes; at += kLine)
-        code.prefetch(rows.base, element, offset, at, rows.isWritten);
-    }
-  };
-  Value isLeft = arith::CmpIOp::create(code, arith::CmpIPredicate::slt, row,
-                                       code.i64(block));
-  code.when(isLeft, [&] {
-    for (const Soon &rows : soon)
-      if (rows.when)
-        code.when(rows.when, [&] { emit(rows); });
-      else
-        emit(rows);
-  });
-}
-
-void AttentionTile::products(Rows sums, Elements elements, Rows rows,
-                             RowsOf rowsOf, TermsOf termsOf, Old old,
-                             Value factors, ArrayRef<Soon> soon) {
-  Type f32 = code.getF32Type();
-  auto tile = [&](Value c, Value r, int64_t vectors) {
-    auto place = [&](int64_t row, int64_t vector) {
-      return code.add(code.mul(code.add(r, row), sums.step),
-                      code.add(c, vector * kLanes));
-    };
-    SmallVector<Value> state;
-    for (int64_t row = 0; row < tileRows; ++row)
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value sum = code.splatF32(0);
-        if (old != Old::None)
-          sum = load(sums.base, place(row, v));
-        if (old == Old::Scaled)
-          sum = code.mul(sum,
-                         code.splat(code.load(f32, factors, code.add(r, row))));
-        state.push_back(sum);
-      }
-    auto [begin, end] = termsOf(r, code.add(r, tileRows));
-    state = code.loop(begin, end, 1, state, [&](Value t, ValueRange was) {
-      SmallVector<Value> terms, next;
-      for (int64_t v = 0; v < vectors; ++v)
-        terms.push_back(load(rows.base, code.add(code.mul(t, rows.step),
-                                                 code.add(c, v * kLanes))));
-      for (int64_t row = 0; row < tileRows; ++row) {
-        Value x = code.splat(
-            code.load(f32, elements.base,
-                      code.add(code.mul(code.add(r, row), elements.rowStep),
-                               code.mul(t, elements.termStep))));
-        for (int64_t v = 0; v < vectors; ++v)
-          next.push_back(code.fma(x, terms[v], was[next.size()]));
-      }
-      return next;
-    });
-    for (int64_t row = 0; row < tileRows; ++row)
-      for (int64_t v = 0; v < vectors; ++v)
-        code.store(state[row * vectors + v], sums.base, place(row, v));
-  };
-  // Rows of `soon` that tiles have asked for so far.
-  Value asked = code.i64(0);
-  auto columns = [&](Value c, int64_t vectors, Value before) {
-    Value first = code.i64(0);
-    // Rows that only the later of the vectors have are computed for these.
-    for (int64_t v = 0; v < vectors; ++v) {
-      Value from = code.add(c, v * kLanes);
-      Value end = rowsOf ? rowsOf(from) : code.i64(block);
-      before =
-          code.loop(first, end, tileRows, before, [&](Value r, ValueRange at) {
-            if (!soon.empty())
-              fetch(soon, at[0]);
-            tile(from, r, vectors - v);
-            return SmallVector<Value>{code.add(at[0], tileRows)};
-          })[0];
-      if (!rowsOf)
-        break;
-      first = end;
-    }
-    return before;
-  };
-  int64_t rest = sums.vectors % tileVectors, whole = sums.vectors - rest;
-  if (whole > 0)
-    asked = code.loop(
-        code.i64(0), code.i64(whole * kLanes), tileVectors * kLanes, asked,
-        [&](Value c, ValueRange before) {
-          return SmallVector<Value>{columns(c, tileVectors, before[0])};
-        })[0];
-  if (rest > 0)
-    columns(code.i64(whole * kLanes), rest, asked);
-}
-
-void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead,
-                           ArrayRef<Soon> soon) {
-  Value zero = code.i64(0);
-  products(
-      {to, block, block / kLanes}, {keys, padded, 1},
-      {queriesT, block, block / kLanes},
-      // Keys up to the last of 16 queries.
-      [&](Value column) {
-        return code.min(code.add(code.add(column, ahead), kLanes),
-                        code.i64(block));
-      },
-      [&](Value, Value) { return std::pair(zero, code.i64(width)); }, Old::None,
-      /*factors=*/{}, soon);
-}
-
-void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
-                              Old old, Value factors, ArrayRef<Soon> soon) {
-  Value zero = code.i64(0);
-  products(
-      {sums, padded, padded / kLanes}, {tile, 1, block},
-      {rows, padded, padded / kLanes},
-      /*rowsOf=*/{},
-      // Keys up to the last of the queries.
-      [&](Value, Value end) {
-        return std::pair(zero, code.min(code.add(end, ahead), code.i64(block)));
-      },
-      old, factors, soon);
-}
-
-void AttentionTile::weighQueries(Value sums, Value tile, Value rows,
-                                 Value ahead, ArrayRef<Soon> soon) {
-  Value zero = code.i64(0), all = code.i64(block);
-  products(
-      {sums, padded, padded / kLanes}, {tile, block, 1},
-      {rows, padded, padded / kLanes},
-      /*rowsOf=*/{},
-      // Queries from the first of the keys on.
-      [&](Value begin, Value) -> std::pair<Value, Value> {
-        return {arith::MaxSIOp::create(code, code.sub(begin, ahead), zero),
-                all};
-      },
-      Old::Sums, /*factors=*/{}, soon);
 }
 
 //===----------------------------------------------------------------------===//
@@ -312,19 +214,40 @@ void AttentionTile::forQueries(Value ahead,
   });
 }
 
+Value AttentionTile::scaledLess(Value score, Value number) {
+  if (scoreScale() == 1)
+    return code.sub(score, number);
+  return code.fma(score, code.splatF32(scoreScale()),
+                  arith::NegFOp::create(code, number));
+}
+
+Value AttentionTile::weight(Value p, Value factor) {
+  if (weightScale() == 1)
+    return code.mul(p, factor);
+  Value zero = code.splatF32(0);
+  Value isKept =
+      arith::CmpFOp::create(code, arith::CmpFPredicate::OGT, factor, zero);
+  return code.select(isKept, p, zero);
+}
+
 SmallVector<Value> AttentionTile::forKeys(const RandomStream &random,
                                           Value elements, Value first,
                                           Value count, ValueRange carried,
-                                          KeyBody body) {
+                                          KeysBody body) {
   Value zero = code.i64(0);
   if (dropout.isNone())
-    return code.loop(zero, count, 1, carried, [&](Value j, ValueRange old) {
-      return body(j, code.splatF32(1), old);
+    return code.loop(zero, count, 2, carried, [&](Value j, ValueRange old) {
+      return body(j, {code.splatF32(1), code.splatF32(1)}, old);
     });
   if (length % 4 != 0)
-    return code.loop(zero, count, 1, carried, [&](Value j, ValueRange old) {
-      Value element = code.add(elements, code.splat(code.add(first, j)));
-      return body(j, dropout.emit(code, emitWords(code, random, element)), old);
+    return code.loop(zero, count, 2, carried, [&](Value j, ValueRange old) {
+      SmallVector<Value> factors;
+      for (int64_t k = 0; k < 2; ++k) {
+        Value position = code.add(first, code.add(j, k));
+        Value element = code.add(elements, code.splat(position));
+        factors.push_back(dropout.emit(code, emitWords(code, random, element)));
+      }
+      return body(j, factors, old);
     });
   // Four keys side by side are the four words of one block.
   Type i32 = code.getI32Type();
@@ -337,8 +260,11 @@ SmallVector<Value> AttentionTile::forKeys(const RandomStream &random,
     Value drawnFrom = code.add(start, code.splat(code.cast(step, i32)));
     auto drawn = emitPhilox(code, random, drawnFrom);
     SmallVector<Value> state(old);
-    for (int64_t k = 0; k < 4; ++k)
-      state = body(code.add(j, k), dropout.emit(code, drawn[k]), state);
+    for (int64_t k = 0; k < 4; k += 2)
+      state =
+          body(code.add(j, k),
+               {dropout.emit(code, drawn[k]), dropout.emit(code, drawn[k + 1])},
+               state);
     return state;
   });
 }

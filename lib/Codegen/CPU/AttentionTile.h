@@ -8,9 +8,13 @@
 //
 // A tile is a block of keys by as many queries, a row for each key: lanes are
 // queries, so the softmax over the keys runs from vector to vector. What a tile
-// works on is copied to the stack first, as f32 and with rows of whole vectors:
-// rows of a head are far apart in memory, where many fall on the same places of
-// a cache. All products then are of one kind, elements times rows.
+// works on is copied to the stack first, with rows of whole vectors: rows of a
+// head are far apart in memory, where many fall on the same places of a cache.
+// All products then are of one kind, elements times rows.
+//
+// On the stack everything is made of words of 32 bits: f32 or, for products on
+// tile registers, pairs of bf16. Terms that follow each other are a word of the
+// elements, and a word of a row for each of its columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,33 +35,42 @@ constexpr int64_t kMaxHeadWidth = 1808;
 /// Keys, and queries, of a tile of a long sequence. Results depend on it.
 constexpr int64_t blockOf(int64_t width) { return width <= 256 ? 64 : 16; }
 
+/// Terms, rows and columns of a step of a product on tile registers.
+constexpr int64_t kTerms = 32;
+
 class AttentionTile {
 public:
   /// The shapes and numbers of an rt.attention or rt.attention_backward.
   template <typename Op>
-  AttentionTile(Code &code, Op op, bool wide)
+  AttentionTile(Code &code, Op op, const Kernel &kernel)
       : AttentionTile(
             code, mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
             op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
             op.getScale().convertToDouble(), op.getRate().convertToDouble(),
-            wide) {}
+            kernel) {}
 
   /// What lies beside each other in one position.
   struct Heads {
     int64_t count, stride;
   };
+  const bool hasPairs; ///< Products are of pairs of bf16, on tile registers.
   int64_t batch, length, width, block;
   Heads queryHeads, keyHeads;
-  /// Elements of a row on the stack: whole vectors, zero beyond the width.
-  int64_t padded;
+  /// Numbers of a row of sums on the stack, and words of an operand's, whole
+  /// vectors both. These are zero beyond the width.
+  int64_t padded, words;
   mlir::Type element;
   /// Heads of queries that share one of keys.
   int64_t group() const { return queryHeads.count / keyHeads.count; }
   int64_t blocks() const { return llvm::divideCeil(length, block); }
 
-  /// Arrays on the stack: rows of a block, numbers of a tile, one for each
-  /// query.
-  mlir::Value newRows() { return code.scratch(block * padded); }
+  /// Arrays on the stack: rows of a block, as elements of a product and as its
+  /// rows, sums of rows, a tile, a number for each query.
+  mlir::Value newElements() { return code.scratch(block * words); }
+  mlir::Value newRowsOf(mlir::Value elements) {
+    return hasPairs ? code.scratch(block / 2 * padded) : elements;
+  }
+  mlir::Value newSums() { return code.scratch(block * padded); }
   mlir::Value newTile() { return code.scratch(block * block); }
   mlir::Value newNumbers() { return code.scratch(block); }
 
@@ -67,15 +80,32 @@ public:
 
   // Between memory, `base` at its head, and rows on the stack: those of the
   // block of positions from `first` on. Positions beyond the last are read as
-  // the last, times `factor`, and never written.
+  // the last, and never written. Sums are f32, written times what `factor` has
+  // for each row.
   void gather(const Heads &heads, mlir::Value base, mlir::Value first,
-              mlir::Value rows, double factor = 1);
-  void scatter(const Heads &heads, mlir::Value rows, mlir::Value base,
-               mlir::Value first);
-  void fillZero(mlir::Value rows);
-  /// to[d][r] = rows[r][d].
-  void transpose(mlir::Value rows, mlir::Value to);
-  /// Elements, one for each row r and term t, at r * rowStep + t * termStep.
+              mlir::Value elements);
+  /// Queries are scaled where it costs least: here, unless they are of bf16.
+  void gatherQueries(mlir::Value base, mlir::Value first, mlir::Value elements);
+  void gatherSums(const Heads &heads, mlir::Value base, mlir::Value first,
+                  mlir::Value sums, double factor = 1);
+  using Factor = llvm::function_ref<mlir::Value(mlir::Value row)>;
+  void scatter(const Heads &heads, mlir::Value sums, mlir::Value base,
+               mlir::Value first, Factor factor = {});
+  void fillZero(mlir::Value sums);
+  /// The product of two rows in memory, those at `position` of two heads of
+  /// queries.
+  mlir::Value dot(mlir::Value base, mlir::Value other, mlir::Value position);
+  /// to[w][r] = from[r][w], of `rows` rows of `cols` words.
+  void transpose(mlir::Value from, int64_t rows, int64_t cols, mlir::Value to);
+  /// Elements of a block as what a product over words of them has for rows.
+  void transposeElements(mlir::Value elements, mlir::Value to) {
+    transpose(elements, block, words, to);
+  }
+  /// And of one over positions: that already, unless terms are pairs.
+  void makeRows(mlir::Value elements, mlir::Value rows);
+
+  /// Words of elements, one for each row r and word t of terms, at r * rowStep
+  /// + t * termStep.
   struct Elements {
     mlir::Value base;
     int64_t rowStep, termStep;
@@ -103,7 +133,8 @@ public:
   };
   /// sums[r] = old + sum over terms t, in order, of elements[r, t] * rows[t],
   /// for the rows that its columns have and the terms that its rows have.
-  /// Each of its tiles asks for a few rows of `soon`.
+  /// Each of its tiles asks for a few rows of `soon`. Of pairs, terms begin and
+  /// end at multiples of 32.
   void products(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
                 TermsOf termsOf, Old old, mlir::Value factors,
                 llvm::ArrayRef<Soon> soon);
@@ -125,6 +156,19 @@ public:
   void
   forQueries(mlir::Value ahead,
              llvm::function_ref<void(mlir::Value lane, mlir::Value keys)> body);
+  /// And `body` for every second key from there up to where products go that
+  /// have these queries: what they read must be zero.
+  void forUnseen(mlir::Value keys,
+                 llvm::function_ref<void(mlir::Value key)> body);
+  /// A score times the scale, less a number.
+  mlir::Value scaledLess(mlir::Value score, mlir::Value number);
+  /// What a score is yet to be multiplied by.
+  float scoreScale() const { return hasPairs ? scale : 1; }
+  /// What `p` weighs, with its dropout factor: of a pair, whether it is kept,
+  /// for the factor would be rounded with it, all of them the same way.
+  mlir::Value weight(mlir::Value p, mlir::Value factor);
+  /// What sums of weights are yet to be multiplied by.
+  float weightScale() const { return hasPairs ? dropout.factor : 1; }
   /// Which of the 16 queries from `lane` on see `key`, both in a tile.
   mlir::Value sees(mlir::Value lane, mlir::Value ahead, mlir::Value key);
   /// Which of those from position `query` on exist.
@@ -133,14 +177,24 @@ public:
   /// The elements of key 0 for 16 queries: ((bh) * length + query + lane) *
   /// length.
   mlir::Value elements(mlir::Value bh, mlir::Value query);
-  /// Calls `body` for every key j of `count`, a multiple of 4, with its dropout
-  /// factors for the 16 queries whose `elements` are given. `first` is the
-  /// position of key 0, a multiple of 4; `carried` goes from key to key.
-  using KeyBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
-      mlir::Value j, mlir::Value factors, mlir::ValueRange carried)>;
+  /// Calls `body` for every second key j of `count`, a multiple of 4, with the
+  /// dropout factors of that and the next for the 16 queries whose `elements`
+  /// are given. `first` is the position of key 0, a multiple of 4; `carried`
+  /// goes from call to call.
+  using KeysBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
+      mlir::Value j, llvm::ArrayRef<mlir::Value> factors,
+      mlir::ValueRange carried)>;
   llvm::SmallVector<mlir::Value>
   forKeys(const RandomStream &random, mlir::Value elements, mlir::Value first,
-          mlir::Value count, mlir::ValueRange carried, KeyBody body);
+          mlir::Value count, mlir::ValueRange carried, KeysBody body);
+
+  // Of two keys from `key` on and 16 queries from `lane` on, f32 numbers become
+  // elements of what `weighKeys` or `weighQueries` takes. They may lie where a
+  // tile of scores was, of which nothing is read any more before them.
+  void storeKeys(mlir::Value tile, mlir::Value key, mlir::Value lane,
+                 mlir::ValueRange numbers);
+  void storeQueries(mlir::Value tile, mlir::Value key, mlir::Value lane,
+                    mlir::ValueRange numbers);
 
   /// 16 numbers of an array on the stack.
   mlir::Value load(mlir::Value base, mlir::Value offset);
@@ -154,15 +208,25 @@ public:
 
 private:
   AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
-                int64_t keyHeads, double scale, double rate, bool wide);
+                int64_t keyHeads, double scale, double rate,
+                const Kernel &kernel);
   mlir::Value rowOffset(const Heads &heads, mlir::Value position);
   void fetch(llvm::ArrayRef<Soon> soon, mlir::Value row);
+  void productsOfPairs(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
+                       TermsOf termsOf, Old old, llvm::ArrayRef<Soon> soon);
+  void gatherPairs(const Heads &heads, mlir::Value base, mlir::Value first,
+                   mlir::Value elements);
+  void scaleRows(mlir::Value sums, mlir::Value factors);
+  /// 16 numbers of a row in memory, in f32.
+  mlir::Value loadRow(mlir::Value base, mlir::Value offset, mlir::Value mask);
   void forVectors(
       llvm::function_ref<void(mlir::Value column, mlir::Value mask)> body);
 
   Code &code;
   /// The registers that hold sums of a product: rows by vectors.
   int64_t tileRows, tileVectors;
+  /// A tile of pairs of keys, transposed.
+  mlir::Value transposed;
 };
 
 /// Fails, at `op`, for heads that are too wide.

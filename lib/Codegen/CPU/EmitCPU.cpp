@@ -91,13 +91,20 @@ void codegen::setWide(LLVM::LLVMFuncOp function) {
       b.getArrayAttr({b.getStrArrayAttr({"min-legal-vector-width", "512"})}));
 }
 
+void codegen::setFeatures(LLVM::LLVMFuncOp function,
+                          ArrayRef<StringRef> features) {
+  function.setTargetFeaturesAttr(
+      LLVM::TargetFeaturesAttr::get(function.getContext(), features));
+}
+
 /// Emits one version of `source`, which is made of `op` or, if that is null, of
 /// loops, as the function `name`; null after an error.
 static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
-                                    StringRef name, bool wide) {
+                                    StringRef name, bool wide,
+                                    bool amx = false) {
   Code code(source.getLoc(), source.getContext());
   Kernel kernel = openKernel(code, source, name);
-  kernel.wide = wide;
+  kernel.wide = wide, kernel.amx = amx;
   loadAddresses(code, kernel);
   LogicalResult result =
       op ? TypeSwitch<Operation *, LogicalResult>(op)
@@ -138,14 +145,26 @@ static LogicalResult emitKernel(func::FuncOp source, Registers registers) {
   if (!kernel)
     return failure();
   kernel->setAttr(rt::kKernelAttr, UnitAttr::get(source.getContext()));
-  if (registers == Registers::Both && gainsFromWidth(source, *op)) {
-    std::string name = (source.getName() + ".wide").str();
-    LLVM::LLVMFuncOp wide = emitVersion(source, *op, name, /*wide=*/true);
-    if (!wide)
+  auto add = [&](StringRef suffix, StringRef attribute, bool amx) {
+    LLVM::LLVMFuncOp version =
+        emitVersion(source, *op, (source.getName() + suffix).str(),
+                    /*wide=*/true, amx);
+    if (!version)
       return failure();
-    wide.setTargetCpu(StringRef(kWideProcessor));
-    kernel->setAttr(rt::kWideAttr, FlatSymbolRefAttr::get(wide));
-  }
+    version.setTargetCpu(StringRef(kWideProcessor));
+    if (amx)
+      setFeatures(version, kAmxFeatures);
+    kernel->setAttr(attribute, FlatSymbolRefAttr::get(version));
+    return success();
+  };
+  if (registers == Registers::Both && gainsFromWidth(source, *op) &&
+      failed(add(".wide", rt::kWideAttr, /*amx=*/false)))
+    return failure();
+  // Whatever the processor that kernels are for: as of products, which bits
+  // there are is for the one to say that runs them.
+  if (*op && mayHaveTiles(*op) &&
+      failed(add(".amx", rt::kAmxAttr, /*amx=*/true)))
+    return failure();
   source.erase();
   return success();
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AmxRegisters.h"
 #include "Kernel.h"
 #include "MicroKernelParts.h"
 #include "MicroKernelSteps.h"
@@ -157,14 +158,10 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile,
   function.setTargetCpu(StringRef(tile.cpu));
   if (tile.isa >= REPRISE_ISA_V4)
     setWide(function);
-  SmallVector<StringRef> features;
-  if (tile.hasPairs())
-    features.push_back("+avx512bf16");
   if (tile.isAmx())
-    features.append({"+amx-tile", "+amx-bf16"});
-  if (!features.empty())
-    function.setTargetFeaturesAttr(
-        LLVM::TargetFeaturesAttr::get(code.getContext(), features));
+    setFeatures(function, kAmxFeatures);
+  else if (tile.hasPairs())
+    setFeatures(function, {"+avx512bf16"});
   OpBuilder::InsertionGuard guard(code);
   Block *entry = function.addEntryBlock(code);
   code.setInsertionPointToStart(entry);

@@ -9,7 +9,7 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_KERNEL_H
 #define REPRISE_LIB_CODEGEN_CPU_KERNEL_H
 
-#include "reprise/Codegen/Common/Code.h"
+#include "AmxRegisters.h"
 
 namespace reprise::codegen {
 
@@ -19,17 +19,25 @@ class LoopNest;
 struct Kernel : Buffers {
   mlir::LLVM::LLVMFuncOp function;
   mlir::Value buffers, begin, end;
-  bool wide; ///< there are 32 registers of 16 lanes
+  bool wide = false; ///< there are 32 registers of 16 lanes
+  bool amx = false;  ///< and tile registers
 
   /// Emits the loop over the tasks of this call.
   void tasks(Code &code, llvm::function_ref<void(mlir::Value task)> body) {
+    if (amx)
+      AmxRegisters{code}.configure();
     code.loop(begin, end, 1, body);
+    if (amx)
+      AmxRegisters{code}.release();
   }
 };
 
 /// Lets `function` use 32 registers of 16 lanes, and masks; its processor has
 /// them.
 void setWide(mlir::LLVM::LLVMFuncOp function);
+/// Lets it use what else its processor has.
+void setFeatures(mlir::LLVM::LLVMFuncOp function,
+                 llvm::ArrayRef<llvm::StringRef> features);
 
 /// Elements in a task of a pointwise kernel.
 constexpr int64_t kFlatBlock = 4096;

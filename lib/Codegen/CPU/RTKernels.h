@@ -27,6 +27,10 @@ mlir::LogicalResult emitScatterAdd(Code &code, rt::ScatterAddOp op,
 mlir::LogicalResult emitBlockSums(Code &code, rt::BlockSumsOp op,
                                   Kernel &kernel);
 
+/// Whether tile registers can make the products of `op`: attention in bf16, of
+/// heads with blocks that are large enough.
+bool mayHaveTiles(mlir::Operation *op);
+
 } // namespace reprise::codegen
 
 #endif // REPRISE_LIB_CODEGEN_CPU_RTKERNELS_H

@@ -142,11 +142,12 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs 'rt.made_by' to be a name for each of ")
            << numOutputs << " outputs of a launch, but got " << value;
   }
-  if (name == kWideAttr) {
+  if (name == kWideAttr || name == kAmxAttr) {
     if (op->hasAttr(kTasksAttr) && isa<FlatSymbolRefAttr>(value))
       return success();
-    return op->emitOpError("needs 'rt.wide' to be the name of a function, "
-                           "beside 'rt.tasks', but got ")
+    return op->emitOpError("needs '")
+           << name
+           << "' to be the name of a function, beside 'rt.tasks', but got "
            << value;
   }
   if (name == kGridAttr || name == kBlockAttr) {

@@ -28,6 +28,7 @@ public:
   /// With `wide`, for processors with 32 registers of 16 lanes.
   explicit KernelRunner(const std::string &text, bool wide = false);
 
+  bool has(const std::string &kernel) const { return counts.count(kernel); }
   int64_t tasks(const std::string &kernel) const { return counts.at(kernel); }
   void *address(const std::string &symbol);
 

@@ -63,10 +63,11 @@ TEST_F(Training, BitsDependOnNothingButSeedAndOrder) {
 }
 
 // The second version of a kernel runs where the processor has AVX-512, as its
-// micro-kernels do, and only there.
+// micro-kernels do, and only there; the third where it has AMX, unless bits are
+// to be those of other processors.
 TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
-  static std::atomic<int> narrow, wide;
-  narrow = wide = 0;
+  static std::atomic<int> narrow, wide, amx;
+  narrow = wide = amx = 0;
   RepriseKernel &last = toy.kernels.back();
   ASSERT_EQ(last.fn, &adamw);
   last.fn = [](void *const *b, const int64_t *ids, int64_t begin, int64_t end) {
@@ -81,11 +82,21 @@ TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
   ASSERT_EQ(train({"--steps=1"}).status, 0);
   EXPECT_EQ(wide > 0, runtime::cpuLevel() >= 4);
   EXPECT_EQ(narrow > 0, runtime::cpuLevel() < 4);
-  for (int level : {3, 4, 5})
-    EXPECT_EQ(runtime::chooseKernel(last, level),
-              level == 3 ? last.fn : last.wideFn);
-  EXPECT_EQ(runtime::chooseKernel(toy.kernels.front(), 5),
+  EXPECT_EQ(runtime::chooseKernel(toy.kernels.front(), 6),
             toy.kernels.front().fn);
+  last.amxFn = [](void *const *b, const int64_t *ids, int64_t begin,
+                  int64_t end) {
+    ++amx;
+    adamw(b, ids, begin, end);
+  };
+  for (int level : {3, 4, 5, 6})
+    EXPECT_EQ(runtime::chooseKernel(last, level), level == 3   ? last.fn
+                                                  : level == 6 ? last.amxFn
+                                                               : last.wideFn);
+  ASSERT_EQ(train({"--steps=1", "--portable-bits"}).status, 0);
+  EXPECT_EQ(amx, 0);
+  ASSERT_EQ(train({"--steps=1"}).status, 0);
+  EXPECT_EQ(amx > 0, runtime::cpuLevel() > runtime::kPortableLevel);
 }
 
 // The header's rules: length, padding, names in order, no gaps; and values that

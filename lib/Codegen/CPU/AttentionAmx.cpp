@@ -1,0 +1,232 @@
+//===- AttentionAmx.cpp - Products of attention on tile registers ---------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A product of pairs goes by 32 rows and 32 columns: of the eight tile
+// registers four hold sums, two 16 rows of elements each and two 16 columns of
+// rows. Elements are pairs as they lie in memory; of rows, pairs are made once
+// for a block. What is made of scores has its keys in rows, and where terms are
+// keys it is transposed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AmxRegisters.h"
+#include "AttentionTile.h"
+#include "RTKernels.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+/// The bf16 in a vector of pairs.
+static constexpr int64_t kHalves = 2 * kLanes;
+
+static VectorType halvesOf(Code &code, int64_t count) {
+  return VectorType::get({count}, code.getI16Type());
+}
+
+/// The lanes of two vectors in turn, from `first` on.
+static Value interleave(Code &code, Value even, Value odd, int64_t first) {
+  int64_t lanes = cast<VectorType>(even.getType()).getNumElements();
+  SmallVector<int64_t> order;
+  for (int64_t i = first; i < first + kLanes; ++i)
+    order.append({i, i + lanes});
+  return vector::ShuffleOp::create(code, even, odd, order);
+}
+
+bool codegen::mayHaveTiles(Operation *op) {
+  auto check = [](auto attention) {
+    auto query = cast<ShapedType>(attention.getQuery().getType());
+    int64_t width = query.getDimSize(2) / attention.getHeads();
+    // Scores are scaled when their maximum is known, which is to stay that.
+    return query.getElementType().isBF16() && blockOf(width) % kTerms == 0 &&
+           attention.getScale().convertToDouble() > 0;
+  };
+  if (auto forward = dyn_cast<rt::AttentionOp>(op))
+    return check(forward);
+  auto backward = dyn_cast<rt::AttentionBackwardOp>(op);
+  return backward && check(backward);
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+void AttentionTile::gatherPairs(const Heads &heads, Value base, Value first,
+                                Value elements) {
+  llvm::SaveAndRestore lanes(code.lanes, kHalves);
+  VectorType type = halvesOf(code, kHalves);
+  int64_t whole = width / kHalves * kHalves;
+  code.loop(code.i64(0), code.i64(block), 1, [&](Value r) {
+    Value from = rowOffset(heads, code.add(first, r));
+    Value to = code.mul(r, 2 * words);
+    auto copy = [&](int64_t column, Value mask) {
+      code.store(code.load(type, base, code.add(from, column), mask), elements,
+                 code.add(to, column));
+    };
+    for (int64_t column = 0; column < whole; column += kHalves)
+      copy(column, {});
+    if (whole < width)
+      copy(whole, code.maskOf(width - whole));
+  });
+}
+
+void AttentionTile::makeRows(Value elements, Value rows) {
+  if (!hasPairs)
+    return;
+  VectorType type = halvesOf(code, kHalves);
+  code.loop(code.i64(0), code.i64(block / 2), 1, [&](Value pair) {
+    Value from = code.mul(pair, 4 * words), to = code.mul(pair, 2 * padded);
+    for (int64_t column = 0; column < padded; column += kHalves) {
+      Value at = code.add(from, column);
+      Value even = code.load(type, elements, at);
+      Value odd = code.load(type, elements, code.add(at, 2 * words));
+      for (int64_t c = 0; c < kHalves && column + c < padded; c += kLanes)
+        code.store(interleave(code, even, odd, c), rows,
+                   code.add(to, 2 * (column + c)));
+    }
+  });
+}
+
+/// Two vectors rounded to bf16, the first in the lower half. Denormal numbers
+/// become zeros, which products take them for.
+static Value roundBoth(Code &code, ValueRange numbers) {
+  auto type = VectorType::get({kHalves}, code.getBF16Type());
+  Value both = LLVM::CallIntrinsicOp::create(
+                   code, type,
+                   code.getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
+                   ValueRange{numbers[1], numbers[0]})
+                   .getResult(0);
+  return arith::BitcastOp::create(code, halvesOf(code, kHalves), both);
+}
+
+void AttentionTile::storeKeys(Value tile, Value key, Value lane,
+                              ValueRange numbers) {
+  if (hasPairs) {
+    Value both = roundBoth(code, numbers);
+    SmallVector<int64_t> order;
+    for (int64_t i = 0; i < kLanes; ++i)
+      order.append({i, i + kLanes});
+    Value pair = arith::ShRUIOp::create(code, key, code.i64(1));
+    return code.store(vector::ShuffleOp::create(code, both, both, order), tile,
+                      code.mul(at(pair, lane), 2));
+  }
+  for (auto [k, number] : llvm::enumerate(numbers))
+    code.store(number, tile, at(code.add(key, k), lane));
+}
+
+void AttentionTile::storeQueries(Value tile, Value key, Value lane,
+                                 ValueRange numbers) {
+  if (!hasPairs)
+    return storeKeys(tile, key, lane, numbers);
+  Value both = roundBoth(code, numbers);
+  for (int64_t k = 0; k < 2; ++k) {
+    SmallVector<int64_t> half;
+    for (int64_t i = 0; i < kLanes; ++i)
+      half.push_back(k * kLanes + i);
+    // Rows as far apart as those of scores.
+    code.store(vector::ShuffleOp::create(code, both, both, half), tile,
+               code.add(code.mul(code.add(key, k), 2 * block), lane));
+  }
+}
+
+void AttentionTile::forUnseen(Value keys, function_ref<void(Value)> body) {
+  if (!hasPairs)
+    return;
+  Value end = code.add(keys, kTerms - 1);
+  end = arith::AndIOp::create(code, end, code.i64(-kTerms));
+  code.loop(keys, end, 2, body);
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+void AttentionTile::scaleRows(Value sums, Value factors) {
+  code.loop(code.i64(0), code.i64(block), 1, [&](Value r) {
+    Value factor = code.splat(code.load(code.getF32Type(), factors, r));
+    Value row = code.mul(r, padded);
+    for (int64_t c = 0; c < padded; c += kLanes) {
+      Value at = code.add(row, c);
+      code.store(code.mul(load(sums, at), factor), sums, at);
+    }
+  });
+}
+
+void AttentionTile::productsOfPairs(Rows sums, Elements elements, Rows rows,
+                                    RowsOf rowsOf, TermsOf termsOf, Old old,
+                                    ArrayRef<Soon> soon) {
+  AmxRegisters registers = {code};
+  Type word = code.getI32Type();
+  constexpr int64_t kRows = AmxRegisters::kRows;
+  // Registers 0 to 3 are sums, 4 and 5 elements, 6 and 7 rows.
+  auto tile = [&](Value c, Value r, int64_t vectors) {
+    auto forSums = [&](function_ref<void(int64_t, Value)> body) {
+      for (int64_t i = 0; i < 2; ++i)
+        for (int64_t v = 0; v < vectors; ++v)
+          body(2 * i + v, code.address(sums.base, word,
+                                       code.add(code.mul(code.add(r, i * kRows),
+                                                         sums.step),
+                                                code.add(c, v * kLanes))));
+    };
+    forSums([&](int64_t sum, Value at) {
+      if (old == Old::None)
+        registers.call("tilezero", {sum});
+      else
+        registers.call("tileloadd64", {sum}, at, 4 * sums.step);
+    });
+    auto [begin, end] = termsOf(r, code.add(r, tileRows));
+    auto half = [&](Value terms) {
+      return arith::ShRUIOp::create(code, terms, code.i64(1));
+    };
+    code.loop(half(begin), half(end), AmxRegisters::kWords, [&](Value t) {
+      for (int64_t v = 0; v < vectors; ++v)
+        registers.call("tileloadd64", {6 + v},
+                       code.address(rows.base, word,
+                                    code.add(code.mul(t, rows.step),
+                                             code.add(c, v * kLanes))),
+                       4 * rows.step);
+      for (int64_t i = 0; i < 2; ++i)
+        registers.call("tileloadd64", {4 + i},
+                       code.address(elements.base, word,
+                                    code.add(code.mul(code.add(r, i * kRows),
+                                                      elements.rowStep),
+                                             t)),
+                       4 * elements.rowStep);
+      for (int64_t i = 0; i < 2; ++i)
+        for (int64_t v = 0; v < vectors; ++v)
+          registers.call("tdpbf16ps", {2 * i + v, 4 + i, 6 + v});
+    });
+    forSums([&](int64_t sum, Value at) {
+      registers.call("tilestored64", {sum}, at, 4 * sums.step);
+    });
+  };
+  // Rows of `soon` that tiles have asked for so far.
+  Value asked = code.i64(0);
+  auto columns = [&](Value c, int64_t vectors, Value before) {
+    Value end =
+        rowsOf ? rowsOf(code.add(c, (vectors - 1) * kLanes)) : code.i64(block);
+    return code.loop(code.i64(0), end, tileRows, before,
+                     [&](Value r, ValueRange at) {
+                       if (!soon.empty())
+                         fetch(soon, at[0]);
+                       tile(c, r, vectors);
+                       return SmallVector<Value>{code.add(at[0], tileRows)};
+                     })[0];
+  };
+  int64_t whole = sums.vectors / 2 * kTerms;
+  if (whole > 0)
+    asked = code.loop(code.i64(0), code.i64(whole), kTerms, asked,
+                      [&](Value c, ValueRange before) {
+                        return SmallVector<Value>{columns(c, 2, before[0])};
+                      })[0];
+  if (sums.vectors % 2 > 0)
+    columns(code.i64(whole), 1, asked);
+}
