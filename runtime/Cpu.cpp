@@ -72,7 +72,7 @@ TileRegisters::TileRegisters(bool active) : active(active && hasTiles) {
     uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } shape;
-  if (active)
+  if (this->active)
     __asm__ volatile("ldtilecfg %0" : : "m"(shape) : "memory");
 }
 

@@ -38,7 +38,8 @@ struct FetchRegion {
   /// micro-kernel's operands pass through as well.
   int64_t choosePace(int64_t steps, int64_t calls) const {
     int64_t pace = Fetch::kMostPace;
-    while (pace > Fetch::kLeastPace && countCalls(steps, pace) > calls)
+    while (pace > Fetch::kLeastPace &&
+           (pace > steps || countCalls(steps, pace) > calls))
       pace /= 2;
     return pace;
   }

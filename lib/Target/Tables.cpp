@@ -131,6 +131,14 @@ static FailureOr<StringRef> readVersion(const SymbolTable &symbols,
     return fail() << "have target_cpu = \"" << codegen::kWideProcessor
                   << "\", but " << name << " has \""
                   << version.getTargetCpu().value_or("") << "\"";
+  // The processor decides, by its level alone, which version it runs.
+  LLVM::TargetFeaturesAttr features = version.getTargetFeaturesAttr();
+  bool usesAmx =
+      features && llvm::is_contained(features.getFeatures(), "+amx-bf16");
+  if (usesAmx != (attribute == rt::kAmxAttr))
+    return fail() << (usesAmx ? "have no" : "have the")
+                  << " feature +amx-bf16, but " << name << " has "
+                  << (usesAmx ? "it" : "not");
   return name.getValue();
 }
 

@@ -23,8 +23,9 @@ static constexpr int64_t kGroupDistance = 8 * kPanelRowBytes / kUnit;
 static constexpr uint64_t kDescription =
     uint64_t(1) << 62 | uint64_t(kGroupDistance) << 32 | uint64_t(1) << 16;
 
-/// One instruction: `results` numbers come out, which if `updates` are the first
-/// arguments, too; `arguments` has the kinds of the others, each with a comma.
+/// One instruction: `results` numbers come out, which if `updates` are the
+/// first arguments, too; `arguments` has the kinds of the others, each with a
+/// comma.
 static Warp::Values instruct(Warp &code, const llvm::Twine &text,
                              size_t results = 0, bool updates = false,
                              const std::string &arguments = "",
@@ -80,8 +81,7 @@ Warp::Values cuda::beginProduct(Warp &code, ValueRange sums, ValueRange a,
       os << (i ? ", $" : "$") << next++;
     os << "}, ";
   };
-  os << "wgmma.mma_async.sync.aligned.m64n" << columns
-     << "k16.f32.bf16.bf16 ";
+  os << "wgmma.mma_async.sync.aligned.m64n" << columns << "k16.f32.bf16.bf16 ";
   operands(results);
   next += sums.size();
   std::string arguments;

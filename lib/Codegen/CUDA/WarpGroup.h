@@ -12,9 +12,10 @@
 // registers. Warp i has rows 16 i .. 16 i + 15, where Warp.h says.
 //
 // A matrix in shared memory is made of panels of 64 columns of bf16, each row
-// by row, 128 bytes a row. Of these the eight vectors of 16 bytes change places:
-// vector v of row r is where v ^ r % 8 would be, so that neither rows nor
-// columns of vectors meet in a bank. Panels begin at multiples of 1024 bytes.
+// by row, 128 bytes a row. Of these the eight vectors of 16 bytes change
+// places: vector v of row r is where v ^ r % 8 would be, so that neither rows
+// nor columns of vectors meet in a bank. Panels begin at multiples of 1024
+// bytes.
 //
 // Source: PTX ISA 8.0, section 9.7.14, asynchronous warpgroup level matrix
 // instructions: swizzling of 128 bytes, matrix descriptors.
@@ -50,9 +51,8 @@ void fenceProducts(Warp &code);
 /// four registers as mma.sync has them or one description; b has 16 terms of
 /// `columns` columns, term by term if `byTerms`, otherwise column by column.
 /// What comes back are numbers only behind `waitForProducts`.
-Warp::Values beginProduct(Warp &code, mlir::ValueRange sums,
-                          mlir::ValueRange a, mlir::Value b, int64_t columns,
-                          bool byTerms);
+Warp::Values beginProduct(Warp &code, mlir::ValueRange sums, mlir::ValueRange a,
+                          mlir::Value b, int64_t columns, bool byTerms);
 /// Ends the group of the products that have begun since the last one.
 void commitProducts(Warp &code);
 /// Waits for all groups but the last `groups`, of which `values` are results.

@@ -50,6 +50,9 @@ TEST(Fetch, PaceIsTheSlowestThatIsEnough) {
   EXPECT_EQ(region.choosePace(256, 16), 16);
   EXPECT_EQ(region.choosePace(256, 15), 8);
   EXPECT_EQ(region.choosePace(256, 7), 4);
+  // A call must have time for a row.
+  EXPECT_EQ(region.choosePace(8, 1000), 8);
+  EXPECT_EQ(region.choosePace(3, 1000), 4);
   // Not enough at any: as many as there are.
   EXPECT_EQ(region.choosePace(256, 1), 4);
   EXPECT_EQ(makeRegion(0, 0).choosePace(256, 0), 16);

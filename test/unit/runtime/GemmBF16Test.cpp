@@ -238,7 +238,7 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   std::vector<float> room(size_t(size * size) + 16, kWorkCanary), plain;
   std::vector<float> workspace(
       size_t(repriseGemmWorkspaceBytes(&problem.shape)) / 4);
-  auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4;
+  auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
   ThreadPool pool;
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
