@@ -157,8 +157,8 @@ typedef struct RepriseKernel {
   /// slower there.
   RepriseKernelFn wideFn;
   /// The same tasks by AMX_BF16, to the bits of its products, with AVX512_BF16
-  /// beside it; null where there are no products. Configures tile registers and
-  /// releases them.
+  /// beside it; null if the kernel has no such version. Configures tile
+  /// registers and releases them.
   RepriseKernelFn amxFn;
   const char *name;
 } RepriseKernel;

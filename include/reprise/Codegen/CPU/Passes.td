@@ -29,7 +29,7 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
 
     With `registers=both`, a kernel that computes for long, `@k`, comes twice: `@k.wide`,
     which `rt.wide` names, does the same tasks to the same bits, with `target_cpu` of
-    a processor that has AVX-512. Attention in bf16 of heads up to 256 wide comes once more,
+    a processor that has AVX-512. Attention in bf16 of heads up to 256 wide, with a scale above zero, comes once more,
     whatever `registers` says: `@k.amx`, which `rt.amx` names, makes its products on tile registers,
     which it configures and releases; their bits are those of AMX. The runtime chooses.
 
