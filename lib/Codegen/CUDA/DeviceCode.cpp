@@ -79,7 +79,9 @@ void DeviceKernel::setLaunch(DeviceCode &code, int64_t blocks,
       code.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
 }
 
-Value DeviceKernel::takeShared(DeviceCode &code, int64_t bytes) {
+Value DeviceKernel::takeShared(DeviceCode &code, int64_t bytes,
+                               int64_t alignment) {
+  assert(kSharedAlignment % alignment == 0 && "shared memory begins there");
   static constexpr StringLiteral kName = "reprise_shared";
   auto device = function->getParentOfType<gpu::GPUModuleOp>();
   if (!device.lookupSymbol(kName)) {
@@ -87,12 +89,12 @@ Value DeviceKernel::takeShared(DeviceCode &code, int64_t bytes) {
     code.setInsertionPointToStart(device.getBody());
     LLVM::GlobalOp::create(code, LLVM::LLVMArrayType::get(code.getI8Type(), 0),
                            /*isConstant=*/false, LLVM::Linkage::External, kName,
-                           Attribute(), /*alignment=*/1024, kShared);
+                           Attribute(), kSharedAlignment, kShared);
   }
   Value base = LLVM::AddressOfOp::create(
       code, pointerTo(code.getContext(), kShared), kName);
-  int64_t offset = sharedBytes;
-  sharedBytes = llvm::alignTo(offset + bytes, 16);
+  int64_t offset = llvm::alignTo(sharedBytes, alignment);
+  sharedBytes = llvm::alignTo(offset + bytes, kSharedVector);
   function->setAttr(rt::kSharedAttr, code.getI64IntegerAttr(sharedBytes));
   return code.address(base, code.getI8Type(), code.i64(offset));
 }

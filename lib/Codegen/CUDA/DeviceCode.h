@@ -67,6 +67,11 @@ private:
   }
 };
 
+/// Bytes of a vector in shared memory, and what the whole of it is aligned to:
+/// products of four warps read panels whose vectors change places by the bits
+/// of their addresses (WarpGroup.h), so these begin where that begins anew.
+constexpr int64_t kSharedVector = 16, kSharedAlignment = 1024;
+
 /// A kernel while it is emitted: the new function, open at its entry.
 struct DeviceKernel : codegen::Buffers {
   mlir::gpu::GPUFuncOp function;
@@ -75,8 +80,10 @@ struct DeviceKernel : codegen::Buffers {
 
   /// Sets how many blocks of how many threads a launch has.
   void setLaunch(DeviceCode &code, int64_t blocks, int64_t threads);
-  /// Takes `bytes` of the block's shared memory, from a multiple of 16 on.
-  mlir::Value takeShared(DeviceCode &code, int64_t bytes);
+  /// Takes `bytes` of the block's shared memory, from a multiple of `alignment`
+  /// on, a power of 2 that kSharedAlignment is a multiple of.
+  mlir::Value takeShared(DeviceCode &code, int64_t bytes,
+                         int64_t alignment = kSharedVector);
   /// At least `bytes` of device memory for partial results, the same for all
   /// kernels, which therefore run one after another.
   mlir::Value takeScratch(DeviceCode &code, int64_t bytes);

@@ -191,7 +191,8 @@ emitAttentionKernel(DeviceCode &code, Op op, DeviceKernel &kernel,
     places.results.push_back(anywhere(address));
   places.stream =
       code.load(code.getI64Type(), kernel.ids, code.i64(op.getStream()));
-  places.shared = kernel.takeShared(code, 0);
+  places.shared =
+      kernel.takeShared(code, 0, byWarpGroup ? kPanelAlignment : kSharedVector);
   FailureOr<LaunchShape> shape = emit(code, op, places, byWarpGroup);
   if (failed(shape))
     return failure();

@@ -71,15 +71,17 @@ static LogicalResult checkParameters(gpu::GPUModuleOp device,
 }
 
 /// Of kernels with a form for one chip of their own, that chip gets this form
-/// and others the common one.
-static void chooseForms(gpu::GPUModuleOp device, llvm::Module &module,
-                        StringRef chip) {
+/// and others the common one. Fails for a form whose chip nobody knows.
+static LogicalResult chooseForms(gpu::GPUModuleOp device, llvm::Module &module,
+                                 StringRef chip) {
   for (auto function : device.getOps<LLVM::LLVMFuncOp>()) {
     auto common = function->getAttrOfType<StringAttr>(rt::kInsteadAttr);
     if (!common)
       continue;
-    llvm::Function *form = module.getFunction(function.getName());
     auto own = function->getAttrOfType<StringAttr>(rt::kChipAttr);
+    if (failed(findChip(function.getLoc(), own)))
+      return failure();
+    llvm::Function *form = module.getFunction(function.getName());
     if (own.getValue() != chip) {
       form->eraseFromParent();
       continue;
@@ -87,6 +89,7 @@ static void chooseForms(gpu::GPUModuleOp device, llvm::Module &module,
     module.getFunction(common)->eraseFromParent();
     form->setName(common.getValue());
   }
+  return success();
 }
 
 namespace {
@@ -134,9 +137,8 @@ LogicalResult Translation::translate(ModuleOp source, StringRef chipName,
       llvm::CodeGenOptLevel::Aggressive));
 
   module = translateModuleToLLVMIR(*device, context, "device");
-  if (!module)
+  if (!module || failed(chooseForms(*device, *module, chipName)))
     return failure();
-  chooseForms(*device, *module, chipName);
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   llvm::raw_string_ostream os(message);

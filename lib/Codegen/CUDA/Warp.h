@@ -34,7 +34,8 @@ constexpr int64_t kWarpRows = 16, kBlockColumns = 8;
 class Warp : public codegen::Code {
 public:
   /// Writes at the insertion point of `code`. \param shared  the beginning of
-  /// the dynamic shared memory, aligned to 16 bytes.
+  /// the dynamic shared memory, aligned to 16 bytes, and for products of four
+  /// warps to the panels of WarpGroup.h.
   Warp(const codegen::Code &code, mlir::Value shared);
 
   mlir::Value thread, lane, warp; ///< in the block; in the warp; of the block

@@ -19,7 +19,7 @@ using namespace reprise::cuda;
 // vectors change places: 1 for 128 bytes. The distance of panels, from bit 16
 // on, is of no account within one.
 static constexpr int64_t kUnit = 16, kAddressBits = 14;
-static constexpr int64_t kGroupDistance = 8 * kPanelRowBytes / kUnit;
+static constexpr int64_t kGroupDistance = kPanelAlignment / kUnit;
 static constexpr uint64_t kDescription =
     uint64_t(1) << 62 | uint64_t(kGroupDistance) << 32 | uint64_t(1) << 16;
 

@@ -14,8 +14,8 @@
 // A matrix in shared memory is made of panels of 64 columns of bf16, each row
 // by row, 128 bytes a row. Of these the eight vectors of 16 bytes change
 // places: vector v of row r is where v ^ r % 8 would be, so that neither rows
-// nor columns of vectors meet in a bank. Panels begin at multiples of 1024
-// bytes.
+// nor columns of vectors meet in a bank. Which row it is, is read from the
+// address: panels begin at multiples of 8 rows, 1024 bytes.
 //
 // Source: PTX ISA 8.0, section 9.7.14, asynchronous warpgroup level matrix
 // instructions: swizzling of 128 bytes, matrix descriptors.
@@ -35,6 +35,8 @@ constexpr llvm::StringLiteral kWarpGroupChip = "sm_90a";
 constexpr int64_t kWarpGroup = 4;       ///< warps
 constexpr int64_t kPanelColumns = 64;   ///< of bf16
 constexpr int64_t kPanelRowBytes = 128; ///< of them
+/// Of the beginning of a panel: vectors change places alike every 8 rows.
+constexpr int64_t kPanelAlignment = 8 * kPanelRowBytes;
 
 /// What the threads' own writes to shared memory and copies that have landed
 /// are to products that begin after the next barrier.

@@ -103,6 +103,26 @@ static LogicalResult verifyRotary(Operation *op, Attribute value) {
   return success();
 }
 
+/// A form of a kernel stands beside the kernel whose place it takes, which is
+/// no form itself. What chips there are, is known where code is made for them.
+static LogicalResult verifyChipForm(Operation *op, StringRef name,
+                                    Attribute value) {
+  StringRef other = name == kInsteadAttr ? kChipAttr : kInsteadAttr;
+  if (!isa<StringAttr>(value) || !op->getAttrOfType<StringAttr>(other))
+    return op->emitOpError("needs 'rt.instead' and 'rt.chip' to be the names "
+                           "of a kernel and of a chip, but got ")
+           << value;
+  if (name == kChipAttr)
+    return success();
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<FunctionOpInterface>(
+      op->getParentOp(), cast<StringAttr>(value));
+  if (kernel && !kernel->hasAttr(kInsteadAttr))
+    return success();
+  return op->emitOpError("needs 'rt.instead' to be the name of a kernel "
+                         "beside it that is there for all chips, but got ")
+         << value;
+}
+
 LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -190,14 +210,8 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs '")
            << name << "' of at least 0, but got " << value;
   }
-  if (name == kInsteadAttr || name == kChipAttr) {
-    StringRef other = name == kInsteadAttr ? kChipAttr : kInsteadAttr;
-    if (isa<StringAttr>(value) && op->getAttrOfType<StringAttr>(other))
-      return success();
-    return op->emitOpError("needs 'rt.instead' and 'rt.chip' to be the names "
-                           "of a kernel and of a chip, but got ")
-           << value;
-  }
+  if (name == kInsteadAttr || name == kChipAttr)
+    return verifyChipForm(op, name, value);
   if ((name == kStateAttr && isa<StateAttr>(value)) ||
       (name == kKernelAttr && isa<UnitAttr>(value)) ||
       (name == kNameAttr && isa<StringAttr>(value)) ||

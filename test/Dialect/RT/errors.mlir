@@ -755,3 +755,15 @@ func.func @join_c1_type(%x: tensor<4x8xi32>) {
 
 // expected-error @+1 {{needs 'rt.instead' and 'rt.chip' to be the names of a kernel and of a chip, but got "attention"}}
 func.func private @attention_of_one_chip() attributes {rt.kernel, rt.instead = "attention"}
+
+// -----
+
+// expected-error @+1 {{needs 'rt.instead' to be the name of a kernel beside it that is there for all chips, but got "nope"}}
+func.func private @attention_of_one_chip() attributes {rt.kernel, rt.instead = "nope", rt.chip = "sm_90a"}
+
+// -----
+
+func.func private @attention() attributes {rt.kernel}
+func.func private @attention_of_one_chip() attributes {rt.kernel, rt.instead = "attention", rt.chip = "sm_90a"}
+// expected-error @+1 {{needs 'rt.instead' to be the name of a kernel beside it that is there for all chips, but got "attention_of_one_chip"}}
+func.func private @attention_of_another_chip() attributes {rt.kernel, rt.instead = "attention_of_one_chip", rt.chip = "sm_100a"}
