@@ -1,5 +1,7 @@
 // RUN: reprise-opt %s -reprise-lower-cuda -o %t && reprise-device %t --chip=sm_80 | FileCheck %s
-// RUN: reprise-device %t --chip=sm_90a | FileCheck %s --check-prefix=GROUP
+// RUN: reprise-device %t --chip=sm_90a > %t.ptx && FileCheck %s --check-prefix=GROUP --input-file=%t.ptx
+// RUN: sed -E 's/\{[^}]*\}/{}/g; s/%%rd[0-9]+/%%rd/g' %t.ptx | grep -oE 'entry [a-z]+|wgmma\.[^;]*|fence\.proxy\.[^;]*|bar\.sync|cp\.async\.wait_group.*[0-9]' | uniq -c > %t.order
+// RUN: FileCheck %s --check-prefix=ORDER --input-file=%t.order
 // RUN: reprise-opt %s -reprise-emit-cuda | FileCheck %s --check-prefix=FORMS
 
 // For sm_90a there is another form, launched alike, under another name until
@@ -33,26 +35,34 @@
 //   CHECK-NOT: {{(atom|[^a]red)\.}}
 //       CHECK: ret;
 
-// There four warps multiply together: scores from two matrices in shared
-// memory, sums with weights in registers; each time a fence, a group, a wait.
-// Rows that threads copied are shown to these products.
+// There four warps multiply together.
 
 // GROUP-NOT: forward_sm_90a
 // GROUP-LABEL: .visible .entry forward(
 //       GROUP: .reqntid 128
-//   GROUP-NOT: .local
-//   GROUP-NOT: {{ldmatrix|[^g]mma\.}}
-//   GROUP-DAG: cp.async.wait_group 0
-//   GROUP-DAG: fence.proxy.async.shared::cta
-//   GROUP-DAG: bar.sync
-//   GROUP-DAG: wgmma.fence.sync.aligned
-//   GROUP-DAG: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, %rd{{[0-9]+}}, %rd{{[0-9]+}}, 0, 1, 1, 0, 0;
-//   GROUP-DAG: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, %rd{{[0-9]+}}, %rd{{[0-9]+}}, 1, 1, 1, 0, 0;
-//   GROUP-DAG: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, {{{[^}]*}}}, %rd{{[0-9]+}}, 1, 1, 1, 1;
-//   GROUP-DAG: wgmma.commit_group.sync.aligned
-//   GROUP-DAG: wgmma.wait_group.sync.aligned 0
-//   GROUP-NOT: {{ldmatrix|[^g]mma\.}}
+//   GROUP-NOT: {{\.local|ldmatrix|[^g]mma\.}}
 //       GROUP: ret;
+
+// Rows that threads copied are shown to these products before the barrier that
+// is before them. A product is a fence, four instructions of 16 terms each and
+// the end of their group: of two matrices in shared memory (scores, where the
+// first instruction has no sums), or with weights in registers. Nothing else is
+// between them, and the wait is next. Blocks of the program are not in the order
+// in which they run: scores come after the barrier.
+
+// ORDER:      1 entry forward
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 4 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, {}, %rd, 1, 1, 1, 1
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 0
+// ORDER-NEXT: 1 cp.async.wait_group 0
+// ORDER-NEXT: 1 fence.proxy.async.shared::cta
+// ORDER-NEXT: 1 bar.sync
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 1 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 0, 1, 1, 0, 0
+// ORDER-NEXT: 3 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 1, 1, 1, 0, 0
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 0
 func.func private @forward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf16>, %v: tensor<2x256x128xbf16>, %r: tensor<4xi32>)
     -> (tensor<2x256x256xbf16>, tensor<2x4x256xf32>) attributes {rt.kernel} {
   %o, %l = rt.attention %q, %k, %v, %r heads 4 kv_heads 2 scale 0.125 rate 0.0 stream 0
@@ -73,15 +83,58 @@ func.func private @forward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf16
 //   CHECK-NOT: {{(atom|[^a]red)\.}}
 //       CHECK: ret;
 
-// Gradients of weights are still under way when the scores are there.
+// Gradients of weights are still under way when the scores are there (a wait for
+// all groups but one), and are waited for before sums of either begin. Of own
+// keys, what is written beside the products is shared by a barrier; of own
+// queries, it is there before the first tile.
 
 // GROUP-LABEL: .visible .entry backward(
 //   GROUP-NOT: .local
-// GROUP-COUNT-8: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {{{[^}]*}}}, %rd
-//   GROUP-NOT: wgmma.mma_async
-//       GROUP: wgmma.wait_group.sync.aligned 1
 //   GROUP-NOT: {{(atom|[^a]red)\.}}
 //       GROUP: ret;
+
+// ORDER-NEXT: 1 entry backward
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 0
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 4 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, {}, %rd, 1, 1, 1, 1
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 4 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, {}, %rd, 1, 1, 1, 1
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 0
+// ORDER-NEXT: 1 cp.async.wait_group 0
+// ORDER-NEXT: 1 fence.proxy.async.shared::cta
+// ORDER-NEXT: 1 bar.sync
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 1 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 0, 1, 1, 0, 0
+// ORDER-NEXT: 3 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 1, 1, 1, 0, 0
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 1 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 0, 1, 1, 0, 0
+// ORDER-NEXT: 3 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 1, 1, 1, 0, 0
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 bar.sync
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 1
+// ORDER-NEXT: 1 cp.async.wait_group 1
+// ORDER-NEXT: 2 bar.sync
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 0
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 4 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, {}, %rd, 1, 1, 1, 1
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 0
+// ORDER-NEXT: 1 cp.async.wait_group 0
+// ORDER-NEXT: 1 fence.proxy.async.shared::cta
+// ORDER-NEXT: 1 bar.sync
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 1 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 0, 1, 1, 0, 0
+// ORDER-NEXT: 3 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 1, 1, 1, 0, 0
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.fence.sync.aligned
+// ORDER-NEXT: 1 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 0, 1, 1, 0, 0
+// ORDER-NEXT: 3 wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {}, %rd, %rd, 1, 1, 1, 0, 0
+// ORDER-NEXT: 1 wgmma.commit_group.sync.aligned
+// ORDER-NEXT: 1 wgmma.wait_group.sync.aligned 1
+// ORDER-NEXT: 1 entry narrow
 func.func private @backward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf16>, %v: tensor<2x256x128xbf16>, %o: tensor<2x256x256xbf16>,
     %l: tensor<2x4x256xf32>, %d: tensor<2x256x256xbf16>, %r: tensor<4xi32>)
     -> (tensor<2x256x256xbf16>, tensor<2x256x128xbf16>, tensor<2x256x128xbf16>) attributes {rt.kernel} {
