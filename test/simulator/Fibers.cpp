@@ -249,6 +249,18 @@ void simulator::wake(unsigned index) {
 
 static void releaseBarrier(unsigned id);
 
+/// Warps of a group go on by themselves, but all begin the same products.
+static void checkGroupProducts() {
+  for (unsigned w = 0; w < block.groupProducts.size() * kWarpGroup; ++w) {
+    size_t begun = w < block.warps.size() ? block.warps[w].begun : 0;
+    size_t all = block.groupProducts[w / kWarpGroup].size();
+    if (begun != all)
+      fail("wgmma needs four warps: warp %u has begun %zu products, and others "
+           "of its group %zu",
+           w, begun, all);
+  }
+}
+
 /// What a fiber begins with, on its own stack.
 static void fiberMain() {
   entryPoint();
@@ -261,8 +273,10 @@ static void fiberMain() {
     if (meeting.arrived && (meeting.mask >> block.lane() & 1))
       fail("ends while others of its warp wait for it in %s",
            meeting.operation);
-  if (--block.alive == 0)
+  if (--block.alive == 0) {
+    checkGroupProducts();
     leave();
+  }
   for (unsigned id = 0; id < kBarriers; ++id) {
     const Barrier &barrier = block.barriers[id];
     if (barrier.arrived && !barrier.expected && barrier.arrived == block.alive)
@@ -293,7 +307,11 @@ bool simulator::runBlock(void (*entry)()) {
     warp.present = warp.ready = ~0u >> (kWarp - lanes);
     warp.ended = 0, warp.place = -1;
     warp.meetings.clear();
+    warp.groupsEnded = 0, warp.begun = 0;
+    warp.groupOf.clear();
   }
+  block.groupProducts.assign((block.warps.size() + kWarpGroup - 1) / kWarpGroup,
+                             {});
   for (unsigned i = 0; i < n; ++i) {
     Fiber &f = block.fibers[i];
     f.thread[0] = i % block.size[0];

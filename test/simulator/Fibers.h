@@ -21,7 +21,8 @@
 
 namespace reprise::simulator {
 
-constexpr unsigned kWarp = 32, kMaxThreads = 1024, kBarriers = 16;
+constexpr unsigned kWarp = 32, kWarpGroup = 4, kMaxThreads = 1024,
+                   kBarriers = 16;
 
 /// Copies that a thread has begun; they land group by group.
 struct Copy {
@@ -53,7 +54,19 @@ struct Warp {
   std::vector<Meeting> meetings;
   int place; ///< of the aligned barrier at which its first lane waits
   uint32_t in[kWarp][10], out[kWarp][4];
-  float *sums[kWarp]; ///< of a product by warp group, on the lanes' stacks
+  // Products by warp group.
+  float *sums[kWarp];          ///< of one of them, on the lanes' stacks
+  uint64_t matrices[kWarp][2]; ///< its factors, as described, or 0
+  unsigned groupsEnded;        ///< by wgmma.commit_group
+  /// By the place of a product, the number of groups that ended before it.
+  std::vector<unsigned> groupOf;
+  size_t begun; ///< of the products of its warp group
+};
+
+/// What a product by warp group is of; all four warps have the same ones.
+struct GroupProduct {
+  int place;
+  uint64_t a, b; ///< descriptions of matrices, or 0
 };
 
 struct Barrier {
@@ -69,6 +82,8 @@ struct Block {
   unsigned threads, alive, current;
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
+  /// Of each four warps, in the order in which they begin.
+  std::vector<std::vector<GroupProduct>> groupProducts;
   Barrier barriers[kBarriers];
 
   Fiber &fiber() { return fibers[current]; }

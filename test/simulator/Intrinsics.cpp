@@ -422,10 +422,50 @@ void simulator_ptx_wgmma_fence_sync_aligned(int place) {
   pass("wgmma.fence", place);
 }
 void simulator_ptx_wgmma_commit_group_sync_aligned(int place) {
-  pass("wgmma.commit_group", place);
+  meet("wgmma.commit_group", ~0u, place, [] { ++block.warp().groupsEnded; });
 }
 void simulator_ptx_wgmma_wait_group_sync_aligned(int place) {
   pass("wgmma.wait_group", place);
+}
+/// Before a wait for all groups but `pending`: numbers of the product at the
+/// place `product` go through it.
+void simulator_wgmma_finish(int product, uint32_t pending) {
+  const Warp &warp = block.warp();
+  if (warp.groupOf[product] + pending >= warp.groupsEnded)
+    fail("wgmma.wait_group %u does not wait for numbers that go through it: "
+         "they are of group %u, and %u have ended",
+         pending, warp.groupOf[product], warp.groupsEnded);
+}
+
+/// The warp begins a product. Its lanes describe the same matrices, and so do
+/// the other warps of its group.
+static void beginGroupProduct(int place) {
+  Warp &warp = block.warp();
+  GroupProduct product = {place, 0, 0};
+  for (unsigned i = 0; i < kWarp; ++i) {
+    auto [a, b] = warp.matrices[i];
+    if (i == 0)
+      product.a = a, product.b = b;
+    else if (a != product.a || b != product.b)
+      fail("wgmma of matrices that lane %u describes in another way than "
+           "lane 0",
+           i);
+  }
+  unsigned w = block.current / kWarp;
+  auto &products = block.groupProducts[w / kWarpGroup];
+  if (warp.begun == products.size()) {
+    products.push_back(product);
+  } else {
+    const GroupProduct &other = products[warp.begun];
+    if (other.place != place || other.a != product.a || other.b != product.b)
+      fail("wgmma needs four warps: warp %u begins another product than others "
+           "of its group",
+           w);
+  }
+  ++warp.begun;
+  if (warp.groupOf.size() <= size_t(place))
+    warp.groupOf.resize(place + 1);
+  warp.groupOf[place] = warp.groupsEnded;
 }
 
 /// A number of a panel of 64 columns that `matrix` describes as in the PTX
@@ -457,8 +497,10 @@ static void multiplyByGroup(float *sums, unsigned columns, bool byTerms,
                             uint64_t matrix) {
   Warp &warp = block.warp();
   warp.sums[block.lane()] = sums;
+  warp.matrices[block.lane()][0] = matrix, warp.matrices[block.lane()][1] = b;
   meet("wgmma.mma_async", ~0u, place, [&] {
     ++counts.matrixOps;
+    beginGroupProduct(place);
     float a[16][16];
     fill(a, matrix);
     for (unsigned n = 0; n < columns; ++n)
@@ -472,7 +514,7 @@ static void multiplyByGroup(float *sums, unsigned columns, bool byTerms,
 }
 
 static void readShared(float (&a)[16][16], uint64_t matrix) {
-  unsigned first = block.current / kWarp % 4 * 16;
+  unsigned first = block.current / kWarp % kWarpGroup * 16;
   for (unsigned m = 0; m < 16; ++m)
     for (unsigned k = 0; k < 16; ++k)
       a[m][k] = numberAt(matrix, first + m, k);

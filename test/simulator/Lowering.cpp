@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
@@ -43,6 +45,7 @@ private:
   Expected<std::string> instructionOf(const CallBase &call);
   bool replaceEffect(CallBase *call);
   bool replaceGroupProduct(CallBase *call);
+  Error findGroupProducts(ArrayRef<CallBase *> calls);
   void replaceCall(CallBase *call, const Twine &name, Kind kind);
   void checkAccesses();
   void check(Instruction *access, Value *address, Type *type, Align alignment);
@@ -63,6 +66,10 @@ private:
   LLVMContext &context;
   PointerType *pointer;
   SmallVector<Function *> kernels;
+  /// The place of each wgmma.mma_async; and for a wait, those of the products
+  /// whose numbers go through it.
+  MapVector<CallBase *, int> productPlaces;
+  DenseMap<CallBase *, SetVector<int>> waitsFor;
   uint64_t staticShared = 0, dynamicShared = 0;
   int places = 0;
 };
@@ -220,6 +227,8 @@ Error Lowering::replaceAssembly() {
       if (auto *call = dyn_cast<CallBase>(&instruction))
         if (call->isInlineAsm())
           calls.push_back(call);
+  if (Error error = findGroupProducts(calls))
+    return error;
   for (CallBase *call : calls) {
     if (replaceEffect(call) || replaceGroupProduct(call))
       continue;
@@ -242,6 +251,34 @@ static unsigned countResults(const CallBase &call) {
   return type ? type->getNumElements() : 1;
 }
 
+static constexpr StringLiteral kGroupProduct = "wgmma.mma_async",
+                               kGroupWait = "wgmma.wait_group";
+
+/// What comes out of a wgmma.mma_async are numbers only behind a wait: it may
+/// be added to by another one, and nothing else may use it before.
+Error Lowering::findGroupProducts(ArrayRef<CallBase *> calls) {
+  for (CallBase *call : calls)
+    if (textOf(*call).trim().starts_with(kGroupProduct))
+      productPlaces[call] = places++;
+  for (auto [product, place] : productPlaces)
+    for (User *user : product->users()) {
+      if (!isa<ExtractValueInst>(user))
+        return failure("a result of {0} is used as a whole", kGroupProduct);
+      for (Use &use : user->uses()) {
+        auto *next = dyn_cast<CallBase>(use.getUser());
+        StringRef text =
+            next && next->isInlineAsm() ? textOf(*next).trim() : StringRef();
+        if (text.starts_with(kGroupWait))
+          waitsFor[next].insert(place);
+        else if (!text.starts_with(kGroupProduct) ||
+                 use.getOperandNo() >= countResults(*next))
+          return failure("a result of {0} is used before {1}: {2}",
+                         kGroupProduct, kGroupWait, *use.getUser());
+      }
+    }
+  return Error::success();
+}
+
 /// What an instruction does beside, at one place of the program for all threads
 /// of a warp; numbers that go through it are the same afterwards.
 bool Lowering::replaceEffect(CallBase *call) {
@@ -252,6 +289,16 @@ bool Lowering::replaceEffect(CallBase *call) {
   if (kindOf(name) != Kind::Effect)
     return false;
   IRBuilder<> builder(call);
+  for (int product : waitsFor.lookup(call)) {
+    unsigned pending;
+    if (text.rtrim(';').rsplit(' ').second.getAsInteger(10, pending))
+      return false;
+    FunctionCallee finish = module.getOrInsertFunction(
+        "simulator_wgmma_finish", builder.getVoidTy(), builder.getInt32Ty(),
+        builder.getInt32Ty());
+    builder.CreateCall(finish,
+                       {builder.getInt32(product), builder.getInt32(pending)});
+  }
   FunctionCallee callee = module.getOrInsertFunction(
       "simulator_" + name, builder.getVoidTy(), builder.getInt32Ty());
   cast<Function>(callee.getCallee())->setConvergent();
@@ -310,7 +357,7 @@ bool Lowering::replaceGroupProduct(CallBase *call) {
                                     builder.getInt32(text == "1;")};
   for (unsigned i = first; i < call->arg_size(); ++i)
     arguments.push_back(call->getArgOperand(i));
-  arguments.push_back(builder.getInt32(places++));
+  arguments.push_back(builder.getInt32(productPlaces.lookup(call)));
   SmallVector<Type *> types;
   for (Value *argument : arguments)
     types.push_back(argument->getType());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Device.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <cstring>
@@ -338,4 +339,130 @@ declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   ASSERT_EQ(launch("convert", {1}, {5}, {din.data(), out.data()}), "");
   for (int i = 0; i < 5; ++i)
     EXPECT_EQ(out.values()[i], want[i] << 16 | want[i]) << in[i];
+}
+
+//===----------------------------------------------------------------------===//
+// Products of four warps
+//===----------------------------------------------------------------------===//
+
+/// A kernel whose threads multiply 64 rows of 16 ones by 8 columns of them, and
+/// write the first of their sums.
+/// \param matrix  makes %right, the description of the right factor, from that
+///                of the left one, %left.
+/// \param wait    makes %done, four numbers, of the results %p0 .. %p3.
+static std::string groupKernel(const std::string &name,
+                               const std::string &matrix,
+                               const std::string &wait) {
+  return kernelOfThreads(name, R"(
+  %row = mul i32 %t, 64
+  %begin = getelementptr i8, ptr addrspace(3) @tile, i32 %row
+  store <32 x bfloat> splat (bfloat 1.0), ptr addrspace(3) %begin, align 64
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %address = ptrtoint ptr addrspace(3) @tile to i64
+  %units = lshr i64 %address, 4
+  %field = and i64 %units, 16383
+  %left = or i64 %field, 4611686293305360384)" +
+                                   matrix +
+                                   R"(
+  call void asm sideeffect "wgmma.fence.sync.aligned;", ""()
+  %p = call { float, float, float, float } asm sideeffect "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0, $1, $2, $3}, $4, $5, 0, 1, 1, 0, 0;", "=f,=f,=f,=f,l,l"(i64 %left, i64 %right)
+  %p0 = extractvalue { float, float, float, float } %p, 0
+  %p1 = extractvalue { float, float, float, float } %p, 1
+  %p2 = extractvalue { float, float, float, float } %p, 2
+  %p3 = extractvalue { float, float, float, float } %p, 3)" +
+                                   wait + R"(
+  %first0 = extractvalue { float, float, float, float } %done, 0
+  %result = bitcast float %first0 to i32)") +
+         "@tile = internal addrspace(3) global [8192 x i8] undef, align 1024\n"
+         "declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)\n";
+}
+
+static std::string commit() {
+  return "\n  call void asm sideeffect \"wgmma.commit_group.sync.aligned;\", "
+         "\"\"()";
+}
+
+static std::string waitFor(int pending) {
+  return "\n  %done = call { float, float, float, float } asm sideeffect "
+         "\"wgmma.wait_group.sync.aligned " +
+         std::to_string(pending) +
+         ";\", \"=f,=f,=f,=f,0,1,2,3\"(float %p0, float %p1, float %p2, float "
+         "%p3)";
+}
+
+static const char kSameMatrix[] = "\n  %right = or i64 %left, 0";
+
+/// %right is a row further on where bit `bit` of the number of the thread is
+/// set.
+static std::string otherMatrix(int bit) {
+  return "\n  %wide = zext i32 %t to i64\n  %bit = lshr i64 %wide, " +
+         std::to_string(bit) +
+         "\n  %odd = and i64 %bit, 1\n  %rows = mul i64 %odd, 8\n"
+         "  %right = add i64 %left, %rows";
+}
+
+/// Launches the kernel with `threads` threads: the error, or nothing.
+static std::string runGroup(const std::string &name, const std::string &text,
+                            uint32_t threads = 128) {
+  std::string error = load(text);
+  if (!error.empty())
+    return error;
+  Buffer<uint32_t> out(threads);
+  error = launch(name.c_str(), {1}, {threads}, {out.data()});
+  for (uint32_t value : out.values())
+    if (error.empty())
+      EXPECT_EQ(value, 0x41800000u); // 16
+  return error;
+}
+
+TEST(WarpGroup, MultipliesMatrices) {
+  std::string text = groupKernel("ones", kSameMatrix, commit() + waitFor(0));
+  forAllOptions([&] { EXPECT_EQ(runGroup("ones", text), ""); });
+}
+
+TEST(WarpGroup, NumbersAreWaitedFor) {
+  using testing::HasSubstr;
+  SimulatorOptions options = {};
+  simulatorSetOptions(&options);
+  // Read as they come from the product.
+  EXPECT_THAT(load(groupKernel("early", kSameMatrix,
+                               "\n  %early = fadd float %p0, %p1" + commit() +
+                                   waitFor(0))),
+              HasSubstr("a result of wgmma.mma_async is used before "
+                        "wgmma.wait_group:   %early = fadd"));
+  EXPECT_EQ(load(groupKernel("whole", kSameMatrix,
+                             "\n  %done = select i1 true, { float, float, "
+                             "float, float } %p, { float, float, float, float "
+                             "} zeroinitializer" +
+                                 commit())),
+            "a result of wgmma.mma_async is used as a whole");
+  // Waits for another group, or for none.
+  EXPECT_THAT(runGroup("other", groupKernel("other", kSameMatrix,
+                                            commit() + waitFor(1))),
+              HasSubstr("wgmma.wait_group 1 does not wait for numbers that go "
+                        "through it: they are of group 0, and 1 have ended"));
+  EXPECT_THAT(runGroup("none", groupKernel("none", kSameMatrix, waitFor(0))),
+              HasSubstr("wgmma.wait_group 0 does not wait for numbers that go "
+                        "through it: they are of group 0, and 0 have ended"));
+  EXPECT_EQ(runGroup("before", groupKernel("before", kSameMatrix,
+                                           commit() + commit() + waitFor(1))),
+            "");
+}
+
+TEST(WarpGroup, FourWarpsBeginTheSameProducts) {
+  using testing::HasSubstr;
+  SimulatorOptions options = {};
+  simulatorSetOptions(&options);
+  std::string rest = commit() + waitFor(0);
+  EXPECT_THAT(
+      runGroup("lanes", groupKernel("lanes", otherMatrix(0), rest)),
+      HasSubstr("wgmma of matrices that lane 1 describes in another way "
+                "than lane 0"));
+  EXPECT_THAT(
+      runGroup("warps", groupKernel("warps", otherMatrix(5), rest)),
+      testing::EndsWith(" begins another product than others of its group"));
+  EXPECT_THAT(
+      runGroup("three", groupKernel("three", kSameMatrix, rest), 96),
+      HasSubstr("wgmma needs four warps: warp 3 has begun 0 products, and "
+                "others of its group 1"));
 }
