@@ -295,8 +295,9 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{"f32", 1, 52, 6, 2, 8, 0.5}, Shape{"f32", 1, 97, 1, 1, 128, 0.1},
         Shape{"f32", 1, 20, 1, 1, 256, 0}));
 
-// Products of four warps together: of one and of two panels, in both
-// directions or forward alone, with keys of all heads and of groups.
+// Products of four warps together: of one, two and three panels, in both
+// directions, and of four forward alone; lengths that are no multiple of a tile
+// of 64, 32 or 16 rows; keys of each head, of groups of two, and of all heads.
 INSTANTIATE_TEST_SUITE_P(
     WarpGroups, Attention,
     testing::Values(Shape{"bf16", 1, 64, 1, 1, 64, 0, "sm_90a"},
@@ -304,4 +305,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"bf16", 2, 67, 2, 2, 64, 0, "sm_90a"},
                     Shape{"bf16", 1, 1, 1, 1, 64, 0, "sm_90a"},
                     Shape{"bf16", 1, 97, 1, 1, 128, 0.1, "sm_90a"},
-                    Shape{"bf16", 1, 150, 4, 2, 128, 0, "sm_90a"}));
+                    Shape{"bf16", 1, 150, 4, 2, 128, 0, "sm_90a"},
+                    Shape{"bf16", 1, 70, 4, 2, 192, 0.1, "sm_90a"},
+                    Shape{"bf16", 1, 75, 2, 1, 256, 0, "sm_90a"}));
