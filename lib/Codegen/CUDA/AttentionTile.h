@@ -7,13 +7,15 @@
 //===----------------------------------------------------------------------===//
 //
 // A block of threads owns some rows, 16 for each of its warps, and walks over
-// tiles of others: a product is of the own rows by those of a tile. Tiles lie
-// in shared memory, row by row, with 16 bytes between rows that keep the
-// threads of a warp from meeting in one bank; columns beyond the width of a
-// head are zero, and so are rows beyond the length of the sequence.
+// tiles of others: a product is of the own rows by those of a tile. Columns
+// beyond the width of a head are zero, and so are rows beyond the length of the
+// sequence.
 //
-// bf16 is multiplied by mma.sync with sums in f32, f32 by fused multiply-adds;
-// both leave their products where Warp.h says.
+// bf16 is multiplied by mma.sync or by the products of WarpGroup.h, with sums
+// in f32, and f32 by fused multiply-adds; all leave their products where Warp.h
+// says. Tiles lie in shared memory as these read them: for products of four
+// warps in panels, otherwise row by row, with 16 bytes between rows that keep
+// the threads of a warp from meeting in one bank.
 //
 //===----------------------------------------------------------------------===//
 
