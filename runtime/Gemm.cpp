@@ -208,9 +208,9 @@ private:
   struct Next {
     /// Its next panel of B; from the number of them on, one of the next block.
     int64_t panelB;
-    /// Panels of B until it comes to the next block, and the rows of A that it
-    /// packs then.
-    int64_t panelsLeft;
+    /// Panels of B in all and until it comes to the next block, and the rows of
+    /// A that it packs then.
+    int64_t panels, panelsLeft;
     Range rowsOfA;
   };
   Next getNext(int64_t panelB, int parts, bool hasOwnA) const;
@@ -227,10 +227,12 @@ private:
                    bool isLast);
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
-  /// Whether C goes past the caches: each tile is written once, as whole lines.
+  /// Whether C goes past the caches: a gradient of a weight, the one product
+  /// whose A is transposed, of which each tile is written once, as whole lines.
+  /// What others make the next kernel reads.
   bool mayStream() const {
     constexpr int64_t kLine = 64;
-    return c && !shape.accumulate && !shape.bias &&
+    return c && shape.transposeA && !shape.accumulate && !shape.bias &&
            shape.k <= repriseGemmKC(&shape) &&
            shape.m * shape.n * int64_t(sizeof(float)) >= kBytesToStream &&
            reinterpret_cast<uintptr_t>(c) % kLine == 0 &&
@@ -428,7 +430,7 @@ Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
   int part = int(((panelB + 1) * parts - 1) / numB);
   int64_t begin = ThreadPool::firstOfPart(numB, parts, part);
   int64_t end = ThreadPool::firstOfPart(numB, parts, part + 1);
-  Next then = {panelB + 1, end - 1 - panelB, next.rows};
+  Next then = {panelB + 1, end - begin, end - 1 - panelB, next.rows};
   if (then.panelB == end)
     then.panelB = numB + begin;
   if (!hasOwnA) {
@@ -470,13 +472,13 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   const int64_t steps = getPart(0, parts).size;
   FetchRegion nextB = getRegionOfB(then.panelB);
   FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
-  // B slowly, but so that some calls are left. The last panels of B fetch what
-  // comes next of A, from the end on: earlier it would not stay.
+  // B slowly, but so that calls are left for A. The last panels of B fetch what
+  // comes next of that, from the end on: earlier it would not stay.
   int64_t paceA = Fetch::kLeastPace, paceB = paceA;
-  if (form != PanelForm::Tiles)
-    paceB = nextB.choosePace(steps, tiles * 3 / 4);
-  int64_t callsB = nextB.countCalls(steps, paceB);
   int64_t callsA = nextA.countCalls(steps, paceA);
+  if (form != PanelForm::Tiles)
+    paceB = nextB.choosePace(steps, tiles - divideUp(callsA, then.panels));
+  int64_t callsB = nextB.countCalls(steps, paceB);
   int64_t spare = tiles * parts - callsB;
   int64_t before = then.panelsLeft * spare;
   for (int64_t call = 0; call < tiles * parts; ++call) {

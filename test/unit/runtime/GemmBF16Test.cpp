@@ -233,11 +233,9 @@ TEST(GemmBF16, PartsOfTheDepthMeetEveryBlockOfRows) {
 // whole lines that are written once.
 TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   const int64_t size = 512, k = 3;
-  Problem problem(size, size, k, 0);
+  Problem problem(size, size, k, TransposeA);
   problem.shape.ldc = size;
   std::vector<float> room(size_t(size * size) + 16, kWorkCanary), plain;
-  std::vector<float> workspace(
-      size_t(repriseGemmWorkspaceBytes(&problem.shape)) / 4);
   auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
   ThreadPool pool;
   Error error;
@@ -246,6 +244,8 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
                                 kAmxMicroKernel};
   // The tiles of C that go past the caches.
   auto run = [&](const RepriseMicroKernel &tile, size_t offset) {
+    std::vector<float> workspace(
+        size_t(repriseGemmWorkspaceBytes(&problem.shape)) / 4);
     int64_t before = numStreamed;
     std::fill(room.begin(), room.end(), kWorkCanary);
     gemm(problem.shape,
@@ -266,6 +266,9 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
     for (auto change : std::initializer_list<void (*)(RepriseGemm &)>{
              [](RepriseGemm &shape) { shape.m -= 1; },
              [](RepriseGemm &shape) { shape.n -= 1, shape.ldc -= 1; },
+             [](RepriseGemm &shape) {
+               shape.transposeA = 0, shape.lda = shape.k;
+             },
              [](RepriseGemm &shape) { shape.accumulate = 1; },
              [](RepriseGemm &shape) { shape.bias = 1; }}) {
       Problem before = problem;
@@ -274,6 +277,9 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
       problem = before;
     }
   }
+  problem = Problem(size, size, REPRISE_GEMM_KC_BF16 + 1, TransposeA);
+  problem.shape.ldc = size;
+  EXPECT_EQ(run(kMicroKernels[0], toLine), 0) << "two blocks of the depth";
 }
 
 // Fewer entries than threads, more than threads, more than slots.
