@@ -317,12 +317,15 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
          shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
     return;
   }
-  RepriseKernelFn fn = chooseKernel(model.kernels[launch.callee], level);
+  const RepriseKernel &kernel = model.kernels[launch.callee];
+  RepriseKernelFn fn = chooseKernel(kernel, level);
   const int64_t *ids = model.ids + launch.firstId;
   int64_t chunk = launch.tasks / (kChunksPerThread * pool.size());
   if (bytes < kSerialBytes && launch.flops < kSerialFlops)
     chunk = launch.tasks;
-  pool.parallelFor(
-      launch.tasks, std::max<int64_t>(chunk, 1),
-      [&](int, int64_t begin, int64_t end) { fn(buffers, ids, begin, end); });
+  pool.parallelFor(launch.tasks, std::max<int64_t>(chunk, 1),
+                   [&](int, int64_t begin, int64_t end) {
+                     TileRegisters tiles(fn == kernel.amxFn);
+                     fn(buffers, ids, begin, end);
+                   });
 }

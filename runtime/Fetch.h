@@ -14,6 +14,8 @@
 #ifndef REPRISE_RUNTIME_FETCH_H
 #define REPRISE_RUNTIME_FETCH_H
 
+#include "reprise/ABI/Model.h"
+
 #include <cstdint>
 
 namespace reprise::runtime {
@@ -21,7 +23,8 @@ namespace reprise::runtime {
 /// What one call fetches: two cache lines of each row (of AMX the first of
 /// them, which brings the second), one row for every `pace` steps.
 struct Fetch {
-  static constexpr int64_t kBytes = 128, kLeastPace = 4, kMostPace = 16;
+  static constexpr int64_t kBytes = 128, kMostPace = 16,
+                           kLeastPace = REPRISE_TILE_FETCH_STEPS;
 
   const char *data;
   int64_t stride, rows; ///< In bytes from row to row.

@@ -36,7 +36,8 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
       std::fill_n(a, kLargestTile * kDepth, 1.0f);
       std::fill_n(b, kLargestTile * kDepth, 1.0f);
       RepriseTile work = {};
-      work.a = a, work.b = work.next = b, work.nextSteps = 4, work.k = kDepth;
+      work.a = a, work.b = work.next = b, work.k = kDepth;
+      work.nextSteps = REPRISE_TILE_FETCH_STEPS;
       work.c = tile, work.ldc = kernel.cols, work.alpha = 1.0f;
       for (int64_t task = begin; task < end; ++task)
         for (int call = 0; call < kCalls; ++call)

@@ -133,11 +133,12 @@ public:
       buffers.push_back(arena.at<void>(model.buffers[launch.firstBuffer + i]));
     int64_t chunk =
         std::max<int64_t>(launch.tasks / (kChunksPerThread * pool.size()), 1);
-    RepriseKernelFn fn =
-        runtime::chooseKernel(model.kernels[launch.callee], level);
-    return [this, &launch, fn, buffers, chunk] {
+    const RepriseKernel &kernel = model.kernels[launch.callee];
+    RepriseKernelFn fn = runtime::chooseKernel(kernel, level);
+    return [this, &launch, fn, isAmx = fn == kernel.amxFn, buffers, chunk] {
       pool.parallelFor(
           launch.tasks, chunk, [&](int, int64_t begin, int64_t end) {
+            runtime::TileRegisters tiles(isAmx);
             fn(buffers.data(), model.ids + launch.firstId, begin, end);
           });
     };

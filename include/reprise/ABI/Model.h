@@ -70,9 +70,9 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 ///
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
-/// every `nextSteps` steps, a power of two from four on: what will be needed
-/// next. Nothing is read there. (Of AMX the first of the two lines, with words
-/// in place of steps.)
+/// every `nextSteps` steps, a power of two from REPRISE_TILE_FETCH_STEPS on:
+/// what will be needed next. Nothing is read there. (Of AMX the first of the
+/// two lines, with words in place of steps.)
 ///
 /// With `streams` results go past the caches to memory and nothing is fetched
 /// of what they take the place of: without `addToC`, `bias` and `rounded`
@@ -85,6 +85,7 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// and the micro-kernel writes it to `packed`, which is where `a` or `b` is.
 /// (It is said twice so that a compiler does not take what it stores for what
 /// it loads, word by word.) k is a multiple of four then, and not 0.
+#define REPRISE_TILE_FETCH_STEPS 4
 typedef struct RepriseTile {
   const void *a, *b;
   int64_t k;
@@ -157,8 +158,8 @@ typedef struct RepriseKernel {
   /// slower there.
   RepriseKernelFn wideFn;
   /// The same tasks by AMX_BF16, to the bits of its products, with AVX512_BF16
-  /// beside it; null if the kernel has no such version. Configures tile
-  /// registers and releases them.
+  /// beside it; null if the kernel has no such version. It is called with the
+  /// processor's tile registers as `TileRegisters` sets them.
   RepriseKernelFn amxFn;
   const char *name;
 } RepriseKernel;

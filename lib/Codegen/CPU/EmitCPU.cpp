@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AmxRegisters.h"
 #include "Kernel.h"
 #include "Prefetch.h"
 #include "RTKernels.h"

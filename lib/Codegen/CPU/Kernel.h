@@ -9,7 +9,7 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_KERNEL_H
 #define REPRISE_LIB_CODEGEN_CPU_KERNEL_H
 
-#include "AmxRegisters.h"
+#include "reprise/Codegen/Common/Code.h"
 
 namespace reprise::codegen {
 
@@ -20,15 +20,11 @@ struct Kernel : Buffers {
   mlir::LLVM::LLVMFuncOp function;
   mlir::Value buffers, begin, end;
   bool wide = false; ///< there are 32 registers of 16 lanes
-  bool amx = false;  ///< and tile registers
+  bool amx = false;  ///< and tile registers, configured
 
   /// Emits the loop over the tasks of this call.
   void tasks(Code &code, llvm::function_ref<void(mlir::Value task)> body) {
-    if (amx)
-      AmxRegisters{code}.configure();
     code.loop(begin, end, 1, body);
-    if (amx)
-      AmxRegisters{code}.release();
   }
 };
 

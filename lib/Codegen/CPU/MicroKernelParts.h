@@ -30,7 +30,7 @@ struct Fields {
 };
 
 /// The fewest steps for each row that is fetched.
-constexpr int64_t kFetchSteps = 4;
+constexpr int64_t kFetchSteps = REPRISE_TILE_FETCH_STEPS;
 
 /// Rows that are fetched, one for every `pace` steps, a power of two.
 struct FetchedRows {

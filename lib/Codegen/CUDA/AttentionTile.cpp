@@ -96,22 +96,25 @@ static int64_t registersOf(const AttentionShape &shape,
 Division cuda::divide(const AttentionShape &shape, Direction direction,
                       bool byWarpGroup) {
   constexpr int64_t most = 160; // of 255
-  Division best = {direction, 1, 16};
+  Division best = {direction, 1, 16, byWarpGroup};
   for (int64_t warps : {1, 2, 4})
     for (int64_t rows : {16, 32, 64}) {
-      Division next = {direction, warps, rows};
+      Division next = {direction, warps, rows, byWarpGroup};
       if (rows <= next.threads() && sharedBytes(shape, next) <= kSharedBytes &&
           (registersOf(shape, next) <= most || rows == 16))
         best = next;
     }
-  best.byWarpGroup = byWarpGroup;
   return best;
 }
 
 bool cuda::canDivideByWarpGroup(const AttentionShape &shape,
                                 Direction direction) {
+  // Both forms are launched alike.
+  auto isWhole = [&](bool byWarpGroup) {
+    return divide(shape, direction, byWarpGroup).warps == kWarpGroup;
+  };
   return shape.element.isBF16() && shape.width % kPanelColumns == 0 &&
-         divide(shape, direction, /*byWarpGroup=*/false).warps == kWarpGroup;
+         isWhole(false) && isWhole(true);
 }
 
 LaunchShape cuda::launchOf(const AttentionShape &shape,
@@ -426,7 +429,11 @@ AttentionTile::Values AttentionTile::addProductsOfWarpGroup(ValueRange old,
   Values sums(old), packed;
   for (size_t i = 0; i < weights.size(); i += 2)
     packed.push_back(code.pack(weights[i], weights[i + 1]));
-  fenceProducts(code);
+  size_t count = sums.size();
+  sums.append(packed);
+  sums = fenceProducts(code, sums);
+  packed.assign(sums.begin() + count, sums.end());
+  sums.truncate(count);
   for (int64_t k = 0; k < division.tileRows; k += 16)
     for (int64_t c = 0; c < shape.width; c += kPanelColumns) {
       int64_t rows = c / kPanelColumns * division.tileRows + k;

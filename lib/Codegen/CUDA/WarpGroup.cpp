@@ -32,15 +32,18 @@ static Warp::Values instruct(Warp &code, const llvm::Twine &text,
                              ValueRange values = {}) {
   std::string constraints;
   for (size_t i = 0; i < results; ++i)
-    constraints += "=f,";
+    constraints += updates && values[i].getType().isInteger() ? "=r," : "=f,";
   for (size_t i = 0; updates && i < results; ++i)
     constraints += std::to_string(i) + ",";
   // Nothing is read or written in memory on the other side of it.
   constraints += arguments + "~{memory}";
   Type type;
-  if (results)
-    type = LLVM::LLVMStructType::getLiteral(
-        code.getContext(), SmallVector<Type>(results, code.getF32Type()));
+  if (results) {
+    SmallVector<Type> types(results, code.getF32Type());
+    if (updates)
+      llvm::copy(values.take_front(results).getTypes(), types.begin());
+    type = LLVM::LLVMStructType::getLiteral(code.getContext(), types);
+  }
   auto op = LLVM::InlineAsmOp::create(
       code, type, values, text.str(), constraints, /*has_side_effects=*/true,
       /*is_align_stack=*/false, LLVM::TailCallKind::None,
@@ -66,8 +69,9 @@ Value cuda::advanceMatrix(Warp &code, Value matrix, int64_t bytes) {
   return code.add(matrix, bytes / kUnit);
 }
 
-void cuda::fenceProducts(Warp &code) {
-  instruct(code, "wgmma.fence.sync.aligned;");
+Warp::Values cuda::fenceProducts(Warp &code, ValueRange values) {
+  return instruct(code, "wgmma.fence.sync.aligned;", values.size(),
+                  /*updates=*/true, "", values);
 }
 
 Warp::Values cuda::beginProduct(Warp &code, ValueRange sums, ValueRange a,

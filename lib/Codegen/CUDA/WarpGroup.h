@@ -47,8 +47,9 @@ mlir::Value describeMatrix(Warp &code, mlir::Value offset);
 /// The same matrix from `bytes` further on, where that is a multiple of 16.
 mlir::Value advanceMatrix(Warp &code, mlir::Value matrix, int64_t bytes);
 
-/// Before the first product that reads or adds to registers written since.
-void fenceProducts(Warp &code);
+/// Before the first product that reads or adds to registers written since:
+/// `values`, f32 or i32, are there when it begins.
+Warp::Values fenceProducts(Warp &code, mlir::ValueRange values = {});
 /// Begins sums + a b, or a b without `sums`: a has 64 rows of 16 terms, either
 /// four registers as mma.sync has them or one description; b has 16 terms of
 /// `columns` columns, term by term if `byTerms`, otherwise column by column.

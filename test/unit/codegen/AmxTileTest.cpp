@@ -92,7 +92,7 @@ struct AmxTile : testing::Test {
     tile.a = operands.panelA.data(), tile.b = operands.panelB.data();
     tile.k = operands.depth / 2, tile.alpha = 1;
     tile.c = c, tile.ldc = tile.ldRounded = ld;
-    tile.next = c, tile.nextSteps = 4;
+    tile.next = c, tile.nextSteps = REPRISE_TILE_FETCH_STEPS;
     return tile;
   }
   void run(const RepriseTile &tile) {

@@ -288,6 +288,7 @@ TEST_P(Attention, MatchesItsDefinitionOnTileRegisters) {
   // Not a power of two: nothing is rounded by chance only once.
   float scale = 1.1f / std::sqrt(float(s.width));
   KernelRunner runner(kernels(s, scale, "bf16"));
+  runtime::TileRegisters registers(true);
   ASSERT_EQ(runner.has("forward.amx"), s.width <= 256);
   if (runner.has("forward.amx"))
     expectDefinitionInBF16(runner, s, scale, ".amx", 0x1.1p-7);

@@ -31,7 +31,7 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
     which `rt.wide` names, does the same tasks to the same bits, with `target_cpu` of
     a processor that has AVX-512. Attention in bf16 of heads up to 256 wide, with a scale above zero, comes once more,
     whatever `registers` says: `@k.amx`, which `rt.amx` names, makes its products on tile registers,
-    which it configures and releases; their bits are those of AMX. The runtime chooses.
+    which who calls it has configured; their bits are those of AMX. The runtime chooses.
 
     ```mlir
     func.func private @double(%x: tensor<100xf32>) -> tensor<100xf32> attributes {rt.kernel} {
