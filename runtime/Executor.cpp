@@ -193,6 +193,11 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error,
   if (hasBF16())
     chosenForBF16 = chooseForBF16(model.microKernels, model.numMicroKernels,
                                   cpuLevel, pool);
+  if (chosenForBF16.full && chosenForBF16.full->isa == REPRISE_ISA_AMX_BF16) {
+    if (!rooms.allocate(pool.size(), error))
+      return false;
+    chosenForBF16.rooms = rooms.get();
+  }
   int numBuffers = 0;
   auto count = [&](const RepriseLaunch *launches, int numLaunches) {
     for (int i = 0; i < numLaunches; ++i)

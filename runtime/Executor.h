@@ -12,7 +12,7 @@
 #include "Arena.h"
 #include "Clock.h"
 #include "CudaExecutor.h"
-#include "Gemm.h"
+#include "GemmAmx.h"
 #include "MicroBatch.h"
 #include "ThreadPool.h"
 
@@ -148,6 +148,7 @@ private:
   ThreadPool &pool;
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
+  AmxRooms rooms;
   int numNorm = 0;            ///< Launches of `update` up to that of the norm.
   int level = 0;              ///< Of the processor, as `cpuLevel` counts.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.

@@ -8,40 +8,17 @@
 
 #include "Gemm.h"
 
-#include "Cpu.h"
 #include "Fetch.h"
-#include "Pack.h"
+#include "GemmAmx.h"
+#include "GemmParts.h"
 
 #include <algorithm>
-#include <cstring>
-#include <immintrin.h>
 
 using namespace reprise::runtime;
-
-/// Below this many FLOPs, waking threads costs more than they save.
-static constexpr int64_t kSerialFlops = 400'000;
 
 /// A thread that has rows to itself reads each panel of B from the second-level
 /// cache once for so many tiles at least: then it hides behind them.
 static constexpr int64_t kLeastTilesOfShare = 4;
-
-/// Of AMX a panel of B stays in the first cache in parts of so many words, 32
-/// KiB, past which A streams: the tiles of a whole panel would read both from
-/// the second cache, as many bytes as that can give.
-static constexpr int64_t kWordsOfPart = 256;
-
-/// Rows of a block of AMX: its panels of A stay in the second cache beside
-/// what passes through that. Two threads with rows of their own have room for
-/// so many each.
-static constexpr int64_t kRowsOfAmx = REPRISE_GEMM_AMX_MC / 2;
-
-/// A C of f32 of so many bytes goes past the caches: it would push out of the
-/// second one what a product works with, lines would be read that are then
-/// overwritten, and by the time that a gradient is read, others have followed.
-static constexpr int64_t kBytesToStream = 1 << 20;
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
@@ -66,52 +43,8 @@ reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
 
 namespace {
 
-/// A range of rows, columns or depth.
-struct Range {
-  int64_t begin, size;
-};
-
-/// While it lives, this thread takes denormal numbers for zeros and makes none:
-/// what products of bf16 do, for so does the processor that has them.
-class DenormalsAreZero {
-public:
-  explicit DenormalsAreZero(bool active) : saved(_mm_getcsr()) {
-    if (active)
-      _mm_setcsr(saved | _MM_FLUSH_ZERO_ON | _MM_DENORMALS_ZERO_ON);
-  }
-  DenormalsAreZero(const DenormalsAreZero &) = delete;
-  DenormalsAreZero &operator=(const DenormalsAreZero &) = delete;
-  ~DenormalsAreZero() { _mm_setcsr(saved); }
-
-private:
-  unsigned saved;
-};
-
-/// A part of a row-major f32 matrix.
-struct Tile {
-  float *data;
-  int64_t stride, rows, cols;
-
-  void copyTo(const Tile &to) const {
-    for (int64_t r = 0; r < rows; ++r)
-      memcpy(to.data + r * to.stride, data + r * stride,
-             size_t(cols) * sizeof(float));
-  }
-  /// To the nearest bf16, ties to even.
-  void roundTo(uint16_t *to, int64_t toStride) const {
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t j = 0; j < cols; ++j) {
-        uint32_t bits;
-        memcpy(&bits, data + r * stride + j, sizeof(bits));
-        uint32_t nearest = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-        bool isNaN = (bits & 0x7FFFFFFF) > 0x7F800000;
-        to[r * toStride + j] = uint16_t(isNaN ? 0x7FC0 : nearest);
-      }
-  }
-};
-
 /// One entry of the batch, with the packed panels it works in.
-class Product {
+class Product : GemmEntry {
 public:
   Product(const RepriseGemm &shape, const GemmOperands &operands,
           const MicroKernels &kernels, int64_t entry, int slot);
@@ -151,18 +84,6 @@ private:
            : form == PanelForm::Pairs ? depth.size % 8 == 0
                                       : false;
   }
-  /// The rows that a block has at most unless threads have rows of their own,
-  /// those that there is room for, and what panels of them are padded to.
-  int64_t mostRows() const {
-    return form == PanelForm::Tiles ? kRowsOfAmx : REPRISE_GEMM_MC;
-  }
-  int64_t roomForRows() const {
-    return form == PanelForm::Tiles ? REPRISE_GEMM_AMX_MC : REPRISE_GEMM_MC;
-  }
-  int64_t alignmentOfRows() const {
-    return form == PanelForm::Tiles ? REPRISE_GEMM_AMX_ROW_ALIGN
-                                    : REPRISE_GEMM_ROW_ALIGN;
-  }
   /// Panels of A that are packed together.
   static constexpr int64_t kGroupOfA = 4;
   int64_t numGroupsOfA() const { return divideUp(numRowPanels(), kGroupOfA); }
@@ -173,35 +94,14 @@ private:
               panel.rows.size, depth.begin + first, count, panel.kernel.rows,
               packedA(panel) + panelRows(form, first) * panel.kernel.rows);
   }
-  /// B's panels are of pairs wherever A's are of tiles.
-  PanelForm formOfB() const {
-    return form == PanelForm::Tiles ? PanelForm::Pairs : form;
-  }
   float *packedB(int64_t place) const {
     return panelsB + place * full.cols * panelRows(form, depth.size);
   }
   void packB(int64_t panel, int64_t place) {
     int64_t first = panel * full.cols;
-    packPanel(formOfB(), hasAVX512, b, cols.begin + first,
+    packPanel(form, hasAVX512, b, cols.begin + first,
               smaller(full.cols, cols.size - first), depth.begin, depth.size,
               full.cols, packedB(place));
-    int64_t there = panelRows(formOfB(), depth.size) * full.cols;
-    int64_t all = panelRows(form, depth.size) * full.cols;
-    memset(packedB(place) + there, 0, size_t(all - there) * sizeof(float));
-  }
-
-  /// Parts of the depth, for each of which all tiles of a panel of B are
-  /// computed: more than one only of AMX.
-  int64_t numParts() const {
-    int64_t words = panelRows(form, depth.size);
-    return form == PanelForm::Tiles ? divideUp(words, kWordsOfPart) : 1;
-  }
-  /// Rows of panels that are part `index`. The first is the smallest.
-  Range getPart(int64_t index, int64_t parts) const {
-    int64_t words = panelRows(form, depth.size);
-    int64_t step = parts == 1 ? words : panelRows(form, 1);
-    int64_t first = words / step * index / parts * step;
-    return {first, words / step * (index + 1) / parts * step - first};
   }
 
   /// What a thread goes on with after a panel of B.
@@ -231,27 +131,18 @@ private:
   /// whose A is transposed, of which each tile is written once, as whole lines.
   /// What others make the next kernel reads.
   bool mayStream() const {
-    constexpr int64_t kLine = 64;
     return c && shape.transposeA && !shape.accumulate && !shape.bias &&
-           shape.k <= repriseGemmKC(&shape) &&
-           shape.m * shape.n * int64_t(sizeof(float)) >= kBytesToStream &&
-           reinterpret_cast<uintptr_t>(c) % kLine == 0 &&
-           shape.ldc * int64_t(sizeof(float)) % kLine == 0;
+           shape.k <= repriseGemmKC(&shape) && isLarge(shape);
   }
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
   Tile getSums(Range rowsOfC, Range colsOfC) const;
-  const float *getBias(int64_t col, int64_t count, float *room) const;
   void computeBlock(ThreadPool *pool);
 
   const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
   PanelForm form;
   bool hasAVX512, streams;
-  PanelSource a, b;
-  const void *bias;
-  float *c;          ///< Null if C is of bf16.
-  uint16_t *rounded; ///< Null if it is not.
   float *panelsA, *panelsB, *sums;
   /// The block being worked on, and the one after it, empty at the end.
   struct Block {
@@ -269,30 +160,14 @@ static PanelForm chooseForm(const RepriseGemm &shape,
                             const RepriseMicroKernel &kernel) {
   if (shape.typeAB == REPRISE_F32)
     return PanelForm::Floats;
-  return kernel.typeAB != REPRISE_BF16        ? PanelForm::Expanded
-         : kernel.isa == REPRISE_ISA_AMX_BF16 ? PanelForm::Tiles
-                                              : PanelForm::Pairs;
+  return kernel.typeAB == REPRISE_BF16 ? PanelForm::Pairs : PanelForm::Expanded;
 }
 
 Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
                  const MicroKernels &kernels, int64_t entry, int slot)
-    : shape(shape), full(*kernels.full), low(*kernels.low),
-      form(chooseForm(shape, full)), hasAVX512(full.isa >= REPRISE_ISA_V4),
-      bias(operands.bias) {
-  int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
-  auto at = [&](const void *data, const int64_t *strides, int32_t type) {
-    return static_cast<const char *>(data) +
-           (i * strides[0] + j * strides[1]) * (type == REPRISE_BF16 ? 2 : 4);
-  };
-  a = {at(operands.a, shape.strideA, shape.typeAB), shape.lda,
-       !shape.transposeA};
-  b = {at(operands.b, shape.strideB, shape.typeAB), shape.ldb,
-       shape.transposeB != 0};
-  auto *target = const_cast<char *>(at(operands.c, shape.strideC, shape.typeC));
-  bool rounds = shape.typeC == REPRISE_BF16;
-  c = rounds ? nullptr : reinterpret_cast<float *>(target);
-  rounded = rounds ? reinterpret_cast<uint16_t *>(target) : nullptr;
-
+    : GemmEntry(shape, operands, entry), shape(shape), full(*kernels.full),
+      low(*kernels.low), form(chooseForm(shape, full)),
+      hasAVX512(full.isa >= REPRISE_ISA_V4) {
   RepriseGemm one = shape;
   one.batch[0] = one.batch[1] = 1;
   int64_t size = repriseGemmWorkspaceBytes(&one) / 4;
@@ -325,10 +200,10 @@ void Product::divideRows() {
 
 int64_t Product::countShares(int threads) const {
   int64_t numB = divideUp(smaller(shape.n, REPRISE_GEMM_NC), full.cols);
-  if (threads == 1 || (numB >= 4 * threads && shape.m <= mostRows()))
+  if (threads == 1 || (numB >= 4 * threads && shape.m <= REPRISE_GEMM_MC))
     return 0;
   int64_t room =
-      repriseRoundUp(smaller(shape.m, roomForRows()), alignmentOfRows());
+      repriseRoundUp(smaller(shape.m, REPRISE_GEMM_MC), REPRISE_GEMM_ROW_ALIGN);
   int64_t most = room / threads / full.rows;
   if (most < kLeastTilesOfShare)
     return 0;
@@ -378,8 +253,8 @@ Product Product::getOwn(int slot) const {
 /// Where lines are neighbours in memory, a cache line has parts of several
 /// panels: they take turns every few rows, while it is in the first cache.
 void Product::packA(int64_t group) {
-  const int64_t turn = form == PanelForm::Tiles ? REPRISE_GEMM_AMX_DEPTH : 16;
-  int64_t piece = a.depthIsFast ? depth.size : turn;
+  constexpr int64_t kTurn = 16;
+  int64_t piece = a.depthIsFast ? depth.size : kTurn;
   int64_t end = smaller((group + 1) * kGroupOfA, numRowPanels());
   for (int64_t first = 0; first < depth.size; first += piece)
     for (int64_t index = group * kGroupOfA; index < end; ++index)
@@ -452,7 +327,7 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   tile.alpha = shape.alpha;
   tile.addToC = depth.begin > 0 || shape.accumulate;
   if (shape.bias && isLast)
-    tile.bias = getBias(col, width, wholeBias);
+    tile.bias = getBias(col, width, full.cols, wholeBias);
   // A micro-kernel packs whole panels, and of B what lies as it reads it.
   if (unpacked.b && (width < full.cols || b.depthIsFast || !packsOnTheWay())) {
     packB(panelB, place);
@@ -464,37 +339,27 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
     unpacked.a = false;
   }
 
-  // Sums of AMX wait between the parts of the depth.
-  // At most a block's rows, or those of a share of two.
-  static_assert(2 * kRowsOfAmx >= REPRISE_GEMM_AMX_MC);
-  alignas(64) float partial[kRowsOfAmx * REPRISE_GEMM_COL_ALIGN];
-  const int64_t tiles = endA - firstA, parts = numParts();
-  const int64_t steps = getPart(0, parts).size;
+  const int64_t tiles = endA - firstA;
   FetchRegion nextB = getRegionOfB(then.panelB);
   FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
   // B slowly, but so that calls are left for A. The last panels of B fetch what
   // comes next of that, from the end on: earlier it would not stay.
-  int64_t paceA = Fetch::kLeastPace, paceB = paceA;
+  const int64_t steps = panelRows(form, depth.size);
+  const int64_t paceA = Fetch::kLeastPace;
   int64_t callsA = nextA.countCalls(steps, paceA);
-  if (form != PanelForm::Tiles)
-    paceB = nextB.choosePace(steps, tiles - divideUp(callsA, then.panels));
+  int64_t paceB =
+      nextB.choosePace(steps, tiles - divideUp(callsA, then.panels));
   int64_t callsB = nextB.countCalls(steps, paceB);
-  int64_t spare = tiles * parts - callsB;
-  int64_t before = then.panelsLeft * spare;
-  for (int64_t call = 0; call < tiles * parts; ++call) {
-    const int64_t index = firstA + call % tiles, part = call / tiles;
-    const Range words = getPart(part, parts);
-    RowPanel panel = getRowPanel(index);
+  int64_t before = then.panelsLeft * (tiles - callsB);
+  for (int64_t call = 0; call < tiles; ++call) {
+    RowPanel panel = getRowPanel(firstA + call);
     bool isWhole = panel.rows.size == panel.kernel.rows;
     if (unpacked.b && !isWhole) {
       packB(panelB, place);
       unpacked.b = false;
     }
-    tile.b = packedB(place) + words.begin * full.cols;
-    tile.k = words.size;
-    tile.continues = part > 0;
-    tile.goesOn = part + 1 < parts;
-    tile.sums = partial + index % tiles * full.rows * full.cols;
+    tile.b = packedB(place);
+    tile.k = steps;
     int64_t callA = before + call - callsB;
     Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, Fetch::kLeastPace};
     if (call < callsB)
@@ -505,7 +370,7 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
     tile.nextStride = fetch.stride;
     tile.nextRows = fetch.rows;
     tile.nextSteps = int32_t(fetch.pace);
-    tile.a = packedA(panel) + words.begin * panel.kernel.rows;
+    tile.a = packedA(panel);
     tile.form = REPRISE_TILE_PACKED;
     if (unpacked.b) {
       tile.form = REPRISE_TILE_PACKS_B;
@@ -527,24 +392,6 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
     unpacked.b = false;
     computeTile(tile, panel, {col, width}, isLast);
   }
-}
-
-/// The bias of `count` columns from `col` on, in f32 and where a micro-kernel
-/// may read a whole tile's: `room`, unless it lies so already.
-const float *Product::getBias(int64_t col, int64_t count, float *room) const {
-  if (!rounded) {
-    const float *values = static_cast<const float *>(bias) + col;
-    return count == full.cols
-               ? values
-               : static_cast<float *>(
-                     memcpy(room, values, size_t(count) * sizeof(float)));
-  }
-  const uint16_t *values = static_cast<const uint16_t *>(bias) + col;
-  for (int64_t j = 0; j < count; ++j) {
-    uint32_t bits = uint32_t(values[j]) << 16;
-    memcpy(room + j, &bits, sizeof(bits));
-  }
-  return room;
 }
 
 Tile Product::getSums(Range rowsOfC, Range colsOfC) const {
@@ -570,15 +417,13 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   uint16_t *result = nullptr;
   if (rounded && isLast)
     result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
-  if (work.goesOn || (isWhole && (result || target.data))) {
+  if (isWhole && (result || target.data)) {
     work.rounded = result;
     work.ldRounded = shape.ldc;
     return panel.kernel.fn(&work);
   }
   // What the micro-kernel writes has its own size, not that of this tile.
-  constexpr int64_t kRows =
-      std::max(REPRISE_GEMM_ROW_ALIGN, REPRISE_GEMM_AMX_ROW_ALIGN);
-  alignas(64) float room[kRows * REPRISE_GEMM_COL_ALIGN];
+  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
   Tile tile = {room, full.cols, target.rows, target.cols};
   work.c = room;
   work.ldc = full.cols;
@@ -602,7 +447,6 @@ void Product::computeBlock(ThreadPool *pool) {
   auto share = [&](int64_t tasks, int64_t chunk, auto fn) {
     auto loop = [&](int slot, int64_t begin, int64_t end) {
       DenormalsAreZero guard(form != PanelForm::Floats);
-      TileRegisters tiles(form == PanelForm::Tiles);
       for (int64_t task = begin; task < end; ++task)
         fn(task, slot);
       if (streams)
@@ -666,7 +510,7 @@ void Product::computeBlock(ThreadPool *pool) {
 void Product::run(ThreadPool *pool) {
   numShares = countShares(pool ? pool->size() : 1);
   const int64_t kc = repriseGemmKC(&shape);
-  const int64_t mc = numShares > 0 ? shape.m : mostRows();
+  const int64_t mc = numShares > 0 ? shape.m : REPRISE_GEMM_MC;
   auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };
   auto clip = [&](Block &block) {
     block.rows.size = smaller(mc, shape.m - block.rows.begin);
@@ -705,12 +549,18 @@ void Product::run(ThreadPool *pool) {
 void reprise::runtime::gemm(const RepriseGemm &shape,
                             const GemmOperands &operands,
                             const MicroKernels &kernels, ThreadPool &pool) {
+  auto compute = [&](int64_t entry, ThreadPool *threads, int slot) {
+    if (kernels.full->isa == REPRISE_ISA_AMX_BF16)
+      gemmAmx(shape, operands, kernels, entry, threads, slot);
+    else
+      Product(shape, operands, kernels, entry, slot).run(threads);
+  };
   int64_t entries = shape.batch[0] * shape.batch[1];
   int64_t flops = 2 * shape.m * shape.n * shape.k;
   // With fewer entries than threads, large ones are shared out one by one.
   if (entries < pool.size() && flops >= kSerialFlops) {
     for (int64_t entry = 0; entry < entries; ++entry)
-      Product(shape, operands, kernels, entry, /*slot=*/0).run(&pool);
+      compute(entry, &pool, /*slot=*/0);
     return;
   }
   int64_t chunk = divideUp(kSerialFlops / 2, flops);
@@ -718,7 +568,7 @@ void reprise::runtime::gemm(const RepriseGemm &shape,
       entries, smaller(chunk, divideUp(entries, pool.size())),
       [&](int slot, int64_t begin, int64_t end) {
         for (int64_t entry = begin; entry < end; ++entry)
-          Product(shape, operands, kernels, entry, slot).run(nullptr);
+          compute(entry, /*threads=*/nullptr, slot);
       },
       int(smaller(entries, REPRISE_GEMM_SLOTS)));
 }

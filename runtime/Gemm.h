@@ -15,6 +15,8 @@
 
 namespace reprise::runtime {
 
+struct AmxRoom;
+
 /// The addresses of one product: of f32 or bf16, as its shape says. `workspace`
 /// holds repriseGemmWorkspaceBytes(shape) bytes; `bias` is null without one.
 struct GemmOperands {
@@ -24,9 +26,11 @@ struct GemmOperands {
 };
 
 /// The micro-kernels of one processor: tiles of equal width. `low` has fewer
-/// rows than `full`, for what is left of the rows, or is the same.
+/// rows than `full`, for what is left of the rows, or is the same. One of AMX
+/// needs a room for each thread (GemmAmx.h).
 struct MicroKernels {
   const RepriseMicroKernel *full = nullptr, *low = nullptr;
+  AmxRoom *rooms = nullptr;
 };
 
 /// Among the micro-kernels for operands of `typeAB` that a processor of this

@@ -17,7 +17,7 @@
 #include "Bench.h"
 #include "Libraries.h"
 
-#include "runtime/Gemm.h"
+#include "runtime/GemmAmx.h"
 #include "runtime/Peak.h"
 
 #include <cmath>
@@ -201,10 +201,14 @@ extern "C" int repriseMain(int argc, char **argv,
     if (isBF16)
       kernels = runtime::chooseForBF16(model.microKernels,
                                        model.numMicroKernels, cpuLevel(), pool);
-    if (!kernels.full) {
-      fprintf(stderr, "bench: no micro-kernel\n");
+    runtime::AmxRooms rooms;
+    runtime::Error error;
+    if (!kernels.full || !rooms.allocate(threads, error)) {
+      fprintf(stderr, "bench: %s\n",
+              kernels.full ? error.text : "no micro-kernel");
       return 1;
     }
+    kernels.rooms = rooms.get();
     Field field = {isBF16, threads, pool, kernels, openBLAS, oneDNN};
     field.printHead();
     for (const Shape &shape : kShapes)

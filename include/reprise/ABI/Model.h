@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 11
+#define REPRISE_ABI_VERSION 12
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,8 +71,8 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
 /// every `nextSteps` steps, a power of two from REPRISE_TILE_FETCH_STEPS on:
-/// what will be needed next. Nothing is read there. (Of AMX the first of the
-/// two lines, with words in place of steps.)
+/// what will be needed next. Nothing is read there. (Of AMX nothing but what
+/// the result takes the place of.)
 ///
 /// With `streams` results go past the caches to memory and nothing is fetched
 /// of what they take the place of: without `addToC`, `bias` and `rounded`
@@ -188,9 +188,9 @@ typedef struct RepriseKernel {
 /// nearest even, at the end.
 ///
 /// On a processor with AMX, products of bf16 have the order of its instruction
-/// tdpbf16ps in place of that, and so other bits: in a block each 32 values of
-/// p, the last with zeros behind them, are one step as RepriseTile has it. That
-/// too is a property of (m,n,k) alone.
+/// tdpbf16ps in place of that, and so other bits: one chain over all p, of
+/// which each 32 values, the last with zeros behind them, are one step as
+/// RepriseTile has it. That too is a property of (m,n,k) alone.
 typedef struct RepriseGemm {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
@@ -217,10 +217,9 @@ enum {
    micro-kernel's tile shape divides them. */
 #define REPRISE_GEMM_ROW_ALIGN 24
 #define REPRISE_GEMM_COL_ALIGN 32
-/* Panels of AMX: of bf16 there is room for twice the rows of f32. */
+/* The same of AMX, and values of p of a step. */
 #define REPRISE_GEMM_AMX_ROW_ALIGN 32
 #define REPRISE_GEMM_AMX_DEPTH 32
-#define REPRISE_GEMM_AMX_MC 512
 /* At most this many entries of a batch are worked on at once. */
 #define REPRISE_GEMM_SLOTS 64
 
@@ -239,11 +238,6 @@ static inline int64_t repriseGemmPanelRows(const RepriseGemm *g) {
   return g->typeAB == REPRISE_BF16 ? (k + 1) / 2 * 2 : k;
 }
 
-/// The most rows of a panel of AMX, in words: a pair each.
-static inline int64_t repriseGemmAmxPanelRows(const RepriseGemm *g) {
-  return repriseRoundUp(repriseGemmPanelRows(g), REPRISE_GEMM_AMX_DEPTH) / 2;
-}
-
 /// Columns of a block, whole panels.
 static inline int64_t repriseGemmPanelCols(const RepriseGemm *g) {
   int64_t n = g->n < REPRISE_GEMM_NC ? g->n : REPRISE_GEMM_NC;
@@ -253,22 +247,13 @@ static inline int64_t repriseGemmPanelCols(const RepriseGemm *g) {
 /// Elements of the packed panels of A of one entry, whole cache lines.
 static inline int64_t repriseGemmPanelsOfA(const RepriseGemm *g) {
   int64_t m = g->m < REPRISE_GEMM_MC ? g->m : REPRISE_GEMM_MC;
-  int64_t words = repriseRoundUp(
+  return repriseRoundUp(
       repriseGemmPanelRows(g) * repriseRoundUp(m, REPRISE_GEMM_ROW_ALIGN), 16);
-  if (g->typeAB != REPRISE_BF16)
-    return words;
-  m = g->m < REPRISE_GEMM_AMX_MC ? g->m : REPRISE_GEMM_AMX_MC;
-  int64_t ofAmx = repriseGemmAmxPanelRows(g) *
-                  repriseRoundUp(m, REPRISE_GEMM_AMX_ROW_ALIGN);
-  return ofAmx > words ? ofAmx : words;
 }
 
 /// Elements of the packed panels of B of one entry.
 static inline int64_t repriseGemmPanelsOfB(const RepriseGemm *g) {
-  int64_t rows = repriseGemmPanelRows(g);
-  if (g->typeAB == REPRISE_BF16 && repriseGemmAmxPanelRows(g) > rows)
-    rows = repriseGemmAmxPanelRows(g);
-  return rows * repriseGemmPanelCols(g);
+  return repriseGemmPanelRows(g) * repriseGemmPanelCols(g);
 }
 
 /// Elements of the f32 sums that a C of bf16 needs from block to block: all

@@ -41,19 +41,16 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
   Value a = fields.pointer(offsetof(RepriseTile, a));
   Value b = fields.pointer(offsetof(RepriseTile, b));
   Value k = fields.integer(offsetof(RepriseTile, k));
-  SmallVector<FetchedRows, 2> fetched = getFetchedRows(code, tile, fields);
   // C goes to the second cache, and from the start: what waits for memory in
   // the few buffers of the first cache holds up A, which passes through them.
-  fetched.front().start = code.i64(0);
-  fetched.front().pace = code.i64(kFetchSteps);
-  fetched.front().isWritten = false;
-  // For the same reason one line of two: the cache fetches the neighbour.
-  for (FetchedRows &each : fetched)
-    each.bytes = kRowBytes;
-  SmallVector<Value> rows;
-  for (const FetchedRows &each : fetched)
-    rows.push_back(each.first);
-  code.loop(code.i64(0), k, kDepth, rows, [&](Value p, ValueRange carried) {
+  // For the same reason one line of two, the cache fetches the neighbour, and
+  // nothing of what comes next.
+  FetchedRows c = getFetchedRows(code, tile, fields).front();
+  c.start = code.i64(0);
+  c.pace = code.i64(kFetchSteps);
+  c.isWritten = false;
+  c.bytes = kRowBytes;
+  code.loop(code.i64(0), k, kDepth, c.first, [&](Value p, ValueRange carried) {
     Value tileOfA = code.address(a, code.getI32Type(), code.mul(p, tile.rows));
     Value tileOfB = code.address(b, code.getI32Type(), code.mul(p, tile.cols));
     // A passes through the first cache once, and should not push out B, which
@@ -64,13 +61,12 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
       registers.call("tileloaddt164", {4 + i},
                      registers.at(tileOfA, i * kRows * kRowBytes), kRowBytes);
     }
-    SmallVector<Value> next(carried);
+    Value row = carried.front();
     for (int64_t step = 0; step < kDepth; step += kFetchSteps)
-      for (auto [each, row] : llvm::zip(fetched, next))
-        row = emitFetch(code, each, row, code.add(p, step), kFetchSteps);
+      row = emitFetch(code, c, row, code.add(p, step), kFetchSteps);
     for (int64_t i = 0; i < 4; ++i)
       registers.call("tdpbf16ps", {i, 4 + i / 2, 6 + i % 2});
-    return next;
+    return SmallVector<Value>{row};
   });
 }
 

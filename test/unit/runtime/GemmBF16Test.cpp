@@ -8,7 +8,7 @@
 
 #include "MicroKernels.h"
 #include "runtime/Cpu.h"
-#include "runtime/Gemm.h"
+#include "runtime/GemmAmx.h"
 
 #include <algorithm>
 #include <cstring>
@@ -100,9 +100,10 @@ struct Problem {
   /// The order of RepriseGemm's comment, word by word.
   float stated(int64_t entry, int64_t i, int64_t j, bool isAmx) const {
     float sum = flush(c[size_t(entry * shape.strideC[1] + i * shape.ldc + j)]);
-    for (int64_t first = 0; first < shape.k; first += REPRISE_GEMM_KC_BF16) {
+    const int64_t depth = isAmx ? shape.k : REPRISE_GEMM_KC_BF16;
+    for (int64_t first = 0; first < shape.k; first += depth) {
       float block = 0;
-      const int64_t end = std::min(first + REPRISE_GEMM_KC_BF16, shape.k);
+      const int64_t end = std::min(first + depth, shape.k);
       for (int64_t p = first; isAmx && p < end; p += 32)
         block = addTileStep([&](int q) { return elementA(entry, i, p + q); },
                             [&](int q) { return elementB(entry, p + q, j); },
@@ -127,14 +128,15 @@ struct Problem {
     bool rounds = shape.typeC == REPRISE_BF16;
     const void *added =
         rounds ? static_cast<void *>(roundedBias.data()) : bias.data();
+    bool isAmx = kernels.full->isa == REPRISE_ISA_AMX_BF16;
     gemm(shape,
          {a.data(), b.data(), shape.bias ? added : nullptr,
           rounds ? static_cast<void *>(roundedResult.data()) : result.data(),
-          workspace.data()},
+          isAmx ? nullptr : workspace.data()},
          kernels, pool);
     for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
       EXPECT_EQ(workspace[i], kWorkCanary) << "written behind the workspace";
-    if (shape.n % REPRISE_GEMM_COL_ALIGN == 0)
+    if (shape.n % REPRISE_GEMM_COL_ALIGN == 0 && !isAmx)
       EXPECT_NE(workspace[workspace.size() - 17], kWorkCanary)
           << "the workspace's end is not used";
     return toBytes(rounds, result, roundedResult);
@@ -181,8 +183,11 @@ struct Problem {
     }
     for (int threads = 1; threads <= 4; ++threads) {
       ThreadPool pool;
+      AmxRooms rooms;
       Error error;
       ASSERT_TRUE(pool.start(threads, error)) << error.text;
+      ASSERT_TRUE(rooms.allocate(threads, error)) << error.text;
+      kinds.back().rooms = rooms.get();
       for (const MicroKernels &kernels : kinds)
         ASSERT_EQ(kernels.full->isa == REPRISE_ISA_AMX_BF16 ? bytesOfAmx
                                                             : bytes,
@@ -221,12 +226,36 @@ TEST(GemmBF16, EveryBlockLoopTurns) {
   }
 }
 
-// More rows than a block of AMX has, and than there is room for, with a depth
-// that it takes in parts.
-TEST(GemmBF16, PartsOfTheDepthMeetEveryBlockOfRows) {
-  Problem(REPRISE_GEMM_AMX_MC + 70, 40, 550, Bias + Round).check();
-  Problem(REPRISE_GEMM_AMX_MC / 2 + 9, 270, 700, TransposeA + Accumulate)
-      .check();
+// More rows than a room of AMX has, rows that threads share, with a depth that
+// it takes in parts, and in blocks.
+TEST(GemmBF16, EveryLoopOfAmxTurns) {
+  Problem(AmxRoom::kRows + 70, 40, 550, Bias + Round).check();
+  Problem(AmxRoom::kRows / 2 + 9, 270, 700, TransposeA + Accumulate).check();
+  Problem(2 * 384 + 5, 290, 37, TransposeA).check();
+  Problem(90, 600, AmxRoom::kDepth + 40, TransposeB + Round).check();
+  Problem(45, 300, AmxRoom::kDepth + 40, Accumulate + Alpha).check();
+}
+
+// Blocks of the depth, of more rows and columns than sums have room.
+TEST(GemmBF16, SumsOfAmxFitTheirRoom) {
+  if (cpuLevel() < 4)
+    GTEST_SKIP() << "needs AVX-512";
+  Problem problem(AmxRoom::kRows, AmxRoom::kSums / AmxRoom::kRows + 40,
+                  AmxRoom::kDepth + 2, Bias);
+  ThreadPool pool;
+  AmxRooms rooms;
+  Error error;
+  ASSERT_TRUE(rooms.allocate(1, error)) << error.text;
+  std::vector<char> bytes =
+      problem.run({&kAmxMicroKernel, &kAmxMicroKernel, rooms.get()}, pool);
+  const RepriseGemm &shape = problem.shape;
+  for (int64_t i = 0; i < shape.m; i += 31)
+    for (int64_t j = i % 7; j < shape.n; j += 7) {
+      float result;
+      memcpy(&result, bytes.data() + 4 * (i * shape.ldc + j), sizeof(result));
+      ASSERT_EQ(result, problem.stated(0, i, j, /*isAmx=*/true))
+          << i << ", " << j;
+    }
 }
 
 // A large C of f32 goes past the caches, to the same bits, where its tiles are
@@ -238,8 +267,10 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   std::vector<float> room(size_t(size * size) + 16, kWorkCanary), plain;
   auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
   ThreadPool pool;
+  AmxRooms rooms;
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
+  ASSERT_TRUE(rooms.allocate(2, error)) << error.text;
   RepriseMicroKernel tiles[] = {kMicroKernels[0], kPairMicroKernels[0],
                                 kAmxMicroKernel};
   // The tiles of C that go past the caches.
@@ -251,7 +282,7 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
     gemm(problem.shape,
          {problem.a.data(), problem.b.data(), problem.bias.data(),
           room.data() + offset, workspace.data()},
-         {&tile, &tile}, pool);
+         {&tile, &tile, rooms.get()}, pool);
     return numStreamed - before;
   };
   for (const RepriseMicroKernel &tile : tiles) {
@@ -280,6 +311,39 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   problem = Problem(size, size, REPRISE_GEMM_KC_BF16 + 1, TransposeA);
   problem.shape.ldc = size;
   EXPECT_EQ(run(kMicroKernels[0], toLine), 0) << "two blocks of the depth";
+}
+
+// A large C of bf16 of AMX goes past the caches, to the same bits, where its
+// rows are whole lines.
+TEST(GemmBF16, LargeRoundedResultsGoPastTheCaches) {
+  if (cpuLevel() < 4)
+    GTEST_SKIP() << "needs AVX-512";
+  const int64_t m = 700, n = 784;
+  Problem problem(m, n, /*k=*/40, Bias + Round);
+  problem.shape.ldc = n + 16;
+  BF16s room(size_t(m * problem.shape.ldc) + 64), plain;
+  auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 2 % 32;
+  ThreadPool pool;
+  AmxRooms rooms;
+  Error error;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  ASSERT_TRUE(rooms.allocate(2, error)) << error.text;
+  auto run = [&](size_t offset) {
+    std::fill(room.begin(), room.end(), kCanary);
+    gemm(problem.shape,
+         {problem.a.data(), problem.b.data(), problem.roundedBias.data(),
+          room.data() + offset, nullptr},
+         {&kAmxMicroKernel, &kAmxMicroKernel, rooms.get()}, pool);
+    return BF16s(room.begin() + ptrdiff_t(offset),
+                 room.begin() + ptrdiff_t(offset) + m * problem.shape.ldc);
+  };
+  BF16s within = run(toLine + 1);
+  EXPECT_EQ(run(toLine), within);
+  for (int64_t i = 0; i < m; i += 9)
+    for (int64_t j = i % 5; j < n; j += 5)
+      ASSERT_EQ(within[size_t(i * problem.shape.ldc + j)],
+                toBF16(problem.stated(0, i, j, /*isAmx=*/true)))
+          << i << ", " << j;
 }
 
 // Fewer entries than threads, more than threads, more than slots.

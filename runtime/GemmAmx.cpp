@@ -1,0 +1,277 @@
+//===- GemmAmx.cpp - Matrix products of bf16 with AMX ---------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tiles multiply so fast that most of the time goes to what brings operands and
+// takes results away. So a thread packs all that it works on itself, into a
+// room of its own, and waits for nobody. Nothing is fetched ahead: tiles of A
+// pass from the second cache to the first through the buffers that fetches
+// would hold while they wait for memory, and slow down by what packing gains.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmAmx.h"
+
+#include "Cpu.h"
+#include "GemmParts.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace reprise::runtime;
+
+/// A panel of B stays in the first cache in parts of so many words, 32 KiB,
+/// past which A streams: the tiles of a whole panel would read both from the
+/// second cache, as many bytes as that can give.
+static constexpr int64_t kWordsOfPart = 256;
+
+/// From so many rows for each thread on, threads have rows of their own and
+/// each packs all of B: the tiles hide it then.
+static constexpr int64_t kRowsToPackBAlone = 384;
+
+/// Panels that take turns where lines are neighbours in memory: a cache line
+/// has parts of several, and memory gives lines that are neighbours faster.
+static constexpr int64_t kPanelsOfTurn = 4;
+
+bool AmxRooms::allocate(int threads, Error &error) {
+  rooms = static_cast<AmxRoom *>(
+      aligned_alloc(alignof(AmxRoom), size_t(threads) * sizeof(AmxRoom)));
+  return rooms || error.set("no memory left for products with AMX, %zu bytes "
+                            "for each of %d threads",
+                            sizeof(AmxRoom), threads);
+}
+
+AmxRooms::~AmxRooms() { free(rooms); }
+
+namespace {
+
+class AmxProduct : GemmEntry {
+public:
+  AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
+             const MicroKernels &kernels, int64_t entry);
+
+  void run(ThreadPool *pool, int slot);
+
+private:
+  void divide(int64_t threads);
+  /// Part `index` of `parts` of so many lines, in whole panels.
+  static Range getPart(int64_t index, int64_t parts, int64_t lines,
+                       int64_t panel) {
+    int64_t panels = divideUp(lines, panel);
+    int64_t begin = panels * index / parts * panel;
+    int64_t end = smaller(panels * (index + 1) / parts * panel, lines);
+    return {begin, end - begin};
+  }
+  Range getRows(int64_t block) const {
+    return getPart(block, numRowBlocks, shape.m, kernel.rows);
+  }
+  Range getDepth(int64_t block) const {
+    return getPart(block, numDepthBlocks, shape.k, REPRISE_GEMM_AMX_DEPTH);
+  }
+  /// Words of each line of a panel.
+  static int64_t getWords(Range depth) {
+    return panelRows(PanelForm::Tiles, depth.size);
+  }
+
+  /// Packs panels of `width` lines each, side by side.
+  static void pack(PanelForm form, const PanelSource &source, Range lines,
+                   Range depth, int64_t width, uint32_t *panels);
+  /// Task `task`: columns of a block of rows, over all of the depth.
+  /// `packedRows` is the block of rows whose A is in the room, if that is all.
+  void computeTask(int64_t task, AmxRoom &room, int64_t &packedRows) const;
+  /// The tiles of what is packed. `sums` has those of whole blocks of the
+  /// depth, and of the parts of one.
+  void computeTiles(Range rows, Range cols, Range depth, AmxRoom &room,
+                    float *sums) const;
+  /// One tile of a C of f32.
+  void computeTile(RepriseTile &tile, Range rows, Range cols) const;
+
+  const RepriseGemm &shape;
+  const RepriseMicroKernel &kernel;
+  AmxRoom *rooms;
+  /// Whether C goes past the caches: one of bf16, that leaves in rows of more
+  /// lines than a tile has, and a gradient of a weight (see Gemm.cpp).
+  bool streams;
+  int64_t numRowBlocks = 1, numDepthBlocks = 1;
+  int64_t colsOfTask = 0; ///< Whole panels.
+};
+
+} // namespace
+
+AmxProduct::AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
+                       const MicroKernels &kernels, int64_t entry)
+    : GemmEntry(shape, operands, entry), shape(shape), kernel(*kernels.full),
+      rooms(kernels.rooms) {
+  streams =
+      isLarge(shape) &&
+      (rounded || (shape.transposeA && !shape.accumulate && !shape.bias));
+}
+
+void AmxProduct::divide(int64_t threads) {
+  numRowBlocks = divideUp(shape.m, AmxRoom::kRows);
+  if (shape.m >= threads * kRowsToPackBAlone)
+    numRowBlocks = divideUp(numRowBlocks, threads) * threads;
+  numDepthBlocks = divideUp(shape.k, AmxRoom::kDepth);
+  // Columns for each thread of those that work on the same rows.
+  int64_t panels =
+      divideUp(divideUp(shape.n, kernel.cols),
+               std::max<int64_t>(1, threads / numRowBlocks));
+  int64_t most = AmxRoom::kCols;
+  if (numDepthBlocks > 1) {
+    // All that there is room for: A is packed again for each task.
+    int64_t rows = divideUp(divideUp(shape.m, kernel.rows), numRowBlocks);
+    most = AmxRoom::kSums / (rows * kernel.rows);
+  }
+  colsOfTask = smaller(panels, most / kernel.cols) * kernel.cols;
+}
+
+void AmxProduct::pack(PanelForm form, const PanelSource &source, Range lines,
+                      Range depth, int64_t width, uint32_t *panels) {
+  const int64_t words = getWords(depth), packed = panelRows(form, depth.size);
+  const int64_t step =
+      source.depthIsFast ? depth.size : REPRISE_GEMM_AMX_DEPTH;
+  for (int64_t turn = 0; turn < lines.size; turn += kPanelsOfTurn * width) {
+    int64_t end = smaller(turn + kPanelsOfTurn * width, lines.size);
+    for (int64_t first = 0; first < depth.size; first += step)
+      for (int64_t line = turn; line < end; line += width)
+        packPanel(form, /*hasAVX512=*/true, source, lines.begin + line,
+                  smaller(width, lines.size - line), depth.begin + first,
+                  smaller(step, depth.size - first), width,
+                  reinterpret_cast<float *>(panels + line * words +
+                                            first / 2 * width));
+    // Pairs may end before the last step of 32.
+    for (int64_t line = turn; packed < words && line < end; line += width)
+      memset(panels + line * words + packed * width, 0,
+             size_t((words - packed) * width) * sizeof(uint32_t));
+  }
+}
+
+/// Writes rows past the caches or, where they are no whole lines, through them.
+__attribute__((target("avx512f"))) static void
+writeRows(const uint16_t *from, int64_t fromStride, Range cols, int64_t rows,
+          uint16_t *to, int64_t toStride, bool streams) {
+  constexpr int64_t kLine = 32;
+  for (int64_t r = 0; r < rows; ++r, from += fromStride, to += toStride) {
+    int64_t j = 0;
+    for (; streams && j + kLine <= cols.size; j += kLine)
+      _mm512_stream_si512(reinterpret_cast<__m512i *>(to + j),
+                          _mm512_loadu_si512(from + j));
+    memcpy(to + j, from + j, size_t(cols.size - j) * sizeof(uint16_t));
+  }
+}
+
+void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
+  tile.c = c + rows.begin * shape.ldc + cols.begin;
+  tile.ldc = shape.ldc;
+  const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
+  tile.streams = isWhole && streams;
+  if (tile.goesOn || isWhole)
+    return kernel.fn(&tile);
+  // What the micro-kernel writes has its own size, not that of this tile.
+  alignas(64) float values[REPRISE_GEMM_AMX_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  const Tile part = {values, kernel.cols, rows.size, cols.size};
+  const Tile result = {tile.c, shape.ldc, rows.size, cols.size};
+  if (tile.addToC)
+    result.copyTo(part);
+  tile.c = values, tile.ldc = kernel.cols;
+  kernel.fn(&tile);
+  part.copyTo(result);
+}
+
+void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
+                              AmxRoom &room, float *sums) const {
+  alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
+  const int64_t words = getWords(depth), parts = divideUp(words, kWordsOfPart);
+  const bool isFirst = depth.begin == 0, isLast = depth.end() == shape.k;
+  const int64_t rowPanels = divideUp(rows.size, kernel.rows);
+  RepriseTile tile = {};
+  tile.alpha = shape.alpha;
+  tile.addToC = shape.accumulate;
+  for (int64_t col = 0; col < cols.size; col += kernel.cols) {
+    const Range colsOfC = {cols.begin + col,
+                           smaller(kernel.cols, cols.size - col)};
+    if (shape.bias && isLast)
+      tile.bias =
+          getBias(colsOfC.begin, colsOfC.size, kernel.cols, wholeBias);
+    for (int64_t part = 0; part < parts; ++part) {
+      const Range some = getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
+      tile.k = some.size;
+      tile.b = room.b + col * words + some.begin * kernel.cols;
+      tile.continues = !isFirst || part > 0;
+      tile.goesOn = !isLast || part + 1 < parts;
+      for (int64_t panel = 0; panel < rowPanels; ++panel) {
+        const int64_t row = panel * kernel.rows;
+        tile.a = room.a + row * words + some.begin * kernel.rows;
+        // Those of one panel of B are not needed behind it.
+        tile.sums = sums + row * kernel.cols;
+        if (numDepthBlocks > 1)
+          tile.sums += col * rowPanels * kernel.rows;
+        if (rounded) {
+          tile.rounded = room.rounded + row * AmxRoom::kCols + col;
+          tile.ldRounded = AmxRoom::kCols;
+          kernel.fn(&tile);
+          continue;
+        }
+        computeTile(tile,
+                    {rows.begin + row, smaller(kernel.rows, rows.size - row)},
+                    colsOfC);
+      }
+    }
+  }
+}
+
+void AmxProduct::computeTask(int64_t task, AmxRoom &room,
+                             int64_t &packedRows) const {
+  const int64_t tasksOfBlock = divideUp(shape.n, colsOfTask);
+  const int64_t block = task / tasksOfBlock;
+  const Range rows = getRows(block);
+  const int64_t first = task % tasksOfBlock * colsOfTask;
+  const int64_t end = smaller(first + colsOfTask, shape.n);
+  for (int64_t i = 0; i < numDepthBlocks; ++i) {
+    const Range depth = getDepth(i);
+    if (packedRows != block || numDepthBlocks > 1)
+      pack(PanelForm::Tiles, a, rows, depth, kernel.rows, room.a);
+    packedRows = block;
+    for (int64_t col = first; col < end; col += AmxRoom::kCols) {
+      const Range cols = {col, smaller(AmxRoom::kCols, end - col)};
+      pack(PanelForm::Pairs, b, cols, depth, kernel.cols, room.b);
+      int64_t heights = divideUp(rows.size, kernel.rows) * kernel.rows;
+      computeTiles(rows, cols, depth, room,
+                   room.sums + (col - first) * heights);
+      if (rounded && i + 1 == numDepthBlocks)
+        writeRows(room.rounded, AmxRoom::kCols, cols, rows.size,
+                  rounded + rows.begin * shape.ldc + col, shape.ldc, streams);
+    }
+  }
+}
+
+void AmxProduct::run(ThreadPool *pool, int slot) {
+  const int threads = pool ? pool->size() : 1;
+  divide(threads);
+  int64_t packedRows[ThreadPool::kMaxThreads];
+  std::fill_n(packedRows, threads, -1);
+  auto loop = [&](int thread, int64_t begin, int64_t end) {
+    DenormalsAreZero guard(true);
+    TileRegisters tiles(true);
+    for (int64_t task = begin; task < end; ++task)
+      computeTask(task, rooms[slot + thread], packedRows[thread]);
+    if (streams)
+      _mm_sfence();
+  };
+  const int64_t tasks = numRowBlocks * divideUp(shape.n, colsOfTask);
+  if (pool && 2 * shape.m * shape.n * shape.k >= kSerialFlops)
+    pool->parallelFor(tasks, 1, loop);
+  else
+    loop(0, 0, tasks);
+}
+
+void reprise::runtime::gemmAmx(const RepriseGemm &shape,
+                               const GemmOperands &operands,
+                               const MicroKernels &kernels, int64_t entry,
+                               ThreadPool *pool, int slot) {
+  AmxProduct(shape, operands, kernels, entry).run(pool, slot);
+}

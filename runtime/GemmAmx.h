@@ -1,0 +1,56 @@
+//===- GemmAmx.h - Matrix products of bf16 with AMX -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_GEMMAMX_H
+#define REPRISE_RUNTIME_GEMMAMX_H
+
+#include "Error.h"
+#include "Gemm.h"
+
+namespace reprise::runtime {
+
+/// What one thread works in. It is where it was in every product, and so in the
+/// second cache of its processor, which holds 2 MiB where there is AMX: panels
+/// that lie elsewhere each time are read from memory before they are written.
+struct AmxRoom {
+  /// A block of A, what is packed of B at a time, and of a C of several blocks
+  /// of the depth.
+  static constexpr int64_t kRows = 512, kCols = 128, kDepth = 1024,
+                           kSums = kRows * 384;
+
+  alignas(64) uint32_t a[kRows * kDepth / 2];
+  uint32_t b[kCols * kDepth / 2];
+  float sums[kSums];
+  uint16_t rounded[kRows * kCols];
+};
+
+/// One for each thread. Their memory is taken when they are first used.
+class AmxRooms {
+public:
+  AmxRooms() = default;
+  AmxRooms(const AmxRooms &) = delete;
+  AmxRooms &operator=(const AmxRooms &) = delete;
+  ~AmxRooms();
+
+  bool allocate(int threads, Error &error);
+
+  AmxRoom *get() const { return rooms; }
+
+private:
+  AmxRoom *rooms = nullptr;
+};
+
+/// Computes entry `entry` of a batch, as `gemm` does, with the pool's threads
+/// or, if it is null, as thread `slot` alone.
+void gemmAmx(const RepriseGemm &shape, const GemmOperands &operands,
+             const MicroKernels &kernels, int64_t entry, ThreadPool *pool,
+             int slot);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_GEMMAMX_H

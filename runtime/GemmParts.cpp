@@ -1,0 +1,60 @@
+//===- GemmParts.cpp - What all matrix products have in common ------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmParts.h"
+
+using namespace reprise::runtime;
+
+/// From so many bytes on a C may go past the caches: it would push out of the
+/// second one what a product works with, and lines would be read that are then
+/// overwritten.
+static constexpr int64_t kBytesToStream = 1 << 20;
+
+GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
+                     int64_t entry)
+    : bias(operands.bias) {
+  int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
+  auto at = [&](const void *data, const int64_t *strides, int32_t type) {
+    return static_cast<const char *>(data) +
+           (i * strides[0] + j * strides[1]) * (type == REPRISE_BF16 ? 2 : 4);
+  };
+  a = {at(operands.a, shape.strideA, shape.typeAB), shape.lda,
+       !shape.transposeA};
+  b = {at(operands.b, shape.strideB, shape.typeAB), shape.ldb,
+       shape.transposeB != 0};
+  auto *target = const_cast<char *>(at(operands.c, shape.strideC, shape.typeC));
+  bool rounds = shape.typeC == REPRISE_BF16;
+  c = rounds ? nullptr : reinterpret_cast<float *>(target);
+  rounded = rounds ? reinterpret_cast<uint16_t *>(target) : nullptr;
+}
+
+const float *GemmEntry::getBias(int64_t col, int64_t count, int64_t width,
+                                float *room) const {
+  if (!rounded) {
+    const float *values = static_cast<const float *>(bias) + col;
+    return count == width
+               ? values
+               : static_cast<float *>(
+                     memcpy(room, values, size_t(count) * sizeof(float)));
+  }
+  const uint16_t *values = static_cast<const uint16_t *>(bias) + col;
+  for (int64_t j = 0; j < count; ++j) {
+    uint32_t bits = uint32_t(values[j]) << 16;
+    memcpy(room + j, &bits, sizeof(bits));
+  }
+  return room;
+}
+
+bool GemmEntry::isLarge(const RepriseGemm &shape) const {
+  constexpr int64_t kLine = 64;
+  const int64_t size = c ? sizeof(float) : sizeof(uint16_t);
+  const auto begin =
+      c ? reinterpret_cast<uintptr_t>(c) : reinterpret_cast<uintptr_t>(rounded);
+  return shape.m * shape.n * size >= kBytesToStream && begin % kLine == 0 &&
+         shape.ldc * size % kLine == 0;
+}
