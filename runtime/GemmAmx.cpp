@@ -87,8 +87,9 @@ private:
   /// depth, and of the parts of one.
   void computeTiles(Range rows, Range cols, Range depth, AmxRoom &room,
                     float *sums) const;
-  /// One tile of a C of f32.
+  /// One tile of a C of f32, or of one of bf16 that stays in the caches.
   void computeTile(RepriseTile &tile, Range rows, Range cols) const;
+  void computeRounded(RepriseTile &tile, Range rows, Range cols) const;
 
   const RepriseGemm &shape;
   const RepriseMicroKernel &kernel;
@@ -106,9 +107,8 @@ AmxProduct::AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
                        const MicroKernels &kernels, int64_t entry)
     : GemmEntry(shape, operands, entry), shape(shape), kernel(*kernels.full),
       rooms(kernels.rooms) {
-  streams =
-      isLarge(shape) &&
-      (rounded || (shape.transposeA && !shape.accumulate && !shape.bias));
+  streams = isLarge(shape) &&
+            (rounded || (shape.transposeA && !shape.accumulate && !shape.bias));
 }
 
 void AmxProduct::divide(int64_t threads) {
@@ -117,9 +117,8 @@ void AmxProduct::divide(int64_t threads) {
     numRowBlocks = divideUp(numRowBlocks, threads) * threads;
   numDepthBlocks = divideUp(shape.k, AmxRoom::kDepth);
   // Columns for each thread of those that work on the same rows.
-  int64_t panels =
-      divideUp(divideUp(shape.n, kernel.cols),
-               std::max<int64_t>(1, threads / numRowBlocks));
+  int64_t panels = divideUp(divideUp(shape.n, kernel.cols),
+                            std::max<int64_t>(1, threads / numRowBlocks));
   int64_t most = AmxRoom::kCols;
   if (numDepthBlocks > 1) {
     // All that there is room for: A is packed again for each task.
@@ -132,8 +131,7 @@ void AmxProduct::divide(int64_t threads) {
 void AmxProduct::pack(PanelForm form, const PanelSource &source, Range lines,
                       Range depth, int64_t width, uint32_t *panels) {
   const int64_t words = getWords(depth), packed = panelRows(form, depth.size);
-  const int64_t step =
-      source.depthIsFast ? depth.size : REPRISE_GEMM_AMX_DEPTH;
+  const int64_t step = source.depthIsFast ? depth.size : REPRISE_GEMM_AMX_DEPTH;
   for (int64_t turn = 0; turn < lines.size; turn += kPanelsOfTurn * width) {
     int64_t end = smaller(turn + kPanelsOfTurn * width, lines.size);
     for (int64_t first = 0; first < depth.size; first += step)
@@ -150,19 +148,21 @@ void AmxProduct::pack(PanelForm form, const PanelSource &source, Range lines,
   }
 }
 
-/// Writes rows past the caches or, where they are no whole lines, through them.
+/// Copies rows past the caches but for what is left of their last lines.
 __attribute__((target("avx512f"))) static void
-writeRows(const uint16_t *from, int64_t fromStride, Range cols, int64_t rows,
-          uint16_t *to, int64_t toStride, bool streams) {
+streamRows(const uint16_t *from, int64_t fromStride, Range cols, int64_t rows,
+           uint16_t *to, int64_t toStride) {
   constexpr int64_t kLine = 32;
   for (int64_t r = 0; r < rows; ++r, from += fromStride, to += toStride) {
     int64_t j = 0;
-    for (; streams && j + kLine <= cols.size; j += kLine)
+    for (; j + kLine <= cols.size; j += kLine)
       _mm512_stream_si512(reinterpret_cast<__m512i *>(to + j),
                           _mm512_loadu_si512(from + j));
     memcpy(to + j, from + j, size_t(cols.size - j) * sizeof(uint16_t));
   }
 }
+
+// What a micro-kernel writes has its own size, not that of a tile at an edge.
 
 void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
   tile.c = c + rows.begin * shape.ldc + cols.begin;
@@ -171,7 +171,6 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
   tile.streams = isWhole && streams;
   if (tile.goesOn || isWhole)
     return kernel.fn(&tile);
-  // What the micro-kernel writes has its own size, not that of this tile.
   alignas(64) float values[REPRISE_GEMM_AMX_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
   const Tile part = {values, kernel.cols, rows.size, cols.size};
   const Tile result = {tile.c, shape.ldc, rows.size, cols.size};
@@ -180,6 +179,22 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
   tile.c = values, tile.ldc = kernel.cols;
   kernel.fn(&tile);
   part.copyTo(result);
+}
+
+void AmxProduct::computeRounded(RepriseTile &tile, Range rows,
+                                Range cols) const {
+  uint16_t *target = rounded + rows.begin * shape.ldc + cols.begin;
+  tile.rounded = target, tile.ldRounded = shape.ldc;
+  const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
+  if (tile.goesOn || isWhole)
+    return kernel.fn(&tile);
+  alignas(64)
+      uint16_t values[REPRISE_GEMM_AMX_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  tile.rounded = values, tile.ldRounded = kernel.cols;
+  kernel.fn(&tile);
+  for (int64_t r = 0; r < rows.size; ++r)
+    memcpy(target + r * shape.ldc, values + r * kernel.cols,
+           size_t(cols.size) * sizeof(uint16_t));
 }
 
 void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
@@ -195,10 +210,10 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
     const Range colsOfC = {cols.begin + col,
                            smaller(kernel.cols, cols.size - col)};
     if (shape.bias && isLast)
-      tile.bias =
-          getBias(colsOfC.begin, colsOfC.size, kernel.cols, wholeBias);
+      tile.bias = getBias(colsOfC.begin, colsOfC.size, kernel.cols, wholeBias);
     for (int64_t part = 0; part < parts; ++part) {
-      const Range some = getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
+      const Range some =
+          getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
       tile.k = some.size;
       tile.b = room.b + col * words + some.begin * kernel.cols;
       tile.continues = !isFirst || part > 0;
@@ -210,15 +225,17 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
         tile.sums = sums + row * kernel.cols;
         if (numDepthBlocks > 1)
           tile.sums += col * rowPanels * kernel.rows;
-        if (rounded) {
+        const Range rowsOfC = {rows.begin + row,
+                               smaller(kernel.rows, rows.size - row)};
+        if (!rounded) {
+          computeTile(tile, rowsOfC, colsOfC);
+        } else if (!streams) {
+          computeRounded(tile, rowsOfC, colsOfC);
+        } else {
           tile.rounded = room.rounded + row * AmxRoom::kCols + col;
           tile.ldRounded = AmxRoom::kCols;
           kernel.fn(&tile);
-          continue;
         }
-        computeTile(tile,
-                    {rows.begin + row, smaller(kernel.rows, rows.size - row)},
-                    colsOfC);
       }
     }
   }
@@ -242,9 +259,9 @@ void AmxProduct::computeTask(int64_t task, AmxRoom &room,
       int64_t heights = divideUp(rows.size, kernel.rows) * kernel.rows;
       computeTiles(rows, cols, depth, room,
                    room.sums + (col - first) * heights);
-      if (rounded && i + 1 == numDepthBlocks)
-        writeRows(room.rounded, AmxRoom::kCols, cols, rows.size,
-                  rounded + rows.begin * shape.ldc + col, shape.ldc, streams);
+      if (rounded && streams && i + 1 == numDepthBlocks)
+        streamRows(room.rounded, AmxRoom::kCols, cols, rows.size,
+                   rounded + rows.begin * shape.ldc + col, shape.ldc);
     }
   }
 }

@@ -13,7 +13,7 @@ using namespace reprise::runtime;
 /// From so many bytes on a C may go past the caches: it would push out of the
 /// second one what a product works with, and lines would be read that are then
 /// overwritten.
-static constexpr int64_t kBytesToStream = 1 << 20;
+static constexpr int64_t kBytesToStream = 3 << 19;
 
 GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
                      int64_t entry)
@@ -37,10 +37,9 @@ const float *GemmEntry::getBias(int64_t col, int64_t count, int64_t width,
                                 float *room) const {
   if (!rounded) {
     const float *values = static_cast<const float *>(bias) + col;
-    return count == width
-               ? values
-               : static_cast<float *>(
-                     memcpy(room, values, size_t(count) * sizeof(float)));
+    return count == width ? values
+                          : static_cast<float *>(memcpy(
+                                room, values, size_t(count) * sizeof(float)));
   }
   const uint16_t *values = static_cast<const uint16_t *>(bias) + col;
   for (int64_t j = 0; j < count; ++j) {

@@ -261,10 +261,10 @@ TEST(GemmBF16, SumsOfAmxFitTheirRoom) {
 // A large C of f32 goes past the caches, to the same bits, where its tiles are
 // whole lines that are written once.
 TEST(GemmBF16, LargeResultsGoPastTheCaches) {
-  const int64_t size = 512, k = 3;
-  Problem problem(size, size, k, TransposeA);
-  problem.shape.ldc = size;
-  std::vector<float> room(size_t(size * size) + 16, kWorkCanary), plain;
+  const int64_t m = 512, n = 768, k = 3;
+  Problem problem(m, n, k, TransposeA);
+  problem.shape.ldc = n;
+  std::vector<float> room(size_t(m * n) + 16, kWorkCanary), plain;
   auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
   ThreadPool pool;
   AmxRooms rooms;
@@ -288,11 +288,11 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   for (const RepriseMicroKernel &tile : tiles) {
     if (cpuLevel() < 4 && tile.isa != REPRISE_ISA_V3)
       continue;
-    int64_t whole = size / tile.rows * (size / tile.cols);
+    int64_t whole = m / tile.rows * (n / tile.cols);
     EXPECT_EQ(run(tile, toLine + 1), 0) << "C begins within a line";
     plain.assign(room.begin() + toLine + 1, room.end());
     EXPECT_EQ(run(tile, toLine), whole);
-    EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + size * size,
+    EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + m * n,
                            room.begin() + toLine));
     for (auto change : std::initializer_list<void (*)(RepriseGemm &)>{
              [](RepriseGemm &shape) { shape.m -= 1; },
@@ -308,8 +308,8 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
       problem = before;
     }
   }
-  problem = Problem(size, size, REPRISE_GEMM_KC_BF16 + 1, TransposeA);
-  problem.shape.ldc = size;
+  problem = Problem(m, n, REPRISE_GEMM_KC_BF16 + 1, TransposeA);
+  problem.shape.ldc = n;
   EXPECT_EQ(run(kMicroKernels[0], toLine), 0) << "two blocks of the depth";
 }
 
@@ -318,7 +318,7 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
 TEST(GemmBF16, LargeRoundedResultsGoPastTheCaches) {
   if (cpuLevel() < 4)
     GTEST_SKIP() << "needs AVX-512";
-  const int64_t m = 700, n = 784;
+  const int64_t m = 1010, n = 784;
   Problem problem(m, n, /*k=*/40, Bias + Round);
   problem.shape.ldc = n + 16;
   BF16s room(size_t(m * problem.shape.ldc) + 64), plain;
