@@ -127,12 +127,10 @@ private:
                    bool isLast);
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
-  /// Whether C goes past the caches: a gradient of a weight, the one product
-  /// whose A is transposed, of which each tile is written once, as whole lines.
-  /// What others make the next kernel reads.
+  /// Whether C goes past the caches: each tile is written once, as whole lines.
   bool mayStream() const {
-    return c && shape.transposeA && !shape.accumulate && !shape.bias &&
-           shape.k <= repriseGemmKC(&shape) && isLarge(shape);
+    return c && !shape.accumulate && !shape.bias &&
+           shape.k <= repriseGemmKC(&shape) && isReadLate(shape);
   }
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.

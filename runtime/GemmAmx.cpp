@@ -94,8 +94,8 @@ private:
   const RepriseGemm &shape;
   const RepriseMicroKernel &kernel;
   AmxRoom *rooms;
-  /// Whether C goes past the caches: one of bf16, that leaves in rows of more
-  /// lines than a tile has, and a gradient of a weight (see Gemm.cpp).
+  /// Whether C goes past the caches; one of bf16 in rows of more lines than a
+  /// tile has.
   bool streams;
   int64_t numRowBlocks = 1, numDepthBlocks = 1;
   int64_t colsOfTask = 0; ///< Whole panels.
@@ -107,8 +107,8 @@ AmxProduct::AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
                        const MicroKernels &kernels, int64_t entry)
     : GemmEntry(shape, operands, entry), shape(shape), kernel(*kernels.full),
       rooms(kernels.rooms) {
-  streams = isLarge(shape) &&
-            (rounded || (shape.transposeA && !shape.accumulate && !shape.bias));
+  streams = rounded ? isLarge(shape)
+                    : isReadLate(shape) && !shape.accumulate && !shape.bias;
 }
 
 void AmxProduct::divide(int64_t threads) {

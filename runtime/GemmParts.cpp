@@ -15,6 +15,9 @@ using namespace reprise::runtime;
 /// overwritten.
 static constexpr int64_t kBytesToStream = 3 << 19;
 
+/// More than a last cache has for one process.
+static constexpr int64_t kBytesOfAllCaches = 32 << 20;
+
 GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
                      int64_t entry)
     : bias(operands.bias) {
@@ -56,4 +59,10 @@ bool GemmEntry::isLarge(const RepriseGemm &shape) const {
       c ? reinterpret_cast<uintptr_t>(c) : reinterpret_cast<uintptr_t>(rounded);
   return shape.m * shape.n * size >= kBytesToStream && begin % kLine == 0 &&
          shape.ldc * size % kLine == 0;
+}
+
+bool GemmEntry::isReadLate(const RepriseGemm &shape) const {
+  return isLarge(shape) &&
+         (shape.transposeA ||
+          shape.m * shape.n * int64_t(sizeof(float)) >= kBytesOfAllCaches);
 }

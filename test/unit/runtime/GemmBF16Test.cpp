@@ -311,6 +311,16 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   problem = Problem(m, n, REPRISE_GEMM_KC_BF16 + 1, TransposeA);
   problem.shape.ldc = n;
   EXPECT_EQ(run(kMicroKernels[0], toLine), 0) << "two blocks of the depth";
+
+  // What no cache holds goes there in any form.
+  const int64_t rows = 2048, cols = 4096;
+  problem = Problem(rows, cols, 1, 0);
+  problem.shape.ldc = cols;
+  room.resize(size_t(rows * cols) + 16);
+  toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
+  EXPECT_EQ(run(kMicroKernels[0], toLine), rows / 6 * (cols / 16));
+  problem.shape.m -= 1;
+  EXPECT_EQ(run(kMicroKernels[0], toLine), 0) << "less than that";
 }
 
 // A large C of bf16 of AMX goes past the caches, to the same bits, where its
