@@ -26,6 +26,10 @@ using namespace reprise::codegen;
 /// Below every score, and yet finite: differences of it are numbers.
 static constexpr double kLowest = -1e30;
 
+/// How far a score may lie above what is subtracted from it. Exponentials of so
+/// much are exact as any, and most blocks of keys then leave sums as they are.
+static constexpr double kSlack = 8;
+
 /// The greater, in one instruction, where neither is NaN.
 static Value greater(Code &code, Value a, Value b) {
   return code.select(
@@ -57,7 +61,13 @@ private:
     Value bh, query, queries, keys, values;
   };
   Place placeOf(Value task);
-  void softmax(Value first, Value ahead);
+  /// Keys from `first` on, already on the stack as elements. Next come those of
+  /// the block from `next` on, unless that is null.
+  void emitPairs(const Place &at, Value first, Value ahead, Value next,
+                 ArrayRef<AttentionTile::Soon> soonKeys,
+                 ArrayRef<AttentionTile::Soon> soonQueries);
+  void softmax(Value first, Value ahead,
+               function_ref<void(Value row)> meanwhile = {});
   void write(Value out);
 
   Code &code;
@@ -105,6 +115,20 @@ void ForwardEmitter::emit(Value task) {
     code.store(code.splatF32(0), totals, lane);
   });
   Value zero = code.i64(0);
+  if (tile.hasPairs) {
+    tile.gather(tile.keyHeads, at.keys, zero, keys);
+    tile.gather(tile.keyHeads, at.values, zero, values);
+    if (tile.blocks() > 1)
+      code.loop(zero, query, tile.block, [&](Value first) {
+        emitPairs(at, first, /*ahead=*/{}, code.add(first, tile.block), {}, {});
+      });
+    emitPairs(
+        at, query, /*ahead=*/zero, /*next=*/{},
+        {{tile.keyHeads, next.keys, zero}, {tile.keyHeads, next.values, zero}},
+        {{tile.queryHeads, next.queries, next.query},
+         {tile.queryHeads, out, query, {}, /*isWritten=*/true}});
+    return write(out);
+  }
   code.loop(zero, code.add(query, 1), tile.block, [&](Value first) {
     Value ahead = code.sub(query, first);
     Value isLast =
@@ -112,14 +136,13 @@ void ForwardEmitter::emit(Value task) {
     Value nextFirst = code.select(isLast, zero, code.add(first, tile.block));
     tile.gather(tile.keyHeads, at.keys, first, keys);
     tile.gather(tile.keyHeads, at.values, first, values);
-    tile.makeRows(values, valueRows);
     tile.scores(
         keys, queriesT, probs, ahead,
         {{tile.keyHeads, code.select(isLast, next.keys, at.keys), nextFirst},
          {tile.keyHeads, code.select(isLast, next.values, at.values),
           nextFirst}});
     softmax(first, ahead);
-    tile.weighKeys(sums, probs, valueRows, ahead, AttentionTile::Old::Scaled,
+    tile.weighKeys(sums, probs, values, ahead, AttentionTile::Old::Scaled,
                    factors,
                    {{tile.queryHeads, next.queries, next.query, isLast},
                     {tile.queryHeads, out, query, isLast, /*isWritten=*/true}});
@@ -127,30 +150,57 @@ void ForwardEmitter::emit(Value task) {
   write(out);
 }
 
-/// One block of keys: scores become exponentials, times dropout.
-void ForwardEmitter::softmax(Value first, Value ahead) {
+void ForwardEmitter::emitPairs(const Place &at, Value first, Value ahead,
+                               Value next,
+                               ArrayRef<AttentionTile::Soon> soonKeys,
+                               ArrayRef<AttentionTile::Soon> soonQueries) {
+  tile.makeRows(values, valueRows);
+  tile.scores(keys, queriesT, probs, ahead, soonKeys);
+  // Elements have been used. Exponentials leave time to copy the next ones.
+  auto copy = [&](Value row) {
+    tile.gatherRow(tile.keyHeads, at.keys, next, row, keys);
+    tile.gatherRow(tile.keyHeads, at.values, next, row, values);
+  };
+  if (next)
+    softmax(first, ahead, copy);
+  else
+    softmax(first, ahead);
+  tile.weighKeys(sums, probs, valueRows, ahead, AttentionTile::Old::Sums,
+                 /*factors=*/{}, soonQueries);
+}
+
+/// One block of keys: scores become exponentials, times dropout. If all queries
+/// see all keys, each row of the block goes to `meanwhile` once.
+void ForwardEmitter::softmax(Value first, Value ahead,
+                             function_ref<void(Value)> meanwhile) {
   tile.forQueries(ahead, [&](Value lane, Value count) {
     Value lowest = code.splatF32(kLowest), zero = code.splatF32(0);
     // Four maxima at a time, for one alone would wait for itself.
     constexpr int64_t kSideBySide = 4;
     SmallVector<Value> max(kSideBySide, lowest);
-    max = code.loop(
-        code.i64(0), count, kSideBySide, max, [&](Value j, ValueRange old) {
-          SmallVector<Value> next;
-          for (int64_t k = 0; k < kSideBySide; ++k) {
-            Value key = code.add(j, k);
-            Value score = tile.load(probs, tile.at(key, lane));
-            score = code.select(tile.sees(lane, ahead, key), score, lowest);
-            next.push_back(greater(code, old[k], score));
-          }
-          return next;
-        });
+    max = code.loop(code.i64(0), count, kSideBySide, max,
+                    [&](Value j, ValueRange old) {
+                      SmallVector<Value> next;
+                      for (int64_t k = 0; k < kSideBySide; ++k) {
+                        Value key = code.add(j, k);
+                        Value score = tile.load(probs, tile.at(key, lane));
+                        score = tile.whereSeen(lane, ahead, key, score, lowest);
+                        next.push_back(greater(code, old[k], score));
+                      }
+                      return next;
+                    });
     Value old = tile.load(maxima, lane);
     Value here = greater(code, greater(code, max[0], max[1]),
                          greater(code, max[2], max[3]));
     if (tile.scoreScale() != 1)
       here = code.mul(here, code.splatF32(tile.scoreScale()));
     Value now = greater(code, old, here);
+    Value isRaised;
+    if (tile.hasPairs) {
+      isRaised = arith::CmpFOp::create(code, arith::CmpFPredicate::OGT, here,
+                                       code.add(old, code.splatF32(kSlack)));
+      now = code.select(isRaised, here, old);
+    }
     Value decay = code.exp(code.sub(old, now));
     Value total = code.mul(tile.load(totals, lane), decay);
     total = tile.forKeys(
@@ -162,12 +212,16 @@ void ForwardEmitter::softmax(Value first, Value ahead) {
             Value key = code.add(j, k);
             Value score = tile.load(probs, tile.at(key, lane));
             Value p = code.exp(tile.scaledLess(score, now));
-            p = code.select(tile.sees(lane, ahead, key), p, zero);
+            p = tile.whereSeen(lane, ahead, key, p, zero);
             weights.push_back(tile.weight(p, factor));
             next = code.add(next, p);
           }
           tile.storeKeys(probs, j, lane, weights);
           return SmallVector<Value>{next};
+        },
+        [&](Value j) {
+          if (meanwhile)
+            meanwhile(tile.rowOf(lane, j));
         })[0];
     tile.forUnseen(count, [&](Value key) {
       tile.storeKeys(probs, key, lane, {zero, zero});
@@ -175,6 +229,12 @@ void ForwardEmitter::softmax(Value first, Value ahead) {
     code.store(now, maxima, lane);
     code.store(total, totals, lane);
     code.store(decay, factors, lane);
+    if (!tile.hasPairs)
+      return;
+    Value bits = LLVM::BitcastOp::create(code, code.getI16Type(), isRaised);
+    Value none = code.scalar(code.getI16Type(), 0);
+    code.when(arith::CmpIOp::create(code, arith::CmpIPredicate::ne, bits, none),
+              [&] { tile.scaleRows(sums, lane, factors); });
   });
 }
 

@@ -8,9 +8,10 @@
 //
 // A product of pairs goes by 32 rows and 32 columns: of the eight tile
 // registers four hold sums, two 16 rows of elements each and two 16 columns of
-// rows. Elements are pairs as they lie in memory; of rows, pairs are made once
-// for a block. What is made of scores has its keys in rows, and where terms are
-// keys it is transposed.
+// rows. Where terms are few and the same for all rows, four hold those of 32
+// columns, and rows pass by 16. Elements are pairs as they lie in memory; of
+// rows, pairs are made once for a block. What is made of scores has its keys in
+// rows, and where terms are keys it is transposed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,9 @@ using namespace reprise::codegen;
 
 /// The bf16 in a vector of pairs.
 static constexpr int64_t kHalves = 2 * kLanes;
+
+/// Terms that the registers hold for all rows: two of their steps.
+static constexpr int64_t kPanelWords = 2 * AmxRegisters::kWords;
 
 static VectorType halvesOf(Code &code, int64_t count) {
   return VectorType::get({count}, code.getI16Type());
@@ -59,23 +63,25 @@ bool codegen::mayHaveTiles(Operation *op) {
 // Operands
 //===----------------------------------------------------------------------===//
 
-void AttentionTile::gatherPairs(const Heads &heads, Value base, Value first,
-                                Value elements) {
+void AttentionTile::copyPairs(const Heads &heads, Value base, Value first,
+                              Value r, Value elements) {
   llvm::SaveAndRestore lanes(code.lanes, kHalves);
   VectorType type = halvesOf(code, kHalves);
-  int64_t whole = width / kHalves * kHalves;
-  code.loop(code.i64(0), code.i64(block), 1, [&](Value r) {
-    Value from = rowOffset(heads, code.add(first, r));
-    Value to = code.mul(r, 2 * words);
-    auto copy = [&](int64_t column, Value mask) {
-      code.store(code.load(type, base, code.add(from, column), mask), elements,
-                 code.add(to, column));
-    };
-    for (int64_t column = 0; column < whole; column += kHalves)
-      copy(column, {});
-    if (whole < width)
-      copy(whole, code.maskOf(width - whole));
-  });
+  Value from = rowOffset(heads, code.add(first, r));
+  Value to = code.mul(r, 2 * words);
+  for (int64_t column = 0; column < width; column += kHalves) {
+    Value mask;
+    if (column + kHalves > width)
+      mask = code.maskOf(width - column);
+    code.store(code.load(type, base, code.add(from, column), mask), elements,
+               code.add(to, column));
+  }
+}
+
+void AttentionTile::gatherRow(const Heads &heads, Value base, Value first,
+                              Value r, Value elements) {
+  copyPairs(heads, base, first, r, elements);
+  fetchRow({heads, base, code.add(first, block)}, r);
 }
 
 void AttentionTile::makeRows(Value elements, Value rows) {
@@ -137,6 +143,11 @@ void AttentionTile::storeQueries(Value tile, Value key, Value lane,
   }
 }
 
+Value AttentionTile::rowOf(Value lane, Value j) {
+  assert(block == 4 * kLanes && "as many rows as fours of keys");
+  return code.add(lane, arith::ShRUIOp::create(code, j, code.i64(2)));
+}
+
 void AttentionTile::forUnseen(Value keys, function_ref<void(Value)> body) {
   if (!hasPairs)
     return;
@@ -149,8 +160,8 @@ void AttentionTile::forUnseen(Value keys, function_ref<void(Value)> body) {
 // Products
 //===----------------------------------------------------------------------===//
 
-void AttentionTile::scaleRows(Value sums, Value factors) {
-  code.loop(code.i64(0), code.i64(block), 1, [&](Value r) {
+void AttentionTile::scaleRows(Value sums, Value lane, Value factors) {
+  code.loop(lane, code.add(lane, kLanes), 1, [&](Value r) {
     Value factor = code.splat(code.load(code.getF32Type(), factors, r));
     Value row = code.mul(r, padded);
     for (int64_t c = 0; c < padded; c += kLanes) {
@@ -160,9 +171,67 @@ void AttentionTile::scaleRows(Value sums, Value factors) {
   });
 }
 
+/// A product of at most `kPanelWords` words of terms: those of 32 columns stay
+/// in registers 4 to 7 for all rows, 16 of which have their sums in 0 and 1 and
+/// their elements in 2 and 3.
+void AttentionTile::wholeProducts(Rows sums, Elements elements, Rows rows,
+                                  Old old) {
+  AmxRegisters registers = {code};
+  Type word = code.getI32Type();
+  int64_t steps = elements.terms / AmxRegisters::kWords;
+  auto panel = [&](Value c, int64_t vectors) {
+    auto forVectors = [&](function_ref<void(int64_t)> body) {
+      for (int64_t v = 0; v < vectors; ++v)
+        body(v);
+    };
+    auto column = [&](int64_t v) { return code.add(c, v * kLanes); };
+    for (int64_t s = 0; s < steps; ++s)
+      forVectors([&](int64_t v) {
+        int64_t row = s * AmxRegisters::kWords * rows.step;
+        registers.call("tileloadd64", {4 + 2 * s + v},
+                       code.address(rows.base, word, code.add(column(v), row)),
+                       4 * rows.step);
+      });
+    code.loop(code.i64(0), code.i64(block), AmxRegisters::kRows, [&](Value r) {
+      auto sumAt = [&](int64_t v) {
+        return code.address(sums.base, word,
+                            code.add(code.mul(r, sums.step), column(v)));
+      };
+      forVectors([&](int64_t v) {
+        if (old == Old::None)
+          registers.call("tilezero", {v});
+        else
+          registers.call("tileloadd64", {v}, sumAt(v), 4 * sums.step);
+      });
+      for (int64_t s = 0; s < steps; ++s) {
+        Value at =
+            code.add(code.mul(r, elements.rowStep), s * AmxRegisters::kWords);
+        registers.call("tileloadd64", {2 + s},
+                       code.address(elements.base, word, at),
+                       4 * elements.rowStep);
+        forVectors([&](int64_t v) {
+          registers.call("tdpbf16ps", {v, 2 + s, 4 + 2 * s + v});
+        });
+      }
+      forVectors([&](int64_t v) {
+        registers.call("tilestored64", {v}, sumAt(v), 4 * sums.step);
+      });
+    });
+  };
+  int64_t whole = sums.vectors / 2 * kTerms;
+  if (whole > 0)
+    code.loop(code.i64(0), code.i64(whole), kTerms,
+              [&](Value c) { panel(c, 2); });
+  if (sums.vectors % 2 > 0)
+    panel(code.i64(whole), 1);
+}
+
 void AttentionTile::productsOfPairs(Rows sums, Elements elements, Rows rows,
                                     RowsOf rowsOf, TermsOf termsOf, Old old,
                                     ArrayRef<Soon> soon) {
+  assert(old != Old::Scaled && "rows are scaled apart");
+  if (elements.terms > 0 && elements.terms <= kPanelWords)
+    return wholeProducts(sums, elements, rows, old);
   AmxRegisters registers = {code};
   Type word = code.getI32Type();
   constexpr int64_t kRows = AmxRegisters::kRows;

@@ -15,14 +15,15 @@ using namespace reprise::codegen;
 
 static constexpr int64_t kLine = 64;
 
+void AttentionTile::fetchRow(const Soon &rows, Value row) {
+  int64_t bytes = width * (element.getIntOrFloatBitWidth() / 8);
+  Value offset = rowOffset(rows.heads, code.add(rows.first, row));
+  for (int64_t at = 0; at < bytes; at += kLine)
+    code.prefetch(rows.base, element, offset, at, rows.isWritten);
+}
+
 /// Asks for as many rows as a tile has, from number `row` of each block on.
 void AttentionTile::fetch(ArrayRef<Soon> soon, Value row) {
-  int64_t bytes = width * (element.getIntOrFloatBitWidth() / 8);
-  auto fetchRow = [&](const Soon &rows, Value row) {
-    Value offset = rowOffset(rows.heads, code.add(rows.first, row));
-    for (int64_t at = 0; at < bytes; at += kLine)
-      code.prefetch(rows.base, element, offset, at, rows.isWritten);
-  };
   auto emit = [&](const Soon &rows) {
     if (hasPairs)
       return code.loop(row, code.add(row, tileRows), 1,
@@ -119,10 +120,12 @@ void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead,
                            ArrayRef<Soon> soon) {
   Value zero = code.i64(0);
   products(
-      {to, block, block / kLanes}, {keys, words, 1},
+      {to, block, block / kLanes}, {keys, words, 1, ahead ? 0 : words},
       {queriesT, block, block / kLanes},
       // Keys up to the last of 16 queries.
       [&](Value column) {
+        if (!ahead)
+          return code.i64(block);
         return code.min(code.add(code.add(column, ahead), kLanes),
                         code.i64(block));
       },
@@ -138,10 +141,11 @@ void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
   Value zero = code.i64(0);
   Elements elements = {tile, 1, block};
   if (hasPairs) {
+    // Pairs of keys fill half of where the scores were.
+    Value transposed =
+        code.address(tile, code.getF32Type(), code.i64(block * block / 2));
     transpose(tile, block / 2, block, transposed);
-    elements = {transposed, block / 2, 1};
-    if (old == Old::Scaled)
-      scaleRows(sums, factors);
+    elements = {transposed, block / 2, 1, ahead ? 0 : block / 2};
   }
   products(
       {sums, padded, padded / kLanes}, elements,
@@ -149,6 +153,8 @@ void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
       /*rowsOf=*/{},
       // Keys up to the last of the queries.
       [&](Value, Value end) {
+        if (!ahead)
+          return std::pair(zero, code.i64(block));
         return std::pair(zero, code.min(code.add(end, ahead), code.i64(block)));
       },
       old, factors, soon);
@@ -158,11 +164,13 @@ void AttentionTile::weighQueries(Value sums, Value tile, Value rows,
                                  Value ahead, ArrayRef<Soon> soon) {
   Value zero = code.i64(0), all = code.i64(block);
   products(
-      {sums, padded, padded / kLanes}, {tile, block, 1},
+      {sums, padded, padded / kLanes}, {tile, block, 1, ahead ? 0 : block / 2},
       {rows, padded, padded / kLanes},
       /*rowsOf=*/{},
       // Queries from the first of the keys on.
       [&](Value begin, Value) -> std::pair<Value, Value> {
+        if (!ahead)
+          return {zero, all};
         return {arith::MaxSIOp::create(code, code.sub(begin, ahead), zero),
                 all};
       },

@@ -29,10 +29,7 @@ AttentionTile::AttentionTile(Code &code, ShapedType query, int64_t heads,
       code(code), tileRows(kernel.amx    ? kTerms
                            : kernel.wide ? 8
                                          : 4),
-      tileVectors(kernel.wide ? 2 : 1) {
-  if (hasPairs)
-    transposed = code.scratch(block * block / 2);
-}
+      tileVectors(kernel.wide ? 2 : 1) {}
 
 LogicalResult codegen::verifyHeadWidth(Operation *op, ShapedType query,
                                        int64_t heads) {
@@ -74,6 +71,13 @@ Value AttentionTile::sees(Value lane, Value ahead, Value key) {
                                code.add(first, code.iota(i32)));
 }
 
+Value AttentionTile::whereSeen(Value lane, Value ahead, Value key, Value number,
+                               Value otherwise) {
+  if (!ahead)
+    return number;
+  return code.select(sees(lane, ahead, key), number, otherwise);
+}
+
 Value AttentionTile::exist(Value query) {
   Type i64 = code.getI64Type();
   Value left = code.sub(code.i64(length), query);
@@ -110,15 +114,15 @@ Value AttentionTile::loadRow(Value base, Value offset, Value mask) {
 
 void AttentionTile::gather(const Heads &heads, Value base, Value first,
                            Value elements) {
-  if (hasPairs)
-    gatherPairs(heads, base, first, elements);
-  else
-    gatherSums(heads, base, first, elements);
+  if (!hasPairs)
+    return gatherSums(heads, base, first, elements);
+  code.loop(code.i64(0), code.i64(block), 1,
+            [&](Value r) { copyPairs(heads, base, first, r, elements); });
 }
 
 void AttentionTile::gatherQueries(Value base, Value first, Value elements) {
   if (hasPairs)
-    gatherPairs(queryHeads, base, first, elements);
+    gather(queryHeads, base, first, elements);
   else
     gatherSums(queryHeads, base, first, elements, scale);
 }
@@ -209,6 +213,8 @@ void AttentionTile::transpose(Value from, int64_t rows, int64_t cols,
 void AttentionTile::forQueries(Value ahead,
                                function_ref<void(Value, Value)> body) {
   code.loop(code.i64(0), code.i64(block), kLanes, [&](Value lane) {
+    if (!ahead)
+      return body(lane, code.i64(block));
     Value keys = code.add(code.add(lane, ahead), kLanes);
     body(lane, code.min(keys, code.i64(block)));
   });
@@ -233,38 +239,41 @@ Value AttentionTile::weight(Value p, Value factor) {
 SmallVector<Value> AttentionTile::forKeys(const RandomStream &random,
                                           Value elements, Value first,
                                           Value count, ValueRange carried,
-                                          KeysBody body) {
-  Value zero = code.i64(0);
-  if (dropout.isNone())
-    return code.loop(zero, count, 2, carried, [&](Value j, ValueRange old) {
-      return body(j, {code.splatF32(1), code.splatF32(1)}, old);
-    });
-  if (length % 4 != 0)
-    return code.loop(zero, count, 2, carried, [&](Value j, ValueRange old) {
-      SmallVector<Value> factors;
-      for (int64_t k = 0; k < 2; ++k) {
-        Value position = code.add(first, code.add(j, k));
-        Value element = code.add(elements, code.splat(position));
-        factors.push_back(dropout.emit(code, emitWords(code, random, element)));
-      }
-      return body(j, factors, old);
-    });
-  // Four keys side by side are the four words of one block.
+                                          KeysBody body,
+                                          function_ref<void(Value)> meanwhile) {
   Type i32 = code.getI32Type();
   Value two = code.i64(2);
-  Value start =
-      code.cast(arith::ShRUIOp::create(code, elements, code.splat(two)),
-                code.lanesOf(i32));
-  return code.loop(zero, count, 4, carried, [&](Value j, ValueRange old) {
-    Value step = arith::ShRUIOp::create(code, code.add(first, j), two);
-    Value drawnFrom = code.add(start, code.splat(code.cast(step, i32)));
-    auto drawn = emitPhilox(code, random, drawnFrom);
-    SmallVector<Value> state(old);
-    for (int64_t k = 0; k < 4; k += 2)
-      state =
-          body(code.add(j, k),
-               {dropout.emit(code, drawn[k]), dropout.emit(code, drawn[k + 1])},
-               state);
-    return state;
-  });
+  // The first keys of the queries, and of these the blocks of four words.
+  bool hasBlocks = length % 4 == 0 && !dropout.isNone();
+  Value start;
+  if (hasBlocks)
+    start = code.cast(arith::ShRUIOp::create(code, elements, code.splat(two)),
+                      code.lanesOf(i32));
+  auto drawFour = [&](Value j) {
+    SmallVector<Value> factors(4, code.splatF32(1));
+    if (hasBlocks) {
+      // Four keys side by side are the four words of one block.
+      Value step = arith::ShRUIOp::create(code, code.add(first, j), two);
+      Value drawnFrom = code.add(start, code.splat(code.cast(step, i32)));
+      for (auto [factor, words] :
+           llvm::zip(factors, emitPhilox(code, random, drawnFrom)))
+        factor = dropout.emit(code, words);
+    } else if (!dropout.isNone()) {
+      for (int64_t k = 0; k < 4; ++k) {
+        Value position = code.add(first, code.add(j, k));
+        Value element = code.add(elements, code.splat(position));
+        factors[k] = dropout.emit(code, emitWords(code, random, element));
+      }
+    }
+    return factors;
+  };
+  return code.loop(
+      code.i64(0), count, 4, carried, [&](Value j, ValueRange old) {
+        SmallVector<Value> factors = drawFour(j), state(old);
+        for (int64_t k = 0; k < 4; k += 2)
+          state = body(code.add(j, k), ArrayRef(factors).slice(k, 2), state);
+        if (meanwhile)
+          meanwhile(j);
+        return state;
+      });
 }

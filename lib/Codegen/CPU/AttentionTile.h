@@ -84,6 +84,10 @@ public:
   // for each row.
   void gather(const Heads &heads, mlir::Value base, mlir::Value first,
               mlir::Value elements);
+  /// Of pairs, row `r` alone, while something else is computed. Asks for that
+  /// of the block behind it.
+  void gatherRow(const Heads &heads, mlir::Value base, mlir::Value first,
+                 mlir::Value r, mlir::Value elements);
   /// Queries are scaled where it costs least: here, unless they are of bf16.
   void gatherQueries(mlir::Value base, mlir::Value first, mlir::Value elements);
   void gatherSums(const Heads &heads, mlir::Value base, mlir::Value first,
@@ -105,10 +109,11 @@ public:
   void makeRows(mlir::Value elements, mlir::Value rows);
 
   /// Words of elements, one for each row r and word t of terms, at r * rowStep
-  /// + t * termStep.
+  /// + t * termStep. `terms`: how many of these words all rows have, if that is
+  /// known.
   struct Elements {
     mlir::Value base;
-    int64_t rowStep, termStep;
+    int64_t rowStep, termStep, terms = 0;
   };
   /// Rows of `vectors` vectors, `step` apart.
   struct Rows {
@@ -139,7 +144,8 @@ public:
                 TermsOf termsOf, Old old, mlir::Value factors,
                 llvm::ArrayRef<Soon> soon);
 
-  // Ranges in a tile whose queries begin `ahead` positions after its keys.
+  // Ranges in a tile whose queries begin `ahead` positions after its keys: all
+  // of them if that is null, where it is known that all queries see all keys.
   /// scores[key][query] = dot(keys[key], queries[query]).
   void scores(mlir::Value keys, mlir::Value queriesT, mlir::Value to,
               mlir::Value ahead, llvm::ArrayRef<Soon> soon = {});
@@ -169,8 +175,9 @@ public:
   mlir::Value weight(mlir::Value p, mlir::Value factor);
   /// What sums of weights are yet to be multiplied by.
   float weightScale() const { return hasPairs ? dropout.factor : 1; }
-  /// Which of the 16 queries from `lane` on see `key`, both in a tile.
-  mlir::Value sees(mlir::Value lane, mlir::Value ahead, mlir::Value key);
+  /// `number` where the 16 queries from `lane` on see `key`, both in a tile.
+  mlir::Value whereSeen(mlir::Value lane, mlir::Value ahead, mlir::Value key,
+                        mlir::Value number, mlir::Value otherwise);
   /// Which of those from position `query` on exist.
   mlir::Value exist(mlir::Value query);
 
@@ -180,13 +187,14 @@ public:
   /// Calls `body` for every second key j of `count`, a multiple of 4, with the
   /// dropout factors of that and the next for the 16 queries whose `elements`
   /// are given. `first` is the position of key 0, a multiple of 4; `carried`
-  /// goes from call to call.
+  /// goes from call to call. Every fourth key goes to `meanwhile`, too.
   using KeysBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::Value j, llvm::ArrayRef<mlir::Value> factors,
       mlir::ValueRange carried)>;
   llvm::SmallVector<mlir::Value>
   forKeys(const RandomStream &random, mlir::Value elements, mlir::Value first,
-          mlir::Value count, mlir::ValueRange carried, KeysBody body);
+          mlir::Value count, mlir::ValueRange carried, KeysBody body,
+          llvm::function_ref<void(mlir::Value j)> meanwhile = {});
 
   // Of two keys from `key` on and 16 queries from `lane` on, f32 numbers become
   // elements of what `weighKeys` or `weighQueries` takes. They may lie where a
@@ -195,6 +203,14 @@ public:
                  mlir::ValueRange numbers);
   void storeQueries(mlir::Value tile, mlir::Value key, mlir::Value lane,
                     mlir::ValueRange numbers);
+
+  /// For the sums of the 16 queries from `lane` on: each times its factor.
+  void scaleRows(mlir::Value sums, mlir::Value lane, mlir::Value factors);
+
+  /// Of a tile all of whose queries see all keys, the number of the four keys
+  /// from `j` on for the queries from `lane` on, among all of these: as many as
+  /// a block of 64 has rows.
+  mlir::Value rowOf(mlir::Value lane, mlir::Value j);
 
   /// 16 numbers of an array on the stack.
   mlir::Value load(mlir::Value base, mlir::Value offset);
@@ -212,11 +228,13 @@ private:
                 const Kernel &kernel);
   mlir::Value rowOffset(const Heads &heads, mlir::Value position);
   void fetch(llvm::ArrayRef<Soon> soon, mlir::Value row);
+  void fetchRow(const Soon &rows, mlir::Value row);
+  mlir::Value sees(mlir::Value lane, mlir::Value ahead, mlir::Value key);
   void productsOfPairs(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
                        TermsOf termsOf, Old old, llvm::ArrayRef<Soon> soon);
-  void gatherPairs(const Heads &heads, mlir::Value base, mlir::Value first,
-                   mlir::Value elements);
-  void scaleRows(mlir::Value sums, mlir::Value factors);
+  void wholeProducts(Rows sums, Elements elements, Rows rows, Old old);
+  void copyPairs(const Heads &heads, mlir::Value base, mlir::Value first,
+                 mlir::Value r, mlir::Value elements);
   /// 16 numbers of a row in memory, in f32.
   mlir::Value loadRow(mlir::Value base, mlir::Value offset, mlir::Value mask);
   void forVectors(
@@ -225,8 +243,6 @@ private:
   Code &code;
   /// The registers that hold sums of a product: rows by vectors.
   int64_t tileRows, tileVectors;
-  /// A tile of pairs of keys, transposed.
-  mlir::Value transposed;
 };
 
 /// Fails, at `op`, for heads that are too wide.

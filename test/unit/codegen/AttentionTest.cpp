@@ -285,8 +285,10 @@ TEST_P(Attention, MatchesItsDefinitionOnTileRegisters) {
   if (runtime::cpuLevel() <= runtime::kPortableLevel)
     GTEST_SKIP() << "needs AMX_BF16";
   Shape s = GetParam();
-  // Not a power of two: nothing is rounded by chance only once.
-  float scale = 1.1f / std::sqrt(float(s.width));
+  // Not a power of two: nothing is rounded by chance only once. Over several
+  // blocks of keys, scores differ so much that what is subtracted from them has
+  // to be raised.
+  float scale = (s.length > 64 ? 17 : 1.1f) / std::sqrt(float(s.width));
   KernelRunner runner(kernels(s, scale, "bf16"));
   runtime::TileRegisters registers(true);
   ASSERT_EQ(runner.has("forward.amx"), s.width <= 256);
@@ -294,10 +296,40 @@ TEST_P(Attention, MatchesItsDefinitionOnTileRegisters) {
     expectDefinitionInBF16(runner, s, scale, ".amx", 0x1.1p-7);
 }
 
+// What is subtracted from scores lies up to 8 below their maximum, and so never
+// more: here each block of 64 keys has scores 7 above those of the block before
+// it, up to 133, of which the exponential is infinite. The other head has them
+// in descending order.
+TEST(AttentionOnTileRegisters, SubtractsEnoughWhereScoresGrowSlowly) {
+  if (runtime::cpuLevel() <= runtime::kPortableLevel)
+    GTEST_SKIP() << "needs AMX_BF16";
+  Shape s = {1, 20 * 64, 2, 2, 16, 0};
+  KernelRunner runner(kernels(s, 1, "bf16"));
+  runtime::TileRegisters registers(true);
+  Floats ones(s.size(), 0), steps(s.size(), 0);
+  for (int64_t i = 0; i < s.length; ++i) {
+    ones[s.at(0, i, 0, 0)] = 1, ones[s.at(0, i, 1, 0)] = -1;
+    for (int64_t h = 0; h < s.heads; ++h)
+      steps[s.at(0, i, h, 0)] = 7 * (i / 64);
+  }
+  Halves q(ones), k(steps), v(randomFloats(s.size(), 3)),
+      out(Floats(s.size(), -7));
+  Reference want =
+      reference(s, 1, ones, steps, v.numbers(), Floats(s.size(), 0));
+  Floats lse(want.lse.size(), NAN);
+  int32_t rng[4] = {};
+  runner.run("forward.amx",
+             {q.data(), k.data(), v.data(), rng, out.data(), lse.data()},
+             {kStream});
+  expectNear(out.numbers(), want.out, "out", 0x1.1p-7);
+  expectNear(lse, want.lse, "lse");
+}
+
 // Lengths that are no multiple of 16 lanes, of 64 queries and keys or of 4
 // words, and widths that are no multiple of 16 lanes, whose blocks are the
 // small ones, and the widest. Keys of each head, of groups of three and two,
-// and of all heads together.
+// and of all heads together. Sequences whose gradients are summed by blocks, of
+// wide heads and of narrow ones.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Attention,
     testing::Values(Shape{2, 13, 3, 3, 5, 0.25}, Shape{1, 64, 2, 2, 8, 0.1},
@@ -305,4 +337,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{1, 117, 2, 2, 64, 0.5}, Shape{1, 50, 1, 1, 1808, 0.1},
                     Shape{2, 13, 6, 2, 8, 0.25}, Shape{1, 67, 4, 2, 13, 0},
                     Shape{2, 132, 3, 1, 20, 0.1}, Shape{1, 33, 2, 1, 300, 0},
-                    Shape{1, 200, 2, 1, 64, 0}, Shape{1, 260, 2, 1, 256, 0}));
+                    Shape{1, 200, 2, 1, 64, 0}, Shape{1, 260, 2, 1, 256, 0},
+                    Shape{1, 100, 1, 1, 72, 0.1},
+                    Shape{1, 1373, 1, 1, 40, 0.1}));

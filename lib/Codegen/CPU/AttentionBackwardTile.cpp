@@ -1,0 +1,193 @@
+//===- AttentionBackwardTile.cpp - Blocks and tiles of backward -----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AttentionBackward.h"
+#include <limits>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::codegen;
+
+//===----------------------------------------------------------------------===//
+// Heads and blocks
+//===----------------------------------------------------------------------===//
+
+BackwardEmitter::KeyHead BackwardEmitter::keyHeadAt(Value head) {
+  auto at = [&](Value base) {
+    return tile.headAddress(tile.keyHeads, base, head);
+  };
+  return {at(addressOf(kernel, op, 1)), at(addressOf(kernel, op, 2)),
+          at(kernel.outputs[1]), at(kernel.outputs[2])};
+}
+
+BackwardEmitter::QueryHead BackwardEmitter::queryHeadAt(Value bh) {
+  auto at = [&](Value base) {
+    return tile.headAddress(tile.queryHeads, base, bh);
+  };
+  return {bh, at(addressOf(kernel, op, 0)), at(addressOf(kernel, op, 3)),
+          at(addressOf(kernel, op, 5)), at(kernel.outputs[0])};
+}
+
+void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
+  Value first = code.mul(keyHead, tile.group());
+  code.loop(first, code.add(first, tile.group()), 1, [&](Value head) {
+    queries = queryHeadAt(head);
+    body(isEqual(head, first));
+  });
+}
+
+void BackwardEmitter::loadKeys(Value first) {
+  tile.gather(tile.keyHeads, keys.key, first, keyElements);
+  tile.gather(tile.keyHeads, keys.value, first, valueElements);
+}
+
+/// What a block of queries needs, whatever the keys. In f32 gradients of keys
+/// are made with scaled queries, so that of a score is never scaled itself.
+void BackwardEmitter::loadQueries(Value first) {
+  tile.gatherQueries(queries.query, first, queryElements);
+  tile.gather(tile.queryHeads, queries.dout, first, doutElements);
+  prepareQueries(first);
+}
+
+/// What is made of elements of queries.
+void BackwardEmitter::prepareQueries(Value first) {
+  tile.transposeElements(queryElements, queriesT);
+  tile.transposeElements(doutElements, doutT);
+  Value zero = code.i64(0);
+  code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
+    code.store(tile.dot(queries.dout, queries.out, code.add(first, r)), deltas,
+               r);
+  });
+  // Queries that do not exist see nothing: exp(score - infinity).
+  Value infinite = code.splatF32(std::numeric_limits<double>::infinity());
+  code.loop(zero, code.i64(tile.block), kLanes, [&](Value lane) {
+    Value position = code.add(first, lane), exists = tile.exist(position);
+    Value numbers = code.load(
+        code.lanesOf(code.getF32Type()), addressOf(kernel, op, 4),
+        code.add(code.mul(queries.bh, tile.length), position), exists);
+    code.store(code.select(exists, numbers, infinite), lse, lane);
+  });
+}
+
+/// In a walk over heads up to `lastHead`: the next block of keys or, from the
+/// diagonal, of queries, and what is written then.
+BackwardEmitter::Next BackwardEmitter::nextOfHead(Value block, Value first,
+                                                  Value lastHead) {
+  Value zero = code.i64(0);
+  Value isDiagonal = isEqual(block, first);
+  Value isEnd = isEqual(block, code.i64((tile.blocks() - 1) * tile.block));
+  Value nextBlock = code.select(isEnd, zero, code.add(block, tile.block));
+  QueryHead nextQueries = queryHeadAt(code.select(
+      isEnd, code.min(code.add(queries.bh, 1), lastHead), queries.bh));
+  KeyHead nextKeys = keyHeadAt(keyHeadOf(nextQueries.bh));
+  Value nextFirst = code.select(isDiagonal, zero, code.add(first, tile.block));
+  auto keysAt = [&](Value KeyHead::*rows) -> AttentionTile::Soon {
+    return {tile.keyHeads, code.select(isDiagonal, nextKeys.*rows, keys.*rows),
+            nextFirst};
+  };
+  Next next;
+  next.scores = {keysAt(&KeyHead::key), keysAt(&KeyHead::value)};
+  next.dprobs = {{tile.queryHeads, nextQueries.out, nextBlock, isDiagonal},
+                 {tile.queryHeads, queries.dquery, block, isDiagonal, true}};
+  next.dvalues = {{tile.queryHeads, nextQueries.query, nextBlock, isDiagonal},
+                  {tile.queryHeads, nextQueries.dout, nextBlock, isDiagonal}};
+  if (hasAllSums())
+    next.dkeys = {{tile.keyHeads, keys.dkey, first, isDiagonal, true},
+                  {tile.keyHeads, keys.dvalue, first, isDiagonal, true}};
+  else
+    next.dkeys = {keysAt(&KeyHead::dkey), keysAt(&KeyHead::dvalue)};
+  return next;
+}
+
+void BackwardEmitter::writeQueries(Value first) {
+  Value scale = code.splatF32(tile.scale);
+  tile.scatter(tile.queryHeads, dqueries, queries.dquery, first,
+               [&](Value) { return scale; });
+}
+
+//===----------------------------------------------------------------------===//
+// A tile
+//===----------------------------------------------------------------------===//
+
+/// probs[j] = p * m and dscores[j] = p * (m * dot(dout, value) - delta), zero
+/// where the query does not see the key.
+void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
+                               Gradients of, const Next &next,
+                               function_ref<void(Value)> meanwhile) {
+  tile.scores(keyElements, queriesT, probs, ahead, next.scores);
+  tile.scores(valueElements, doutT, dscores, ahead, next.dprobs);
+  auto store = [&](Value key, Value lane, ValueRange p, ValueRange ds) {
+    if (of != Gradients::OfQueries) {
+      tile.storeQueries(probs, key, lane, p);
+      tile.storeQueries(dscores, key, lane, ds);
+    }
+    // These are the same unless they are pairs.
+    if (of == Gradients::OfQueries || (of == Gradients::All && tile.hasPairs))
+      tile.storeKeys(dscoresOfKeys, key, lane, ds);
+  };
+  tile.forQueries(ahead, [&](Value lane, Value count) {
+    Value total = tile.load(lse, lane), delta = tile.load(deltas, lane);
+    Value zero = code.splatF32(0);
+    tile.forKeys(
+        random, tile.elements(queries.bh, code.add(queryBlock, lane)), first,
+        count, {},
+        [&](Value j, ArrayRef<Value> factors, ValueRange) {
+          SmallVector<Value> weights, gradients;
+          for (auto [k, factor] : llvm::enumerate(factors)) {
+            Value key = code.add(j, k), at = tile.at(key, lane);
+            Value p = code.exp(tile.scaledLess(tile.load(probs, at), total));
+            p = tile.whereSeen(lane, ahead, key, p, zero);
+            Value dp = code.mul(tile.load(dscores, at), factor);
+            weights.push_back(tile.weight(p, factor));
+            gradients.push_back(code.mul(p, code.sub(dp, delta)));
+          }
+          store(j, lane, weights, gradients);
+          return SmallVector<Value>();
+        },
+        [&](Value j) {
+          if (meanwhile)
+            meanwhile(tile.rowOf(lane, j));
+        });
+    tile.forUnseen(count, [&](Value key) {
+      store(key, lane, {zero, zero}, {zero, zero});
+    });
+  });
+}
+
+void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
+  tile.weighQueries(sumsOf(dvalues, first), probs, doutRows, ahead,
+                    next.dvalues);
+  tile.weighQueries(sumsOf(dkeys, first), dscores, queryRows, ahead,
+                    next.dkeys);
+}
+
+/// Adds to sums that lie where they belong. Nothing is there yet where the
+/// first head sees a block of keys for the first time.
+void BackwardEmitter::addToKeysInPlace(Value first, Value ahead,
+                                       Value isFirstHead, const Next &next) {
+  Value isNew =
+      arith::AndIOp::create(code, isFirstHead, isEqual(ahead, code.i64(0)));
+  code.when(
+      isNew, [&] { tile.fillZero(dkeys), tile.fillZero(dvalues); },
+      [&] {
+        tile.gatherSums(tile.keyHeads, keys.dkey, first, dkeys);
+        tile.gatherSums(tile.keyHeads, keys.dvalue, first, dvalues);
+      });
+  addToKeys(first, ahead, next);
+  writeKeys(first);
+}
+
+void BackwardEmitter::writeKeys(Value first) {
+  auto write = [&](Value sums, Value gradients, float factor) {
+    Value times = code.splatF32(factor);
+    tile.scatter(tile.keyHeads, sumsOf(sums, first), gradients, first,
+                 [&](Value) { return times; });
+  };
+  write(dkeys, keys.dkey, tile.scoreScale());
+  write(dvalues, keys.dvalue, tile.weightScale());
+}
