@@ -20,6 +20,10 @@ using namespace reprise::runtime;
 /// cache once for so many tiles at least: then it hides behind them.
 static constexpr int64_t kLeastTilesOfShare = 4;
 
+/// Half of a second cache: where all of B is no more, threads that have rows of
+/// their own each pack it for themselves.
+static constexpr int64_t kBytesOfSmallB = 512 << 10;
+
 MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
                                      int count, int cpuLevel, int typeAB) {
@@ -136,6 +140,13 @@ private:
   /// workspace, or nowhere if it has only one block.
   Tile getSums(Range rowsOfC, Range colsOfC) const;
   void computeBlock(ThreadPool *pool);
+  /// Calls `fn(task, slot)` for all tasks, with the pool's threads if so many
+  /// FLOPs are worth it.
+  template <typename Fn>
+  void share(ThreadPool *pool, int64_t flops, int64_t tasks, Fn fn) const;
+  /// Whether each share is computed over all of the depth, and for itself.
+  bool hasSmallB(int threads) const;
+  void computeWithSmallB(ThreadPool &pool);
 
   const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
@@ -150,6 +161,7 @@ private:
   Block next = {};
   int64_t numFull = 0, numLow = 0; ///< Panels of its rows.
   int64_t numShares = 0;           ///< If not 0, a block has all rows.
+  bool packsBAlone = false;        ///< Each thread for its share.
 };
 
 } // namespace
@@ -283,7 +295,8 @@ FetchRegion Product::getRegionOfB(int64_t panelB) const {
   bool isNext = panelB >= numB;
   if (isNext && next.rows.size == 0)
     return {};
-  if ((numShares > 0 && !isNext) || (isNext ? next.rows : rows).begin > 0) {
+  if (!packsBAlone &&
+      ((numShares > 0 && !isNext) || (isNext ? next.rows : rows).begin > 0)) {
     int64_t bytes = full.cols * int64_t(sizeof(float));
     return {reinterpret_cast<const char *>(packedB(panelB % numB)), bytes,
             panelRows(form, depth.size), bytes};
@@ -435,6 +448,58 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
     tile.copyTo(target);
 }
 
+template <typename Fn>
+void Product::share(ThreadPool *pool, int64_t flops, int64_t tasks,
+                    Fn fn) const {
+  auto loop = [&](int slot, int64_t begin, int64_t end) {
+    DenormalsAreZero guard(form != PanelForm::Floats);
+    for (int64_t task = begin; task < end; ++task)
+      fn(task, slot);
+    if (streams)
+      _mm_sfence();
+  };
+  if (pool && flops >= kSerialFlops)
+    pool->parallelFor(tasks, 1, loop);
+  else
+    loop(0, 0, tasks);
+}
+
+bool Product::hasSmallB(int threads) const {
+  const int64_t size = form == PanelForm::Pairs ? 2 : 4;
+  return numShares > 0 && !b.depthIsFast && shape.n <= REPRISE_GEMM_NC &&
+         shape.n * shape.k * size <= kBytesOfSmallB &&
+         divideUp(shape.n, full.cols) > threads;
+}
+
+/// A share's part of C stays in the second cache from block to block of the
+/// depth, beside B's source, and no thread waits for another.
+void Product::computeWithSmallB(ThreadPool &pool) {
+  const int64_t kc = repriseGemmKC(&shape);
+  const int64_t numB = divideUp(shape.n, full.cols);
+  auto getDepth = [&](int64_t first) {
+    return Range{first, smaller(kc, shape.k - first)};
+  };
+  cols = {0, shape.n}, depth = getDepth(0);
+  share(&pool, 2 * shape.m * shape.n * shape.k, numShares,
+        [&](int64_t task, int slot) {
+          Product part = getShare(task, slot, pool.size());
+          // One place for each thread, of a whole block, and one for the first
+          // task, with which the workspace ends.
+          part.panelsB = packedB(task == 0 ? numB - 1 : slot);
+          const Block then = part.next;
+          for (int64_t first = 0; first < shape.k; first += kc) {
+            part.depth = getDepth(first);
+            part.next = first + kc < shape.k
+                            ? Block{part.rows, cols, getDepth(first + kc)}
+                            : then;
+            for (int64_t panelB = 0; panelB < numB; ++panelB)
+              part.computeTiles(panelB, /*place=*/0, 0, part.numRowPanels(),
+                                {/*a=*/panelB == 0, /*b=*/true},
+                                part.getNext(panelB, 1, true));
+          }
+        });
+}
+
 /// Adds one block of the depth to one block of C: packs what is not packed yet,
 /// then computes the tiles.
 void Product::computeBlock(ThreadPool *pool) {
@@ -442,18 +507,8 @@ void Product::computeBlock(ThreadPool *pool) {
   int64_t numA = numRowPanels();
   int64_t numB = divideUp(cols.size, full.cols);
   bool packsB = rows.begin == 0;
-  auto share = [&](int64_t tasks, int64_t chunk, auto fn) {
-    auto loop = [&](int slot, int64_t begin, int64_t end) {
-      DenormalsAreZero guard(form != PanelForm::Floats);
-      for (int64_t task = begin; task < end; ++task)
-        fn(task, slot);
-      if (streams)
-        _mm_sfence();
-    };
-    if (pool && 2 * rows.size * cols.size * depth.size >= kSerialFlops)
-      pool->parallelFor(tasks, chunk, loop);
-    else
-      loop(0, 0, tasks);
+  auto share = [&](int64_t tasks, auto fn) {
+    this->share(pool, 2 * rows.size * cols.size * depth.size, tasks, fn);
   };
 
   int threads = pool ? pool->size() : 1;
@@ -465,8 +520,8 @@ void Product::computeBlock(ThreadPool *pool) {
     bool ownA = threads == 1 || (isOnly && hasOwnPanelsOfA(threads));
     bool isPacked[ThreadPool::kMaxThreads] = {};
     if (!ownA)
-      share(numGroupsOfA(), 1, [&](int64_t task, int) { packA(task); });
-    share(numB, 1, [&](int64_t task, int slot) {
+      share(numGroupsOfA(), [&](int64_t task, int) { packA(task); });
+    share(numB, [&](int64_t task, int slot) {
       int64_t place = isOnly && task + 1 < numB ? numB - 2 - slot : task;
       Product own = ownA ? getOwn(slot) : *this;
       bool unpackedA = ownA && !isPacked[slot];
@@ -478,8 +533,8 @@ void Product::computeBlock(ThreadPool *pool) {
   }
   if (numShares > 0) {
     // Each thread has rows of its own, and reads B's panels from its caches.
-    share(numB, 1, [&](int64_t task, int) { packB(task, task); });
-    share(numShares, 1, [&](int64_t task, int slot) {
+    share(numB, [&](int64_t task, int) { packB(task, task); });
+    share(numShares, [&](int64_t task, int slot) {
       Product part = getShare(task, slot, threads);
       for (int64_t panelB = 0; panelB < numB; ++panelB)
         part.computeTiles(panelB, panelB, 0, part.numRowPanels(),
@@ -489,7 +544,7 @@ void Product::computeBlock(ThreadPool *pool) {
     return;
   }
   int64_t groupsA = numGroupsOfA();
-  share(groupsA + (packsB ? numB : 0), 1, [&](int64_t task, int) {
+  share(groupsA + (packsB ? numB : 0), [&](int64_t task, int) {
     if (task < groupsA)
       packA(task);
     else
@@ -497,7 +552,7 @@ void Product::computeBlock(ThreadPool *pool) {
   });
   int64_t perTask = divideUp(numA * numB, 8 * threads);
   int64_t groups = divideUp(numA, perTask);
-  share(numB * groups, 1, [&](int64_t task, int) {
+  share(numB * groups, [&](int64_t task, int) {
     int64_t first = task % groups * perTask;
     computeTiles(task / groups, task / groups, first,
                  smaller(first + perTask, numA), {/*a=*/false, /*b=*/false},
@@ -506,7 +561,11 @@ void Product::computeBlock(ThreadPool *pool) {
 }
 
 void Product::run(ThreadPool *pool) {
-  numShares = countShares(pool ? pool->size() : 1);
+  const int threads = pool ? pool->size() : 1;
+  numShares = countShares(threads);
+  packsBAlone = hasSmallB(threads);
+  if (packsBAlone)
+    return computeWithSmallB(*pool);
   const int64_t kc = repriseGemmKC(&shape);
   const int64_t mc = numShares > 0 ? shape.m : REPRISE_GEMM_MC;
   auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };

@@ -170,6 +170,14 @@ TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
   Problem(8 * REPRISE_GEMM_MC + 5, 385, 5, 4).check();
 }
 
+// All of B is small: threads pack it for their rows, over several blocks of the
+// depth, of which the last is short. And just too large for that.
+TEST(Gemm, ThreadsPackASmallBThemselves) {
+  Problem(3 * REPRISE_GEMM_MC + 5, 161, REPRISE_GEMM_KC + 9, 8 + 16).check();
+  Problem(200, 165, 2 * REPRISE_GEMM_KC + 4, 1 + 4).check();
+  Problem(REPRISE_GEMM_MC + 31, 510, REPRISE_GEMM_KC + 4, 1 + 8).check();
+}
+
 // Many panels of B and few of A: each thread has panels of A of its own, where
 // panels of B would be, or not, as there is room for them; the last block of
 // the depth is short, and of 2085 columns one of the columns, too. Of 380
