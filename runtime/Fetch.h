@@ -20,8 +20,8 @@
 
 namespace reprise::runtime {
 
-/// What one call fetches: two cache lines of each row (of AMX the first of
-/// them, which brings the second), one row for every `pace` steps.
+/// What one call fetches: two cache lines of each row, one row for every `pace`
+/// steps.
 struct Fetch {
   static constexpr int64_t kBytes = 128, kMostPace = 16,
                            kLeastPace = REPRISE_TILE_FETCH_STEPS;

@@ -134,7 +134,7 @@ private:
   /// Whether C goes past the caches: each tile is written once, as whole lines.
   bool mayStream() const {
     return c && !shape.accumulate && !shape.bias &&
-           shape.k <= repriseGemmKC(&shape) && isReadLate(shape);
+           shape.k <= repriseGemmKC(&shape) && isReadLate();
   }
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
@@ -148,7 +148,6 @@ private:
   bool hasSmallB(int threads) const;
   void computeWithSmallB(ThreadPool &pool);
 
-  const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
   PanelForm form;
   bool hasAVX512, streams;
@@ -175,9 +174,8 @@ static PanelForm chooseForm(const RepriseGemm &shape,
 
 Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
                  const MicroKernels &kernels, int64_t entry, int slot)
-    : GemmEntry(shape, operands, entry), shape(shape), full(*kernels.full),
-      low(*kernels.low), form(chooseForm(shape, full)),
-      hasAVX512(full.isa >= REPRISE_ISA_V4) {
+    : GemmEntry(shape, operands, entry), full(*kernels.full), low(*kernels.low),
+      form(chooseForm(shape, full)), hasAVX512(full.isa >= REPRISE_ISA_V4) {
   RepriseGemm one = shape;
   one.batch[0] = one.batch[1] = 1;
   int64_t size = repriseGemmWorkspaceBytes(&one) / 4;

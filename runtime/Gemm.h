@@ -18,7 +18,8 @@ namespace reprise::runtime {
 struct AmxRoom;
 
 /// The addresses of one product: of f32 or bf16, as its shape says. `workspace`
-/// holds repriseGemmWorkspaceBytes(shape) bytes; `bias` is null without one.
+/// holds repriseGemmWorkspaceBytes(shape) bytes, which products with AMX do not
+/// touch; `bias` is null without one.
 struct GemmOperands {
   const void *a, *b, *bias;
   void *c;

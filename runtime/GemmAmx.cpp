@@ -29,12 +29,12 @@ using namespace reprise::runtime;
 /// second cache, as many bytes as that can give.
 static constexpr int64_t kWordsOfPart = 256;
 
-/// From so many rows for each thread on, threads have rows of their own and
-/// each packs all of B: the tiles hide it then.
-static constexpr int64_t kRowsToPackBAlone = 384;
+/// From so many rows for each thread on threads have rows of their own, and not
+/// columns.
+static constexpr int64_t kRowsOfThread = 384;
 
-/// Panels that take turns where lines are neighbours in memory: a cache line
-/// has parts of several, and memory gives lines that are neighbours faster.
+/// Panels that take turns where lines are neighbours in memory, which gives
+/// neighbours faster than single lines.
 static constexpr int64_t kPanelsOfTurn = 4;
 
 bool AmxRooms::allocate(int threads, Error &error) {
@@ -70,7 +70,8 @@ private:
     return getPart(block, numRowBlocks, shape.m, kernel.rows);
   }
   Range getDepth(int64_t block) const {
-    return getPart(block, numDepthBlocks, shape.k, REPRISE_GEMM_AMX_DEPTH);
+    int64_t begin = block * AmxRoom::kDepth;
+    return {begin, smaller(AmxRoom::kDepth, shape.k - begin)};
   }
   /// Words of each line of a panel.
   static int64_t getWords(Range depth) {
@@ -83,20 +84,20 @@ private:
   /// Task `task`: columns of a block of rows, over all of the depth.
   /// `packedRows` is the block of rows whose A is in the room, if that is all.
   void computeTask(int64_t task, AmxRoom &room, int64_t &packedRows) const;
-  /// The tiles of what is packed. `sums` has those of whole blocks of the
-  /// depth, and of the parts of one.
+  /// The tiles of what is packed. `sums` has those of a C of bf16 from block to
+  /// block of the depth, tile by tile.
   void computeTiles(Range rows, Range cols, Range depth, AmxRoom &room,
                     float *sums) const;
-  /// One tile of a C of f32, or of one of bf16 that stays in the caches.
+  /// The end of one tile, in C or, if that is of bf16, where it waits.
   void computeTile(RepriseTile &tile, Range rows, Range cols) const;
-  void computeRounded(RepriseTile &tile, Range rows, Range cols) const;
+  void computeRounded(RepriseTile &tile, Range rows, Range cols, AmxRoom &room,
+                      int64_t row, int64_t col) const;
 
-  const RepriseGemm &shape;
   const RepriseMicroKernel &kernel;
   AmxRoom *rooms;
   /// Whether C goes past the caches; one of bf16 in rows of more lines than a
   /// tile has.
-  bool streams;
+  bool streams = false;
   int64_t numRowBlocks = 1, numDepthBlocks = 1;
   int64_t colsOfTask = 0; ///< Whole panels.
 };
@@ -105,27 +106,35 @@ private:
 
 AmxProduct::AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
                        const MicroKernels &kernels, int64_t entry)
-    : GemmEntry(shape, operands, entry), shape(shape), kernel(*kernels.full),
-      rooms(kernels.rooms) {
-  streams = rounded ? isLarge(shape)
-                    : isReadLate(shape) && !shape.accumulate && !shape.bias;
-}
+    : GemmEntry(shape, operands, entry), kernel(*kernels.full),
+      rooms(kernels.rooms) {}
 
 void AmxProduct::divide(int64_t threads) {
+  const int64_t panelsA = divideUp(shape.m, kernel.rows);
+  const int64_t panelsB = divideUp(shape.n, kernel.cols);
   numRowBlocks = divideUp(shape.m, AmxRoom::kRows);
-  if (shape.m >= threads * kRowsToPackBAlone)
-    numRowBlocks = divideUp(numRowBlocks, threads) * threads;
+  if (shape.m >= threads * kRowsOfThread)
+    numRowBlocks = repriseRoundUp(numRowBlocks, threads);
+  // With too few columns for all, rows are divided, too.
+  int64_t least = smaller(panelsA, divideUp(threads, panelsB));
+  numRowBlocks = std::max(numRowBlocks, least);
   numDepthBlocks = divideUp(shape.k, AmxRoom::kDepth);
-  // Columns for each thread of those that work on the same rows.
-  int64_t panels = divideUp(divideUp(shape.n, kernel.cols),
-                            std::max<int64_t>(1, threads / numRowBlocks));
+
   int64_t most = AmxRoom::kCols;
-  if (numDepthBlocks > 1) {
+  if (rounded && numDepthBlocks > 1) {
     // All that there is room for: A is packed again for each task.
-    int64_t rows = divideUp(divideUp(shape.m, kernel.rows), numRowBlocks);
-    most = AmxRoom::kSums / (rows * kernel.rows);
+    int64_t rows = divideUp(panelsA, numRowBlocks) * kernel.rows;
+    most = AmxRoom::kSums / rows;
   }
-  colsOfTask = smaller(panels, most / kernel.cols) * kernel.cols;
+  // As many tasks for each thread of those that work on the same rows.
+  int64_t tasks = repriseRoundUp(divideUp(panelsB, most / kernel.cols),
+                                 divideUp(threads, numRowBlocks));
+  colsOfTask = divideUp(panelsB, tasks) * kernel.cols;
+  if (rounded)
+    streams = isLarge() && colsOfTask > kernel.cols;
+  else
+    streams =
+        isReadLate() && !shape.accumulate && !shape.bias && numDepthBlocks == 1;
 }
 
 void AmxProduct::pack(PanelForm form, const PanelSource &source, Range lines,
@@ -181,19 +190,21 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
   part.copyTo(result);
 }
 
-void AmxProduct::computeRounded(RepriseTile &tile, Range rows,
-                                Range cols) const {
+void AmxProduct::computeRounded(RepriseTile &tile, Range rows, Range cols,
+                                AmxRoom &room, int64_t row, int64_t col) const {
   uint16_t *target = rounded + rows.begin * shape.ldc + cols.begin;
-  tile.rounded = target, tile.ldRounded = shape.ldc;
   const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
-  if (tile.goesOn || isWhole)
-    return kernel.fn(&tile);
-  alignas(64)
-      uint16_t values[REPRISE_GEMM_AMX_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
-  tile.rounded = values, tile.ldRounded = kernel.cols;
+  const bool isDirect = !streams && isWhole;
+  // Only what streams stays there.
+  uint16_t *waits =
+      streams ? room.rounded + row * AmxRoom::kCols + col : room.rounded;
+  tile.rounded = isDirect ? target : waits;
+  tile.ldRounded = isDirect ? shape.ldc : AmxRoom::kCols;
   kernel.fn(&tile);
+  if (streams || isWhole || tile.goesOn)
+    return;
   for (int64_t r = 0; r < rows.size; ++r)
-    memcpy(target + r * shape.ldc, values + r * kernel.cols,
+    memcpy(target + r * shape.ldc, waits + r * AmxRoom::kCols,
            size_t(cols.size) * sizeof(uint16_t));
 }
 
@@ -205,7 +216,7 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
   const int64_t rowPanels = divideUp(rows.size, kernel.rows);
   RepriseTile tile = {};
   tile.alpha = shape.alpha;
-  tile.addToC = shape.accumulate;
+  tile.addToC = !isFirst || shape.accumulate;
   for (int64_t col = 0; col < cols.size; col += kernel.cols) {
     const Range colsOfC = {cols.begin + col,
                            smaller(kernel.cols, cols.size - col)};
@@ -216,26 +227,26 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
           getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
       tile.k = some.size;
       tile.b = room.b + col * words + some.begin * kernel.cols;
-      tile.continues = !isFirst || part > 0;
-      tile.goesOn = !isLast || part + 1 < parts;
+      tile.continues = part > 0;
+      tile.goesOn = part + 1 < parts;
       for (int64_t panel = 0; panel < rowPanels; ++panel) {
         const int64_t row = panel * kernel.rows;
         tile.a = room.a + row * words + some.begin * kernel.rows;
-        // Those of one panel of B are not needed behind it.
-        tile.sums = sums + row * kernel.cols;
-        if (numDepthBlocks > 1)
-          tile.sums += col * rowPanels * kernel.rows;
+        tile.sums = room.partial + row * kernel.cols;
         const Range rowsOfC = {rows.begin + row,
                                smaller(kernel.rows, rows.size - row)};
         if (!rounded) {
           computeTile(tile, rowsOfC, colsOfC);
-        } else if (!streams) {
-          computeRounded(tile, rowsOfC, colsOfC);
-        } else {
-          tile.rounded = room.rounded + row * AmxRoom::kCols + col;
-          tile.ldRounded = AmxRoom::kCols;
-          kernel.fn(&tile);
+          continue;
         }
+        if (numDepthBlocks > 1) {
+          tile.c = sums + (col * rowPanels * kernel.rows + row * kernel.cols);
+          tile.ldc = kernel.cols;
+        }
+        if (isLast)
+          computeRounded(tile, rowsOfC, colsOfC, room, row, col);
+        else
+          kernel.fn(&tile);
       }
     }
   }
@@ -280,7 +291,7 @@ void AmxProduct::run(ThreadPool *pool, int slot) {
       _mm_sfence();
   };
   const int64_t tasks = numRowBlocks * divideUp(shape.n, colsOfTask);
-  if (pool && 2 * shape.m * shape.n * shape.k >= kSerialFlops)
+  if (pool)
     pool->parallelFor(tasks, 1, loop);
   else
     loop(0, 0, tasks);

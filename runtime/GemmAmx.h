@@ -14,19 +14,21 @@
 
 namespace reprise::runtime {
 
-/// What one thread works in. It is where it was in every product, and so in the
-/// second cache of its processor, which holds 2 MiB where there is AMX: panels
-/// that lie elsewhere each time are read from memory before they are written.
+/// What one thread works in. It is where it was in every product, and so what a
+/// product uses of it is in the second cache of its processor, of 2 MiB where
+/// there is AMX: panels that lie elsewhere each time are read from memory
+/// before they are written.
 struct AmxRoom {
-  /// A block of A, what is packed of B at a time, and of a C of several blocks
-  /// of the depth.
-  static constexpr int64_t kRows = 512, kCols = 128, kDepth = 1024,
-                           kSums = kRows * 384;
+  /// A block of A, what is packed of B at a time, and the sums of a C of bf16
+  /// from block to block of the depth.
+  static constexpr int64_t kRows = 512, kCols = 128,
+                           kDepth = REPRISE_GEMM_KC_BF16, kSums = kRows * 384;
 
   alignas(64) uint32_t a[kRows * kDepth / 2];
   uint32_t b[kCols * kDepth / 2];
   float sums[kSums];
-  uint16_t rounded[kRows * kCols];
+  float partial[kRows * REPRISE_GEMM_COL_ALIGN]; ///< Of parts of a block.
+  uint16_t rounded[kRows * kCols]; ///< Of a C that goes past the caches.
 };
 
 /// One for each thread. Their memory is taken when they are first used.

@@ -15,12 +15,12 @@ using namespace reprise::runtime;
 /// overwritten.
 static constexpr int64_t kBytesToStream = 3 << 19;
 
-/// More than a last cache has for one process.
-static constexpr int64_t kBytesOfAllCaches = 32 << 20;
+/// From so many on a C has left the caches that are near when it is read.
+static constexpr int64_t kBytesOfLogits = 32 << 20;
 
 GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
                      int64_t entry)
-    : bias(operands.bias) {
+    : shape(shape), bias(operands.bias) {
   int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
   auto at = [&](const void *data, const int64_t *strides, int32_t type) {
     return static_cast<const char *>(data) +
@@ -52,7 +52,7 @@ const float *GemmEntry::getBias(int64_t col, int64_t count, int64_t width,
   return room;
 }
 
-bool GemmEntry::isLarge(const RepriseGemm &shape) const {
+bool GemmEntry::isLarge() const {
   constexpr int64_t kLine = 64;
   const int64_t size = c ? sizeof(float) : sizeof(uint16_t);
   const auto begin =
@@ -61,8 +61,7 @@ bool GemmEntry::isLarge(const RepriseGemm &shape) const {
          shape.ldc * size % kLine == 0;
 }
 
-bool GemmEntry::isReadLate(const RepriseGemm &shape) const {
-  return isLarge(shape) &&
-         (shape.transposeA ||
-          shape.m * shape.n * int64_t(sizeof(float)) >= kBytesOfAllCaches);
+bool GemmEntry::isReadLate() const {
+  return isLarge() &&
+         (shape.transposeA || shape.m * shape.n * 4 >= kBytesOfLogits);
 }

@@ -86,12 +86,13 @@ struct GemmEntry {
 
   /// Whether C is of a size, and lies so, that it may go past the caches in
   /// whole lines.
-  bool isLarge(const RepriseGemm &shape) const;
+  bool isLarge() const;
   /// Whether, moreover, no cache would have a C of f32 when it is read: it is a
   /// gradient of a weight, the one product whose A is transposed, or too large.
   /// What others make the next kernel reads.
-  bool isReadLate(const RepriseGemm &shape) const;
+  bool isReadLate() const;
 
+  const RepriseGemm &shape;
   PanelSource a, b;
   const void *bias;
   float *c;          ///< Null if C is of bf16.

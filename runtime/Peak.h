@@ -22,7 +22,7 @@ double measurePeakFlops(const RepriseMicroKernel &kernel, ThreadPool &pool);
 /// those for pairs or those for f32: bits are the same, but there are
 /// processors that take four times as long for a vector of pairs as for one of
 /// f32. Those of AMX, if it has that: their bits are others, so no measurement
-/// may choose. None if there are none for f32.
+/// may choose; they need rooms yet. None if there are none for f32.
 MicroKernels chooseForBF16(const RepriseMicroKernel *kernels, int count,
                            int cpuLevel, ThreadPool &pool);
 

@@ -113,7 +113,9 @@ void ThreadPool::work(int thread) {
     while ((state & kOpen) && uint32_t(state >> 32) == seen) {
       if (!gate.compare_exchange_weak(state, state + 1))
         continue;
-      int slot = nextSlot.fetch_add(1);
+      // Where there are enough, a thread has the same one each time, and what
+      // belongs to it in its cache.
+      int slot = job.limit < numThreads ? nextSlot.fetch_add(1) : thread;
       if (slot < job.limit)
         runChunks(thread, slot, seen);
       state = gate.fetch_sub(1) - 1;

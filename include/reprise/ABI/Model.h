@@ -188,9 +188,9 @@ typedef struct RepriseKernel {
 /// nearest even, at the end.
 ///
 /// On a processor with AMX, products of bf16 have the order of its instruction
-/// tdpbf16ps in place of that, and so other bits: one chain over all p, of
-/// which each 32 values, the last with zeros behind them, are one step as
-/// RepriseTile has it. That too is a property of (m,n,k) alone.
+/// tdpbf16ps in place of that, and so other bits: in a block each 32 values of
+/// p, the last with zeros behind them, are one step as RepriseTile has it. That
+/// too is a property of (m,n,k) alone.
 typedef struct RepriseGemm {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;

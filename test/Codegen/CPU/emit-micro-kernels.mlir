@@ -90,6 +90,9 @@
 //       CHECK:     llvm.call_intrinsic "llvm.x86.tileloaddt164"
 //       CHECK:     llvm.call_intrinsic "llvm.x86.tileloadd64"
 //       CHECK:     llvm.call_intrinsic "llvm.x86.tileloaddt164"
+// A line of C for each four words, and nothing of what comes next.
+// CHECK-COUNT-4:     "llvm.intr.prefetch"
+//   CHECK-NOT:     "llvm.intr.prefetch"
 // CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 //   CHECK-NOT:     llvm.call_intrinsic
 //       CHECK:   scf.if

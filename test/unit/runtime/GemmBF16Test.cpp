@@ -100,10 +100,9 @@ struct Problem {
   /// The order of RepriseGemm's comment, word by word.
   float stated(int64_t entry, int64_t i, int64_t j, bool isAmx) const {
     float sum = flush(c[size_t(entry * shape.strideC[1] + i * shape.ldc + j)]);
-    const int64_t depth = isAmx ? shape.k : REPRISE_GEMM_KC_BF16;
-    for (int64_t first = 0; first < shape.k; first += depth) {
+    for (int64_t first = 0; first < shape.k; first += REPRISE_GEMM_KC_BF16) {
       float block = 0;
-      const int64_t end = std::min(first + depth, shape.k);
+      const int64_t end = std::min(first + REPRISE_GEMM_KC_BF16, shape.k);
       for (int64_t p = first; isAmx && p < end; p += 32)
         block = addTileStep([&](int q) { return elementA(entry, i, p + q); },
                             [&](int q) { return elementB(entry, p + q, j); },
@@ -236,12 +235,12 @@ TEST(GemmBF16, EveryLoopOfAmxTurns) {
   Problem(45, 300, AmxRoom::kDepth + 40, Accumulate + Alpha).check();
 }
 
-// Blocks of the depth, of more rows and columns than sums have room.
+// Blocks of the depth, of twice the columns that sums have room for.
 TEST(GemmBF16, SumsOfAmxFitTheirRoom) {
   if (cpuLevel() < 4)
     GTEST_SKIP() << "needs AVX-512";
-  Problem problem(AmxRoom::kRows, AmxRoom::kSums / AmxRoom::kRows + 40,
-                  AmxRoom::kDepth + 2, Bias);
+  Problem problem(AmxRoom::kRows, 2 * AmxRoom::kSums / AmxRoom::kRows,
+                  AmxRoom::kDepth + 2, Bias + Round);
   ThreadPool pool;
   AmxRooms rooms;
   Error error;
@@ -251,9 +250,9 @@ TEST(GemmBF16, SumsOfAmxFitTheirRoom) {
   const RepriseGemm &shape = problem.shape;
   for (int64_t i = 0; i < shape.m; i += 31)
     for (int64_t j = i % 7; j < shape.n; j += 7) {
-      float result;
-      memcpy(&result, bytes.data() + 4 * (i * shape.ldc + j), sizeof(result));
-      ASSERT_EQ(result, problem.stated(0, i, j, /*isAmx=*/true))
+      uint16_t result;
+      memcpy(&result, bytes.data() + 2 * (i * shape.ldc + j), sizeof(result));
+      ASSERT_EQ(result, toBF16(problem.stated(0, i, j, /*isAmx=*/true)))
           << i << ", " << j;
     }
 }
@@ -311,6 +310,8 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   problem = Problem(m, n, REPRISE_GEMM_KC_BF16 + 1, TransposeA);
   problem.shape.ldc = n;
   EXPECT_EQ(run(kMicroKernels[0], toLine), 0) << "two blocks of the depth";
+  if (cpuLevel() >= 4)
+    EXPECT_EQ(run(kAmxMicroKernel, toLine), 0) << "two blocks of the depth";
 
   // What no cache holds goes there in any form.
   const int64_t rows = 2048, cols = 4096;
@@ -324,36 +325,48 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
 }
 
 // A large C of bf16 of AMX goes past the caches, to the same bits, where its
-// rows are whole lines.
+// rows are whole lines: it waits for that in the rooms.
 TEST(GemmBF16, LargeRoundedResultsGoPastTheCaches) {
   if (cpuLevel() < 4)
     GTEST_SKIP() << "needs AVX-512";
   const int64_t m = 1010, n = 784;
-  Problem problem(m, n, /*k=*/40, Bias + Round);
-  problem.shape.ldc = n + 16;
-  BF16s room(size_t(m * problem.shape.ldc) + 64), plain;
-  auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 2 % 32;
   ThreadPool pool;
   AmxRooms rooms;
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
   ASSERT_TRUE(rooms.allocate(2, error)) << error.text;
-  auto run = [&](size_t offset) {
-    std::fill(room.begin(), room.end(), kCanary);
-    gemm(problem.shape,
-         {problem.a.data(), problem.b.data(), problem.roundedBias.data(),
-          room.data() + offset, nullptr},
-         {&kAmxMicroKernel, &kAmxMicroKernel, rooms.get()}, pool);
-    return BF16s(room.begin() + ptrdiff_t(offset),
-                 room.begin() + ptrdiff_t(offset) + m * problem.shape.ldc);
-  };
-  BF16s within = run(toLine + 1);
-  EXPECT_EQ(run(toLine), within);
-  for (int64_t i = 0; i < m; i += 9)
-    for (int64_t j = i % 5; j < n; j += 5)
-      ASSERT_EQ(within[size_t(i * problem.shape.ldc + j)],
-                toBF16(problem.stated(0, i, j, /*isAmx=*/true)))
-          << i << ", " << j;
+  for (int64_t k : {int64_t(40), AmxRoom::kDepth + 6}) {
+    Problem problem(m, n, k, Bias + Round);
+    problem.shape.ldc = n + 16;
+    BF16s room(size_t(m * problem.shape.ldc) + 64);
+    auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 2 % 32;
+    // Whether something has waited that is no tile at an edge.
+    auto run = [&](size_t offset) {
+      std::fill(room.begin(), room.end(), kCanary);
+      for (int i = 0; i < 2; ++i)
+        rooms.get()[i].rounded[REPRISE_GEMM_COL_ALIGN] = kCanary;
+      gemm(problem.shape,
+           {problem.a.data(), problem.b.data(), problem.roundedBias.data(),
+            room.data() + offset, nullptr},
+           {&kAmxMicroKernel, &kAmxMicroKernel, rooms.get()}, pool);
+      return rooms.get()[0].rounded[REPRISE_GEMM_COL_ALIGN] != kCanary ||
+             rooms.get()[1].rounded[REPRISE_GEMM_COL_ALIGN] != kCanary;
+    };
+    auto check = [&](size_t offset) {
+      for (int64_t i = 0; i < m; i += 9)
+        for (int64_t j = i % 5; j < problem.shape.ldc; j += 5)
+          ASSERT_EQ(room[offset + size_t(i * problem.shape.ldc + j)],
+                    j < n ? toBF16(problem.stated(0, i, j, /*isAmx=*/true))
+                          : kCanary)
+              << i << ", " << j << " of depth " << k;
+    };
+    EXPECT_TRUE(run(toLine));
+    check(toLine);
+    if (k > AmxRoom::kDepth)
+      continue;
+    EXPECT_FALSE(run(toLine + 1)) << "C begins within a line";
+    check(toLine + 1);
+  }
 }
 
 // Fewer entries than threads, more than threads, more than slots.
