@@ -26,9 +26,9 @@ using namespace reprise::codegen;
 /// Below every score, and yet finite: differences of it are numbers.
 static constexpr double kLowest = -1e30;
 
-/// How far a score may lie above what is subtracted from it. Exponentials of so
+/// How far an exponent may lie above what is subtracted from it. Powers of so
 /// much are exact as any, and most blocks of keys then leave sums as they are.
-static constexpr double kSlack = 8;
+static constexpr double kSlack = 12;
 
 /// The greater, in one instruction, where neither is NaN.
 static Value greater(Code &code, Value a, Value b) {
@@ -109,7 +109,8 @@ void ForwardEmitter::emit(Value task) {
 
   tile.gatherQueries(at.queries, query, keys);
   tile.transposeElements(keys, queriesT);
-  tile.fillZero(sums);
+  if (!tile.hasPairs)
+    tile.fillZero(sums);
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
     code.store(code.splatF32(kLowest), maxima, lane);
     code.store(code.splatF32(0), totals, lane);
@@ -122,11 +123,11 @@ void ForwardEmitter::emit(Value task) {
       code.loop(zero, query, tile.block, [&](Value first) {
         emitPairs(at, first, /*ahead=*/{}, code.add(first, tile.block), {}, {});
       });
-    emitPairs(
-        at, query, /*ahead=*/zero, /*next=*/{},
-        {{tile.keyHeads, next.keys, zero}, {tile.keyHeads, next.values, zero}},
-        {{tile.queryHeads, next.queries, next.query},
-         {tile.queryHeads, out, query, {}, /*isWritten=*/true}});
+    emitPairs(at, query, /*ahead=*/zero, /*next=*/{},
+              {{tile.keyHeads, next.keys, next.query},
+               {tile.keyHeads, next.values, next.query}},
+              {{tile.queryHeads, next.queries, next.query},
+               {tile.queryHeads, out, query, {}, /*isWritten=*/true}});
     return write(out);
   }
   code.loop(zero, code.add(query, 1), tile.block, [&](Value first) {
@@ -154,6 +155,8 @@ void ForwardEmitter::emitPairs(const Place &at, Value first, Value ahead,
                                Value next,
                                ArrayRef<AttentionTile::Soon> soonKeys,
                                ArrayRef<AttentionTile::Soon> soonQueries) {
+  Value isNew =
+      arith::CmpIOp::create(code, arith::CmpIPredicate::eq, first, code.i64(0));
   tile.makeRows(values, valueRows);
   tile.scores(keys, queriesT, probs, ahead, soonKeys);
   // Elements have been used. Exponentials leave time to copy the next ones.
@@ -166,7 +169,7 @@ void ForwardEmitter::emitPairs(const Place &at, Value first, Value ahead,
   else
     softmax(first, ahead);
   tile.weighKeys(sums, probs, valueRows, ahead, AttentionTile::Old::Sums,
-                 /*factors=*/{}, soonQueries);
+                 /*factors=*/{}, soonQueries, isNew);
 }
 
 /// One block of keys: scores become exponentials, times dropout. If all queries
@@ -192,8 +195,7 @@ void ForwardEmitter::softmax(Value first, Value ahead,
     Value old = tile.load(maxima, lane);
     Value here = greater(code, greater(code, max[0], max[1]),
                          greater(code, max[2], max[3]));
-    if (tile.scoreScale() != 1)
-      here = code.mul(here, code.splatF32(tile.scoreScale()));
+    here = tile.exponentOf(here);
     Value now = greater(code, old, here);
     Value isRaised;
     if (tile.hasPairs) {
@@ -201,7 +203,7 @@ void ForwardEmitter::softmax(Value first, Value ahead,
                                        code.add(old, code.splatF32(kSlack)));
       now = code.select(isRaised, here, old);
     }
-    Value decay = code.exp(code.sub(old, now));
+    Value decay = tile.power(code.sub(old, now));
     Value total = code.mul(tile.load(totals, lane), decay);
     total = tile.forKeys(
         random, tile.elements(bh, code.add(query, lane)), first, count, total,
@@ -211,7 +213,7 @@ void ForwardEmitter::softmax(Value first, Value ahead,
           for (auto [k, factor] : llvm::enumerate(dropout)) {
             Value key = code.add(j, k);
             Value score = tile.load(probs, tile.at(key, lane));
-            Value p = code.exp(tile.scaledLess(score, now));
+            Value p = tile.power(tile.exponentLess(score, now));
             p = tile.whereSeen(lane, ahead, key, p, zero);
             weights.push_back(tile.weight(p, factor));
             next = code.add(next, p);
@@ -233,7 +235,11 @@ void ForwardEmitter::softmax(Value first, Value ahead,
       return;
     Value bits = LLVM::BitcastOp::create(code, code.getI16Type(), isRaised);
     Value none = code.scalar(code.getI16Type(), 0);
-    code.when(arith::CmpIOp::create(code, arith::CmpIPredicate::ne, bits, none),
+    Value isAny =
+        arith::CmpIOp::create(code, arith::CmpIPredicate::ne, bits, none);
+    Value isOld = arith::CmpIOp::create(code, arith::CmpIPredicate::ne, first,
+                                        code.i64(0));
+    code.when(arith::AndIOp::create(code, isAny, isOld),
               [&] { tile.scaleRows(sums, lane, factors); });
   });
 }
@@ -241,8 +247,8 @@ void ForwardEmitter::softmax(Value first, Value ahead,
 void ForwardEmitter::write(Value out) {
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
     Value total = tile.load(totals, lane), at = code.add(query, lane);
-    Value lse =
-        code.add(tile.load(maxima, lane), math::LogOp::create(code, total));
+    Value lse = code.add(tile.toLogarithm(tile.load(maxima, lane)),
+                         math::LogOp::create(code, total));
     code.store(lse, kernel.outputs[1], code.add(code.mul(bh, tile.length), at),
                tile.exist(at));
     Value scale = code.splatF32(tile.weightScale());

@@ -63,18 +63,22 @@ bool codegen::mayHaveTiles(Operation *op) {
 // Operands
 //===----------------------------------------------------------------------===//
 
+Value AttentionTile::halvesMask(int64_t column) {
+  if (column + kHalves <= width)
+    return {};
+  llvm::SaveAndRestore lanes(code.lanes, kHalves);
+  return code.maskOf(width - column);
+}
+
 void AttentionTile::copyPairs(const Heads &heads, Value base, Value first,
                               Value r, Value elements) {
-  llvm::SaveAndRestore lanes(code.lanes, kHalves);
   VectorType type = halvesOf(code, kHalves);
   Value from = rowOffset(heads, code.add(first, r));
   Value to = code.mul(r, 2 * words);
   for (int64_t column = 0; column < width; column += kHalves) {
-    Value mask;
-    if (column + kHalves > width)
-      mask = code.maskOf(width - column);
-    code.store(code.load(type, base, code.add(from, column), mask), elements,
-               code.add(to, column));
+    Value row =
+        code.load(type, base, code.add(from, column), halvesMask(column));
+    code.store(row, elements, code.add(to, column));
   }
 }
 
@@ -111,6 +115,20 @@ static Value roundBoth(Code &code, ValueRange numbers) {
                    ValueRange{numbers[1], numbers[0]})
                    .getResult(0);
   return arith::BitcastOp::create(code, halvesOf(code, kHalves), both);
+}
+
+void AttentionTile::roundRow(Value sums, Value from, Value times, Value base,
+                             Value to) {
+  for (int64_t column = 0; column < width; column += kHalves) {
+    SmallVector<Value> numbers(2, code.splatF32(0));
+    for (int64_t k = 0; k < 2 && column + k * kLanes < padded; ++k) {
+      numbers[k] = load(sums, code.add(from, column + k * kLanes));
+      if (times)
+        numbers[k] = code.mul(numbers[k], times);
+    }
+    code.store(roundBoth(code, numbers), base, code.add(to, column),
+               halvesMask(column));
+  }
 }
 
 void AttentionTile::storeKeys(Value tile, Value key, Value lane,
@@ -171,6 +189,19 @@ void AttentionTile::scaleRows(Value sums, Value lane, Value factors) {
   });
 }
 
+/// What is added to: nothing, or what `at` has.
+void AttentionTile::startSum(int64_t sum, Rows sums, Value at, Old old) {
+  AmxRegisters registers = {code};
+  auto clear = [&] { registers.call("tilezero", {sum}); };
+  auto load = [&] { registers.call("tileloadd64", {sum}, at, 4 * sums.step); };
+  if (old == Old::None)
+    clear();
+  else if (sums.isNew)
+    code.when(sums.isNew, clear, load);
+  else
+    load();
+}
+
 /// A product of at most `kPanelWords` words of terms: those of 32 columns stay
 /// in registers 4 to 7 for all rows, 16 of which have their sums in 0 and 1 and
 /// their elements in 2 and 3.
@@ -197,12 +228,7 @@ void AttentionTile::wholeProducts(Rows sums, Elements elements, Rows rows,
         return code.address(sums.base, word,
                             code.add(code.mul(r, sums.step), column(v)));
       };
-      forVectors([&](int64_t v) {
-        if (old == Old::None)
-          registers.call("tilezero", {v});
-        else
-          registers.call("tileloadd64", {v}, sumAt(v), 4 * sums.step);
-      });
+      forVectors([&](int64_t v) { startSum(v, sums, sumAt(v), old); });
       for (int64_t s = 0; s < steps; ++s) {
         Value at =
             code.add(code.mul(r, elements.rowStep), s * AmxRegisters::kWords);
@@ -245,12 +271,7 @@ void AttentionTile::productsOfPairs(Rows sums, Elements elements, Rows rows,
                                                          sums.step),
                                                 code.add(c, v * kLanes))));
     };
-    forSums([&](int64_t sum, Value at) {
-      if (old == Old::None)
-        registers.call("tilezero", {sum});
-      else
-        registers.call("tileloadd64", {sum}, at, 4 * sums.step);
-    });
+    forSums([&](int64_t sum, Value at) { startSum(sum, sums, at, old); });
     auto [begin, end] = termsOf(r, code.add(r, tileRows));
     auto half = [&](Value terms) {
       return arith::ShRUIOp::create(code, terms, code.i64(1));

@@ -19,7 +19,7 @@ void BackwardEmitter::emitHead(Value head) {
   };
   Value all = code.i64(tile.length);
   Value lastHead = code.sub(code.mul(kernel.end, tile.group()), code.i64(1));
-  if (hasAllSums())
+  if (hasAllSums() && !beginsOnDiagonal())
     forBlocks(all, [&](Value first) {
       tile.fillZero(sumsOf(dkeys, first));
       tile.fillZero(sumsOf(dvalues, first));
@@ -28,11 +28,11 @@ void BackwardEmitter::emitHead(Value head) {
     forBlocks(all, [&](Value block) {
       loadQueries(block);
       makeQueryRows();
-      tile.fillZero(dqueries);
       if (tile.hasPairs) {
         walkKeys(block, Gradients::All, nextOfHead(block, block, lastHead));
         return writeQueries(block);
       }
+      tile.fillZero(dqueries);
       forBlocks(code.add(block, 1), [&](Value first) {
         Next next = nextOfHead(block, first, lastHead);
         loadKeys(first);
@@ -58,7 +58,7 @@ void BackwardEmitter::walkKeys(Value query, Gradients of, const Next &next) {
     emitTile(query, first, ahead, of, next, meanwhile);
     if (of == Gradients::All)
       addToKeys(first, ahead, next);
-    addToQueries(ahead);
+    addToQueries(ahead, /*isNew=*/isEqual(first, code.i64(0)));
   };
   Value zero = code.i64(0);
   loadKeys(zero);
@@ -77,7 +77,8 @@ void BackwardEmitter::walkKeys(Value query, Gradients of, const Next &next) {
 void BackwardEmitter::emitKeys(Value head, Value first) {
   keys = keyHeadAt(head);
   loadKeys(first);
-  tile.fillZero(dkeys), tile.fillZero(dvalues);
+  if (!beginsOnDiagonal())
+    tile.fillZero(dkeys), tile.fillZero(dvalues);
   auto add = [&](Value block, Value ahead, const Next &next,
                  function_ref<void(Value)> meanwhile) {
     makeQueryRows();
@@ -120,10 +121,10 @@ void BackwardEmitter::emitQueries(Value head, Value block) {
   keys = keyHeadAt(keyHeadOf(head));
   queries = queryHeadAt(head);
   loadQueries(block);
-  tile.fillZero(dqueries);
-  if (tile.hasPairs)
+  if (tile.hasPairs) {
     walkKeys(block, Gradients::OfQueries, {});
-  else
+  } else {
+    tile.fillZero(dqueries);
     code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
       loadKeys(first);
       Value ahead = code.sub(block, first);
@@ -131,6 +132,7 @@ void BackwardEmitter::emitQueries(Value head, Value block) {
                {nextKeys(first), {}, {}, {}});
       addToQueries(ahead);
     });
+  }
   writeQueries(block);
 }
 

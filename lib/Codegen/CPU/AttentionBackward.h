@@ -87,6 +87,9 @@ private:
                                        code.mul(first, tile.padded))
                         : sums;
   }
+  /// Whether the diagonal, and so code of its own, is the first to add to sums
+  /// of keys.
+  bool beginsOnDiagonal() const { return tile.hasPairs && tile.group() == 1; }
   bool isWhole() const { return hasAllSums() || tile.element.isF32(); }
   mlir::Value keyHeadOf(mlir::Value bh) {
     return mlir::arith::DivSIOp::create(code, bh, code.i64(tile.group()));
@@ -148,9 +151,10 @@ private:
   /// The blocks of keys that the block of queries from `query` on sees, if
   /// products are of pairs: `next` comes with the last of them.
   void walkKeys(mlir::Value query, Gradients of, const Next &next);
-  void addToQueries(mlir::Value ahead) {
+  void addToQueries(mlir::Value ahead, mlir::Value isNew = {}) {
     tile.weighKeys(dqueries, dscoresOfKeys, keyRows, ahead,
-                   AttentionTile::Old::Sums);
+                   AttentionTile::Old::Sums, /*factors=*/{}, /*soon=*/{},
+                   isNew);
   }
   void addToKeysInPlace(mlir::Value first, mlir::Value ahead,
                         mlir::Value isFirstHead, const Next &next);

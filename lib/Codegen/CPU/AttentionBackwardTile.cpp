@@ -70,7 +70,8 @@ void BackwardEmitter::prepareQueries(Value first) {
     Value numbers = code.load(
         code.lanesOf(code.getF32Type()), addressOf(kernel, op, 4),
         code.add(code.mul(queries.bh, tile.length), position), exists);
-    code.store(code.select(exists, numbers, infinite), lse, lane);
+    numbers = code.select(exists, numbers, infinite);
+    code.store(tile.fromLogarithm(numbers), lse, lane);
   });
 }
 
@@ -85,7 +86,8 @@ BackwardEmitter::Next BackwardEmitter::nextOfHead(Value block, Value first,
   QueryHead nextQueries = queryHeadAt(code.select(
       isEnd, code.min(code.add(queries.bh, 1), lastHead), queries.bh));
   KeyHead nextKeys = keyHeadAt(keyHeadOf(nextQueries.bh));
-  Value nextFirst = code.select(isDiagonal, zero, code.add(first, tile.block));
+  Value nextFirst = code.select(isDiagonal, tile.hasPairs ? nextBlock : zero,
+                                code.add(first, tile.block));
   auto keysAt = [&](Value KeyHead::*rows) -> AttentionTile::Soon {
     return {tile.keyHeads, code.select(isDiagonal, nextKeys.*rows, keys.*rows),
             nextFirst};
@@ -140,7 +142,8 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
           SmallVector<Value> weights, gradients;
           for (auto [k, factor] : llvm::enumerate(factors)) {
             Value key = code.add(j, k), at = tile.at(key, lane);
-            Value p = code.exp(tile.scaledLess(tile.load(probs, at), total));
+            Value p =
+                tile.power(tile.exponentLess(tile.load(probs, at), total));
             p = tile.whereSeen(lane, ahead, key, p, zero);
             Value dp = code.mul(tile.load(dscores, at), factor);
             weights.push_back(tile.weight(p, factor));
@@ -160,9 +163,11 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
 }
 
 void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
-  tile.weighQueries(sumsOf(dvalues, first), probs, doutRows, ahead,
+  using Old = AttentionTile::Old;
+  Old old = ahead && beginsOnDiagonal() ? Old::None : Old::Sums;
+  tile.weighQueries(sumsOf(dvalues, first), probs, doutRows, ahead, old,
                     next.dvalues);
-  tile.weighQueries(sumsOf(dkeys, first), dscores, queryRows, ahead,
+  tile.weighQueries(sumsOf(dkeys, first), dscores, queryRows, ahead, old,
                     next.dkeys);
 }
 

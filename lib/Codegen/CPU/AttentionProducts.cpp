@@ -137,7 +137,8 @@ void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead,
 }
 
 void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
-                              Old old, Value factors, ArrayRef<Soon> soon) {
+                              Old old, Value factors, ArrayRef<Soon> soon,
+                              Value isNew) {
   Value zero = code.i64(0);
   Elements elements = {tile, 1, block};
   if (hasPairs) {
@@ -148,7 +149,7 @@ void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
     elements = {transposed, block / 2, 1, ahead ? 0 : block / 2};
   }
   products(
-      {sums, padded, padded / kLanes}, elements,
+      {sums, padded, padded / kLanes, isNew}, elements,
       {rows, padded, padded / kLanes},
       /*rowsOf=*/{},
       // Keys up to the last of the queries.
@@ -161,7 +162,7 @@ void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
 }
 
 void AttentionTile::weighQueries(Value sums, Value tile, Value rows,
-                                 Value ahead, ArrayRef<Soon> soon) {
+                                 Value ahead, Old old, ArrayRef<Soon> soon) {
   Value zero = code.i64(0), all = code.i64(block);
   products(
       {sums, padded, padded / kLanes}, {tile, block, 1, ahead ? 0 : block / 2},
@@ -174,5 +175,5 @@ void AttentionTile::weighQueries(Value sums, Value tile, Value rows,
         return {arith::MaxSIOp::create(code, code.sub(begin, ahead), zero),
                 all};
       },
-      Old::Sums, /*factors=*/{}, soon);
+      old, /*factors=*/{}, soon);
 }

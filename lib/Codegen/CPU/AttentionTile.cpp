@@ -8,6 +8,7 @@
 
 #include "AttentionTile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -147,6 +148,8 @@ void AttentionTile::scatter(const Heads &heads, Value sums, Value base,
   code.loop(code.i64(0), count, 1, [&](Value r) {
     Value to = code.mul(code.add(first, r), heads.stride);
     Value from = code.mul(r, padded), times = factor ? factor(r) : Value();
+    if (hasPairs)
+      return roundRow(sums, from, times, base, to);
     forVectors([&](Value column, Value mask) {
       Value x = load(sums, code.add(from, column));
       if (times)
@@ -220,11 +223,35 @@ void AttentionTile::forQueries(Value ahead,
   });
 }
 
-Value AttentionTile::scaledLess(Value score, Value number) {
-  if (scoreScale() == 1)
-    return code.sub(score, number);
-  return code.fma(score, code.splatF32(scoreScale()),
-                  arith::NegFOp::create(code, number));
+Value AttentionTile::power(Value exponent) {
+  if (!hasPairs)
+    return code.exp(exponent);
+  return math::Exp2Op::create(code, exponent);
+}
+
+Value AttentionTile::exponentOf(Value score) {
+  if (!hasPairs)
+    return score;
+  return code.mul(score, code.splatF32(exponentScale()));
+}
+
+Value AttentionTile::exponentLess(Value score, Value exponent) {
+  if (!hasPairs)
+    return code.sub(score, exponent);
+  return code.fma(score, code.splatF32(exponentScale()),
+                  arith::NegFOp::create(code, exponent));
+}
+
+Value AttentionTile::fromLogarithm(Value number) {
+  if (!hasPairs)
+    return number;
+  return code.mul(number, code.splatF32(llvm::numbers::log2e));
+}
+
+Value AttentionTile::toLogarithm(Value exponent) {
+  if (!hasPairs)
+    return exponent;
+  return code.mul(exponent, code.splatF32(llvm::numbers::ln2));
 }
 
 Value AttentionTile::weight(Value p, Value factor) {

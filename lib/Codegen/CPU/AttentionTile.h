@@ -23,6 +23,7 @@
 
 #include "Kernel.h"
 #include "reprise/Codegen/Common/Philox.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace reprise::codegen {
 
@@ -115,10 +116,12 @@ public:
     mlir::Value base;
     int64_t rowStep, termStep, terms = 0;
   };
-  /// Rows of `vectors` vectors, `step` apart.
+  /// Rows of `vectors` vectors, `step` apart. Of sums of pairs, nothing is
+  /// there yet if `isNew` holds.
   struct Rows {
     mlir::Value base;
     int64_t step, vectors;
+    mlir::Value isNew = {};
   };
   /// Up to which row 16 columns go that begin at `column`, the same or more for
   /// later ones: all if null.
@@ -149,13 +152,14 @@ public:
   /// scores[key][query] = dot(keys[key], queries[query]).
   void scores(mlir::Value keys, mlir::Value queriesT, mlir::Value to,
               mlir::Value ahead, llvm::ArrayRef<Soon> soon = {});
-  /// sums[query] = old + sum of tile[key][query] * rows[key].
+  /// sums[query] = old + sum of tile[key][query] * rows[key]. Of pairs there is
+  /// nothing old yet if `isNew` holds.
   void weighKeys(mlir::Value sums, mlir::Value tile, mlir::Value rows,
                  mlir::Value ahead, Old old, mlir::Value factors = {},
-                 llvm::ArrayRef<Soon> soon = {});
-  /// sums[key] += sum of tile[key][query] * rows[query].
+                 llvm::ArrayRef<Soon> soon = {}, mlir::Value isNew = {});
+  /// sums[key] = old + sum of tile[key][query] * rows[query].
   void weighQueries(mlir::Value sums, mlir::Value tile, mlir::Value rows,
-                    mlir::Value ahead, llvm::ArrayRef<Soon> soon = {});
+                    mlir::Value ahead, Old old, llvm::ArrayRef<Soon> soon = {});
 
   /// Calls `body` for each vector of queries, the first of which is `lane`, and
   /// the number of keys that one of them may see.
@@ -166,10 +170,17 @@ public:
   /// have these queries: what they read must be zero.
   void forUnseen(mlir::Value keys,
                  llvm::function_ref<void(mlir::Value key)> body);
-  /// A score times the scale, less a number.
-  mlir::Value scaledLess(mlir::Value score, mlir::Value number);
   /// What a score is yet to be multiplied by.
   float scoreScale() const { return hasPairs ? scale : 1; }
+  // A score becomes a power of e or, of pairs, one of 2, which takes less: its
+  // exponent has the factor for that, with the scale.
+  mlir::Value power(mlir::Value exponent);
+  mlir::Value exponentOf(mlir::Value score);
+  /// That less another.
+  mlir::Value exponentLess(mlir::Value score, mlir::Value exponent);
+  /// Between exponents and natural logarithms.
+  mlir::Value fromLogarithm(mlir::Value number);
+  mlir::Value toLogarithm(mlir::Value exponent);
   /// What `p` weighs, with its dropout factor: of a pair, whether it is kept,
   /// for the factor would be rounded with it, all of them the same way.
   mlir::Value weight(mlir::Value p, mlir::Value factor);
@@ -230,11 +241,19 @@ private:
   void fetch(llvm::ArrayRef<Soon> soon, mlir::Value row);
   void fetchRow(const Soon &rows, mlir::Value row);
   mlir::Value sees(mlir::Value lane, mlir::Value ahead, mlir::Value key);
+  float exponentScale() const { return scale * llvm::numbers::log2ef; }
   void productsOfPairs(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
                        TermsOf termsOf, Old old, llvm::ArrayRef<Soon> soon);
+  void startSum(int64_t sum, Rows sums, mlir::Value at, Old old);
   void wholeProducts(Rows sums, Elements elements, Rows rows, Old old);
   void copyPairs(const Heads &heads, mlir::Value base, mlir::Value first,
                  mlir::Value r, mlir::Value elements);
+  /// Of the 32 columns from `column` on, those that a row in memory has: null
+  /// if all.
+  mlir::Value halvesMask(int64_t column);
+  /// A row of sums, times a vector unless that is null, to memory in bf16.
+  void roundRow(mlir::Value sums, mlir::Value from, mlir::Value times,
+                mlir::Value base, mlir::Value to);
   /// 16 numbers of a row in memory, in f32.
   mlir::Value loadRow(mlir::Value base, mlir::Value offset, mlir::Value mask);
   void forVectors(

@@ -24,14 +24,17 @@
 //   CHECK-NOT:       llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 //       CHECK:       llvm.call_intrinsic "llvm.x86.tilestored64"(%c0_i8
 //   CHECK-NOT:     arith.cmpi sle, %{{.*}} : vector<16xi32>
-//       CHECK:     math.exp
+//       CHECK:     math.exp2
 //       CHECK:     llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
 //       CHECK:     llvm.intr.masked.load
 //  CHECK-SAME:       vector<32xi16>
 //       CHECK:     "llvm.intr.prefetch"
 //       CHECK:     llvm.call_intrinsic "llvm.x86.tileloadd64"(%c7_i8{{[_0-9]*}}, %{{.*}}, %c128_i64
 //       CHECK:     scf.for %{{.*}} step %c16_i64
-//       CHECK:       llvm.call_intrinsic "llvm.x86.tileloadd64"(%c0_i8{{[_0-9]*}}, %{{.*}}, %c128_i64
+//       CHECK:       scf.if
+//       CHECK:         llvm.call_intrinsic "llvm.x86.tilezero"(%c0_i8
+//       CHECK:       else
+//       CHECK:         llvm.call_intrinsic "llvm.x86.tileloadd64"(%c0_i8{{[_0-9]*}}, %{{.*}}, %c128_i64
 // CHECK-COUNT-4:     llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 //       CHECK:       llvm.call_intrinsic "llvm.x86.tilestored64"(%c0_i8
 
@@ -41,19 +44,21 @@
 //       CHECK:     llvm.call_intrinsic "llvm.x86.tilezero"(%c0_i8
 // CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 //       CHECK:     arith.cmpi sle, %{{.*}} : vector<16xi32>
-//       CHECK:     math.exp
+//       CHECK:     math.exp2
 //       CHECK:     llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"(%[[ZERO:.*]], %[[ZERO]])
 //       CHECK:     llvm.call_intrinsic "llvm.x86.tileloadd64"(%c0_i8{{[_0-9]*}}, %{{.*}}, %c128_i64
 // CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tdpbf16ps"
-//       CHECK:     vector<16xi16>, vector<16xi1> into !llvm.ptr
+//       CHECK:     llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+//       CHECK:     vector<32xi16>, vector<32xi1> into !llvm.ptr
 //       CHECK:   llvm.return
 func.func private @attention(%q: tensor<1x80x40xbf16>, %k: tensor<1x80x40xbf16>, %v: tensor<1x80x40xbf16>, %rng: tensor<4xi32>) -> (tensor<1x80x40xbf16>, tensor<1x2x80xf32>) attributes {rt.kernel} {
   %out, %lse = rt.attention %q, %k, %v, %rng heads 2 scale 1.250000e-01 rate 0.000000e+00 stream 0 : (tensor<1x80x40xbf16>, tensor<1x80x40xbf16>, tensor<1x80x40xbf16>, tensor<4xi32>) -> (tensor<1x80x40xbf16>, tensor<1x2x80xf32>)
   return %out, %lse : tensor<1x80x40xbf16>, tensor<1x2x80xf32>
 }
 
-// Backward five products of a tile, of which those that make gradients add to
-// sums, and five on the diagonal; a task is what it is without AMX.
+// Backward five products of a tile, and five on the diagonal. Those that make
+// gradients of keys and values add to what the diagonal has begun; those of
+// queries to what the first block of keys has. A task is what it is without AMX.
 
 // CHECK-LABEL: llvm.func @backward(
 //  CHECK-SAME:   rt.amx = @backward.amx, rt.kernel, rt.tasks = 2 : i64
@@ -65,14 +70,24 @@ func.func private @attention(%q: tensor<1x80x40xbf16>, %k: tensor<1x80x40xbf16>,
 // CHECK-COUNT-2: "llvm.x86.tdpbf16ps"
 //       CHECK:   "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
 //   CHECK-NOT:   "llvm.x86.tilezero"
-// CHECK-COUNT-12: "llvm.x86.tdpbf16ps"
+// CHECK-COUNT-8: "llvm.x86.tdpbf16ps"
+//       CHECK:   scf.if
+//       CHECK:     "llvm.x86.tilezero"
+//       CHECK:   else
+//       CHECK:     "llvm.x86.tileloadd64"
+// CHECK-COUNT-4: "llvm.x86.tdpbf16ps"
 //       CHECK:   "llvm.x86.tilezero"
 // CHECK-COUNT-4: "llvm.x86.tdpbf16ps"
 //       CHECK:   "llvm.x86.tilezero"
 // CHECK-COUNT-4: "llvm.x86.tdpbf16ps"
 //       CHECK:   "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-//   CHECK-NOT:   "llvm.x86.tilezero"
-// CHECK-COUNT-12: "llvm.x86.tdpbf16ps"
+//       CHECK:   "llvm.x86.tilezero"
+// CHECK-COUNT-4: "llvm.x86.tdpbf16ps"
+//       CHECK:   "llvm.x86.tilezero"
+// CHECK-COUNT-4: "llvm.x86.tdpbf16ps"
+//       CHECK:   scf.if
+//       CHECK:     "llvm.x86.tilezero"
+// CHECK-COUNT-4: "llvm.x86.tdpbf16ps"
 //   CHECK-NOT:   "llvm.x86.tdpbf16ps"
 func.func private @backward(%q: tensor<1x80x40xbf16>, %k: tensor<1x80x40xbf16>, %v: tensor<1x80x40xbf16>, %o: tensor<1x80x40xbf16>, %l: tensor<1x2x80xf32>, %d: tensor<1x80x40xbf16>, %r: tensor<4xi32>) -> (tensor<1x80x40xbf16>, tensor<1x80x40xbf16>, tensor<1x80x40xbf16>) attributes {rt.kernel} {
   %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %o, %l, %d, %r heads 2 scale 5.000000e-01 rate 0.000000e+00 stream 0

@@ -296,8 +296,8 @@ TEST_P(Attention, MatchesItsDefinitionOnTileRegisters) {
     expectDefinitionInBF16(runner, s, scale, ".amx", 0x1.1p-7);
 }
 
-// What is subtracted from scores lies up to 8 below their maximum, and so never
-// more: here each block of 64 keys has scores 7 above those of the block before
+// What is subtracted from scores lies up to 12 ln 2 below their maximum, and so
+// never more: here each block of 64 keys has scores 7 above those of the block before
 // it, up to 133, of which the exponential is infinite. The other head has them
 // in descending order.
 TEST(AttentionOnTileRegisters, SubtractsEnoughWhereScoresGrowSlowly) {
@@ -323,6 +323,23 @@ TEST(AttentionOnTileRegisters, SubtractsEnoughWhereScoresGrowSlowly) {
              {kStream});
   expectNear(out.numbers(), want.out, "out", 0x1.1p-7);
   expectNear(lse, want.lse, "lse");
+}
+
+// Denormal numbers are written as zeros: half of the least normal number is what
+// the second query has, which sees two keys alike.
+TEST(AttentionOnTileRegisters, HasNoDenormalNumbers) {
+  if (runtime::cpuLevel() <= runtime::kPortableLevel)
+    GTEST_SKIP() << "needs AMX_BF16";
+  Shape s = {1, 2, 1, 1, 1, 0};
+  KernelRunner runner(kernels(s, 1, "bf16"));
+  runtime::TileRegisters registers(true);
+  Halves q(Floats{0, 0}), k(q), v(Floats{0x1p-126f, 0}), out(Floats{-7, -7});
+  Floats lse(2, NAN);
+  int32_t rng[4] = {};
+  runner.run("forward.amx",
+             {q.data(), k.data(), v.data(), rng, out.data(), lse.data()},
+             {kStream});
+  EXPECT_EQ(out.numbers(), (Floats{0x1p-126f, 0}));
 }
 
 // Lengths that are no multiple of 16 lanes, of 64 queries and keys or of 4
