@@ -42,9 +42,11 @@ class ForwardEmitter {
 public:
   ForwardEmitter(Code &code, rt::AttentionOp op, Kernel &kernel)
       : code(code), op(op), kernel(kernel), tile(code, op, kernel),
-        keys(tile.newElements()), values(tile.newElements()),
-        valueRows(tile.newRowsOf(values)), queriesT(tile.newElements()),
-        sums(tile.newSums()), probs(tile.newTile()), maxima(tile.newNumbers()),
+        keys(tile.newElements()),
+        values(tile.hasPairs ? tile.newRows() : tile.newElements()),
+        otherValues(tile.hasPairs ? tile.newRows() : values),
+        queriesT(tile.newElements()), sums(tile.newSums()),
+        probs(tile.newTile()), maxima(tile.newNumbers()),
         totals(tile.newNumbers()), factors(tile.newNumbers()),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 3),
                                   op.getStream())) {}
@@ -66,6 +68,9 @@ private:
   void emitPairs(const Place &at, Value first, Value ahead, Value next,
                  ArrayRef<AttentionTile::Soon> soonKeys,
                  ArrayRef<AttentionTile::Soon> soonQueries);
+  Value valuesFrom(Value first);
+  /// Of the block of keys from `first` on, rows `row` and `row + 1`.
+  void gatherKeys(const Place &at, Value first, Value row);
   void softmax(Value first, Value ahead,
                function_ref<void(Value row)> meanwhile = {});
   void write(Value out);
@@ -75,7 +80,7 @@ private:
   Kernel &kernel;
   AttentionTile tile;
   // On the stack, the last three for each query.
-  Value keys, values, valueRows, queriesT, sums, probs;
+  Value keys, values, otherValues, queriesT, sums, probs;
   Value maxima, totals, factors;
   RandomStream random;
   Value bh, query; ///< of the task
@@ -117,8 +122,8 @@ void ForwardEmitter::emit(Value task) {
   });
   Value zero = code.i64(0);
   if (tile.hasPairs) {
-    tile.gather(tile.keyHeads, at.keys, zero, keys);
-    tile.gather(tile.keyHeads, at.values, zero, values);
+    code.loop(zero, code.i64(tile.block), 2,
+              [&](Value row) { gatherKeys(at, zero, row); });
     if (tile.blocks() > 1)
       code.loop(zero, query, tile.block, [&](Value first) {
         emitPairs(at, first, /*ahead=*/{}, code.add(first, tile.block), {}, {});
@@ -151,24 +156,36 @@ void ForwardEmitter::emit(Value task) {
   write(out);
 }
 
+/// Values, of pairs, are in two arrays in turn: the next ones come before those
+/// that are there have been used.
+Value ForwardEmitter::valuesFrom(Value first) {
+  Value half = arith::AndIOp::create(code, first, code.i64(tile.block));
+  Value isOther =
+      arith::CmpIOp::create(code, arith::CmpIPredicate::ne, half, code.i64(0));
+  return code.select(isOther, otherValues, values);
+}
+
+void ForwardEmitter::gatherKeys(const Place &at, Value first, Value row) {
+  tile.gatherTwo(tile.keyHeads, at.keys, first, row, keys, /*rows=*/{});
+  tile.gatherTwo(tile.keyHeads, at.values, first, row, /*elements=*/{},
+                 valuesFrom(first));
+}
+
 void ForwardEmitter::emitPairs(const Place &at, Value first, Value ahead,
                                Value next,
                                ArrayRef<AttentionTile::Soon> soonKeys,
                                ArrayRef<AttentionTile::Soon> soonQueries) {
   Value isNew =
       arith::CmpIOp::create(code, arith::CmpIPredicate::eq, first, code.i64(0));
-  tile.makeRows(values, valueRows);
   tile.scores(keys, queriesT, probs, ahead, soonKeys);
   // Elements have been used. Exponentials leave time to copy the next ones.
-  auto copy = [&](Value row) {
-    tile.gatherRow(tile.keyHeads, at.keys, next, row, keys);
-    tile.gatherRow(tile.keyHeads, at.values, next, row, values);
-  };
+  auto copy = [&](Value row) { gatherKeys(at, next, row); };
   if (next)
     softmax(first, ahead, copy);
   else
     softmax(first, ahead);
-  tile.weighKeys(sums, probs, valueRows, ahead, AttentionTile::Old::Sums,
+  tile.weighKeys(sums, probs, valuesFrom(first), ahead,
+                 AttentionTile::Old::Sums,
                  /*factors=*/{}, soonQueries, isNew);
 }
 
@@ -205,6 +222,10 @@ void ForwardEmitter::softmax(Value first, Value ahead,
     }
     Value decay = tile.power(code.sub(old, now));
     Value total = code.mul(tile.load(totals, lane), decay);
+    auto rowOf = [&](Value j) { meanwhile(tile.rowOf(lane, j)); };
+    function_ref<void(Value)> copy;
+    if (meanwhile)
+      copy = rowOf;
     total = tile.forKeys(
         random, tile.elements(bh, code.add(query, lane)), first, count, total,
         [&](Value j, ArrayRef<Value> dropout, ValueRange sum) {
@@ -221,10 +242,7 @@ void ForwardEmitter::softmax(Value first, Value ahead,
           tile.storeKeys(probs, j, lane, weights);
           return SmallVector<Value>{next};
         },
-        [&](Value j) {
-          if (meanwhile)
-            meanwhile(tile.rowOf(lane, j));
-        })[0];
+        copy)[0];
     tile.forUnseen(count, [&](Value key) {
       tile.storeKeys(probs, key, lane, {zero, zero});
     });

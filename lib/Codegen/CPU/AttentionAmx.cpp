@@ -82,10 +82,34 @@ void AttentionTile::copyPairs(const Heads &heads, Value base, Value first,
   }
 }
 
-void AttentionTile::gatherRow(const Heads &heads, Value base, Value first,
-                              Value r, Value elements) {
-  copyPairs(heads, base, first, r, elements);
-  fetchRow({heads, base, code.add(first, block)}, r);
+void AttentionTile::interleaveRows(Value even, Value odd, int64_t column,
+                                   Value pair, Value rows) {
+  Value to = code.mul(pair, 2 * padded);
+  for (int64_t c = 0; c < kHalves && column + c < padded; c += kLanes)
+    code.store(interleave(code, even, odd, c), rows,
+               code.add(to, 2 * (column + c)));
+}
+
+void AttentionTile::gatherTwo(const Heads &heads, Value base, Value first,
+                              Value r, Value elements, Value rows) {
+  VectorType type = halvesOf(code, kHalves);
+  Value pair = arith::ShRUIOp::create(code, r, code.i64(1));
+  for (int64_t column = 0; column < width; column += kHalves) {
+    SmallVector<Value> both;
+    for (int64_t k = 0; k < 2; ++k) {
+      Value row = code.add(r, k);
+      Value from = rowOffset(heads, code.add(first, row));
+      both.push_back(
+          code.load(type, base, code.add(from, column), halvesMask(column)));
+      if (elements)
+        code.store(both.back(), elements,
+                   code.add(code.mul(row, 2 * words), column));
+    }
+    if (rows)
+      interleaveRows(both[0], both[1], column, pair, rows);
+  }
+  for (int64_t k = 0; k < 2; ++k)
+    fetchRow({heads, base, code.add(first, block)}, code.add(r, k));
 }
 
 void AttentionTile::makeRows(Value elements, Value rows) {
@@ -93,14 +117,12 @@ void AttentionTile::makeRows(Value elements, Value rows) {
     return;
   VectorType type = halvesOf(code, kHalves);
   code.loop(code.i64(0), code.i64(block / 2), 1, [&](Value pair) {
-    Value from = code.mul(pair, 4 * words), to = code.mul(pair, 2 * padded);
+    Value from = code.mul(pair, 4 * words);
     for (int64_t column = 0; column < padded; column += kHalves) {
       Value at = code.add(from, column);
       Value even = code.load(type, elements, at);
       Value odd = code.load(type, elements, code.add(at, 2 * words));
-      for (int64_t c = 0; c < kHalves && column + c < padded; c += kLanes)
-        code.store(interleave(code, even, odd, c), rows,
-                   code.add(to, 2 * (column + c)));
+      interleaveRows(even, odd, column, pair, rows);
     }
   });
 }

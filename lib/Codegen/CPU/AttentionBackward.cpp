@@ -67,8 +67,9 @@ void BackwardEmitter::walkKeys(Value query, Gradients of, const Next &next) {
       // Elements have been used by then.
       emit(first, /*ahead=*/{}, {}, [&](Value row) {
         Value after = code.add(first, tile.block);
-        tile.gatherRow(tile.keyHeads, keys.key, after, row, keyElements);
-        tile.gatherRow(tile.keyHeads, keys.value, after, row, valueElements);
+        tile.gatherTwo(tile.keyHeads, keys.key, after, row, keyElements, {});
+        tile.gatherTwo(tile.keyHeads, keys.value, after, row, valueElements,
+                       {});
       });
     });
   emit(query, /*ahead=*/zero, next, {});
@@ -97,10 +98,10 @@ void BackwardEmitter::emitKeys(Value head, Value first) {
                          prepareQueries(block);
                          add(block, /*ahead=*/{}, {}, [&](Value row) {
                            Value after = code.add(block, tile.block);
-                           tile.gatherRow(tile.queryHeads, queries.query, after,
-                                          row, queryElements);
-                           tile.gatherRow(tile.queryHeads, queries.dout, after,
-                                          row, doutElements);
+                           tile.gatherTwo(tile.queryHeads, queries.query, after,
+                                          row, queryElements, {});
+                           tile.gatherTwo(tile.queryHeads, queries.dout, after,
+                                          row, doutElements, {});
                          });
                        });
     }

@@ -135,6 +135,10 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
   tile.forQueries(ahead, [&](Value lane, Value count) {
     Value total = tile.load(lse, lane), delta = tile.load(deltas, lane);
     Value zero = code.splatF32(0);
+    auto rowOf = [&](Value j) { meanwhile(tile.rowOf(lane, j)); };
+    function_ref<void(Value)> copy;
+    if (meanwhile)
+      copy = rowOf;
     tile.forKeys(
         random, tile.elements(queries.bh, code.add(queryBlock, lane)), first,
         count, {},
@@ -152,10 +156,7 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
           store(j, lane, weights, gradients);
           return SmallVector<Value>();
         },
-        [&](Value j) {
-          if (meanwhile)
-            meanwhile(tile.rowOf(lane, j));
-        });
+        copy);
     tile.forUnseen(count, [&](Value key) {
       store(key, lane, {zero, zero}, {zero, zero});
     });

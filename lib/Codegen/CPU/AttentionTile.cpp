@@ -294,11 +294,17 @@ SmallVector<Value> AttentionTile::forKeys(const RandomStream &random,
     }
     return factors;
   };
+  int64_t step = meanwhile ? 8 : 4;
   return code.loop(
-      code.i64(0), count, 4, carried, [&](Value j, ValueRange old) {
-        SmallVector<Value> factors = drawFour(j), state(old);
-        for (int64_t k = 0; k < 4; k += 2)
-          state = body(code.add(j, k), ArrayRef(factors).slice(k, 2), state);
+      code.i64(0), count, step, carried, [&](Value j, ValueRange old) {
+        SmallVector<Value> state(old);
+        for (int64_t four = 0; four < step; four += 4) {
+          Value from = code.add(j, four);
+          SmallVector<Value> factors = drawFour(from);
+          for (int64_t k = 0; k < 4; k += 2)
+            state =
+                body(code.add(from, k), ArrayRef(factors).slice(k, 2), state);
+        }
         if (meanwhile)
           meanwhile(j);
         return state;

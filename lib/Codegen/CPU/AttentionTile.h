@@ -68,8 +68,9 @@ public:
   /// Arrays on the stack: rows of a block, as elements of a product and as its
   /// rows, sums of rows, a tile, a number for each query.
   mlir::Value newElements() { return code.scratch(block * words); }
+  mlir::Value newRows() { return code.scratch(block / 2 * padded); }
   mlir::Value newRowsOf(mlir::Value elements) {
-    return hasPairs ? code.scratch(block / 2 * padded) : elements;
+    return hasPairs ? newRows() : elements;
   }
   mlir::Value newSums() { return code.scratch(block * padded); }
   mlir::Value newTile() { return code.scratch(block * block); }
@@ -85,10 +86,11 @@ public:
   // for each row.
   void gather(const Heads &heads, mlir::Value base, mlir::Value first,
               mlir::Value elements);
-  /// Of pairs, row `r` alone, while something else is computed. Asks for that
-  /// of the block behind it.
-  void gatherRow(const Heads &heads, mlir::Value base, mlir::Value first,
-                 mlir::Value r, mlir::Value elements);
+  /// Of pairs, rows `r` and `r + 1` alone, while something else is computed: as
+  /// elements and as what `makeRows` makes of them, unless one is null. Asks
+  /// for those of the block behind it.
+  void gatherTwo(const Heads &heads, mlir::Value base, mlir::Value first,
+                 mlir::Value r, mlir::Value elements, mlir::Value rows);
   /// Queries are scaled where it costs least: here, unless they are of bf16.
   void gatherQueries(mlir::Value base, mlir::Value first, mlir::Value elements);
   void gatherSums(const Heads &heads, mlir::Value base, mlir::Value first,
@@ -198,7 +200,8 @@ public:
   /// Calls `body` for every second key j of `count`, a multiple of 4, with the
   /// dropout factors of that and the next for the 16 queries whose `elements`
   /// are given. `first` is the position of key 0, a multiple of 4; `carried`
-  /// goes from call to call. Every fourth key goes to `meanwhile`, too.
+  /// goes from call to call. Every eighth key goes to `meanwhile`, too, if
+  /// `count` is a multiple of 8.
   using KeysBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::Value j, llvm::ArrayRef<mlir::Value> factors,
       mlir::ValueRange carried)>;
@@ -244,6 +247,8 @@ private:
   float exponentScale() const { return scale * llvm::numbers::log2ef; }
   void productsOfPairs(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
                        TermsOf termsOf, Old old, llvm::ArrayRef<Soon> soon);
+  void interleaveRows(mlir::Value even, mlir::Value odd, int64_t column,
+                      mlir::Value pair, mlir::Value rows);
   void startSum(int64_t sum, Rows sums, mlir::Value at, Old old);
   void wholeProducts(Rows sums, Elements elements, Rows rows, Old old);
   void copyPairs(const Heads &heads, mlir::Value base, mlir::Value first,

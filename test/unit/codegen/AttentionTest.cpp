@@ -297,9 +297,9 @@ TEST_P(Attention, MatchesItsDefinitionOnTileRegisters) {
 }
 
 // What is subtracted from scores lies up to 12 ln 2 below their maximum, and so
-// never more: here each block of 64 keys has scores 7 above those of the block before
-// it, up to 133, of which the exponential is infinite. The other head has them
-// in descending order.
+// never more: here each block of 64 keys has scores 7 above those of the block
+// before it, up to 133, of which the exponential is infinite. The other head
+// has them in descending order.
 TEST(AttentionOnTileRegisters, SubtractsEnoughWhereScoresGrowSlowly) {
   if (runtime::cpuLevel() <= runtime::kPortableLevel)
     GTEST_SKIP() << "needs AMX_BF16";
@@ -325,8 +325,8 @@ TEST(AttentionOnTileRegisters, SubtractsEnoughWhereScoresGrowSlowly) {
   expectNear(lse, want.lse, "lse");
 }
 
-// Denormal numbers are written as zeros: half of the least normal number is what
-// the second query has, which sees two keys alike.
+// Denormal numbers are written as zeros: half of the least normal number is
+// what the second query has, which sees two keys alike.
 TEST(AttentionOnTileRegisters, HasNoDenormalNumbers) {
   if (runtime::cpuLevel() <= runtime::kPortableLevel)
     GTEST_SKIP() << "needs AMX_BF16";
