@@ -12,8 +12,6 @@
 #include "GemmAmx.h"
 #include "GemmParts.h"
 
-#include <algorithm>
-
 using namespace reprise::runtime;
 
 /// A thread that has rows to itself reads each panel of B from the second-level
