@@ -121,15 +121,22 @@ void AmxProduct::divide(int64_t threads) {
   numDepthBlocks = divideUp(shape.k, AmxRoom::kDepth);
 
   int64_t most = AmxRoom::kCols;
-  if (rounded && numDepthBlocks > 1) {
-    // All that there is room for: A is packed again for each task.
+  if (numDepthBlocks > 1) {
+    // All that sums have room for: A is packed again for each task.
     int64_t rows = divideUp(panelsA, numRowBlocks) * kernel.rows;
     most = AmxRoom::kSums / rows;
   }
-  // As many tasks for each thread of those that work on the same rows.
-  int64_t tasks = repriseRoundUp(divideUp(panelsB, most / kernel.cols),
-                                 divideUp(threads, numRowBlocks));
-  colsOfTask = divideUp(panelsB, tasks) * kernel.cols;
+  // As few tasks as that permits, or some more if everybody is done earlier.
+  int64_t fewest = divideUp(panelsB, most / kernel.cols), soonest = 0;
+  for (int64_t tasks = fewest; tasks < fewest + threads; ++tasks) {
+    int64_t panels = divideUp(panelsB, tasks);
+    int64_t all = numRowBlocks * divideUp(panelsB, panels);
+    int64_t time = divideUp(all, threads) * panels;
+    if (tasks == fewest || time < soonest) {
+      soonest = time;
+      colsOfTask = panels * kernel.cols;
+    }
+  }
   if (rounded)
     streams = isLarge() && colsOfTask > kernel.cols;
   else

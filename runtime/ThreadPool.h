@@ -57,7 +57,8 @@ public:
   /// Calls `fn(slot, begin, end)` until [0, tasks) is covered, `chunk` tasks at
   /// a time (of fewer than 2^32 chunks), and returns when all calls have. Calls
   /// that run at the same time have different slots; slots are below `limit`,
-  /// which also bounds the number of threads used. `fn` must not start jobs of
+  /// which also bounds the number of threads used. Unless it does, a thread has
+  /// the same slot in every job. `fn` must not start jobs of
   /// its own.
   template <typename Fn>
   void parallelFor(int64_t tasks, int64_t chunk, Fn &&fn,

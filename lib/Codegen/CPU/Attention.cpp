@@ -63,8 +63,9 @@ private:
     Value bh, query, queries, keys, values;
   };
   Place placeOf(Value task);
-  /// Keys from `first` on, already on the stack as elements. Next come those of
-  /// the block from `next` on, unless that is null.
+  /// Keys from `first` on, already on the stack as elements, and their values
+  /// as pairs in `valuesFrom(first)`. Next come those of the block from `next`
+  /// on, unless that is null.
   void emitPairs(const Place &at, Value first, Value ahead, Value next,
                  ArrayRef<AttentionTile::Soon> soonKeys,
                  ArrayRef<AttentionTile::Soon> soonQueries);
@@ -190,7 +191,8 @@ void ForwardEmitter::emitPairs(const Place &at, Value first, Value ahead,
 }
 
 /// One block of keys: scores become exponentials, times dropout. If all queries
-/// see all keys, each row of the block goes to `meanwhile` once.
+/// see all keys, every second row of the block goes to `meanwhile`, which takes
+/// the next one, too.
 void ForwardEmitter::softmax(Value first, Value ahead,
                              function_ref<void(Value)> meanwhile) {
   tile.forQueries(ahead, [&](Value lane, Value count) {

@@ -223,7 +223,7 @@ public:
 
   /// Of a tile all of whose queries see all keys, the number of the four keys
   /// from `j` on for the queries from `lane` on, among all of these: as many as
-  /// a block of 64 has rows.
+  /// a block of 64 has rows. (Of eights it is the first of two.)
   mlir::Value rowOf(mlir::Value lane, mlir::Value j);
 
   /// 16 numbers of an array on the stack.

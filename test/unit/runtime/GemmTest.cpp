@@ -176,6 +176,22 @@ TEST(Gemm, ThreadsPackASmallBThemselves) {
   Problem(3 * REPRISE_GEMM_MC + 5, 161, REPRISE_GEMM_KC + 9, 8 + 16).check();
   Problem(200, 165, 2 * REPRISE_GEMM_KC + 4, 1 + 4).check();
   Problem(REPRISE_GEMM_MC + 31, 510, REPRISE_GEMM_KC + 4, 1 + 8).check();
+
+  // Two threads leave the place of the fourth panel alone.
+  const RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  auto usesFourthPlace = [&](int64_t n) {
+    Problem problem(REPRISE_GEMM_MC + 31, n, REPRISE_GEMM_KC + 4, 1);
+    problem.run({&tile, &tile}, pool);
+    int64_t places = (n + tile.cols - 1) / tile.cols - 3;
+    return problem.workspace[problem.workspace.size() - 16 -
+                             size_t(places * tile.cols * REPRISE_GEMM_KC)] !=
+           kCanary;
+  };
+  EXPECT_FALSE(usesFourthPlace(161));
+  EXPECT_TRUE(usesFourthPlace(510));
 }
 
 // Many panels of B and few of A: each thread has panels of A of its own, where

@@ -38,7 +38,7 @@ TEST(ThreadPool, EveryTaskRunsOnceInEveryJob) {
 }
 
 // All wait for each other, so nobody takes what is another's.
-TEST(ThreadPool, AThreadHasTheSamePartInEveryJob) {
+TEST(ThreadPool, AThreadHasTheSamePartAndSlotInEveryJob) {
   constexpr int kThreads = 3;
   ThreadPool pool;
   Error error;
@@ -46,12 +46,13 @@ TEST(ThreadPool, AThreadHasTheSamePartInEveryJob) {
   pthread_t owners[kThreads] = {};
   for (int job = 0; job < 100; ++job) {
     std::atomic<int> arrived{0};
-    pool.parallelFor(kThreads, 1, [&](int, int64_t task, int64_t) {
+    pool.parallelFor(kThreads, 1, [&](int slot, int64_t task, int64_t) {
       if (job == 0)
         owners[task] = pthread_self();
       else
         EXPECT_TRUE(pthread_equal(owners[task], pthread_self()))
             << "task " << task << ", job " << job;
+      EXPECT_EQ(slot, task) << "job " << job;
       for (++arrived; arrived < kThreads;)
         sched_yield();
     });
