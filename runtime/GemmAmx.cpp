@@ -30,7 +30,9 @@ using namespace reprise::runtime;
 static constexpr int64_t kWordsOfPart = 256;
 
 /// From so many rows for each thread on threads have rows of their own, and not
-/// columns.
+/// columns: each then packs its part of A and all of B, where with columns it
+/// would pack all of A. A square weight's gradient in GPT-2 has as many for
+/// each of two.
 static constexpr int64_t kRowsOfThread = 384;
 
 /// Panels that take turns where lines are neighbours in memory, which gives
@@ -88,7 +90,8 @@ private:
   /// block of the depth, tile by tile.
   void computeTiles(Range rows, Range cols, Range depth, AmxRoom &room,
                     float *sums) const;
-  /// The end of one tile, in C or, if that is of bf16, where it waits.
+  /// One tile of a C of f32, and the last block of one of bf16, that at `row`
+  /// and `col` of what is packed.
   void computeTile(RepriseTile &tile, Range rows, Range cols) const;
   void computeRounded(RepriseTile &tile, Range rows, Range cols, AmxRoom &room,
                       int64_t row, int64_t col) const;

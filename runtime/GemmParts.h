@@ -1,4 +1,4 @@
-//===- GemmParts.h - What all matrix products have in common -*- C++ -*-===//
+//===- GemmParts.h - What all matrix products have in common ----*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

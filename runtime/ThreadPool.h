@@ -58,8 +58,7 @@ public:
   /// a time (of fewer than 2^32 chunks), and returns when all calls have. Calls
   /// that run at the same time have different slots; slots are below `limit`,
   /// which also bounds the number of threads used. Unless it does, a thread has
-  /// the same slot in every job. `fn` must not start jobs of
-  /// its own.
+  /// the same slot in every job. `fn` must not start jobs of its own.
   template <typename Fn>
   void parallelFor(int64_t tasks, int64_t chunk, Fn &&fn,
                    int limit = kMaxThreads) {
