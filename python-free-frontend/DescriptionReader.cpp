@@ -75,7 +75,8 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
                                                  StringRef text) {
   Diagnostics diagnostics(sources);
   Origin origin;
-  origin.isOption = true;
+  origin.option = name.str();
+  llvm::replace(origin.option, '_', '-');
   std::string underscored = name.str();
   std::replace(underscored.begin(), underscored.end(), '-', '_');
   const Key *key = findKey(underscored);
@@ -154,7 +155,7 @@ void DescriptionReader::Impl::readConfig(StringRef path,
   if (!config || config->value.text.empty())
     return;
   // An option's path is relative to where the user is.
-  SmallString<128> file(config->value.origin.isOption
+  SmallString<128> file(config->value.origin.isOption()
                             ? config->value.text
                             : getPath(config->value.text, path));
   if (sys::fs::is_directory(file))
@@ -208,7 +209,7 @@ void DescriptionReader::Impl::findPlan(StringRef path, std::string &plan,
   if (plan.empty() || plan == "-")
     return;
   Origin origin = origins.lookup(kPlan);
-  if (!origin.isOption)
+  if (!origin.isOption())
     plan = getPath(plan, path);
   sys::fs::file_status status;
   std::error_code error = sys::fs::status(plan, status);
@@ -260,7 +261,7 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   if (sections.count("model"))
     description.modelPosition = getPosition(sections["model"]);
   for (const auto &entry : origins)
-    if (!entry.second.isOption)
+    if (!entry.second.isOption())
       description.positions[entry.first().str()] = getPosition(entry.second);
   if (description.train.frozen)
     for (size_t i = 0; i < description.train.frozen->size(); ++i)
@@ -271,7 +272,7 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
 
 SourcePosition DescriptionReader::Impl::getPosition(const Origin &origin) {
   SourcePosition position;
-  if (origin.isOption)
+  if (origin.isOption())
     return position;
   // Values may also be of the Hugging Face file.
   unsigned buffer = sources.FindBufferContainingLoc(origin.location);

@@ -133,12 +133,14 @@ std::string describeRepetition(llvm::StringRef name, llvm::StringRef first);
 
 struct Origin {
   llvm::SMLoc location;
-  bool isOption = false;
+  std::string option = {};             ///< As it was given: `n-layer`.
   std::vector<llvm::SMLoc> items = {}; ///< Of a list in a file.
+
+  bool isOption() const { return !option.empty(); }
 
   /// The place of an item, or of the whole list if that is all there is.
   Origin getItem(size_t index) const {
-    return index < items.size() ? Origin{items[index], isOption, {}} : *this;
+    return index < items.size() ? Origin{items[index], option, {}} : *this;
   }
 };
 

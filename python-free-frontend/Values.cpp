@@ -64,11 +64,9 @@ void Diagnostics::print(Origin origin, SourceMgr::DiagKind kind,
 
 static std::string qualify(const Key &key, Origin origin,
                            const Twine &message) {
-  if (!origin.isOption)
+  if (!origin.isOption())
     return ("'" + key.name + "' " + message).str();
-  std::string name = key.getOption();
-  std::replace(name.begin(), name.end(), '_', '-');
-  return ("option --" + name + ": " + message).str();
+  return ("option --" + origin.option + ": " + message).str();
 }
 
 void Diagnostics::error(const Key &key, Origin origin, const Twine &message) {

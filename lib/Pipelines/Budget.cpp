@@ -205,13 +205,20 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   FailureOr<PlanCurve> curve = failure();
   if (succeeded(trial))
     curve = PlanCurve::find(**trial, budget.kind, costs, isFree);
-  if (failed(curve))
+  auto refuseStep = [&] {
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "planned for a budget");
+  };
+  if (failed(curve))
+    return refuseStep();
   BudgetSearch search(**trial, *curve, budget, isFree);
   int64_t point = curve->points.empty() ? -1 : search.run();
   bool isMemory = budget.kind == Budget::Kind::Memory;
   if (point < 0) {
+    // Where no plan was too large, there was none.
+    if (!curve->points.empty() &&
+        search.getBytes(search.planned) <= budget.bytes)
+      return refuseStep();
     refuseBudget(step, budget, *curve, search.planned);
     return failure();
   }

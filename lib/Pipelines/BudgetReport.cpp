@@ -271,6 +271,8 @@ void pipelines::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
                           const solver::KeptValues &kept) {
   solver::StepSimulator simulator(traced.graph);
   const solver::StepRun &run = simulator.run(kept);
+  if (run.schedule.empty())
+    return; // a step that computes nothing has no peak
   int64_t position = findPin(traced, run, simulator.getBuffers());
   std::vector<Alive> alive = getAlive(traced.graph, run, simulator, position);
   std::vector<Operation *> ops;
@@ -310,8 +312,8 @@ void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
   std::string fitting = getFitting(budget.kind, smallest);
   auto [needed, most] = formatApart(smallest, budget.bytes);
   auto withBytes = [](std::string text, int64_t bytes) {
-    std::string digits = llvm::Twine(bytes).str() + " bytes";
-    return text == digits ? text : text + " (" + digits + ")";
+    std::string digits = std::to_string(bytes);
+    return text == digits + " B" ? text : text + " (" + digits + " bytes)";
   };
   InFlightDiagnostic error =
       step.emitError("needs ")

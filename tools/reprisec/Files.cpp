@@ -99,7 +99,8 @@ LogicalResult driver::checkFiles(const Options &options, StringRef planFile) {
       {"--trace", options.trace},
       {"--dot", options.dot},
       {"--pareto", options.pareto},
-      {"--certificate", options.certificate}};
+      {"--certificate", options.certificate},
+      {"--explain", options.explainsPlan() ? "-" : ""}};
   StringRef costs = options.costTable; // Of a machine, or a file.
   const std::pair<const char *, StringRef> inputs[] = {
       {"the input", options.input},
@@ -108,18 +109,21 @@ LogicalResult driver::checkFiles(const Options &options, StringRef planFile) {
   for (auto output = std::begin(outputs); output != std::end(outputs);
        ++output) {
     auto [option, path] = *output;
-    if (path.empty() || !isPlain(path))
+    // What goes to it one after the other, nobody can take apart.
+    bool isOutput = path == "-";
+    if (path.empty() || (!isOutput && !isPlain(path)))
       continue;
     for (auto [what, read] : inputs)
-      if (!read.empty() && isSame(path, read))
+      if (!isOutput && !read.empty() && isSame(path, read))
         return failure(fail(Twine("option ") + option +
                             ": needs another file than " + what + " '" + read +
                             "'"));
     for (auto other = std::begin(outputs); other != output; ++other)
       if (isSame(path, other->second))
-        return failure(fail(Twine("options ") + other->first + " and " +
-                            option + ": need a file each, but both have '" +
-                            path + "'"));
+        return failure(
+            fail(Twine("options ") + other->first + " and " + option +
+                 ": need a file each, but both have " +
+                 (isOutput ? "the standard output" : "'" + path.str() + "'")));
   }
   return success();
 }
