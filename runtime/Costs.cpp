@@ -128,11 +128,15 @@ static void writeTable(FILE *file, const char *machine,
   fputs("}}\n", file);
 }
 
-bool Costs::write(const char *path, const double *seconds, int64_t steps,
-                  const char *machine, Error &error) const {
-  if (steps < 1)
-    return error.set("--costs needs at least 2 steps, of which the first is "
-                     "not counted");
+bool Costs::checkSteps(int64_t steps, Error &error) {
+  return steps >= 2 ||
+         error.set("--costs needs at least 2 steps, of which the first is not "
+                   "counted, but got %" PRId64,
+                   steps);
+}
+
+bool Costs::write(const double *seconds, int64_t steps, const char *machine,
+                  Error &error) {
   List<Entry> entries;
   int64_t launches = int64_t(model.numMicro) + model.numUpdate;
   for (int64_t i = 0; i < launches; ++i) {
@@ -156,14 +160,11 @@ bool Costs::write(const char *path, const double *seconds, int64_t steps,
     known->flops += entry.flops * double(calls);
     known->bytes += entry.bytes * double(calls);
   }
-  FILE *file = fopen(path, "we");
-  if (!file)
-    return error.set("--costs cannot write '%s': %s", path, strerror(errno));
-  writeTable(file, machine, entries);
-  bool good = !ferror(file);
-  good &= fclose(file) == 0;
-  return good ||
-         error.set("--costs cannot write '%s': %s", path, strerror(errno));
+  FILE *out = file.open(error);
+  if (!out)
+    return false;
+  writeTable(out, machine, entries);
+  return file.finish(/*isWhole=*/true, error);
 }
 
 MachineName reprise::runtime::describeProcessor(int64_t threads) {

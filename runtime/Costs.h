@@ -11,6 +11,7 @@
 
 #include "Error.h"
 #include "List.h"
+#include "ReplacedFile.h"
 
 #include "reprise/ABI/Model.h"
 
@@ -23,14 +24,21 @@ class Costs {
 public:
   explicit Costs(const RepriseModel &model) : model(model) {}
 
+  /// Finds out whether `path` can be written.
+  bool start(const char *path, Error &error) { return file.start(path, error); }
+
+  /// Whether so many steps are enough; the first one, which touches all memory
+  /// for the first time, does not count.
+  static bool checkSteps(int64_t steps, Error &error);
+
   /// Writes the table. `seconds` are those spent in each launch in `steps`
-  /// steps, the first one, which touches all memory for the first time, not
-  /// among them; `machine` says where.
-  bool write(const char *path, const double *seconds, int64_t steps,
-             const char *machine, Error &error) const;
+  /// steps, the first not among them; `machine` says where.
+  bool write(const double *seconds, int64_t steps, const char *machine,
+             Error &error);
 
 private:
   const RepriseModel &model;
+  ReplacedFile file;
 };
 
 struct MachineName {

@@ -12,12 +12,9 @@
 #include "SafeTensorsWriter.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cinttypes>
 #include <cstdlib>
 #include <cstring>
-#include <sys/stat.h>
-#include <unistd.h>
 
 using namespace reprise::runtime;
 
@@ -45,45 +42,9 @@ static size_t inputElements(const RepriseModel &model) {
   return size_t(model.microBatchSize * model.seqLength);
 }
 
-static const char *kindOf(mode_t mode) {
-  return S_ISDIR(mode)    ? "a folder"
-         : S_ISCHR(mode)  ? "a character device"
-         : S_ISBLK(mode)  ? "a block device"
-         : S_ISFIFO(mode) ? "a pipe"
-         : S_ISSOCK(mode) ? "a socket"
-                          : "something else";
-}
-
-/// The file that `path` leads to, over all symbolic links, for `free`; `path`
-/// itself if nothing is there yet. Null if it is no plain file: what replaces
-/// it would not be what was there.
-static char *findTarget(const char *path, Error &error) {
-  struct stat info;
-  if (char *target = realpath(path, nullptr)) {
-    if (stat(target, &info) != 0 || S_ISREG(info.st_mode))
-      return target;
-    free(target);
-    error.set("cannot write '%s': it is %s, not a plain file", path,
-              kindOf(info.st_mode));
-  } else if (errno != ENOENT) {
-    error.set("cannot write '%s': %s", path, strerror(errno));
-  } else if (lstat(path, &info) == 0) {
-    error.set("cannot write '%s': it is a symbolic link that leads nowhere",
-              path);
-  } else if (char *copy = strdup(path)) {
-    return copy;
-  } else {
-    error.set("no memory left for the name '%s'", path);
-  }
-  return nullptr;
-}
-
 bool Dump::start(const char *path, Error &error) {
-  target = findTarget(path, error);
-  if (!target)
+  if (!file.start(path, error))
     return false;
-  size_t nameBytes = strlen(target) + sizeof(".partial");
-  partial = static_cast<char *>(malloc(nameBytes));
   size_t bytes =
       size_t(model.numStates) * sizeof(char *) +
       size_t(model.numMicroBatches) * 4 * (2 * inputElements(model) + 4);
@@ -91,11 +52,10 @@ bool Dump::start(const char *path, Error &error) {
     if (isDumped(model.states[i]))
       bytes += size_t(elementCount(model.states[i])) * 4;
   memory = static_cast<char *>(malloc(bytes));
-  if (!memory || !partial)
+  if (!memory)
     return error.set("--dump needs another %zu bytes of memory, which this "
                      "machine does not give",
                      bytes);
-  snprintf(partial, nameBytes, "%s.partial", target);
   states = reinterpret_cast<char **>(memory);
   char *next = memory + size_t(model.numStates) * sizeof(char *);
   for (int i = 0; i < model.numStates; ++i) {
@@ -109,11 +69,7 @@ bool Dump::start(const char *path, Error &error) {
   return true;
 }
 
-Dump::~Dump() {
-  free(target);
-  free(partial);
-  free(memory);
-}
+Dump::~Dump() { free(memory); }
 
 void Dump::keepInputs(int64_t microBatch, const MicroBatch &batch) {
   size_t count = inputElements(model), at = size_t(microBatch) * count;
@@ -142,33 +98,16 @@ bool Dump::keepStates(const Arena &arena, Error &error) {
   return true;
 }
 
-/// Writes the whole file; false if that fails, with `errno` set.
+/// Whether all could be written.
 static bool writeTensors(FILE *file, OutputTensor *tensors, int count) {
   size_t size = 0;
   char *header = makeSafeTensorsHeader(tensors, count, size);
   bool good = header && fwrite(header, 1, size, file) == size;
   free(header);
   for (int i = 0; i < count && good; ++i)
-    fwrite(tensors[i].data, 1, tensors[i].bytes(), file);
-  good = good && !ferror(file);
-  return fclose(file) == 0 && good;
-}
-
-/// Replaces `target` by a file with these tensors, or leaves it as it was and
-/// nothing else behind; false with `errno` set.
-static bool replaceFile(const char *target, const char *partial,
-                        OutputTensor *tensors, int count) {
-  // What a killed run left; nothing that others have there is written through.
-  unlink(partial);
-  FILE *file = fopen(partial, "wbx");
-  if (!file)
-    return false;
-  if (writeTensors(file, tensors, count) && rename(partial, target) == 0)
-    return true;
-  int code = errno;
-  unlink(partial);
-  errno = code;
-  return false;
+    good = fwrite(tensors[i].data, 1, tensors[i].bytes(), file) ==
+           tensors[i].bytes();
+  return good;
 }
 
 bool Dump::write(float gradNorm, Error &error) {
@@ -200,9 +139,11 @@ bool Dump::write(float gradNorm, Error &error) {
         {"targets", "", true, 3, {micro, rows, length}, targets},
         {"rng", "", true, 2, {micro, 4}, rng}};
     std::copy(others, others + kNumOtherTensors, next);
-    good = replaceFile(target, partial, tensors, count);
+    FILE *out = file.open(error);
+    good = out && file.finish(writeTensors(out, tensors, count), error);
+  } else {
+    error.set("no memory left for a list of %d tensors to dump", most);
   }
-  int code = errno;
   free(tensors);
-  return good || error.set("cannot write '%s': %s", target, strerror(code));
+  return good;
 }

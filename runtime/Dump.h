@@ -11,6 +11,7 @@
 
 #include "Arena.h"
 #include "MicroBatch.h"
+#include "ReplacedFile.h"
 
 namespace reprise::runtime {
 
@@ -23,8 +24,8 @@ public:
   Dump &operator=(const Dump &) = delete;
   ~Dump();
 
-  /// Finds out where `path` leads, which must be a plain file or nothing yet,
-  /// and allocates the room for copies.
+  /// Finds out whether `path` can be written, and allocates the room for
+  /// copies.
   bool start(const char *path, Error &error);
 
   /// Keeps a micro-batch's inputs.
@@ -33,7 +34,7 @@ public:
   /// Keeps states, loss and this step's scalars; call before the update.
   bool keepStates(const Arena &arena, Error &error);
 
-  /// Writes the file, by way of a temporary name. Tensors: parameter/NAME,
+  /// Writes the file. Tensors: parameter/NAME,
   /// gradient/NAME, moment1/NAME, moment2/NAME (as before the update), loss,
   /// lr, bias_correction1, bias_correction2, grad_norm, tokens and targets
   /// [micro-batches, rows, length], rng [micro-batches, 4].
@@ -41,8 +42,7 @@ public:
 
 private:
   const RepriseModel &model;
-  char *target = nullptr;  ///< No symbolic link.
-  char *partial = nullptr; ///< The temporary name.
+  ReplacedFile file;
   char *memory = nullptr;
   char **states = nullptr; ///< The copy of each state.
   int32_t *tokens = nullptr, *targets = nullptr, *rng = nullptr;

@@ -24,6 +24,7 @@
 #include "Schedule.h"
 #include "Text.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 #include <csignal>
@@ -163,11 +164,16 @@ bool Trainer::prepare(Error &error) {
                         {!options.noCudaGraph, options.cudaSync, options.tf32,
                          options.autotune, options.nvtx}))
     return false;
-  if (options.dump && !dump.start(options.dump, error))
+  if ((options.dump && !dump.start(options.dump, error)) ||
+      (options.costs && !costs.start(options.costs, error)))
     return false;
   if (options.checkMemory && !check.start(model, arena, error))
     return false;
-  if (!loadStates(error) || !metrics.open(options, error))
+  if (!loadStates(error) ||
+      (options.costs &&
+       !Costs::checkSteps(std::max<int64_t>(options.steps - state.step, 0),
+                          error)) ||
+      !metrics.open(options, error))
     return false;
   peakFlops = options.peakFlops;
   if (peakFlops == 0 && executor.microKernel())
@@ -383,11 +389,12 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
 }
 
 bool Trainer::writeCosts(int64_t stepsDone, Error &error) {
+  if (!Costs::checkSteps(stepsDone, error)) // An interrupt ends a run early.
+    return false;
   MachineName machine = describeProcessor(options.threads);
   const char *name =
       placement.device.isOpen() ? placement.device.name() : machine.chars;
-  return costs.write(options.costs, executor.profile(), stepsDone - 1, name,
-                     error);
+  return costs.write(executor.profile(), stepsDone - 1, name, error);
 }
 
 /// Shows what was written, and what could not be removed.

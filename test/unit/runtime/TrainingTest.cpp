@@ -201,6 +201,10 @@ TEST_F(Training, DumpReplacesPlainFilesOnly) {
             "train: error: cannot write '" + testing::TempDir() +
                 "': it is a folder, not a plain file\n");
   EXPECT_TRUE(std::filesystem::is_fifo(file));
+  EXPECT_EQ(refusal(stem + ".none/file"), "train: error: cannot write '" +
+                                              stem +
+                                              ".none/file': No such "
+                                              "file or directory\n");
 
   std::filesystem::remove(file);
   std::ofstream(file) << "old";
