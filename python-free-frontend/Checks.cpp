@@ -16,6 +16,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace reprise;
@@ -166,6 +167,16 @@ void Checker::checkRotary() {
     if (rotary.mscale.has_value() != rotary.mscaleAllDim.has_value())
       warning(firstGiven({"mscale", "mscale_all_dim"}),
               "has no effect without mscale and mscale_all_dim both");
+    if (rotary.mscale && rotary.mscaleAllDim && rotary.factor &&
+        !rotary.attentionFactor) {
+      double slope = 0.1 * std::log(std::max<double>(*rotary.factor, 1));
+      double scale =
+          (slope * *rotary.mscale + 1) / (slope * *rotary.mscaleAllDim + 1);
+      if (!std::isfinite(float(scale)))
+        error("mscale",
+              formatv("makes attention_factor {0}, more than the largest f32",
+                      format("%g", scale)));
+    }
   }
 }
 

@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace reprise;
@@ -42,8 +43,10 @@ void NNDialect::initialize() {
 LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t layer, StringRef module,
                                 StringRef value) {
-  if (layer < -1)
-    return emitError() << "needs a layer of at least 0, but got " << layer;
+  constexpr int64_t kMostLayers = 1 << 20; // There are tables of layers.
+  if (layer < -1 || layer >= kMostLayers)
+    return emitError() << "needs a layer from 0 to " << kMostLayers - 1
+                       << ", but got " << layer;
   static constexpr StringLiteral kModules[] = {
       "embedding", "layernorm", "attention", "core_attn", "mlp",
       "residual",  "head",      "loss",      "optimizer"};
@@ -65,13 +68,18 @@ ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError()
            << "needs 'std' with init normal and only there, but got "
            << (std ? "one" : "none") << " with init " << stringifyInit(init);
-  if (std && !(std.getValueAsDouble() >= 0))
-    return emitError() << "needs a standard deviation of at least 0, but got "
+  if (std && !(std.getValueAsDouble() >= 0 &&
+               std::isfinite(float(std.getValueAsDouble()))))
+    return emitError() << "needs a standard deviation of at least 0 that is "
+                          "finite in f32, but got "
                        << std.getValueAsDouble();
   if (parts < 1 || part < 0 || part >= parts)
     return emitError()
            << "needs a part below the number of parts, but got part " << part
            << " of " << parts;
+  if (hub.empty() && parts != 1)
+    return emitError() << "needs the published tensor that it is part " << part
+                       << " of " << parts << " of, but got no 'hub'";
   return success();
 }
 
@@ -196,7 +204,11 @@ static LogicalResult verifyInput(Operation *op, StringRef role, Type type) {
 }
 
 /// What lives from step to step is f32, but for working copies.
-static LogicalResult verifyState(Operation *op, StringRef role, Type type) {
+static LogicalResult verifyState(Operation *op, StringRef role, StringRef name,
+                                 Type type) {
+  if (name.empty())
+    return op->emitOpError("needs the name of a parameter for '")
+           << role << "', but got an empty one";
   auto tensor = dyn_cast<RankedTensorType>(type);
   bool isWorking = role == kWorkingAttr;
   if (tensor && !(isWorking ? tensor.getElementType().isBF16()
@@ -208,13 +220,26 @@ static LogicalResult verifyState(Operation *op, StringRef role, Type type) {
 }
 
 /// A table of angles: a row for each position, two columns for each pair.
-static LogicalResult verifyRotary(Operation *op, Type type) {
+static LogicalResult verifyRotary(Operation *op, RotaryAttr rotary, Type type) {
+  constexpr int64_t kMostColumns = 1 << 20; // Soon gone through.
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (tensor && (tensor.getRank() != 2 || !tensor.getElementType().isF32() ||
-                 tensor.getDimSize(1) % 2 != 0))
-    return op->emitOpError("needs a table [T, D] of f32 with an even D for "
-                           "'nn.rotary', but got ")
-           << type;
+  if (!tensor) // The memory plan turns tensors into views of the arena.
+    return success();
+  int64_t columns = tensor.getRank() == 2 ? tensor.getDimSize(1) : 0;
+  if (!tensor.getElementType().isF32() || columns < 2 ||
+      columns > kMostColumns || columns % 2 != 0)
+    return op->emitOpError("needs a table [T, D] of f32 with an even D from 2 "
+                           "to ")
+           << kMostColumns << " for 'nn.rotary', but got " << type;
+  RotaryFrequencies angles = getRotaryFrequencies(rotary, columns);
+  for (float frequency : angles.frequencies)
+    if (!std::isfinite(frequency))
+      return op->emitOpError("needs frequencies that are finite in f32, but "
+                             "gets ")
+             << frequency << " from " << rotary;
+  if (!std::isfinite(angles.scale))
+    return op->emitOpError("needs a scale that is finite in f32, but gets ")
+           << angles.scale << " from " << rotary;
   return success();
 }
 
@@ -233,10 +258,16 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                                 Type type, bool isArgument) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
+  // The memory plan turns tensors into views of the arena.
+  auto tensor = dyn_cast_or_null<RankedTensorType>(type);
+  bool isStatic = tensor && tensor.hasStaticShape();
+  if (type && !isStatic && !isa<MemRefType>(type))
+    return op->emitOpError("needs a tensor of a static shape for '")
+           << name << "', but got " << type;
   if (name == kParameterAttr && isArgument && isa<ParameterAttr>(value))
-    return verifyState(op, name, type);
+    return verifyState(op, name, cast<ParameterAttr>(value).getName(), type);
   if (name == kRotaryAttr && isArgument && isa<RotaryAttr>(value))
-    return verifyRotary(op, type);
+    return verifyRotary(op, cast<RotaryAttr>(value), type);
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);
@@ -245,7 +276,7 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
   if (word &&
       (name == kGradientAttr || name == kMoment1Attr || name == kMoment2Attr ||
        name == kWorkingAttr || (name == kParameterAttr && !isArgument)))
-    return verifyState(op, name, type);
+    return verifyState(op, name, word.getValue(), type);
   if (word && name == kOutputAttr && !isArgument) {
     if (word == "loss" || word == "grad_norm" || word == "eval_loss" ||
         word == "logits")

@@ -11,7 +11,7 @@ func.func @scope_module(%x: tensor<4xf32>) {
 // -----
 
 func.func @scope_layer(%x: tensor<4xf32>) {
-  // expected-error @+1 {{needs a layer of at least 0, but got -2}}
+  // expected-error @+1 {{needs a layer from 0 to 1048575, but got -2}}
   %y = nn.gelu %x tanh {nn.scope = #nn.scope<layer = -2, module = "mlp">} : tensor<4xf32>
   return
 }
@@ -43,7 +43,7 @@ func.func private @parameter_std(%w: tensor<4xf32> {nn.parameter = #nn.parameter
 
 // -----
 
-// expected-error @+1 {{needs a standard deviation of at least 0, but got -1.000000e+00}}
+// expected-error @+1 {{needs a standard deviation of at least 0 that is finite in f32, but got -1.000000e+00}}
 func.func private @parameter_negative_std(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = normal, std = -1.0 : f32>})
 
 // -----
@@ -68,6 +68,36 @@ func.func private @parameter_parts(%w: tensor<4xf32> {nn.parameter = #nn.paramet
 
 // -----
 
+// expected-error @+1 {{needs the published tensor that it is part 1 of 3 of, but got no 'hub'}}
+func.func private @parameter_hub(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, part = 1, parts = 3>})
+
+// -----
+
+// expected-error @+1 {{needs a standard deviation of at least 0 that is finite in f32, but got 1.000000e+39}}
+func.func private @parameter_large_std(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = normal, std = 1.0e39 : f64>})
+
+// -----
+
+// expected-error @+1 {{needs a tensor of a static shape for 'nn.gradient', but got 'tensor<*xf32>'}}
+func.func private @gradient_rank(%w: tensor<*xf32> {nn.gradient = "w"})
+
+// -----
+
+// expected-error @+1 {{needs a tensor of a static shape for 'nn.gradient', but got 'tensor<?xf32>'}}
+func.func private @gradient_dynamic(%w: tensor<?xf32> {nn.gradient = "w"})
+
+// -----
+
+// expected-error @+1 {{needs a tensor of a static shape for 'nn.gradient', but got 'f32'}}
+func.func private @gradient_scalar(%w: f32 {nn.gradient = "w"})
+
+// -----
+
+// expected-error @+1 {{needs the name of a parameter for 'nn.gradient', but got an empty one}}
+func.func private @gradient_name(%w: tensor<4xf32> {nn.gradient = ""})
+
+// -----
+
 // An argument says how a parameter starts, a result only which one it is.
 
 // expected-error @+1 {{'func.func' op has an argument with no use for the attribute 'nn.parameter' with value "w"}}
@@ -82,18 +112,33 @@ func.func private @parameter_result() -> (tensor<4xf32> {nn.parameter = #nn.para
 
 // Tables of angles.
 
-// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D for 'nn.rotary', but got 'tensor<8x7xf32>'}}
+// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D from 2 to 1048576 for 'nn.rotary', but got 'tensor<8x7xf32>'}}
 func.func private @rotary_odd(%r: tensor<8x7xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
 
 // -----
 
-// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D for 'nn.rotary', but got 'tensor<8xf32>'}}
+// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D from 2 to 1048576 for 'nn.rotary', but got 'tensor<8xf32>'}}
 func.func private @rotary_rank(%r: tensor<8xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
 
 // -----
 
-// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D for 'nn.rotary', but got 'tensor<8x8xbf16>'}}
+// expected-error @+1 {{'func.func' op needs a table [T, D] of f32 with an even D from 2 to 1048576 for 'nn.rotary', but got 'tensor<8x8xbf16>'}}
 func.func private @rotary_type(%r: tensor<8x8xbf16> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
+
+// -----
+
+// expected-error @+1 {{needs a table [T, D] of f32 with an even D from 2 to 1048576 for 'nn.rotary', but got 'tensor<8x0xf32>'}}
+func.func private @rotary_empty(%r: tensor<8x0xf32> {nn.rotary = #nn.rotary<theta = 1.0e+04 : f64>})
+
+// -----
+
+// expected-error @+1 {{needs frequencies that are finite in f32, but gets INF from #nn.rotary<theta = 1.000000e+04 : f64, type = linear, factor = 1.000000e-300 : f64>}}
+func.func private @rotary_frequency(%r: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e4 : f64, type = linear, factor = 1.0e-300 : f64>})
+
+// -----
+
+// expected-error @+1 {{needs a scale that is finite in f32, but gets INF}}
+func.func private @rotary_scale(%r: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e4 : f64, type = yarn, factor = 2.0 : f64, original_max_position_embeddings = 8, attention_factor = 1.0e300 : f64>})
 
 // -----
 

@@ -107,7 +107,7 @@ class NN_Attr<string name, string attrMnemonic> : AttrDef<NN_Dialect, name> {
 def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
   let summary = "Where in the model an op belongs: what a policy finds it by";
   let description = [{
-    `layer` counts from 0 and is left out for what belongs to no layer. `module`
+    `layer` counts from 0 (to 1048575) and is left out for what belongs to no layer. `module`
     is one of `embedding`, `layernorm`, `attention` (projections), `core_attn`,
     `mlp`, `residual`, `head`, `loss`, `optimizer`. `value` is the name of the op's first result in the
     model: `x0, n1, q, k, v, s, p, pd, ctx, a, x1, n2, u, g, y, x2, logits, …`.
@@ -131,7 +131,7 @@ def NN_Init : I32EnumAttr<"Init", "How a parameter starts", [
 def NN_ParameterAttr : NN_Attr<"Parameter", "parameter"> {
   let summary = "A parameter: its name, how it starts, how it is trained";
   let description = [{
-    `init` is `zeros`, `ones` or `normal` with standard deviation `std`.
+    `init` is `zeros`, `ones` or `normal` with standard deviation `std`, which f32 can hold.
     `decay`: weight decay applies. `frozen`: it has no gradient.
 
     In published weights it is the tensor `hub` (without one, the tensor of its
