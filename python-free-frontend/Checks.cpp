@@ -257,6 +257,8 @@ void Checker::checkSizes() {
     int64_t elements = 1;
     bool tooMany = false;
     for (int64_t size : tensor.shape) {
+      if (size < 1) // More heads than columns, which is refused already.
+        return;
       tooMany |= elements > most / size;
       elements = tooMany ? elements : elements * size;
     }
