@@ -115,13 +115,15 @@ AmxProduct::AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
 void AmxProduct::divide(int64_t threads) {
   const int64_t panelsA = divideUp(shape.m, kernel.rows);
   const int64_t panelsB = divideUp(shape.n, kernel.cols);
-  numRowBlocks = divideUp(shape.m, AmxRoom::kRows);
+  numDepthBlocks = divideUp(shape.k, AmxRoom::kDepth);
+  // Sums of several blocks of the depth need the cache, too.
+  numRowBlocks = divideUp(shape.m, numDepthBlocks > 1 ? AmxRoom::kRowsOfSums
+                                                      : AmxRoom::kRows);
   if (shape.m >= threads * kRowsOfThread)
     numRowBlocks = repriseRoundUp(numRowBlocks, threads);
   // With too few columns for all, rows are divided, too.
   int64_t least = smaller(panelsA, divideUp(threads, panelsB));
   numRowBlocks = std::max(numRowBlocks, least);
-  numDepthBlocks = divideUp(shape.k, AmxRoom::kDepth);
 
   int64_t most = AmxRoom::kCols;
   if (numDepthBlocks > 1) {
@@ -181,6 +183,11 @@ streamRows(const uint16_t *from, int64_t fromStride, Range cols, int64_t rows,
   }
 }
 
+/// Whether nothing is done to sums on their way to a C of f32.
+static bool isPlain(const RepriseTile &tile) {
+  return tile.alpha == 1 && !tile.addToC && !tile.bias;
+}
+
 // What a micro-kernel writes has its own size, not that of a tile at an edge.
 
 void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
@@ -188,6 +195,7 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
   tile.ldc = shape.ldc;
   const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
   tile.streams = isWhole && streams;
+  tile.isPlain = !tile.streams && isPlain(tile);
   if (tile.goesOn || isWhole)
     return kernel.fn(&tile);
   alignas(64) float values[REPRISE_GEMM_AMX_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
@@ -253,10 +261,12 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
           tile.c = sums + (col * rowPanels * kernel.rows + row * kernel.cols);
           tile.ldc = kernel.cols;
         }
-        if (isLast)
+        if (isLast) {
           computeRounded(tile, rowsOfC, colsOfC, room, row, col);
-        else
+        } else {
+          tile.isPlain = isPlain(tile);
           kernel.fn(&tile);
+        }
       }
     }
   }

@@ -22,7 +22,8 @@ struct AmxRoom {
   /// A block of A, what is packed of B at a time, and the sums of a C of bf16
   /// from block to block of the depth.
   static constexpr int64_t kRows = 512, kCols = 128,
-                           kDepth = REPRISE_GEMM_KC_BF16, kSums = kRows * 384;
+                           kDepth = REPRISE_GEMM_KC_BF16, kRowsOfSums = 256,
+                           kSums = kRowsOfSums * 768;
 
   alignas(64) uint32_t a[kRows * kDepth / 2];
   uint32_t b[kCols * kDepth / 2];

@@ -66,7 +66,9 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// It is called with the processor's tile registers as `TileRegisters` sets
 /// them. With `goesOn` a tile ends before alpha: its sums go to `sums`,
 /// [rows][cols], and to nothing else. With `continues` they begin there and not
-/// at zero. It has form REPRISE_TILE_PACKED alone.
+/// at zero. With `isPlain` C has the sums as they are, as it would with an
+/// alpha of 1, and without `addToC`, `bias`, `rounded` and `streams`, which it
+/// comes without. It has form REPRISE_TILE_PACKED alone.
 ///
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
@@ -103,8 +105,9 @@ typedef struct RepriseTile {
   void *packed;
   int32_t form;              /* REPRISE_TILE_* */
   int32_t continues, goesOn; /* only of AMX */
-  int32_t streams, nextSteps, reserved;
-  float *sums; /* if one of them is set */
+  int32_t streams, nextSteps;
+  int32_t isPlain; /* only of AMX */
+  float *sums;     /* with `continues` or `goesOn` */
 } RepriseTile;
 
 enum {

@@ -29,15 +29,23 @@ struct AmxRegisters {
 
   Code &code;
 
+  /// `stride` in bytes.
   void call(llvm::StringRef name, llvm::ArrayRef<int64_t> registers,
-            mlir::Value address = {}, int64_t stride = 0) const {
+            mlir::Value address, mlir::Value stride) const {
     llvm::SmallVector<mlir::Value> operands;
     for (int64_t each : registers)
       operands.push_back(code.scalar(code.getI8Type(), double(each)));
     if (address)
-      operands.append({address, code.i64(stride)});
+      operands.append({address, stride});
     mlir::LLVM::CallIntrinsicOp::create(
         code, code.getStringAttr("llvm.x86." + name.str()), operands);
+  }
+  void call(llvm::StringRef name, llvm::ArrayRef<int64_t> registers,
+            mlir::Value address, int64_t stride) const {
+    call(name, registers, address, code.i64(stride));
+  }
+  void call(llvm::StringRef name, llvm::ArrayRef<int64_t> registers) const {
+    call(name, registers, mlir::Value(), mlir::Value());
   }
   mlir::Value at(mlir::Value base, int64_t bytes) const {
     return code.address(base, code.getI8Type(), code.i64(bytes));

@@ -25,12 +25,15 @@ static constexpr int64_t kDepth = REPRISE_GEMM_AMX_DEPTH / 2;
 
 namespace {
 struct Registers : AmxRegisters {
-  /// The four quarters of a tile of f32, in rows of `cols`.
-  void callQuarters(StringRef name, Value base, int64_t cols) const {
-    int64_t stride = 4 * cols;
-    for (int64_t i = 0; i < 4; ++i)
-      call(name, {i}, at(base, i / 2 * kRows * stride + i % 2 * kRowBytes),
+  /// The four quarters of a tile of f32, in rows `stride` bytes apart.
+  void callQuarters(StringRef name, Value base, Value stride) const {
+    for (int64_t i = 0; i < 4; ++i) {
+      Value row = code.mul(stride, i / 2 * kRows);
+      call(name, {i},
+           code.address(base, code.getI8Type(),
+                        code.add(row, i % 2 * kRowBytes)),
            stride);
+    }
   }
 };
 } // namespace
@@ -70,43 +73,51 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
   });
 }
 
+/// Brings the quarters to C, by way of vectors.
+static void emitVectorEnd(Code &code, const MicroKernel &tile,
+                          const Fields &fields, const Registers &registers) {
+  Value sums = code.scratch(tile.rows * tile.cols);
+  registers.callQuarters("tilestored64", sums, code.i64(4 * tile.cols));
+  Value alpha =
+      code.splat(fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)));
+  // As many rows at a time as there are registers for.
+  constexpr int64_t kSome = 8;
+  code.loop(code.i64(0), code.i64(tile.rows), kSome, [&](Value row) {
+    SmallVector<Value> scaled;
+    for (int64_t at = 0; at < kSome * tile.cols; at += kLanes)
+      scaled.push_back(
+          code.mul(alpha, code.load(code.lanesOf(code.getF32Type()), sums,
+                                    code.add(code.mul(row, tile.cols), at))));
+    emitEnd(code, tile, fields, row, scaled, /*mayRound=*/true);
+  });
+}
+
 void codegen::emitAmxTile(Code &code, const MicroKernel &tile,
                           const Fields &fields) {
   Registers registers = {code};
+  Value sums = fields.pointer(offsetof(RepriseTile, sums));
+  Value strideOfSums = code.i64(4 * tile.cols);
   code.when(
       fields.isSet(offsetof(RepriseTile, continues)),
-      [&] {
-        registers.callQuarters("tileloadd64",
-                               fields.pointer(offsetof(RepriseTile, sums)),
-                               tile.cols);
-      },
+      [&] { registers.callQuarters("tileloadd64", sums, strideOfSums); },
       [&] {
         for (int64_t i = 0; i < 4; ++i)
           registers.call("tilezero", {i});
       });
   emitSteps(code, tile, fields, registers);
+  auto store = [&](Value base, Value stride) {
+    registers.callQuarters("tilestored64", base, stride);
+  };
   code.when(
       fields.isSet(offsetof(RepriseTile, goesOn)),
+      [&] { store(sums, strideOfSums); },
       [&] {
-        registers.callQuarters("tilestored64",
-                               fields.pointer(offsetof(RepriseTile, sums)),
-                               tile.cols);
-      },
-      [&] {
-        // Vectors read what tile registers have written.
-        Value sums = code.scratch(tile.rows * tile.cols);
-        registers.callQuarters("tilestored64", sums, tile.cols);
-        Value alpha = code.splat(
-            fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)));
-        // As many rows at a time as there are registers for.
-        constexpr int64_t kSome = 8;
-        code.loop(code.i64(0), code.i64(tile.rows), kSome, [&](Value row) {
-          SmallVector<Value> scaled;
-          for (int64_t at = 0; at < kSome * tile.cols; at += kLanes)
-            scaled.push_back(code.mul(
-                alpha, code.load(code.lanesOf(code.getF32Type()), sums,
-                                 code.add(code.mul(row, tile.cols), at))));
-          emitEnd(code, tile, fields, row, scaled, /*mayRound=*/true);
-        });
+        code.when(
+            fields.isSet(offsetof(RepriseTile, isPlain)),
+            [&] {
+              store(fields.pointer(offsetof(RepriseTile, c)),
+                    code.mul(fields.integer(offsetof(RepriseTile, ldc)), 4));
+            },
+            [&] { emitVectorEnd(code, tile, fields, registers); });
       });
 }

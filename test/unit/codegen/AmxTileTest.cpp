@@ -167,6 +167,22 @@ TEST_F(AmxTile, EndsAsItIsTold) {
   }
 }
 
+// Straight from the tile registers, inside a larger matrix.
+TEST_F(AmxTile, PlainResultIsWrittenAsItIs) {
+  const int64_t cols = kernel->cols, ld = cols + 5;
+  Operands operands(kernel->rows, cols, 96, false);
+  Floats c(kernel->rows * ld, NAN);
+  RepriseTile tile = makeTile(operands, c.data(), ld);
+  tile.isPlain = 1;
+  tile.alpha = 0.7f; // Nobody multiplies by it.
+  run(tile);
+  for (int64_t r = 0; r < kernel->rows; ++r)
+    for (int64_t j = 0; j < ld; ++j)
+      ASSERT_EQ(bitsOf(c[r * ld + j]),
+                bitsOf(j < cols ? operands.sum(r, j, 0) : NAN))
+          << "at " << r << ", " << j;
+}
+
 // Past the caches, to whole lines and to nothing else.
 TEST_F(AmxTile, StreamsItsResult) {
   const int64_t cols = kernel->cols, ld = cols + kLine;

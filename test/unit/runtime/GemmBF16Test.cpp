@@ -232,6 +232,7 @@ TEST(GemmBF16, EveryLoopOfAmxTurns) {
   Problem(AmxRoom::kRows / 2 + 9, 270, 700, TransposeA + Accumulate).check();
   Problem(2 * 384 + 5, 290, 37, TransposeA).check();
   Problem(90, 600, AmxRoom::kDepth + 40, TransposeB + Round).check();
+  Problem(AmxRoom::kRowsOfSums + 9, 70, AmxRoom::kDepth + 6, Round).check();
   Problem(45, 300, AmxRoom::kDepth + 40, Accumulate + Alpha).check();
 }
 
@@ -239,8 +240,9 @@ TEST(GemmBF16, EveryLoopOfAmxTurns) {
 TEST(GemmBF16, SumsOfAmxFitTheirRoom) {
   if (cpuLevel() < 4)
     GTEST_SKIP() << "needs AVX-512";
-  Problem problem(AmxRoom::kRows, 2 * AmxRoom::kSums / AmxRoom::kRows,
-                  AmxRoom::kDepth + 2, Bias + Round);
+  constexpr int64_t kRows = AmxRoom::kRowsOfSums;
+  Problem problem(kRows, 2 * AmxRoom::kSums / kRows, AmxRoom::kDepth + 2,
+                  Bias + Round);
   ThreadPool pool;
   AmxRooms rooms;
   Error error;

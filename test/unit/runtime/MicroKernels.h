@@ -159,9 +159,13 @@ void amxMicroKernel(const RepriseTile *tile) {
             },
             sums[r * Cols + j]);
   if (tile->goesOn)
-    memcpy(tile->sums, sums, sizeof(sums));
-  else
-    endTile<Rows, Cols>(tile, sums);
+    return void(memcpy(tile->sums, sums, sizeof(sums)));
+  if (!tile->isPlain)
+    return endTile<Rows, Cols>(tile, sums);
+  EXPECT_FALSE(tile->rounded || tile->bias || tile->addToC || tile->streams);
+  EXPECT_EQ(tile->alpha, 1);
+  for (int r = 0; r < Rows; ++r)
+    memcpy(tile->c + r * tile->ldc, sums + r * Cols, Cols * sizeof(float));
 }
 
 template <int Rows, int Cols, bool Pairs = false>
