@@ -99,8 +99,7 @@ LogicalResult driver::checkFiles(const Options &options, StringRef planFile) {
       {"--trace", options.trace},
       {"--dot", options.dot},
       {"--pareto", options.pareto},
-      {"--certificate", options.certificate},
-      {"--explain", options.explainsPlan() ? "-" : ""}};
+      {"--certificate", options.certificate}};
   StringRef costs = options.costTable; // Of a machine, or a file.
   const std::pair<const char *, StringRef> inputs[] = {
       {"the input", options.input},

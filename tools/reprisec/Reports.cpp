@@ -108,8 +108,14 @@ static report::PageInfo getPageInfo(ModuleOp module, const Options &options,
   info.environment = {
       {"reprisec", REPRISE_VERSION},
       {"MLIR, LLVM and LLD", LLVM_VERSION_STRING},
-      {"processor", options.cpu},
   };
+  llvm::StringRef target = options.target;
+  if (target.contains("cpu"))
+    info.environment.push_back({"processor", options.cpu.getNumOccurrences()
+                                                 ? options.cpu.getValue()
+                                                 : "x86-64-v3 or x86-64-v4"});
+  if (target.contains("cuda"))
+    info.environment.push_back({"chips", options.cudaArch});
   return info;
 }
 
