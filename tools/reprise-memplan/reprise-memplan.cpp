@@ -30,6 +30,9 @@
 using namespace reprise;
 using namespace reprise::solver;
 
+/// The end of a file's name until all of it is written.
+static constexpr const char *kPart = ".part";
+
 static constexpr const char *help =
     R"(reprise-memplan FILE.csv [--capacity N] [--alignment N] [-o OUT.csv]
 reprise-memplan --verify FILE.csv [--against IN.csv] [--capacity N] [--alignment N]
@@ -118,11 +121,11 @@ static std::optional<int> parseOptions(int argc, char **argv,
       continue;
     }
     constexpr int64_t most = int64_t(1) << 40;
-    int64_t number;
-    if (!parseNumber(value, word == "--capacity" ? most << 22 : most, number))
-      return fail("option '" + std::string(word) +
-                  "' needs a whole number of at least 1, but got '" +
-                  std::string(value) + "'");
+    int64_t number, highest = word == "--capacity" ? most << 22 : most;
+    if (!parseNumber(value, highest, number))
+      return fail(
+          "option '" + std::string(word) + "' needs a whole number from 1 to " +
+          std::to_string(highest) + ", but got '" + std::string(value) + "'");
     if (word == "--capacity")
       options.capacity = number;
     else if (word == "--alignment")
@@ -135,6 +138,11 @@ static std::optional<int> parseOptions(int argc, char **argv,
   std::error_code ignored;
   if (std::filesystem::equivalent(options.input, options.output, ignored))
     return fail("-o needs another file than the input '" + options.input + "'");
+  if (std::filesystem::equivalent(options.input, options.output + kPart,
+                                  ignored))
+    return fail("-o needs another file than '" + options.output +
+                "', which is written as the input '" + options.input +
+                "' first");
   if (options.verify && !options.output.empty())
     return fail("--verify writes no plan, so it does not go with -o");
   if (!options.verify && !options.against.empty())
@@ -178,7 +186,7 @@ static bool writeFile(const std::string &name, const PackingProblem &problem,
                  std::filesystem::is_regular_file(path, error);
   std::filesystem::path whole = path;
   if (isPlain)
-    path += ".part";
+    path += kPart;
   errno = 0;
   std::ofstream out(path);
   writePacking(out, problem, &solution);
