@@ -470,8 +470,12 @@ LogicalResult LoopNest::findOutputs(func::FuncOp kernel) {
     for (auto [number, argument] : llvm::enumerate(kernel.getArguments())) {
       for (StringRef name : {rt::kInPlaceAttr, rt::kMayAliasAttr}) {
         auto result = kernel.getArgAttrOfType<IntegerAttr>(number, name);
-        if (!result || result.getInt() >= int64_t(outs.size()))
+        if (!result)
           continue;
+        if (result.getInt() < 0 || result.getInt() >= int64_t(outs.size()))
+          return kernel.emitError("needs '")
+                 << name << "' of argument #" << number << " to be one of "
+                 << outs.size() << " results, but got " << result.getInt();
         Output &output = outs[result.getInt()];
         int64_t last = phaseCount - 1;
         for (const Output &other : outs)

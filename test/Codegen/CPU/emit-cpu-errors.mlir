@@ -93,6 +93,20 @@ func.func private @foreign(%x: tensor<5x40xf32>) -> tensor<40x5xf32> attributes 
 
 // -----
 
+// expected-error @below {{needs 'rt.may_alias' of argument #0 to be one of 1 results, but got -1}}
+func.func private @negative(%x: tensor<5x136xf32> {rt.may_alias = -1 : i64}) -> tensor<5x136xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<5x136xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<5x136xf32>) outs(%e : tensor<5x136xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5x136xf32>
+  return %y : tensor<5x136xf32>
+}
+
+// -----
+
 func.func private @shared(%q: tensor<2x20x24xf32> {rt.may_alias = 0 : i64}, %rng: tensor<4xi32>) -> (tensor<2x20x24xf32>, tensor<2x3x20xf32>) attributes {rt.kernel} {
   // expected-error @below {{needs buffers of its own, but argument #0 of its kernel shares that of a result}}
   %o, %l = rt.attention %q, %q, %q, %rng heads 3 scale 3.5355338e-01 rate 0.0 stream 0
