@@ -185,7 +185,7 @@ TEST_F(DataFiles, WithoutStepsAnyAmountWillDo) {
 TEST_F(DataFiles, AMarkTellsDataApart) {
   std::string text;
   for (int i = 0; i < 100'000; ++i)
-    text += char('a' + i * i % 23);
+    text += char('a' + int64_t(i) * i % 23);
   auto markOf = [&](const std::string &bytes) {
     std::string file = folder.write("marked", bytes);
     TokenStream stream;
