@@ -288,11 +288,6 @@ Excerpt reprise::solver::extractStage(const Chain &chain, int64_t first,
   return stage;
 }
 
-int64_t Excerpt::getLocal(int64_t value) const {
-  auto found = std::find(values.begin(), values.end(), value);
-  return found == values.end() ? -1 : found - values.begin();
-}
-
 std::string Excerpt::getKey() const {
   std::string key;
   auto put = [&](const auto &number) {

@@ -70,8 +70,6 @@ struct Excerpt {
   std::vector<int64_t> values; ///< of the chain's graph, by value
   int64_t gap = 0;             ///< an op
 
-  /// The value for one of the chain's graph, -1 if it has none.
-  int64_t getLocal(int64_t value) const;
   /// Equal for excerpts that differ in names only.
   std::string getKey() const;
 };
