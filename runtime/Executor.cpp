@@ -70,12 +70,18 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   if (launch.numBuffers != buffersOfGemm(gemm))
     return error.set("damaged model: product %s needs %d buffers, but got %d",
                      launch.name, buffersOfGemm(gemm), launch.numBuffers);
-  if (gemm.epilogue && model.target == REPRISE_TARGET_CPU)
-    return error.set("damaged model: product %s has epilogue %d, but those of "
-                     "the CPU have none",
+  bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
+  bool isOfCPU = model.target == REPRISE_TARGET_CPU;
+  if (gemm.epilogue && hasSquares != isOfCPU)
+    return error.set("damaged model: product %s has epilogue %d, which its "
+                     "target does not have",
                      launch.name, gemm.epilogue);
-  int64_t needed =
-      model.target == REPRISE_TARGET_CPU ? repriseGemmWorkspaceBytes(&gemm) : 0;
+  if (hasSquares &&
+      !checkRange(launch.name,
+                  model.buffers[launch.firstBuffer + launch.numBuffers - 2],
+                  4 * repriseGemmSquares(&gemm), model.arenaBytes, error))
+    return false;
+  int64_t needed = isOfCPU ? repriseGemmWorkspaceBytes(&gemm) : 0;
   int64_t given =
       model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
   if (given < needed)
@@ -315,10 +321,12 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
   void **buffers = addresses + launch.firstBuffer;
   if (launch.kind == REPRISE_LAUNCH_GEMM) {
     const RepriseGemm &shape = model.gemms[launch.callee];
-    void **rest = buffers + (shape.bias ? 3 : 2);
+    void **c = buffers + (shape.bias ? 3 : 2);
+    void **workspace = c + (shape.epilogue ? 2 : 1);
     gemm(shape,
-         {buffers[0], buffers[1], shape.bias ? buffers[2] : nullptr, rest[0],
-          static_cast<float *>(rest[1])},
+         {buffers[0], buffers[1], shape.bias ? buffers[2] : nullptr, c[0],
+          static_cast<float *>(*workspace),
+          shape.epilogue && isLast ? static_cast<float *>(c[1]) : nullptr},
          shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
     return;
   }

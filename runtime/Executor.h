@@ -60,9 +60,11 @@ public:
   /// Sets the loss back to zero.
   bool beginStep(Error &error);
 
-  /// Forward and backward of these micro-batches.
-  bool runMicros(Error &error) {
+  /// Forward and backward of these micro-batches; `areLast` if no others of the
+  /// step come behind them.
+  bool runMicros(Error &error, bool areLast) {
     ran.step = true;
+    isLast = areLast;
     return gpu ? gpu->runMicros(error)
                : runAll(model.micro, model.numMicro, seconds);
   }
@@ -72,6 +74,7 @@ public:
   /// the update has left the parameters as they were.
   bool runLast(Error &error) {
     ran.step = true;
+    isLast = true;
     return gpu ? gpu->runLast(error)
                : runAll(model.micro, model.numMicro, seconds) &&
                      runUpdate(0, model.numUpdate);
@@ -154,6 +157,9 @@ private:
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
   Schedules ran = {};
+  /// Whether a micro-batch is the last one of its step: only then squares of
+  /// gradients are those of the sums, and are read.
+  bool isLast = false;
 };
 
 } // namespace reprise::runtime

@@ -599,11 +599,30 @@ void Product::run(ThreadPool *pool) {
 // A batch of products
 //===----------------------------------------------------------------------===//
 
-void reprise::runtime::gemm(const RepriseGemm &shape,
-                            const GemmOperands &operands,
-                            const MicroKernels &kernels, ThreadPool &pool) {
+static bool hasAmx(const MicroKernels &kernels) {
+  return kernels.full->isa == REPRISE_ISA_AMX_BF16;
+}
+
+/// Sums squares once all of C is there: tiles are of other heights than blocks.
+static void sumBlocks(const RepriseGemm &shape, const GemmOperands &operands,
+                      ThreadPool &pool) {
+  const GemmEntry entry(shape, operands, /*entry=*/0);
+  constexpr int64_t kSize = REPRISE_GEMM_SQUARES;
+  pool.parallelFor(divideUp(shape.m, kSize), 1,
+                   [&](int, int64_t begin, int64_t end) {
+                     DenormalsAreZero guard(shape.typeAB == REPRISE_BF16);
+                     for (int64_t row = begin * kSize;
+                          row < smaller(end * kSize, shape.m); row += kSize)
+                       for (int64_t col = 0; col < shape.n; col += kSize)
+                         entry.sumBlock(row, col);
+                   });
+}
+
+static void computeEntries(const RepriseGemm &shape,
+                           const GemmOperands &operands,
+                           const MicroKernels &kernels, ThreadPool &pool) {
   auto compute = [&](int64_t entry, ThreadPool *threads, int slot) {
-    if (kernels.full->isa == REPRISE_ISA_AMX_BF16)
+    if (hasAmx(kernels))
       gemmAmx(shape, operands, kernels, entry, threads, slot);
     else
       Product(shape, operands, kernels, entry, slot).run(threads);
@@ -624,4 +643,12 @@ void reprise::runtime::gemm(const RepriseGemm &shape,
           compute(entry, /*threads=*/nullptr, slot);
       },
       int(smaller(entries, REPRISE_GEMM_SLOTS)));
+}
+
+void reprise::runtime::gemm(const RepriseGemm &shape,
+                            const GemmOperands &operands,
+                            const MicroKernels &kernels, ThreadPool &pool) {
+  computeEntries(shape, operands, kernels, pool);
+  if (operands.squares && !hasAmx(kernels))
+    sumBlocks(shape, operands, pool);
 }

@@ -19,11 +19,13 @@ struct AmxRoom;
 
 /// The addresses of one product: of f32 or bf16, as its shape says. `workspace`
 /// holds repriseGemmWorkspaceBytes(shape) bytes, which products with AMX do not
-/// touch; `bias` is null without one.
+/// touch; `bias` is null without one. `squares` holds repriseGemmSquares(shape)
+/// numbers, or is null where nobody reads what that epilogue makes.
 struct GemmOperands {
   const void *a, *b, *bias;
   void *c;
   float *workspace;
+  float *squares = nullptr;
 };
 
 /// The micro-kernels of one processor: tiles of equal width. `low` has fewer

@@ -90,9 +90,11 @@ private:
   /// block of the depth, tile by tile.
   void computeTiles(Range rows, Range cols, Range depth, AmxRoom &room,
                     float *sums) const;
-  /// One tile of a C of f32, and the last block of one of bf16, that at `row`
-  /// and `col` of what is packed.
-  void computeTile(RepriseTile &tile, Range rows, Range cols) const;
+  /// One tile of a C of f32, one of them at an edge, and the last block of one
+  /// of bf16, that at `row` and `col` of what is packed.
+  void computeTile(RepriseTile &tile, Range rows, Range cols,
+                   bool isLast) const;
+  void computeEdge(RepriseTile &tile, Range rows, Range cols) const;
   void computeRounded(RepriseTile &tile, Range rows, Range cols, AmxRoom &room,
                       int64_t row, int64_t col) const;
 
@@ -190,14 +192,24 @@ static bool isPlain(const RepriseTile &tile) {
 
 // What a micro-kernel writes has its own size, not that of a tile at an edge.
 
-void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols) const {
+void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
+                             bool isLast) const {
   tile.c = c + rows.begin * shape.ldc + cols.begin;
   tile.ldc = shape.ldc;
   const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
   tile.streams = isWhole && streams;
-  tile.isPlain = !tile.streams && isPlain(tile);
+  // A whole tile is a block of squares.
+  const bool sums = squares && isLast && !tile.goesOn;
+  tile.squares = sums && isWhole ? squaresOf(rows.begin, cols.begin) : nullptr;
+  tile.isPlain = !tile.streams && !tile.squares && isPlain(tile);
   if (tile.goesOn || isWhole)
     return kernel.fn(&tile);
+  computeEdge(tile, rows, cols);
+  if (sums)
+    sumBlock(rows.begin, cols.begin);
+}
+
+void AmxProduct::computeEdge(RepriseTile &tile, Range rows, Range cols) const {
   alignas(64) float values[REPRISE_GEMM_AMX_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
   const Tile part = {values, kernel.cols, rows.size, cols.size};
   const Tile result = {tile.c, shape.ldc, rows.size, cols.size};
@@ -254,7 +266,7 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
         const Range rowsOfC = {rows.begin + row,
                                smaller(kernel.rows, rows.size - row)};
         if (!rounded) {
-          computeTile(tile, rowsOfC, colsOfC);
+          computeTile(tile, rowsOfC, colsOfC, isLast);
           continue;
         }
         if (numDepthBlocks > 1) {

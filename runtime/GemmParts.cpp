@@ -8,6 +8,8 @@
 
 #include "GemmParts.h"
 
+#include "Squares.h"
+
 using namespace reprise::runtime;
 
 /// From so many bytes on a C may go past the caches: it would push out of the
@@ -20,7 +22,7 @@ static constexpr int64_t kBytesOfLogits = 32 << 20;
 
 GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
                      int64_t entry)
-    : shape(shape), bias(operands.bias) {
+    : shape(shape), bias(operands.bias), squares(operands.squares) {
   int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
   auto at = [&](const void *data, const int64_t *strides, int32_t type) {
     return static_cast<const char *>(data) +
@@ -50,6 +52,13 @@ const float *GemmEntry::getBias(int64_t col, int64_t count, int64_t width,
     memcpy(room + j, &bits, sizeof(bits));
   }
   return room;
+}
+
+void GemmEntry::sumBlock(int64_t row, int64_t col) const {
+  *squaresOf(row, col) =
+      sumSquares(c + row * shape.ldc + col, shape.ldc,
+                 smaller(REPRISE_GEMM_SQUARES, shape.m - row),
+                 smaller(REPRISE_GEMM_SQUARES, shape.n - col));
 }
 
 bool GemmEntry::isLarge() const {

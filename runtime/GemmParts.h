@@ -84,6 +84,15 @@ struct GemmEntry {
   const float *getBias(int64_t col, int64_t count, int64_t width,
                        float *room) const;
 
+  /// Where the sum of the squares of the block at this element of C goes.
+  float *squaresOf(int64_t row, int64_t col) const {
+    return squares +
+           row / REPRISE_GEMM_SQUARES * repriseGemmSquaresOfRow(&shape) +
+           col / REPRISE_GEMM_SQUARES;
+  }
+  /// Writes that sum, once all of the block is in C.
+  void sumBlock(int64_t row, int64_t col) const;
+
   /// Whether C is of a size, and lies so, that it may go past the caches in
   /// whole lines.
   bool isLarge() const;
@@ -97,6 +106,7 @@ struct GemmEntry {
   const void *bias;
   float *c;          ///< Null if C is of bf16.
   uint16_t *rounded; ///< Null if it is not.
+  float *squares;    ///< Null unless they are wanted, of a C of f32.
 };
 
 } // namespace reprise::runtime

@@ -284,7 +284,7 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
     bool isLast = first + atOnce == model.numMicroBatches;
     if (!haveInputs(step, first, error) ||
         !(isLast && !isApart ? executor.runLast(error)
-                             : executor.runMicros(error)))
+                             : executor.runMicros(error, isLast)))
       return false;
     writeNextInputs(step, first);
   }

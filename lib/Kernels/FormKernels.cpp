@@ -69,7 +69,10 @@ private:
   LogicalResult formProductUnit(const Unit &unit);
   Value formHeads(Operation *product, const SharedHeads &shared, Value value,
                   Phase phase);
+  bool makesSquares(Operation *product, Operation *last);
   void formGlobalNorm(GlobalNormOp op, Phase phase);
+  Value formSums(StringRef name, ValueRange inputs, bool square,
+                 GlobalNormOp norm, Phase phase);
   rt::LaunchOp formLaunch(func::FuncOp kernel, ValueRange inputs, int64_t flops,
                           Operation *origin, Phase phase);
   void formLaunch(unsigned index);
@@ -404,7 +407,10 @@ LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
       last = op;
     }
   SumRowsOp sums = biasGradients.lookup(product);
-  rt::GemmOp gemm = formProduct(builder, product, addend, /*sumsRows=*/sums);
+  Beside beside = sums                          ? Beside::SumOfRows
+                  : makesSquares(product, last) ? Beside::Squares
+                                                : Beside::Nothing;
+  rt::GemmOp gemm = formProduct(builder, product, addend, beside);
   annotate(gemm, product, unit.phase);
   if (sums)
     sums.getOut().replaceAllUsesWith(gemm.getAuxiliary());
@@ -459,25 +465,65 @@ Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
   return formLaunch(kernel, value, flops, product, phase).getResult(0);
 }
 
-/// The norm is the root of the sum of the sums of squares of blocks.
-void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
+/// Whether `product`, whose result is that of `last`, sums the squares of a
+/// gradient for the norm, which then need not read it: it is the gradient of a
+/// weight, which nothing is added to any more. That is worth it on tiles of
+/// AMX, so for products of bf16 on the CPU.
+bool ScheduleFormer::makesSquares(Operation *product, Operation *last) {
+  auto module = function->getParentOfType<ModuleOp>();
+  bool isLibrary = module && module->hasAttr(rt::kGemmWorkspaceAttr);
+  return !isLibrary && isa<LinearBackwardWeightOp>(product) &&
+         getElementTypeOrSelf(product->getOperand(0)).isBF16() &&
+         llvm::any_of(last->getResult(0).getUsers(),
+                      llvm::IsaPred<GlobalNormOp>);
+}
+
+/// The sums of the blocks of `inputs`, or of their squares.
+Value ScheduleFormer::formSums(StringRef name, ValueRange inputs, bool square,
+                               GlobalNormOp norm, Phase phase) {
   int64_t numBlocks = 0, numElements = 0;
-  for (Type type : op.getGradients().getTypes()) {
+  for (Type type : inputs.getTypes()) {
     int64_t size = cast<ShapedType>(type).getNumElements();
     numElements += size;
     numBlocks += llvm::divideCeil(size, rt::BlockSumsOp::kBlock);
   }
   auto sums = RankedTensorType::get({numBlocks}, builder.getF32Type());
-  Type scalar = op.getNorm().getType();
-  Location loc = op.getLoc();
+  func::FuncOp kernel =
+      kernels.getKernel((name + "_" + Twine(numBlocks)).str(),
+                        builder.getFunctionType(inputs.getTypes(), sums),
+                        [&](OpBuilder &body, ValueRange arguments) -> Value {
+                          return rt::BlockSumsOp::create(
+                              body, norm.getLoc(), sums, arguments, square);
+                        });
+  return formLaunch(kernel, inputs, (square ? 2 : 1) * numElements, norm, phase)
+      .getResult(0);
+}
 
-  func::FuncOp squares = kernels.getKernel(
-      "sums_of_squares_" + std::to_string(numBlocks),
-      builder.getFunctionType(op.getGradients().getTypes(), sums),
-      [&](OpBuilder &body, ValueRange gradients) -> Value {
-        return rt::BlockSumsOp::create(body, loc, sums, gradients,
-                                       /*square=*/true);
-      });
+/// The norm is the root of the sum of the sums of squares of blocks. Those of
+/// some gradients are there already, of smaller blocks.
+void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
+  SmallVector<Value> gradients, squares, parts;
+  for (Value gradient : op.getGradients()) {
+    auto gemm = gradient.getDefiningOp<rt::GemmOp>();
+    if (gemm && gemm.getEpilogue() == rt::Epilogue::SquaresOfC)
+      squares.push_back(gemm.getAuxiliary());
+    else
+      gradients.push_back(gradient);
+  }
+  if (!gradients.empty())
+    parts.push_back(
+        formSums("sums_of_squares", gradients, /*square=*/true, op, phase));
+  if (!squares.empty())
+    parts.push_back(formSums("sums", squares, /*square=*/false, op, phase));
+  int64_t numBlocks = 0;
+  for (Value part : parts)
+    numBlocks += cast<ShapedType>(part.getType()).getNumElements();
+  Location loc = op.getLoc();
+  auto sums = RankedTensorType::get({numBlocks}, builder.getF32Type());
+  Value all = parts.size() == 1
+                  ? parts.front()
+                  : rt::JoinOp::create(builder, loc, sums, parts).getOut();
+  Type scalar = op.getNorm().getType();
   func::FuncOp root = kernels.getKernel(
       "root_of_sum_" + std::to_string(numBlocks),
       builder.getFunctionType(sums, scalar),
@@ -485,9 +531,7 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
         LoopBuilder loops(body, loc);
         return loops.asShapeOf(buildRootOfSum(loops, arguments[0]), scalar);
       });
-  auto parts =
-      formLaunch(squares, op.getGradients(), 2 * numElements, op, phase);
-  auto norm = formLaunch(root, parts.getResults(), numBlocks + 1, op, phase);
+  auto norm = formLaunch(root, all, numBlocks + 1, op, phase);
   op.getNorm().replaceAllUsesWith(norm.getResult(0));
 }
 

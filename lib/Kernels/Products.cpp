@@ -8,6 +8,7 @@
 
 #include "Products.h"
 #include "Shape.h"
+#include "reprise/ABI/Model.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -127,7 +128,7 @@ std::optional<kernels::SharedHeads> kernels::getSharedHeads(Operation *op) {
 }
 
 rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op, Value addend,
-                                bool sumsRows) {
+                                Beside beside) {
   auto p = TypeSwitch<Operation *, Product>(op)
                .Case<LinearOp, LinearBackwardInputOp, LinearBackwardWeightOp,
                      ScoresOp, ContextOp>(
@@ -149,13 +150,18 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op, Value addend,
     type = cast<RankedTensorType>(type).clone(builder.getF32Type());
   SmallVector<Type, 2> types = {type};
   rt::EpilogueAttr epilogue;
-  if (sumsRows) {
+  auto make = [&](rt::Epilogue kind, ArrayRef<int64_t> shape) {
+    epilogue = rt::EpilogueAttr::get(builder.getContext(), kind);
+    types.push_back(RankedTensorType::get(shape, builder.getF32Type()));
+  };
+  if (beside == Beside::SumOfRows) {
     bool isA = cast<LinearBackwardWeightOp>(op).getDout() == p.a;
-    epilogue = rt::EpilogueAttr::get(builder.getContext(),
-                                     isA ? rt::Epilogue::SumsOfA
-                                         : rt::Epilogue::SumsOfB);
-    types.push_back(
-        RankedTensorType::get({isA ? p.m : p.n}, builder.getF32Type()));
+    make(isA ? rt::Epilogue::SumsOfA : rt::Epilogue::SumsOfB,
+         {isA ? p.m : p.n});
+  } else if (beside == Beside::Squares) {
+    make(rt::Epilogue::SquaresOfC,
+         {int64_t(llvm::divideCeil(p.m, REPRISE_GEMM_SQUARES)),
+          int64_t(llvm::divideCeil(p.n, REPRISE_GEMM_SQUARES))});
   }
   return rt::GemmOp::create(
       builder, op->getLoc(), types, p.a, p.b, p.bias, addend,

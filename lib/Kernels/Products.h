@@ -27,11 +27,14 @@ struct SharedHeads {
 /// The heads that a product shares, or none.
 std::optional<SharedHeads> getSharedHeads(mlir::Operation *op);
 
+/// What the gradient of a weight makes on its way: the sum of the rows of the
+/// gradient that it reads, or the sums of the squares of what it writes.
+enum class Beside { Nothing, SumOfRows, Squares };
+
 /// Builds the product that `op` is; with `addend`, of its result's type, added
-/// to that; with `sumsRows`, for a gradient of a weight, also the sum of the
-/// rows of the gradient that it reads. It shares no heads.
+/// to that; and with `beside`. It shares no heads.
 rt::GemmOp formProduct(mlir::OpBuilder &builder, mlir::Operation *op,
-                       mlir::Value addend, bool sumsRows);
+                       mlir::Value addend, Beside beside);
 
 } // namespace reprise::kernels
 

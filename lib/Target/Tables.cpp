@@ -233,9 +233,11 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
     llvm::for_each(call.getOutputs(), use);
   } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
     launch.kind = REPRISE_LAUNCH_GEMM;
-    if (gemm.getEpilogue() && !isLibrary)
-      return op->emitOpError("needs a library for its epilogue, but the CPU's "
-                             "products have none");
+    bool hasSquares = gemm.getEpilogue() == rt::Epilogue::SquaresOfC;
+    if (gemm.getEpilogue() && hasSquares == isLibrary)
+      return op->emitOpError("needs ")
+             << (isLibrary ? "the CPU's products" : "a library")
+             << " for the epilogue " << stringifyEpilogue(*gemm.getEpilogue());
     launch.flops = gemm.getFlops();
     RepriseGemm row = getGemm(gemm);
     auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {

@@ -75,7 +75,7 @@ public:
       drawTokens(model.targets);
       auto *rng = arena.at<uint32_t>(model.rng);
       rng[0] = 1, rng[1] = 0, rng[2] = uint32_t(step), rng[3] = uint32_t(micro);
-      executor.runMicros(error);
+      executor.runMicros(error, micro + 1 == model.numMicroBatches);
     }
     *arena.at<float>(model.lr) = 1e-4f;
     *arena.at<float>(model.biasCorrection1) = 1;

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 12
+#define REPRISE_ABI_VERSION 13
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,8 +67,8 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// them. With `goesOn` a tile ends before alpha: its sums go to `sums`,
 /// [rows][cols], and to nothing else. With `continues` they begin there and not
 /// at zero. With `isPlain` C has the sums as they are, as it would with an
-/// alpha of 1, and without `addToC`, `bias`, `rounded` and `streams`, which it
-/// comes without. It has form REPRISE_TILE_PACKED alone.
+/// alpha of 1, and without `addToC`, `bias`, `rounded`, `streams` and
+/// `squares`, which it comes without. It has form REPRISE_TILE_PACKED alone.
 ///
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
@@ -81,6 +81,10 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// alone, and where c and rows of it begin at a multiple of 64 bytes. They are
 /// in no order with other stores: who has called the last of such tiles puts a
 /// fence behind them.
+///
+/// With `squares` a tile of AMX also writes the sum of the squares of its
+/// result there, in the order that RepriseGemm has for a block. (Not with
+/// `rounded`.)
 ///
 /// One of the panels may have to be packed yet, by the way that `form` says:
 /// then it is in the same words at `source`, in rows `ldSource` elements apart,
@@ -108,6 +112,7 @@ typedef struct RepriseTile {
   int32_t streams, nextSteps;
   int32_t isPlain; /* only of AMX */
   float *sums;     /* with `continues` or `goesOn` */
+  float *squares;  /* only of AMX; null if they are not wanted */
 } RepriseTile;
 
 enum {
@@ -175,8 +180,15 @@ typedef struct RepriseKernel {
 /// in order: A, B, then bias if `bias`, then C, then what `epilogue` makes
 /// beside C, if there is one, then the workspace.
 ///
-/// Epilogues are of REPRISE_TARGET_CUDA alone: the sums over p of A[i,p], [m],
-/// or of B[p,j], [n], of `typeC`.
+/// Epilogues of REPRISE_TARGET_CUDA: the sums over p of A[i,p], [m], or of
+/// B[p,j], [n], of `typeC`. Of REPRISE_TARGET_CPU: the sums of the squares of
+/// C, which is f32, a number for each block of REPRISE_GEMM_SQUARES rows and
+/// columns, row by row: with element (r, j) of a block to partial sum 32 (r mod
+/// 2) + j, these are 64 chains of fma(x, x, sum) from zero, rows in order; then
+/// the halves of them are added up, numbers l and l + 32, of those l and l +
+/// 16, and so on. A block at an edge is as if there were zeros beyond it.
+/// Squares are of C as it is then: with `accumulate` of the sum. Of bf16
+/// denormal numbers are zeros here, too.
 ///
 /// The order of summation is a property of (m,n,k) alone: for each block of
 /// REPRISE_GEMM_KC values of p a chain of fma from zero, times alpha; these are
@@ -207,7 +219,8 @@ typedef struct RepriseGemm {
 enum {
   REPRISE_EPILOGUE_NONE = 0,
   REPRISE_EPILOGUE_SUMS_OF_A = 1,
-  REPRISE_EPILOGUE_SUMS_OF_B = 2
+  REPRISE_EPILOGUE_SUMS_OF_B = 2,
+  REPRISE_EPILOGUE_SQUARES_OF_C = 3
 };
 
 #define REPRISE_GEMM_KC 256
@@ -223,6 +236,8 @@ enum {
 /* The same of AMX, and values of p of a step. */
 #define REPRISE_GEMM_AMX_ROW_ALIGN 32
 #define REPRISE_GEMM_AMX_DEPTH 32
+/* Rows and columns of a block whose squares are summed: a tile of AMX. */
+#define REPRISE_GEMM_SQUARES 32
 /* At most this many entries of a batch are worked on at once. */
 #define REPRISE_GEMM_SLOTS 64
 
@@ -232,6 +247,16 @@ static inline int64_t repriseRoundUp(int64_t value, int64_t to) {
 
 static inline int64_t repriseGemmKC(const RepriseGemm *g) {
   return g->typeAB == REPRISE_BF16 ? REPRISE_GEMM_KC_BF16 : REPRISE_GEMM_KC;
+}
+
+/// Blocks of C in a row of blocks, for REPRISE_EPILOGUE_SQUARES_OF_C, and in
+/// all.
+static inline int64_t repriseGemmSquaresOfRow(const RepriseGemm *g) {
+  return repriseRoundUp(g->n, REPRISE_GEMM_SQUARES) / REPRISE_GEMM_SQUARES;
+}
+static inline int64_t repriseGemmSquares(const RepriseGemm *g) {
+  return repriseRoundUp(g->m, REPRISE_GEMM_SQUARES) / REPRISE_GEMM_SQUARES *
+         repriseGemmSquaresOfRow(g);
 }
 
 /// The most rows of a panel. Those of bf16 have whole pairs, and room for f32:

@@ -73,22 +73,43 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
   });
 }
 
-/// Brings the quarters to C, by way of vectors.
+/// Brings the quarters to C, by way of vectors; and, if it is wanted, the sum
+/// of their squares: partial sums are of the columns of even rows, and of odd
+/// ones.
 static void emitVectorEnd(Code &code, const MicroKernel &tile,
                           const Fields &fields, const Registers &registers) {
   Value sums = code.scratch(tile.rows * tile.cols);
   registers.callQuarters("tilestored64", sums, code.i64(4 * tile.cols));
-  Value alpha =
-      code.splat(fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)));
   // As many rows at a time as there are registers for.
   constexpr int64_t kSome = 8;
-  code.loop(code.i64(0), code.i64(tile.rows), kSome, [&](Value row) {
-    SmallVector<Value> scaled;
-    for (int64_t at = 0; at < kSome * tile.cols; at += kLanes)
-      scaled.push_back(
-          code.mul(alpha, code.load(code.lanesOf(code.getF32Type()), sums,
-                                    code.add(code.mul(row, tile.cols), at))));
-    emitEnd(code, tile, fields, row, scaled, /*mayRound=*/true);
+  VectorType lanes = code.lanesOf(code.getF32Type());
+  const size_t numChains = 2 * tile.cols / kLanes;
+  Value alpha =
+      code.splat(fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)));
+  Value hasSquares = fields.isThere(offsetof(RepriseTile, squares));
+  SmallVector<Value> chains(numChains, code.splatF32(0));
+  chains = code.loop(
+      code.i64(0), code.i64(tile.rows), kSome, chains,
+      [&](Value row, ValueRange carried) {
+        SmallVector<Value> scaled;
+        for (int64_t at = 0; at < kSome * tile.cols; at += kLanes)
+          scaled.push_back(code.mul(
+              alpha,
+              code.load(lanes, sums, code.add(code.mul(row, tile.cols), at))));
+        SmallVector<Value> written =
+            emitEnd(code, tile, fields, row, scaled, /*mayRound=*/true);
+        auto add = [&] {
+          SmallVector<Value> next(carried);
+          for (auto [index, x] : llvm::enumerate(written))
+            next[index % numChains] = code.fma(x, x, next[index % numChains]);
+          return next;
+        };
+        return code.choose(hasSquares, add,
+                           [&] { return SmallVector<Value>(carried); });
+      });
+  code.when(hasSquares, [&] {
+    code.store(code.sum(chains), fields.pointer(offsetof(RepriseTile, squares)),
+               code.i64(0));
   });
 }
 

@@ -52,6 +52,15 @@ static constexpr bool dividePanels() {
 }
 static_assert(dividePanels(), "panels are padded to a multiple of every tile");
 
+static constexpr bool areBlocksOfSquares() {
+  for (const MicroKernel &kernel : kMicroKernels)
+    if (kernel.isAmx() && (kernel.rows != REPRISE_GEMM_SQUARES ||
+                           kernel.cols != REPRISE_GEMM_SQUARES))
+      return false;
+  return true;
+}
+static_assert(areBlocksOfSquares(), "a tile of AMX sums squares of a block");
+
 ArrayRef<MicroKernel> codegen::getMicroKernels() { return kMicroKernels; }
 
 std::string MicroKernel::symbol() const {

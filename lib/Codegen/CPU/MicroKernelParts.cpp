@@ -139,9 +139,10 @@ static SmallVector<Value> getPlaces(Code &code, const MicroKernel &tile,
 }
 
 /// One way of `emitEnd`.
-static void emitStores(Code &code, const MicroKernel &tile,
-                       const Fields &fields, Value firstRow, ValueRange sums,
-                       bool adds, bool hasBias, bool rounds) {
+static SmallVector<Value> emitStores(Code &code, const MicroKernel &tile,
+                                     const Fields &fields, Value firstRow,
+                                     ValueRange sums, bool adds, bool hasBias,
+                                     bool rounds) {
   VectorType lanes = code.lanesOf(code.getF32Type());
   Value c, ldc, bias;
   if (adds || !rounds) {
@@ -168,6 +169,7 @@ static void emitStores(Code &code, const MicroKernel &tile,
     }
     values.push_back(value);
   }
+  SmallVector<Value> results = values;
   if (rounds) {
     c = fields.pointer(offsetof(RepriseTile, rounded));
     places = placesOf(fields.integer(offsetof(RepriseTile, ldRounded)));
@@ -180,21 +182,25 @@ static void emitStores(Code &code, const MicroKernel &tile,
   }
   for (auto [at, value] : llvm::zip(places, values))
     code.store(value, c, at);
+  return results;
 }
 
-void codegen::emitEnd(Code &code, const MicroKernel &tile, const Fields &fields,
-                      Value firstRow, ValueRange sums, bool mayRound) {
+SmallVector<Value> codegen::emitEnd(Code &code, const MicroKernel &tile,
+                                    const Fields &fields, Value firstRow,
+                                    ValueRange sums, bool mayRound) {
+  using Values = SmallVector<Value>;
   // Each of them or not: what a tile ends with has no branches.
   auto choose = [&](Value condition, auto emit) {
-    code.when(condition, [&] { emit(true); }, [&] { emit(false); });
+    return code.choose(
+        condition, [&] { return emit(true); }, [&] { return emit(false); });
   };
   Value adds = fields.isSet(offsetof(RepriseTile, addToC));
   Value hasBias = fields.isThere(offsetof(RepriseTile, bias));
-  auto store = [&](bool rounding) {
-    choose(adds, [&](bool adding) {
-      choose(hasBias, [&](bool biased) {
-        emitStores(code, tile, fields, firstRow, sums, adding, biased,
-                   rounding);
+  auto store = [&](bool rounding) -> Values {
+    return choose(adds, [&](bool adding) -> Values {
+      return choose(hasBias, [&](bool biased) -> Values {
+        return emitStores(code, tile, fields, firstRow, sums, adding, biased,
+                          rounding);
       });
     });
   };
@@ -205,11 +211,11 @@ void codegen::emitEnd(Code &code, const MicroKernel &tile, const Fields &fields,
     Value c = fields.pointer(offsetof(RepriseTile, c));
     for (auto [sum, place] : llvm::zip(sums, places))
       code.stream(sum, c, place);
+    return Values(sums);
   };
-  code.when(fields.isSet(offsetof(RepriseTile, streams)), stream, [&] {
-    if (mayRound)
-      choose(fields.isThere(offsetof(RepriseTile, rounded)), store);
-    else
-      store(false);
+  return code.choose(fields.isSet(offsetof(RepriseTile, streams)), stream, [&] {
+    return mayRound
+               ? choose(fields.isThere(offsetof(RepriseTile, rounded)), store)
+               : store(false);
   });
 }

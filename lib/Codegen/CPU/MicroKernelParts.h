@@ -50,9 +50,12 @@ mlir::Value emitFetch(Code &code, const FetchedRows &rows, mlir::Value row,
                       mlir::Value p, int64_t steps);
 
 /// Writes rows of the tile, from `firstRow` on, to their place: `sums`, or what
-/// is in C plus these; plus a row of bias; `mayRound`: perhaps rounded.
-void emitEnd(Code &code, const MicroKernel &tile, const Fields &fields,
-             mlir::Value firstRow, mlir::ValueRange sums, bool mayRound);
+/// is in C plus these; plus a row of bias; `mayRound`: perhaps rounded. Returns
+/// what it writes, before rounding.
+llvm::SmallVector<mlir::Value> emitEnd(Code &code, const MicroKernel &tile,
+                                       const Fields &fields,
+                                       mlir::Value firstRow,
+                                       mlir::ValueRange sums, bool mayRound);
 
 /// All of a tile of AMX.
 void emitAmxTile(Code &code, const MicroKernel &tile, const Fields &fields);

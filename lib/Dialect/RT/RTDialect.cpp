@@ -419,9 +419,13 @@ int64_t GemmOp::getFlops() {
       2, getK(), uint64_t(bool(getBias())) + scales + adds);
   for (int64_t size : {int64_t(getM()), int64_t(getN()), getBatchCount()})
     flops = llvm::SaturatingMultiply<uint64_t>(flops, size);
-  if (getEpilogue())
+  if (std::optional<Epilogue> epilogue = getEpilogue()) {
+    bool areSquares = epilogue == Epilogue::SquaresOfC;
     flops = llvm::SaturatingMultiplyAdd<uint64_t>(
-        getEpilogue() == Epilogue::SumsOfA ? getM() : getN(), getK(), flops);
+        epilogue == Epilogue::SumsOfB ? getN() : getM(),
+        areSquares ? llvm::SaturatingMultiply<uint64_t>(2, getN()) : getK(),
+        flops);
+  }
   return std::min<uint64_t>(flops, std::numeric_limits<int64_t>::max());
 }
 
@@ -475,6 +479,22 @@ static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
   return success();
 }
 
+/// The elements that an epilogue makes.
+static int64_t countSums(GemmOp op) {
+  auto countBlocks = [](int64_t size) {
+    return int64_t(llvm::divideCeil(size, REPRISE_GEMM_SQUARES));
+  };
+  switch (*op.getEpilogue()) {
+  case Epilogue::SumsOfA:
+    return op.getM();
+  case Epilogue::SumsOfB:
+    return op.getN();
+  case Epilogue::SquaresOfC:
+    return countBlocks(op.getM()) * countBlocks(op.getN());
+  }
+  llvm_unreachable("unknown epilogue");
+}
+
 static LogicalResult verifyEpilogue(GemmOp op) {
   Value aux = op.getAuxiliary();
   std::optional<Epilogue> epilogue = op.getEpilogue();
@@ -486,7 +506,7 @@ static LogicalResult verifyEpilogue(GemmOp op) {
            << (op.getAux() ? "one" : "no") << " 'aux'";
   if (!epilogue)
     return success();
-  int64_t count = epilogue == Epilogue::SumsOfA ? op.getM() : op.getN();
+  int64_t count = countSums(op);
   auto type = cast<ShapedType>(aux.getType());
   Type element = op.getCType().getElementType();
   if (type.getNumElements() != count || type.getElementType() != element ||
@@ -497,8 +517,9 @@ static LogicalResult verifyEpilogue(GemmOp op) {
   if (op.getBias() || op.getBatch() || !op.getAlpha().isExactlyValue(1.0)) // C7
     return op.emitOpError(
         "needs no bias, no batch and an alpha of 1 with an epilogue");
-  bool isTaken =
-      epilogue == Epilogue::SumsOfA ? op.getTransposeA() : !op.getTransposeB();
+  bool isTaken = epilogue == Epilogue::SquaresOfC ||
+                 (epilogue == Epilogue::SumsOfA ? op.getTransposeA()
+                                                : !op.getTransposeB());
   if (!isTaken) // C7
     return op.emitOpError("needs 'transpose_a' for sums_of_a, and no "
                           "'transpose_b' for sums_of_b, as libraries do, but "

@@ -95,6 +95,19 @@ struct AmxTile : testing::Test {
     tile.next = c, tile.nextSteps = REPRISE_TILE_FETCH_STEPS;
     return tile;
   }
+  /// What RepriseGemm has for the squares of a block, that is here the tile.
+  float sumSquares(const float *c, int64_t ld) const {
+    float sums[2 * REPRISE_GEMM_SQUARES] = {};
+    for (int64_t r = 0; r < kernel->rows; ++r)
+      for (int64_t j = 0; j < kernel->cols; ++j) {
+        float &sum = sums[r % 2 * REPRISE_GEMM_SQUARES + j];
+        sum = std::fma(c[r * ld + j], c[r * ld + j], sum);
+      }
+    for (int64_t half = REPRISE_GEMM_SQUARES; half > 0; half /= 2)
+      for (int64_t l = 0; l < half; ++l)
+        sums[l] = sums[l] + sums[l + half];
+    return sums[0];
+  }
   void run(const RepriseTile &tile) {
     runtime::TileRegisters registers(true);
     reinterpret_cast<RepriseMicroKernelFn>(runner->address(kernel->symbol()))(
@@ -126,7 +139,8 @@ TEST_F(AmxTile, SumsHaveTheStatedOrder) {
 }
 
 // Inside a larger matrix, of whose other elements none may change: added to C,
-// with a bias, rounded and scaled, each of them or not.
+// with a bias, rounded and scaled, each of them or not; with the sum of its
+// squares.
 TEST_F(AmxTile, EndsAsItIsTold) {
   constexpr uint16_t kCanary = 0x1234;
   const int64_t cols = kernel->cols, ld = cols + 5;
@@ -144,7 +158,11 @@ TEST_F(AmxTile, EndsAsItIsTold) {
     tile.addToC = adds, tile.alpha = alpha;
     tile.bias = flags & 2 ? bias.data() : nullptr;
     tile.rounded = rounds ? rounded.data() : nullptr;
+    float squares = NAN;
+    tile.squares = rounds ? nullptr : &squares;
     run(tile);
+    if (!rounds)
+      ASSERT_EQ(bitsOf(squares), bitsOf(sumSquares(c.data(), ld)));
     for (int64_t r = 0; r < kernel->rows; ++r)
       for (int64_t j = 0; j < ld; ++j) {
         int64_t at = r * ld + j;
@@ -183,7 +201,8 @@ TEST_F(AmxTile, PlainResultIsWrittenAsItIs) {
           << "at " << r << ", " << j;
 }
 
-// Past the caches, to whole lines and to nothing else.
+// Past the caches, to whole lines and to nothing else; the sum of the squares
+// comes beside it.
 TEST_F(AmxTile, StreamsItsResult) {
   const int64_t cols = kernel->cols, ld = cols + kLine;
   Operands operands(kernel->rows, cols, 96, false);
@@ -191,7 +210,10 @@ TEST_F(AmxTile, StreamsItsResult) {
   float *c = alignToLine(room);
   RepriseTile tile = makeTile(operands, c, ld);
   tile.alpha = 0.7f, tile.streams = 1;
+  float squares = NAN;
+  tile.squares = &squares;
   run(tile);
+  EXPECT_EQ(bitsOf(squares), bitsOf(sumSquares(c, ld)));
   for (int64_t r = 0; r < kernel->rows; ++r)
     for (int64_t j = 0; j < ld; ++j)
       ASSERT_EQ(bitsOf(c[r * ld + j]),

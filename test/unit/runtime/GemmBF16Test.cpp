@@ -128,11 +128,16 @@ struct Problem {
     const void *added =
         rounds ? static_cast<void *>(roundedBias.data()) : bias.data();
     bool isAmx = kernels.full->isa == REPRISE_ISA_AMX_BF16;
+    std::vector<float> squares(size_t(repriseGemmSquares(&shape)), kWorkCanary);
+    const bool hasSquares = !rounds && shape.batch[0] * shape.batch[1] == 1;
     gemm(shape,
          {a.data(), b.data(), shape.bias ? added : nullptr,
           rounds ? static_cast<void *>(roundedResult.data()) : result.data(),
-          isAmx ? nullptr : workspace.data()},
+          isAmx ? nullptr : workspace.data(),
+          hasSquares ? squares.data() : nullptr},
          kernels, pool);
+    if (hasSquares)
+      EXPECT_TRUE(areSame(squares, statedSquares(shape, result.data())));
     for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
       EXPECT_EQ(workspace[i], kWorkCanary) << "written behind the workspace";
     if (shape.n % REPRISE_GEMM_COL_ALIGN == 0 && !isAmx)
@@ -162,7 +167,8 @@ struct Problem {
     return toBytes(shape.typeC == REPRISE_BF16, expected, expectedRounded);
   }
 
-  /// Checks the bits of every element, and that nothing else has changed.
+  /// Checks the bits of every element and of the sums of squares, and that
+  /// nothing else has changed.
   void check() {
     std::vector<char> bytes = statedBytes(/*isAmx=*/false);
     std::vector<RepriseMicroKernel> tiles;
@@ -278,12 +284,15 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   auto run = [&](const RepriseMicroKernel &tile, size_t offset) {
     std::vector<float> workspace(
         size_t(repriseGemmWorkspaceBytes(&problem.shape)) / 4);
+    std::vector<float> squares(size_t(repriseGemmSquares(&problem.shape)));
     int64_t before = numStreamed;
     std::fill(room.begin(), room.end(), kWorkCanary);
     gemm(problem.shape,
          {problem.a.data(), problem.b.data(), problem.bias.data(),
-          room.data() + offset, workspace.data()},
+          room.data() + offset, workspace.data(), squares.data()},
          {&tile, &tile, rooms.get()}, pool);
+    EXPECT_TRUE(
+        areSame(squares, statedSquares(problem.shape, room.data() + offset)));
     return numStreamed - before;
   };
   for (const RepriseMicroKernel &tile : tiles) {

@@ -95,16 +95,21 @@ struct Problem {
 
   std::vector<float> run(const MicroKernels &kernels, ThreadPool &pool) {
     std::vector<float> result = c;
+    std::vector<float> squares(size_t(repriseGemmSquares(&shape)), kCanary);
+    const bool isOne = shape.batch[0] * shape.batch[1] == 1;
     gemm(shape,
          {a.data(), b.data(), shape.bias ? bias.data() : nullptr, result.data(),
-          workspace.data()},
+          workspace.data(), isOne ? squares.data() : nullptr},
          kernels, pool);
+    if (isOne)
+      EXPECT_TRUE(areSame(squares, statedSquares(shape, result.data())));
     for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
       EXPECT_EQ(workspace[i], kCanary) << "written behind the workspace";
     return result;
   }
 
-  /// Checks the bits of every element, and that nothing else has changed.
+  /// Checks the bits of every element and of the sums of squares, and that
+  /// nothing else has changed.
   void check() {
     std::vector<float> expected = c;
     for (int64_t e = 0; e < shape.batch[0] * shape.batch[1]; ++e)

@@ -11,11 +11,13 @@
 
 #include "reprise/ABI/Model.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <utility>
+#include <vector>
 
 namespace reprise::runtime::test {
 
@@ -75,6 +77,45 @@ inline uint16_t toBF16(float value) {
   return down & 1 ? up : down;
 }
 
+/// The sum of the squares of a block of C, word by word as RepriseGemm has it;
+/// `flushes` if denormal numbers are zeros.
+inline float statedSquares(const float *c, int64_t ldc, int64_t rows,
+                           int64_t cols, bool flushes) {
+  auto keep = [&](float value) { return flushes ? flush(value) : value; };
+  float sums[2 * REPRISE_GEMM_SQUARES] = {};
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t j = 0; j < cols; ++j) {
+      float &sum = sums[r % 2 * REPRISE_GEMM_SQUARES + j];
+      float x = keep(c[r * ldc + j]);
+      sum = keep(std::fma(x, x, sum));
+    }
+  for (int64_t half = REPRISE_GEMM_SQUARES; half > 0; half /= 2)
+    for (int64_t l = 0; l < half; ++l)
+      sums[l] = sums[l] + sums[l + half];
+  return sums[0];
+}
+
+/// Those of all blocks.
+inline std::vector<float> statedSquares(const RepriseGemm &shape,
+                                        const float *c) {
+  constexpr int64_t kSize = REPRISE_GEMM_SQUARES;
+  std::vector<float> squares;
+  for (int64_t i = 0; i < shape.m; i += kSize)
+    for (int64_t j = 0; j < shape.n; j += kSize)
+      squares.push_back(statedSquares(
+          c + i * shape.ldc + j, shape.ldc, std::min(kSize, shape.m - i),
+          std::min(kSize, shape.n - j), shape.typeAB == REPRISE_BF16));
+  return squares;
+}
+
+/// Whether sums are the same to the bit, or no numbers.
+inline bool areSame(const std::vector<float> &sums,
+                    const std::vector<float> &others) {
+  return std::equal(
+      sums.begin(), sums.end(), others.begin(), others.end(),
+      [](float a, float b) { return a == b || (a != a && b != b); });
+}
+
 /// Tiles that were asked to go past the caches.
 inline std::atomic<int64_t> numStreamed{0};
 
@@ -99,6 +140,9 @@ void endTile(const RepriseTile *tile, const float *sums) {
       else
         tile->c[r * tile->ldc + j] = value;
     }
+  if (tile->squares)
+    *tile->squares = statedSquares(tile->c, tile->ldc, Rows, Cols,
+                                   /*flushes=*/true);
 }
 
 /// Packs the panel that is not packed yet.
@@ -123,6 +167,7 @@ void pack(const RepriseTile *tile) {
 /// What RepriseTile asks for, to the letter.
 template <int Rows, int Cols, bool Pairs = false>
 void microKernel(const RepriseTile *tile) {
+  EXPECT_EQ(tile->squares, nullptr) << "only tiles of AMX have them";
   if (tile->form != REPRISE_TILE_PACKED) {
     EXPECT_EQ(tile->k % 4, 0);
     EXPECT_EQ(tile->packed,
@@ -162,7 +207,8 @@ void amxMicroKernel(const RepriseTile *tile) {
     return void(memcpy(tile->sums, sums, sizeof(sums)));
   if (!tile->isPlain)
     return endTile<Rows, Cols>(tile, sums);
-  EXPECT_FALSE(tile->rounded || tile->bias || tile->addToC || tile->streams);
+  EXPECT_FALSE(tile->rounded || tile->bias || tile->addToC || tile->streams ||
+               tile->squares);
   EXPECT_EQ(tile->alpha, 1);
   for (int r = 0; r < Rows; ++r)
     memcpy(tile->c + r * tile->ldc, sums + r * Cols, Cols * sizeof(float));

@@ -120,7 +120,8 @@ def RT_RotaryAttr : AttrDef<RT_Dialect, "Rotary"> {
 }
 
 def RT_Epilogue : I32EnumAttr<"Epilogue", "What a product makes beside C", [
-    I32EnumAttrCase<"SumsOfA", 1, "sums_of_a">, I32EnumAttrCase<"SumsOfB", 2, "sums_of_b">]> {
+    I32EnumAttrCase<"SumsOfA", 1, "sums_of_a">, I32EnumAttrCase<"SumsOfB", 2, "sums_of_b">,
+    I32EnumAttrCase<"SquaresOfC", 3, "squares_of_c">]> {
   let cppNamespace = "::reprise::rt";
 }
 
@@ -260,15 +261,18 @@ def RT_GemmOp : RT_Op<"gemm", [
     elements. With `addend` the product is added to `C0`, in place: buffer form has
     `C0` as output and `accumulate`.
 
-    With an `epilogue`, a library's product makes `aux` beside `C`:
+    With an `epilogue`, a product makes `aux` beside `C`:
 
     | epilogue | `aux` |
     |---|---|
     | `sums_of_a` | `[m]`: the sum over `p` of `A[i,p]` |
     | `sums_of_b` | `[n]`: the sum over `p` of `B[p,j]` |
+    | `squares_of_c` | `[ceil(m/32), ceil(n/32)]`: the sums of the squares of blocks of `C` |
 
     Where `A` or `B` is the gradient of a linear layer's result, and `C` that of its
-    weight, these are the gradient of the bias.
+    weight, its sums are the gradient of the bias.
+    A library makes these sums. The CPU's products make the squares, with `addend` those of what is added up, and
+    in the last micro-batch alone: they are for the update, which reads the norm of all gradients.
 
     The order of summation depends on `m, n, k` alone: see `RepriseGemm` in
     `reprise/ABI/Model.h`.
@@ -298,6 +302,8 @@ def RT_GemmOp : RT_Op<"gemm", [
       : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
     %dw, %db = rt.gemm %x, %h transpose_a epilogue sums_of_b m 24 n 96 k 16 lda 24 ldb 96 ldc 96
       : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<96xf32>)
+    %dv, %squares = rt.gemm %x, %h transpose_a epilogue squares_of_c m 24 n 96 k 16 lda 24 ldb 96 ldc 96
+      : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<1x3xf32>)
     ```
   }];
   let arguments = (ins RT_Buffer:$a, RT_Buffer:$b, Optional<RT_Buffer>:$bias,

@@ -1,0 +1,23 @@
+//===- Squares.h - Sums of the squares of a product -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_SQUARES_H
+#define REPRISE_RUNTIME_SQUARES_H
+
+#include <cstdint>
+
+namespace reprise::runtime {
+
+/// The sum of the squares of a block of C, of at most REPRISE_GEMM_SQUARES rows
+/// and columns, in the order that RepriseGemm states.
+float sumSquares(const float *block, int64_t stride, int64_t rows,
+                 int64_t cols);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_SQUARES_H
