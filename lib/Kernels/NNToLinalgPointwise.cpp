@@ -101,7 +101,9 @@ static Scalar buildNormalCdf(Scalar x) {
 static Scalar buildGelu(Scalar x, GeluForm form) {
   if (form == GeluForm::Erf)
     return x * buildNormalCdf(x);
-  return x / buildGeluInverse(x, x * x);
+  // Its derivative divides too: beside that, this is a product.
+  Scalar inverse = buildGeluInverse(x, x * x);
+  return x * (1.0 / inverse);
 }
 
 static Scalar buildGeluDerivative(Scalar x, GeluForm form) {

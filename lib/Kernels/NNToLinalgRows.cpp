@@ -254,18 +254,7 @@ static Value isTarget(ImplicitLocOpBuilder &builder, Scalar target) {
                                target.get());
 }
 
-/// The logit of each row that its target names, as a sum over the row: nothing
-/// is read of the row when its other sums are complete.
-static Value sumPicked(LoopBuilder &loops, Value x, Value targets) {
-  return loops.reduceRows(
-      {{x}, {targets, Access::Row}}, loops.filled({getShape(x)[0]}, 0),
-      [](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
-        Value isPicked = isTarget(builder, s[1]);
-        return {s[2] + s[0].where(isPicked, s[0].number(0))};
-      });
-}
-
-/// The same, read where it is.
+/// The logit of each row that its target names.
 static Value readPicked(LoopBuilder &loops, Value x, Value targets) {
   return loops.map({getShape(x)[0]}, {{targets}},
                    loops.getBuilder().getF32Type(),
@@ -340,15 +329,13 @@ static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
                             buildExponentials(loops, x, op.getClasses()))};
 }
 
-/// A loss that read a logit when the sums are complete would keep the
-/// exponentials from waiting where the logits were.
 Values kernels::convertLossAndGradient(LoopBuilder &loops, CrossEntropyOp loss,
                                        CrossEntropyBackwardOp backward) {
   Value x = loops.asMatrix(loss.getLogits());
   Exponentials exponentials = buildExponentials(loops, x, loss.getClasses());
-  Values results =
-      buildLosses(loops, sumPicked(loops, x, loops.asVector(loss.getTargets())),
-                  exponentials);
+  Values results = buildLosses(
+      loops, readPicked(loops, x, loops.asVector(loss.getTargets())),
+      exponentials);
   results.push_back(buildLossGradient(loops, backward, exponentials));
   return results;
 }

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
@@ -32,10 +33,32 @@ static bool isWide(Operation *op) {
   return function && function.getPreferVectorWidth() == StringRef("512");
 }
 
-/// Whether `op` makes a vector that such a function has in one register.
+/// Lanes of a register of such a function.
+static constexpr int64_t kWideLanes = 16;
+
+/// Whether `op` makes a vector that such a function has in whole registers.
 static bool hasWideLanes(Operation *op) {
   auto vector = dyn_cast<VectorType>(op->getResult(0).getType());
-  return vector && vector.getNumElements() == 16 && isWide(op);
+  return vector && vector.getNumElements() % kWideLanes == 0 && isWide(op);
+}
+
+/// What `body` makes of vectors a register at a time.
+static Value ofRegisters(ImplicitLocOpBuilder &b, ArrayRef<Value> vectors,
+                         function_ref<Value(ArrayRef<Value>)> body) {
+  auto type = cast<VectorType>(vectors.front().getType());
+  int64_t count = type.getNumElements(), half = count / 2;
+  if (count <= kWideLanes)
+    return body(vectors);
+  auto halfFrom = [&](int64_t first) {
+    auto lanes = llvm::to_vector(llvm::seq(first, first + half));
+    SmallVector<Value> parts;
+    for (Value vector : vectors)
+      parts.push_back(vector::ShuffleOp::create(b, vector, vector, lanes));
+    return ofRegisters(b, parts, body);
+  };
+  Value low = halfFrom(0), high = halfFrom(half);
+  return vector::ShuffleOp::create(b, low, high,
+                                   llvm::to_vector(llvm::seq(count)));
 }
 
 namespace {
@@ -83,28 +106,56 @@ public:
                  y);
   }
 
-  /// p * 2^n: one instruction for 16 lanes. It takes p for infinite where n is,
-  /// and for 0 where n is minus infinite. With a mask, 0 where that is not set.
-  Value scaleWide(Value p, Value n, Value mask = {}) {
-    Value bits =
-        mask ? LLVM::BitcastOp::create(b, b.getI16Type(), mask).getResult()
-             : arith::ConstantOp::create(b, b.getI16IntegerAttr(-1));
-    Value rounding = arith::ConstantOp::create(b, b.getI32IntegerAttr(4));
-    return LLVM::CallIntrinsicOp::create(
-               b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-               ValueRange{p, n, constant(0), bits, rounding})
-        .getResult(0);
+  /// p * 2^n: one instruction for each register. It takes p for infinite where
+  /// n is, and for 0 where n is minus infinite.
+  Value scaleWide(Value p, Value n) {
+    return ofRegisters(b, {p, n}, [&](ArrayRef<Value> part) {
+      return scaleRegister(part[0], part[1], allLanes());
+    });
   }
   /// The same where x is at least `lowest` or no number, else 0.
   Value scaleWide(Value p, Value n, Value x, float lowest) {
-    return scaleWide(p, n,
-                     arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
-                                           constant(lowest)));
+    return ofRegisters(b, {p, n, x}, [&](ArrayRef<Value> part) {
+      Value isNormal = arith::CmpFOp::create(
+          b, arith::CmpFPredicate::UGE, part[2],
+          constant(part[2].getType(), b.getF32FloatAttr(lowest)));
+      return scaleRegister(
+          part[0], part[1],
+          LLVM::BitcastOp::create(b, b.getI16Type(), isNormal));
+    });
+  }
+  /// What x is beyond the integer nearest to it; 0 where it is infinite.
+  Value restWide(Value x) {
+    return ofRegisters(b, {x}, [&](ArrayRef<Value> part) -> Value {
+      Type type = part[0].getType();
+      Value toNearest = arith::ConstantOp::create(b, b.getI32IntegerAttr(8));
+      return LLVM::CallIntrinsicOp::create(
+                 b, type, b.getStringAttr("llvm.x86.avx512.mask.reduce.ps.512"),
+                 ValueRange{part[0], toNearest,
+                            constant(type, b.getF32FloatAttr(0)), allLanes(),
+                            currentRounding()})
+          .getResult(0);
+    });
   }
 
   ImplicitLocOpBuilder b;
 
 private:
+  Value allLanes() {
+    return arith::ConstantOp::create(b, b.getI16IntegerAttr(-1));
+  }
+  /// As an instruction has it that could say otherwise.
+  Value currentRounding() {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(4));
+  }
+  Value scaleRegister(Value p, Value n, Value lanes) {
+    Type type = p.getType();
+    return LLVM::CallIntrinsicOp::create(
+               b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
+               ValueRange{p, n, constant(type, b.getF32FloatAttr(0)), lanes,
+                          currentRounding()})
+        .getResult(0);
+  }
   Type integers() {
     auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(b.getI32Type())) : b.getI32Type();
@@ -161,15 +212,18 @@ struct ExpandExp2 : OpRewritePattern<math::Exp2Op> {
     if (!Numbers::areOf(op.getType()))
       return failure();
     Numbers in(op, rewriter);
-    Value x = op.getOperand(), magic = in.constant(0x1.8p23);
-    Value shifted = arith::AddFOp::create(in.b, x, magic), n;
+    Value x = op.getOperand(), shifted, n, r;
     bool isWide = hasWideLanes(op);
-    if (isWide)
-      n = math::RoundEvenOp::create(in.b, x);
-    else
+    if (isWide) {
+      r = in.restWide(x);
+      n = arith::SubFOp::create(in.b, x, r);
+    } else {
+      Value magic = in.constant(0x1.8p23);
+      shifted = arith::AddFOp::create(in.b, x, magic);
       n = arith::SubFOp::create(in.b, shifted, magic);
-    // Exact. The best of degree 5 in relative error, 1.6 of half a unit.
-    Value r = arith::SubFOp::create(in.b, x, n);
+      r = arith::SubFOp::create(in.b, x, n);
+    }
+    // r is exact. The best of degree 5 in relative error, 1.6 of half a unit.
     Value p = in.polynomial(r, {0.00132695353, 0.00967129227, 0.0555071086,
                                 0.240222469, 0.693147004, 1});
     Value y;
@@ -217,9 +271,78 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
+/// Whether `value` is a number whatever an input is: a greatest or least
+/// element so far, which begins with a number and passes over what is none.
+/// What is `assumed` to be one is an accumulator of a loop that is being looked
+/// at.
+static bool isNumber(Value value, SmallVectorImpl<Value> &assumed) {
+  if (llvm::is_contained(assumed, value))
+    return true;
+  auto areNumbers = [&](ValueRange values) {
+    return llvm::all_of(values,
+                        [&](Value each) { return isNumber(each, assumed); });
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+    OpOperand *init = loop ? loop.getTiedLoopInit(argument) : nullptr;
+    if (!init)
+      return false;
+    assumed.push_back(value);
+    return areNumbers(
+        {init->get(), loop.getTiedLoopYieldedValue(argument)->get()});
+  }
+  APFloat number(0.0f);
+  if (matchPattern(value, m_ConstantFloat(&number)))
+    return !number.isNaN();
+  Operation *op = value.getDefiningOp();
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return isNumber(
+        loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()),
+        assumed);
+  if (isa<arith::MaxNumFOp>(op))
+    return llvm::any_of(op->getOperands(),
+                        [&](Value each) { return isNumber(each, assumed); });
+  if (auto broadcast = dyn_cast<vector::BroadcastOp>(op))
+    return isNumber(broadcast.getSource(), assumed);
+  if (isa<vector::ShuffleOp>(op))
+    return areNumbers(op->getOperands());
+  if (auto choice = dyn_cast<arith::SelectOp>(op)) {
+    // What is greater than something is a number.
+    auto test = choice.getCondition().getDefiningOp<arith::CmpFOp>();
+    bool isGreater = test && test.getPredicate() == arith::CmpFPredicate::OGT &&
+                     test.getLhs() == choice.getTrueValue();
+    return isNumber(choice.getFalseValue(), assumed) &&
+           (isGreater || isNumber(choice.getTrueValue(), assumed));
+  }
+  return false;
+}
+
+/// The greater of an element and the greatest so far, which is a number: that
+/// stays where the element is none, as the processor's own instruction has it.
+struct ExpandMaxNum : OpRewritePattern<arith::MaxNumFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::MaxNumFOp op,
+                                PatternRewriter &rewriter) const override {
+    Value element = op.getRhs(), soFar = op.getLhs();
+    SmallVector<Value> assumed;
+    if (!isNumber(soFar, assumed)) {
+      std::swap(element, soFar);
+      assumed.clear();
+      if (!isNumber(soFar, assumed))
+        return failure();
+    }
+    Value isGreater = arith::CmpFOp::create(
+        rewriter, op.getLoc(), arith::CmpFPredicate::OGT, element, soFar);
+    rewriter.replaceOpWithNewOp<arith::SelectOp>(op, isGreater, element, soFar);
+    return success();
+  }
+};
+
 /// Rounds to the nearest bf16, ties to even, NaN to one NaN. Adding one half of
-/// the last place, less one if what is kept is even, carries where it should;
-/// with masks, as wide registers have them, that is one addition or another.
+/// the last place, less one if what is kept is even, carries where it should:
+/// with masks, as wide registers have them, that is one number or another, and
+/// NaN is what is not added to.
 struct RoundToBF16 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -230,27 +353,32 @@ struct RoundToBF16 : OpRewritePattern<arith::TruncFOp> {
         !Numbers::areOf(op.getIn().getType()) || !isWide(op))
       return failure();
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    Value halves = ofRegisters(
+        b, op.getIn(), [&](ArrayRef<Value> x) { return round(b, x.front()); });
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, type, halves);
+    return success();
+  }
+
+private:
+  /// The bits of what it is rounded to.
+  static Value round(ImplicitLocOpBuilder &b, Value x) {
+    auto type = cast<VectorType>(x.getType());
     VectorType words = type.clone(b.getI32Type()),
                halves = type.clone(b.getI16Type());
-    auto splat = [&](VectorType of, int64_t value) -> Value {
+    auto splat = [&](int64_t value) -> Value {
       return arith::ConstantOp::create(
-          b, DenseElementsAttr::get(
-                 of, b.getIntegerAttr(of.getElementType(), value)));
+          b, DenseElementsAttr::get(words, b.getI32IntegerAttr(value)));
     };
-    Value bits = arith::BitcastOp::create(b, words, op.getIn());
-    Value last = arith::AndIOp::create(b, bits, splat(words, 0x10000));
-    Value isOdd = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, last,
-                                        splat(words, 0));
+    Value bits = arith::BitcastOp::create(b, words, x);
+    Value last = arith::AndIOp::create(b, bits, splat(0x10000));
+    Value isOdd =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ne, last, splat(0));
+    Value up = arith::SelectOp::create(b, isOdd, splat(0x8000), splat(0x7FFF));
+    Value isNumber = arith::CmpFOp::create(b, arith::CmpFPredicate::ORD, x, x);
     Value rounded = arith::SelectOp::create(
-        b, isOdd, arith::AddIOp::create(b, bits, splat(words, 0x8000)),
-        arith::AddIOp::create(b, bits, splat(words, 0x7FFF)));
-    rounded = arith::ShRUIOp::create(b, rounded, splat(words, 16));
-    Value half = arith::TruncIOp::create(b, halves, rounded);
-    Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO,
-                                        op.getIn(), op.getIn());
-    half = arith::SelectOp::create(b, isNaN, splat(halves, 0x7FC0), half);
-    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, type, half);
-    return success();
+        b, isNumber, arith::AddIOp::create(b, bits, up), splat(0x7FC00000));
+    rounded = arith::ShRUIOp::create(b, rounded, splat(16));
+    return arith::TruncIOp::create(b, halves, rounded);
   }
 };
 
@@ -258,7 +386,7 @@ struct ApproximateMath
     : reprise::codegen::impl::ApproximateMathBase<ApproximateMath> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    set.add<ExpandExp, ExpandExp2, ExpandRsqrt>(context);
+    set.add<ExpandExp, ExpandExp2, ExpandRsqrt, ExpandMaxNum>(context);
     set.add<RoundToBF16>(context, /*benefit=*/2);
     populateMathPolynomialApproximationPatterns(set, [](StringRef name) {
       return name != "math.exp" && name != "math.exp2" && name != "math.rsqrt";

@@ -84,6 +84,26 @@ static LogicalResult emitLoops(Code &code, Kernel &kernel) {
   llvm_unreachable("all shapes have an emitter");
 }
 
+void codegen::chooseLanes(Code &code, const LoopNest &nest,
+                          const Kernel &kernel) {
+  func::FuncOp source = kernel.source;
+  SmallVector<Type> types(source.getArgumentTypes());
+  llvm::append_range(types, source.getResultTypes());
+  // What all rows share is shuffled for each: less than rows take that gain.
+  llvm::erase_if(types, [&](Type type) {
+    int64_t count = cast<ShapedType>(type).getNumElements();
+    return count != nest.rows * nest.cols &&
+           (count == 1 || count == nest.rows || count == nest.cols);
+  });
+  bool areRounded = llvm::all_of(
+      types, [](Type type) { return getElementTypeOrSelf(type).isBF16(); });
+  if (!kernel.wide || nest.cols < kSumVectors * kLanes || types.empty() ||
+      !areRounded || drawsRandomWords(source))
+    return;
+  code.lanes = 2 * kLanes;
+  code.evenFirst = true;
+}
+
 void codegen::setWide(LLVM::LLVMFuncOp function) {
   Builder b(function.getContext());
   // LLVM keeps to 256 bits unless it is told twice.

@@ -26,7 +26,8 @@ static constexpr int64_t kRun = 4 * kLanes;
 
 LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
                                 Kernel &kernel) {
-  int64_t size = nest.cols, whole = size / kLanes * kLanes;
+  chooseLanes(code, nest, kernel);
+  int64_t size = nest.cols, whole = size / code.lanes * code.lanes;
   int64_t inRuns = drawsRandomWords(kernel.source) ? size / kRun * kRun : 0;
   int64_t tasks = llvm::divideCeil(size, kFlatBlock);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
@@ -38,7 +39,7 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
     code.loop(from, to, step, [&](Value c) {
       here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
       if (isLong)
-        for (int64_t first = 0; first < step; first += kLanes)
+        for (int64_t first = 0; first < step; first += code.lanes)
           prefetchInputs(code, kernel, size, code.add(c, first));
       body(c);
     });
@@ -58,7 +59,7 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
       from = to;
     }
     if (inRuns < whole)
-      loop(from, code.min(end, code.i64(whole)), kLanes, [&](Value c) {
+      loop(from, code.min(end, code.i64(whole)), code.lanes, [&](Value c) {
         here.enterChunk(c, {});
         here.storeOutputs();
       });
@@ -68,8 +69,12 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
                                          code.i64(tasks - 1));
     code.when(isLast, [&] {
       here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
-      here.enterChunk(code.i64(whole), code.maskOf(size - whole));
-      here.storeOutputs();
+      code.lanes = kLanes, code.evenFirst = false;
+      for (int64_t c = whole; c < size; c += kLanes) {
+        here.enterChunk(code.i64(c),
+                        size - c < kLanes ? code.maskOf(size - c) : Value());
+        here.storeOutputs();
+      }
     });
   });
   return success();

@@ -35,6 +35,10 @@ void setWide(mlir::LLVM::LLVMFuncOp function);
 void setFeatures(mlir::LLVM::LLVMFuncOp function,
                  llvm::ArrayRef<llvm::StringRef> features);
 
+/// Of a kernel whose rows are bf16 and nothing else, and that has wide
+/// registers: two of them at a time, the even elements first.
+void chooseLanes(Code &code, const LoopNest &nest, const Kernel &kernel);
+
 /// Elements in a task of a pointwise kernel.
 constexpr int64_t kFlatBlock = 4096;
 

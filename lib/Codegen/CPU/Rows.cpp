@@ -19,6 +19,7 @@
 #include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Codegen/Common/KernelBody.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -43,6 +44,14 @@ struct Kept {
 };
 } // namespace
 
+/// Whether `op` makes a value of each row that it reads across the row, not
+/// element by element: it does when the row begins, before anything is written.
+static bool readsAcross(const LoopNest &nest, linalg::GenericOp op) {
+  return !nest.isReduction(op) && nest.phase(op) == 0 &&
+         nest.resultRole(op.getResult(0)) == Role::Row &&
+         !op.getBody()->getOps<tensor::ExtractOp>().empty();
+}
+
 /// Whether computing `root` in `phase` takes `what`, which may be an input, but
 /// for what `kept` is made of.
 static bool needs(const LoopNest &nest, Value root, Value what, int64_t phase,
@@ -51,7 +60,8 @@ static bool needs(const LoopNest &nest, Value root, Value what, int64_t phase,
     return true;
   auto op = root.getDefiningOp<linalg::GenericOp>();
   if (!op || root == kept || nest.storedBefore(root, phase) ||
-      (nest.isReduction(op) && nest.phase(op) < phase))
+      (nest.isReduction(op) && nest.phase(op) < phase) ||
+      (readsAcross(nest, op) && phase > 0))
     return false;
   bool isRead = false;
   op.getBody()->walk([&](tensor::ExtractOp extract) {
@@ -141,6 +151,9 @@ public:
         row(row), drawsWords(drawsRandomWords(kernel.source)) {}
 
   void emit() {
+    for (auto op : kernel.source.getOps<linalg::GenericOp>())
+      if (readsAcross(nest, op))
+        here.get(op.getResult(0));
     for (int64_t phase = 0; phase < nest.numPhases(); ++phase) {
       here.setPhase(phase);
       takeRowOutputs(phase);
@@ -201,10 +214,10 @@ private:
 
     // Partial sums: of each vector in turn, those of every reduction. As many
     // vectors share the blocks that their random words are of.
-    int64_t vectors = llvm::divideCeil(nest.cols, kLanes);
+    int64_t lanes = code.lanes, vectors = llvm::divideCeil(nest.cols, lanes);
     int64_t inTurn = reductions.empty() && !drawsWords
                          ? 1
-                         : std::min<int64_t>(vectors, kSumVectors);
+                         : std::min(vectors, kSumVectors * kLanes / lanes);
     bool isRun = inTurn == kSumVectors && nest.cols % 4 == 0;
     SmallVector<Value> sums;
     for (int64_t v = 0; v < inTurn; ++v)
@@ -216,7 +229,7 @@ private:
       return all.slice(v * number, number);
     };
 
-    int64_t step = inTurn * kLanes, whole = nest.cols / step * step;
+    int64_t step = inTurn * lanes, whole = nest.cols / step * step;
     if (whole > 0)
       sums = code.loop(
           code.i64(0), code.i64(whole), step, sums,
@@ -227,13 +240,24 @@ private:
               if (isRun)
                 here.enterRun(c, v);
               else
-                here.enterChunk(code.add(c, v * kLanes), {});
+                here.enterChunk(code.add(c, v * lanes), {});
               llvm::append_range(
-                  next, chunk(code.add(c, v * kLanes), {}, sumsOf(carried, v)));
+                  next, chunk(code.add(c, v * lanes), {}, sumsOf(carried, v)));
             }
             return next;
           });
     here.setRowAnchor(nullptr);
+    // What is left, and sums of sums, are in the order of columns.
+    llvm::SaveAndRestore keepLanes(code.lanes, kLanes);
+    llvm::SaveAndRestore keepOrder(code.evenFirst, false);
+    if (lanes != kLanes) {
+      SmallVector<Value> ordered;
+      for (int64_t v = 0; v < inTurn; ++v)
+        for (int64_t first = 0; first < lanes; first += kLanes)
+          for (Value sum : ArrayRef(sums).slice(v * number, number))
+            ordered.push_back(code.inOrder(sum, first, kLanes));
+      sums = ordered;
+    }
     for (int64_t c = whole, v = 0; c < nest.cols; c += kLanes, ++v) {
       int64_t left = nest.cols - c;
       Value mask = left < kLanes ? code.maskOf(left) : Value();
@@ -247,7 +271,7 @@ private:
     for (linalg::GenericOp op : reductions)
       for (unsigned i = 0; i < op.getNumResults(); ++i, ++next) {
         SmallVector<Value> partial;
-        for (int64_t v = 0; v < inTurn; ++v)
+        for (size_t v = 0; v < sums.size() / number; ++v)
           partial.push_back(sums[v * number + next]);
         Value total = code.reduce(partial, [&](Value a, Value b) {
           return here.combine(op, i, a, b);
@@ -274,6 +298,7 @@ LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
   int64_t tasks = llvm::divideCeil(nest.rows, perTask);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 
+  chooseLanes(code, nest, kernel);
   SmallVector<Kept> kept = findKept(nest, kernel.source);
   Expressions here(code, nest, kernel);
   kernel.tasks(code, [&](Value task) {

@@ -19,6 +19,12 @@ using namespace reprise::codegen;
 // Constants
 //===----------------------------------------------------------------------===//
 
+/// The element in a lane where the even ones come first.
+static int64_t elementOf(int64_t lane, int64_t lanes) {
+  int64_t half = lanes / 2;
+  return lane < half ? 2 * lane : 2 * (lane - half) + 1;
+}
+
 Value Code::scalar(Type type, double value) {
   TypedAttr attribute;
   if (isa<FloatType>(type))
@@ -39,12 +45,14 @@ Value Code::splat(Value scalar) {
 Value Code::iota(Type element) {
   SmallVector<Attribute> lanes;
   for (int64_t lane = 0; lane < this->lanes; ++lane)
-    lanes.push_back(getIntegerAttr(element, lane));
+    lanes.push_back(getIntegerAttr(
+        element, evenFirst ? elementOf(lane, this->lanes) : lane));
   return arith::ConstantOp::create(
       *this, DenseElementsAttr::get(lanesOf(element), lanes));
 }
 
 Value Code::maskOf(int64_t count) {
+  assert(!evenFirst && "what is left of a row is in its own order");
   SmallVector<bool> lanes(this->lanes, false);
   std::fill_n(lanes.begin(), count, true);
   return arith::ConstantOp::create(
@@ -142,6 +150,10 @@ Value Code::load(Type type, Value base, Value offset, Value mask,
         *this, type, load(stored, base, offset, mask, aligned, constant));
   Value from = address(base, getElementTypeOrSelf(type), offset);
   unsigned alignment = alignmentOf(type, aligned);
+  if (auto vector = dyn_cast<VectorType>(type); vector && evenFirst) {
+    assert(!mask && "whole vectors alone have another order");
+    return loadEvenFirst(vector, from, alignment, constant);
+  }
   if (!mask)
     return LLVM::LoadOp::create(*this, type, from, alignment,
                                 /*isVolatile=*/false, /*isNonTemporal=*/false,
@@ -159,11 +171,78 @@ void Code::store(Value value, Value base, Value offset, Value mask,
                  mask, aligned);
   Value to = address(base, getElementTypeOrSelf(type), offset);
   unsigned alignment = alignmentOf(type, aligned);
+  if (isa<VectorType>(type) && evenFirst) {
+    assert(!mask && "whole vectors alone have another order");
+    return storeEvenFirst(value, to, alignment);
+  }
   if (mask)
     LLVM::MaskedStoreOp::create(*this, value, to, mask,
                                 getI32IntegerAttr(alignment));
   else
     LLVM::StoreOp::create(*this, value, to, alignment);
+}
+
+/// Two lanes of 16 bits are the halves of one of these.
+static VectorType getWords(VectorType type) {
+  return VectorType::get(type.getNumElements() / 2,
+                         IntegerType::get(type.getContext(), 32));
+}
+
+static Value splatOf(Code &code, VectorType type, int64_t value) {
+  return arith::ConstantOp::create(
+      code, DenseElementsAttr::get(
+                type, code.getIntegerAttr(type.getElementType(), value)));
+}
+
+Value Code::inOrder(Value vector, int64_t first, int64_t count) {
+  int64_t half = mlir::cast<VectorType>(vector.getType()).getNumElements() / 2;
+  SmallVector<int64_t> lanes;
+  for (int64_t element = first; element < first + count; ++element)
+    lanes.push_back(element / 2 + element % 2 * half);
+  return vector::ShuffleOp::create(*this, vector, vector, lanes);
+}
+
+Value Code::loadEvenFirst(VectorType type, Value from, unsigned alignment,
+                          bool constant) {
+  auto loadAs = [&](Type type) -> Value {
+    return LLVM::LoadOp::create(*this, type, from, alignment,
+                                /*isVolatile=*/false, /*isNonTemporal=*/false,
+                                /*isInvariant=*/constant);
+  };
+  if (!type.getElementType().isInteger(16)) {
+    SmallVector<int64_t> elements;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      elements.push_back(elementOf(lane, lanes));
+    Value all = loadAs(type);
+    return vector::ShuffleOp::create(*this, all, all, elements);
+  }
+  Value words = loadAs(getWords(type)),
+        sixteen = splatOf(*this, getWords(type), 16);
+  VectorType halves = getWords(type).clone(getI16Type());
+  Value even = arith::TruncIOp::create(*this, halves, words);
+  Value odd = arith::TruncIOp::create(
+      *this, halves, arith::ShRUIOp::create(*this, words, sixteen));
+  return vector::ShuffleOp::create(*this, even, odd,
+                                   llvm::to_vector(llvm::seq(lanes)));
+}
+
+void Code::storeEvenFirst(Value value, Value to, unsigned alignment) {
+  auto type = mlir::cast<VectorType>(value.getType());
+  if (!type.getElementType().isInteger(16)) {
+    LLVM::StoreOp::create(*this, inOrder(value, 0, lanes), to, alignment);
+    return;
+  }
+  VectorType words = getWords(type);
+  auto halfFrom = [&](int64_t first) -> Value {
+    auto lanesOfHalf = llvm::to_vector(llvm::seq(first, first + lanes / 2));
+    return arith::ExtUIOp::create(
+        *this, words,
+        vector::ShuffleOp::create(*this, value, value, lanesOfHalf));
+  };
+  Value sixteen = splatOf(*this, words, 16);
+  Value odd = arith::ShLIOp::create(*this, halfFrom(lanes / 2), sixteen);
+  LLVM::StoreOp::create(*this, arith::OrIOp::create(*this, halfFrom(0), odd),
+                        to, alignment);
 }
 
 void Code::stream(Value value, Value base, Value offset) {

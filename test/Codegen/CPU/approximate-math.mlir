@@ -39,16 +39,19 @@ llvm.func @round_to_bf16(%x: vector<16xf32>) -> vector<16xbf16> {
 }
 
 // With 32 registers of 16 lanes and masks: what scales by powers of two, in place
-// of integers and of what keeps them in bounds; and one of two additions.
+// of integers and of what keeps them in bounds; and one of two numbers, added to
+// what is a number.
 
 // CHECK-LABEL: llvm.func @wide(
 //       CHECK:   %[[MASK:.*]] = llvm.bitcast %{{.*}} : vector<16xi1> to i16
 //       CHECK:   %[[E:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %{{.*}}, %{{.*}}, %[[MASK]], %{{.*}})
 //   CHECK-NOT:   arith.shli
 //       CHECK:   %[[BITS:.*]] = arith.bitcast %[[E]]
-//       CHECK:   %[[UP:.*]] = arith.addi %[[BITS]]
-//       CHECK:   %[[DOWN:.*]] = arith.addi %[[BITS]]
-//       CHECK:   arith.select %{{.*}}, %[[UP]], %[[DOWN]]
+//       CHECK:   %[[UP:.*]] = arith.select
+//       CHECK:   %[[IS_NUMBER:.*]] = arith.cmpf ord, %[[E]], %[[E]]
+//       CHECK:   %[[SUM:.*]] = arith.addi %[[BITS]], %[[UP]]
+//       CHECK:   arith.select %[[IS_NUMBER]], %[[SUM]], %{{.*}}
+//       CHECK:   arith.shrui {{.*}} : vector<16xi32>
 //   CHECK-NOT:   arith.truncf
 //       CHECK:   llvm.return
 llvm.func @wide(%x: vector<16xf32>) -> vector<16xbf16> attributes {prefer_vector_width = "512"} {
@@ -61,7 +64,8 @@ llvm.func @wide(%x: vector<16xf32>) -> vector<16xbf16> attributes {prefer_vector
 
 // CHECK-LABEL: llvm.func @wide_exp2(
 //   CHECK-DAG:   %[[ALL:.*]] = arith.constant -1 : i16
-//       CHECK:   %[[N:.*]] = math.roundeven
+//       CHECK:   %[[R:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.reduce.ps.512"(%[[X:[^,]*]], %{{.*}}, %{{.*}}, %[[ALL]], %{{.*}})
+//       CHECK:   %[[N:.*]] = arith.subf %[[X]], %[[R]]
 //       CHECK:   %[[D:.*]] = llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"(%{{.*}}, %[[N]], %{{.*}}, %[[ALL]], %{{.*}})
 //       CHECK:   %[[SUM:.*]] = arith.addf %{{.*}}, %[[D]]
 //       CHECK:   %[[MASK:.*]] = llvm.bitcast %{{.*}} : vector<16xi1> to i16
@@ -72,4 +76,43 @@ llvm.func @wide_exp2(%x: vector<16xf32>) -> vector<16xf32> attributes {prefer_ve
   %1 = arith.addf %one, %0 : vector<16xf32>
   %2 = math.exp2 %1 : vector<16xf32>
   llvm.return %2 : vector<16xf32>
+}
+
+// What takes two registers is taken apart for such instructions alone.
+
+// CHECK-LABEL: llvm.func @two_registers(
+//       CHECK:   vector.shuffle {{.*}} [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] : vector<32xf32>, vector<32xf32>
+//       CHECK:   "llvm.x86.avx512.mask.reduce.ps.512"
+//       CHECK:   vector.shuffle {{.*}} [16, 17, {{.*}}, 31] : vector<32xf32>, vector<32xf32>
+//       CHECK:   "llvm.x86.avx512.mask.reduce.ps.512"
+//       CHECK:   math.fma {{.*}} : vector<32xf32>
+// CHECK-COUNT-2:   "llvm.x86.avx512.mask.scalef.ps.512"
+//       CHECK:   %[[LOW:.*]] = arith.trunci {{.*}} : vector<16xi32> to vector<16xi16>
+//       CHECK:   %[[HIGH:.*]] = arith.trunci {{.*}} : vector<16xi32> to vector<16xi16>
+//       CHECK:   vector.shuffle %[[LOW]], %[[HIGH]]
+llvm.func @two_registers(%x: vector<32xf32>) -> vector<32xbf16> attributes {prefer_vector_width = "512"} {
+  %e = math.exp2 %x : vector<32xf32>
+  %r = arith.truncf %e : vector<32xf32> to vector<32xbf16>
+  llvm.return %r : vector<32xbf16>
+}
+
+// The greatest element so far is a number, so what is greater is one too, and
+// no test is needed for either; of any two numbers it is.
+
+// CHECK-LABEL: llvm.func @greatest(
+//       CHECK:   scf.for {{.*}} iter_args(%[[SO_FAR:.*]] = %{{.*}}, %[[LAST:.*]] = %{{.*}})
+//   CHECK-NOT:     arith.maxnumf
+//       CHECK:     %[[IS_GREATER:.*]] = arith.cmpf ogt, %[[X:.*]], %[[SO_FAR]]
+//       CHECK:     arith.select %[[IS_GREATER]], %[[X]], %[[SO_FAR]]
+//       CHECK:     arith.maxnumf %[[LAST]],
+llvm.func @greatest(%x: vector<16xf32>, %from: i64, %to: i64, %step: i64) -> vector<16xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %none = vector.broadcast %lowest : f32 to vector<16xf32>
+  %r:2 = scf.for %i = %from to %to step %step iter_args(%a = %none, %b = %x) -> (vector<16xf32>, vector<16xf32>) : i64 {
+    %c = arith.maxnumf %a, %x : vector<16xf32>
+    %d = arith.maxnumf %b, %x : vector<16xf32>
+    scf.yield %c, %d : vector<16xf32>, vector<16xf32>
+  }
+  %s = arith.addf %r#0, %r#1 : vector<16xf32>
+  llvm.return %s : vector<16xf32>
 }

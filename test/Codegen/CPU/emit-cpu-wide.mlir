@@ -60,3 +60,32 @@ func.func private @attention(%q: tensor<1x64x32xf32>, %k: tensor<1x64x32xf32>, %
   %out, %lse = rt.attention %q, %k, %v, %rng heads 1 scale 1.000000e+00 rate 0.000000e+00 stream 0 : (tensor<1x64x32xf32>, tensor<1x64x32xf32>, tensor<1x64x32xf32>, tensor<4xi32>) -> (tensor<1x64x32xf32>, tensor<1x1x64xf32>)
   return %out, %lse : tensor<1x64x32xf32>, tensor<1x1x64xf32>
 }
+
+// Of bf16 wide registers have two at a time, the even elements first: the halves
+// of words, in which they are loaded and stored.
+
+// CHECK-LABEL: llvm.func @exponential_bf16(
+//       CHECK:   math.exp {{.*}} : vector<16xf32>
+//       CHECK: llvm.func @exponential_bf16.wide(
+//       CHECK:   %[[WORDS:.*]] = llvm.load {{.*}} -> vector<16xi32>
+//       CHECK:   %[[EVEN:.*]] = arith.trunci %[[WORDS]]
+//       CHECK:   %[[HIGH:.*]] = arith.shrui %[[WORDS]]
+//       CHECK:   %[[ODD:.*]] = arith.trunci %[[HIGH]]
+//       CHECK:   vector.shuffle %[[EVEN]], %[[ODD]] [0, 1, 2,
+//       CHECK:   math.exp {{.*}} : vector<32xf32>
+//       CHECK:   arith.ori {{.*}} : vector<16xi32>
+//       CHECK:   math.exp {{.*}} : vector<16xf32>
+func.func private @exponential_bf16(%x: tensor<4112xbf16>) -> tensor<4112xbf16> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4112xbf16>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4112xbf16>) outs(%e : tensor<4112xbf16>) {
+  ^bb0(%a: bf16, %out: bf16):
+    %f = arith.extf %a : bf16 to f32
+    %t = math.exp %f : f32
+    %r = arith.truncf %t : f32 to bf16
+    linalg.yield %r : bf16
+  } -> tensor<4112xbf16>
+  return %y : tensor<4112xbf16>
+}

@@ -13,6 +13,7 @@
 
 #include "KernelRunner.h"
 #include "gtest/gtest.h"
+#include <cmath>
 #include <cstring>
 
 using namespace reprise::codegen;
@@ -59,12 +60,11 @@ class Joined : public testing::TestWithParam<Case> {};
 
 /// Remainders of vectors and of runs, one row, rows of one column, rows that do
 /// not begin at multiples of four.
-INSTANTIATE_TEST_SUITE_P(, Joined,
-                         testing::Values(Case{5, 200, false},
-                                         Case{2, 71, false}, Case{3, 1, false},
-                                         Case{40, 768, false},
-                                         Case{3, 128, true},
-                                         Case{2, 90, true}));
+INSTANTIATE_TEST_SUITE_P(
+    , Joined,
+    testing::Values(Case{5, 200, false}, Case{2, 71, false}, Case{3, 1, false},
+                    Case{40, 768, false}, Case{3, 128, true},
+                    Case{40, 250, true}, Case{2, 90, true}));
 
 static const uint32_t kRandom[] = {7, 9, 11, 0};
 
@@ -198,5 +198,140 @@ func.func private @back(%p: ALL, %d: ALL {rt.may_alias = 0 : i64}, %rng: tensor<
     runner.run("backward", {p.data(), dropped.data(), ds.data()});
     runner.run("back", {p.data(), gradient.data(), rng, gradient.data()}, {5});
     EXPECT_EQ(gradient, ds);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The loss with its gradient
+//===----------------------------------------------------------------------===//
+
+static const char *const kLoss = R"(
+func.func private @loss(%x: ALL, %t: TARGETS) -> (ROW, ROW) attributes {rt.kernel} {
+  %l, %lse = nn.cross_entropy %x, %t : (ALL, TARGETS) -> (ROW, ROW)
+  return %l, %lse : ROW, ROW
+}
+func.func private @gradient(%x: ALL, %t: TARGETS, %lse: ROW, %d: ROW) -> ALL attributes {rt.kernel} {
+  %dx = nn.cross_entropy_backward %x, %t, %lse, %d : (ALL, TARGETS, ROW, ROW) -> ALL
+  return %dx : ALL
+}
+func.func private @both(%x: ALL {rt.may_alias = 1 : i64}, %t: TARGETS, %d: ROW) -> (ROW, ALL) attributes {rt.kernel} {
+  %l, %lse = nn.cross_entropy %x, %t : (ALL, TARGETS) -> (ROW, ROW)
+  %dx = nn.cross_entropy_backward %x, %t, %lse, %d : (ALL, TARGETS, ROW, ROW) -> ALL
+  return %l, %dx : ROW, ALL
+})";
+
+static std::string lossOf(const Case &all) {
+  std::string targets = "tensor<2x" + std::to_string(all.rows) + "xi32>";
+  return asLoops(all.fill(replaceAll(kLoss, "TARGETS", targets)));
+}
+
+static Floats numbersOf(const Case &all, const Bytes &bytes) {
+  Floats numbers(2 * all.rows * all.cols);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (all.isBF16)
+      std::memcpy(reinterpret_cast<char *>(&numbers[i]) + 2, &bytes[2 * i], 2);
+    else
+      std::memcpy(&numbers[i], &bytes[4 * i], 4);
+  return numbers;
+}
+
+/// Targets in every place of a vector, where the gradient overwrites what the
+/// loss is made of.
+TEST_P(Joined, LossAndGradient) {
+  Case all = GetParam();
+  KernelRunner runner(lossOf(all));
+  int64_t rows = 2 * all.rows;
+  Bytes x = all.numbers(1), dx(x.size());
+  std::vector<int32_t> targets;
+  for (int64_t r = 0; r < rows; ++r)
+    targets.push_back(r == 1 ? all.cols - 1 : r * 37 % all.cols);
+  Floats d = randomFloats(rows, 2), loss(rows), lse = loss, loss2 = loss;
+  runner.run("loss", {x.data(), targets.data(), loss.data(), lse.data()});
+  runner.run("gradient",
+             {x.data(), targets.data(), lse.data(), d.data(), dx.data()});
+  Floats logits = numbersOf(all, x);
+  for (int64_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int64_t c = 0; c < all.cols; ++c)
+      sum += std::exp(double(logits[r * all.cols + c]));
+    EXPECT_NEAR(loss[r], std::log(sum) - logits[r * all.cols + targets[r]],
+                1e-5);
+  }
+  runner.run("both",
+             {x.data(), targets.data(), d.data(), loss2.data(), x.data()}, {},
+             1, true);
+  EXPECT_EQ(loss2, loss);
+  EXPECT_EQ(x, dx);
+}
+
+/// A row with NaN or an infinite logit has no finite loss, wherever in the row
+/// that is, and other rows are as they were.
+TEST(Loss, OfWhatIsNoNumberIsNone) {
+  const Case all = {9, 100, false};
+  for (bool wide : widths()) {
+    KernelRunner runner(lossOf(all), wide);
+    Floats x = randomFloats(18 * 100, 1), loss(18), dx = x;
+    std::vector<int32_t> targets(18, 5);
+    Floats d(18, 1);
+    for (int64_t r = 0; r < 8; ++r)
+      x[r * 100 + r * 14] = NAN;
+    x[8 * 100 + 5] = NAN;
+    x[9 * 100 + 50] = INFINITY;
+    for (int64_t c = 0; c < 100; ++c)
+      x[10 * 100 + c] = NAN, x[11 * 100 + c] = -INFINITY;
+    x[12 * 100 + 5] = -INFINITY;
+    runner.run("both",
+               {x.data(), targets.data(), d.data(), loss.data(), dx.data()});
+    for (int64_t r = 0; r < 18; ++r)
+      EXPECT_EQ(std::isfinite(loss[r]), r > 12) << r;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+/// Vectors of bf16 have another order of lanes where registers are wide.
+TEST_P(Joined, HasTheSameBitsInWideRegisters) {
+  Case all = GetParam();
+  std::string text = all.fill(R"(
+func.func private @norm(%s: ALL, %g: COL, %b: COL) -> (ALL, ROW, ROW) attributes {rt.kernel} {
+  %n, %mean, %rstd = nn.layer_norm %s, %g, %b eps 1.0e-05 : (ALL, COL, COL) -> (ALL, ROW, ROW)
+  return %n, %mean, %rstd : ALL, ROW, ROW
+}
+func.func private @back(%x: ALL, %g: COL, %mean: ROW, %rstd: ROW, %dn: ALL {rt.may_alias = 0 : i64}, %d: ALL) -> ALL attributes {rt.kernel} {
+  %dx = nn.layer_norm_backward %x, %g, %mean, %rstd, %dn : (ALL, COL, ROW, ROW, ALL) -> ALL
+  %s = nn.add %d, %dx : ALL
+  return %s : ALL
+}
+func.func private @gelu(%u: ALL, %dg: ALL {rt.may_alias = 1 : i64}) -> (ALL, ALL) attributes {rt.kernel} {
+  %g = nn.gelu %u tanh : ALL
+  %du = nn.gelu_backward %u, %dg tanh : ALL
+  return %g, %du : ALL, ALL
+})");
+  int64_t rows = 2 * all.rows;
+  std::vector<Bytes> first;
+  for (bool wide : widths()) {
+    KernelRunner runner(asLoops(text), wide), losses(lossOf(all), wide);
+    Bytes x = all.numbers(1), n(x.size()), dn = all.numbers(2), g(x.size());
+    Bytes d = all.numbers(3), dg = all.numbers(4), logits = all.numbers(5);
+    Floats gain = randomFloats(all.cols, 6), bias = randomFloats(all.cols, 7);
+    Floats mean(rows), rstd(rows), loss(rows), dloss = randomFloats(rows, 8);
+    std::vector<int32_t> targets(rows, all.cols / 2);
+    runner.run("norm", {x.data(), gain.data(), bias.data(), n.data(),
+                        mean.data(), rstd.data()});
+    runner.run("back", {x.data(), gain.data(), mean.data(), rstd.data(),
+                        dn.data(), d.data(), dn.data()});
+    runner.run("gelu", {x.data(), dg.data(), g.data(), dg.data()});
+    losses.run("both", {logits.data(), targets.data(), dloss.data(),
+                        loss.data(), logits.data()});
+    std::vector<Bytes> all = {n, dn, g, dg, logits};
+    for (const Floats &numbers : {mean, rstd, loss}) {
+      auto *bytes = reinterpret_cast<const uint8_t *>(numbers.data());
+      all.emplace_back(bytes, bytes + 4 * numbers.size());
+    }
+    if (wide)
+      EXPECT_TRUE(all == first);
+    first = all;
   }
 }

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // What all emitters share: vectors of one number of lanes, on a CPU 16 whatever
-// the machine has (LLVM splits them), 64-bit integers for everything that
-// counts, and addresses that are a base pointer and an offset in elements.
+// the machine has (LLVM splits them) and 32 of rows of bf16, 64-bit integers
+// for everything that counts, and addresses that are a base pointer and an
+// offset in elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@
 
 namespace reprise::codegen {
 
-/// Lanes of every vector on a CPU. The order of sums depends on it: never
-/// change it.
+/// Lanes of vectors on a CPU, but where they are bf16, and of those that sums
+/// of rows end in. The order of sums depends on it: never change it.
 constexpr int64_t kLanes = 16;
 /// Vectors of partial sums of a row, which take its vectors in turn: one alone
 /// would wait for each addition before the next. Sums depend on it too.
@@ -35,6 +36,10 @@ public:
 
   /// Lanes of every vector.
   int64_t lanes = kLanes;
+  /// Whether the even elements of a vector come before the odd ones. Of bf16
+  /// they are the two halves of words, which become f32, and are made of it, by
+  /// a shift or a mask for each register: no other order takes less.
+  bool evenFirst = false;
 
   mlir::VectorType lanesOf(mlir::Type element) {
     return mlir::VectorType::get({lanes}, element);
@@ -46,7 +51,7 @@ public:
   mlir::Value f32(double value) { return scalar(getF32Type(), value); }
   mlir::Value splat(mlir::Value scalar);
   mlir::Value splatF32(double value) { return splat(f32(value)); }
-  /// 0, 1, 2, …
+  /// 0, 1, 2, … of the elements.
   mlir::Value iota(mlir::Type element);
   /// Set in the first `count` lanes.
   mlir::Value maskOf(int64_t count);
@@ -64,6 +69,10 @@ public:
   mlir::Value select(mlir::Value mask, mlir::Value a, mlir::Value b);
   mlir::Value cast(mlir::Value a,
                    mlir::Type type); ///< between integers and index
+
+  /// Of lanes with the even elements first, those of `count` elements side by
+  /// side from `first` on.
+  mlir::Value inOrder(mlir::Value vector, int64_t first, int64_t count);
 
   // Memory. `mask` leaves lanes out; lanes left out of a load are zero. The
   // offset of a vector is a multiple of `aligned`, up to 16 bytes. Nobody
@@ -108,6 +117,11 @@ public:
   reduce(mlir::ValueRange vectors,
          llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
   mlir::Value sum(mlir::ValueRange vectors);
+
+private:
+  mlir::Value loadEvenFirst(mlir::VectorType type, mlir::Value from,
+                            unsigned alignment, bool constant);
+  void storeEvenFirst(mlir::Value value, mlir::Value to, unsigned alignment);
 };
 
 /// What a kernel is given: the addresses of its buffers, as the arguments and
