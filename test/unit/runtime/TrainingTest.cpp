@@ -411,6 +411,24 @@ TEST_F(Training, DamagedModelsAreRefused) {
               toy.micro[0].callee = 99;
             }).find("damaged model: launch embed names kind 0, callee 99 of"),
             std::string::npos);
+  // Its bias becomes C, and C what an epilogue makes beside that.
+  RepriseGemm gemm;
+  auto refusalOf = [&](int32_t epilogue, int64_t size) {
+    return refusal([&](ToyModel &toy) {
+      gemm = toy.model.gemms[0];
+      gemm.bias = 0, gemm.epilogue = epilogue;
+      gemm.m = gemm.n = size;
+      toy.model.gemms = &gemm;
+    });
+  };
+  EXPECT_NE(refusalOf(REPRISE_EPILOGUE_SUMS_OF_A, 1)
+                .find("damaged model: product logits has epilogue 1, which its "
+                      "target does not have"),
+            std::string::npos);
+  EXPECT_NE(refusalOf(REPRISE_EPILOGUE_SQUARES_OF_C, 1 << 14)
+                .find("damaged model: logits needs at least 1048576 bytes in "
+                      "the arena of "),
+            std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.model.numMicroKernels = 0;
             }).find("none of the 0 micro-kernels"),
