@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A task is a block of queries of a head. It walks the keys up to its last
-// query in blocks, with the running maximum and sum of each query and its
-// weighted sum of values on the stack.
+// A task is a block of queries of a head, or several. It walks the keys up to
+// its last query in blocks, with the running maximum and sum of each query and
+// its weighted sum of values on the stack.
 //
 // Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.1.
 //
@@ -45,24 +45,36 @@ public:
         keys(tile.newElements()),
         values(tile.hasPairs ? tile.newRows() : tile.newElements()),
         otherValues(tile.hasPairs ? tile.newRows() : values),
-        queriesT(tile.newElements()), sums(tile.newSums()),
-        probs(tile.newTile()), maxima(tile.newNumbers()),
-        totals(tile.newNumbers()), factors(tile.newNumbers()),
+        probs(tile.newTile()), together(tile.blocksTogether(mostTogether())),
+        all{{},
+            tile.newElements(together),
+            tile.newSums(together),
+            tile.newNumbers(together),
+            tile.newNumbers(together),
+            tile.newNumbers(together)},
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 3),
                                   op.getStream())) {}
 
   int64_t tasks() const {
-    return tile.batch * tile.queryHeads.count * tile.blocks();
+    return tile.batch * tile.queryHeads.count * tile.blocks() / together;
   }
   void emit(Value task);
 
 private:
-  /// Block `query` of the queries of head `bh`, and the addresses of the heads
-  /// that it reads.
+  /// The queries from `query` on of head `bh`, and the addresses of the heads
+  /// that they read.
   struct Place {
     Value bh, query, queries, keys, values;
   };
   Place placeOf(Value task);
+  /// Blocks of queries that the stack has room for.
+  int64_t mostTogether() const {
+    auto fit = [&](int64_t blocks) {
+      int64_t rows = (2 + 2 * blocks) * tile.padded + tile.block + 3 * blocks;
+      return 4 * rows * tile.block <= kStackBytes;
+    };
+    return fit(4) ? 4 : fit(2) ? 2 : 1;
+  }
   /// Keys from `first` on, already on the stack as elements, and their values
   /// as pairs in `valuesFrom(first)`. Next come those of the block from `next`
   /// on, unless that is null.
@@ -74,25 +86,44 @@ private:
   void gatherKeys(const Place &at, Value first, Value row);
   void softmax(Value first, Value ahead,
                function_ref<void(Value row)> meanwhile = {});
+  void emitBlocks(const Place &at, const Place &next, Value out);
+  void begin(const Place &at);
   void write(Value out);
+
+  /// What a block of queries from `first` on has on the stack, the last three
+  /// for each query.
+  struct Queries {
+    Value first, queriesT, sums, maxima, totals, factors;
+  };
+  /// Goes on with block `index` of the task.
+  void select(const Place &at, Value index) {
+    queries = {code.add(at.query, code.mul(index, tile.block)),
+               tile.elementsOf(all.queriesT, index),
+               tile.sumsOf(all.sums, index),
+               tile.numbersOf(all.maxima, index),
+               tile.numbersOf(all.totals, index),
+               tile.numbersOf(all.factors, index)};
+  }
 
   Code &code;
   rt::AttentionOp op;
   Kernel &kernel;
   AttentionTile tile;
-  // On the stack, the last three for each query.
-  Value keys, values, otherValues, queriesT, sums, probs;
-  Value maxima, totals, factors;
+  // On the stack.
+  Value keys, values, otherValues, probs;
+  const int64_t together; ///< Blocks of queries of a task.
+  const Queries all;      ///< of them
+  Queries queries;        ///< of one
   RandomStream random;
-  Value bh, query; ///< of the task
+  Value bh; ///< of the task
 };
 } // namespace
 
 ForwardEmitter::Place ForwardEmitter::placeOf(Value task) {
-  Value blocks = code.i64(tile.blocks());
-  Value bh = arith::DivSIOp::create(code, task, blocks);
-  Value query =
-      code.mul(arith::RemSIOp::create(code, task, blocks), tile.block);
+  Value perHead = code.i64(tile.blocks() / together);
+  Value bh = arith::DivSIOp::create(code, task, perHead);
+  Value query = code.mul(arith::RemSIOp::create(code, task, perHead),
+                         together * tile.block);
   // Of entry and head of keys together, as of bh itself, since groups are
   // equal.
   Value keyHead = arith::DivSIOp::create(code, bh, code.i64(tile.group()));
@@ -107,54 +138,82 @@ ForwardEmitter::Place ForwardEmitter::placeOf(Value task) {
 
 void ForwardEmitter::emit(Value task) {
   Place at = placeOf(task);
-  bh = at.bh, query = at.query;
+  bh = at.bh;
   // The task that this thread goes on with.
   Place next =
       placeOf(code.min(code.add(task, 1), code.sub(kernel.end, code.i64(1))));
   Value out = tile.headAddress(tile.queryHeads, kernel.outputs[0], bh);
-
-  tile.gatherQueries(at.queries, query, keys);
-  tile.transposeElements(keys, queriesT);
   if (!tile.hasPairs)
-    tile.fillZero(sums);
+    return emitBlocks(at, next, out);
+
+  Value zero = code.i64(0), query = at.query;
+  select(at, zero);
+  begin(at);
+  code.loop(zero, code.i64(tile.block), 2,
+            [&](Value row) { gatherKeys(at, zero, row); });
+  if (tile.blocks() > 1)
+    code.loop(zero, query, tile.block, [&](Value first) {
+      emitPairs(at, first, /*ahead=*/{}, code.add(first, tile.block), {}, {});
+    });
+  emitPairs(at, query, /*ahead=*/zero, /*next=*/{},
+            {{tile.keyHeads, next.keys, next.query},
+             {tile.keyHeads, next.values, next.query}},
+            {{tile.queryHeads, next.queries, next.query},
+             {tile.queryHeads, out, query, {}, /*isWritten=*/true}});
+  write(out);
+}
+
+/// All that is made of a block of queries before it meets keys.
+void ForwardEmitter::begin(const Place &at) {
+  tile.gatherQueries(at.queries, queries.first, keys);
+  tile.transposeElements(keys, queries.queriesT);
+  if (!tile.hasPairs)
+    tile.fillZero(queries.sums);
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
-    code.store(code.splatF32(kLowest), maxima, lane);
-    code.store(code.splatF32(0), totals, lane);
+    code.store(code.splatF32(kLowest), queries.maxima, lane);
+    code.store(code.splatF32(0), queries.totals, lane);
   });
-  Value zero = code.i64(0);
-  if (tile.hasPairs) {
-    code.loop(zero, code.i64(tile.block), 2,
-              [&](Value row) { gatherKeys(at, zero, row); });
-    if (tile.blocks() > 1)
-      code.loop(zero, query, tile.block, [&](Value first) {
-        emitPairs(at, first, /*ahead=*/{}, code.add(first, tile.block), {}, {});
-      });
-    emitPairs(at, query, /*ahead=*/zero, /*next=*/{},
-              {{tile.keyHeads, next.keys, next.query},
-               {tile.keyHeads, next.values, next.query}},
-              {{tile.queryHeads, next.queries, next.query},
-               {tile.queryHeads, out, query, {}, /*isWritten=*/true}});
-    return write(out);
-  }
-  code.loop(zero, code.add(query, 1), tile.block, [&](Value first) {
-    Value ahead = code.sub(query, first);
-    Value isLast =
-        arith::CmpIOp::create(code, arith::CmpIPredicate::eq, ahead, zero);
-    Value nextFirst = code.select(isLast, zero, code.add(first, tile.block));
+}
+
+/// Each block of keys, in f32, meets the blocks of queries that see it.
+void ForwardEmitter::emitBlocks(const Place &at, const Place &next, Value out) {
+  Value zero = code.i64(0), blocks = code.i64(together);
+  auto isEqual = [&](Value a, Value b) -> Value {
+    return arith::CmpIOp::create(code, arith::CmpIPredicate::eq, a, b);
+  };
+  auto forBlocks = [&](Value begin, function_ref<void(Value)> body) {
+    code.loop(begin, blocks, 1, [&](Value index) {
+      select(at, index);
+      body(index);
+    });
+  };
+  forBlocks(zero, [&](Value) { begin(at); });
+  const int64_t lastBlock = (together - 1) * tile.block;
+  Value lastQuery = code.add(at.query, lastBlock);
+  code.loop(zero, code.add(lastQuery, 1), tile.block, [&](Value first) {
     tile.gather(tile.keyHeads, at.keys, first, keys);
     tile.gather(tile.keyHeads, at.values, first, values);
-    tile.scores(
-        keys, queriesT, probs, ahead,
-        {{tile.keyHeads, code.select(isLast, next.keys, at.keys), nextFirst},
-         {tile.keyHeads, code.select(isLast, next.values, at.values),
-          nextFirst}});
-    softmax(first, ahead);
-    tile.weighKeys(sums, probs, values, ahead, AttentionTile::Old::Scaled,
-                   factors,
-                   {{tile.queryHeads, next.queries, next.query, isLast},
-                    {tile.queryHeads, out, query, isLast, /*isWritten=*/true}});
+    Value isEnd = isEqual(first, lastQuery);
+    Value nextFirst = code.select(isEnd, zero, code.add(first, tile.block));
+    forBlocks(tile.firstToSee(at.query, first), [&](Value index) {
+      Value ahead = code.sub(queries.first, first);
+      // The last of them asks for keys, each for what it has next and writes.
+      Value isLast = isEqual(index, code.i64(together - 1));
+      Value isDiagonal = isEqual(ahead, zero);
+      Value nextQuery = code.add(next.query, code.sub(queries.first, at.query));
+      tile.scores(keys, queries.queriesT, probs, ahead,
+                  {{tile.keyHeads, code.select(isEnd, next.keys, at.keys),
+                    nextFirst, isLast},
+                   {tile.keyHeads, code.select(isEnd, next.values, at.values),
+                    nextFirst, isLast}});
+      softmax(first, ahead);
+      tile.weighKeys(queries.sums, probs, values, ahead,
+                     AttentionTile::Old::Scaled, queries.factors,
+                     {{tile.queryHeads, next.queries, nextQuery, isDiagonal},
+                      {tile.queryHeads, out, queries.first, isDiagonal, true}});
+    });
   });
-  write(out);
+  forBlocks(zero, [&](Value) { write(out); });
 }
 
 /// Values, of pairs, are in two arrays in turn: the next ones come before those
@@ -178,14 +237,14 @@ void ForwardEmitter::emitPairs(const Place &at, Value first, Value ahead,
                                ArrayRef<AttentionTile::Soon> soonQueries) {
   Value isNew =
       arith::CmpIOp::create(code, arith::CmpIPredicate::eq, first, code.i64(0));
-  tile.scores(keys, queriesT, probs, ahead, soonKeys);
+  tile.scores(keys, queries.queriesT, probs, ahead, soonKeys);
   // Elements have been used. Exponentials leave time to copy the next ones.
   auto copy = [&](Value row) { gatherKeys(at, next, row); };
   if (next)
     softmax(first, ahead, copy);
   else
     softmax(first, ahead);
-  tile.weighKeys(sums, probs, valuesFrom(first), ahead,
+  tile.weighKeys(queries.sums, probs, valuesFrom(first), ahead,
                  AttentionTile::Old::Sums,
                  /*factors=*/{}, soonQueries, isNew);
 }
@@ -211,7 +270,7 @@ void ForwardEmitter::softmax(Value first, Value ahead,
                       }
                       return next;
                     });
-    Value old = tile.load(maxima, lane);
+    Value old = tile.load(queries.maxima, lane);
     Value here = greater(code, greater(code, max[0], max[1]),
                          greater(code, max[2], max[3]));
     here = tile.exponentOf(here);
@@ -223,13 +282,14 @@ void ForwardEmitter::softmax(Value first, Value ahead,
       now = code.select(isRaised, here, old);
     }
     Value decay = tile.power(code.sub(old, now));
-    Value total = code.mul(tile.load(totals, lane), decay);
+    Value total = code.mul(tile.load(queries.totals, lane), decay);
     auto rowOf = [&](Value j) { meanwhile(tile.rowOf(lane, j)); };
     function_ref<void(Value)> copy;
     if (meanwhile)
       copy = rowOf;
     total = tile.forKeys(
-        random, tile.elements(bh, code.add(query, lane)), first, count, total,
+        random, tile.elements(bh, code.add(queries.first, lane)), first, count,
+        total,
         [&](Value j, ArrayRef<Value> dropout, ValueRange sum) {
           SmallVector<Value> weights;
           Value next = sum[0];
@@ -248,9 +308,9 @@ void ForwardEmitter::softmax(Value first, Value ahead,
     tile.forUnseen(count, [&](Value key) {
       tile.storeKeys(probs, key, lane, {zero, zero});
     });
-    code.store(now, maxima, lane);
-    code.store(total, totals, lane);
-    code.store(decay, factors, lane);
+    code.store(now, queries.maxima, lane);
+    code.store(total, queries.totals, lane);
+    code.store(decay, queries.factors, lane);
     if (!tile.hasPairs)
       return;
     Value bits = LLVM::BitcastOp::create(code, code.getI16Type(), isRaised);
@@ -260,22 +320,24 @@ void ForwardEmitter::softmax(Value first, Value ahead,
     Value isOld = arith::CmpIOp::create(code, arith::CmpIPredicate::ne, first,
                                         code.i64(0));
     code.when(arith::AndIOp::create(code, isAny, isOld),
-              [&] { tile.scaleRows(sums, lane, factors); });
+              [&] { tile.scaleRows(queries.sums, lane, queries.factors); });
   });
 }
 
 void ForwardEmitter::write(Value out) {
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
-    Value total = tile.load(totals, lane), at = code.add(query, lane);
-    Value lse = code.add(tile.toLogarithm(tile.load(maxima, lane)),
+    Value total = tile.load(queries.totals, lane),
+          at = code.add(queries.first, lane);
+    Value lse = code.add(tile.toLogarithm(tile.load(queries.maxima, lane)),
                          math::LogOp::create(code, total));
     code.store(lse, kernel.outputs[1], code.add(code.mul(bh, tile.length), at),
                tile.exist(at));
     Value scale = code.splatF32(tile.weightScale());
-    code.store(arith::DivFOp::create(code, scale, total), factors, lane);
+    code.store(arith::DivFOp::create(code, scale, total), queries.factors,
+               lane);
   });
-  tile.scatter(tile.queryHeads, sums, out, query, [&](Value r) {
-    return code.splat(code.load(code.getF32Type(), factors, r));
+  tile.scatter(tile.queryHeads, queries.sums, out, queries.first, [&](Value r) {
+    return code.splat(code.load(code.getF32Type(), queries.factors, r));
   });
 }
 

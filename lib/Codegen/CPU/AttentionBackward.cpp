@@ -17,38 +17,65 @@ void BackwardEmitter::emitHead(Value head) {
   auto forBlocks = [&](Value end, function_ref<void(Value)> body) {
     code.loop(code.i64(0), end, tile.block, body);
   };
-  Value all = code.i64(tile.length);
+  Value length = code.i64(tile.length);
   Value lastHead = code.sub(code.mul(kernel.end, tile.group()), code.i64(1));
   if (hasAllSums() && !beginsOnDiagonal())
-    forBlocks(all, [&](Value first) {
+    forBlocks(length, [&](Value first) {
       tile.fillZero(sumsOf(dkeys, first));
       tile.fillZero(sumsOf(dvalues, first));
     });
   forGroup(head, [&](Value isFirst) {
-    forBlocks(all, [&](Value block) {
+    if (!tile.hasPairs)
+      return code.loop(
+          code.i64(0), length, together * tile.block,
+          [&](Value query) { emitBlocks(query, lastHead, isFirst); });
+    forBlocks(length, [&](Value block) {
       loadQueries(block);
       makeQueryRows();
-      if (tile.hasPairs) {
-        walkKeys(block, Gradients::All, nextOfHead(block, block, lastHead));
-        return writeQueries(block);
-      }
-      tile.fillZero(dqueries);
-      forBlocks(code.add(block, 1), [&](Value first) {
-        Next next = nextOfHead(block, first, lastHead);
-        loadKeys(first);
-        Value ahead = code.sub(block, first);
-        emitTile(block, first, ahead, Gradients::All, next);
-        if (hasAllSums())
-          addToKeys(first, ahead, next);
-        else
-          addToKeysInPlace(first, ahead, isFirst, next);
-        addToQueries(ahead);
-      });
+      walkKeys(block, Gradients::All,
+               nextOfHead(block, block, block, lastHead));
       writeQueries(block);
     });
   });
   if (hasAllSums())
-    forBlocks(all, [&](Value first) { writeKeys(first); });
+    forBlocks(length, [&](Value first) { writeKeys(first); });
+}
+
+/// The blocks of queries from `query` on that go over keys together, in f32.
+void BackwardEmitter::emitBlocks(Value query, Value lastHead,
+                                 Value isFirstHead) {
+  Value zero = code.i64(0);
+  auto forBlocks = [&](Value begin, function_ref<void(Value)> body) {
+    code.loop(begin, code.i64(together), 1, [&](Value index) {
+      select(index);
+      body(code.add(query, code.mul(index, tile.block)));
+    });
+  };
+  forBlocks(zero, [&](Value block) {
+    loadQueries(block);
+    tile.fillZero(one.dqueries);
+  });
+  Value last = code.add(query, (together - 1) * tile.block);
+  code.loop(zero, code.add(last, 1), tile.block, [&](Value first) {
+    loadKeys(first);
+    // No queries before these have seen keys from the first of them on.
+    if (!hasAllSums())
+      loadSumsOfKeys(first,
+                     arith::AndIOp::create(
+                         code, isFirstHead,
+                         arith::CmpIOp::create(code, arith::CmpIPredicate::sge,
+                                               first, query)));
+    forBlocks(tile.firstToSee(query, first), [&](Value block) {
+      Next next = nextOfHead(query, block, first, lastHead);
+      Value ahead = code.sub(block, first);
+      emitTile(block, first, ahead, Gradients::All, next);
+      addToKeys(first, ahead, next);
+      addToQueries(ahead);
+    });
+    if (!hasAllSums())
+      writeKeys(first);
+  });
+  forBlocks(zero, [&](Value block) { writeQueries(block); });
 }
 
 void BackwardEmitter::walkKeys(Value query, Gradients of, const Next &next) {
@@ -91,17 +118,17 @@ void BackwardEmitter::emitKeys(Value head, Value first) {
       loadQueries(first);
       add(first, /*ahead=*/code.i64(0), {}, {});
       Value second = code.add(first, tile.block);
-      tile.gatherQueries(queries.query, second, queryElements);
-      tile.gather(tile.queryHeads, queries.dout, second, doutElements);
+      tile.gatherQueries(queries.query, second, one.queryElements);
+      tile.gather(tile.queryHeads, queries.dout, second, one.doutElements);
       return code.loop(second, code.i64(tile.length), tile.block,
                        [&](Value block) {
                          prepareQueries(block);
                          add(block, /*ahead=*/{}, {}, [&](Value row) {
                            Value after = code.add(block, tile.block);
                            tile.gatherTwo(tile.queryHeads, queries.query, after,
-                                          row, queryElements, {});
+                                          row, one.queryElements, {});
                            tile.gatherTwo(tile.queryHeads, queries.dout, after,
-                                          row, doutElements, {});
+                                          row, one.doutElements, {});
                          });
                        });
     }
@@ -125,7 +152,7 @@ void BackwardEmitter::emitQueries(Value head, Value block) {
   if (tile.hasPairs) {
     walkKeys(block, Gradients::OfQueries, {});
   } else {
-    tile.fillZero(dqueries);
+    tile.fillZero(one.dqueries);
     code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
       loadKeys(first);
       Value ahead = code.sub(block, first);

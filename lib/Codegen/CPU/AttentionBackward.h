@@ -39,27 +39,24 @@ class BackwardEmitter {
 public:
   BackwardEmitter(Code &code, rt::AttentionBackwardOp op, Kernel &kernel)
       : code(code), op(op), kernel(kernel), tile(code, op, kernel),
+        together(tile.blocksTogether(mostTogether())),
         keyElements(tile.newElements()), valueElements(tile.newElements()),
-        queryElements(tile.newElements()), doutElements(tile.newElements()),
-        queriesT(tile.newElements()), doutT(tile.newElements()),
-        keyRows(tile.newRowsOf(keyElements)),
-        queryRows(tile.newRowsOf(queryElements)),
-        doutRows(tile.newRowsOf(doutElements)), dqueries(tile.newSums()),
+        keyRows(tile.newRowsOf(keyElements)), all(newBlocks()), one(all),
         dkeys(newSums()), dvalues(newSums()), probs(tile.newTile()),
         dscores(tile.newTile()),
         dscoresOfKeys(tile.hasPairs ? tile.newTile() : dscores),
-        deltas(tile.newNumbers()), lse(tile.newNumbers()),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 6),
                                   op.getStream())) {}
 
   /// The bytes of the arrays on the stack for heads of `width`, with the sums
-  /// of so many rows of keys. (Of pairs they take less for all but narrow
-  /// heads, which are far from the limit.)
-  static constexpr int64_t stackBytes(int64_t width, int64_t rows) {
+  /// of so many rows of keys and so many blocks of queries. (Of pairs they take
+  /// less for all but narrow heads, which are far from the limit.)
+  static constexpr int64_t stackBytes(int64_t width, int64_t rows,
+                                      int64_t blocks = 1) {
     int64_t padded = (width + kLanes - 1) / kLanes * kLanes;
     int64_t block = blockOf(width);
-    return 4 *
-           ((7 * block + 2 * rows) * padded + 2 * block * block + 2 * block);
+    return 4 * (((2 + 5 * blocks) * block + 2 * rows) * padded +
+                2 * block * block + 2 * blocks * block);
   }
   static constexpr int64_t stackBytes(int64_t width) {
     return stackBytes(width, blockOf(width));
@@ -78,6 +75,12 @@ private:
     bool fit = 2 * 4 * all * tile.padded <= kSumsBytes &&
                stackBytes(tile.width, all) <= kStackBytes;
     return fit ? all : tile.block;
+  }
+  int64_t mostTogether() const {
+    auto fit = [&](int64_t blocks) {
+      return stackBytes(tile.width, rowsOfSums(), blocks) <= kStackBytes;
+    };
+    return fit(4) ? 4 : fit(2) ? 2 : 1;
   }
   bool hasAllSums() const { return rowsOfSums() >= tile.length; }
   mlir::Value newSums() { return code.scratch(rowsOfSums() * tile.padded); }
@@ -100,8 +103,31 @@ private:
     return tile.batch * tile.queryHeads.count * tile.blocks();
   }
 
+  /// What is made of a block of queries, and their gradient.
+  struct Block {
+    mlir::Value queryElements, doutElements, queriesT, doutT, queryRows,
+        doutRows, dqueries, deltas, lse;
+  };
+  Block newBlocks() {
+    mlir::Value queries = tile.newElements(together);
+    mlir::Value dout = tile.newElements(together);
+    return {queries,
+            dout,
+            tile.newElements(together),
+            tile.newElements(together),
+            tile.newRowsOf(queries),
+            tile.newRowsOf(dout),
+            tile.newSums(together),
+            tile.newNumbers(together),
+            tile.newNumbers(together)};
+  }
+  /// Goes on with block `index` of those that go over keys together.
+  void select(mlir::Value index);
+
   // A task.
   void emitHead(mlir::Value head);
+  void emitBlocks(mlir::Value query, mlir::Value lastHead,
+                  mlir::Value isFirstHead);
   void emitKeys(mlir::Value head, mlir::Value first);
   void emitQueries(mlir::Value head, mlir::Value first);
 
@@ -124,8 +150,8 @@ private:
   void loadQueries(mlir::Value first);
   void prepareQueries(mlir::Value first);
   void makeQueryRows() {
-    tile.makeRows(queryElements, queryRows);
-    tile.makeRows(doutElements, doutRows);
+    tile.makeRows(one.queryElements, one.queryRows);
+    tile.makeRows(one.doutElements, one.doutRows);
   }
   void loadKeys(mlir::Value first);
 
@@ -140,7 +166,8 @@ private:
     mlir::Value next = code.add(first, tile.block);
     return {{tile.keyHeads, keys.key, next}, {tile.keyHeads, keys.value, next}};
   }
-  Next nextOfHead(mlir::Value block, mlir::Value first, mlir::Value lastHead);
+  Next nextOfHead(mlir::Value query, mlir::Value block, mlir::Value first,
+                  mlir::Value lastHead);
   /// probs and dscores of the block of queries from `query` on and that of
   /// keys from `first` on, for the products that make the gradients.
   enum class Gradients { OfKeys, OfQueries, All };
@@ -152,12 +179,11 @@ private:
   /// products are of pairs: `next` comes with the last of them.
   void walkKeys(mlir::Value query, Gradients of, const Next &next);
   void addToQueries(mlir::Value ahead, mlir::Value isNew = {}) {
-    tile.weighKeys(dqueries, dscoresOfKeys, keyRows, ahead,
+    tile.weighKeys(one.dqueries, dscoresOfKeys, keyRows, ahead,
                    AttentionTile::Old::Sums, /*factors=*/{}, /*soon=*/{},
                    isNew);
   }
-  void addToKeysInPlace(mlir::Value first, mlir::Value ahead,
-                        mlir::Value isFirstHead, const Next &next);
+  void loadSumsOfKeys(mlir::Value first, mlir::Value isNew);
   void writeKeys(mlir::Value first);
   void writeQueries(mlir::Value first);
 
@@ -165,10 +191,12 @@ private:
   rt::AttentionBackwardOp op;
   Kernel &kernel;
   AttentionTile tile;
+  const int64_t together; ///< Blocks of queries that go over keys together.
   // On the stack.
-  mlir::Value keyElements, valueElements, queryElements, doutElements, queriesT,
-      doutT, keyRows, queryRows, doutRows, dqueries, dkeys, dvalues, probs,
-      dscores, dscoresOfKeys, deltas, lse;
+  mlir::Value keyElements, valueElements, keyRows;
+  const Block all; ///< of them
+  Block one;
+  mlir::Value dkeys, dvalues, probs, dscores, dscoresOfKeys;
   RandomStream random;
   KeyHead keys;
   QueryHead queries;

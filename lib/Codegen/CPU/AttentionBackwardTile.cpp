@@ -41,6 +41,20 @@ void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
   });
 }
 
+void BackwardEmitter::select(Value index) {
+  auto elements = [&](Value array) { return tile.elementsOf(array, index); };
+  auto numbers = [&](Value array) { return tile.numbersOf(array, index); };
+  one = {elements(all.queryElements),
+         elements(all.doutElements),
+         elements(all.queriesT),
+         elements(all.doutT),
+         elements(all.queryRows),
+         elements(all.doutRows),
+         tile.sumsOf(all.dqueries, index),
+         numbers(all.deltas),
+         numbers(all.lse)};
+}
+
 void BackwardEmitter::loadKeys(Value first) {
   tile.gather(tile.keyHeads, keys.key, first, keyElements);
   tile.gather(tile.keyHeads, keys.value, first, valueElements);
@@ -49,19 +63,19 @@ void BackwardEmitter::loadKeys(Value first) {
 /// What a block of queries needs, whatever the keys. In f32 gradients of keys
 /// are made with scaled queries, so that of a score is never scaled itself.
 void BackwardEmitter::loadQueries(Value first) {
-  tile.gatherQueries(queries.query, first, queryElements);
-  tile.gather(tile.queryHeads, queries.dout, first, doutElements);
+  tile.gatherQueries(queries.query, first, one.queryElements);
+  tile.gather(tile.queryHeads, queries.dout, first, one.doutElements);
   prepareQueries(first);
 }
 
 /// What is made of elements of queries.
 void BackwardEmitter::prepareQueries(Value first) {
-  tile.transposeElements(queryElements, queriesT);
-  tile.transposeElements(doutElements, doutT);
+  tile.transposeElements(one.queryElements, one.queriesT);
+  tile.transposeElements(one.doutElements, one.doutT);
   Value zero = code.i64(0);
   code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
-    code.store(tile.dot(queries.dout, queries.out, code.add(first, r)), deltas,
-               r);
+    code.store(tile.dot(queries.dout, queries.out, code.add(first, r)),
+               one.deltas, r);
   });
   // Queries that do not exist see nothing: exp(score - infinity).
   Value infinite = code.splatF32(std::numeric_limits<double>::infinity());
@@ -71,26 +85,33 @@ void BackwardEmitter::prepareQueries(Value first) {
         code.lanesOf(code.getF32Type()), addressOf(kernel, op, 4),
         code.add(code.mul(queries.bh, tile.length), position), exists);
     numbers = code.select(exists, numbers, infinite);
-    code.store(tile.fromLogarithm(numbers), lse, lane);
+    code.store(tile.fromLogarithm(numbers), one.lse, lane);
   });
 }
 
-/// In a walk over heads up to `lastHead`: the next block of keys or, from the
-/// diagonal, of queries, and what is written then.
-BackwardEmitter::Next BackwardEmitter::nextOfHead(Value block, Value first,
-                                                  Value lastHead) {
+/// In a walk over heads up to `lastHead`, for a block of queries of those that
+/// begin with `query`: the next block of keys or, from the last diagonal, of
+/// queries, and what is written then.
+BackwardEmitter::Next BackwardEmitter::nextOfHead(Value query, Value block,
+                                                  Value first, Value lastHead) {
   Value zero = code.i64(0);
+  const int64_t size = together * tile.block;
   Value isDiagonal = isEqual(block, first);
-  Value isEnd = isEqual(block, code.i64((tile.blocks() - 1) * tile.block));
-  Value nextBlock = code.select(isEnd, zero, code.add(block, tile.block));
+  Value lastBlock = code.add(query, size - tile.block);
+  Value isLastKey = isEqual(first, lastBlock);
+  Value isEnd = isEqual(query, code.i64(tile.blocks() * tile.block - size));
+  Value nextBlock = code.add(code.select(isEnd, zero, code.add(query, size)),
+                             code.sub(block, query));
   QueryHead nextQueries = queryHeadAt(code.select(
       isEnd, code.min(code.add(queries.bh, 1), lastHead), queries.bh));
   KeyHead nextKeys = keyHeadAt(keyHeadOf(nextQueries.bh));
-  Value nextFirst = code.select(isDiagonal, tile.hasPairs ? nextBlock : zero,
+  Value nextFirst = code.select(isLastKey, tile.hasPairs ? nextBlock : zero,
                                 code.add(first, tile.block));
+  // The last of these blocks asks for keys.
+  Value asks = together > 1 ? isEqual(block, lastBlock) : Value();
   auto keysAt = [&](Value KeyHead::*rows) -> AttentionTile::Soon {
-    return {tile.keyHeads, code.select(isDiagonal, nextKeys.*rows, keys.*rows),
-            nextFirst};
+    return {tile.keyHeads, code.select(isLastKey, nextKeys.*rows, keys.*rows),
+            nextFirst, asks};
   };
   Next next;
   next.scores = {keysAt(&KeyHead::key), keysAt(&KeyHead::value)};
@@ -108,7 +129,7 @@ BackwardEmitter::Next BackwardEmitter::nextOfHead(Value block, Value first,
 
 void BackwardEmitter::writeQueries(Value first) {
   Value scale = code.splatF32(tile.scale);
-  tile.scatter(tile.queryHeads, dqueries, queries.dquery, first,
+  tile.scatter(tile.queryHeads, one.dqueries, queries.dquery, first,
                [&](Value) { return scale; });
 }
 
@@ -121,8 +142,8 @@ void BackwardEmitter::writeQueries(Value first) {
 void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
                                Gradients of, const Next &next,
                                function_ref<void(Value)> meanwhile) {
-  tile.scores(keyElements, queriesT, probs, ahead, next.scores);
-  tile.scores(valueElements, doutT, dscores, ahead, next.dprobs);
+  tile.scores(keyElements, one.queriesT, probs, ahead, next.scores);
+  tile.scores(valueElements, one.doutT, dscores, ahead, next.dprobs);
   auto store = [&](Value key, Value lane, ValueRange p, ValueRange ds) {
     if (of != Gradients::OfQueries) {
       tile.storeQueries(probs, key, lane, p);
@@ -133,7 +154,7 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
       tile.storeKeys(dscoresOfKeys, key, lane, ds);
   };
   tile.forQueries(ahead, [&](Value lane, Value count) {
-    Value total = tile.load(lse, lane), delta = tile.load(deltas, lane);
+    Value total = tile.load(one.lse, lane), delta = tile.load(one.deltas, lane);
     Value zero = code.splatF32(0);
     auto rowOf = [&](Value j) { meanwhile(tile.rowOf(lane, j)); };
     function_ref<void(Value)> copy;
@@ -166,26 +187,20 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
 void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
   using Old = AttentionTile::Old;
   Old old = ahead && beginsOnDiagonal() ? Old::None : Old::Sums;
-  tile.weighQueries(sumsOf(dvalues, first), probs, doutRows, ahead, old,
+  tile.weighQueries(sumsOf(dvalues, first), probs, one.doutRows, ahead, old,
                     next.dvalues);
-  tile.weighQueries(sumsOf(dkeys, first), dscores, queryRows, ahead, old,
+  tile.weighQueries(sumsOf(dkeys, first), dscores, one.queryRows, ahead, old,
                     next.dkeys);
 }
 
-/// Adds to sums that lie where they belong. Nothing is there yet where the
-/// first head sees a block of keys for the first time.
-void BackwardEmitter::addToKeysInPlace(Value first, Value ahead,
-                                       Value isFirstHead, const Next &next) {
-  Value isNew =
-      arith::AndIOp::create(code, isFirstHead, isEqual(ahead, code.i64(0)));
+/// Sums that lie where they belong, of which there may be nothing yet.
+void BackwardEmitter::loadSumsOfKeys(Value first, Value isNew) {
   code.when(
       isNew, [&] { tile.fillZero(dkeys), tile.fillZero(dvalues); },
       [&] {
         tile.gatherSums(tile.keyHeads, keys.dkey, first, dkeys);
         tile.gatherSums(tile.keyHeads, keys.dvalue, first, dvalues);
       });
-  addToKeys(first, ahead, next);
-  writeKeys(first);
 }
 
 void BackwardEmitter::writeKeys(Value first) {

@@ -59,6 +59,12 @@ Value AttentionTile::rowOffset(const Heads &heads, Value position) {
   return code.mul(code.min(position, code.i64(length - 1)), heads.stride);
 }
 
+Value AttentionTile::firstToSee(Value query, Value first) {
+  Value behind =
+      arith::MaxSIOp::create(code, code.sub(first, query), code.i64(0));
+  return arith::DivUIOp::create(code, behind, code.i64(block));
+}
+
 Value AttentionTile::load(Value base, Value offset) {
   return code.load(code.lanesOf(code.getF32Type()), base, offset);
 }

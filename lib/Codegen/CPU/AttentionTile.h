@@ -64,17 +64,48 @@ public:
   /// Heads of queries that share one of keys.
   int64_t group() const { return queryHeads.count / keyHeads.count; }
   int64_t blocks() const { return llvm::divideCeil(length, block); }
+  /// Blocks of queries that go over keys together: what it costs to copy a
+  /// block of these is shared then. `most` as the stack permits. Tasks are made
+  /// of them, so a head has several. (Of bf16 there is a version with tile
+  /// registers, of the same tasks and of single blocks.)
+  int64_t blocksTogether(int64_t most) const {
+    constexpr int64_t kLeastOfHead = 4;
+    for (int64_t count : {4, 2})
+      if (count <= most && element.isF32() && blocks() % count == 0 &&
+          blocks() >= kLeastOfHead * count)
+        return count;
+    return 1;
+  }
 
   /// Arrays on the stack: rows of a block, as elements of a product and as its
   /// rows, sums of rows, a tile, a number for each query.
-  mlir::Value newElements() { return code.scratch(block * words); }
+  mlir::Value newElements(int64_t blocks = 1) {
+    return code.scratch(blocks * block * words);
+  }
   mlir::Value newRows() { return code.scratch(block / 2 * padded); }
   mlir::Value newRowsOf(mlir::Value elements) {
     return hasPairs ? newRows() : elements;
   }
-  mlir::Value newSums() { return code.scratch(block * padded); }
+  mlir::Value newSums(int64_t blocks = 1) {
+    return code.scratch(blocks * block * padded);
+  }
   mlir::Value newTile() { return code.scratch(block * block); }
-  mlir::Value newNumbers() { return code.scratch(block); }
+  mlir::Value newNumbers(int64_t blocks = 1) {
+    return code.scratch(blocks * block);
+  }
+  /// Of those that begin with `query`, the number of the first block with
+  /// queries that see the keys from `first` on.
+  mlir::Value firstToSee(mlir::Value query, mlir::Value first);
+  /// Of such an array of several blocks, that of number `index`.
+  mlir::Value elementsOf(mlir::Value elements, mlir::Value index) {
+    return partOf(elements, index, block * words);
+  }
+  mlir::Value sumsOf(mlir::Value sums, mlir::Value index) {
+    return partOf(sums, index, block * padded);
+  }
+  mlir::Value numbersOf(mlir::Value numbers, mlir::Value index) {
+    return partOf(numbers, index, block);
+  }
 
   /// The address of element 0 of position 0 of head `index` = b * count + h.
   mlir::Value headAddress(const Heads &heads, mlir::Value base,
@@ -240,6 +271,9 @@ private:
   AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
                 int64_t keyHeads, double scale, double rate,
                 const Kernel &kernel);
+  mlir::Value partOf(mlir::Value array, mlir::Value index, int64_t size) {
+    return code.address(array, code.getF32Type(), code.mul(index, size));
+  }
   mlir::Value rowOffset(const Heads &heads, mlir::Value position);
   void fetch(llvm::ArrayRef<Soon> soon, mlir::Value row);
   void fetchRow(const Soon &rows, mlir::Value row);

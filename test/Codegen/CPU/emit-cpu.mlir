@@ -282,14 +282,34 @@ func.func private @normalize_and_add(%x: tensor<5x64xf32> {rt.may_alias = 0 : i6
 //       CHECK:   arith.select %[[LAST]], %{{.*}} : !llvm.ptr
 //       CHECK:   "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
 //       CHECK:   math.exp
-//       CHECK:   scf.if %[[LAST]]
+//       CHECK:   scf.if %{{.*}} {
+//  CHECK-NEXT:     scf.if %[[DIAGONAL:.*]] {
 //       CHECK:     "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
-//       CHECK:   scf.if %[[LAST]]
+//       CHECK:   scf.if %[[DIAGONAL]] {
 //       CHECK:     "llvm.intr.prefetch"(%{{.*}}) <{cache = 1 : i32, hint = 2 : i32, rw = 1 : i32}>
 func.func private @attention(%q: tensor<2x80x24xf32>, %k: tensor<2x80x24xf32>, %v: tensor<2x80x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x3x80xf32>) attributes {rt.kernel} {
   %o, %l = rt.attention %q, %k, %v, %rng heads 3 scale 3.5355338e-01 rate 0.0 stream 0
     : (tensor<2x80x24xf32>, tensor<2x80x24xf32>, tensor<2x80x24xf32>, tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x3x80xf32>)
   return %o, %l : tensor<2x80x24xf32>, tensor<2x3x80xf32>
+}
+
+// 16 blocks of queries are four tasks, each of which goes over keys once; two
+// blocks of eight are one.
+
+// CHECK-LABEL: llvm.func @attention_of_four(
+//  CHECK-SAME:   rt.tasks = 4 : i64
+func.func private @attention_of_four(%q: tensor<1x1024x24xf32>, %rng: tensor<4xi32>) -> (tensor<1x1024x24xf32>, tensor<1x1x1024xf32>) attributes {rt.kernel} {
+  %o, %l = rt.attention %q, %q, %q, %rng heads 1 scale 3.5355338e-01 rate 0.0 stream 0
+    : (tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<4xi32>) -> (tensor<1x1024x24xf32>, tensor<1x1x1024xf32>)
+  return %o, %l : tensor<1x1024x24xf32>, tensor<1x1x1024xf32>
+}
+
+// CHECK-LABEL: llvm.func @attention_of_two(
+//  CHECK-SAME:   rt.tasks = 4 : i64
+func.func private @attention_of_two(%q: tensor<1x512x24xf32>, %rng: tensor<4xi32>) -> (tensor<1x512x24xf32>, tensor<1x1x512xf32>) attributes {rt.kernel} {
+  %o, %l = rt.attention %q, %q, %q, %rng heads 1 scale 3.5355338e-01 rate 0.0 stream 0
+    : (tensor<1x512x24xf32>, tensor<1x512x24xf32>, tensor<1x512x24xf32>, tensor<4xi32>) -> (tensor<1x512x24xf32>, tensor<1x1x512xf32>)
+  return %o, %l : tensor<1x512x24xf32>, tensor<1x1x512xf32>
 }
 
 // Backward, a task is a head of keys: it walks the heads of queries that share
@@ -307,14 +327,31 @@ func.func private @attention(%q: tensor<2x80x24xf32>, %k: tensor<2x80x24xf32>, %
 //       CHECK:     %[[END:.*]] = arith.addi %[[FIRST]], %
 //       CHECK:     scf.for %[[HEAD:[^ ]+]] = %[[FIRST]] to %[[END]] step
 //       CHECK:       scf.for %[[QUERY:[^ ]+]] = %{{.*}} to %{{.*}} step %c64
-//       CHECK:         %[[LAST:.*]] = arith.addi %[[QUERY]], %c1
-//       CHECK:         scf.for %[[KEY:[^ ]+]] = %{{.*}} to %[[LAST]] step %c64
+//       CHECK:         %[[LAST:.*]] = arith.addi %[[QUERY]], %c0
+//       CHECK:         %[[BEHIND:.*]] = arith.addi %[[LAST]], %c1
+//       CHECK:         scf.for %[[KEY:[^ ]+]] = %{{.*}} to %[[BEHIND]] step %c64
 //   CHECK-NOT:           arith.andi
 //       CHECK:     scf.for %{{.*}} step %c64
 func.func private @attention_backward(%q: tensor<2x80x24xf32>, %k: tensor<2x80x8xf32>, %v: tensor<2x80x8xf32>, %o: tensor<2x80x24xf32>, %l: tensor<2x6x80xf32>, %d: tensor<2x80x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>) attributes {rt.kernel} {
   %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %o, %l, %d, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
     : (tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>, tensor<2x80x24xf32>, tensor<2x6x80xf32>, tensor<2x80x24xf32>, tensor<4xi32>) -> (tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>)
   return %dq, %dk, %dv : tensor<2x80x24xf32>, tensor<2x80x8xf32>, tensor<2x80x8xf32>
+}
+
+// Of 16 blocks of queries four go over keys together, up to the last of them.
+
+// CHECK-LABEL: llvm.func @attention_backward_of_four(
+//  CHECK-SAME:   rt.tasks = 1 : i64
+//       CHECK:   scf.for %[[QUERY:[^ ]+]] = %{{.*}} to %{{.*}} step %c256
+//       CHECK:     scf.for %{{.*}} = %c0_i64 to %c4_i64 step %c1_i64
+//       CHECK:     %[[LAST:.*]] = arith.addi %[[QUERY]], %c192
+//       CHECK:     %[[BEHIND:.*]] = arith.addi %[[LAST]], %c1
+//       CHECK:     scf.for %[[KEY:[^ ]+]] = %{{.*}} to %[[BEHIND]] step %c64
+//       CHECK:       scf.for %{{.*}} = %{{.*}} to %c4_i64 step %c1_i64
+func.func private @attention_backward_of_four(%q: tensor<1x1024x24xf32>, %l: tensor<1x1x1024xf32>, %rng: tensor<4xi32>) -> (tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<1x1024x24xf32>) attributes {rt.kernel} {
+  %dq, %dk, %dv = rt.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 1 scale 5.0e-01 rate 0.0 stream 0
+    : (tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<1x1x1024xf32>, tensor<1x1024x24xf32>, tensor<4xi32>) -> (tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<1x1024x24xf32>)
+  return %dq, %dk, %dv : tensor<1x1024x24xf32>, tensor<1x1024x24xf32>, tensor<1x1024x24xf32>
 }
 
 // CHECK-LABEL: llvm.func @attention_backward_bf16(
