@@ -76,6 +76,11 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
     return error.set("damaged model: product %s has epilogue %d, which its "
                      "target does not have",
                      launch.name, gemm.epilogue);
+  if (hasSquares && (gemm.typeC != REPRISE_F32 || gemm.bias ||
+                     gemm.batch[0] * gemm.batch[1] != 1))
+    return error.set("damaged model: product %s needs one C of f32 without a "
+                     "bias for its squares",
+                     launch.name);
   if (hasSquares &&
       !checkRange(launch.name,
                   model.buffers[launch.firstBuffer + launch.numBuffers - 2],

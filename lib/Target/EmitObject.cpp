@@ -67,7 +67,8 @@ bool reprise::target::hasWideRegisters(StringRef cpu) {
   if (!target)
     return false;
   std::unique_ptr<MCSubtargetInfo> processor = findProcessor(*target, cpu);
-  return processor && processor->checkFeatures("+avx512f");
+  return processor && processor->checkFeatures(
+                          "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl");
 }
 
 std::string reprise::target::resolveCPU(StringRef cpu) {

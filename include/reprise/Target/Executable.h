@@ -58,7 +58,8 @@ llvm::LogicalResult checkProcessor(llvm::StringRef cpu);
 /// The name of the processor `cpu`, which may be `native`.
 std::string resolveCPU(llvm::StringRef cpu);
 
-/// Whether a processor that LLVM knows has 32 registers of 16 lanes of f32.
+/// Whether a processor that LLVM knows has 32 registers of 16 lanes of f32,
+/// with all that x86-64-v4 does on them.
 bool hasWideRegisters(llvm::StringRef cpu);
 
 /// Links object files into one, in process, for a linker to go on with. Fails

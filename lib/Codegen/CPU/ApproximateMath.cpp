@@ -39,26 +39,31 @@ static constexpr int64_t kWideLanes = 16;
 /// Whether `op` makes a vector that such a function has in whole registers.
 static bool hasWideLanes(Operation *op) {
   auto vector = dyn_cast<VectorType>(op->getResult(0).getType());
-  return vector && vector.getNumElements() % kWideLanes == 0 && isWide(op);
+  return vector && vector.getRank() == 1 && !vector.isScalable() &&
+         vector.getNumElements() % kWideLanes == 0 && isWide(op);
 }
 
-/// What `body` makes of vectors a register at a time.
+/// What `body` makes of vectors a register at a time, if they have whole ones.
 static Value ofRegisters(ImplicitLocOpBuilder &b, ArrayRef<Value> vectors,
                          function_ref<Value(ArrayRef<Value>)> body) {
   auto type = cast<VectorType>(vectors.front().getType());
-  int64_t count = type.getNumElements(), half = count / 2;
-  if (count <= kWideLanes)
+  int64_t count = type.getNumElements();
+  if (type.getRank() != 1 || count <= kWideLanes || count % kWideLanes != 0)
     return body(vectors);
-  auto halfFrom = [&](int64_t first) {
-    auto lanes = llvm::to_vector(llvm::seq(first, first + half));
-    SmallVector<Value> parts;
+  Value made;
+  for (int64_t first = 0; first < count; first += kWideLanes) {
+    int64_t end = first + kWideLanes;
+    SmallVector<Value> registers;
     for (Value vector : vectors)
-      parts.push_back(vector::ShuffleOp::create(b, vector, vector, lanes));
-    return ofRegisters(b, parts, body);
-  };
-  Value low = halfFrom(0), high = halfFrom(half);
-  return vector::ShuffleOp::create(b, low, high,
-                                   llvm::to_vector(llvm::seq(count)));
+      registers.push_back(vector::ShuffleOp::create(
+          b, vector, vector, llvm::to_vector(llvm::seq(first, end))));
+    Value part = body(registers);
+    made = made ? vector::ShuffleOp::create(b, made, part,
+                                            llvm::to_vector(llvm::seq(end)))
+                      .getResult()
+                : part;
+  }
+  return made;
 }
 
 namespace {
@@ -271,11 +276,10 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
-/// Whether `value` is a number whatever an input is: a greatest or least
-/// element so far, which begins with a number and passes over what is none.
-/// What is `assumed` to be one is an accumulator of a loop that is being looked
-/// at.
-static bool isNumber(Value value, SmallVectorImpl<Value> &assumed) {
+static bool isNumber(Value value, SmallVectorImpl<Value> &assumed);
+
+/// As `isNumber`, but where the answer is no, `assumed` may have too many.
+static bool findNumber(Value value, SmallVectorImpl<Value> &assumed) {
   if (llvm::is_contained(assumed, value))
     return true;
   auto areNumbers = [&](ValueRange values) {
@@ -317,6 +321,18 @@ static bool isNumber(Value value, SmallVectorImpl<Value> &assumed) {
   return false;
 }
 
+/// Whether `value` is a number whatever an input is: a greatest or least
+/// element so far, which begins with a number and passes over what is none.
+/// What is `assumed` to be one is an accumulator of a loop that is being looked
+/// at.
+static bool isNumber(Value value, SmallVectorImpl<Value> &assumed) {
+  size_t before = assumed.size();
+  bool isOne = findNumber(value, assumed);
+  if (!isOne)
+    assumed.truncate(before);
+  return isOne;
+}
+
 /// The greater of an element and the greatest so far, which is a number: that
 /// stays where the element is none, as the processor's own instruction has it.
 struct ExpandMaxNum : OpRewritePattern<arith::MaxNumFOp> {
@@ -328,7 +344,6 @@ struct ExpandMaxNum : OpRewritePattern<arith::MaxNumFOp> {
     SmallVector<Value> assumed;
     if (!isNumber(soFar, assumed)) {
       std::swap(element, soFar);
-      assumed.clear();
       if (!isNumber(soFar, assumed))
         return failure();
     }

@@ -116,3 +116,43 @@ llvm.func @greatest(%x: vector<16xf32>, %from: i64, %to: i64, %step: i64) -> vec
   %s = arith.addf %r#0, %r#1 : vector<16xf32>
   llvm.return %s : vector<16xf32>
 }
+
+// An accumulator that turns out to be perhaps no number is not taken for one
+// when it is looked at again.
+
+// CHECK-LABEL: llvm.func @perhaps_none(
+//       CHECK:   %[[M:.*]] = scf.for
+//       CHECK:   %[[X:.*]] = arith.maxnumf %[[M]], %[[M]]
+//       CHECK:   arith.maxnumf %[[X]],
+llvm.func @perhaps_none(%a: f32, %b: f32, %to: i64) -> f32 {
+  %c0 = arith.constant 0 : i64
+  %c1 = arith.constant 1 : i64
+  %m = scf.for %i = %c0 to %to step %c1 iter_args(%so_far = %a) -> (f32) : i64 {
+    %t = arith.mulf %so_far, %a : f32
+    scf.yield %t : f32
+  }
+  %x = arith.maxnumf %m, %m : f32
+  %y = arith.maxnumf %x, %b : f32
+  llvm.return %y : f32
+}
+
+// Three registers are three, and what is no whole number of them is left to
+// LLVM, with nothing for one register alone.
+
+// CHECK-LABEL: llvm.func @three_registers(
+// CHECK-COUNT-3: llvm.call_intrinsic "llvm.x86.avx512.mask.scalef.ps.512"
+//     CHECK-NOT: llvm.call_intrinsic
+//         CHECK: llvm.return %{{.*}} : vector<48xf32>
+llvm.func @three_registers(%x: vector<48xf32>) -> vector<48xf32> attributes {prefer_vector_width = "512"} {
+  %e = math.exp %x : vector<48xf32>
+  llvm.return %e : vector<48xf32>
+}
+
+// CHECK-LABEL: llvm.func @no_whole_registers(
+//   CHECK-NOT:   llvm.call_intrinsic
+//       CHECK:   llvm.return %{{.*}} : vector<17xbf16>
+llvm.func @no_whole_registers(%x: vector<17xf32>) -> vector<17xbf16> attributes {prefer_vector_width = "512"} {
+  %e = math.exp %x : vector<17xf32>
+  %r = arith.truncf %e : vector<17xf32> to vector<17xbf16>
+  llvm.return %r : vector<17xbf16>
+}

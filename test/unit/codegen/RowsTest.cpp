@@ -44,11 +44,14 @@ struct Case {
 
   /// Reproducible numbers in [-1, 1).
   Bytes numbers(uint64_t seed) const {
-    Floats values = randomFloats(2 * rows * cols, seed);
+    return bytesOf(randomFloats(2 * rows * cols, seed));
+  }
+  Bytes bytesOf(const Floats &values) const {
     Bytes bytes(numBytes());
     for (size_t i = 0; i < values.size(); ++i)
       if (isBF16)
-        std::memcpy(&bytes[2 * i], reinterpret_cast<char *>(&values[i]) + 2, 2);
+        std::memcpy(&bytes[2 * i],
+                    reinterpret_cast<const char *>(&values[i]) + 2, 2);
       else
         std::memcpy(&bytes[4 * i], &values[i], 4);
     return bytes;
@@ -267,24 +270,26 @@ TEST_P(Joined, LossAndGradient) {
 /// A row with NaN or an infinite logit has no finite loss, wherever in the row
 /// that is, and other rows are as they were.
 TEST(Loss, OfWhatIsNoNumberIsNone) {
-  const Case all = {9, 100, false};
-  for (bool wide : widths()) {
-    KernelRunner runner(lossOf(all), wide);
-    Floats x = randomFloats(18 * 100, 1), loss(18), dx = x;
-    std::vector<int32_t> targets(18, 5);
-    Floats d(18, 1);
-    for (int64_t r = 0; r < 8; ++r)
-      x[r * 100 + r * 14] = NAN;
-    x[8 * 100 + 5] = NAN;
-    x[9 * 100 + 50] = INFINITY;
-    for (int64_t c = 0; c < 100; ++c)
-      x[10 * 100 + c] = NAN, x[11 * 100 + c] = -INFINITY;
-    x[12 * 100 + 5] = -INFINITY;
-    runner.run("both",
-               {x.data(), targets.data(), d.data(), loss.data(), dx.data()});
-    for (int64_t r = 0; r < 18; ++r)
-      EXPECT_EQ(std::isfinite(loss[r]), r > 12) << r;
-  }
+  Floats logits = randomFloats(18 * 100, 1);
+  for (int64_t r = 0; r < 8; ++r)
+    logits[r * 100 + r * 14] = NAN;
+  logits[8 * 100 + 5] = NAN;
+  logits[9 * 100 + 50] = INFINITY;
+  for (int64_t c = 0; c < 100; ++c)
+    logits[10 * 100 + c] = NAN, logits[11 * 100 + c] = -INFINITY;
+  logits[12 * 100 + 5] = -INFINITY;
+  std::vector<int32_t> targets(18, 5);
+  for (bool isBF16 : {false, true})
+    for (bool wide : widths()) {
+      const Case all = {9, 100, isBF16};
+      KernelRunner runner(lossOf(all), wide);
+      Bytes x = all.bytesOf(logits), dx = x;
+      Floats d(18, 1), loss(18);
+      runner.run("both",
+                 {x.data(), targets.data(), d.data(), loss.data(), dx.data()});
+      for (int64_t r = 0; r < 18; ++r)
+        EXPECT_EQ(std::isfinite(loss[r]), r > 12) << r << ", bf16 " << isBF16;
+    }
 }
 
 //===----------------------------------------------------------------------===//

@@ -429,6 +429,16 @@ TEST_F(Training, DamagedModelsAreRefused) {
                 .find("damaged model: logits needs at least 1048576 bytes in "
                       "the arena of "),
             std::string::npos);
+  EXPECT_NE(
+      refusal([&](ToyModel &toy) {
+        gemm = toy.model.gemms[0];
+        gemm.bias = 0, gemm.epilogue = REPRISE_EPILOGUE_SQUARES_OF_C;
+        gemm.typeC = REPRISE_BF16;
+        toy.model.gemms = &gemm;
+      })
+          .find("damaged model: product logits needs one C of f32 without "
+                "a bias for its squares"),
+      std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.model.numMicroKernels = 0;
             }).find("none of the 0 micro-kernels"),

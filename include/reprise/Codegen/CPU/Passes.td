@@ -12,7 +12,7 @@
 include "mlir/Pass/PassBase.td"
 
 def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
-  let summary = "Turn kernels into loops over vectors of 16 lanes";
+  let summary = "Turn kernels into loops over vectors";
   let description = [{
     Replaces each function with `rt.kernel` by an `llvm.func` of the same name
     with the signature of `RepriseKernelFn`, and gives it `rt.tasks`, the number of
