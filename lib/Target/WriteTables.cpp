@@ -145,7 +145,8 @@ llvm::Constant *TableWriter::writeGemm(const RepriseGemm &gemm) {
        array(gemm.strideA), array(gemm.strideB), array(gemm.strideC),
        single(gemm.alpha), word(gemm.transposeA), word(gemm.transposeB),
        word(gemm.bias), word(gemm.accumulate), word(gemm.typeAB),
-       word(gemm.typeC), word(gemm.epilogue)});
+       word(gemm.typeC), word(gemm.epilogue),
+       word(gemm.packedB), word(0)});
 }
 
 llvm::Constant *TableWriter::writeState(rt::BufferOp op) {

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 13
+#define REPRISE_ABI_VERSION 14
 
 #ifdef __cplusplus
 extern "C" {
@@ -180,6 +180,11 @@ typedef struct RepriseKernel {
 /// in order: A, B, then bias if `bias`, then C, then what `epilogue` makes
 /// beside C, if there is one, then the workspace.
 ///
+/// With `packedB` the matrix that B is stored as, of `ldb` rows, is of bf16 and
+/// lies in panels of REPRISE_PACKED_COLS columns, each of pairs of its rows:
+/// [cols / 32][rows / 2][32][2]. Both its sizes are multiples of those numbers.
+/// Panels of what is not transposed are those of a micro-kernel of AMX.
+///
 /// Epilogues of REPRISE_TARGET_CUDA: the sums over p of A[i,p], [m], or of
 /// B[p,j], [n], of `typeC`. Of REPRISE_TARGET_CPU: the sums of the squares of
 /// C, which is f32, a number for each block of REPRISE_GEMM_SQUARES rows and
@@ -214,6 +219,7 @@ typedef struct RepriseGemm {
   int32_t transposeA, transposeB, bias, accumulate;
   int32_t typeAB, typeC; /* REPRISE_F32 or REPRISE_BF16 */
   int32_t epilogue;      /* REPRISE_EPILOGUE_* */
+  int32_t packedB, reserved;
 } RepriseGemm;
 
 enum {
@@ -236,6 +242,9 @@ enum {
 /* The same of AMX, and values of p of a step. */
 #define REPRISE_GEMM_AMX_ROW_ALIGN 32
 #define REPRISE_GEMM_AMX_DEPTH 32
+/* Columns of a panel of `packedB`, and what its rows are a multiple of. */
+#define REPRISE_PACKED_COLS 32
+#define REPRISE_PACKED_ROWS 32
 /* Rows and columns of a block whose squares are summed: a tile of AMX. */
 #define REPRISE_GEMM_SQUARES 32
 /* At most this many entries of a batch are worked on at once. */
