@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A micro-kernel leaves memory idle, and packing waits for it: so each call
-// fetches, a little at a time, a part of what is packed next.
+// fetches, a little at a time, a part of what is packed or read next.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +29,14 @@ struct Fetch {
   const char *data;
   int64_t stride, rows; ///< In bytes from row to row.
   int64_t pace;
+
+  /// Has a call do it.
+  void ask(RepriseTile &tile) const {
+    tile.next = data;
+    tile.nextStride = stride;
+    tile.nextRows = rows;
+    tile.nextSteps = int32_t(pace);
+  }
 };
 
 /// Rows of bytes that are fetched by several calls.
@@ -65,6 +73,24 @@ private:
     int64_t perCall = steps / pace;
     return perCall == 0 ? 0 : (rows + perCall - 1) / perCall;
   }
+};
+
+/// A region dealt out to one call of `steps` steps after the other, of which
+/// there are `most`.
+class FetchCalls {
+public:
+  FetchCalls(const FetchRegion &region, int64_t steps, int64_t most)
+      : region(region), steps(steps), pace(region.choosePace(steps, most)),
+        count(region.countCalls(steps, pace)) {}
+
+  /// What the next call fetches, of null if all is.
+  Fetch getNext() {
+    return call < count ? region.getCall(call++, steps, pace) : Fetch{};
+  }
+
+private:
+  FetchRegion region;
+  int64_t steps, pace, count, call = 0;
 };
 
 } // namespace reprise::runtime

@@ -8,7 +8,6 @@
 
 #include "Gemm.h"
 
-#include "Fetch.h"
 #include "GemmAmx.h"
 #include "GemmParts.h"
 
@@ -301,9 +300,11 @@ FetchRegion Product::getRegionOfB(int64_t panelB) const {
   int64_t first = (isNext ? panelB - numB : panelB) * full.cols;
   if (first >= within.size)
     return {};
-  return getRegion(
-      b, form, {within.begin + first, smaller(full.cols, within.size - first)},
-      isNext ? next.depth : depth);
+  const Range lines = {within.begin + first,
+                       smaller(full.cols, within.size - first)};
+  const Range &depths = isNext ? next.depth : depth;
+  return b.isPacked ? getPackedRegionOfB(lines, depths)
+                    : getRegion(b, form, lines, depths);
 }
 
 /// Of `parts` threads, with as many panels each.
@@ -335,8 +336,9 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   tile.addToC = depth.begin > 0 || shape.accumulate;
   if (shape.bias && isLast)
     tile.bias = getBias(col, width, full.cols, wholeBias);
-  // A micro-kernel packs whole panels, and of B what lies as it reads it.
-  if (unpacked.b && (width < full.cols || b.depthIsFast || !packsOnTheWay())) {
+  // A micro-kernel packs whole panels, and of B rows that lie as it reads them.
+  if (unpacked.b &&
+      (width < full.cols || b.depthIsFast || b.isPacked || !packsOnTheWay())) {
     packB(panelB, place);
     unpacked.b = false;
   }
@@ -373,10 +375,7 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
       fetch = nextB.getCall(call, steps, paceB);
     else if (callA < callsA)
       fetch = nextA.getCall(callA, steps, paceA);
-    tile.next = fetch.data;
-    tile.nextStride = fetch.stride;
-    tile.nextRows = fetch.rows;
-    tile.nextSteps = int32_t(fetch.pace);
+    fetch.ask(tile);
     tile.a = packedA(panel);
     tile.form = REPRISE_TILE_PACKED;
     if (unpacked.b) {

@@ -8,9 +8,14 @@
 //
 // Tiles multiply so fast that most of the time goes to what brings operands and
 // takes results away. So a thread packs all that it works on itself, into a
-// room of its own, and waits for nobody. Nothing is fetched ahead: tiles of A
-// pass from the second cache to the first through the buffers that fetches
-// would hold while they wait for memory, and slow down by what packing gains.
+// room of its own, and waits for nobody. What lies in rows is not fetched
+// ahead: tiles of A pass from the second cache to the first through the buffers
+// that fetches would hold while they wait for memory, and slow down by what
+// packing gains.
+//
+// A B that lies packed, as weights do, is fetched one panel ahead: its lines
+// are neighbours, and no packing waits for the caches besides. Where it is not
+// transposed its panels are read where they lie.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,13 +88,25 @@ private:
   /// Packs panels of `width` lines each, side by side.
   static void pack(PanelForm form, const PanelSource &source, Range lines,
                    Range depth, int64_t width, uint32_t *panels);
+  /// The panel of B at column `col` of `cols`, which is called for from the
+  /// first one on: where it lies, or packed.
+  const uint32_t *getPanelOfB(Range cols, int64_t col, Range depth,
+                              AmxRoom &room) const;
+  /// What is fetched of the panel of B that begins with this column.
+  FetchRegion getRegionOfB(int64_t col, Range depth) const {
+    return b.isPacked ? getPackedRegionOfB({col, kernel.cols}, depth)
+                      : FetchRegion{};
+  }
   /// Task `task`: columns of a block of rows, over all of the depth.
   /// `packedRows` is the block of rows whose A is in the room, if that is all.
-  void computeTask(int64_t task, AmxRoom &room, int64_t &packedRows) const;
-  /// The tiles of what is packed. `sums` has those of a C of bf16 from block to
-  /// block of the depth, tile by tile.
-  void computeTiles(Range rows, Range cols, Range depth, AmxRoom &room,
-                    float *sums) const;
+  /// `isLast` if the thread has no task after it.
+  void computeTask(int64_t task, bool isLast, AmxRoom &room,
+                   int64_t &packedRows) const;
+  /// The tiles of what is packed of A and of these columns, behind which comes
+  /// `next`. `sums` has those of a C of bf16 from block to block of the depth,
+  /// tile by tile.
+  void computeTiles(Range rows, Range cols, Range depth,
+                    const FetchRegion &next, AmxRoom &room, float *sums) const;
   /// One tile of a C of f32, one of them at an edge, and the last block of one
   /// of bf16, that at `row` and `col` of what is packed.
   void computeTile(RepriseTile &tile, Range rows, Range cols,
@@ -238,8 +255,26 @@ void AmxProduct::computeRounded(RepriseTile &tile, Range rows, Range cols,
            size_t(cols.size) * sizeof(uint16_t));
 }
 
+const uint32_t *AmxProduct::getPanelOfB(Range cols, int64_t col, Range depth,
+                                        AmxRoom &room) const {
+  if (b.isPacked && !b.depthIsFast)
+    return b.findPacked(depth.begin, cols.begin + col);
+  auto packB = [&](Range lines) {
+    pack(PanelForm::Pairs, b, lines, depth, kernel.cols, room.b);
+  };
+  if (b.isPacked) {
+    packB({cols.begin + col, kernel.cols});
+    return room.b;
+  }
+  // Cache lines have parts of several panels.
+  if (col == 0)
+    packB(cols);
+  return room.b + col * getWords(depth);
+}
+
 void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
-                              AmxRoom &room, float *sums) const {
+                              const FetchRegion &next, AmxRoom &room,
+                              float *sums) const {
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
   const int64_t words = getWords(depth), parts = divideUp(words, kWordsOfPart);
   const bool isFirst = depth.begin == 0, isLast = depth.end() == shape.k;
@@ -252,15 +287,20 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
                            smaller(kernel.cols, cols.size - col)};
     if (shape.bias && isLast)
       tile.bias = getBias(colsOfC.begin, colsOfC.size, kernel.cols, wholeBias);
+    const uint32_t *panelOfB = getPanelOfB(cols, col, depth, room);
+    FetchCalls fetches(
+        colsOfC.end() < cols.end() ? getRegionOfB(colsOfC.end(), depth) : next,
+        words / parts, rowPanels * parts);
     for (int64_t part = 0; part < parts; ++part) {
       const Range some =
           getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
       tile.k = some.size;
-      tile.b = room.b + col * words + some.begin * kernel.cols;
+      tile.b = panelOfB + some.begin * kernel.cols;
       tile.continues = part > 0;
       tile.goesOn = part + 1 < parts;
       for (int64_t panel = 0; panel < rowPanels; ++panel) {
         const int64_t row = panel * kernel.rows;
+        fetches.getNext().ask(tile);
         tile.a = room.a + row * words + some.begin * kernel.rows;
         tile.sums = room.partial + row * kernel.cols;
         const Range rowsOfC = {rows.begin + row,
@@ -284,7 +324,7 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
   }
 }
 
-void AmxProduct::computeTask(int64_t task, AmxRoom &room,
+void AmxProduct::computeTask(int64_t task, bool isLast, AmxRoom &room,
                              int64_t &packedRows) const {
   const int64_t tasksOfBlock = divideUp(shape.n, colsOfTask);
   const int64_t block = task / tasksOfBlock;
@@ -298,9 +338,16 @@ void AmxProduct::computeTask(int64_t task, AmxRoom &room,
     packedRows = block;
     for (int64_t col = first; col < end; col += AmxRoom::kCols) {
       const Range cols = {col, smaller(AmxRoom::kCols, end - col)};
-      pack(PanelForm::Pairs, b, cols, depth, kernel.cols, room.b);
+      FetchRegion next = {};
+      if (cols.end() < end)
+        next = getRegionOfB(cols.end(), depth);
+      else if (i + 1 < numDepthBlocks)
+        next = getRegionOfB(first, getDepth(i + 1));
+      else if (!isLast)
+        next =
+            getRegionOfB((task + 1) % tasksOfBlock * colsOfTask, getDepth(0));
       int64_t heights = divideUp(rows.size, kernel.rows) * kernel.rows;
-      computeTiles(rows, cols, depth, room,
+      computeTiles(rows, cols, depth, next, room,
                    room.sums + (col - first) * heights);
       if (rounded && streams && i + 1 == numDepthBlocks)
         streamRows(room.rounded, AmxRoom::kCols, cols, rows.size,
@@ -314,15 +361,18 @@ void AmxProduct::run(ThreadPool *pool, int slot) {
   divide(threads);
   int64_t packedRows[ThreadPool::kMaxThreads];
   std::fill_n(packedRows, threads, -1);
+  const int64_t tasks = numRowBlocks * divideUp(shape.n, colsOfTask);
+  const int parts = pool ? pool->countParts(tasks) : 1;
   auto loop = [&](int thread, int64_t begin, int64_t end) {
     DenormalsAreZero guard(true);
     TileRegisters tiles(true);
+    const int64_t ofNext = ThreadPool::firstOfPart(tasks, parts, thread + 1);
     for (int64_t task = begin; task < end; ++task)
-      computeTask(task, rooms[slot + thread], packedRows[thread]);
+      computeTask(task, /*isLast=*/task + 1 == ofNext, rooms[slot + thread],
+                  packedRows[thread]);
     if (streams)
       _mm_sfence();
   };
-  const int64_t tasks = numRowBlocks * divideUp(shape.n, colsOfTask);
   if (pool)
     pool->parallelFor(tasks, 1, loop);
   else

@@ -31,7 +31,7 @@ GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
   a = {at(operands.a, shape.strideA, shape.typeAB), shape.lda,
        !shape.transposeA};
   b = {at(operands.b, shape.strideB, shape.typeAB), shape.ldb,
-       shape.transposeB != 0};
+       shape.transposeB != 0, shape.packedB != 0};
   auto *target = const_cast<char *>(at(operands.c, shape.strideC, shape.typeC));
   bool rounds = shape.typeC == REPRISE_BF16;
   c = rounds ? nullptr : reinterpret_cast<float *>(target);
@@ -52,6 +52,20 @@ const float *GemmEntry::getBias(int64_t col, int64_t count, int64_t width,
     memcpy(room + j, &bits, sizeof(bits));
   }
   return room;
+}
+
+FetchRegion GemmEntry::getPackedRegionOfB(Range lines, Range depth) const {
+  constexpr int64_t kWord = sizeof(uint32_t);
+  const Range &rows = b.depthIsFast ? lines : depth;
+  const Range &cols = b.depthIsFast ? depth : lines;
+  auto *data =
+      reinterpret_cast<const char *>(b.findPacked(rows.begin, cols.begin));
+  const int64_t pairs = rows.size / 2, stride = REPRISE_PACKED_COLS * kWord;
+  // Where lines are rows they are neighbours in each panel of the storage.
+  if (b.depthIsFast)
+    return {data, b.panelWords() * kWord, cols.size / REPRISE_PACKED_COLS,
+            pairs * stride};
+  return {data, stride, pairs, cols.size * kWord};
 }
 
 void GemmEntry::sumBlock(int64_t row, int64_t col) const {

@@ -14,6 +14,7 @@
 #ifndef REPRISE_RUNTIME_GEMMPARTS_H
 #define REPRISE_RUNTIME_GEMMPARTS_H
 
+#include "Fetch.h"
 #include "Gemm.h"
 #include "Pack.h"
 
@@ -83,6 +84,9 @@ struct GemmEntry {
   /// may read a whole tile's: `room`, of at least `width`, unless it lies so.
   const float *getBias(int64_t col, int64_t count, int64_t width,
                        float *room) const;
+
+  /// The memory of `lines` columns times `depth` of a B that is packed.
+  FetchRegion getPackedRegionOfB(Range lines, Range depth) const;
 
   /// Where the sum of the squares of the block at this element of C goes.
   float *squaresOf(int64_t row, int64_t col) const {

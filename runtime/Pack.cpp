@@ -322,6 +322,19 @@ static void packFew(Source from, int64_t lines, int64_t words, int64_t width,
                        : 0);
 }
 
+/// Transposes the quarters of four vectors that are `Step` apart.
+template <int Step>
+AVX512 static void transposeQuarters(const __m512i *from, __m512i *to) {
+  __m512i a = _mm512_shuffle_i32x4(from[0], from[Step], 0x88);
+  __m512i b = _mm512_shuffle_i32x4(from[0], from[Step], 0xDD);
+  __m512i c = _mm512_shuffle_i32x4(from[2 * Step], from[3 * Step], 0x88);
+  __m512i d = _mm512_shuffle_i32x4(from[2 * Step], from[3 * Step], 0xDD);
+  to[0] = _mm512_shuffle_i32x4(a, c, 0x88);
+  to[Step] = _mm512_shuffle_i32x4(b, d, 0x88);
+  to[2 * Step] = _mm512_shuffle_i32x4(a, c, 0xDD);
+  to[3 * Step] = _mm512_shuffle_i32x4(b, d, 0xDD);
+}
+
 /// Transposes 16 words of up to 16 lines, of which it loads `Lines`: a cache
 /// line each, for lines that are a multiple of 4 KiB apart push each other out
 /// of the first cache. Words outside `words` and lines that are missing are
@@ -348,16 +361,8 @@ AVX512 static void transpose16(Source from, __mmask16 words, __m512i rows[16]) {
     line[g + 3] = _mm512_unpackhi_epi64(t[g + 1], t[g + 3]);
   }
 #pragma clang loop unroll(full)
-  for (int w = 0; w < 4; ++w) {
-    __m512i a = _mm512_shuffle_i32x4(line[w], line[4 + w], 0x88);
-    __m512i b = _mm512_shuffle_i32x4(line[w], line[4 + w], 0xDD);
-    __m512i c = _mm512_shuffle_i32x4(line[8 + w], line[12 + w], 0x88);
-    __m512i d = _mm512_shuffle_i32x4(line[8 + w], line[12 + w], 0xDD);
-    rows[w] = _mm512_shuffle_i32x4(a, c, 0x88);
-    rows[4 + w] = _mm512_shuffle_i32x4(b, d, 0x88);
-    rows[8 + w] = _mm512_shuffle_i32x4(a, c, 0xDD);
-    rows[12 + w] = _mm512_shuffle_i32x4(b, d, 0xDD);
-  }
+  for (int w = 0; w < 4; ++w)
+    transposeQuarters<4>(line + w, rows + w);
 }
 
 /// As `packLines`, of `Lines` lines that fill `columns` of the panel.
@@ -462,10 +467,120 @@ AVX512 static void packTilesOfColumns(Source source, int64_t lines,
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Storage that is packed
+//===----------------------------------------------------------------------===//
+
+/// From one pair of rows of a panel to the next, in bytes.
+static constexpr int64_t kPackedStride = 4 * REPRISE_PACKED_COLS;
+
+static Source findPacked(const PanelSource &source, int64_t row, int64_t col) {
+  return {reinterpret_cast<const char *>(source.findPacked(row, col)),
+          kPackedStride};
+}
+
+/// Words of two depths that lie as the panel has them, as two rows of f32.
+static void expandWords(Source from, int64_t words, int64_t width,
+                        float *panel) {
+  for (int64_t row = 0; row < words; ++row, from.data += from.stride) {
+    __builtin_prefetch(from.data + kFetchAhead * from.stride);
+    for (int64_t i = 0; i < width; i += 8)
+      TwoRows::put<8>(panel + i, width, row,
+                      _mm256_castsi256_ps(load<__m256i>(from.data + 4 * i)));
+  }
+}
+
+/// Of two depths of two lines, four values, the middle ones change places:
+/// words of two lines become words of two depths.
+static __m128i getExchange() {
+  return _mm_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+}
+
+/// Transposes eight depths of eight lines, of which a word has two.
+template <typename Rows>
+static void transposePacked(Source from, float *to, int64_t width,
+                            int64_t row) {
+  const __m256i exchange = _mm256_broadcastsi128_si256(getExchange());
+  __m256i two[4], t[4];
+  for (int i = 0; i < 4; ++i)
+    two[i] = _mm256_shuffle_epi8(load<__m256i>(from.data + i * from.stride),
+                                 exchange);
+  for (int i = 0; i < 4; i += 2) {
+    t[i] = _mm256_unpacklo_epi64(two[i], two[i + 1]);
+    t[i + 1] = _mm256_unpackhi_epi64(two[i], two[i + 1]);
+  }
+  for (int w = 0; w < 2; ++w) {
+    __m256i low = _mm256_permute2x128_si256(t[w], t[2 + w], 0x20);
+    __m256i high = _mm256_permute2x128_si256(t[w], t[2 + w], 0x31);
+    Rows::template put<8>(to, width, row + w, _mm256_castsi256_ps(low));
+    Rows::template put<8>(to, width, row + 2 + w, _mm256_castsi256_ps(high));
+  }
+}
+
+/// The same of 16 depths of 16 lines.
+template <typename Rows>
+AVX512 static void transposePackedWide(Source from, float *to, int64_t width,
+                                       int64_t row) {
+  const __m512i exchange = _mm512_broadcast_i32x4(getExchange());
+  __m512i two[8], t[8], rows[8];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 8; ++i)
+    two[i] = _mm512_shuffle_epi8(
+        _mm512_loadu_si512(from.data + i * from.stride), exchange);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 8; i += 2) {
+    t[i] = _mm512_unpacklo_epi64(two[i], two[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi64(two[i], two[i + 1]);
+  }
+  transposeQuarters<2>(t, rows);
+  transposeQuarters<2>(t + 1, rows + 1);
+#pragma clang loop unroll(full)
+  for (int w = 0; w < 8; ++w)
+    Rows::put16(to, width, row + w, rows[w], 16);
+}
+
+/// Lines that are rows of the storage: 32 depths of them are neighbours.
+template <typename Rows>
+static void transposeWords(const PanelSource &source, bool hasAVX512,
+                           int64_t firstLine, int64_t firstDepth, int64_t depth,
+                           int64_t width, float *panel) {
+  const int64_t lines = hasAVX512 && width % 16 == 0 ? 16 : 8;
+  auto *transpose =
+      lines == 16 ? transposePackedWide<Rows> : transposePacked<Rows>;
+  for (int64_t first = 0; first < depth; first += REPRISE_PACKED_COLS) {
+    Source from = findPacked(source, firstLine, firstDepth + first);
+    for (int64_t line = 0; line < width; line += lines)
+      for (int64_t pair = 0; pair < REPRISE_PACKED_COLS / 2; pair += lines / 2)
+        transpose({from.data + line / 2 * from.stride + 8 * pair, from.stride},
+                  panel + line, width, first / 2 + pair);
+  }
+}
+
+/// Of whole panels.
+static void packPacked(PanelForm form, bool hasAVX512,
+                       const PanelSource &source, int64_t firstLine,
+                       int64_t firstDepth, int64_t depth, int64_t width,
+                       float *panel) {
+  if (source.depthIsFast) {
+    auto *transpose = form == PanelForm::Pairs ? transposeWords<AsTheyAre>
+                                               : transposeWords<TwoRows>;
+    return transpose(source, hasAVX512, firstLine, firstDepth, depth, width,
+                     panel);
+  }
+  Source from = findPacked(source, firstDepth, firstLine);
+  if (form == PanelForm::Pairs)
+    packCopy(from, width, depth / 2, width, panel);
+  else
+    expandWords(from, depth / 2, width, panel);
+}
+
 void reprise::runtime::packPanel(PanelForm form, bool hasAVX512,
                                  const PanelSource &source, int64_t firstLine,
                                  int64_t lines, int64_t firstDepth,
                                  int64_t depth, int64_t width, float *panel) {
+  if (source.isPacked)
+    return packPacked(form, hasAVX512, source, firstLine, firstDepth, depth,
+                      width, panel);
   int64_t bytes = form == PanelForm::Floats ? 4 : 2;
   bool isFast = source.depthIsFast;
   int64_t row = isFast ? firstLine : firstDepth;

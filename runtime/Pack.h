@@ -9,6 +9,8 @@
 #ifndef REPRISE_RUNTIME_PACK_H
 #define REPRISE_RUNTIME_PACK_H
 
+#include "reprise/ABI/Model.h"
+
 #include <cstdint>
 
 namespace reprise::runtime {
@@ -19,6 +21,17 @@ struct PanelSource {
   const void *data;
   int64_t stride;   ///< Elements from one row of the storage to the next.
   bool depthIsFast; ///< Whether the neighbour in memory is the next depth.
+  /// Whether it lies as RepriseGemm::packedB has it; `stride` is its rows then.
+  bool isPacked = false;
+
+  /// Of what is packed: words from one panel to the next, and where the values
+  /// of a row and a column of the storage are.
+  int64_t panelWords() const { return stride / 2 * REPRISE_PACKED_COLS; }
+  const uint32_t *findPacked(int64_t row, int64_t col) const {
+    return static_cast<const uint32_t *>(data) +
+           col / REPRISE_PACKED_COLS * panelWords() +
+           row / 2 * REPRISE_PACKED_COLS + col % REPRISE_PACKED_COLS;
+  }
 };
 
 /// What a panel is made of, in words of four bytes.
@@ -43,7 +56,9 @@ inline int64_t panelRows(PanelForm form, int64_t depth) {
 
 /// Writes `lines` lines, starting at `firstLine`, of `depth` values, starting
 /// at `firstDepth`, as one panel of `width` lines, lines <= width. What is
-/// missing becomes zeros. Tiles need AVX-512.
+/// missing becomes zeros. Tiles need AVX-512. What is packed becomes pairs or
+/// expanded, in whole panels whose width is 8, 16 or 32, at multiples of it,
+/// and multiples of 32 depths.
 void packPanel(PanelForm form, bool hasAVX512, const PanelSource &source,
                int64_t firstLine, int64_t lines, int64_t firstDepth,
                int64_t depth, int64_t width, float *panel);

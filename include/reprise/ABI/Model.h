@@ -73,8 +73,8 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// Meanwhile what the result takes the place of is fetched and, of `nextRows`
 /// rows at `next`, `nextStride` bytes apart, two cache lines each, one row for
 /// every `nextSteps` steps, a power of two from REPRISE_TILE_FETCH_STEPS on:
-/// what will be needed next. Nothing is read there. (Of AMX nothing but what
-/// the result takes the place of.)
+/// what will be needed next. Nothing is read there. (Of AMX `next` may be null
+/// if there is nothing to fetch.)
 ///
 /// With `streams` results go past the caches to memory and nothing is fetched
 /// of what they take the place of: without `addToC`, `bias` and `rounded`

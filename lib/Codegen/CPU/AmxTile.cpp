@@ -40,20 +40,14 @@ struct Registers : AmxRegisters {
 
 /// Adds all steps to the quarters. Meanwhile fetches.
 static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
-                      const Registers &registers) {
+                      const Registers &registers,
+                      ArrayRef<FetchedRows> fetched) {
   Value a = fields.pointer(offsetof(RepriseTile, a));
   Value b = fields.pointer(offsetof(RepriseTile, b));
   Value k = fields.integer(offsetof(RepriseTile, k));
-  // C goes to the second cache, and from the start: what waits for memory in
-  // the few buffers of the first cache holds up A, which passes through them.
-  // For the same reason one line of two, the cache fetches the neighbour, and
-  // nothing of what comes next.
-  FetchedRows c = getFetchedRows(code, tile, fields).front();
-  c.start = code.i64(0);
-  c.pace = code.i64(kFetchSteps);
-  c.isWritten = false;
-  c.bytes = kRowBytes;
-  code.loop(code.i64(0), k, kDepth, c.first, [&](Value p, ValueRange carried) {
+  SmallVector<Value> first = llvm::map_to_vector(
+      fetched, [](const FetchedRows &rows) { return rows.first; });
+  code.loop(code.i64(0), k, kDepth, first, [&](Value p, ValueRange carried) {
     Value tileOfA = code.address(a, code.getI32Type(), code.mul(p, tile.rows));
     Value tileOfB = code.address(b, code.getI32Type(), code.mul(p, tile.cols));
     // A passes through the first cache once, and should not push out B, which
@@ -64,13 +58,34 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
       registers.call("tileloaddt164", {4 + i},
                      registers.at(tileOfA, i * kRows * kRowBytes), kRowBytes);
     }
-    Value row = carried.front();
+    SmallVector<Value> places(carried);
     for (int64_t step = 0; step < kDepth; step += kFetchSteps)
-      row = emitFetch(code, c, row, code.add(p, step), kFetchSteps);
+      for (auto [rows, place] : llvm::zip(fetched, places))
+        place = emitFetch(code, rows, place, code.add(p, step), kFetchSteps);
     for (int64_t i = 0; i < 4; ++i)
       registers.call("tdpbf16ps", {i, 4 + i / 2, 6 + i % 2});
-    return SmallVector<Value>{row};
+    return places;
   });
+}
+
+/// The steps with what is fetched: C and, if there is something, what comes
+/// next.
+static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
+                      const Registers &registers) {
+  SmallVector<FetchedRows, 2> fetched = getFetchedRows(code, tile, fields);
+  // C goes to the second cache, and from the start: what waits for memory in
+  // the few buffers of the first cache holds up A, which passes through them.
+  // For the same reason one line of two: the cache fetches the neighbour.
+  FetchedRows &c = fetched.front();
+  c.start = code.i64(0);
+  c.pace = code.i64(kFetchSteps);
+  c.isWritten = false;
+  c.bytes = kRowBytes;
+  auto emit = [&](ArrayRef<FetchedRows> some) {
+    return [&, some] { emitSteps(code, tile, fields, registers, some); };
+  };
+  code.when(fields.isThere(offsetof(RepriseTile, next)), emit(fetched),
+            emit(c));
 }
 
 /// Brings the quarters to C, by way of vectors; and, if it is wanted, the sum

@@ -85,15 +85,24 @@
 // CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tileloadd64"
 //       CHECK:   } else {
 // CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tilezero"
-//       CHECK:   scf.for
-//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloadd64"
-//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloaddt164"
-//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloadd64"
-//       CHECK:     llvm.call_intrinsic "llvm.x86.tileloaddt164"
-// A line of C for each four words, and nothing of what comes next.
-// CHECK-COUNT-4:     "llvm.intr.prefetch"
-//   CHECK-NOT:     "llvm.intr.prefetch"
-// CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tdpbf16ps"
+// A line of C for each four words and, if there is something, two of what comes
+// next.
+//       CHECK:   scf.if
+//       CHECK:     scf.for
+//       CHECK:       llvm.call_intrinsic "llvm.x86.tileloadd64"
+//       CHECK:       llvm.call_intrinsic "llvm.x86.tileloaddt164"
+//       CHECK:       llvm.call_intrinsic "llvm.x86.tileloadd64"
+//       CHECK:       llvm.call_intrinsic "llvm.x86.tileloaddt164"
+// CHECK-COUNT-12:      "llvm.intr.prefetch"
+//   CHECK-NOT:       "llvm.intr.prefetch"
+// CHECK-COUNT-4:     llvm.call_intrinsic "llvm.x86.tdpbf16ps"
+//   CHECK-NOT:     llvm.call_intrinsic
+//       CHECK:   } else {
+//       CHECK:     scf.for
+// CHECK-COUNT-2:     llvm.call_intrinsic "llvm.x86.tileloaddt164"
+// CHECK-COUNT-4:       "llvm.intr.prefetch"
+//   CHECK-NOT:       "llvm.intr.prefetch"
+// CHECK-COUNT-4:     llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 //   CHECK-NOT:     llvm.call_intrinsic
 //       CHECK:   scf.if
 // CHECK-COUNT-4:   llvm.call_intrinsic "llvm.x86.tilestored64"

@@ -92,7 +92,6 @@ struct AmxTile : testing::Test {
     tile.a = operands.panelA.data(), tile.b = operands.panelB.data();
     tile.k = operands.depth / 2, tile.alpha = 1;
     tile.c = c, tile.ldc = tile.ldRounded = ld;
-    tile.next = c, tile.nextSteps = REPRISE_TILE_FETCH_STEPS;
     return tile;
   }
   /// What RepriseGemm has for the squares of a block, that is here the tile.
@@ -120,14 +119,20 @@ struct AmxTile : testing::Test {
 
 } // namespace
 
-// Zeros of both signs, denormal numbers and infinities included.
+// Zeros of both signs, denormal numbers and infinities included; whether or not
+// something is fetched meanwhile.
 TEST_F(AmxTile, SumsHaveTheStatedOrder) {
   const int64_t cols = kernel->cols;
   for (bool extreme : {false, true})
     for (int64_t depth : {0, 32, 64, 352}) {
       Operands operands(kernel->rows, cols, depth, extreme);
       Floats c(kernel->rows * cols, NAN);
-      run(makeTile(operands, c.data(), cols));
+      RepriseTile tile = makeTile(operands, c.data(), cols);
+      if (extreme) {
+        tile.next = operands.b.data(), tile.nextStride = 4, tile.nextRows = 2;
+        tile.nextSteps = REPRISE_TILE_FETCH_STEPS;
+      }
+      run(tile);
       for (size_t i = 0; i < c.size(); ++i) {
         float expected = operands.sum(int64_t(i) / cols, int64_t(i) % cols, 0);
         if (!std::isnan(expected) || !std::isnan(c[i]))

@@ -44,6 +44,21 @@ TEST(Fetch, CallsAskForEachPieceOnce) {
   EXPECT_EQ(makeRegion(5, 128).countCalls(3, 4), 0);
 }
 
+TEST(Fetch, CallsAfterTheLastPieceAskForNothing) {
+  // Two columns of 100 rows: four calls of up to 25 rows each.
+  const char memory[1] = {};
+  FetchCalls calls({memory, /*stride=*/1000, /*rows=*/100, /*bytes=*/200},
+                   /*steps=*/100, /*most=*/8);
+  for (int i = 0; i < 8; ++i) {
+    Fetch call = calls.getNext();
+    EXPECT_EQ(call.data, memory + i % 4 * 25000 + i / 4 * Fetch::kBytes);
+    EXPECT_EQ(call.rows, 25);
+    EXPECT_EQ(call.pace, 4);
+  }
+  EXPECT_EQ(calls.getNext().data, nullptr);
+  EXPECT_EQ(FetchCalls({}, 100, 8).getNext().data, nullptr);
+}
+
 TEST(Fetch, PaceIsTheSlowestThatIsEnough) {
   // 256 rows: 16 of them in a call of 256 steps at a pace of 16, 64 at 4.
   FetchRegion region = makeRegion(256, 128);

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
 #include <vector>
 
 using namespace reprise::runtime;
@@ -167,10 +168,53 @@ struct Problem {
     return toBytes(shape.typeC == REPRISE_BF16, expected, expectedRounded);
   }
 
+  /// The same with B as RepriseGemm::packedB has it, of a few more rows than
+  /// the product reads.
+  Problem pack() const {
+    const int64_t rows = shape.transposeB ? shape.n : shape.k;
+    const int64_t cols = shape.transposeB ? shape.k : shape.n;
+    constexpr uint16_t kNaN = 0x7FC0;
+    Problem packed = *this;
+    packed.shape.packedB = 1;
+    packed.shape.ldb = rows + REPRISE_PACKED_ROWS;
+    packed.b.assign(size_t(packed.shape.ldb * cols), kNaN);
+    auto *to =
+        reinterpret_cast<uint16_t (*)[REPRISE_PACKED_COLS][2]>(packed.b.data());
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) {
+        int64_t panel = j / REPRISE_PACKED_COLS * (packed.shape.ldb / 2);
+        to[panel + i / 2][j % REPRISE_PACKED_COLS][i % 2] =
+            b[size_t(i * shape.ldb + j)];
+      }
+    return packed;
+  }
+
   /// Checks the bits of every element and of the sums of squares, and that
   /// nothing else has changed.
   void check() {
-    std::vector<char> bytes = statedBytes(/*isAmx=*/false);
+    // Panels of AMX are packed by AVX-512; the tile is plain code here.
+    std::vector<char> bytes = statedBytes(/*isAmx=*/false), bytesOfAmx;
+    if (cpuLevel() >= 4)
+      bytesOfAmx = statedBytes(/*isAmx=*/true);
+    forEach([&](const MicroKernels &kernels, ThreadPool &pool) {
+      bool isAmx = kernels.full->isa == REPRISE_ISA_AMX_BF16;
+      return run(kernels, pool) == (isAmx ? bytesOfAmx : bytes);
+    });
+  }
+
+  /// Checks that a B which lies packed makes no difference.
+  void checkPacked() {
+    Problem packed = pack();
+    forEach([&](const MicroKernels &kernels, ThreadPool &pool) {
+      return packed.run(kernels, pool) == run(kernels, pool);
+    });
+  }
+
+private:
+  /// Asks for all micro-kernels and one to four threads whether bits are as
+  /// they should be.
+  template <typename Fn>
+  void forEach(Fn areRight) {
     std::vector<RepriseMicroKernel> tiles;
     for (const RepriseMicroKernel &kernel :
          {kMicroKernels[0], kMicroKernels[1], kMicroKernels[2],
@@ -180,12 +224,8 @@ struct Problem {
                                        {&tiles[1], &tiles[2]},
                                        {&tiles[3], &tiles[4]},
                                        {&tiles[5], &tiles[5]}};
-    // Panels of AMX are packed by AVX-512; the tile is plain code here.
-    std::vector<char> bytesOfAmx;
-    if (cpuLevel() >= 4) {
-      bytesOfAmx = statedBytes(/*isAmx=*/true);
+    if (cpuLevel() >= 4)
       kinds.push_back({&kAmxMicroKernel, &kAmxMicroKernel});
-    }
     for (int threads = 1; threads <= 4; ++threads) {
       ThreadPool pool;
       AmxRooms rooms;
@@ -194,9 +234,7 @@ struct Problem {
       ASSERT_TRUE(rooms.allocate(threads, error)) << error.text;
       kinds.back().rooms = rooms.get();
       for (const MicroKernels &kernels : kinds)
-        ASSERT_EQ(kernels.full->isa == REPRISE_ISA_AMX_BF16 ? bytesOfAmx
-                                                            : bytes,
-                  run(kernels, pool))
+        ASSERT_TRUE(areRight(kernels, pool))
             << shape.m << "x" << shape.n << "x" << shape.k << ", tiles "
             << kernels.full->rows << "x" << kernels.full->cols
             << (kernels.full->typeAB ? " of pairs, " : " of f32, ") << threads
@@ -240,6 +278,62 @@ TEST(GemmBF16, EveryLoopOfAmxTurns) {
   Problem(90, 600, AmxRoom::kDepth + 40, TransposeB + Round).check();
   Problem(AmxRoom::kRowsOfSums + 9, 70, AmxRoom::kDepth + 6, Round).check();
   Problem(45, 300, AmxRoom::kDepth + 40, Accumulate + Alpha).check();
+}
+
+// Weights in the order that micro-kernels read, of blocks and parts of the
+// depth, one panel and several, more columns than a block has, and as many rows
+// as all ways to share the work need.
+TEST(GemmBF16, PackedStorageMakesNoDifference) {
+  const int64_t sizes[][3] = {{1, 32, 32},
+                              {7, 96, 1056},
+                              {33, 160, 544},
+                              {33, 32, 2080},
+                              {256, 96, 96},
+                              {600, 160, 96},
+                              {5, REPRISE_GEMM_NC + 96, 64},
+                              {2 * 384, 288, 32}};
+  for (auto &[m, n, k] : sizes)
+    for (int flags : {Bias + Round, TransposeA + Accumulate + Alpha})
+      for (int transposed : {0, int(TransposeB)})
+        Problem(m, n, k, flags + transposed).checkPacked();
+}
+
+/// How often a micro-kernel was asked for each piece that it can fetch.
+static std::map<const void *, int> timesAsked;
+
+// A panel that lies packed is fetched while the tiles of the one before it are
+// computed, each piece once: all but the first panel, and nothing else.
+TEST(GemmBF16, PackedPanelsAreFetchedOneAhead) {
+  if (cpuLevel() < 4)
+    GTEST_SKIP() << "needs AVX-512";
+  RepriseMicroKernel kernel = kAmxMicroKernel;
+  kernel.fn = [](const RepriseTile *tile) {
+    for (int64_t row = 0; tile->next && row < tile->nextRows; ++row)
+      ++timesAsked[static_cast<const char *>(tile->next) +
+                   row * tile->nextStride];
+    kAmxMicroKernel.fn(tile);
+  };
+  const int64_t n = AmxRoom::kCols + 64, inPanel = REPRISE_PACKED_COLS;
+  for (int flags : {0, int(TransposeB)})
+    for (int64_t k : {int64_t(768), 2 * AmxRoom::kDepth}) {
+      Problem problem = Problem(256, n, k, flags + Round).pack();
+      ThreadPool pool;
+      AmxRooms rooms;
+      Error error;
+      ASSERT_TRUE(rooms.allocate(1, error)) << error.text;
+      timesAsked.clear();
+      problem.run({&kernel, &kernel, rooms.get()}, pool);
+      const int64_t rows = flags ? n : k, cols = flags ? k : n;
+      std::map<const void *, int> expected;
+      for (int64_t row = 0; row < rows; row += 2)
+        for (int64_t col = 0; col < cols; col += inPanel)
+          if ((flags ? row : col) >= inPanel ||
+              (flags ? col : row) >= AmxRoom::kDepth)
+            expected[reinterpret_cast<const char *>(problem.b.data()) +
+                     (col / inPanel * problem.shape.ldb + row) * inPanel * 2] =
+                1;
+      EXPECT_EQ(timesAsked, expected) << "depth " << k << ", flags " << flags;
+    }
 }
 
 // Blocks of the depth, of twice the columns that sums have room for.
