@@ -107,6 +107,27 @@ static const RepriseState *findParameter(const RepriseModel &model,
   return nullptr;
 }
 
+/// Whether `copy`, of as many elements, has the parameter's rows and columns as
+/// the `packedB` of a product.
+static bool isPackedOf(const RepriseState &copy,
+                       const RepriseState &parameter) {
+  constexpr int64_t kCols = REPRISE_PACKED_COLS;
+  return parameter.rank == 2 && copy.rank == 4 && copy.shape[3] == 2 &&
+         copy.shape[2] == kCols && copy.shape[1] * 2 == parameter.shape[0];
+}
+
+/// Rounds elements [begin, end) of a parameter to its packed copy: a matrix as
+/// the `packedB` of a product.
+static void roundPacked(const float *from, int64_t begin, int64_t end,
+                        int64_t cols, int64_t rows, uint16_t *to) {
+  constexpr int64_t kCols = REPRISE_PACKED_COLS;
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t r = i / cols, c = i % cols;
+    to[(c / kCols * rows + r / 2 * 2) * kCols + c % kCols * 2 + r % 2] =
+        roundToBF16(from[i]);
+  }
+}
+
 bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
                                        ThreadPool &pool, Error &error) {
   for (int index = 0; index < model.numStates; ++index) {
@@ -118,16 +139,25 @@ bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
       return error.set("damaged model: the working copy of '%s' needs a "
                        "parameter with its %" PRId64 " elements",
                        copy.name, elementCount(copy));
+    if (copy.rank != parameter->rank && !isPackedOf(copy, *parameter))
+      return error.set("damaged model: the working copy of '%s' needs the shape "
+                       "of its parameter or that shape packed",
+                       copy.name);
     arena.touch(copy.buffer);
     if (!arena.download(parameter->buffer, error))
       return false;
     const float *from = arena.at<float>(parameter->buffer);
     uint16_t *to = arena.at<uint16_t>(copy.buffer);
     int64_t count = elementCount(copy);
+    const bool isPacked = copy.rank != parameter->rank;
     pool.parallelFor((count + kBlock - 1) / kBlock, 1,
                      [&](int, int64_t first, int64_t last) {
                        int64_t end =
                            last * kBlock < count ? last * kBlock : count;
+                       if (isPacked)
+                         return roundPacked(from, first * kBlock, end,
+                                            parameter->shape[1],
+                                            parameter->shape[0], to);
                        for (int64_t i = first * kBlock; i < end; ++i)
                          to[i] = roundToBF16(from[i]);
                      });

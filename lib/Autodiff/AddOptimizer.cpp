@@ -21,8 +21,9 @@ using namespace reprise;
 using namespace reprise::nn;
 
 /// Turns casts of parameters, which would round them for each micro-batch, into
-/// arguments: what the last update has rounded. Returns them by the parameter's
-/// argument.
+/// arguments: what the last update has rounded. Lookups round the few rows they
+/// read themselves, so that a copy is for products, which may have it in an
+/// order of their own. Returns the arguments by that of the parameter.
 ///
 /// \param attributes  of all arguments; gets those of the new ones.
 static DenseMap<Value, Value>
@@ -39,6 +40,14 @@ takeWorkingCopies(func::FuncOp function,
                  : ParameterAttr();
     if (!parameter || !cast.getType().getElementType().isBF16())
       continue;
+    cast.getOut().replaceUsesWithIf(argument, [&](OpOperand &use) {
+      auto lookup = dyn_cast<EmbeddingOp>(use.getOwner());
+      return lookup && &use == &lookup.getTableMutable();
+    });
+    if (cast.use_empty()) {
+      cast.erase();
+      continue;
+    }
     Value &copy = copies[argument];
     if (!copy) {
       copy = block.addArgument(cast.getType(), cast.getLoc());

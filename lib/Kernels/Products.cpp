@@ -170,5 +170,5 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op, Value addend,
       strides(p.batch), strides(p.strideA), strides(p.strideB),
       strides(p.strideC), builder.getF32FloatAttr(p.alpha), flag(p.transposeA),
       flag(p.transposeB),
-      /*accumulate=*/UnitAttr(), epilogue);
+      /*accumulate=*/UnitAttr(), epilogue, /*packedB=*/UnitAttr());
 }

@@ -117,7 +117,7 @@ void Planner::rewrite() {
           gemm.getAlphaAttr(), gemm.getTransposeAAttr(),
           gemm.getTransposeBAttr(),
           gemm.getAddend() ? builder.getUnitAttr() : UnitAttr(),
-          gemm.getEpilogueAttr());
+          gemm.getEpilogueAttr(), gemm.getPackedBAttr());
     }
     planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   }

@@ -225,6 +225,7 @@ static void addKernels(OpPassManager &manager, bool rowsApart) {
 /// and write.
 static void addRT(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(kernels::createConvertNNToLinalg());
+  manager.addPass(kernels::createPackWeights());
   kernels::VerifyKernelsOptions loops;
   loops.loops = true;
   manager.addPass(kernels::createVerifyKernels(loops));

@@ -49,6 +49,7 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   gemm.typeAB = getElementType(cast<ShapedType>(op.getA().getType()));
   gemm.typeC = getElementType(op.getCType());
   gemm.epilogue = op.getEpilogue() ? int32_t(*op.getEpilogue()) : 0;
+  gemm.packedB = op.getPackedB();
   return gemm;
 }
 

@@ -4,7 +4,7 @@
 // A tied table of words, in bf16: both of its gradients are f32, and their sum
 // is the parameter's as it is, through the cast. What casts a parameter is an
 // argument then, which the update rounds anew. A frozen parameter has such a
-// copy, too, and nothing rounds it again.
+// copy, too, and nothing rounds it again. A lookup rounds the rows that it reads.
 
 // CHECK-LABEL: func.func @step(
 //  CHECK-SAME:   %[[IDS:[^:]*]]: tensor<2x300xi32> {nn.input = "tokens"},
@@ -17,7 +17,7 @@
 //  CHECK-SAME:   %[[LR:[^:]*]]: tensor<f32> {nn.input = "lr"},
 //  CHECK-SAME:   tensor<7x8xbf16> {nn.working = "t"}, tensor<8xf32> {nn.parameter = "b"}, tensor<8xf32> {nn.moment1 = "b"}, tensor<8xf32> {nn.moment2 = "b"}, tensor<8xbf16> {nn.working = "b"})
 //   CHECK-NOT:   nn.cast
-//       CHECK:   %[[X:.*]] = nn.embedding %[[IDS]], %[[TH]]
+//       CHECK:   %[[X:.*]] = nn.embedding %[[IDS]], %[[T]] : (tensor<2x300xi32>, tensor<7x8xf32>) -> tensor<2x300x8xbf16>
 //  CHECK-NEXT:   %[[Y:.*]] = nn.linear %[[X]], %[[WH]], %[[BH]] in_out
 //   CHECK-NOT:   nn.cast
 //       CHECK:   %{{.*}}, %[[G:.*]]:2 = nn.linear_cross_entropy %[[Y]], %[[TH]], %{{.*}} sum(%[[GT]]) by {{.*}} dinput out_in rows 1024
@@ -32,16 +32,16 @@
 //       CHECK:   %[[B1:.*]], %{{.*}}, %{{.*}}, %[[BH1:.*]] = nn.adamw %[[B]], {{.*}} working(%[[BH]]) {{.*}} : tensor<8xf32>, tensor<f32>, tensor<8xbf16> to tensor<8xbf16>
 //       CHECK:   return {{.*}}, %[[T1]], %[[M]], %[[V]], %[[TH1]], %[[B1]],
 
-// What only goes forward reads the same copies and no parameter that has one;
-// logits are f32 for whoever draws from them.
+// What only goes forward reads the same copies and, but for rows of the table, no
+// parameter that has one; logits are f32 for whoever draws from them.
 
 // CHECK-LABEL: func.func @evaluate(
 //  CHECK-SAME:   %{{[^:]*}}: tensor<2x300xi32> {nn.input = "tokens"}, %{{[^:]*}}: tensor<2x300xi32> {nn.input = "targets"},
-//  CHECK-SAME:   %{{[^:]*}}: tensor<7x8xbf16> {nn.working = "t"}, %{{[^:]*}}: tensor<8x8xbf16> {nn.working = "w"}, %{{[^:]*}}: tensor<8xbf16> {nn.working = "b"})
+//  CHECK-SAME:   %{{[^:]*}}: tensor<7x8xf32> {nn.parameter = {{[^}]*}}}, %{{[^:]*}}: tensor<7x8xbf16> {nn.working = "t"}, %{{[^:]*}}: tensor<8x8xbf16> {nn.working = "w"}, %{{[^:]*}}: tensor<8xbf16> {nn.working = "b"})
 //   CHECK-NOT:   nn.cast
 
 // CHECK-LABEL: func.func @sample(
-//  CHECK-SAME:   %{{[^:]*}}: tensor<1x300xi32> {nn.input = "sample_tokens"},
+//  CHECK-SAME:   %{{[^:]*}}: tensor<1x300xi32> {nn.input = "sample_tokens"}, %{{[^:]*}}: tensor<7x8xf32> {nn.parameter = {{[^}]*}}},
 //  CHECK-SAME:   %{{[^:]*}}: tensor<1xi32> {nn.input = "position"}, %{{[^:]*}}: tensor<7x8xbf16> {nn.working = "t"}, %{{[^:]*}}: tensor<8x8xbf16> {nn.working = "w"}, %{{[^:]*}}: tensor<8xbf16> {nn.working = "b"})
 //  CHECK-SAME:   -> (tensor<1x7xf32> {nn.output = "logits"})
 //       CHECK:   %[[LOGITS:.*]] = nn.linear {{.*}} -> tensor<1x7xbf16>

@@ -139,6 +139,33 @@ def ConvertNNToLinalg : Pass<"convert-nn-to-linalg", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def PackWeights : Pass<"reprise-pack-weights", "::mlir::ModuleOp"> {
+  let summary = "Let the optimizer write weights as products read them";
+  let description = [{
+    A working copy in bf16 that products alone read, each as all of its `B`, becomes `packed_b` of
+    these: panels of 32 columns of pairs of rows. The kernel that rounds the
+    parameter to it writes it so (`linalg.pack`). Tiles of AMX then read a weight
+    where it is, and fetch the next part meanwhile; without, each product would first read it in
+    short pieces, wait for them, and write panels of its own.
+
+    A copy is packed in all schedules or in none. It stays as it is if something else reads it, such as a lookup or
+    a product of a part of it, if its rows or columns are no multiple of 32, or if another launch of the kernel that writes it has
+    a copy in its place that stays. Nothing is packed where a library multiplies (the module has `rt.gemm_workspace`).
+
+    Needs: kernels as `convert-nn-to-linalg` leaves them. Keeps: all bits; the bytes of each copy.
+
+    ```mlir
+    func.func @step(%x: tensor<4x64xbf16>, %w: tensor<64x96xbf16> {nn.working = "w"}) -> tensor<4x96xbf16> {
+      %y = rt.gemm %x, %w m 4 n 96 k 64 lda 64 ldb 96 ldc 96 : (tensor<4x64xbf16>, tensor<64x96xbf16>) -> tensor<4x96xbf16>
+      return %y : tensor<4x96xbf16>
+    }
+    // ==> %w: tensor<3x32x32x2xbf16> {nn.working = "w"}
+    //     %y = rt.gemm %x, %w packed_b m 4 n 96 k 64 lda 64 ldb 64 ldc 96 : …
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def VerifyKernels : Pass<"reprise-verify-kernels", "::mlir::ModuleOp"> {
   let summary = "Refuse what forming kernels should have removed";
   let description = [{

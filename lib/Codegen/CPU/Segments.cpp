@@ -14,10 +14,12 @@
 
 #include "Segments.h"
 #include "Kernel.h"
+#include "reprise/ABI/Model.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Codegen/Common/Families.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -102,6 +104,38 @@ static LogicalResult emitBlock(Code &code, Kernel &kernel, Value from,
   return success();
 }
 
+/// The same for pairs of rows [from, to) of matrices of `cols` columns, of
+/// which result `packed` has panels of `pairs` such pairs. Rows are as long as
+/// whole vectors, and read and written from one end to the other: nothing else
+/// keeps memory busy.
+static LogicalResult emitRowPairs(Code &code, Kernel &kernel, unsigned packed,
+                                  Value from, Value to, Value cols,
+                                  Value pairs) {
+  FailureOr<LoopNest> nest = LoopNest::get(kernel.source);
+  if (failed(nest))
+    return failure();
+  constexpr int64_t kCols = REPRISE_PACKED_COLS;
+  llvm::SaveAndRestore lanes(code.lanes, kernel.wide ? 2 * kLanes : kLanes);
+  Expressions here(code, *nest, kernel);
+  here.setAligned();
+  here.enterTask();
+  code.loop(from, to, 1, [&](Value pair) {
+    here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+    Value even = code.mul(cols, code.mul(pair, 2));
+    code.loop(code.i64(0), cols, kCols, [&](Value panel) {
+      Value place = code.add(code.mul(code.mul(panel, pairs), 2),
+                             code.mul(pair, 2 * kCols));
+      for (int64_t c = 0; c < kCols; c += code.lanes / 2) {
+        Value first = code.add(even, code.add(panel, c));
+        here.enterPair(
+            {first, code.add(first, cols), code.add(place, 2 * c), packed});
+        here.storeOutputs();
+      }
+    });
+  });
+  return success();
+}
+
 LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
   FailureOr<std::vector<Family>> families = getFamilies(kernel.source);
   if (failed(families))
@@ -110,6 +144,14 @@ LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
   TaskTable tasks(code, kernel, tables.blocks);
   Value lengthTable = constantTable(code, kernel, ".lengths", tables.lengths);
   Value bufferTable = constantTable(code, kernel, ".buffers", tables.buffers);
+  const bool packs = llvm::any_of(*families, [](const Family &family) {
+    return family.segments.front().packed.has_value();
+  });
+  Value pairsTable, colsTable;
+  if (packs) {
+    pairsTable = constantTable(code, kernel, ".pairs", tables.pairsOfBlock);
+    colsTable = constantTable(code, kernel, ".cols", tables.cols);
+  }
   kernel.function->setAttr(rt::kTasksAttr,
                            code.getI64IntegerAttr(tasks.numTasks));
 
@@ -118,9 +160,19 @@ LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
   kernel.tasks(code, [&](Value task) {
     std::pair<Value, Value> place = tasks.find(code, task);
     Value segment = place.first;
-    Value from = code.mul(place.second, kFlatBlock);
-    Value to = code.min(code.add(from, kFlatBlock),
-                        code.load(i64, lengthTable, segment));
+    Value length = code.load(i64, lengthTable, segment);
+    auto emitPart = [&](Kernel &part, std::optional<unsigned> packed) {
+      Value block = code.i64(kFlatBlock), end = length, cols;
+      if (packed) {
+        block = code.load(i64, pairsTable, segment);
+        cols = code.load(i64, colsTable, segment);
+        end = arith::DivUIOp::create(code, length, code.mul(cols, 2));
+      }
+      Value from = code.mul(place.second, block);
+      Value to = code.min(code.add(from, block), end);
+      return packed ? emitRowPairs(code, part, *packed, from, to, cols, end)
+                    : emitBlock(code, part, from, to);
+    };
     Value row = code.mul(segment, tables.width);
     auto addressOf = [&](int64_t index) {
       Value buffer = code.load(i64, bufferTable, code.add(row, index));
@@ -148,11 +200,14 @@ LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
              ++index)
           (index < numInputs ? part.inputs : part.outputs)
               .push_back(addressOf(index));
-        if (failed(emitBlock(code, part, from, to)))
+        if (failed(emitPart(part, family.segments.front().packed)))
           result = failure();
       });
       alone.erase();
     }
   });
+  // Whoever waits for this kernel sees what it has put past the caches.
+  if (packs)
+    code.fence();
   return result;
 }

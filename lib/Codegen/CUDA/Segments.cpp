@@ -66,6 +66,10 @@ LogicalResult cuda::emitSegments(DeviceCode &code, DeviceKernel &kernel) {
   FailureOr<std::vector<Family>> families = getFamilies(kernel.source);
   if (failed(families))
     return failure();
+  for (const Family &family : *families)
+    if (family.segments.front().packed)
+      return kernel.source.emitOpError(
+          "needs results as rows: products of a GPU read none that are packed");
   code.lanes = kLanesOfSegments;
   SegmentTables tables(*families, kBlock);
   BlockTable blocks(code, kernel, tables.blocks);

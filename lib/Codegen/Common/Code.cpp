@@ -226,13 +226,9 @@ Value Code::loadEvenFirst(VectorType type, Value from, unsigned alignment,
                                    llvm::to_vector(llvm::seq(lanes)));
 }
 
-void Code::storeEvenFirst(Value value, Value to, unsigned alignment) {
-  auto type = mlir::cast<VectorType>(value.getType());
-  if (!type.getElementType().isInteger(16)) {
-    LLVM::StoreOp::create(*this, inOrder(value, 0, lanes), to, alignment);
-    return;
-  }
-  VectorType words = getWords(type);
+/// The halves of a vector of 16 bits as those of words.
+Value Code::pairHalves(Value value) {
+  VectorType words = getWords(mlir::cast<VectorType>(value.getType()));
   auto halfFrom = [&](int64_t first) -> Value {
     auto lanesOfHalf = llvm::to_vector(llvm::seq(first, first + lanes / 2));
     return arith::ExtUIOp::create(
@@ -241,8 +237,26 @@ void Code::storeEvenFirst(Value value, Value to, unsigned alignment) {
   };
   Value sixteen = splatOf(*this, words, 16);
   Value odd = arith::ShLIOp::create(*this, halfFrom(lanes / 2), sixteen);
-  LLVM::StoreOp::create(*this, arith::OrIOp::create(*this, halfFrom(0), odd),
-                        to, alignment);
+  return arith::OrIOp::create(*this, halfFrom(0), odd);
+}
+
+void Code::storeEvenFirst(Value value, Value to, unsigned alignment) {
+  Type element = mlir::cast<VectorType>(value.getType()).getElementType();
+  Value stored =
+      element.isInteger(16) ? pairHalves(value) : inOrder(value, 0, lanes);
+  LLVM::StoreOp::create(*this, stored, to, alignment);
+}
+
+void Code::streamPairs(Value value, Value base, Value offset) {
+  Value bits =
+      arith::BitcastOp::create(*this, getStoredType(value.getType()), value);
+  Value words = pairHalves(bits);
+  stream(words, address(base, getI16Type(), offset), i64(0));
+}
+
+void Code::fence() {
+  LLVM::CallIntrinsicOp::create(*this, getStringAttr("llvm.x86.sse.sfence"),
+                                ValueRange());
 }
 
 void Code::stream(Value value, Value base, Value offset) {

@@ -38,7 +38,31 @@ Value Expressions::offset(Role role) {
   llvm_unreachable("all roles have an offset");
 }
 
+Value Expressions::loadPair(Value base, Type element, bool constant) {
+  auto half = VectorType::get({code.lanes / 2}, element);
+  auto load = [&](Value from) {
+    return code.load(half, base, from, {}, alignment(), constant);
+  };
+  return vector::ShuffleOp::create(code, load(rowPair.even), load(rowPair.odd),
+                                   llvm::to_vector(llvm::seq(code.lanes)));
+}
+
+void Expressions::storePair(const LoopNest::Output &output, Value value) {
+  Value base = kernel.outputs[output.index];
+  if (output.index == rowPair.packed)
+    return code.streamPairs(value, base, rowPair.pairs);
+  const int64_t half = code.lanes / 2;
+  for (auto [place, first] :
+       {std::pair(rowPair.even, int64_t(0)), std::pair(rowPair.odd, half)})
+    code.store(vector::ShuffleOp::create(
+                   code, value, value,
+                   llvm::to_vector(llvm::seq(first, first + half))),
+               base, place, {}, alignment());
+}
+
 Value Expressions::loadAt(Value base, Type element, Role role, bool constant) {
+  if (isVector(role) && isOfPair)
+    return loadPair(base, element, constant);
   if (isVector(role))
     return code.load(code.lanesOf(element), base, offset(role), mask,
                      alignment(), constant);
@@ -51,6 +75,8 @@ void Expressions::store(const LoopNest::Output &output, Value value) {
     value = code.splat(value);
   assert(element == getElementTypeOrSelf(output.root.getType()) &&
          "stored as what it is");
+  if (isVector(output.role) && isOfPair)
+    return storePair(output, value);
   code.store(value, kernel.outputs[output.index], offset(output.role),
              isVector(output.role) ? mask : Value(), alignment());
 }

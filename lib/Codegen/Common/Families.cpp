@@ -11,6 +11,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OperationSupport.h"
 #include "reprise/Codegen/Common/LoopNest.h"
+#include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -18,12 +19,14 @@ using namespace reprise::codegen;
 
 bool codegen::isSegmented(func::FuncOp kernel) {
   DenseSet<int64_t> lengths;
+  bool packs = false;
   for (Operation &op : kernel.getBody().front()) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (!generic) {
       if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::EmptyOp,
-               func::ReturnOp>(op))
+               linalg::PackOp, func::ReturnOp>(op))
         return false;
+      packs |= isa<linalg::PackOp>(op);
       continue;
     }
     if (generic.getNumLoops() != 1 || generic.getNumReductionLoops() != 0)
@@ -36,33 +39,62 @@ bool codegen::isSegmented(func::FuncOp kernel) {
       if (!output.use_empty())
         return false;
   }
-  return lengths.size() > 1;
+  return lengths.size() > 1 || packs;
 }
 
 /// Whether two loops differ in their lengths and buffers alone.
-static bool isAlike(linalg::GenericOp a, linalg::GenericOp b) {
-  return a.getIndexingMaps() == b.getIndexingMaps() &&
+static bool isAlike(const Segment &one, const Segment &other) {
+  linalg::GenericOp a = one.loop, b = other.loop;
+  return one.packed == other.packed &&
+         a.getIndexingMaps() == b.getIndexingMaps() &&
          a->getNumResults() == b->getNumResults() &&
          OperationEquivalence::isRegionEquivalentTo(
              &a.getRegion(), &b.getRegion(),
              OperationEquivalence::IgnoreLocations);
 }
 
+/// The columns of the matrix that `pack` packs as products read it.
+static FailureOr<int64_t> getPackedCols(linalg::PackOp pack) {
+  auto source = dyn_cast<RankedTensorType>(pack.getSource().getType());
+  std::optional<SmallVector<int64_t, 4>> shape;
+  if (source && source.getRank() == 2 && source.getElementType().isBF16())
+    shape = rt::getPackedShape(source.getDimSize(0), source.getDimSize(1));
+  if (!shape || pack.getInnerDimsPos() != ArrayRef<int64_t>({1, 0}) ||
+      pack.getOuterDimsPerm() != ArrayRef<int64_t>({1, 0}) ||
+      pack.getDestType().getShape() != ArrayRef<int64_t>(*shape))
+    return pack.emitOpError("needs a matrix of bf16 packed as products read "
+                            "it, [cols/32][rows/2][32][2], but got ")
+           << pack.getSource().getType() << " as " << pack.getDestType();
+  return source.getDimSize(1);
+}
+
 static FailureOr<Segment> getSegment(linalg::GenericOp loop,
                                      func::FuncOp kernel) {
-  Segment segment = {loop, loop.getStaticLoopRanges()[0], {}};
+  Segment segment = {loop, loop.getStaticLoopRanges()[0], {}, std::nullopt};
   for (OpOperand *input : loop.getDpsInputOperands())
     segment.buffers.push_back(
         cast<BlockArgument>(getRoot(input->get())).getArgNumber());
   auto returned = kernel.getBody().front().getTerminator()->getOperands();
-  for (Value result : loop.getResults()) {
-    auto isIt = [&](Value value) { return getRoot(value) == result; };
+  for (OpResult result : loop->getResults()) {
+    auto isIt = [&](Value value) {
+      auto pack = value.getDefiningOp<linalg::PackOp>();
+      return getRoot(pack ? pack.getSource() : value) == result;
+    };
     if (llvm::count_if(returned, isIt) != 1)
       return loop.emitOpError("needs its results to be results of the kernel, "
                               "each once, where loops have different lengths");
-    segment.buffers.push_back(
-        kernel.getNumArguments() +
-        (llvm::find_if(returned, isIt) - returned.begin()));
+    auto place = llvm::find_if(returned, isIt);
+    segment.buffers.push_back(kernel.getNumArguments() +
+                              (place - returned.begin()));
+    auto pack = (*place).getDefiningOp<linalg::PackOp>();
+    if (!pack)
+      continue;
+    if (segment.packed)
+      return pack.emitOpError("needs to be the only one of a loop's results");
+    FailureOr<int64_t> cols = getPackedCols(pack);
+    if (failed(cols))
+      return failure();
+    segment.packed = result.getResultNumber(), segment.cols = *cols;
   }
   return segment;
 }
@@ -74,7 +106,7 @@ FailureOr<std::vector<Family>> codegen::getFamilies(func::FuncOp kernel) {
     if (failed(segment))
       return failure();
     auto family = llvm::find_if(families, [&](const Family &each) {
-      return isAlike(each.segments.front().loop, loop);
+      return isAlike(each.segments.front(), *segment);
     });
     if (family == families.end())
       family = families.insert(family, Family());
@@ -89,7 +121,14 @@ SegmentTables::SegmentTables(ArrayRef<Family> families, int64_t block) {
       width = std::max(width, int64_t(segment.buffers.size()));
   for (const Family &family : families)
     for (const Segment &segment : family.segments) {
-      blocks.push_back(llvm::divideCeil(segment.length, block));
+      int64_t pairs = 0, ofBlock = block;
+      if (segment.packed) {
+        pairs = std::max<int64_t>(block / (2 * segment.cols), 1);
+        ofBlock = pairs * 2 * segment.cols;
+      }
+      pairsOfBlock.push_back(pairs);
+      cols.push_back(segment.cols);
+      blocks.push_back(llvm::divideCeil(segment.length, ofBlock));
       lengths.push_back(segment.length);
       llvm::append_range(buffers, segment.buffers);
       buffers.resize(lengths.size() * width, 0);

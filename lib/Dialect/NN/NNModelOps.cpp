@@ -26,6 +26,11 @@ using namespace reprise::nn;
 //===----------------------------------------------------------------------===//
 
 LogicalResult EmbeddingOp::verify() {
+  Type table = getElementTypeOrSelf(getTable());
+  Type out = getElementTypeOrSelf(getOut());
+  if (out != table && !(out.isBF16() && table.isF32())) // C1
+    return emitOpError("needs rows of ")
+           << table << (table.isF32() ? " or bf16" : "") << ", but got " << out;
   return Dims(*this).match({{"ids", getIds(), "BT"},
                             {"table", getTable(), "VC"},
                             {"out", getOut(), "BTC"}}); // C2

@@ -495,6 +495,38 @@ static int64_t countSums(GemmOp op) {
   llvm_unreachable("unknown epilogue");
 }
 
+std::optional<SmallVector<int64_t, 4>> rt::getPackedShape(int64_t rows,
+                                                          int64_t cols) {
+  constexpr int64_t kRows = REPRISE_PACKED_ROWS, kCols = REPRISE_PACKED_COLS;
+  if (rows < kRows || rows % kRows != 0 || cols < kCols || cols % kCols != 0)
+    return std::nullopt;
+  return SmallVector<int64_t, 4>{cols / kCols, rows / 2, kCols, 2};
+}
+
+/// The matrix B as it is stored.
+static LogicalResult verifyB(GemmOp op, ShapedType type) {
+  int64_t rows = op.getK(), cols = op.getN(), stride = op.getLdb();
+  if (op.getTransposeB())
+    std::swap(rows, cols);
+  if (!op.getPackedB())
+    return verifyMatrix(op, "b", type, rows, cols, stride, op.getStrideB());
+  std::optional<SmallVector<int64_t, 4>> shape = getPackedShape(rows, cols);
+  if (!shape || !type.getElementType().isBF16()) // C8
+    return op.emitOpError("needs multiples of ")
+           << REPRISE_PACKED_ROWS << " rows and " << REPRISE_PACKED_COLS
+           << " columns of bf16 to be packed, but got " << rows << "x" << cols
+           << "x" << type.getElementType();
+  if (type.getShape() != ArrayRef<int64_t>(*shape)) // C8
+    return op.emitOpError("needs 'b' to have the shape [")
+           << *shape << "] to be " << rows << "x" << cols
+           << " packed, but got " << Type(type);
+  if (stride != rows || op.getBatch()) // C8
+    return op.emitOpError("needs 'ldb' ")
+           << rows << " and no batch to be packed, but got " << stride
+           << (op.getBatch() ? " and a batch" : "");
+  return success();
+}
+
 static LogicalResult verifyEpilogue(GemmOp op) {
   Value aux = op.getAuxiliary();
   std::optional<Epilogue> epilogue = op.getEpilogue();
@@ -572,8 +604,7 @@ LogicalResult GemmOp::verify() {
                                               << ", but got " << Type(c);
   if (failed(verifyMatrix(*this, "a", a, getTransposeA() ? k : m,
                           getTransposeA() ? m : k, getLda(), getStrideA())) ||
-      failed(verifyMatrix(*this, "b", b, getTransposeB() ? n : k,
-                          getTransposeB() ? k : n, getLdb(), getStrideB())) ||
+      failed(verifyB(*this, b)) ||
       failed(verifyMatrix(*this, "c", c, m, n, getLdc(), getStrideC())))
     return failure();
   if (getBias()) {

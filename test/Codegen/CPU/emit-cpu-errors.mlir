@@ -209,3 +209,21 @@ func.func private @segments(%x: tensor<5xf32>, %y: tensor<7xf32>) -> (tensor<5xf
   } -> tensor<7xf32>
   return %a, %a : tensor<5xf32>, tensor<5xf32>
 }
+
+// -----
+
+func.func private @packed_rows(%x: tensor<32x64xf32>) -> tensor<16x64x2x1xbf16> attributes {rt.kernel} {
+  %f = tensor.collapse_shape %x [[0, 1]] : tensor<32x64xf32> into tensor<2048xf32>
+  %e = tensor.empty() : tensor<2048xbf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%f : tensor<2048xf32>) outs(%e : tensor<2048xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %t = arith.truncf %a : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<2048xbf16>
+  %m = tensor.expand_shape %r [[0, 1]] output_shape [32, 64] : tensor<2048xbf16> into tensor<32x64xbf16>
+  %p = tensor.empty() : tensor<16x64x2x1xbf16>
+  // expected-error @below {{needs a matrix of bf16 packed as products read it, [cols/32][rows/2][32][2], but got 'tensor<32x64xbf16>' as 'tensor<16x64x2x1xbf16>'}}
+  %w = linalg.pack %m inner_dims_pos = [0, 1] inner_tiles = [2, 1] into %p : tensor<32x64xbf16> -> tensor<16x64x2x1xbf16>
+  return %w : tensor<16x64x2x1xbf16>
+}

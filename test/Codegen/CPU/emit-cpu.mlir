@@ -93,6 +93,46 @@ func.func private @segments(%x: tensor<5xf32>, %y: tensor<10000xf32>) -> (tensor
   return %y2, %x2 : tensor<10000xf32>, tensor<5xf32>
 }
 
+// A matrix that is returned packed goes by pairs of rows, as many as a block
+// has, or one: from one end to the other, past the caches, and with a fence.
+
+// CHECK-DAG: llvm.mlir.global internal constant @packs.tasks(dense<[0, 1, 33, 9223372036854775807]> : tensor<4xi64>)
+// CHECK-DAG: llvm.mlir.global internal constant @packs.pairs(dense<[21, 1]> : tensor<2xi64>)
+// CHECK-DAG: llvm.mlir.global internal constant @packs.cols(dense<[96, 4128]> : tensor<2xi64>)
+// CHECK-LABEL: llvm.func @packs(
+//  CHECK-SAME:   attributes {rt.kernel, rt.tasks = 33 : i64}
+// CHECK-COUNT-2: llvm.load {{.*}} -> vector<8xf32>
+//       CHECK:   arith.truncf
+//       CHECK:   llvm.store %{{.*}}, %{{.*}} {alignment = 32 : i64, nontemporal} : vector<8xi32>, !llvm.ptr
+//   CHECK-NOT:   llvm.store {{.*}}bf16
+//       CHECK:   llvm.call_intrinsic "llvm.x86.sse.sfence"()
+//  CHECK-NEXT:   llvm.return
+func.func private @packs(%x: tensor<32x96xf32>, %y: tensor<64x4128xf32>) -> (tensor<3x16x32x2xbf16>, tensor<129x32x32x2xbf16>) attributes {rt.kernel} {
+  %fx = tensor.collapse_shape %x [[0, 1]] : tensor<32x96xf32> into tensor<3072xf32>
+  %fy = tensor.collapse_shape %y [[0, 1]] : tensor<64x4128xf32> into tensor<264192xf32>
+  %ex = tensor.empty() : tensor<3072xbf16>
+  %ey = tensor.empty() : tensor<264192xbf16>
+  %x2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%fx : tensor<3072xf32>) outs(%ex : tensor<3072xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %t = arith.truncf %a : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<3072xbf16>
+  %y2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%fy : tensor<264192xf32>) outs(%ey : tensor<264192xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %t = arith.truncf %a : f32 to bf16
+    linalg.yield %t : bf16
+  } -> tensor<264192xbf16>
+  %rx = tensor.expand_shape %x2 [[0, 1]] output_shape [32, 96] : tensor<3072xbf16> into tensor<32x96xbf16>
+  %ry = tensor.expand_shape %y2 [[0, 1]] output_shape [64, 4128] : tensor<264192xbf16> into tensor<64x4128xbf16>
+  %px = tensor.empty() : tensor<3x16x32x2xbf16>
+  %py = tensor.empty() : tensor<129x32x32x2xbf16>
+  %wx = linalg.pack %rx outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [32, 2] into %px : tensor<32x96xbf16> -> tensor<3x16x32x2xbf16>
+  %wy = linalg.pack %ry outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [32, 2] into %py : tensor<64x4128xbf16> -> tensor<129x32x32x2xbf16>
+  return %wx, %wy : tensor<3x16x32x2xbf16>, tensor<129x32x32x2xbf16>
+}
+
 // The sum of a row is known after a pass over it; then comes the pass that needs
 // it. What lies between two ops and is no result is not stored: one store each.
 

@@ -5,9 +5,11 @@
 // parameters, statistics and losses stay f32, and so do gains and biases of norms.
 
 // CHECK-LABEL: func @activations(
-func.func @activations(%ids: tensor<2x8xi32>, %t: tensor<307x24xbf16>, %p: tensor<16x24xbf16>, %w: tensor<24x96xbf16>, %g: tensor<24xf32>, %b: tensor<96xbf16>, %rotary: tensor<8x8xf32>, %rng: tensor<4xi32>) {
+func.func @activations(%ids: tensor<2x8xi32>, %t: tensor<307x24xbf16>, %t32: tensor<307x24xf32>, %p: tensor<16x24xbf16>, %w: tensor<24x96xbf16>, %g: tensor<24xf32>, %b: tensor<96xbf16>, %rotary: tensor<8x8xf32>, %rng: tensor<4xi32>) {
   // CHECK: nn.embedding {{.*}} : (tensor<2x8xi32>, tensor<307x24xbf16>) -> tensor<2x8x24xbf16>
   %e = nn.embedding %ids, %t : (tensor<2x8xi32>, tensor<307x24xbf16>) -> tensor<2x8x24xbf16>
+  // CHECK: nn.embedding {{.*}} : (tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xbf16>
+  %e32 = nn.embedding %ids, %t32 : (tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xbf16>
   // CHECK: nn.add_positions {{.*}} : (tensor<2x8x24xbf16>, tensor<16x24xbf16>) -> tensor<2x8x24xbf16>
   %x = nn.add_positions %e, %p : (tensor<2x8x24xbf16>, tensor<16x24xbf16>) -> tensor<2x8x24xbf16>
   // CHECK: nn.layer_norm {{.*}} : (tensor<2x8x24xbf16>, tensor<24xf32>, tensor<24xf32>) -> (tensor<2x8x24xbf16>, tensor<2x8xf32>, tensor<2x8xf32>)

@@ -46,9 +46,9 @@ func.func @types_bf16_gradient(%x: tensor<4xbf16>) {
 
 // nn.embedding.
 
-func.func @embedding_c1(%ids: tensor<2x8xi32>, %t: tensor<307x24xf32>) {
-  // expected-error @+1 {{'nn.embedding' op failed to verify that all of {table, out} have same element type}}
-  %y = nn.embedding %ids, %t : (tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xbf16>
+func.func @embedding_c1(%ids: tensor<2x8xi32>, %t: tensor<307x24xbf16>) {
+  // expected-error @+1 {{'nn.embedding' op needs rows of 'bf16', but got 'f32'}}
+  %y = nn.embedding %ids, %t : (tensor<2x8xi32>, tensor<307x24xbf16>) -> tensor<2x8x24xf32>
   return
 }
 

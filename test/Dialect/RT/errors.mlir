@@ -416,6 +416,51 @@ func.func @gemm_c7_bias(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>, %bias: ten
 
 // -----
 
+func.func @gemm_c8_sizes(%a: tensor<16x48xbf16>, %b: tensor<3x24x32x2xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs multiples of 32 rows and 32 columns of bf16 to be packed, but got 48x96x'bf16'}}
+  %c = rt.gemm %a, %b packed_b m 16 n 96 k 48 lda 48 ldb 48 ldc 96
+    : (tensor<16x48xbf16>, tensor<3x24x32x2xbf16>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c8_type(%a: tensor<16x64xf32>, %b: tensor<3x32x32x2xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs multiples of 32 rows and 32 columns of bf16 to be packed, but got 64x96x'f32'}}
+  %c = rt.gemm %a, %b packed_b m 16 n 96 k 64 lda 64 ldb 64 ldc 96
+    : (tensor<16x64xf32>, tensor<3x32x32x2xf32>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c8_shape(%a: tensor<16x64xbf16>, %b: tensor<3x32x32x2xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'b' to have the shape [2, 48, 32, 2] to be 96x64 packed, but got 'tensor<3x32x32x2xbf16>'}}
+  %c = rt.gemm %a, %b transpose_b packed_b m 16 n 96 k 64 lda 64 ldb 96 ldc 96
+    : (tensor<16x64xbf16>, tensor<3x32x32x2xbf16>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c8_stride(%a: tensor<16x64xbf16>, %b: tensor<3x32x32x2xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'ldb' 64 and no batch to be packed, but got 96}}
+  %c = rt.gemm %a, %b packed_b m 16 n 96 k 64 lda 64 ldb 96 ldc 96
+    : (tensor<16x64xbf16>, tensor<3x32x32x2xbf16>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
+func.func @gemm_c8_batch(%a: tensor<16x64xbf16>, %b: tensor<3x32x32x2xbf16>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'ldb' 64 and no batch to be packed, but got 64 and a batch}}
+  %c = rt.gemm %a, %b packed_b m 8 n 96 k 64 lda 64 ldb 64 ldc 96 batch [2, 1] strides [512, 0], [0, 0], [768, 0]
+    : (tensor<16x64xbf16>, tensor<3x32x32x2xbf16>) -> tensor<16x96xf32>
+  return
+}
+
+// -----
+
 func.func @attention_c1_query(%q: tensor<2x8x24xf16>, %rng: tensor<4xi32>) {
   // expected-error @+1 {{'rt.attention' op needs 'query' to be [B, T, H*D] of f32 or bf16, but got 'tensor<2x8x24xf16>'}}
   %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0

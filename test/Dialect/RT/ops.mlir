@@ -126,10 +126,16 @@ func.func @shared_keys(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tens
 // Activations in bf16; sums, of gradients too, stay f32.
 
 // CHECK-LABEL: func @bf16(
-func.func @bf16(%q: tensor<2x8x24xbf16>, %w: tensor<24x96xbf16>, %bias: tensor<96xbf16>, %rng: tensor<4xi32>, %t: tensor<307x24xf32>, %ids: tensor<2x8xi32>, %dw: tensor<24x96xf32>) {
+func.func @bf16(%q: tensor<2x8x24xbf16>, %w: tensor<24x96xbf16>, %bias: tensor<96xbf16>, %rng: tensor<4xi32>, %t: tensor<307x24xf32>, %ids: tensor<2x8xi32>, %dw: tensor<24x96xf32>, %packed: tensor<2x48x32x2xbf16>) {
   // CHECK: rt.gemm {{.*}} : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
   %y = rt.gemm %q, %w bias(%bias) m 16 n 96 k 24 lda 24 ldb 96 ldc 96
     : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
+  // CHECK: rt.gemm {{.*}} packed_b m 16 n 64 k 96 lda 96 ldb 96 ldc 64 : (tensor<2x8x96xbf16>, tensor<2x48x32x2xbf16>) -> tensor<2x8x64xbf16>
+  %z = rt.gemm %y, %packed packed_b m 16 n 64 k 96 lda 96 ldb 96 ldc 64
+    : (tensor<2x8x96xbf16>, tensor<2x48x32x2xbf16>) -> tensor<2x8x64xbf16>
+  // CHECK: rt.gemm {{.*}} transpose_b packed_b m 16 n 96 k 64 lda 64 ldb 96 ldc 96 {{.*}}
+  %y2 = rt.gemm %z, %packed transpose_b packed_b m 16 n 96 k 64 lda 64 ldb 96 ldc 96
+    : (tensor<2x8x64xbf16>, tensor<2x48x32x2xbf16>) -> tensor<2x8x96xbf16>
   // CHECK: rt.gemm {{.*}} addend(%{{.*}}) transpose_a {{.*}} -> tensor<24x96xf32>
   %dw1 = rt.gemm %q, %y addend(%dw) transpose_a m 24 n 96 k 16 lda 24 ldb 96 ldc 96
     : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>, tensor<24x96xf32>) -> tensor<24x96xf32>

@@ -80,6 +80,90 @@ TEST(BF16, IsReadAndRoundedForEveryRemainder) {
     }
 }
 
+/// As an update makes it of a parameter that is a matrix, y = x + s, packed for
+/// products; and beside it one that is none.
+static std::string addAndPack(int64_t rows, int64_t cols) {
+  auto type = [](std::vector<int64_t> shape, const char *element) {
+    std::string text = "tensor<";
+    for (int64_t size : shape)
+      text += std::to_string(size) + "x";
+    return text + element + ">";
+  };
+  std::string matrix = type({rows, cols}, "f32"),
+              flat = type({rows * cols}, "f32"),
+              rounded = type({rows * cols}, "bf16"),
+              roundedMatrix = type({rows, cols}, "bf16"),
+              packed = type({cols / 32, rows / 2, 32, 2}, "bf16");
+  return "func.func private @k(%x: " + matrix +
+         " {rt.in_place = 0 : i64}, %s: tensor<f32>, %old: " + packed +
+         " {rt.in_place = 1 : i64}, %z: tensor<5xf32>) -> (" + matrix + ", " +
+         packed + R"(, tensor<5xf32>) attributes {rt.kernel} {
+  %fx = tensor.collapse_shape %x [[0, 1]] : )" +
+         matrix + " into " + flat + "\n  %e0 = tensor.empty() : " + flat +
+         "\n  %e1 = tensor.empty() : " + rounded + R"(
+  %y:2 = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%fx, %s : )" +
+         flat + ", tensor<f32>) outs(%e0, %e1 : " + flat + ", " + rounded +
+         R"() {
+  ^bb0(%a: f32, %b : f32, %o0: f32, %o1: bf16):
+    %t = arith.addf %a, %b : f32
+    %r = arith.truncf %t : f32 to bf16
+    linalg.yield %t, %r : f32, bf16
+  } -> ()" +
+         flat + ", " + rounded + R"()
+  %e2 = tensor.empty() : tensor<5xf32>
+  %z2 = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%z : tensor<5xf32>) outs(%e2 : tensor<5xf32>) {
+  ^bb0(%a: f32, %o0: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<5xf32>
+  %shape = tensor.empty() : )" +
+         packed + "\n  %m0 = tensor.expand_shape %y#0 [[0, 1]] output_shape [" +
+         std::to_string(rows) + ", " + std::to_string(cols) + "] : " + flat +
+         " into " + matrix +
+         "\n  %m1 = tensor.expand_shape %y#1 [[0, 1]] output_shape [" +
+         std::to_string(rows) + ", " + std::to_string(cols) + "] : " + rounded +
+         " into " + roundedMatrix +
+         "\n  %w = linalg.pack %m1 outer_dims_perm = [1, 0] inner_dims_pos = "
+         "[1, 0] inner_tiles = [32, 2] into %shape : " +
+         roundedMatrix + " -> " + packed + "\n  return %m0, %w, %z2 : " +
+         matrix + ", " + packed + ", tensor<5xf32>\n}";
+}
+
+TEST(BF16, IsPackedAsProductsReadIt) {
+  for (auto [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{
+           {32, 32}, {96, 64}, {64, 96}, {160, 1056}, {32, 4128}})
+    for (bool wide : widths()) {
+      KernelRunner runner(addAndPack(rows, cols), wide);
+      const int64_t n = rows * cols;
+      Floats x = randomFloats(n, n), s = {0.25f}, z(5, 1), z2(6, -7);
+      Floats sum = x;
+      sum.push_back(-7);
+      // Whole vectors go past the caches to where buffers begin: cache lines.
+      std::vector<uint16_t> room(n + 64, 0x4321);
+      auto *y = reinterpret_cast<uint16_t *>(
+          (reinterpret_cast<uintptr_t>(room.data()) + 63) / 64 * 64);
+      runner.run("k", {sum.data(), s.data(), y, z.data(), sum.data(), y,
+                       z2.data()});
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < cols; ++c) {
+          float want = x[r * cols + c] + s[0];
+          ASSERT_EQ(sum[r * cols + c], want) << r << ' ' << c;
+          ASSERT_EQ(y[((c / 32 * (rows / 2) + r / 2) * 32 + c % 32) * 2 + r % 2],
+                    rounded(want))
+              << r << ' ' << c;
+        }
+      EXPECT_EQ(z2, (Floats{2, 2, 2, 2, 2, -7}));
+      EXPECT_EQ(sum[n], -7) << "nothing is written beyond the end";
+      EXPECT_EQ(y[n], 0x4321) << "nothing is written beyond the end";
+    }
+}
+
 TEST(BF16, StaysWhatIsNoNumber) {
   for (bool wide : widths()) {
     KernelRunner runner(addAndRound(20), wide);

@@ -229,6 +229,50 @@ TEST(WorkingCopies, AreTheirParametersRounded) {
                            "parameter with its 40000 elements");
 }
 
+/// A matrix that products read packed: panels of 32 columns of pairs of rows.
+TEST(Init, WorkingCopiesMayBePacked) {
+  constexpr int64_t kRows = 192, kCols = 96, kCount = kRows * kCols;
+  RepriseState states[2] = {};
+  for (RepriseState &state : states) {
+    state.name = "w";
+    state.parts = 1;
+  }
+  states[0].kind = REPRISE_STATE_PARAMETER;
+  states[0].rank = 2, states[0].shape[0] = kRows, states[0].shape[1] = kCols;
+  states[0].buffer = {0, kCount * 4};
+  states[1].kind = REPRISE_STATE_WORKING;
+  states[1].elementType = REPRISE_BF16;
+  const int64_t shape[] = {kCols / 32, kRows / 2, 32, 2};
+  states[1].rank = 4;
+  std::copy(shape, shape + 4, states[1].shape);
+  states[1].buffer = {kCount * 4, kCount * 2};
+  RepriseModel model = {};
+  model.states = states;
+  model.numStates = 2;
+  Arena arena;
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(arena.map(kCount * 6, error)) << error.text;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  uint32_t *bits = arena.at<uint32_t>(states[0].buffer);
+  for (int64_t i = 0; i < kCount; ++i)
+    bits[i] = uint32_t(i) << 16;
+  ASSERT_TRUE(roundParameters(model, arena, pool, error)) << error.text;
+  const uint16_t *copy = arena.at<uint16_t>(states[1].buffer);
+  int64_t place = 0;
+  for (int64_t panel = 0; panel < kCols; panel += 32)
+    for (int64_t pair = 0; pair < kRows; pair += 2)
+      for (int64_t c = panel; c < panel + 32; ++c)
+        for (int64_t r = pair; r < pair + 2; ++r)
+          ASSERT_EQ(copy[place++], r * kCols + c) << r << ' ' << c;
+
+  // It is not any four sizes that a matrix may be packed as.
+  std::swap(states[1].shape[0], states[1].shape[1]);
+  EXPECT_FALSE(roundParameters(model, arena, pool, error));
+  EXPECT_STREQ(error.text, "damaged model: the working copy of 'w' needs the "
+                           "shape of its parameter or that shape packed");
+}
+
 // What a buffer has behind its tensor are zeros, whatever was there.
 TEST(Init, RowsBehindATensorAreZeros) {
   RepriseState states[2] = {};

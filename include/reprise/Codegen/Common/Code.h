@@ -86,6 +86,12 @@ public:
   /// A whole vector, past the caches: its place begins at a multiple of its
   /// bytes, and no other store waits for it.
   void stream(mlir::Value value, mlir::Value base, mlir::Value offset);
+  /// The same of bf16, of which the halves become neighbours: the first lane of
+  /// each, the second, and so on.
+  void streamPairs(mlir::Value value, mlir::Value base, mlir::Value offset);
+  /// Puts what has been streamed before all that is stored behind this, on a
+  /// CPU.
+  void fence();
   /// Asks for what is `bytes` beyond an element, in the second-level cache, to
   /// be written or only read.
   void prefetch(mlir::Value base, mlir::Type element, mlir::Value offset,
@@ -121,6 +127,7 @@ public:
 private:
   mlir::Value loadEvenFirst(mlir::VectorType type, mlir::Value from,
                             unsigned alignment, bool constant);
+  mlir::Value pairHalves(mlir::Value value);
   void storeEvenFirst(mlir::Value value, mlir::Value to, unsigned alignment);
 };
 

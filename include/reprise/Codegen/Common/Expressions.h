@@ -42,7 +42,7 @@ public:
   }
   void enterChunk(mlir::Value c, mlir::Value columnMask) {
     scopes[2] = Scope(), column = c, mask = columnMask;
-    isOfRun = false;
+    isOfRun = false, isOfPair = false;
   }
   /// The same for 16 of the 64 columns of a run, which share random words; its
   /// four chunks are entered in order, in one block. `first` is the run's first
@@ -50,6 +50,17 @@ public:
   void enterRun(mlir::Value first, int64_t chunk) {
     enterChunk(code.add(first, chunk * kLanes), {});
     isOfRun = true, runChunk = chunk;
+  }
+  /// Of two rows side by side: half of the lanes are of one, from element
+  /// `even` on, half of the other, from `odd` on. The output `packed` has them
+  /// as pairs from its element `pairs` on, and past the caches.
+  struct RowPair {
+    mlir::Value even, odd, pairs;
+    unsigned packed;
+  };
+  void enterPair(RowPair pair) {
+    enterChunk({}, {});
+    isOfPair = true, rowPair = pair;
   }
   /// A chunk that is left and entered again, with all that was known in it.
   struct Chunk {
@@ -106,6 +117,8 @@ private:
   mlir::Value offset(Role role);
   mlir::Value loadAt(mlir::Value base, mlir::Type element, Role role,
                      bool constant = false);
+  mlir::Value loadPair(mlir::Value base, mlir::Type element, bool constant);
+  void storePair(const LoopNest::Output &output, mlir::Value value);
   int64_t alignment() const { return isAligned ? code.lanes : 1; }
   mlir::Value compute(mlir::Value root, Role role);
   mlir::Value outside(mlir::Value value);
@@ -122,8 +135,9 @@ private:
   mlir::Value row, column, mask;
   int64_t phase = 0;
   bool isAligned = false;
-  bool isOfRun = false;
+  bool isOfRun = false, isOfPair = false;
   int64_t runChunk = 0;
+  RowPair rowPair;
   llvm::DenseMap<mlir::Operation *, std::array<mlir::Value, 4>> runWords;
 };
 

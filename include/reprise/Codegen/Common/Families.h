@@ -26,6 +26,10 @@ struct Segment {
   mlir::linalg::GenericOp loop;
   int64_t length;
   llvm::SmallVector<int64_t> buffers;
+  /// Of a loop with a result that the kernel returns packed, as the weight of a
+  /// product: which, and the columns of that matrix.
+  std::optional<unsigned> packed;
+  int64_t cols = 0;
 };
 
 /// Segments of one body, which the first of them stands for.
@@ -33,8 +37,8 @@ struct Family {
   llvm::SmallVector<Segment> segments;
 };
 
-/// Whether a kernel is pointwise loops, of different lengths, that do not read
-/// each other.
+/// Whether a kernel is pointwise loops, of different lengths or with packed
+/// results, that do not read each other.
 bool isSegmented(mlir::func::FuncOp kernel);
 
 /// The loops of such a kernel.
@@ -46,6 +50,9 @@ struct SegmentTables {
   SegmentTables(llvm::ArrayRef<Family> families, int64_t block);
 
   llvm::SmallVector<int64_t> blocks;  ///< of `block` elements, the last shorter
+  /// Where blocks are whole pairs of rows, as many as have so many elements, or
+  /// one: these, and their columns.
+  llvm::SmallVector<int64_t> pairsOfBlock, cols;
   llvm::SmallVector<int64_t> lengths; ///< in elements
   llvm::SmallVector<int64_t> buffers; ///< `width` numbers for each segment
   int64_t width = 0;

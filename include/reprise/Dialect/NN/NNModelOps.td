@@ -15,13 +15,13 @@ include "reprise/Dialect/NN/NNBase.td"
 // Embeddings
 //===----------------------------------------------------------------------===//
 
-def NN_EmbeddingOp : NN_PureOp<"embedding", [
-    NN_Vjp, AllElementTypesMatch<["table", "out"]> /* C1 */]> {
+def NN_EmbeddingOp : NN_PureOp<"embedding", [NN_Vjp]> {
   let summary = "Rows of a table";
   let description = [{
-    `out[b,t,:] = table[ids[b,t],:]`. Ids must be below `V`.
+    `out[b,t,:] = table[ids[b,t],:]`. Ids must be below `V`. Where `out` is bf16
+    and `table` f32, rows are rounded: to what they would be in a rounded table.
 
-    * (C1) `out` has the element type of `table`.
+    * (C1) `out` has the element type of `table`, or is bf16 of one of f32.
     * (C2) `ids` is `[B, T]`, `table` `[V, C]`, `out` `[B, T, C]`.
 
     Example:

@@ -76,6 +76,11 @@ inline constexpr llvm::StringLiteral kBytesAttr = "rt.bytes";
 /// names of that kernel and of the chip.
 inline constexpr llvm::StringLiteral kInsteadAttr = "rt.instead";
 inline constexpr llvm::StringLiteral kChipAttr = "rt.chip";
+
+/// The shape of a matrix that is the `packed_b` of a product, or nothing if one
+/// of these sizes cannot be.
+std::optional<llvm::SmallVector<int64_t, 4>> getPackedShape(int64_t rows,
+                                                            int64_t cols);
 } // namespace reprise::rt
 
 #endif // REPRISE_DIALECT_RT_RTOPS_H

@@ -274,6 +274,10 @@ def RT_GemmOp : RT_Op<"gemm", [
     A library makes these sums. The CPU's products make the squares, with `addend` those of what is added up, and
     in the last micro-batch alone: they are for the update, which reads the norm of all gradients.
 
+    With `packed_b` the matrix that `B` is stored as, of `rows` and `cols`, lies in panels of 32 columns
+    of pairs of rows, `[cols/32, rows/2, 32, 2]`, and `ldb` is its rows: element `(r, c)` is at
+    `[c/32, r/2, c%32, r%2]`. So tiles of AMX read a weight where it is.
+
     The order of summation depends on `m, n, k` alone: see `RepriseGemm` in
     `reprise/ABI/Model.h`.
 
@@ -292,6 +296,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     * (C7) There is an `aux`, with as many elements as its `epilogue` says and the type of `C`,
       which is f32, if there is an `epilogue`; then there is no `batch` and no `bias`, and `alpha` is 1.
       Libraries add up what lies side by side: `sums_of_a` has `transpose_a`, `sums_of_b` no `transpose_b`.
+    * (C8) With `packed_b`, `b` is bf16 of the shape above, whole and alone: `ldb` is `k`, or `n` with
+      `transpose_b`, both that and the other size are multiples of 32, and there is no `batch`.
 
     Example:
 
@@ -302,6 +308,8 @@ def RT_GemmOp : RT_Op<"gemm", [
       : (tensor<2x8x24xbf16>, tensor<24x96xbf16>, tensor<96xbf16>) -> tensor<2x8x96xbf16>
     %dw, %db = rt.gemm %x, %h transpose_a epilogue sums_of_b m 24 n 96 k 16 lda 24 ldb 96 ldc 96
       : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<96xf32>)
+    %y = rt.gemm %h, %packed packed_b m 16 n 64 k 96 lda 96 ldb 96 ldc 64
+      : (tensor<2x8x96xbf16>, tensor<2x48x32x2xbf16>) -> tensor<2x8x64xbf16>
     %dv, %squares = rt.gemm %x, %h transpose_a epilogue squares_of_c m 24 n 96 k 16 lda 24 ldb 96 ldc 96
       : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<1x3xf32>)
     ```
@@ -319,12 +327,12 @@ def RT_GemmOp : RT_Op<"gemm", [
                        OptionalAttr<DenseI64ArrayAttr>:$stride_c,
                        DefaultValuedAttr<F32Attr, "1.0">:$alpha,
                        UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate,
-                       OptionalAttr<RT_Epilogue>:$epilogue);
+                       OptionalAttr<RT_Epilogue>:$epilogue, UnitAttr:$packed_b);
   let results = (outs Variadic<AnyStaticShapeTensor>:$made);
   let assemblyFormat = [{
     $a `,` $b oilist(`bias` `(` $bias `)` | `addend` `(` $addend `)` | `to` `(` $output `)`
       | `aux` `(` $aux `)` | `workspace` `(` $workspace `)` | `transpose_a` $transpose_a | `transpose_b` $transpose_b
-      | `accumulate` $accumulate | `epilogue` $epilogue)
+      | `accumulate` $accumulate | `epilogue` $epilogue | `packed_b` $packed_b)
     `m` $m `n` $n `k` $k `lda` $lda `ldb` $ldb `ldc` $ldc
     (`batch` $batch^ `strides` $stride_a `,` $stride_b `,` $stride_c)? attr-dict
     `:` functional-type(operands, results)

@@ -1,0 +1,207 @@
+//===- PackWeights.cpp - Weights as the panels of products ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A working copy is packed in all schedules or in none, and so is what launches
+// of one kernel write in one place. Copies start out as candidates, and whoever
+// cannot be packed takes those along that share a place with it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "reprise/ABI/Model.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Kernels/Passes.h"
+
+namespace reprise::kernels {
+#define GEN_PASS_DEF_PACKWEIGHTS
+#include "reprise/Kernels/Passes.h.inc"
+} // namespace reprise::kernels
+
+using namespace mlir;
+using namespace reprise;
+
+namespace {
+struct PackWeights : public kernels::impl::PackWeightsBase<PackWeights> {
+  using PackWeightsBase::PackWeightsBase;
+
+  void runOnOperation() override;
+
+private:
+  void findCandidates();
+  /// The candidate that `value` is the copy of, or null.
+  StringAttr getCandidate(Value value) const;
+  bool canPack(BlockArgument copy);
+  bool canPack(rt::LaunchOp launch, unsigned input, StringAttr parameter);
+  void pack(func::FuncOp schedule);
+  void packResult(func::FuncOp kernel, unsigned input);
+
+  SmallVector<func::FuncOp> schedules;
+  DenseMap<StringAttr, SmallVector<rt::LaunchOp>> launchesOf;
+  DenseSet<StringAttr> candidates; ///< Names of parameters.
+};
+} // namespace
+
+static StringAttr getParameter(BlockArgument argument) {
+  auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                               nn::kWorkingAttr);
+}
+
+/// The packed type of a matrix of bf16, or null.
+static RankedTensorType getPackedType(Type type) {
+  auto matrix = dyn_cast<RankedTensorType>(type);
+  if (!matrix || matrix.getRank() != 2 || !matrix.getElementType().isBF16())
+    return {};
+  auto shape = rt::getPackedShape(matrix.getDimSize(0), matrix.getDimSize(1));
+  return shape ? matrix.clone(*shape) : RankedTensorType();
+}
+
+StringAttr PackWeights::getCandidate(Value value) const {
+  auto argument = dyn_cast<BlockArgument>(value);
+  StringAttr name = argument ? getParameter(argument) : StringAttr();
+  return name && candidates.contains(name) ? name : StringAttr();
+}
+
+void PackWeights::findCandidates() {
+  for (auto function : getOperation().getOps<func::FuncOp>()) {
+    if (function->hasAttr(rt::kKernelAttr) || function.isExternal())
+      continue;
+    schedules.push_back(function);
+    for (auto launch : function.getOps<rt::LaunchOp>())
+      launchesOf[launch.getKernelAttr().getAttr()].push_back(launch);
+    for (BlockArgument argument : function.getArguments())
+      if (StringAttr name = getParameter(argument))
+        candidates.insert(name);
+  }
+}
+
+/// Whether all of B is `matrix`, row by row.
+static bool readsAll(rt::GemmOp gemm, RankedTensorType matrix) {
+  int64_t rows = gemm.getK(), cols = gemm.getN();
+  if (gemm.getTransposeB())
+    std::swap(rows, cols);
+  return matrix.getShape() == ArrayRef<int64_t>({rows, cols}) &&
+         int64_t(gemm.getLdb()) == cols && !gemm.getBatch();
+}
+
+/// The number of the result in place of `input`, an argument that nothing
+/// reads, if a loop over elements makes it.
+static std::optional<unsigned> getResultInPlace(func::FuncOp kernel,
+                                                unsigned input) {
+  auto number = kernel.getArgAttrOfType<IntegerAttr>(input, rt::kInPlaceAttr);
+  if (!number || !kernel.getArgument(input).use_empty())
+    return std::nullopt;
+  Operation *exit = kernel.getBody().front().getTerminator();
+  auto expand = exit->getOperand(number.getInt())
+                    .getDefiningOp<tensor::ExpandShapeOp>();
+  auto loop =
+      expand ? expand.getSrc().getDefiningOp<linalg::GenericOp>() : nullptr;
+  if (!loop || loop.getNumLoops() != 1 || loop.getNumReductionLoops() != 0)
+    return std::nullopt;
+  return number.getInt();
+}
+
+bool PackWeights::canPack(rt::LaunchOp launch, unsigned input,
+                          StringAttr parameter) {
+  StringAttr name = launch.getKernelAttr().getAttr();
+  auto kernel = getOperation().lookupSymbol<func::FuncOp>(name);
+  std::optional<unsigned> result = getResultInPlace(kernel, input);
+  if (!result || !launch.getResult(*result).hasOneUse())
+    return false;
+  OpOperand &use = *launch.getResult(*result).use_begin();
+  auto schedule = launch->getParentOfType<func::FuncOp>();
+  return isa<func::ReturnOp>(use.getOwner()) &&
+         schedule.getResultAttrOfType<StringAttr>(
+             use.getOperandNumber(), nn::kWorkingAttr) == parameter &&
+         llvm::all_of(launchesOf[name], [&](rt::LaunchOp other) {
+           return getCandidate(other.getInputs()[input]);
+         });
+}
+
+bool PackWeights::canPack(BlockArgument copy) {
+  auto matrix = cast<RankedTensorType>(copy.getType());
+  return getPackedType(matrix) && llvm::all_of(copy.getUses(), [&](auto &use) {
+           if (auto gemm = dyn_cast<rt::GemmOp>(use.getOwner()))
+             return &use == &gemm.getBMutable() && readsAll(gemm, matrix);
+           auto launch = dyn_cast<rt::LaunchOp>(use.getOwner());
+           return launch &&
+                  canPack(launch, use.getOperandNumber(), getParameter(copy));
+         });
+}
+
+/// Lets `kernel` write the result in place of `input` packed, unless it does so
+/// already.
+void PackWeights::packResult(func::FuncOp kernel, unsigned input) {
+  BlockArgument argument = kernel.getArgument(input);
+  RankedTensorType packed = getPackedType(argument.getType());
+  if (!packed)
+    return;
+  unsigned result = *getResultInPlace(kernel, input);
+  Operation *exit = kernel.getBody().front().getTerminator();
+  OpBuilder builder(exit);
+  Location loc = exit->getLoc();
+  Value empty = tensor::EmptyOp::create(builder, loc, packed.getShape(),
+                                        packed.getElementType());
+  ArrayRef<int64_t> tile = packed.getShape().take_back(2);
+  auto pack = linalg::PackOp::create(
+      builder, loc, exit->getOperand(result), empty,
+      /*innerDimsPos=*/ArrayRef<int64_t>{1, 0},
+      getAsIndexOpFoldResult(builder.getContext(), tile),
+      /*paddingValue=*/std::nullopt, /*outerDimsPerm=*/ArrayRef<int64_t>{1, 0});
+  exit->setOperand(result, pack.getResult());
+  argument.setType(packed);
+  kernel.setType(builder.getFunctionType(kernel.getBody().getArgumentTypes(),
+                                         exit->getOperandTypes()));
+}
+
+void PackWeights::pack(func::FuncOp schedule) {
+  OpBuilder builder(schedule.getContext());
+  for (BlockArgument argument : schedule.getArguments()) {
+    if (!getCandidate(argument))
+      continue;
+    argument.setType(getPackedType(argument.getType()));
+    for (OpOperand &use : argument.getUses()) {
+      if (auto gemm = dyn_cast<rt::GemmOp>(use.getOwner())) {
+        gemm.setPackedB(true);
+        gemm.setLdb(gemm.getTransposeB() ? gemm.getN() : gemm.getK());
+        continue;
+      }
+      auto launch = cast<rt::LaunchOp>(use.getOwner());
+      auto kernel = getOperation().lookupSymbol<func::FuncOp>(
+          launch.getKernelAttr().getAttr());
+      packResult(kernel, use.getOperandNumber());
+      for (auto [result, type] :
+           llvm::zip_equal(launch.getResults(), kernel.getResultTypes()))
+        result.setType(type);
+    }
+  }
+  Block &block = schedule.getBody().front();
+  schedule.setType(builder.getFunctionType(
+      block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+}
+
+void PackWeights::runOnOperation() {
+  // A library packs for itself.
+  if (getOperation()->hasAttr(rt::kGemmWorkspaceAttr))
+    return markAllAnalysesPreserved();
+  findCandidates();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (func::FuncOp schedule : schedules)
+      for (BlockArgument argument : schedule.getArguments())
+        if (StringAttr name = getCandidate(argument);
+            name && !canPack(argument))
+          changed |= candidates.erase(name);
+  }
+  for (func::FuncOp schedule : schedules)
+    pack(schedule);
+}
