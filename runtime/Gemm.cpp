@@ -98,7 +98,19 @@ private:
   float *packedB(int64_t place) const {
     return panelsB + place * full.cols * panelRows(form, depth.size);
   }
+  /// Whether panels of B are not packed, but read where they lie.
+  bool readsB() const {
+    return b.isPacked && !b.depthIsFast && form == PanelForm::Pairs &&
+           full.cols == REPRISE_PACKED_COLS;
+  }
+  const void *getPanelOfB(int64_t panel, int64_t place) const {
+    if (readsB())
+      return b.findPacked(depth.begin, cols.begin + panel * full.cols);
+    return packedB(place);
+  }
   void packB(int64_t panel, int64_t place) {
+    if (readsB())
+      return;
     int64_t first = panel * full.cols;
     packPanel(form, hasAVX512, b, cols.begin + first,
               smaller(full.cols, cols.size - first), depth.begin, depth.size,
@@ -290,7 +302,7 @@ FetchRegion Product::getRegionOfB(int64_t panelB) const {
   bool isNext = panelB >= numB;
   if (isNext && next.rows.size == 0)
     return {};
-  if (!packsBAlone &&
+  if (!packsBAlone && !readsB() &&
       ((numShares > 0 && !isNext) || (isNext ? next.rows : rows).begin > 0)) {
     int64_t bytes = full.cols * int64_t(sizeof(float));
     return {reinterpret_cast<const char *>(packedB(panelB % numB)), bytes,
@@ -367,7 +379,7 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
       packB(panelB, place);
       unpacked.b = false;
     }
-    tile.b = packedB(place);
+    tile.b = getPanelOfB(panelB, place);
     tile.k = steps;
     int64_t callA = before + call - callsB;
     Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, Fetch::kLeastPace};
@@ -501,7 +513,7 @@ void Product::computeBlock(ThreadPool *pool) {
   divideRows();
   int64_t numA = numRowPanels();
   int64_t numB = divideUp(cols.size, full.cols);
-  bool packsB = rows.begin == 0;
+  bool packsB = rows.begin == 0 && !readsB();
   auto share = [&](int64_t tasks, auto fn) {
     this->share(pool, 2 * rows.size * cols.size * depth.size, tasks, fn);
   };
@@ -528,7 +540,8 @@ void Product::computeBlock(ThreadPool *pool) {
   }
   if (numShares > 0) {
     // Each thread has rows of its own, and reads B's panels from its caches.
-    share(numB, [&](int64_t task, int) { packB(task, task); });
+    if (packsB)
+      share(numB, [&](int64_t task, int) { packB(task, task); });
     share(numShares, [&](int64_t task, int slot) {
       Product part = getShare(task, slot, threads);
       for (int64_t panelB = 0; panelB < numB; ++panelB)
