@@ -107,10 +107,18 @@ private:
   /// tile by tile.
   void computeTiles(Range rows, Range cols, Range depth,
                     const FetchRegion &next, AmxRoom &room, float *sums) const;
-  /// One tile of a C of f32, one of them at an edge, and the last block of one
-  /// of bf16, that at `row` and `col` of what is packed.
-  void computeTile(RepriseTile &tile, Range rows, Range cols,
-                   bool isLast) const;
+  /// One tile of a C of f32, one of them that goes past the caches or is at an
+  /// edge, and the last block of one of bf16, that at `row` and `col` of what
+  /// is packed. `behind` is the tile whose sums wait, if it has any.
+  void computeTile(RepriseTile &tile, Range rows, Range cols, bool isLast,
+                   RepriseTile &behind) const;
+  void computeStreamed(RepriseTile &tile, RepriseTile &behind) const;
+  void call(RepriseTile &tile, RepriseTile &behind) const {
+    tile.behind = behind.sums ? &behind : nullptr;
+    kernel.fn(&tile);
+    tile.behind = nullptr;
+    behind = {};
+  }
   void computeEdge(RepriseTile &tile, Range rows, Range cols) const;
   void computeRounded(RepriseTile &tile, Range rows, Range cols, AmxRoom &room,
                       int64_t row, int64_t col) const;
@@ -209,8 +217,16 @@ static bool isPlain(const RepriseTile &tile) {
 
 // What a micro-kernel writes has its own size, not that of a tile at an edge.
 
+/// Memory takes the result while the next tile is computed.
+void AmxProduct::computeStreamed(RepriseTile &tile, RepriseTile &behind) const {
+  RepriseTile streamed = tile;
+  streamed.goesOn = true;
+  call(streamed, behind);
+  behind = streamed;
+}
+
 void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
-                             bool isLast) const {
+                             bool isLast, RepriseTile &behind) const {
   tile.c = c + rows.begin * shape.ldc + cols.begin;
   tile.ldc = shape.ldc;
   const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
@@ -219,8 +235,10 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
   const bool sums = squares && isLast && !tile.goesOn;
   tile.squares = sums && isWhole ? squaresOf(rows.begin, cols.begin) : nullptr;
   tile.isPlain = !tile.streams && !tile.squares && isPlain(tile);
+  if (tile.streams && !tile.goesOn)
+    return computeStreamed(tile, behind);
   if (tile.goesOn || isWhole)
-    return kernel.fn(&tile);
+    return call(tile, behind);
   computeEdge(tile, rows, cols);
   if (sums)
     sumBlock(rows.begin, cols.begin);
@@ -279,7 +297,7 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
   const int64_t words = getWords(depth), parts = divideUp(words, kWordsOfPart);
   const bool isFirst = depth.begin == 0, isLast = depth.end() == shape.k;
   const int64_t rowPanels = divideUp(rows.size, kernel.rows);
-  RepriseTile tile = {};
+  RepriseTile tile = {}, behind = {};
   tile.alpha = shape.alpha;
   tile.addToC = !isFirst || shape.accumulate;
   for (int64_t col = 0; col < cols.size; col += kernel.cols) {
@@ -302,11 +320,11 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
         const int64_t row = panel * kernel.rows;
         fetches.getNext().ask(tile);
         tile.a = room.a + row * words + some.begin * kernel.rows;
-        tile.sums = room.partial + row * kernel.cols;
+        tile.sums = room.partial + (parts > 1 ? row * kernel.cols : 0);
         const Range rowsOfC = {rows.begin + row,
                                smaller(kernel.rows, rows.size - row)};
         if (!rounded) {
-          computeTile(tile, rowsOfC, colsOfC, isLast);
+          computeTile(tile, rowsOfC, colsOfC, isLast, behind);
           continue;
         }
         if (numDepthBlocks > 1) {
@@ -321,6 +339,12 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
         }
       }
     }
+  }
+  if (behind.sums) {
+    tile = {};
+    tile.goesOn = true;
+    tile.sums = room.partial;
+    call(tile, behind);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "AmxRegisters.h"
 #include "MicroKernelParts.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -38,16 +39,91 @@ struct Registers : AmxRegisters {
 };
 } // namespace
 
-/// Adds all steps to the quarters. Meanwhile fetches.
+namespace {
+/// The tile behind, whose sums go to memory while another is computed.
+struct TileBehind {
+  /// Rows for each step of another tile: a product of as few as 256 values
+  /// spreads them evenly.
+  static constexpr int64_t kRowsOfStep = 4;
+
+  TileBehind(Code &code, const MicroKernel &tile, Value behind)
+      : code(code), tile(tile), fields{code, behind},
+        sums(fields.pointer(offsetof(RepriseTile, sums))),
+        c(fields.pointer(offsetof(RepriseTile, c))),
+        ldc(fields.integer(offsetof(RepriseTile, ldc))),
+        alpha(code.splat(
+            fields.get(code.getF32Type(), offsetof(RepriseTile, alpha)))) {}
+
+  /// What is carried from step to step: the next row, and the sums of squares
+  /// of the columns of even rows, and of odd ones.
+  SmallVector<Value> begin() const {
+    SmallVector<Value> carried(1 + 2 * tile.cols / kLanes, code.splatF32(0));
+    carried.front() = code.i64(0);
+    return carried;
+  }
+  /// Writes the next rows, if there are any.
+  SmallVector<Value> emitStep(ValueRange carried) const {
+    Value isThere =
+        arith::CmpIOp::create(code, arith::CmpIPredicate::slt, carried.front(),
+                              code.i64(tile.rows));
+    return code.choose(
+        isThere, [&] { return emitRows(carried); },
+        [&] { return SmallVector<Value>(carried); });
+  }
+  /// Writes what is left.
+  void emitRest(ValueRange carried) const {
+    SmallVector<Value> chains =
+        code.loop(carried.front(), code.i64(tile.rows), kRowsOfStep,
+                  carried.drop_front(), [&](Value row, ValueRange chains) {
+                    SmallVector<Value> all = {row};
+                    llvm::append_range(all, chains);
+                    all = emitRows(all);
+                    return SmallVector<Value>(llvm::drop_begin(all));
+                  });
+    code.when(fields.isThere(offsetof(RepriseTile, squares)), [&] {
+      code.store(code.sum(chains),
+                 fields.pointer(offsetof(RepriseTile, squares)), code.i64(0));
+    });
+  }
+
+private:
+  SmallVector<Value> emitRows(ValueRange carried) const {
+    SmallVector<Value> next(carried);
+    VectorType lanes = code.lanesOf(code.getF32Type());
+    for (int64_t r = 0; r < kRowsOfStep; ++r)
+      for (int64_t col = 0; col < tile.cols; col += kLanes) {
+        Value row = code.add(carried.front(), r);
+        Value x = code.mul(
+            alpha, code.load(lanes, sums,
+                             code.add(code.mul(row, tile.cols), col)));
+        code.stream(x, c, code.add(code.mul(row, ldc), col));
+        Value &chain = next[1 + r % 2 * tile.cols / kLanes + col / kLanes];
+        chain = code.fma(x, x, chain);
+      }
+    next.front() = code.add(carried.front(), kRowsOfStep);
+    return next;
+  }
+
+  Code &code;
+  const MicroKernel &tile;
+  Fields fields;
+  Value sums, c, ldc, alpha;
+};
+} // namespace
+
+/// Adds all steps to the quarters. Meanwhile fetches, or brings the tile behind
+/// to memory.
 static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
-                      const Registers &registers,
-                      ArrayRef<FetchedRows> fetched) {
+                      const Registers &registers, ArrayRef<FetchedRows> fetched,
+                      const TileBehind *behind = nullptr) {
   Value a = fields.pointer(offsetof(RepriseTile, a));
   Value b = fields.pointer(offsetof(RepriseTile, b));
   Value k = fields.integer(offsetof(RepriseTile, k));
   SmallVector<Value> first = llvm::map_to_vector(
       fetched, [](const FetchedRows &rows) { return rows.first; });
-  code.loop(code.i64(0), k, kDepth, first, [&](Value p, ValueRange carried) {
+  if (behind)
+    first = behind->begin();
+  auto emitStep = [&](Value p, ValueRange carried) {
     Value tileOfA = code.address(a, code.getI32Type(), code.mul(p, tile.rows));
     Value tileOfB = code.address(b, code.getI32Type(), code.mul(p, tile.cols));
     // A passes through the first cache once, and should not push out B, which
@@ -62,14 +138,19 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
     for (int64_t step = 0; step < kDepth; step += kFetchSteps)
       for (auto [rows, place] : llvm::zip(fetched, places))
         place = emitFetch(code, rows, place, code.add(p, step), kFetchSteps);
+    if (behind)
+      places = behind->emitStep(carried);
     for (int64_t i = 0; i < 4; ++i)
       registers.call("tdpbf16ps", {i, 4 + i / 2, 6 + i % 2});
     return places;
-  });
+  };
+  SmallVector<Value> last = code.loop(code.i64(0), k, kDepth, first, emitStep);
+  if (behind)
+    behind->emitRest(last);
 }
 
-/// The steps with what is fetched: C and, if there is something, what comes
-/// next.
+/// The steps with the tile behind, if there is one; or with what is fetched: C
+/// and, if there is something, what comes next.
 static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
                       const Registers &registers) {
   SmallVector<FetchedRows, 2> fetched = getFetchedRows(code, tile, fields);
@@ -84,8 +165,17 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
   auto emit = [&](ArrayRef<FetchedRows> some) {
     return [&, some] { emitSteps(code, tile, fields, registers, some); };
   };
-  code.when(fields.isThere(offsetof(RepriseTile, next)), emit(fetched),
-            emit(c));
+  code.when(
+      fields.isThere(offsetof(RepriseTile, behind)),
+      [&] {
+        TileBehind behind(code, tile,
+                          fields.pointer(offsetof(RepriseTile, behind)));
+        emitSteps(code, tile, fields, registers, {}, &behind);
+      },
+      [&] {
+        code.when(fields.isThere(offsetof(RepriseTile, next)), emit(fetched),
+                  emit(c));
+      });
 }
 
 /// Brings the quarters to C, by way of vectors; and, if it is wanted, the sum

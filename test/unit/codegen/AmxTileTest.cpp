@@ -226,6 +226,40 @@ TEST_F(AmxTile, StreamsItsResult) {
           << "at " << r << ", " << j;
 }
 
+// The same while another tile is computed, of fewer steps than it has rows for,
+// as many, more, or none; that tile leaves its sums where they had been.
+TEST_F(AmxTile, StreamsTheTileBehind) {
+  const int64_t cols = kernel->cols, ld = cols + kLine;
+  Operands operands(kernel->rows, cols, 96, false);
+  for (int64_t depth : {0, 32, 256, 352})
+    for (bool sumsSquares : {false, true}) {
+      Floats room((kernel->rows + 1) * ld, NAN), sums(kernel->rows * cols, NAN);
+      RepriseTile behind = makeTile(operands, alignToLine(room), ld);
+      behind.alpha = 0.7f, behind.streams = behind.goesOn = 1;
+      behind.sums = sums.data();
+      float squares = NAN;
+      behind.squares = sumsSquares ? &squares : nullptr;
+      run(behind);
+      EXPECT_TRUE(std::isnan(behind.c[0]) && std::isnan(squares));
+
+      Operands others(kernel->rows, cols, depth, false);
+      RepriseTile tile = makeTile(others, nullptr, 0);
+      tile.goesOn = 1, tile.sums = sums.data(), tile.behind = &behind;
+      run(tile);
+      if (sumsSquares)
+        EXPECT_EQ(bitsOf(squares), bitsOf(sumSquares(behind.c, ld)));
+      for (int64_t r = 0; r < kernel->rows; ++r)
+        for (int64_t j = 0; j < ld; ++j) {
+          ASSERT_EQ(bitsOf(behind.c[r * ld + j]),
+                    bitsOf(j < cols ? 0.7f * operands.sum(r, j, 0) : NAN))
+              << "at " << r << ", " << j;
+          if (j < cols)
+            ASSERT_EQ(bitsOf(sums[r * cols + j]), bitsOf(others.sum(r, j, 0)))
+                << "at " << r << ", " << j;
+        }
+    }
+}
+
 // A chain may be cut between any two steps: it lies in f32 meanwhile, and C is
 // not touched before its end.
 TEST_F(AmxTile, SumsGoOnWhereTheyStopped) {

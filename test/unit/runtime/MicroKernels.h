@@ -203,6 +203,8 @@ void amxMicroKernel(const RepriseTile *tile) {
               return toFloat(b[2 * ((q + p / 2) * Cols + j) + p % 2]);
             },
             sums[r * Cols + j]);
+  if (tile->behind)
+    endTile<Rows, Cols>(tile->behind, tile->behind->sums);
   if (tile->goesOn)
     return void(memcpy(tile->sums, sums, sizeof(sums)));
   if (!tile->isPlain)
