@@ -296,6 +296,8 @@ TEST(GemmBF16, PackedStorageMakesNoDifference) {
     for (int flags : {Bias + Round, TransposeA + Accumulate + Alpha})
       for (int transposed : {0, int(TransposeB)})
         Problem(m, n, k, flags + transposed).checkPacked();
+  // Too large as panels of f32 for every thread to make its own.
+  Problem(REPRISE_GEMM_MC + 16, 96, 1408, Round).checkPacked();
 }
 
 /// How often a micro-kernel was asked for each piece that it can fetch.
