@@ -237,6 +237,39 @@ func.func private @columns(%sum: tensor<70xf32> {rt.in_place = 0 : i64}, %x: ten
   return %y : tensor<70xf32>
 }
 
+// Of bf16, the two lines of a strip 16 rows below, and the one of what is left of
+// the columns; nothing of what is f32.
+
+// CHECK-LABEL: llvm.func @columns_of_bf16(
+//       CHECK:   llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
+//       CHECK:   %[[X:.*]] = llvm.load %{{.*}} : !llvm.ptr -> !llvm.ptr
+//       CHECK:   %[[AHEAD:.*]] = arith.constant 16 : i64
+//       CHECK:   %{{.*}}:4 = scf.for %[[R:[^ ]*]] =
+//       CHECK:     %[[ROW:.*]] = arith.addi %[[R]], %[[AHEAD]]
+//       CHECK:     %[[BELOW:.*]] = arith.muli %[[ROW]], %{{.*}}
+//       CHECK:     %[[AT:.*]] = arith.addi %[[BELOW]],
+//       CHECK:     %[[LINE:.*]] = llvm.getelementptr %[[X]][%[[AT]]]
+//       CHECK:     "llvm.intr.prefetch"(%[[LINE]])
+//       CHECK:     llvm.intr.prefetch
+//   CHECK-NOT:     llvm.intr.prefetch
+//       CHECK:   } else {
+//       CHECK:     llvm.intr.prefetch
+//   CHECK-NOT:     llvm.intr.prefetch
+//       CHECK:   llvm.return
+func.func private @columns_of_bf16(%sum: tensor<70xf32> {rt.in_place = 0 : i64}, %x: tensor<9x70xbf16>, %y: tensor<9x70xf32>) -> tensor<70xf32> attributes {rt.kernel} {
+  %z = linalg.generic {
+    indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (c)>],
+    iterator_types = ["reduction", "parallel"]
+  } ins(%x, %y : tensor<9x70xbf16>, tensor<9x70xf32>) outs(%sum : tensor<70xf32>) {
+  ^bb0(%a: bf16, %b: f32, %o: f32):
+    %w = arith.extf %a : bf16 to f32
+    %p = arith.mulf %w, %b : f32
+    %t = arith.addf %o, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<70xf32>
+  return %z : tensor<70xf32>
+}
+
 // An exponential that two phases need waits where the result will be: the phase
 // of the sum stores it, the last one loads it.
 
