@@ -10,6 +10,7 @@
 
 #include "reprise/ABI/Philox.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 #include <cstring>
@@ -116,6 +117,12 @@ static bool isPackedOf(const RepriseState &copy,
          copy.shape[2] == kCols && copy.shape[1] * 2 == parameter.shape[0];
 }
 
+static bool hasShapeOf(const RepriseState &copy,
+                       const RepriseState &parameter) {
+  return copy.rank == parameter.rank &&
+         std::equal(copy.shape, copy.shape + copy.rank, parameter.shape);
+}
+
 /// Rounds elements [begin, end) of a parameter to its packed copy: a matrix as
 /// the `packedB` of a product.
 static void roundPacked(const float *from, int64_t begin, int64_t end,
@@ -139,28 +146,28 @@ bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
       return error.set("damaged model: the working copy of '%s' needs a "
                        "parameter with its %" PRId64 " elements",
                        copy.name, elementCount(copy));
-    if (copy.rank != parameter->rank && !isPackedOf(copy, *parameter))
-      return error.set("damaged model: the working copy of '%s' needs the shape "
-                       "of its parameter or that shape packed",
-                       copy.name);
+    const bool isPacked = isPackedOf(copy, *parameter);
+    if (!isPacked && !hasShapeOf(copy, *parameter))
+      return error.set(
+          "damaged model: the working copy of '%s' needs the shape "
+          "of its parameter or that shape packed",
+          copy.name);
     arena.touch(copy.buffer);
     if (!arena.download(parameter->buffer, error))
       return false;
     const float *from = arena.at<float>(parameter->buffer);
     uint16_t *to = arena.at<uint16_t>(copy.buffer);
     int64_t count = elementCount(copy);
-    const bool isPacked = copy.rank != parameter->rank;
-    pool.parallelFor((count + kBlock - 1) / kBlock, 1,
-                     [&](int, int64_t first, int64_t last) {
-                       int64_t end =
-                           last * kBlock < count ? last * kBlock : count;
-                       if (isPacked)
-                         return roundPacked(from, first * kBlock, end,
-                                            parameter->shape[1],
-                                            parameter->shape[0], to);
-                       for (int64_t i = first * kBlock; i < end; ++i)
-                         to[i] = roundToBF16(from[i]);
-                     });
+    pool.parallelFor(
+        (count + kBlock - 1) / kBlock, 1,
+        [&](int, int64_t first, int64_t last) {
+          int64_t end = last * kBlock < count ? last * kBlock : count;
+          if (isPacked)
+            return roundPacked(from, first * kBlock, end, parameter->shape[1],
+                               parameter->shape[0], to);
+          for (int64_t i = first * kBlock; i < end; ++i)
+            to[i] = roundToBF16(from[i]);
+        });
     arena.release(parameter->buffer);
     if (!handOverState(copy, arena, error))
       return false;

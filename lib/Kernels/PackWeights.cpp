@@ -39,8 +39,10 @@ private:
   void findCandidates();
   /// The candidate that `value` is the copy of, or null.
   StringAttr getCandidate(Value value) const;
+  func::FuncOp getKernel(rt::LaunchOp launch);
   bool canPack(BlockArgument copy);
   bool canPack(rt::LaunchOp launch, unsigned input, StringAttr parameter);
+  bool isWrittenInPlace(func::FuncOp schedule, unsigned result);
   void pack(func::FuncOp schedule);
   void packResult(func::FuncOp kernel, unsigned input);
 
@@ -49,6 +51,12 @@ private:
   DenseSet<StringAttr> candidates; ///< Names of parameters.
 };
 } // namespace
+
+/// Whether `function` is one block that returns.
+static bool hasOneBlock(func::FuncOp function) {
+  return !function.isExternal() && function.getBody().hasOneBlock() &&
+         isa<func::ReturnOp>(function.getBody().front().getTerminator());
+}
 
 static StringAttr getParameter(BlockArgument argument) {
   auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
@@ -73,7 +81,7 @@ StringAttr PackWeights::getCandidate(Value value) const {
 
 void PackWeights::findCandidates() {
   for (auto function : getOperation().getOps<func::FuncOp>()) {
-    if (function->hasAttr(rt::kKernelAttr) || function.isExternal())
+    if (function->hasAttr(rt::kKernelAttr) || !hasOneBlock(function))
       continue;
     schedules.push_back(function);
     for (auto launch : function.getOps<rt::LaunchOp>())
@@ -82,6 +90,13 @@ void PackWeights::findCandidates() {
       if (StringAttr name = getParameter(argument))
         candidates.insert(name);
   }
+}
+
+/// The kernel, if it has a body of one block; null otherwise.
+func::FuncOp PackWeights::getKernel(rt::LaunchOp launch) {
+  auto kernel = getOperation().lookupSymbol<func::FuncOp>(
+      launch.getKernelAttr().getAttr());
+  return kernel && hasOneBlock(kernel) ? kernel : func::FuncOp();
 }
 
 /// Whether all of B is `matrix`, row by row.
@@ -93,28 +108,58 @@ static bool readsAll(rt::GemmOp gemm, RankedTensorType matrix) {
          int64_t(gemm.getLdb()) == cols && !gemm.getBatch();
 }
 
+/// Whether `loop` goes over elements that it reads from what the kernel is
+/// given, wherever they are.
+static bool isPointwise(linalg::GenericOp loop) {
+  return loop.getNumLoops() == 1 && loop.getNumReductionLoops() == 0 &&
+         loop.getBody()->getOps<linalg::IndexOp>().empty() &&
+         llvm::all_of(loop.getInputs(), [](Value input) {
+           if (auto flat = input.getDefiningOp<tensor::CollapseShapeOp>())
+             input = flat.getSrc();
+           return isa<BlockArgument>(input);
+         });
+}
+
+/// Whether a kernel is such loops and nothing else.
+static bool isPointwise(func::FuncOp kernel) {
+  return llvm::all_of(kernel.getBody().front(), [](Operation &op) {
+    auto loop = dyn_cast<linalg::GenericOp>(op);
+    return loop ? isPointwise(loop)
+                : isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                      tensor::EmptyOp, linalg::PackOp, func::ReturnOp>(op);
+  });
+}
+
 /// The number of the result in place of `input`, an argument that nothing
-/// reads, if a loop over elements makes it.
+/// reads, if a loop makes it that has no other in bf16.
 static std::optional<unsigned> getResultInPlace(func::FuncOp kernel,
                                                 unsigned input) {
   auto number = kernel.getArgAttrOfType<IntegerAttr>(input, rt::kInPlaceAttr);
-  if (!number || !kernel.getArgument(input).use_empty())
+  if (!number || number.getInt() < 0 ||
+      number.getInt() >= kernel.getNumResults() ||
+      !kernel.getArgument(input).use_empty() || !isPointwise(kernel))
     return std::nullopt;
+  for (unsigned other = 0; other < kernel.getNumArguments(); ++other)
+    if (other != input && kernel.getArgAttr(other, rt::kInPlaceAttr) == number)
+      return std::nullopt;
   Operation *exit = kernel.getBody().front().getTerminator();
-  auto expand = exit->getOperand(number.getInt())
-                    .getDefiningOp<tensor::ExpandShapeOp>();
-  auto loop =
-      expand ? expand.getSrc().getDefiningOp<linalg::GenericOp>() : nullptr;
-  if (!loop || loop.getNumLoops() != 1 || loop.getNumReductionLoops() != 0)
+  auto rows =
+      exit->getOperand(number.getInt()).getDefiningOp<tensor::ExpandShapeOp>();
+  auto loop = rows ? rows.getSrc().getDefiningOp<linalg::GenericOp>() : nullptr;
+  auto isRounded = [](Type type) {
+    return getElementTypeOrSelf(type).isBF16();
+  };
+  if (!loop || llvm::count_if(loop->getResultTypes(), isRounded) != 1)
     return std::nullopt;
   return number.getInt();
 }
 
 bool PackWeights::canPack(rt::LaunchOp launch, unsigned input,
                           StringAttr parameter) {
-  StringAttr name = launch.getKernelAttr().getAttr();
-  auto kernel = getOperation().lookupSymbol<func::FuncOp>(name);
-  std::optional<unsigned> result = getResultInPlace(kernel, input);
+  func::FuncOp kernel = getKernel(launch);
+  std::optional<unsigned> result;
+  if (kernel)
+    result = getResultInPlace(kernel, input);
   if (!result || !launch.getResult(*result).hasOneUse())
     return false;
   OpOperand &use = *launch.getResult(*result).use_begin();
@@ -122,19 +167,39 @@ bool PackWeights::canPack(rt::LaunchOp launch, unsigned input,
   return isa<func::ReturnOp>(use.getOwner()) &&
          schedule.getResultAttrOfType<StringAttr>(
              use.getOperandNumber(), nn::kWorkingAttr) == parameter &&
-         llvm::all_of(launchesOf[name], [&](rt::LaunchOp other) {
-           return getCandidate(other.getInputs()[input]);
-         });
+         llvm::all_of(launchesOf[kernel.getNameAttr()],
+                      [&](rt::LaunchOp other) {
+                        return getCandidate(other.getInputs()[input]);
+                      });
 }
 
 bool PackWeights::canPack(BlockArgument copy) {
-  auto matrix = cast<RankedTensorType>(copy.getType());
-  return getPackedType(matrix) && llvm::all_of(copy.getUses(), [&](auto &use) {
+  auto function = cast<func::FuncOp>(copy.getOwner()->getParentOp());
+  auto matrix = dyn_cast<RankedTensorType>(copy.getType());
+  return getPackedType(copy.getType()) &&
+         !function.getArgAttr(copy.getArgNumber(), nn::kRowsAttr) &&
+         llvm::all_of(copy.getUses(), [&](auto &use) {
            if (auto gemm = dyn_cast<rt::GemmOp>(use.getOwner()))
              return &use == &gemm.getBMutable() && readsAll(gemm, matrix);
            auto launch = dyn_cast<rt::LaunchOp>(use.getOwner());
            return launch &&
                   canPack(launch, use.getOperandNumber(), getParameter(copy));
+         });
+}
+
+/// Whether what is returned as the new copy of a candidate is written in place
+/// of the old one.
+bool PackWeights::isWrittenInPlace(func::FuncOp schedule, unsigned result) {
+  auto name =
+      schedule.getResultAttrOfType<StringAttr>(result, nn::kWorkingAttr);
+  Value copy = schedule.getBody().front().getTerminator()->getOperand(result);
+  auto launch = copy.getDefiningOp<rt::LaunchOp>();
+  func::FuncOp kernel = launch ? getKernel(launch) : func::FuncOp();
+  return kernel &&
+         llvm::any_of(llvm::enumerate(launch.getInputs()), [&](auto input) {
+           return getCandidate(input.value()) == name &&
+                  getResultInPlace(kernel, input.index()) ==
+                      cast<OpResult>(copy).getResultNumber();
          });
 }
 
@@ -176,8 +241,7 @@ void PackWeights::pack(func::FuncOp schedule) {
         continue;
       }
       auto launch = cast<rt::LaunchOp>(use.getOwner());
-      auto kernel = getOperation().lookupSymbol<func::FuncOp>(
-          launch.getKernelAttr().getAttr());
+      func::FuncOp kernel = getKernel(launch);
       packResult(kernel, use.getOperandNumber());
       for (auto [result, type] :
            llvm::zip_equal(launch.getResults(), kernel.getResultTypes()))
@@ -196,11 +260,18 @@ void PackWeights::runOnOperation() {
   findCandidates();
   for (bool changed = true; changed;) {
     changed = false;
-    for (func::FuncOp schedule : schedules)
+    for (func::FuncOp schedule : schedules) {
       for (BlockArgument argument : schedule.getArguments())
         if (StringAttr name = getCandidate(argument);
             name && !canPack(argument))
           changed |= candidates.erase(name);
+      for (unsigned result = 0; result < schedule.getNumResults(); ++result)
+        if (auto name = schedule.getResultAttrOfType<StringAttr>(
+                result, nn::kWorkingAttr);
+            name && candidates.contains(name) &&
+            !isWrittenInPlace(schedule, result))
+          changed |= candidates.erase(name);
+    }
   }
   for (func::FuncOp schedule : schedules)
     pack(schedule);

@@ -53,6 +53,12 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   return gemm;
 }
 
+/// Whether a buffer has the shape of a matrix that is packed for products.
+static bool isPacked(MemRefType type) {
+  return type.getRank() == 4 && type.getElementType().isBF16() &&
+         type.getDimSize(2) == REPRISE_PACKED_COLS && type.getDimSize(3) == 2;
+}
+
 /// What the tables and the runtime take for granted of a state or a role.
 static LogicalResult verifyBuffer(rt::BufferOp buffer) {
   MemRefType type = buffer.getType();
@@ -66,6 +72,12 @@ static LogicalResult verifyBuffer(rt::BufferOp buffer) {
              << (working ? "bf16" : "f32") << " in at most " << kMost
              << " dimensions to be a " << (working ? "working copy" : "state")
              << ", but got " << type;
+    // Whole lines of it go past the caches.
+    if (isPacked(type) && buffer.getOffset() % rt::kDefaultAlignment != 0)
+      return buffer.emitOpError("needs a working copy that is packed at a "
+                                "multiple of ")
+             << rt::kDefaultAlignment << " bytes, but got "
+             << buffer.getOffset();
     return success();
   }
   auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);
@@ -239,6 +251,14 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
       return op->emitOpError("needs ")
              << (isLibrary ? "the CPU's products" : "a library")
              << " for the epilogue " << stringifyEpilogue(*gemm.getEpilogue());
+    if (isLibrary && gemm.getPackedB())
+      return op->emitOpError("needs the CPU's products for 'packed_b'");
+    auto b = gemm.getB().getDefiningOp<rt::BufferOp>();
+    auto state = b->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+    if (state && state.getKind() == rt::StateKind::Working &&
+        isPacked(b.getType()) && !gemm.getPackedB())
+      return op->emitOpError("needs 'packed_b' to read the packed copy of '")
+             << state.getParameter() << "', " << b.getType();
     launch.flops = gemm.getFlops();
     RepriseGemm row = getGemm(gemm);
     auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {

@@ -140,13 +140,16 @@ llvm::Constant *TableWriter::writeSchedule(ArrayRef<Tables::Launch> launches,
 
 llvm::Constant *TableWriter::writeGemm(const RepriseGemm &gemm) {
   return llvm::ConstantStruct::getAnon(
-      {integer(gemm.m), integer(gemm.n), integer(gemm.k), integer(gemm.lda),
-       integer(gemm.ldb), integer(gemm.ldc), array(gemm.batch),
-       array(gemm.strideA), array(gemm.strideB), array(gemm.strideC),
-       single(gemm.alpha), word(gemm.transposeA), word(gemm.transposeB),
-       word(gemm.bias), word(gemm.accumulate), word(gemm.typeAB),
-       word(gemm.typeC), word(gemm.epilogue),
-       word(gemm.packedB), word(0)});
+      {integer(gemm.m),       integer(gemm.n),
+       integer(gemm.k),       integer(gemm.lda),
+       integer(gemm.ldb),     integer(gemm.ldc),
+       array(gemm.batch),     array(gemm.strideA),
+       array(gemm.strideB),   array(gemm.strideC),
+       single(gemm.alpha),    word(gemm.transposeA),
+       word(gemm.transposeB), word(gemm.bias),
+       word(gemm.accumulate), word(gemm.typeAB),
+       word(gemm.typeC),      word(gemm.epilogue),
+       word(gemm.packedB),    word(0)});
 }
 
 llvm::Constant *TableWriter::writeState(rt::BufferOp op) {

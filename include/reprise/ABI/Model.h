@@ -82,11 +82,11 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// in no order with other stores: who has called the last of such tiles puts a
 /// fence behind them.
 ///
-/// With `behind`, a tile of AMX that has ended with `goesOn`, what that tile has
-/// left in its `sums`, times its alpha, goes to its C as with `streams`, and
-/// the squares as below: some rows for each step, and all before this tile's
-/// sums go anywhere. So memory takes lines while there is something to compute.
-/// k may be 0 then.
+/// With `behind`, a tile of AMX that has ended with `goesOn`, what that tile
+/// has left in its `sums`, times its alpha, goes to its C as with `streams`,
+/// and the squares as below: some rows for each step, and all before this
+/// tile's sums go anywhere. So memory takes lines while there is something to
+/// compute, and nothing is fetched. k may be 0 then.
 ///
 /// With `squares` a tile of AMX also writes the sum of the squares of its
 /// result there, in the order that RepriseGemm has for a block. (Not with

@@ -63,9 +63,8 @@ struct TileBehind {
   }
   /// Writes the next rows, if there are any.
   SmallVector<Value> emitStep(ValueRange carried) const {
-    Value isThere =
-        arith::CmpIOp::create(code, arith::CmpIPredicate::slt, carried.front(),
-                              code.i64(tile.rows));
+    Value isThere = arith::CmpIOp::create(code, arith::CmpIPredicate::slt,
+                                          carried.front(), code.i64(tile.rows));
     return code.choose(
         isThere, [&] { return emitRows(carried); },
         [&] { return SmallVector<Value>(carried); });
@@ -93,9 +92,9 @@ private:
     for (int64_t r = 0; r < kRowsOfStep; ++r)
       for (int64_t col = 0; col < tile.cols; col += kLanes) {
         Value row = code.add(carried.front(), r);
-        Value x = code.mul(
-            alpha, code.load(lanes, sums,
-                             code.add(code.mul(row, tile.cols), col)));
+        Value x =
+            code.mul(alpha, code.load(lanes, sums,
+                                      code.add(code.mul(row, tile.cols), col)));
         code.stream(x, c, code.add(code.mul(row, ldc), col));
         Value &chain = next[1 + r % 2 * tile.cols / kLanes + col / kLanes];
         chain = code.fma(x, x, chain);

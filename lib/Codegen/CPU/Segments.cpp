@@ -14,8 +14,8 @@
 
 #include "Segments.h"
 #include "Kernel.h"
-#include "reprise/ABI/Model.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "reprise/ABI/Model.h"
 #include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Codegen/Common/Families.h"
 #include "llvm/ADT/bit.h"
@@ -117,7 +117,6 @@ static LogicalResult emitRowPairs(Code &code, Kernel &kernel, unsigned packed,
   constexpr int64_t kCols = REPRISE_PACKED_COLS;
   llvm::SaveAndRestore lanes(code.lanes, kernel.wide ? 2 * kLanes : kLanes);
   Expressions here(code, *nest, kernel);
-  here.setAligned();
   here.enterTask();
   code.loop(from, to, 1, [&](Value pair) {
     here.setTaskAnchor(code.getInsertionBlock()->getParentOp());

@@ -91,6 +91,9 @@ static FailureOr<Segment> getSegment(linalg::GenericOp loop,
       continue;
     if (segment.packed)
       return pack.emitOpError("needs to be the only one of a loop's results");
+    if (!loop.getBody()->getOps<linalg::IndexOp>().empty())
+      return pack.emitOpError("needs a loop whose elements are the same "
+                              "wherever they are, but got one with an index");
     FailureOr<int64_t> cols = getPackedCols(pack);
     if (failed(cols))
       return failure();
@@ -101,6 +104,11 @@ static FailureOr<Segment> getSegment(linalg::GenericOp loop,
 
 FailureOr<std::vector<Family>> codegen::getFamilies(func::FuncOp kernel) {
   std::vector<Family> families;
+  for (auto pack : kernel.getOps<linalg::PackOp>())
+    if (!getRoot(pack.getSource()).getDefiningOp<linalg::GenericOp>() ||
+        !pack->hasOneUse() || !isa<func::ReturnOp>(*pack->user_begin()))
+      return pack.emitOpError("needs to pack the result of a loop for the "
+                              "kernel to return");
   for (auto loop : kernel.getOps<linalg::GenericOp>()) {
     FailureOr<Segment> segment = getSegment(loop, kernel);
     if (failed(segment))

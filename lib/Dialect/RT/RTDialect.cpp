@@ -518,12 +518,14 @@ static LogicalResult verifyB(GemmOp op, ShapedType type) {
            << "x" << type.getElementType();
   if (type.getShape() != ArrayRef<int64_t>(*shape)) // C8
     return op.emitOpError("needs 'b' to have the shape [")
-           << *shape << "] to be " << rows << "x" << cols
-           << " packed, but got " << Type(type);
-  if (stride != rows || op.getBatch()) // C8
+           << *shape << "] to be " << rows << "x" << cols << " packed, but got "
+           << Type(type);
+  if (stride != rows || op.getBatch() || op.getStrideB()) // C8
     return op.emitOpError("needs 'ldb' ")
            << rows << " and no batch to be packed, but got " << stride
-           << (op.getBatch() ? " and a batch" : "");
+           << (op.getBatch()     ? " and a batch"
+               : op.getStrideB() ? " and batch strides"
+                                 : "");
   return success();
 }
 

@@ -227,3 +227,38 @@ func.func private @packed_rows(%x: tensor<32x64xf32>) -> tensor<16x64x2x1xbf16> 
   %w = linalg.pack %m inner_dims_pos = [0, 1] inner_tiles = [2, 1] into %p : tensor<32x64xbf16> -> tensor<16x64x2x1xbf16>
   return %w : tensor<16x64x2x1xbf16>
 }
+
+// -----
+
+func.func private @packed_argument(%m: tensor<32x64xbf16>, %x: tensor<5xf32>) -> (tensor<2x16x32x2xbf16>, tensor<5xf32>) attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<5xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%x : tensor<5xf32>) outs(%e : tensor<5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<5xf32>
+  %p = tensor.empty() : tensor<2x16x32x2xbf16>
+  // expected-error @below {{needs to pack the result of a loop for the kernel to return}}
+  %w = linalg.pack %m outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [32, 2] into %p : tensor<32x64xbf16> -> tensor<2x16x32x2xbf16>
+  return %w, %y : tensor<2x16x32x2xbf16>, tensor<5xf32>
+}
+
+// -----
+
+func.func private @packed_index(%x: tensor<32x64xf32>) -> tensor<2x16x32x2xbf16> attributes {rt.kernel} {
+  %f = tensor.collapse_shape %x [[0, 1]] : tensor<32x64xf32> into tensor<2048xf32>
+  %e = tensor.empty() : tensor<2048xbf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    ins(%f : tensor<2048xf32>) outs(%e : tensor<2048xbf16>) {
+  ^bb0(%a: f32, %o: bf16):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %b = arith.sitofp %n : i32 to bf16
+    linalg.yield %b : bf16
+  } -> tensor<2048xbf16>
+  %m = tensor.expand_shape %r [[0, 1]] output_shape [32, 64] : tensor<2048xbf16> into tensor<32x64xbf16>
+  %p = tensor.empty() : tensor<2x16x32x2xbf16>
+  // expected-error @below {{needs a loop whose elements are the same wherever they are, but got one with an index}}
+  %w = linalg.pack %m outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [32, 2] into %p : tensor<32x64xbf16> -> tensor<2x16x32x2xbf16>
+  return %w : tensor<2x16x32x2xbf16>
+}

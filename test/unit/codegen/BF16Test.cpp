@@ -131,8 +131,9 @@ static std::string addAndPack(int64_t rows, int64_t cols) {
          " into " + roundedMatrix +
          "\n  %w = linalg.pack %m1 outer_dims_perm = [1, 0] inner_dims_pos = "
          "[1, 0] inner_tiles = [32, 2] into %shape : " +
-         roundedMatrix + " -> " + packed + "\n  return %m0, %w, %z2 : " +
-         matrix + ", " + packed + ", tensor<5xf32>\n}";
+         roundedMatrix + " -> " + packed +
+         "\n  return %m0, %w, %z2 : " + matrix + ", " + packed +
+         ", tensor<5xf32>\n}";
 }
 
 TEST(BF16, IsPackedAsProductsReadIt) {
@@ -148,14 +149,15 @@ TEST(BF16, IsPackedAsProductsReadIt) {
       std::vector<uint16_t> room(n + 64, 0x4321);
       auto *y = reinterpret_cast<uint16_t *>(
           (reinterpret_cast<uintptr_t>(room.data()) + 63) / 64 * 64);
-      runner.run("k", {sum.data(), s.data(), y, z.data(), sum.data(), y,
-                       z2.data()});
+      runner.run("k",
+                 {sum.data(), s.data(), y, z.data(), sum.data(), y, z2.data()});
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < cols; ++c) {
           float want = x[r * cols + c] + s[0];
           ASSERT_EQ(sum[r * cols + c], want) << r << ' ' << c;
-          ASSERT_EQ(y[((c / 32 * (rows / 2) + r / 2) * 32 + c % 32) * 2 + r % 2],
-                    rounded(want))
+          ASSERT_EQ(
+              y[((c / 32 * (rows / 2) + r / 2) * 32 + c % 32) * 2 + r % 2],
+              rounded(want))
               << r << ' ' << c;
         }
       EXPECT_EQ(z2, (Floats{2, 2, 2, 2, 2, -7}));

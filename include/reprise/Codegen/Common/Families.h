@@ -49,7 +49,7 @@ mlir::FailureOr<std::vector<Family>> getFamilies(mlir::func::FuncOp kernel);
 struct SegmentTables {
   SegmentTables(llvm::ArrayRef<Family> families, int64_t block);
 
-  llvm::SmallVector<int64_t> blocks;  ///< of `block` elements, the last shorter
+  llvm::SmallVector<int64_t> blocks; ///< of `block` elements, the last shorter
   /// Where blocks are whole pairs of rows, as many as have so many elements, or
   /// one: these, and their columns.
   llvm::SmallVector<int64_t> pairsOfBlock, cols;
