@@ -254,8 +254,11 @@ void PackWeights::pack(func::FuncOp schedule) {
 }
 
 void PackWeights::runOnOperation() {
-  // A library packs for itself.
-  if (getOperation()->hasAttr(rt::kGemmWorkspaceAttr))
+  // A library packs for itself; and whole cache lines are written.
+  auto alignment =
+      getOperation()->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
+  if (getOperation()->hasAttr(rt::kGemmWorkspaceAttr) ||
+      (alignment && alignment.getInt() % rt::kDefaultAlignment != 0))
     return markAllAnalysesPreserved();
   findCandidates();
   for (bool changed = true; changed;) {

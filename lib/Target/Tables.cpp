@@ -72,12 +72,6 @@ static LogicalResult verifyBuffer(rt::BufferOp buffer) {
              << (working ? "bf16" : "f32") << " in at most " << kMost
              << " dimensions to be a " << (working ? "working copy" : "state")
              << ", but got " << type;
-    // Whole lines of it go past the caches.
-    if (isPacked(type) && buffer.getOffset() % rt::kDefaultAlignment != 0)
-      return buffer.emitOpError("needs a working copy that is packed at a "
-                                "multiple of ")
-             << rt::kDefaultAlignment << " bytes, but got "
-             << buffer.getOffset();
     return success();
   }
   auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);
@@ -244,6 +238,16 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
       llvm::append_range(launch.ids, *values);
     llvm::for_each(call.getInputs(), use);
     llvm::for_each(call.getOutputs(), use);
+    // Whole lines of what is packed go past the caches.
+    for (Value output : call.getOutputs()) {
+      auto buffer = output.getDefiningOp<rt::BufferOp>();
+      if (isPacked(buffer.getType()) &&
+          buffer.getOffset() % rt::kDefaultAlignment != 0)
+        return op->emitOpError("needs to write ")
+               << buffer.getType() << " at a multiple of "
+               << rt::kDefaultAlignment << " bytes, but got "
+               << buffer.getOffset();
+    }
   } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
     launch.kind = REPRISE_LAUNCH_GEMM;
     bool hasSquares = gemm.getEpilogue() == rt::Epilogue::SquaresOfC;

@@ -1,7 +1,8 @@
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-pack-weights)' | FileCheck %s
 // RUN: sed 's/^module {/module attributes {rt.gemm_workspace = 4096 : i64} {/' %s | reprise-opt -split-input-file --reprise-pack-weights | FileCheck %s --check-prefix=PLAIN
+// RUN: sed 's/^module {/module attributes {rt.alignment = 32 : i64} {/' %s | reprise-opt -split-input-file --reprise-pack-weights | FileCheck %s --check-prefix=PLAIN
 
-// A library packs for itself.
+// A library packs for itself; packed lines are written whole.
 
 // PLAIN-NOT: packed_b
 

@@ -150,7 +150,8 @@ def PackWeights : Pass<"reprise-pack-weights", "::mlir::ModuleOp"> {
 
     A copy is packed in all schedules or in none. It stays as it is if something else reads it, such as a lookup or
     a product of a part of it, if its rows or columns are no multiple of 32, or if another launch of the kernel that writes it has
-    a copy in its place that stays. Nothing is packed where a library multiplies (the module has `rt.gemm_workspace`).
+    a copy in its place that stays. Nothing is packed where a library multiplies (the module has `rt.gemm_workspace`)
+    or buffers do not begin at cache lines (`rt.alignment`).
 
     Needs: kernels as `convert-nn-to-linalg` leaves them. Keeps: all bits; the bytes of each copy.
 
