@@ -40,6 +40,10 @@ static constexpr int64_t kWordsOfPart = 256;
 /// each of two.
 static constexpr int64_t kRowsOfThread = 384;
 
+/// From this depth on a tile has steps enough to bring the one behind it to
+/// memory; less, and most of that would wait for its end.
+static constexpr int64_t kDepthForBehind = 256;
+
 /// Panels that take turns where lines are neighbours in memory, which gives
 /// neighbours faster than single lines.
 static constexpr int64_t kPanelsOfTurn = 4;
@@ -235,7 +239,7 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
   const bool sums = squares && isLast && !tile.goesOn;
   tile.squares = sums && isWhole ? squaresOf(rows.begin, cols.begin) : nullptr;
   tile.isPlain = !tile.streams && !tile.squares && isPlain(tile);
-  if (tile.streams && !tile.goesOn)
+  if (tile.streams && !tile.goesOn && shape.k >= kDepthForBehind)
     return computeStreamed(tile, behind);
   if (tile.goesOn || isWhole)
     return call(tile, behind);

@@ -108,26 +108,47 @@ static bool readsAll(rt::GemmOp gemm, RankedTensorType matrix) {
          int64_t(gemm.getLdb()) == cols && !gemm.getBatch();
 }
 
-/// Whether `loop` goes over elements that it reads from what the kernel is
-/// given, wherever they are.
-static bool isPointwise(linalg::GenericOp loop) {
-  return loop.getNumLoops() == 1 && loop.getNumReductionLoops() == 0 &&
-         loop.getBody()->getOps<linalg::IndexOp>().empty() &&
-         llvm::all_of(loop.getInputs(), [](Value input) {
-           if (auto flat = input.getDefiningOp<tensor::CollapseShapeOp>())
-             input = flat.getSrc();
-           return isa<BlockArgument>(input);
-         });
+/// Whether `result` is what the kernel returns, once, packed or not.
+static bool isReturned(Value result) {
+  while (result.hasOneUse()) {
+    Operation *user = *result.user_begin();
+    if (isa<func::ReturnOp>(user))
+      return true;
+    if (!isa<tensor::ExpandShapeOp, linalg::PackOp>(user))
+      return false;
+    result = user->getResult(0);
+  }
+  return false;
 }
 
-/// Whether a kernel is such loops and nothing else.
+/// Whether `loop` makes results of the kernel, element by element, wherever
+/// they are, from what that is given.
+static bool isPointwise(linalg::GenericOp loop) {
+  auto isGiven = [](Value input) {
+    if (auto flat = input.getDefiningOp<tensor::CollapseShapeOp>())
+      input = flat.getSrc();
+    return isa<BlockArgument>(input);
+  };
+  return loop.getNumLoops() == 1 && loop.getNumReductionLoops() == 0 &&
+         loop.getBody()->getOps<linalg::IndexOp>().empty() &&
+         llvm::all_of(loop.getInputs(), isGiven) &&
+         llvm::all_of(loop.getRegionOutputArgs(),
+                      [](Value output) { return output.use_empty(); }) &&
+         llvm::all_of(loop.getResults(), isReturned);
+}
+
+/// Whether a kernel is such loops, which make all that it returns.
 static bool isPointwise(func::FuncOp kernel) {
-  return llvm::all_of(kernel.getBody().front(), [](Operation &op) {
+  unsigned numMade = 0;
+  for (Operation &op : kernel.getBody().front()) {
     auto loop = dyn_cast<linalg::GenericOp>(op);
-    return loop ? isPointwise(loop)
-                : isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
-                      tensor::EmptyOp, linalg::PackOp, func::ReturnOp>(op);
-  });
+    if (loop ? !isPointwise(loop)
+             : !isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp,
+                    tensor::EmptyOp, linalg::PackOp, func::ReturnOp>(op))
+      return false;
+    numMade += loop ? loop->getNumResults() : 0;
+  }
+  return numMade == kernel.getNumResults();
 }
 
 /// The number of the result in place of `input`, an argument that nothing

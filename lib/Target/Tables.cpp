@@ -257,12 +257,18 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
              << " for the epilogue " << stringifyEpilogue(*gemm.getEpilogue());
     if (isLibrary && gemm.getPackedB())
       return op->emitOpError("needs the CPU's products for 'packed_b'");
-    auto b = gemm.getB().getDefiningOp<rt::BufferOp>();
-    auto state = b->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
-    if (state && state.getKind() == rt::StateKind::Working &&
-        isPacked(b.getType()) && !gemm.getPackedB())
-      return op->emitOpError("needs 'packed_b' to read the packed copy of '")
-             << state.getParameter() << "', " << b.getType();
+    for (OpOperand &operand : op->getOpOperands()) {
+      rt::BufferOp whole =
+          operand.get().getDefiningOp<rt::BufferOp>().getRoot();
+      auto state = whole->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+      bool readsPacked = gemm.getPackedB() && &operand == &gemm.getBMutable() &&
+                         operand.get() == whole.getResult();
+      if (state && state.getKind() == rt::StateKind::Working &&
+          isPacked(whole.getType()) && !readsPacked)
+        return op->emitOpError("needs to read the packed copy of '")
+               << state.getParameter() << "', " << whole.getType()
+               << ", whole as 'b' with 'packed_b'";
+    }
     launch.flops = gemm.getFlops();
     RepriseGemm row = getGemm(gemm);
     auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {

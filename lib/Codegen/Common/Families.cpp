@@ -68,6 +68,12 @@ static FailureOr<int64_t> getPackedCols(linalg::PackOp pack) {
   return source.getDimSize(1);
 }
 
+/// What `returned` is, packed or not.
+static Value getStored(Value returned) {
+  auto pack = returned.getDefiningOp<linalg::PackOp>();
+  return getRoot(pack ? pack.getSource() : returned);
+}
+
 static FailureOr<Segment> getSegment(linalg::GenericOp loop,
                                      func::FuncOp kernel) {
   Segment segment = {loop, loop.getStaticLoopRanges()[0], {}, std::nullopt};
@@ -76,10 +82,7 @@ static FailureOr<Segment> getSegment(linalg::GenericOp loop,
         cast<BlockArgument>(getRoot(input->get())).getArgNumber());
   auto returned = kernel.getBody().front().getTerminator()->getOperands();
   for (OpResult result : loop->getResults()) {
-    auto isIt = [&](Value value) {
-      auto pack = value.getDefiningOp<linalg::PackOp>();
-      return getRoot(pack ? pack.getSource() : value) == result;
-    };
+    auto isIt = [&](Value value) { return getStored(value) == result; };
     if (llvm::count_if(returned, isIt) != 1)
       return loop.emitOpError("needs its results to be results of the kernel, "
                               "each once, where loops have different lengths");
@@ -104,11 +107,13 @@ static FailureOr<Segment> getSegment(linalg::GenericOp loop,
 
 FailureOr<std::vector<Family>> codegen::getFamilies(func::FuncOp kernel) {
   std::vector<Family> families;
-  for (auto pack : kernel.getOps<linalg::PackOp>())
-    if (!getRoot(pack.getSource()).getDefiningOp<linalg::GenericOp>() ||
-        !pack->hasOneUse() || !isa<func::ReturnOp>(*pack->user_begin()))
-      return pack.emitOpError("needs to pack the result of a loop for the "
-                              "kernel to return");
+  Operation *exit = kernel.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
+    if (!getStored(value).getDefiningOp<linalg::GenericOp>())
+      return kernel.emitOpError(
+                 "needs results that its loops make, where these "
+                 "have different lengths or are packed, but #")
+             << index << " is another value";
   for (auto loop : kernel.getOps<linalg::GenericOp>()) {
     FailureOr<Segment> segment = getSegment(loop, kernel);
     if (failed(segment))

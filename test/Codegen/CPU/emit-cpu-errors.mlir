@@ -230,6 +230,7 @@ func.func private @packed_rows(%x: tensor<32x64xf32>) -> tensor<16x64x2x1xbf16> 
 
 // -----
 
+// expected-error @below {{needs results that its loops make, where these have different lengths or are packed, but #0 is another value}}
 func.func private @packed_argument(%m: tensor<32x64xbf16>, %x: tensor<5xf32>) -> (tensor<2x16x32x2xbf16>, tensor<5xf32>) attributes {rt.kernel} {
   %e = tensor.empty() : tensor<5xf32>
   %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
@@ -238,7 +239,6 @@ func.func private @packed_argument(%m: tensor<32x64xbf16>, %x: tensor<5xf32>) ->
     linalg.yield %a : f32
   } -> tensor<5xf32>
   %p = tensor.empty() : tensor<2x16x32x2xbf16>
-  // expected-error @below {{needs to pack the result of a loop for the kernel to return}}
   %w = linalg.pack %m outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [32, 2] into %p : tensor<32x64xbf16> -> tensor<2x16x32x2xbf16>
   return %w, %y : tensor<2x16x32x2xbf16>, tensor<5xf32>
 }

@@ -420,6 +420,23 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
   if (cpuLevel() >= 4)
     EXPECT_EQ(run(kAmxMicroKernel, toLine), 0) << "two blocks of the depth";
 
+  // Deep enough for tiles that are written while the next one is computed, in
+  // one part and in two, beside tiles at an edge.
+  for (int64_t depth : {256, 544}) {
+    if (cpuLevel() < 4)
+      break;
+    const int64_t rows = 521, cols = 784;
+    problem = Problem(rows, cols, depth, TransposeA);
+    problem.shape.ldc = cols;
+    room.resize(size_t(rows * cols) + 32);
+    toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
+    EXPECT_EQ(run(kAmxMicroKernel, toLine + 1), 0);
+    plain.assign(room.begin() + toLine + 1, room.end());
+    EXPECT_EQ(run(kAmxMicroKernel, toLine), rows / 32 * (cols / 32));
+    EXPECT_TRUE(std::equal(plain.begin(), plain.begin() + rows * cols,
+                           room.begin() + toLine));
+  }
+
   // What no cache holds goes there in any form.
   const int64_t rows = 2048, cols = 4096;
   problem = Problem(rows, cols, 1, 0);
