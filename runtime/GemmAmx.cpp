@@ -117,6 +117,7 @@ private:
   void computeTile(RepriseTile &tile, Range rows, Range cols, bool isLast,
                    RepriseTile &behind) const;
   void computeStreamed(RepriseTile &tile, RepriseTile &behind) const;
+  /// Meanwhile brings `behind` to memory, and leaves it empty.
   void call(RepriseTile &tile, RepriseTile &behind) const {
     tile.behind = behind.sums ? &behind : nullptr;
     kernel.fn(&tile);
@@ -310,12 +311,15 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
     if (shape.bias && isLast)
       tile.bias = getBias(colsOfC.begin, colsOfC.size, kernel.cols, wholeBias);
     const uint32_t *panelOfB = getPanelOfB(cols, col, depth, room);
+    auto getWordsOfPart = [&](int64_t part) {
+      return getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
+    };
+    // The first part is the shortest.
     FetchCalls fetches(
         colsOfC.end() < cols.end() ? getRegionOfB(colsOfC.end(), depth) : next,
-        words / parts, rowPanels * parts);
+        getWordsOfPart(0).size, rowPanels * parts);
     for (int64_t part = 0; part < parts; ++part) {
-      const Range some =
-          getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
+      const Range some = getWordsOfPart(part);
       tile.k = some.size;
       tile.b = panelOfB + some.begin * kernel.cols;
       tile.continues = part > 0;

@@ -123,16 +123,30 @@ static bool hasShapeOf(const RepriseState &copy,
          std::equal(copy.shape, copy.shape + copy.rank, parameter.shape);
 }
 
-/// Rounds elements [begin, end) of a parameter to its packed copy: a matrix as
-/// the `packedB` of a product.
-static void roundPacked(const float *from, int64_t begin, int64_t end,
-                        int64_t cols, int64_t rows, uint16_t *to) {
+static void roundInOrder(const float *from, int64_t count, uint16_t *to,
+                         ThreadPool &pool) {
+  pool.parallelFor(
+      (count + kBlock - 1) / kBlock, 1, [&](int, int64_t first, int64_t last) {
+        int64_t end = last * kBlock < count ? last * kBlock : count;
+        for (int64_t i = first * kBlock; i < end; ++i)
+          to[i] = roundToBF16(from[i]);
+      });
+}
+
+/// Rounds a matrix to its packed copy, pair of rows by pair of rows.
+static void roundPacked(const float *from, int64_t rows, int64_t cols,
+                        uint16_t *to, ThreadPool &pool) {
   constexpr int64_t kCols = REPRISE_PACKED_COLS;
-  for (int64_t i = begin; i < end; ++i) {
-    int64_t r = i / cols, c = i % cols;
-    to[(c / kCols * rows + r / 2 * 2) * kCols + c % kCols * 2 + r % 2] =
-        roundToBF16(from[i]);
-  }
+  pool.parallelFor(rows / 2, 16, [&](int, int64_t first, int64_t last) {
+    for (int64_t pair = first; pair < last; ++pair)
+      for (int64_t c = 0; c < cols; ++c) {
+        const float *even = from + 2 * pair * cols + c;
+        uint16_t *word =
+            to + (c / kCols * rows + 2 * pair) * kCols + c % kCols * 2;
+        word[0] = roundToBF16(even[0]);
+        word[1] = roundToBF16(even[cols]);
+      }
+  });
 }
 
 bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
@@ -157,17 +171,10 @@ bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
       return false;
     const float *from = arena.at<float>(parameter->buffer);
     uint16_t *to = arena.at<uint16_t>(copy.buffer);
-    int64_t count = elementCount(copy);
-    pool.parallelFor(
-        (count + kBlock - 1) / kBlock, 1,
-        [&](int, int64_t first, int64_t last) {
-          int64_t end = last * kBlock < count ? last * kBlock : count;
-          if (isPacked)
-            return roundPacked(from, first * kBlock, end, parameter->shape[1],
-                               parameter->shape[0], to);
-          for (int64_t i = first * kBlock; i < end; ++i)
-            to[i] = roundToBF16(from[i]);
-        });
+    if (isPacked)
+      roundPacked(from, parameter->shape[0], parameter->shape[1], to, pool);
+    else
+      roundInOrder(from, elementCount(copy), to, pool);
     arena.release(parameter->buffer);
     if (!handOverState(copy, arena, error))
       return false;

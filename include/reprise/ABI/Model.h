@@ -190,7 +190,8 @@ typedef struct RepriseKernel {
 /// With `packedB` the matrix that B is stored as, of `ldb` rows, is of bf16 and
 /// lies in panels of REPRISE_PACKED_COLS columns, each of pairs of its rows:
 /// [cols / 32][rows / 2][32][2]. Both its sizes are multiples of those numbers.
-/// Panels of what is not transposed are those of a micro-kernel of AMX.
+/// Panels of what is not transposed are those of micro-kernels for bf16 of as
+/// many columns, AMX's among them.
 ///
 /// Epilogues of REPRISE_TARGET_CUDA: the sums over p of A[i,p], [m], or of
 /// B[p,j], [n], of `typeC`. Of REPRISE_TARGET_CPU: the sums of the squares of

@@ -160,7 +160,7 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
 
     An `nn.cast` of a parameter to bf16, in `@step`, `@evaluate` and `@sample`, becomes an
     argument `nn.working = "NAME"`, which the parameter's `nn.adamw` rounds anew. Of a frozen
-    parameter nothing does.
+    parameter nothing does. An `nn.embedding` reads the parameter itself, and rounds its rows.
 
     Needs: a gradient among the results of `@step` for every parameter that is not
     frozen, and one such parameter at least; no `nn.update` yet.

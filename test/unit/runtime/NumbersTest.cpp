@@ -179,29 +179,41 @@ TEST(Init, DependsOnTheSeedAndNotOnTheThreads) {
   EXPECT_NE(0, memcmp(one.values(), other.values(), bytes));
 }
 
-/// To the nearest, of two as near to the even one; what is no number, or too
-/// large, stays what it is, whatever bits it has.
-TEST(WorkingCopies, AreTheirParametersRounded) {
-  constexpr int64_t kCount = 40'000;
-  RepriseState states[2] = {};
-  for (RepriseState &state : states) {
-    state.name = "w";
-    state.rank = 1;
-    state.shape[0] = kCount;
+namespace {
+/// A parameter, and the working copy behind it.
+struct WorkingCopies : testing::Test {
+  bool start(int64_t count, std::vector<int64_t> shape,
+             std::vector<int64_t> shapeOfCopy) {
+    auto setShape = [](RepriseState &state, const std::vector<int64_t> &shape) {
+      state.name = "w";
+      state.rank = int32_t(shape.size());
+      std::copy(shape.begin(), shape.end(), state.shape);
+    };
+    setShape(states[0], shape);
+    setShape(states[1], shapeOfCopy);
+    states[0].kind = REPRISE_STATE_PARAMETER;
+    states[0].buffer = {0, count * 4};
+    states[1].kind = REPRISE_STATE_WORKING;
+    states[1].elementType = REPRISE_BF16;
+    states[1].buffer = {count * 4, count * 2};
+    model.states = states;
+    model.numStates = 2;
+    return arena.map(count * 6, error) && pool.start(2, error);
   }
-  states[0].kind = REPRISE_STATE_PARAMETER;
-  states[0].buffer = {0, kCount * 4};
-  states[1].kind = REPRISE_STATE_WORKING;
-  states[1].elementType = REPRISE_BF16;
-  states[1].buffer = {kCount * 4, kCount * 2};
+
+  RepriseState states[2] = {};
   RepriseModel model = {};
-  model.states = states;
-  model.numStates = 2;
   Arena arena;
   ThreadPool pool;
   Error error;
-  ASSERT_TRUE(arena.map(kCount * 6, error)) << error.text;
-  ASSERT_TRUE(pool.start(2, error)) << error.text;
+};
+} // namespace
+
+/// To the nearest, of two as near to the even one; what is no number, or too
+/// large, stays what it is, whatever bits it has.
+TEST_F(WorkingCopies, AreTheirParametersRounded) {
+  constexpr int64_t kCount = 40'000;
+  ASSERT_TRUE(start(kCount, {kCount}, {kCount})) << error.text;
   const std::pair<uint32_t, uint16_t> cases[] = {
       {0x3F800000, 0x3F80}, // 1
       {0x3F808000, 0x3F80}, // in the middle, even below
@@ -230,30 +242,10 @@ TEST(WorkingCopies, AreTheirParametersRounded) {
 }
 
 /// A matrix that products read packed: panels of 32 columns of pairs of rows.
-TEST(Init, WorkingCopiesMayBePacked) {
+TEST_F(WorkingCopies, MayBePacked) {
   constexpr int64_t kRows = 192, kCols = 96, kCount = kRows * kCols;
-  RepriseState states[2] = {};
-  for (RepriseState &state : states) {
-    state.name = "w";
-    state.parts = 1;
-  }
-  states[0].kind = REPRISE_STATE_PARAMETER;
-  states[0].rank = 2, states[0].shape[0] = kRows, states[0].shape[1] = kCols;
-  states[0].buffer = {0, kCount * 4};
-  states[1].kind = REPRISE_STATE_WORKING;
-  states[1].elementType = REPRISE_BF16;
-  const int64_t shape[] = {kCols / 32, kRows / 2, 32, 2};
-  states[1].rank = 4;
-  std::copy(shape, shape + 4, states[1].shape);
-  states[1].buffer = {kCount * 4, kCount * 2};
-  RepriseModel model = {};
-  model.states = states;
-  model.numStates = 2;
-  Arena arena;
-  ThreadPool pool;
-  Error error;
-  ASSERT_TRUE(arena.map(kCount * 6, error)) << error.text;
-  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  ASSERT_TRUE(start(kCount, {kRows, kCols}, {kCols / 32, kRows / 2, 32, 2}))
+      << error.text;
   uint32_t *bits = arena.at<uint32_t>(states[0].buffer);
   for (int64_t i = 0; i < kCount; ++i)
     bits[i] = uint32_t(i) << 16;
