@@ -29,6 +29,7 @@ struct Fetch {
   const char *data;
   int64_t stride, rows; ///< In bytes from row to row.
   int64_t pace;
+  int64_t firstRow; ///< Of the region that it is a part of.
 
   /// Has a call do it.
   void ask(RepriseTile &tile) const {
@@ -62,7 +63,7 @@ struct FetchRegion {
     int64_t perCall = steps / pace, groups = rowGroups(steps, pace);
     int64_t first = call % groups * perCall, left = rows - first;
     return {data + first * stride + call / groups * Fetch::kBytes, stride,
-            left < perCall ? left : perCall, pace};
+            left < perCall ? left : perCall, pace, first};
   }
 
 private:

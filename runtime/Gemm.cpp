@@ -17,6 +17,10 @@ using namespace reprise::runtime;
 /// cache once for so many tiles at least: then it hides behind them.
 static constexpr int64_t kLeastTilesOfShare = 4;
 
+/// Of so many tiles to each panel of B that a thread packs for itself, fetching
+/// and packing it take a few hundredths.
+static constexpr int64_t kLeastTilesAlone = 16;
+
 /// Half of a second cache: where all of B is no more, threads that have rows of
 /// their own each pack it for themselves.
 static constexpr int64_t kBytesOfSmallB = 512 << 10;
@@ -54,6 +58,20 @@ public:
   void run(ThreadPool *pool);
 
 private:
+  /// Where a thread packs panels of B: the one at hand and, unless it is null,
+  /// the one that comes next, meanwhile.
+  struct PlacesOfB {
+    float *now, *then;
+    /// What the panel at `now` is packed from, if it is there already.
+    const void *source;
+
+    /// Goes on with the next panel, which is there, packed from `from`.
+    void goOn(const void *from) {
+      float *last = now;
+      now = then, then = last;
+      source = from;
+    }
+  };
   /// Rows of the block that one panel of A has.
   struct RowPanel {
     const RepriseMicroKernel &kernel;
@@ -79,16 +97,21 @@ private:
   /// Whether, of a product whose panels of B are used once, the room for those
   /// that are never there at the same time holds a copy of A's for each thread.
   bool hasOwnPanelsOfA(int threads) const;
-  /// Whether a micro-kernel packs whole panels on its way.
+  /// Whether a micro-kernel packs whole panels of A on its way: by transposing
+  /// them. (Copies of rows, of which a cache line has parts of several panels,
+  /// are made sooner than there is something to compute meanwhile.)
   bool packsOnTheWay() const {
-    return form == PanelForm::Floats  ? depth.size % 4 == 0
-           : form == PanelForm::Pairs ? depth.size % 8 == 0
-                                      : false;
+    return a.depthIsFast && form != PanelForm::Expanded &&
+           depth.size % (4 * perWord()) == 0;
   }
-  /// Panels of A that are packed together.
+  /// Panels of A that a thread packs together where others use them, too.
   static constexpr int64_t kGroupOfA = 4;
   int64_t numGroupsOfA() const { return divideUp(numRowPanels(), kGroupOfA); }
-  void packA(int64_t group);
+  void packGroupOfA(int64_t group) {
+    packA(group * kGroupOfA, smaller((group + 1) * kGroupOfA, numRowPanels()));
+  }
+  /// Panels [firstPanel, endPanel).
+  void packA(int64_t firstPanel, int64_t endPanel);
   /// Depths [first, first + count) of the block.
   void packA(const RowPanel &panel, int64_t first, int64_t count) {
     packPanel(form, hasAVX512, a, rows.begin + panel.rows.begin,
@@ -103,19 +126,22 @@ private:
     return b.isPacked && !b.depthIsFast && form == PanelForm::Pairs &&
            full.cols == REPRISE_PACKED_COLS;
   }
-  const void *getPanelOfB(int64_t panel, int64_t place) const {
+  const void *getPanelOfB(int64_t panel, const float *place) const {
     if (readsB())
       return b.findPacked(depth.begin, cols.begin + panel * full.cols);
-    return packedB(place);
+    return place;
   }
-  void packB(int64_t panel, int64_t place) {
-    if (readsB())
-      return;
+  void packB(int64_t panel, float *place) {
     int64_t first = panel * full.cols;
     packPanel(form, hasAVX512, b, cols.begin + first,
               smaller(full.cols, cols.size - first), depth.begin, depth.size,
-              full.cols, packedB(place));
+              full.cols, place);
   }
+  /// The room for B ends with two places for each thread.
+  bool hasPlacesOfB(int threads) const {
+    return 2 * threads * full.cols <= repriseGemmPanelCols(&shape);
+  }
+  PlacesOfB getPlacesOfB(int slot) const;
 
   /// What a thread goes on with after a panel of B.
   struct Next {
@@ -132,14 +158,24 @@ private:
     bool a, b;
   };
   /// The tiles of one panel of B with the panels [firstA, endA) of A; of A with
-  /// all of them if they are not packed yet. Meanwhile fetches what comes next.
-  void computeTiles(int64_t panelB, int64_t place, int64_t firstA, int64_t endA,
-                    Unpacked unpacked, const Next &then);
+  /// all of them if they are not packed yet. Meanwhile fetches what comes next,
+  /// and packs of it what `places` has a place for and a micro-kernel can.
+  void computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
+                    int64_t endA, Unpacked unpacked, const Next &then);
   /// One tile, of which `work` has the operands.
   void computeTile(RepriseTile &work, const RowPanel &panel, Range colsOfC,
                    bool isLast);
+  /// Whether a panel of B, from the number of them on one of the next block, is
+  /// packed by now.
+  bool isPackedBefore(int64_t panelB) const;
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
+  /// Values of p that a row of a panel has.
+  int64_t perWord() const { return form == PanelForm::Pairs ? 2 : 1; }
+  /// Whether micro-kernels can pack a panel on their way, that of `region`: a
+  /// whole one of rows that lie as they read them. (Transposed ones on the way
+  /// take longer than before it.)
+  bool isPackedAhead(int64_t panelB, const FetchRegion &region) const;
   /// Whether C goes past the caches: each tile is written once, as whole lines.
   bool mayStream() const {
     return c && !shape.accumulate && !shape.bias &&
@@ -153,9 +189,13 @@ private:
   /// FLOPs are worth it.
   template <typename Fn>
   void share(ThreadPool *pool, int64_t flops, int64_t tasks, Fn fn) const;
-  /// Whether each share is computed over all of the depth, and for itself.
+  /// Whether all of B is small enough for each share to be computed over all of
+  /// the depth, for itself.
   bool hasSmallB(int threads) const;
-  void computeWithSmallB(ThreadPool &pool);
+  /// Whether the same is worth it since shares have many rows, and there is
+  /// room for their panels of A.
+  bool hasLongShares(int threads) const;
+  void computeAlone(ThreadPool &pool);
 
   const RepriseMicroKernel &full, &low;
   PanelForm form;
@@ -170,6 +210,7 @@ private:
   int64_t numFull = 0, numLow = 0; ///< Panels of its rows.
   int64_t numShares = 0;           ///< If not 0, a block has all rows.
   bool packsBAlone = false;        ///< Each thread for its share.
+  PlacesOfB *places = nullptr;     ///< Of each thread.
 };
 
 } // namespace
@@ -216,6 +257,12 @@ void Product::divideRows() {
 }
 
 int64_t Product::countShares(int threads) const {
+  int64_t panels = divideUp(shape.m, full.rows);
+  auto count = [&](int64_t most) { // As many for each thread.
+    return divideUp(divideUp(panels, most), threads) * threads;
+  };
+  if (hasLongShares(threads))
+    return count(REPRISE_GEMM_MC / full.rows);
   int64_t numB = divideUp(smaller(shape.n, REPRISE_GEMM_NC), full.cols);
   if (threads == 1 || (numB >= 4 * threads && shape.m <= REPRISE_GEMM_MC))
     return 0;
@@ -224,9 +271,7 @@ int64_t Product::countShares(int threads) const {
   int64_t most = room / threads / full.rows;
   if (most < kLeastTilesOfShare)
     return 0;
-  // As many for each thread.
-  int64_t panels = divideUp(shape.m, full.rows);
-  return divideUp(divideUp(panels, most), threads) * threads;
+  return count(most);
 }
 
 Product Product::getShare(int64_t index, int slot, int threads) const {
@@ -238,8 +283,11 @@ Product Product::getShare(int64_t index, int slot, int threads) const {
     return Range{first(share), first(share + 1) - first(share)};
   };
   Product share = *this;
-  share.panelsA += slot * divideUp(panels, numShares) * full.rows *
-                   panelRows(form, depth.size);
+  const int64_t most = divideUp(panels, numShares) * full.rows;
+  if (slot > 0 && hasLongShares(threads))
+    share.panelsA = panelsB + (slot - 1) * most * panelRows(form, depth.size);
+  else
+    share.panelsA += slot * most * panelRows(form, depth.size);
   share.rows = getRows(index);
   // This thread goes on with about this share.
   int64_t then = index + 1;
@@ -252,9 +300,7 @@ Product Product::getShare(int64_t index, int slot, int threads) const {
 }
 
 bool Product::hasOwnPanelsOfA(int threads) const {
-  // Places of B that are used: one for each thread, and the last.
-  int64_t numB = divideUp(cols.size, full.cols);
-  int64_t free = (numB - 1 - threads) * full.cols;
+  int64_t free = repriseGemmPanelCols(&shape) - 2 * threads * full.cols;
   return (threads - 1) * (numFull * full.rows + numLow * low.rows) <= free;
 }
 
@@ -269,12 +315,11 @@ Product Product::getOwn(int slot) const {
 
 /// Where lines are neighbours in memory, a cache line has parts of several
 /// panels: they take turns every few rows, while it is in the first cache.
-void Product::packA(int64_t group) {
+void Product::packA(int64_t firstPanel, int64_t endPanel) {
   constexpr int64_t kTurn = 16;
   int64_t piece = a.depthIsFast ? depth.size : kTurn;
-  int64_t end = smaller((group + 1) * kGroupOfA, numRowPanels());
   for (int64_t first = 0; first < depth.size; first += piece)
-    for (int64_t index = group * kGroupOfA; index < end; ++index)
+    for (int64_t index = firstPanel; index < endPanel; ++index)
       packA(getRowPanel(index), first, smaller(piece, depth.size - first));
 }
 
@@ -297,13 +342,18 @@ static FetchRegion getRegion(const PanelSource &source, PanelForm form,
           source.stride * size, rows.size, cols.size * size};
 }
 
+bool Product::isPackedBefore(int64_t panelB) const {
+  bool isNext = panelB >= divideUp(cols.size, full.cols);
+  return !packsBAlone && !readsB() &&
+         ((numShares > 0 && !isNext) || (isNext ? next.rows : rows).begin > 0);
+}
+
 FetchRegion Product::getRegionOfB(int64_t panelB) const {
   int64_t numB = divideUp(cols.size, full.cols);
   bool isNext = panelB >= numB;
   if (isNext && next.rows.size == 0)
     return {};
-  if (!packsBAlone && !readsB() &&
-      ((numShares > 0 && !isNext) || (isNext ? next.rows : rows).begin > 0)) {
+  if (isPackedBefore(panelB)) {
     int64_t bytes = full.cols * int64_t(sizeof(float));
     return {reinterpret_cast<const char *>(packedB(panelB % numB)), bytes,
             panelRows(form, depth.size), bytes};
@@ -317,6 +367,12 @@ FetchRegion Product::getRegionOfB(int64_t panelB) const {
   const Range &depths = isNext ? next.depth : depth;
   return b.isPacked ? getPackedRegionOfB(lines, depths)
                     : getRegion(b, form, lines, depths);
+}
+
+bool Product::isPackedAhead(int64_t panelB, const FetchRegion &region) const {
+  return form != PanelForm::Expanded && !b.depthIsFast && !b.isPacked &&
+         !isPackedBefore(panelB) && region.rows % perWord() == 0 &&
+         region.bytes * perWord() == full.cols * int64_t(sizeof(float));
 }
 
 /// Of `parts` threads, with as many panels each.
@@ -336,7 +392,7 @@ Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
   return then;
 }
 
-void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
+void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
                            int64_t endA, Unpacked unpacked, const Next &then) {
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
   int64_t col = cols.begin + panelB * full.cols;
@@ -346,70 +402,71 @@ void Product::computeTiles(int64_t panelB, int64_t place, int64_t firstA,
   RepriseTile tile = {};
   tile.alpha = shape.alpha;
   tile.addToC = depth.begin > 0 || shape.accumulate;
+  tile.b = getPanelOfB(panelB, places.now);
+  const int64_t steps = tile.k = panelRows(form, depth.size);
   if (shape.bias && isLast)
     tile.bias = getBias(col, width, full.cols, wholeBias);
-  // A micro-kernel packs whole panels, and of B rows that lie as it reads them.
   if (unpacked.b &&
-      (width < full.cols || b.depthIsFast || b.isPacked || !packsOnTheWay())) {
-    packB(panelB, place);
-    unpacked.b = false;
-  }
+      places.source != getRegion(b, form, {col, width}, depth).data)
+    packB(panelB, places.now);
+  places.source = nullptr;
   if (unpacked.a && !packsOnTheWay()) {
-    for (int64_t group = 0; group < numGroupsOfA(); ++group)
-      packA(group);
+    packA(0, numRowPanels());
     unpacked.a = false;
   }
 
   const int64_t tiles = endA - firstA;
   FetchRegion nextB = getRegionOfB(then.panelB);
   FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
-  // B slowly, but so that calls are left for A. The last panels of B fetch what
-  // comes next of that, from the end on: earlier it would not stay.
-  const int64_t steps = panelRows(form, depth.size);
-  const int64_t paceA = Fetch::kLeastPace;
-  int64_t callsA = nextA.countCalls(steps, paceA);
-  int64_t paceB =
-      nextB.choosePace(steps, tiles - divideUp(callsA, then.panels));
+  bool packs = places.then && isPackedAhead(then.panelB, nextB);
+  // B slowly, but so that calls are left for A, and one that packs what was
+  // fetched last. The last panels of B fetch what comes next of A, from the end
+  // on: earlier it would not stay. So that is not done as slowly as can be.
+  auto choosePaceB = [&](int64_t paceA) {
+    int64_t callsA = divideUp(nextA.countCalls(steps, paceA), then.panels);
+    return nextB.choosePace(steps, tiles - callsA - packs);
+  };
+  int64_t paceA = Fetch::kLeastPace, paceB = choosePaceB(paceA);
   int64_t callsB = nextB.countCalls(steps, paceB);
+  if (2 * paceA <= paceB && choosePaceB(2 * paceA) == paceB &&
+      nextA.countCalls(steps, 2 * paceA) <= (tiles - callsB) * then.panels)
+    paceA *= 2;
+  const int64_t callsA = nextA.countCalls(steps, paceA);
+  packs =
+      packs && callsB > 0 && callsB < tiles && steps / paceB % perWord() == 0;
   int64_t before = then.panelsLeft * (tiles - callsB);
   for (int64_t call = 0; call < tiles; ++call) {
     RowPanel panel = getRowPanel(firstA + call);
-    bool isWhole = panel.rows.size == panel.kernel.rows;
-    if (unpacked.b && !isWhole) {
-      packB(panelB, place);
-      unpacked.b = false;
-    }
-    tile.b = getPanelOfB(panelB, place);
-    tile.k = steps;
     int64_t callA = before + call - callsB;
-    Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, Fetch::kLeastPace};
+    Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, paceB, 0};
     if (call < callsB)
       fetch = nextB.getCall(call, steps, paceB);
     else if (callA < callsA)
       fetch = nextA.getCall(callA, steps, paceA);
     fetch.ask(tile);
+    tile.aheadRows = 0;
+    if (packs && call > 0 && call <= callsB) {
+      Fetch last = nextB.getCall(call - 1, steps, paceB);
+      tile.aheadSource = last.data, tile.ldAhead = b.stride;
+      tile.aheadRows = last.rows / perWord();
+      tile.ahead = places.then + last.firstRow / perWord() * full.cols;
+    }
     tile.a = packedA(panel);
     tile.form = REPRISE_TILE_PACKED;
-    if (unpacked.b) {
-      tile.form = REPRISE_TILE_PACKS_B;
-      tile.source = getRegion(b, form, {col, width}, depth).data;
-      tile.ldSource = b.stride;
-      tile.packed = packedB(place);
-    }
-    // Of both it is the narrower one that takes a pass of its own.
-    if (unpacked.a && (unpacked.b || !isWhole)) {
+    bool isWhole = panel.rows.size == panel.kernel.rows;
+    if (unpacked.a && !isWhole) {
       packA(panel, 0, depth.size);
     } else if (unpacked.a) {
       Range lines = {rows.begin + panel.rows.begin, panel.rows.size};
-      tile.form =
-          a.depthIsFast ? REPRISE_TILE_TRANSPOSES_A : REPRISE_TILE_PACKS_A;
+      tile.form = REPRISE_TILE_TRANSPOSES_A;
       tile.source = getRegion(a, form, lines, depth).data;
       tile.ldSource = a.stride;
       tile.packed = packedA(panel);
     }
-    unpacked.b = false;
     computeTile(tile, panel, {col, width}, isLast);
   }
+  if (packs)
+    places.goOn(nextB.data);
 }
 
 Tile Product::getSums(Range rowsOfC, Range colsOfC) const {
@@ -474,34 +531,59 @@ void Product::share(ThreadPool *pool, int64_t flops, int64_t tasks,
 bool Product::hasSmallB(int threads) const {
   const int64_t size = form == PanelForm::Pairs ? 2 : 4;
   return numShares > 0 && !b.depthIsFast && shape.n <= REPRISE_GEMM_NC &&
-         shape.n * shape.k * size <= kBytesOfSmallB &&
-         divideUp(shape.n, full.cols) > threads;
+         shape.n * shape.k * size <= kBytesOfSmallB && hasPlacesOfB(threads);
 }
 
-/// A share's part of C stays in the second cache from block to block of the
-/// depth, beside B's source, and no thread waits for another.
-void Product::computeWithSmallB(ThreadPool &pool) {
+bool Product::hasLongShares(int threads) const {
+  int64_t panels = divideUp(shape.m, full.rows);
+  int64_t free = repriseGemmPanelCols(&shape) - 2 * threads * full.cols;
+  return form == PanelForm::Floats && threads > 1 &&
+         shape.m > REPRISE_GEMM_MC && panels >= kLeastTilesAlone * threads &&
+         (threads - 1) * REPRISE_GEMM_MC <= free;
+}
+
+Product::PlacesOfB Product::getPlacesOfB(int slot) const {
+  const int64_t size =
+      full.cols * panelRows(form, smaller(shape.k, repriseGemmKC(&shape)));
+  float *end = panelsB + repriseGemmPanelCols(&shape) / full.cols * size;
+  return {end - (2 * slot + 1) * size, end - (2 * slot + 2) * size, nullptr};
+}
+
+/// A share's part of C stays in the caches from block to block of the depth,
+/// and no thread waits for another.
+void Product::computeAlone(ThreadPool &pool) {
   const int64_t kc = repriseGemmKC(&shape);
-  const int64_t numB = divideUp(shape.n, full.cols);
-  auto getDepth = [&](int64_t first) {
-    return Range{first, smaller(kc, shape.k - first)};
+  // The columns and depths of a block, and of the next.
+  auto clip = [&](Block &block) {
+    block.cols.size = smaller(REPRISE_GEMM_NC, shape.n - block.cols.begin);
+    block.depth.size = smaller(kc, shape.k - block.depth.begin);
   };
-  cols = {0, shape.n}, depth = getDepth(0);
+  auto getNext = [&](Block block) {
+    block.depth.begin += kc;
+    if (block.depth.begin >= shape.k)
+      block.depth.begin = 0, block.cols.begin += REPRISE_GEMM_NC;
+    if (block.cols.begin < shape.n)
+      clip(block);
+    return block;
+  };
+  Block first = {};
+  clip(first);
+  cols = first.cols, depth = first.depth;
   share(&pool, 2 * shape.m * shape.n * shape.k, numShares,
         [&](int64_t task, int slot) {
           Product part = getShare(task, slot, pool.size());
-          // One place for each thread, of a whole block, and one for the first
-          // task, with which the workspace ends.
-          part.panelsB = packedB(task == 0 ? numB - 1 : slot);
           const Block then = part.next;
-          for (int64_t first = 0; first < shape.k; first += kc) {
-            part.depth = getDepth(first);
-            part.next = first + kc < shape.k
-                            ? Block{part.rows, cols, getDepth(first + kc)}
-                            : then;
+          PlacesOfB &mine = places[slot];
+          for (Block block = first; block.cols.begin < shape.n;) {
+            part.cols = block.cols, part.depth = block.depth;
+            block = getNext(block);
+            part.next = then;
+            if (block.cols.begin < shape.n)
+              part.next = {part.rows, block.cols, block.depth};
+            const int64_t numB = divideUp(part.cols.size, full.cols);
             for (int64_t panelB = 0; panelB < numB; ++panelB)
-              part.computeTiles(panelB, /*place=*/0, 0, part.numRowPanels(),
-                                {/*a=*/panelB == 0, /*b=*/true},
+              part.computeTiles(panelB, mine, 0, part.numRowPanels(),
+                                {/*a=*/panelB == 0, /*b=*/!readsB()},
                                 part.getNext(panelB, 1, true));
           }
         });
@@ -522,18 +604,23 @@ void Product::computeBlock(ThreadPool *pool) {
   if (numShares == 0 && (numB >= 4 * threads || threads == 1)) {
     // Enough panels of B for everybody: each is packed by the thread that uses
     // it, and is still in its cache then. If no other rows follow, a thread has
-    // one place for all of its panels, but the last is always where it belongs.
-    bool isOnly = rows.size == shape.m;
+    // two places for all of its panels.
+    bool isOnly = rows.size == shape.m && hasPlacesOfB(threads);
     bool ownA = threads == 1 || (isOnly && hasOwnPanelsOfA(threads));
     bool isPacked[ThreadPool::kMaxThreads] = {};
     if (!ownA)
-      share(numGroupsOfA(), [&](int64_t task, int) { packA(task); });
+      share(numGroupsOfA(), [&](int64_t task, int) { packGroupOfA(task); });
     share(numB, [&](int64_t task, int slot) {
-      int64_t place = isOnly && task + 1 < numB ? numB - 2 - slot : task;
+      PlacesOfB &mine = places[slot];
+      if (!isOnly) {
+        mine.now = packedB(task);
+        mine.then =
+            threads == 1 && numB > 1 ? packedB((task + 1) % numB) : nullptr;
+      }
       Product own = ownA ? getOwn(slot) : *this;
       bool unpackedA = ownA && !isPacked[slot];
       isPacked[slot] = true;
-      own.computeTiles(task, place, 0, numA, {unpackedA, packsB},
+      own.computeTiles(task, mine, 0, numA, {unpackedA, packsB},
                        getNext(task, threads, ownA));
     });
     return;
@@ -541,39 +628,46 @@ void Product::computeBlock(ThreadPool *pool) {
   if (numShares > 0) {
     // Each thread has rows of its own, and reads B's panels from its caches.
     if (packsB)
-      share(numB, [&](int64_t task, int) { packB(task, task); });
+      share(numB, [&](int64_t task, int) { packB(task, packedB(task)); });
     share(numShares, [&](int64_t task, int slot) {
       Product part = getShare(task, slot, threads);
-      for (int64_t panelB = 0; panelB < numB; ++panelB)
-        part.computeTiles(panelB, panelB, 0, part.numRowPanels(),
+      for (int64_t panelB = 0; panelB < numB; ++panelB) {
+        PlacesOfB place = {packedB(panelB), nullptr, nullptr};
+        part.computeTiles(panelB, place, 0, part.numRowPanels(),
                           {/*a=*/panelB == 0, /*b=*/false},
                           part.getNext(panelB, 1, true));
+      }
     });
     return;
   }
   int64_t groupsA = numGroupsOfA();
   share(groupsA + (packsB ? numB : 0), [&](int64_t task, int) {
     if (task < groupsA)
-      packA(task);
+      packGroupOfA(task);
     else
-      packB(task - groupsA, task - groupsA);
+      packB(task - groupsA, packedB(task - groupsA));
   });
   int64_t perTask = divideUp(numA * numB, 8 * threads);
   int64_t groups = divideUp(numA, perTask);
   share(numB * groups, [&](int64_t task, int) {
     int64_t first = task % groups * perTask;
-    computeTiles(task / groups, task / groups, first,
-                 smaller(first + perTask, numA), {/*a=*/false, /*b=*/false},
-                 getNext(task / groups, 1, true));
+    int64_t panelB = task / groups;
+    PlacesOfB place = {packedB(panelB), nullptr, nullptr};
+    computeTiles(panelB, place, first, smaller(first + perTask, numA),
+                 {/*a=*/false, /*b=*/false}, getNext(panelB, 1, true));
   });
 }
 
 void Product::run(ThreadPool *pool) {
   const int threads = pool ? pool->size() : 1;
   numShares = countShares(threads);
-  packsBAlone = hasSmallB(threads);
+  packsBAlone = hasLongShares(threads) || hasSmallB(threads);
+  PlacesOfB placesOfThreads[ThreadPool::kMaxThreads];
+  places = placesOfThreads;
+  for (int slot = 0; slot < threads; ++slot)
+    places[slot] = getPlacesOfB(slot);
   if (packsBAlone)
-    return computeWithSmallB(*pool);
+    return computeAlone(*pool);
   const int64_t kc = repriseGemmKC(&shape);
   const int64_t mc = numShares > 0 ? shape.m : REPRISE_GEMM_MC;
   auto isDone = [&](const Block &block) { return block.cols.begin >= shape.n; };

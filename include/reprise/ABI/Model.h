@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 14
+#define REPRISE_ABI_VERSION 15
 
 #ifdef __cplusplus
 extern "C" {
@@ -92,11 +92,17 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// result there, in the order that RepriseGemm has for a block. (Not with
 /// `rounded`.)
 ///
-/// One of the panels may have to be packed yet, by the way that `form` says:
-/// then it is in the same words at `source`, in rows `ldSource` elements apart,
-/// and the micro-kernel writes it to `packed`, which is where `a` or `b` is.
-/// (It is said twice so that a compiler does not take what it stores for what
-/// it loads, word by word.) k is a multiple of four then, and not 0.
+/// Rows of the panel of B that comes next are packed meanwhile, so that what
+/// one tile has fetched the next one packs: `aheadRows` of them, 0 or more, to
+/// `ahead`, again one for every `nextSteps` steps, from rows of B at
+/// `aheadSource`, `ldAhead` elements apart, of pairs two for each. There are
+/// steps enough. (Not of AMX.)
+///
+/// The panel of A may have to be packed yet, by the way that `form` says: then
+/// it is in the same words at `source`, in rows `ldSource` elements apart, and
+/// the micro-kernel writes it to `packed`, which is where `a` is. (It is said
+/// twice so that a compiler does not take what it stores for what it loads,
+/// word by word.) k is a multiple of four then, and not 0.
 #define REPRISE_TILE_FETCH_STEPS 4
 typedef struct RepriseTile {
   const void *a, *b;
@@ -110,6 +116,9 @@ typedef struct RepriseTile {
   int32_t addToC;
   const void *next;
   int64_t nextStride, nextRows;
+  const void *aheadSource;
+  int64_t ldAhead, aheadRows;
+  void *ahead;
   const void *source;
   int64_t ldSource;
   void *packed;
@@ -124,12 +133,8 @@ typedef struct RepriseTile {
 
 enum {
   REPRISE_TILE_PACKED = 0,
-  /* Of B or A rows that lie as the panel has them, of pairs two for each step:
-     B as it is stored, or A transposed. */
-  REPRISE_TILE_PACKS_B = 1,
-  REPRISE_TILE_PACKS_A = 2,
   /* Rows of A as it is stored: a row of the source is a column of the panel. */
-  REPRISE_TILE_TRANSPOSES_A = 3
+  REPRISE_TILE_TRANSPOSES_A = 1
 };
 
 typedef void (*RepriseMicroKernelFn)(const RepriseTile *tile);

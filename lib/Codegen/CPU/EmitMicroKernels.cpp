@@ -90,35 +90,52 @@ static SmallVector<Value> emitScaling(Code &code, const Fields &fields,
       [&] { return SmallVector<Value>(sums); });
 }
 
+/// What step `p` of the main loop does for later: fetches, and packs a row of
+/// the next panel of B.
+static void emitLookAhead(Code &code, const MicroKernel &tile,
+                          const Fields &fields, ArrayRef<FetchedRows> fetched,
+                          Value p) {
+  for (const FetchedRows &rows : fetched)
+    emitFetchOfStep(code, rows, p);
+  Value row = arith::ShRUIOp::create(
+      code, p, math::CountTrailingZerosOp::create(code, fetched.back().pace));
+  Value isOne =
+      arith::CmpIOp::create(code, arith::CmpIPredicate::slt, row,
+                            fields.integer(offsetof(RepriseTile, aheadRows)));
+  code.when(isOne, [&] {
+    emitRowOfB(code, tile,
+               {fields.pointer(offsetof(RepriseTile, aheadSource)),
+                fields.integer(offsetof(RepriseTile, ldAhead))},
+               fields.pointer(offsetof(RepriseTile, ahead)), row);
+  });
+}
+
 /// The sums over the first `whole` steps, a multiple of four.
 static SmallVector<Value> emitMainLoop(Code &code, const MicroKernel &tile,
+                                       const Fields &fields,
                                        const Panels &panels, Value whole,
                                        ArrayRef<FetchedRows> fetched) {
-  // Making pairs takes registers: LLVM runs out of them with more steps.
-  bool makesPairs = panels.form == Form::PacksB && tile.hasPairs();
-  const int64_t unroll = makesPairs ? 2 : kUnroll;
   SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
-  size_t numSums = sums.size();
-  for (const FetchedRows &rows : fetched)
-    sums.push_back(rows.first);
+  Value pace = fetched.front().pace;
+  for (const FetchedRows &rows : fetched.drop_front())
+    pace = code.min(pace, rows.pace);
+  Value between = code.sub(pace, code.i64(1));
   // A is packed a group of steps before it is used. (The last group is packed
   // twice.)
-  Value last = code.sub(whole, code.i64(unroll));
+  Value last = code.sub(whole, code.i64(kUnroll));
   emitPackingOfA(code, tile, panels, code.i64(0));
-  sums = code.loop(
-      code.i64(0), whole, unroll, sums, [&](Value p, ValueRange carried) {
-        ValueRange at = carried.drop_front(numSums);
-        SmallVector<Value> ahead;
-        for (auto [rows, row] : llvm::zip(fetched, at))
-          ahead.push_back(emitFetch(code, rows, row, p, unroll));
-        emitPackingOfA(code, tile, panels, code.min(code.add(p, unroll), last));
-        SmallVector<Value> next = emitSteps(code, tile, panels, p, unroll,
-                                            carried.take_front(numSums));
-        llvm::append_range(next, ahead);
-        return next;
+  return code.loop(
+      code.i64(0), whole, kUnroll, sums, [&](Value p, ValueRange carried) {
+        // All but the multiply-adds is skipped mostly: an instruction that is
+        // no part of them takes their place as often as not.
+        Value rest = arith::AndIOp::create(code, p, between);
+        code.when(arith::CmpIOp::create(code, arith::CmpIPredicate::eq, rest,
+                                        code.i64(0)),
+                  [&] { emitLookAhead(code, tile, fields, fetched, p); });
+        emitPackingOfA(code, tile, panels,
+                       code.min(code.add(p, kUnroll), last));
+        return emitSteps(code, tile, panels, p, kUnroll, carried);
       });
-  sums.truncate(numSums);
-  return sums;
 }
 
 /// The sums of a tile, from all its steps.
@@ -131,26 +148,22 @@ static SmallVector<Value> emitSums(Code &code, const MicroKernel &tile,
   Panels panels = {Form::Packed,
                    fields.pointer(offsetof(RepriseTile, a)),
                    fields.pointer(offsetof(RepriseTile, b)),
-                   fields.pointer(offsetof(RepriseTile, source)),
-                   fields.integer(offsetof(RepriseTile, ldSource)),
+                   {fields.pointer(offsetof(RepriseTile, source)),
+                    fields.integer(offsetof(RepriseTile, ldSource))},
                    fields.pointer(offsetof(RepriseTile, packed))};
   Value form = fields.get(code.getI32Type(), offsetof(RepriseTile, form));
-  // One main loop for each form; all else there is once.
-  auto emitForms = [&](auto &self, ArrayRef<Form> forms) {
-    auto emit = [&] {
-      panels.form = forms.front();
-      return emitMainLoop(code, tile, panels, whole, fetched);
+  // A main loop for each form; all else there is once.
+  auto emitForm = [&](Form which) {
+    return [&, which] {
+      panels.form = which;
+      return emitMainLoop(code, tile, fields, panels, whole, fetched);
     };
-    if (forms.size() == 1)
-      return emit();
-    Value isFirst = arith::CmpIOp::create(
-        code, arith::CmpIPredicate::eq, form,
-        code.scalar(code.getI32Type(), double(forms.front())));
-    return code.choose(isFirst, emit,
-                       [&] { return self(self, forms.drop_front()); });
   };
-  SmallVector<Value> sums = emitForms(
-      emitForms, {Form::Packed, Form::PacksB, Form::PacksA, Form::TransposesA});
+  Value isPacked = arith::CmpIOp::create(
+      code, arith::CmpIPredicate::eq, form,
+      code.scalar(code.getI32Type(), REPRISE_TILE_PACKED));
+  SmallVector<Value> sums = code.choose(isPacked, emitForm(Form::Packed),
+                                        emitForm(Form::TransposesA));
   panels.form = Form::Packed;
   return code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
     return emitSteps(code, tile, panels, p, 1, carried);

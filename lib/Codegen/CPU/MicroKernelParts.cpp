@@ -9,6 +9,7 @@
 #include "MicroKernelParts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -97,14 +98,29 @@ SmallVector<FetchedRows, 2> codegen::getFetchedRows(Code &code,
        fields.integer(offsetof(RepriseTile, nextRows)), 128, false}};
 }
 
-Value codegen::emitFetch(Code &code, const FetchedRows &rows, Value row,
-                         Value p, int64_t steps) {
+/// What is written goes to the first cache, the rest to the second.
+static void emitPrefetches(Code &code, const FetchedRows &rows, Value row) {
   constexpr int64_t kLine = 64;
   for (int64_t at = 0; at < rows.bytes; at += kLine)
-    // What is written goes to the first cache, the rest to the second.
     LLVM::Prefetch::create(
         code, code.address(row, code.getI8Type(), code.i64(at)),
         /*rw=*/rows.isWritten, /*hint=*/rows.isWritten ? 3 : 2, /*cache=*/1);
+}
+
+void codegen::emitFetchOfStep(Code &code, const FetchedRows &rows, Value p) {
+  Value shift = math::CountTrailingZerosOp::create(code, rows.pace);
+  Value since =
+      arith::MaxSIOp::create(code, code.i64(0), code.sub(p, rows.start));
+  Value index = code.min(arith::ShRUIOp::create(code, since, shift),
+                         code.sub(rows.count, code.i64(1)));
+  emitPrefetches(
+      code, rows,
+      code.address(rows.first, code.getI8Type(), code.mul(index, rows.stride)));
+}
+
+Value codegen::emitFetch(Code &code, const FetchedRows &rows, Value row,
+                         Value p, int64_t steps) {
+  emitPrefetches(code, rows, row);
   Value then = code.add(p, steps);
   Value end = code.add(rows.start, code.mul(rows.count, rows.pace));
   Value rest =

@@ -49,6 +49,10 @@ getFetchedRows(Code &code, const MicroKernel &tile, const Fields &fields);
 mlir::Value emitFetch(Code &code, const FetchedRows &rows, mlir::Value row,
                       mlir::Value p, int64_t steps);
 
+/// The same of the row that belongs to step `p` where steps in between come
+/// without: not for each of them, but for each `pace`.
+void emitFetchOfStep(Code &code, const FetchedRows &rows, mlir::Value p);
+
 /// Writes rows of the tile, from `firstRow` on, to their place: `sums`, or what
 /// is in C plus these; plus a row of bias; `mayRound`: perhaps rounded. Returns
 /// what it writes, before rounding.

@@ -10,7 +10,6 @@
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/bit.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -42,17 +41,17 @@ static Type wordOf(Code &code, const MicroKernel &tile) {
 /// `count` words of row `p` of a panel, from the source's element `first` on:
 /// one row of it or, of pairs, two, up to 64 bytes of each.
 static SmallVector<Value> emitRowOfSource(Code &code, const MicroKernel &tile,
-                                          const Panels &panels, Value p,
+                                          const Source &source, Value p,
                                           int64_t first, int64_t count) {
   auto load = [&](Type element, Value row) {
-    return loadOperand(code, VectorType::get({count}, element), panels.source,
+    return loadOperand(code, VectorType::get({count}, element), source.data,
                        code.add(row, first));
   };
   if (!tile.hasPairs())
-    return {load(code.getF32Type(), code.mul(p, panels.ld))};
-  Value row = code.mul(code.mul(p, 2), panels.ld);
+    return {load(code.getF32Type(), code.mul(p, source.ld))};
+  Value row = code.mul(code.mul(p, 2), source.ld);
   Value even = load(code.getI16Type(), row);
-  Value odd = load(code.getI16Type(), code.add(row, panels.ld));
+  Value odd = load(code.getI16Type(), code.add(row, source.ld));
   SmallVector<Value> words;
   for (int64_t begin = 0, some; begin < count; begin += some) {
     some = std::min(count, kLanes);
@@ -66,21 +65,6 @@ static SmallVector<Value> emitRowOfSource(Code &code, const MicroKernel &tile,
   return words;
 }
 
-/// From rows that lie as the panel has them.
-static void emitCopies(Code &code, const MicroKernel &tile,
-                       const Panels &panels, Value p) {
-  for (int64_t step = 0; step < kUnroll; ++step) {
-    Value at = code.add(p, step);
-    // As few powers of two as there are, up to 32 bytes: 12 = 8 + 4.
-    for (int64_t first = 0, count; first < tile.rows; first += count) {
-      count =
-          std::min<int64_t>(llvm::bit_floor(uint64_t(tile.rows - first)), 8);
-      code.store(emitRowOfSource(code, tile, panels, at, first, count).front(),
-                 panels.packed, code.add(code.mul(at, tile.rows), first));
-    }
-  }
-}
-
 /// From rows of the depth: four lines at a time, or two, are transposed in
 /// registers.
 static void emitTransposition(Code &code, const MicroKernel &tile,
@@ -90,9 +74,10 @@ static void emitTransposition(Code &code, const MicroKernel &tile,
   int64_t perWord = tile.hasPairs() ? 2 : 1;
   auto four = VectorType::get({kUnroll}, word);
   auto loadLine = [&](int64_t line) -> Value {
-    Value at = code.add(code.mul(panels.ld, line), code.mul(p, perWord));
-    Value loaded = loadOperand(
-        code, VectorType::get({kUnroll * perWord}, element), panels.source, at);
+    Value at = code.add(code.mul(panels.source.ld, line), code.mul(p, perWord));
+    Value loaded =
+        loadOperand(code, VectorType::get({kUnroll * perWord}, element),
+                    panels.source.data, at);
     return vector::BitCastOp::create(code, four, loaded);
   };
   auto shuffle = [&](Value x, Value y, ArrayRef<int64_t> order) -> Value {
@@ -125,29 +110,20 @@ static void emitTransposition(Code &code, const MicroKernel &tile,
 
 void codegen::emitPackingOfA(Code &code, const MicroKernel &tile,
                              const Panels &panels, Value p) {
-  if (panels.form == Form::PacksA)
-    emitCopies(code, tile, panels, p);
   if (panels.form == Form::TransposesA)
     emitTransposition(code, tile, panels, p);
 }
 
-/// A row of B's panel, as words; it is made first if there is none yet.
-static SmallVector<Value> emitRowOfB(Code &code, const MicroKernel &tile,
-                                     const Panels &panels, Value p) {
+void codegen::emitRowOfB(Code &code, const MicroKernel &tile,
+                         const Source &source, Value packed, Value row) {
   SmallVector<Value> words;
-  VectorType lanes = code.lanesOf(wordOf(code, tile));
-  Value row = code.mul(p, tile.cols);
-  if (panels.form != Form::PacksB) {
-    for (int64_t c = 0; c < tile.cols; c += kLanes)
-      words.push_back(code.load(lanes, panels.b, code.add(row, c)));
-    return words;
-  }
   int64_t step = tile.hasPairs() ? 2 * kLanes : kLanes;
   for (int64_t c = 0; c < tile.cols; c += step)
-    llvm::append_range(words, emitRowOfSource(code, tile, panels, p, c, step));
+    llvm::append_range(words,
+                       emitRowOfSource(code, tile, source, row, c, step));
+  Value at = code.mul(row, tile.cols);
   for (auto [index, value] : llvm::enumerate(words))
-    code.store(value, panels.packed, code.add(row, int64_t(index) * kLanes));
-  return words;
+    code.store(value, packed, code.add(at, int64_t(index) * kLanes));
 }
 
 SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
@@ -155,7 +131,7 @@ SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
                                       int64_t steps, ValueRange sums) {
   SmallVector<Value> next(sums);
   Type word = wordOf(code, tile);
-  bool packsA = panels.form == Form::PacksA || panels.form == Form::TransposesA;
+  bool packsA = panels.form == Form::TransposesA;
   auto operand = [&](Value words) -> Value {
     if (!tile.hasPairs())
       return words;
@@ -164,10 +140,11 @@ SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
   };
   for (int64_t step = 0; step < steps; ++step) {
     Value at = code.add(p, step);
-    Value aRow = code.mul(at, tile.rows);
+    Value aRow = code.mul(at, tile.rows), bRow = code.mul(at, tile.cols);
     SmallVector<Value> bs;
-    for (Value words : emitRowOfB(code, tile, panels, at))
-      bs.push_back(operand(words));
+    for (int64_t c = 0; c < tile.cols; c += kLanes)
+      bs.push_back(
+          operand(code.load(code.lanesOf(word), panels.b, code.add(bRow, c))));
     unsigned sum = 0;
     for (int64_t r = 0; r < tile.rows; ++r) {
       Value x = operand(

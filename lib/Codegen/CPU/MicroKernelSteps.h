@@ -16,21 +16,24 @@
 
 namespace reprise::codegen {
 
-/// What happens to panels on the way.
+/// What happens to the panel of A on the way.
 enum class Form {
   Packed = REPRISE_TILE_PACKED,
-  PacksB = REPRISE_TILE_PACKS_B,
-  PacksA = REPRISE_TILE_PACKS_A,
   TransposesA = REPRISE_TILE_TRANSPOSES_A
 };
 
-/// Panels are made of words of four bytes: f32 or a pair of bf16. One of them
-/// may have to be packed yet: to `packed`, from rows that are `ld` elements
-/// apart.
+/// Rows of a matrix, `ld` elements apart.
+struct Source {
+  mlir::Value data, ld;
+};
+
+/// Panels are made of words of four bytes: f32 or a pair of bf16. That of A may
+/// have to be packed yet: to `packed`, from `source`.
 struct Panels {
   Form form;
   mlir::Value a, b;
-  mlir::Value source, ld, packed;
+  Source source;
+  mlir::Value packed;
 };
 
 /// Steps of a turn of the main loop.
@@ -41,8 +44,12 @@ constexpr int64_t kUnroll = 4;
 void emitPackingOfA(Code &code, const MicroKernel &tile, const Panels &panels,
                     mlir::Value p);
 
+/// Packs row `row` of a panel of B, to `packed`.
+void emitRowOfB(Code &code, const MicroKernel &tile, const Source &source,
+                mlir::Value packed, mlir::Value row);
+
 /// Adds the outer products of steps p, p + 1, ... p + steps - 1 to the sums of
-/// a tile, row by row; packs the steps of B's panel, if it is B that is packed.
+/// a tile, row by row.
 llvm::SmallVector<mlir::Value> emitSteps(Code &code, const MicroKernel &tile,
                                          const Panels &panels, mlir::Value p,
                                          int64_t steps, mlir::ValueRange sums);

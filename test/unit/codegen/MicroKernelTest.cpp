@@ -31,17 +31,16 @@ struct Options {
 /// Words of four bytes, f32 or pairs of bf16.
 using Words = std::vector<uint32_t>;
 
-/// What one of a tile's panels, `[k][width]`, is packed from: rows that lie
-/// further apart than they are long.
+/// What a panel, `[k][width]`, is packed from: rows that lie further apart than
+/// they are long.
 struct Unpacked {
   std::vector<uint16_t> source; ///< Halves of words.
   Words packed;
   int64_t ld;
 
-  Unpacked(int form, const uint32_t *panel, int64_t k, int64_t width,
+  Unpacked(bool transposes, const uint32_t *panel, int64_t k, int64_t width,
            bool hasPairs)
       : packed(k * width + 1, 7) {
-    bool transposes = form == REPRISE_TILE_TRANSPOSES_A;
     int64_t perWord = hasPairs ? 2 : 1;
     ld = (transposes ? k * perWord : width) + 3;
     source.assign((transposes ? width : k * perWord) * ld * 2 / perWord,
@@ -57,10 +56,16 @@ struct Unpacked {
               bits;
         }
   }
-  void giveTo(RepriseTile &tile, int form) {
-    tile.form = form, tile.source = source.data(), tile.ldSource = ld;
-    tile.packed = packed.data();
-    (form == REPRISE_TILE_PACKS_B ? tile.b : tile.a) = packed.data();
+  /// As a panel of A.
+  void giveTo(RepriseTile &tile) {
+    tile.form = REPRISE_TILE_TRANSPOSES_A;
+    tile.source = source.data(), tile.ldSource = ld;
+    tile.a = tile.packed = packed.data();
+  }
+  /// As the next panel of B, or its first rows.
+  void giveAheadTo(RepriseTile &tile, int64_t rows) {
+    tile.aheadSource = source.data(), tile.ldAhead = ld;
+    tile.aheadRows = rows, tile.ahead = packed.data();
   }
   void check(const uint32_t *panel) const {
     EXPECT_TRUE(std::equal(packed.begin(), packed.end() - 1, panel));
@@ -68,8 +73,7 @@ struct Unpacked {
   }
 };
 
-constexpr int kForms[] = {REPRISE_TILE_PACKED, REPRISE_TILE_PACKS_B,
-                          REPRISE_TILE_PACKS_A, REPRISE_TILE_TRANSPOSES_A};
+constexpr int kForms[] = {REPRISE_TILE_PACKED, REPRISE_TILE_TRANSPOSES_A};
 
 /// A tile inside a larger matrix, of whose other elements none may change.
 static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
@@ -93,11 +97,10 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
   tile.alpha = alpha, tile.addToC = options.add;
   tile.next = b.data(), tile.nextStride = 4, tile.nextRows = 2;
   tile.nextSteps = 8;
-  bool isOfB = form == REPRISE_TILE_PACKS_B;
-  auto *panel = reinterpret_cast<const uint32_t *>((isOfB ? b : a).data());
-  Unpacked unpacked(form, panel, k, isOfB ? kernel.cols : kernel.rows, false);
+  auto *panel = reinterpret_cast<const uint32_t *>(a.data());
+  Unpacked unpacked(/*transposes=*/true, panel, k, kernel.rows, false);
   if (form != REPRISE_TILE_PACKED)
-    unpacked.giveTo(tile, form);
+    unpacked.giveTo(tile);
   reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()))(
       &tile);
   if (form != REPRISE_TILE_PACKED)
@@ -167,6 +170,7 @@ TEST(MicroKernel, StreamsItsResult) {
       RepriseTile tile = {};
       tile.a = a.data(), tile.b = tile.next = b.data(), tile.k = k;
       tile.c = c, tile.ldc = ldc, tile.alpha = 0.7f;
+      tile.nextSteps = REPRISE_TILE_FETCH_STEPS;
       tile.streams = streams;
       reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()))(
           &tile);
@@ -174,6 +178,50 @@ TEST(MicroKernel, StreamsItsResult) {
     };
     EXPECT_EQ(run(true), run(false)) << kernel.symbol();
   }
+}
+
+// Meanwhile rows of another panel are packed: as many as are asked for, at any
+// pace, whatever else the tile does, and nothing behind them.
+TEST(MicroKernel, PacksRowsAhead) {
+  KernelRunner runner("module {}");
+  int ran = 0;
+  for (const MicroKernel &kernel : getMicroKernels()) {
+    if (kernel.isAmx() ||
+        (kernel.isa >= REPRISE_ISA_V4 && !__builtin_cpu_supports("avx512vl")) ||
+        (kernel.hasPairs() && !__builtin_cpu_supports("avx512bf16")))
+      continue;
+    ++ran;
+    for (int64_t k : {4, 7, 64, 255})
+      for (int32_t pace : {4, 8, 16, 64})
+        for (int64_t rows : {k / pace, k / pace / 2}) {
+          Floats a = randomFloats(k * kernel.rows, 1),
+                 b = randomFloats(k * kernel.cols, 2),
+                 next = randomFloats(rows * kernel.cols, 3),
+                 c(kernel.rows * kernel.cols);
+          auto *panel = reinterpret_cast<const uint32_t *>(next.data());
+          RepriseTile tile = {};
+          tile.a = a.data(), tile.b = tile.next = b.data(), tile.k = k;
+          tile.c = c.data(), tile.ldc = kernel.cols, tile.alpha = 1;
+          tile.nextRows = 1, tile.nextSteps = pace;
+          auto run = [&] {
+            Unpacked unpacked(/*transposes=*/false, panel, rows, kernel.cols,
+                              kernel.hasPairs());
+            unpacked.giveAheadTo(tile, rows);
+            reinterpret_cast<RepriseMicroKernelFn>(
+                runner.address(kernel.symbol()))(&tile);
+            unpacked.check(panel);
+          };
+          run();
+          if (k % 4 != 0)
+            continue;
+          Unpacked ofA(/*transposes=*/true,
+                       reinterpret_cast<const uint32_t *>(a.data()), k,
+                       kernel.rows, kernel.hasPairs());
+          ofA.giveTo(tile);
+          run();
+        }
+  }
+  EXPECT_GE(ran, 1);
 }
 
 namespace {
@@ -206,7 +254,7 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
     GTEST_SKIP() << "needs AVX512_BF16";
   KernelRunner runner("module {}");
   auto run = [&](const std::string &symbol, RepriseTile tile) {
-    tile.alpha = 1;
+    tile.alpha = 1, tile.nextSteps = REPRISE_TILE_FETCH_STEPS;
     reinterpret_cast<RepriseMicroKernelFn>(runner.address(symbol))(&tile);
   };
   int compared = 0;
@@ -233,17 +281,15 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
         for (int form : kForms) {
           if (form != REPRISE_TILE_PACKED && (rows == 0 || rows % 4 != 0))
             continue;
-          bool isOfB = form == REPRISE_TILE_PACKS_B;
-          const Words &panel = (isOfB ? b : a).pairs;
-          Unpacked unpacked(form, panel.data(), rows,
-                            isOfB ? kernel.cols : kernel.rows, true);
+          Unpacked unpacked(/*transposes=*/true, a.pairs.data(), rows,
+                            kernel.rows, true);
           RepriseTile packs = tile;
           if (form != REPRISE_TILE_PACKED)
-            unpacked.giveTo(packs, form);
+            unpacked.giveTo(packs);
           std::fill(rounded.begin(), rounded.end(), 0x1234);
           run(kernel.symbol(), packs);
           if (form != REPRISE_TILE_PACKED)
-            unpacked.check(panel.data());
+            unpacked.check(a.pairs.data());
           for (size_t i = 0; i < byPairs.size(); ++i)
             if (uint32_t bits = bitsOf(byPairs[i]); !std::isnan(byPairs[i]))
               ASSERT_EQ(rounded[i], (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)

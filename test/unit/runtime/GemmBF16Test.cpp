@@ -141,7 +141,9 @@ struct Problem {
       EXPECT_TRUE(areSame(squares, statedSquares(shape, result.data())));
     for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
       EXPECT_EQ(workspace[i], kWorkCanary) << "written behind the workspace";
-    if (shape.n % REPRISE_GEMM_COL_ALIGN == 0 && !isAmx && !shape.packedB)
+    // Of several threads the one whose places are the last may come too late.
+    if (shape.n % REPRISE_GEMM_COL_ALIGN == 0 && !isAmx && !shape.packedB &&
+        pool.size() == 1)
       EXPECT_NE(workspace[workspace.size() - 17], kWorkCanary)
           << "the workspace's end is not used";
     return toBytes(rounds, result, roundedResult);

@@ -182,21 +182,57 @@ TEST(Gemm, ThreadsPackASmallBThemselves) {
   Problem(200, 165, 2 * REPRISE_GEMM_KC + 4, 1 + 4).check();
   Problem(REPRISE_GEMM_MC + 31, 510, REPRISE_GEMM_KC + 4, 1 + 8).check();
 
-  // Two threads leave the place of the fourth panel alone.
+  // Two threads have four places, the last, and leave that of the second panel
+  // alone.
   const RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
   ThreadPool pool;
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
-  auto usesFourthPlace = [&](int64_t n) {
+  auto usesSecondPlace = [&](int64_t n) {
     Problem problem(REPRISE_GEMM_MC + 31, n, REPRISE_GEMM_KC + 4, 1);
     problem.run({&tile, &tile}, pool);
-    int64_t places = (n + tile.cols - 1) / tile.cols - 3;
+    int64_t places = (n + tile.cols - 1) / tile.cols - 1;
     return problem.workspace[problem.workspace.size() - 16 -
                              size_t(places * tile.cols * REPRISE_GEMM_KC)] !=
            kCanary;
   };
-  EXPECT_FALSE(usesFourthPlace(161));
-  EXPECT_TRUE(usesFourthPlace(510));
+  EXPECT_FALSE(usesSecondPlace(161));
+  EXPECT_TRUE(usesSecondPlace(510));
+}
+
+// Rows so long that threads pack B for their shares of them, over several
+// blocks of columns and of the depth; with panels of A where panels of B would
+// be, for which three threads have no room in 330 columns.
+TEST(Gemm, ThreadsPackBThemselvesForLongShares) {
+  Problem(2 * REPRISE_GEMM_MC + 5, 390, REPRISE_GEMM_KC + 9, 8).check();
+  Problem(3 * REPRISE_GEMM_MC + 5, 330, 300, 2 + 4).check();
+  Problem(386, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 4, 1 + 16).check();
+}
+
+// What comes next is packed while it is fetched wherever it can be: all panels
+// of a product but each thread's first, and those that are not whole.
+TEST(Gemm, PanelsArePackedAhead) {
+  const RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  auto countAhead = [&](int64_t m, int64_t n, int64_t k, int threads) {
+    ThreadPool pool;
+    Error error;
+    EXPECT_TRUE(pool.start(threads, error)) << error.text;
+    Problem problem(m, n, k, 0);
+    numAhead = 0;
+    problem.run({&tile, &tile}, pool);
+    return int64_t(numAhead);
+  };
+  const int64_t kc = REPRISE_GEMM_KC, mc = REPRISE_GEMM_MC;
+  EXPECT_EQ(countAhead(mc, 320, kc, 1), 9 * kc);
+  EXPECT_EQ(countAhead(mc, 320, 2 * kc, 1), 19 * kc);
+  // Of the last panel, which is not whole, no row.
+  EXPECT_EQ(countAhead(mc, 330, kc, 1), 9 * kc);
+  // Blocks of rows but the first find B packed.
+  EXPECT_EQ(countAhead(2 * mc, 320, 2 * kc, 1), 19 * kc);
+  // Two long shares, each for itself.
+  EXPECT_EQ(countAhead(mc + 132, 640, 2 * kc, 2), 2 * 39 * kc);
+  // Too few tiles to fetch a panel and then pack it.
+  EXPECT_EQ(countAhead(24, 320, kc, 1), 0);
 }
 
 // Many panels of B and few of A: each thread has panels of A of its own, where

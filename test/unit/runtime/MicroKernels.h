@@ -145,35 +145,56 @@ void endTile(const RepriseTile *tile, const float *sums) {
                                    /*flushes=*/true);
 }
 
-/// Packs the panel that is not packed yet.
-template <int Rows, int Cols, bool Pairs>
-void pack(const RepriseTile *tile) {
+/// Word `i` of row `p` of a panel, of f32 or pairs, from rows of `source`; or
+/// with `transposes` from a column.
+template <bool Pairs>
+void packWord(const void *source, int64_t ld, bool transposes, int64_t p,
+              int64_t i, char *word) {
   constexpr int kPerWord = Pairs ? 2 : 1, kSize = 4 / kPerWord;
-  const int width = tile->form == REPRISE_TILE_PACKS_B ? Cols : Rows;
+  for (int half = 0; half < kPerWord; ++half) {
+    int64_t row = kPerWord * p + half, col = i;
+    if (transposes)
+      std::swap(row, col);
+    memcpy(word + half * kSize,
+           static_cast<const char *>(source) + (row * ld + col) * kSize, kSize);
+  }
+}
+
+/// Packs A's panel if it is not packed yet.
+template <int Rows, bool Pairs>
+void packA(const RepriseTile *tile) {
+  if (tile->form == REPRISE_TILE_PACKED)
+    return;
+  EXPECT_EQ(tile->k % 4, 0);
+  EXPECT_EQ(tile->packed, tile->a);
   for (int64_t p = 0; p < tile->k; ++p)
-    for (int i = 0; i < width; ++i)
-      for (int half = 0; half < kPerWord; ++half) {
-        int64_t row = kPerWord * p + half, col = i;
-        if (tile->form == REPRISE_TILE_TRANSPOSES_A)
-          std::swap(row, col);
-        memcpy(static_cast<char *>(tile->packed) + 4 * (p * width + i) +
-                   half * kSize,
-               static_cast<const char *>(tile->source) +
-                   (row * tile->ldSource + col) * kSize,
-               kSize);
-      }
+    for (int i = 0; i < Rows; ++i)
+      packWord<Pairs>(tile->source, tile->ldSource, /*transposes=*/true, p, i,
+                      static_cast<char *>(tile->packed) + 4 * (p * Rows + i));
+}
+
+/// How many rows of a next panel tiles have packed.
+inline std::atomic<int64_t> numAhead{0};
+
+/// Packs rows of the next panel of B.
+template <int Cols, bool Pairs>
+void packAhead(const RepriseTile *tile) {
+  EXPECT_LE(tile->aheadRows * tile->nextSteps, tile->k)
+      << "steps for " << tile->k / tile->nextSteps << " rows";
+  for (int64_t row = 0; row < tile->aheadRows; ++row)
+    for (int j = 0; j < Cols; ++j)
+      packWord<Pairs>(tile->aheadSource, tile->ldAhead, /*transposes=*/false,
+                      row, j,
+                      static_cast<char *>(tile->ahead) + 4 * (row * Cols + j));
+  numAhead += tile->aheadRows;
 }
 
 /// What RepriseTile asks for, to the letter.
 template <int Rows, int Cols, bool Pairs = false>
 void microKernel(const RepriseTile *tile) {
   EXPECT_EQ(tile->squares, nullptr) << "only tiles of AMX have them";
-  if (tile->form != REPRISE_TILE_PACKED) {
-    EXPECT_EQ(tile->k % 4, 0);
-    EXPECT_EQ(tile->packed,
-              tile->form == REPRISE_TILE_PACKS_B ? tile->b : tile->a);
-    pack<Rows, Cols, Pairs>(tile);
-  }
+  packA<Rows, Pairs>(tile);
+  packAhead<Cols, Pairs>(tile);
   float sums[Rows * Cols] = {};
   for (int64_t p = 0; p < tile->k; ++p)
     for (int r = 0; r < Rows; ++r)
