@@ -17,8 +17,8 @@ using namespace reprise::runtime;
 /// cache once for so many tiles at least: then it hides behind them.
 static constexpr int64_t kLeastTilesOfShare = 4;
 
-/// Of so many tiles to each panel of B that a thread packs for itself, fetching
-/// and packing it take a few hundredths.
+/// Threads with so many panels of A each pack B for themselves: shares then
+/// have 11 at least, and mostly 16 to 22.
 static constexpr int64_t kLeastTilesAlone = 16;
 
 /// Half of a second cache: where all of B is no more, threads that have rows of
@@ -153,6 +153,18 @@ private:
     Range rowsOfA;
   };
   Next getNext(int64_t panelB, int parts, bool hasOwnA) const;
+  /// What the calls for one panel of B do for later.
+  struct LookAhead {
+    FetchRegion nextB, nextA; ///< What they fetch, in this order.
+    int64_t steps, paceB, callsB, paceA, callsA;
+    int64_t before; ///< Calls before these that could have fetched A.
+    bool packs;     ///< Each packs what the one before it has fetched of B.
+  };
+  /// Of so many `tiles`, with a place for the next panel of B or not.
+  LookAhead planLookAhead(const Next &then, int64_t tiles, bool hasPlace) const;
+  /// Has a tile do that.
+  void askLookAhead(RepriseTile &tile, const LookAhead &plan, int64_t call,
+                    float *place) const;
   /// Panels that are not packed yet.
   struct Unpacked {
     bool a, b;
@@ -284,10 +296,8 @@ Product Product::getShare(int64_t index, int slot, int threads) const {
   };
   Product share = *this;
   const int64_t most = divideUp(panels, numShares) * full.rows;
-  if (slot > 0 && hasLongShares(threads))
-    share.panelsA = panelsB + (slot - 1) * most * panelRows(form, depth.size);
-  else
-    share.panelsA += slot * most * panelRows(form, depth.size);
+  // Of long shares this goes on into the room for B, which is next to A's.
+  share.panelsA += slot * most * panelRows(form, depth.size);
   share.rows = getRows(index);
   // This thread goes on with about this share.
   int64_t then = index + 1;
@@ -370,6 +380,8 @@ FetchRegion Product::getRegionOfB(int64_t panelB) const {
 }
 
 bool Product::isPackedAhead(int64_t panelB, const FetchRegion &region) const {
+  static_assert(REPRISE_GEMM_COL_ALIGN * sizeof(float) <= Fetch::kBytes,
+                "a call fetches whole rows of a panel");
   return form != PanelForm::Expanded && !b.depthIsFast && !b.isPacked &&
          !isPackedBefore(panelB) && region.rows % perWord() == 0 &&
          region.bytes * perWord() == full.cols * int64_t(sizeof(float));
@@ -392,6 +404,58 @@ Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
   return then;
 }
 
+/// B is fetched slowly, but so that calls are left for A, and one that packs
+/// what was fetched last. The last panels of B fetch what comes next of A, from
+/// the end on: earlier it would not stay. So that is not done as slowly as can
+/// be.
+Product::LookAhead Product::planLookAhead(const Next &then, int64_t tiles,
+                                          bool hasPlace) const {
+  const int64_t steps = panelRows(form, depth.size);
+  FetchRegion nextB = getRegionOfB(then.panelB);
+  FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
+  bool packs = hasPlace && isPackedAhead(then.panelB, nextB);
+  auto choosePaceB = [&](int64_t paceA) {
+    int64_t callsA = divideUp(nextA.countCalls(steps, paceA), then.panels);
+    return nextB.choosePace(steps, tiles - callsA - packs);
+  };
+  int64_t paceA = Fetch::kLeastPace, paceB = choosePaceB(paceA);
+  int64_t callsB = nextB.countCalls(steps, paceB);
+  if (2 * paceA <= paceB && choosePaceB(2 * paceA) == paceB &&
+      nextA.countCalls(steps, 2 * paceA) <= (tiles - callsB) * then.panels)
+    paceA *= 2;
+  // A call has whole rows of the panel.
+  packs =
+      packs && callsB > 0 && callsB < tiles && steps / paceB % perWord() == 0;
+  return {nextB,
+          nextA,
+          steps,
+          paceB,
+          callsB,
+          paceA,
+          nextA.countCalls(steps, paceA),
+          then.panelsLeft * (tiles - callsB),
+          packs};
+}
+
+void Product::askLookAhead(RepriseTile &tile, const LookAhead &plan,
+                           int64_t call, float *place) const {
+  // What is at hand, if there is nothing to fetch.
+  Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, plan.paceB, 0};
+  int64_t callA = plan.before + call - plan.callsB;
+  if (call < plan.callsB)
+    fetch = plan.nextB.getCall(call, plan.steps, plan.paceB);
+  else if (callA < plan.callsA)
+    fetch = plan.nextA.getCall(callA, plan.steps, plan.paceA);
+  fetch.ask(tile);
+  tile.aheadRows = 0;
+  if (!plan.packs || call == 0 || call > plan.callsB)
+    return;
+  Fetch last = plan.nextB.getCall(call - 1, plan.steps, plan.paceB);
+  tile.aheadSource = last.data, tile.ldAhead = b.stride;
+  tile.aheadRows = last.rows / perWord();
+  tile.ahead = place + last.firstRow / perWord() * full.cols;
+}
+
 void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
                            int64_t endA, Unpacked unpacked, const Next &then) {
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
@@ -403,7 +467,7 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
   tile.alpha = shape.alpha;
   tile.addToC = depth.begin > 0 || shape.accumulate;
   tile.b = getPanelOfB(panelB, places.now);
-  const int64_t steps = tile.k = panelRows(form, depth.size);
+  tile.k = panelRows(form, depth.size);
   if (shape.bias && isLast)
     tile.bias = getBias(col, width, full.cols, wholeBias);
   if (unpacked.b &&
@@ -416,41 +480,10 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
   }
 
   const int64_t tiles = endA - firstA;
-  FetchRegion nextB = getRegionOfB(then.panelB);
-  FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
-  bool packs = places.then && isPackedAhead(then.panelB, nextB);
-  // B slowly, but so that calls are left for A, and one that packs what was
-  // fetched last. The last panels of B fetch what comes next of A, from the end
-  // on: earlier it would not stay. So that is not done as slowly as can be.
-  auto choosePaceB = [&](int64_t paceA) {
-    int64_t callsA = divideUp(nextA.countCalls(steps, paceA), then.panels);
-    return nextB.choosePace(steps, tiles - callsA - packs);
-  };
-  int64_t paceA = Fetch::kLeastPace, paceB = choosePaceB(paceA);
-  int64_t callsB = nextB.countCalls(steps, paceB);
-  if (2 * paceA <= paceB && choosePaceB(2 * paceA) == paceB &&
-      nextA.countCalls(steps, 2 * paceA) <= (tiles - callsB) * then.panels)
-    paceA *= 2;
-  const int64_t callsA = nextA.countCalls(steps, paceA);
-  packs =
-      packs && callsB > 0 && callsB < tiles && steps / paceB % perWord() == 0;
-  int64_t before = then.panelsLeft * (tiles - callsB);
+  const LookAhead plan = planLookAhead(then, tiles, places.then);
   for (int64_t call = 0; call < tiles; ++call) {
     RowPanel panel = getRowPanel(firstA + call);
-    int64_t callA = before + call - callsB;
-    Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, paceB, 0};
-    if (call < callsB)
-      fetch = nextB.getCall(call, steps, paceB);
-    else if (callA < callsA)
-      fetch = nextA.getCall(callA, steps, paceA);
-    fetch.ask(tile);
-    tile.aheadRows = 0;
-    if (packs && call > 0 && call <= callsB) {
-      Fetch last = nextB.getCall(call - 1, steps, paceB);
-      tile.aheadSource = last.data, tile.ldAhead = b.stride;
-      tile.aheadRows = last.rows / perWord();
-      tile.ahead = places.then + last.firstRow / perWord() * full.cols;
-    }
+    askLookAhead(tile, plan, call, places.then);
     tile.a = packedA(panel);
     tile.form = REPRISE_TILE_PACKED;
     bool isWhole = panel.rows.size == panel.kernel.rows;
@@ -465,8 +498,8 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
     }
     computeTile(tile, panel, {col, width}, isLast);
   }
-  if (packs)
-    places.goOn(nextB.data);
+  if (plan.packs)
+    places.goOn(plan.nextB.data);
 }
 
 Tile Product::getSums(Range rowsOfC, Range colsOfC) const {
@@ -531,7 +564,8 @@ void Product::share(ThreadPool *pool, int64_t flops, int64_t tasks,
 bool Product::hasSmallB(int threads) const {
   const int64_t size = form == PanelForm::Pairs ? 2 : 4;
   return numShares > 0 && !b.depthIsFast && shape.n <= REPRISE_GEMM_NC &&
-         shape.n * shape.k * size <= kBytesOfSmallB && hasPlacesOfB(threads);
+         shape.n * shape.k * size <= kBytesOfSmallB &&
+         (readsB() || hasPlacesOfB(threads));
 }
 
 bool Product::hasLongShares(int threads) const {
@@ -665,7 +699,7 @@ void Product::run(ThreadPool *pool) {
   PlacesOfB placesOfThreads[ThreadPool::kMaxThreads];
   places = placesOfThreads;
   for (int slot = 0; slot < threads; ++slot)
-    places[slot] = getPlacesOfB(slot);
+    places[slot] = hasPlacesOfB(threads) ? getPlacesOfB(slot) : PlacesOfB();
   if (packsBAlone)
     return computeAlone(*pool);
   const int64_t kc = repriseGemmKC(&shape);

@@ -50,8 +50,9 @@ MicroKernels chooseMicroKernels(const RepriseMicroKernel *kernels, int count,
 /// The blocking is that of Goto and van de Geijn, "Anatomy of high-performance
 /// matrix multiplication", ACM TOMS 34(3), 2008, with the two loops around the
 /// micro-kernel exchanged: a panel of B stays in the first-level cache while
-/// the panels of A pass from the second. Micro-kernels pack panels as they meet
-/// them first, but for those of B that must be transposed.
+/// the panels of A pass from the second. Micro-kernels pack on their way what
+/// they can: rows of the next panel of B as they lie, and panels of A that are
+/// transposed.
 void gemm(const RepriseGemm &shape, const GemmOperands &operands,
           const MicroKernels &kernels, ThreadPool &pool);
 

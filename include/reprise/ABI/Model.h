@@ -94,9 +94,9 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 ///
 /// Rows of the panel of B that comes next are packed meanwhile, so that what
 /// one tile has fetched the next one packs: `aheadRows` of them, 0 or more, to
-/// `ahead`, again one for every `nextSteps` steps, from rows of B at
-/// `aheadSource`, `ldAhead` elements apart, of pairs two for each. There are
-/// steps enough. (Not of AMX.)
+/// `ahead`, again one for every `nextSteps` steps, of which there are enough.
+/// Each is made of one row of B, of pairs of two; these begin at `aheadSource`
+/// and are `ldAhead` elements apart. (Not of AMX.)
 ///
 /// The panel of A may have to be packed yet, by the way that `form` says: then
 /// it is in the same words at `source`, in rows `ldSource` elements apart, and

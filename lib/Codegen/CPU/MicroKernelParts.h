@@ -49,8 +49,8 @@ getFetchedRows(Code &code, const MicroKernel &tile, const Fields &fields);
 mlir::Value emitFetch(Code &code, const FetchedRows &rows, mlir::Value row,
                       mlir::Value p, int64_t steps);
 
-/// The same of the row that belongs to step `p` where steps in between come
-/// without: not for each of them, but for each `pace`.
+/// Fetches the row that belongs to step `p`: for who does not come by at every
+/// step, but at a multiple of the pace at least.
 void emitFetchOfStep(Code &code, const FetchedRows &rows, mlir::Value p);
 
 /// Writes rows of the tile, from `firstRow` on, to their place: `sums`, or what

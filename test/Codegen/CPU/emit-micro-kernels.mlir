@@ -10,10 +10,18 @@
 // are fetched, two cache lines of it, and a row of a next panel is copied if
 // one is due.
 //       CHECK:   %[[SUMS:.*]]:6 = scf.if
-//       CHECK:     scf.for
-//       CHECK:       scf.if
+//       CHECK:     %[[PACE:.*]] = arith.minsi
+//       CHECK:     %[[BETWEEN:.*]] = arith.subi %[[PACE]],
+//       CHECK:     scf.for %[[P:[^ ]*]] =
+//       CHECK:       %[[REST:.*]] = arith.andi %[[P]], %[[BETWEEN]]
+//       CHECK:       %[[DUE:.*]] = arith.cmpi eq, %[[REST]],
+//       CHECK:       scf.if %[[DUE]]
+//       CHECK:         %[[AT:.*]] = arith.minsi
+//       CHECK:         arith.muli %[[AT]],
 //       CHECK:         llvm.intr.prefetch{{.*}}hint = 3 : i32, rw = 1 : i32
 //   CHECK-NOT:         rw = 1
+//       CHECK:         %[[NEXT:.*]] = arith.minsi
+//       CHECK:         arith.muli %[[NEXT]],
 // CHECK-COUNT-2:         llvm.intr.prefetch{{.*}}hint = 2 : i32, rw = 0 : i32
 //   CHECK-NOT:         llvm.intr.prefetch
 //       CHECK:         arith.cmpi slt

@@ -167,8 +167,8 @@ TEST(Gemm, RowsAreSharedOutWhereColumnsAreFew) {
   Problem(97, 33, 300, 1 + 8 + 16).check();
 }
 
-// As many panels of B as usual, but more rows than MC; A is packed on the way,
-// or not, as its depth is a multiple of four or not.
+// As many panels of B as usual, but more rows than MC; A is copied before, or
+// transposed on the way or not, as its depth is a multiple of four or not.
 TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
   Problem(REPRISE_GEMM_MC + 31, 258, REPRISE_GEMM_KC + 8, 1 + 8).check();
   Problem(3 * REPRISE_GEMM_MC + 5, 385, 12, 2).check();
@@ -200,13 +200,51 @@ TEST(Gemm, ThreadsPackASmallBThemselves) {
   EXPECT_TRUE(usesSecondPlace(510));
 }
 
-// Rows so long that threads pack B for their shares of them, over several
+// So many rows that threads pack B for their shares of them, over several
 // blocks of columns and of the depth; with panels of A where panels of B would
-// be, for which three threads have no room in 330 columns.
+// be, for which wide tiles have no room in 330 columns.
 TEST(Gemm, ThreadsPackBThemselvesForLongShares) {
   Problem(2 * REPRISE_GEMM_MC + 5, 390, REPRISE_GEMM_KC + 9, 8).check();
+  Problem(2 * REPRISE_GEMM_MC, 330, 300, 0).check();
+  Problem(3 * REPRISE_GEMM_MC, 740, 20, 0).check();
   Problem(3 * REPRISE_GEMM_MC + 5, 330, 300, 2 + 4).check();
   Problem(386, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 4, 1 + 16).check();
+}
+
+// One panel of B, for which there is one place; and more threads than have any
+// of their own where rows are more than MC.
+TEST(Gemm, PlacesOfPanelsAreThoseThereAre) {
+  Problem(97, 32, 2 * REPRISE_GEMM_KC, 0).check();
+  const RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  Problem problem(REPRISE_GEMM_MC + 31, 800, 2 * REPRISE_GEMM_KC + 4, 0);
+  ThreadPool one, six;
+  Error error;
+  ASSERT_TRUE(six.start(6, error)) << error.text;
+  EXPECT_EQ(problem.run({&tile, &tile}, one), problem.run({&tile, &tile}, six));
+}
+
+// A tile that packs zeros: all panels but each thread's first multiply them.
+TEST(Gemm, WhatIsPackedAheadIsUsed) {
+  RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  tile.fn = [](const RepriseTile *work) {
+    std::fill_n(static_cast<float *>(work->ahead), work->aheadRows * 32, 0.0f);
+    RepriseTile rest = *work;
+    rest.aheadRows = 0;
+    kMicroKernels[1].fn(&rest);
+  };
+  auto expectZeros = [&](int64_t m, int64_t n, int threads) {
+    ThreadPool pool;
+    Error error;
+    ASSERT_TRUE(pool.start(threads, error)) << error.text;
+    Problem problem(m, n, REPRISE_GEMM_KC, 0);
+    std::vector<float> c = problem.run({&tile, &tile}, pool);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = tile.cols; j < n; ++j)
+        ASSERT_EQ(c[size_t(i * problem.shape.ldc + j)], 0) << i << ", " << j;
+  };
+  expectZeros(REPRISE_GEMM_MC, 320, 1);
+  expectZeros(2 * REPRISE_GEMM_MC, 320, 1);
+  expectZeros(REPRISE_GEMM_MC + 132, 640, 2);
 }
 
 // What comes next is packed while it is fetched wherever it can be: all panels
@@ -231,6 +269,10 @@ TEST(Gemm, PanelsArePackedAhead) {
   EXPECT_EQ(countAhead(2 * mc, 320, 2 * kc, 1), 19 * kc);
   // Two long shares, each for itself.
   EXPECT_EQ(countAhead(mc + 132, 640, 2 * kc, 2), 2 * 39 * kc);
+  // Too short ones, for which all pack B.
+  EXPECT_EQ(countAhead(mc + 31, 640, kc, 2), 0);
+  // Two threads with panels of their own. (One may come too late for any.)
+  EXPECT_GE(countAhead(mc, 640, kc, 2), 18 * kc);
   // Too few tiles to fetch a panel and then pack it.
   EXPECT_EQ(countAhead(24, 320, kc, 1), 0);
 }

@@ -70,7 +70,7 @@ def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
   let summary = "Append the micro-kernels of matrix products";
   let description = [{
     Appends an `llvm.func` for every entry of `getMicroKernels()`, with the signature
-    of `RepriseMicroKernelFn`, compiled for its own instruction set. A micro-kernel packs one of its panels on the way if it is told to, keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
+    of `RepriseMicroKernelFn`, compiled for its own instruction set. A micro-kernel packs its panel of A and rows of the next panel of B on the way if it is told to, keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
     multiply-add, `p` from 0 up, so that all of them but that of AMX give the same bits. Where no product is of bf16, neither are
     micro-kernels, and none rounds to it.
 
