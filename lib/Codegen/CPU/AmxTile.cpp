@@ -136,7 +136,7 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
     SmallVector<Value> places(carried);
     for (int64_t step = 0; step < kDepth; step += kFetchSteps)
       for (auto [rows, place] : llvm::zip(fetched, places))
-        place = emitFetch(code, rows, place, code.add(p, step), kFetchSteps);
+        place = emitFetch(code, rows, place, code.add(p, step));
     if (behind)
       places = behind->emitStep(carried);
     for (int64_t i = 0; i < 4; ++i)

@@ -119,9 +119,9 @@ void codegen::emitFetchOfStep(Code &code, const FetchedRows &rows, Value p) {
 }
 
 Value codegen::emitFetch(Code &code, const FetchedRows &rows, Value row,
-                         Value p, int64_t steps) {
+                         Value p) {
   emitPrefetches(code, rows, row);
-  Value then = code.add(p, steps);
+  Value then = code.add(p, kFetchSteps);
   Value end = code.add(rows.start, code.mul(rows.count, rows.pace));
   Value rest =
       arith::AndIOp::create(code, then, code.sub(rows.pace, code.i64(1)));

@@ -44,10 +44,10 @@ struct FetchedRows {
 llvm::SmallVector<FetchedRows, 2>
 getFetchedRows(Code &code, const MicroKernel &tile, const Fields &fields);
 
-/// Fetches the row that belongs to the `steps` steps from `p` on; returns where
-/// the next one is: the first before the start, the last after the end.
+/// Fetches the row that belongs to the kFetchSteps steps from `p` on; returns
+/// where the next one is: the first before the start, the last after the end.
 mlir::Value emitFetch(Code &code, const FetchedRows &rows, mlir::Value row,
-                      mlir::Value p, int64_t steps);
+                      mlir::Value p);
 
 /// Fetches the row that belongs to step `p`: for who does not come by at every
 /// step, but at a multiple of the pace at least.
