@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One entry of a batch, and what a product does with it whose panels lie in the
-// workspace (Gemm.cpp) or, of AMX, with its threads (GemmAmx.cpp).
+// workspace (GemmProduct.h) or, of AMX, with its threads (GemmAmx.cpp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 15
+#define REPRISE_ABI_VERSION 16
 
 #ifdef __cplusplus
 extern "C" {
@@ -98,11 +98,11 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// Each is made of one row of B, of pairs of two; these begin at `aheadSource`
 /// and are `ldAhead` elements apart. (Not of AMX.)
 ///
-/// The panel of A may have to be packed yet, by the way that `form` says: then
-/// it is in the same words at `source`, in rows `ldSource` elements apart, and
-/// the micro-kernel writes it to `packed`, which is where `a` is. (It is said
-/// twice so that a compiler does not take what it stores for what it loads,
-/// word by word.) k is a multiple of four then, and not 0.
+/// The panel of A may not be packed, as `form` says: then it is in the same
+/// words at `source`, in rows `ldSource` elements apart. The micro-kernel reads
+/// it there, or writes it to `packed`, which is where `a` is. (It is said twice
+/// so that a compiler does not take what it stores for what it loads, word by
+/// word.) k is a multiple of four then, and not 0.
 #define REPRISE_TILE_FETCH_STEPS 4
 typedef struct RepriseTile {
   const void *a, *b;
@@ -133,8 +133,9 @@ typedef struct RepriseTile {
 
 enum {
   REPRISE_TILE_PACKED = 0,
-  /* Rows of A as it is stored: a row of the source is a column of the panel. */
-  REPRISE_TILE_TRANSPOSES_A = 1
+  /* A row of the source is a column of the panel. */
+  REPRISE_TILE_TRANSPOSES_A = 1, /* and becomes one at `packed` */
+  REPRISE_TILE_READS_A = 2       /* and is read where it is */
 };
 
 typedef void (*RepriseMicroKernelFn)(const RepriseTile *tile);

@@ -110,12 +110,12 @@ static void emitLookAhead(Code &code, const MicroKernel &tile,
   });
 }
 
-/// The sums over the first `whole` steps, a multiple of four.
+/// Adds the first `whole` steps, a multiple of four, to the sums.
 static SmallVector<Value> emitMainLoop(Code &code, const MicroKernel &tile,
-                                       const Fields &fields,
-                                       const Panels &panels, Value whole,
-                                       ArrayRef<FetchedRows> fetched) {
-  SmallVector<Value> sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
+                                       const Fields &fields, Panels panels,
+                                       Value whole,
+                                       ArrayRef<FetchedRows> fetched,
+                                       ArrayRef<Value> sums) {
   Value pace = fetched.front().pace;
   for (const FetchedRows &rows : fetched.drop_front())
     pace = code.min(pace, rows.pace);
@@ -124,8 +124,10 @@ static SmallVector<Value> emitMainLoop(Code &code, const MicroKernel &tile,
   // twice.)
   Value last = code.sub(whole, code.i64(kUnroll));
   emitPackingOfA(code, tile, panels, code.i64(0));
-  return code.loop(
-      code.i64(0), whole, kUnroll, sums, [&](Value p, ValueRange carried) {
+  SmallVector<Value> first(sums);
+  llvm::append_range(first, getFirstRows(code, tile, panels));
+  SmallVector<Value> all = code.loop(
+      code.i64(0), whole, kUnroll, first, [&](Value p, ValueRange carried) {
         // All but the multiply-adds is skipped mostly: an instruction that is
         // no part of them takes their place as often as not.
         Value rest = arith::AndIOp::create(code, p, between);
@@ -134,8 +136,14 @@ static SmallVector<Value> emitMainLoop(Code &code, const MicroKernel &tile,
                   [&] { emitLookAhead(code, tile, fields, fetched, p); });
         emitPackingOfA(code, tile, panels,
                        code.min(code.add(p, kUnroll), last));
-        return emitSteps(code, tile, panels, p, kUnroll, carried);
+        panels.rows = carried.drop_front(sums.size());
+        SmallVector<Value> next = emitSteps(code, tile, panels, p, kUnroll,
+                                            carried.take_front(sums.size()));
+        llvm::append_range(next, getNextRows(code, panels));
+        return next;
       });
+  all.resize(sums.size());
+  return all;
 }
 
 /// The sums of a tile, from all its steps.
@@ -150,20 +158,31 @@ static SmallVector<Value> emitSums(Code &code, const MicroKernel &tile,
                    fields.pointer(offsetof(RepriseTile, b)),
                    {fields.pointer(offsetof(RepriseTile, source)),
                     fields.integer(offsetof(RepriseTile, ldSource))},
-                   fields.pointer(offsetof(RepriseTile, packed))};
+                   fields.pointer(offsetof(RepriseTile, packed)),
+                   {}};
   Value form = fields.get(code.getI32Type(), offsetof(RepriseTile, form));
-  // A main loop for each form; all else there is once.
-  auto emitForm = [&](Form which) {
-    return [&, which] {
-      panels.form = which;
-      return emitMainLoop(code, tile, fields, panels, whole, fetched);
-    };
+  auto isForm = [&](Form which) -> Value {
+    return arith::CmpIOp::create(code, arith::CmpIPredicate::eq, form,
+                                 code.scalar(code.getI32Type(), int(which)));
   };
-  Value isPacked = arith::CmpIOp::create(
-      code, arith::CmpIPredicate::eq, form,
-      code.scalar(code.getI32Type(), REPRISE_TILE_PACKED));
-  SmallVector<Value> sums = code.choose(isPacked, emitForm(Form::Packed),
-                                        emitForm(Form::TransposesA));
+  // A main loop for each form; all else there is once.
+  using Values = SmallVector<Value>;
+  auto emitForm = [&](Form which, Value steps, ArrayRef<Value> sums) -> Values {
+    panels.form = which;
+    return emitMainLoop(code, tile, fields, panels, steps, fetched, sums);
+  };
+  Values sums(tile.rows * tile.cols / kLanes, code.splatF32(0));
+  sums = code.choose(
+      isForm(Form::Packed), [&] { return emitForm(Form::Packed, whole, sums); },
+      [&] {
+        // Of no steps, not a third branch: for three LLVM keeps sums in memory.
+        Value reads = isForm(Form::ReadsA);
+        Values read = emitForm(Form::ReadsA,
+                               code.select(reads, whole, code.i64(0)), sums);
+        return code.choose(
+            reads, [&] { return read; },
+            [&] { return emitForm(Form::TransposesA, whole, read); });
+      });
   panels.form = Form::Packed;
   return code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {
     return emitSteps(code, tile, panels, p, 1, carried);

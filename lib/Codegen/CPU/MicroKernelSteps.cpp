@@ -38,6 +38,11 @@ static Type wordOf(Code &code, const MicroKernel &tile) {
   return tile.hasPairs() ? Type(code.getI32Type()) : code.getF32Type();
 }
 
+/// What rows of a matrix are made of.
+static Type elementOf(Code &code, const MicroKernel &tile) {
+  return tile.hasPairs() ? Type(code.getI16Type()) : code.getF32Type();
+}
+
 /// `count` words of row `p` of a panel, from the source's element `first` on:
 /// one row of it or, of pairs, two, up to 64 bytes of each.
 static SmallVector<Value> emitRowOfSource(Code &code, const MicroKernel &tile,
@@ -70,7 +75,7 @@ static SmallVector<Value> emitRowOfSource(Code &code, const MicroKernel &tile,
 static void emitTransposition(Code &code, const MicroKernel &tile,
                               const Panels &panels, Value p) {
   Type word = wordOf(code, tile);
-  Type element = tile.hasPairs() ? Type(code.getI16Type()) : word;
+  Type element = elementOf(code, tile);
   int64_t perWord = tile.hasPairs() ? 2 : 1;
   auto four = VectorType::get({kUnroll}, word);
   auto loadLine = [&](int64_t line) -> Value {
@@ -108,6 +113,37 @@ static void emitTransposition(Code &code, const MicroKernel &tile,
   }
 }
 
+/// Rows of A that are read from one address: from two more an address has room
+/// for once and twice the distance between them.
+static constexpr int64_t kRowsOfAddress = 3;
+
+SmallVector<Value> codegen::getFirstRows(Code &code, const MicroKernel &tile,
+                                         const Panels &panels) {
+  SmallVector<Value> rows;
+  if (panels.form == Form::ReadsA)
+    for (int64_t row = 0; row < tile.rows; row += kRowsOfAddress)
+      rows.push_back(code.address(panels.source.data, elementOf(code, tile),
+                                  code.mul(panels.source.ld, row)));
+  return rows;
+}
+
+/// LLVM does not see that these are the old ones and a number. If it did, it
+/// would keep an address for each row, or find them one after the other, and
+/// load all rows before it multiplies, with no registers for them.
+SmallVector<Value> codegen::getNextRows(Code &code, const Panels &panels) {
+  SmallVector<Value> rows;
+  for (Value row : panels.rows) {
+    Value next = code.address(row, code.getF32Type(), code.i64(kUnroll));
+    rows.push_back(LLVM::InlineAsmOp::create(
+                       code, next.getType(), next, /*asm_string=*/"",
+                       /*constraints=*/"=r,0", /*has_side_effects=*/false,
+                       /*is_align_stack=*/false, LLVM::TailCallKind::None,
+                       LLVM::AsmDialectAttr(), ArrayAttr())
+                       .getResult(0));
+  }
+  return rows;
+}
+
 void codegen::emitPackingOfA(Code &code, const MicroKernel &tile,
                              const Panels &panels, Value p) {
   if (panels.form == Form::TransposesA)
@@ -131,7 +167,17 @@ SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
                                       int64_t steps, ValueRange sums) {
   SmallVector<Value> next(sums);
   Type word = wordOf(code, tile);
-  bool packsA = panels.form == Form::TransposesA;
+  auto loadA = [&](int64_t step, int64_t row) -> Value {
+    if (panels.form == Form::ReadsA)
+      return loadOperand(
+          code, word,
+          code.address(panels.rows[row / kRowsOfAddress], elementOf(code, tile),
+                       code.mul(panels.source.ld, row % kRowsOfAddress)),
+          code.i64(step));
+    Value at = code.add(code.mul(code.add(p, step), tile.rows), row);
+    return code.load(word, panels.a, at, /*mask=*/{}, /*aligned=*/1,
+                     /*constant=*/panels.form == Form::Packed);
+  };
   auto operand = [&](Value words) -> Value {
     if (!tile.hasPairs())
       return words;
@@ -139,18 +185,14 @@ SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
     return vector::BitCastOp::create(code, pairs, words);
   };
   for (int64_t step = 0; step < steps; ++step) {
-    Value at = code.add(p, step);
-    Value aRow = code.mul(at, tile.rows), bRow = code.mul(at, tile.cols);
+    Value bRow = code.mul(code.add(p, step), tile.cols);
     SmallVector<Value> bs;
     for (int64_t c = 0; c < tile.cols; c += kLanes)
       bs.push_back(
           operand(code.load(code.lanesOf(word), panels.b, code.add(bRow, c))));
     unsigned sum = 0;
     for (int64_t r = 0; r < tile.rows; ++r) {
-      Value x = operand(
-          code.splat(code.load(word, panels.a, code.add(aRow, r), /*mask=*/{},
-                               /*aligned=*/1,
-                               /*constant=*/!packsA)));
+      Value x = operand(code.splat(loadA(step, r)));
       for (Value y : bs) {
         next[sum] = emitMultiplyAdd(code, tile, x, y, next[sum]);
         ++sum;

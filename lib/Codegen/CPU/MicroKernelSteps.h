@@ -19,7 +19,8 @@ namespace reprise::codegen {
 /// What happens to the panel of A on the way.
 enum class Form {
   Packed = REPRISE_TILE_PACKED,
-  TransposesA = REPRISE_TILE_TRANSPOSES_A
+  TransposesA = REPRISE_TILE_TRANSPOSES_A,
+  ReadsA = REPRISE_TILE_READS_A
 };
 
 /// Rows of a matrix, `ld` elements apart.
@@ -28,12 +29,14 @@ struct Source {
 };
 
 /// Panels are made of words of four bytes: f32 or a pair of bf16. That of A may
-/// have to be packed yet: to `packed`, from `source`.
+/// have to be packed yet: to `packed`, from `source`. Or it is read there:
+/// `rows` are the places in rows 0, 3, 6 ... that the next steps begin with.
 struct Panels {
   Form form;
   mlir::Value a, b;
   Source source;
   mlir::Value packed;
+  llvm::SmallVector<mlir::Value> rows;
 };
 
 /// Steps of a turn of the main loop.
@@ -47,6 +50,12 @@ void emitPackingOfA(Code &code, const MicroKernel &tile, const Panels &panels,
 /// Packs row `row` of a panel of B, to `packed`.
 void emitRowOfB(Code &code, const MicroKernel &tile, const Source &source,
                 mlir::Value packed, mlir::Value row);
+
+/// If A is read where it lies: its places before the first step, and those of
+/// `panels` `kUnroll` steps later.
+llvm::SmallVector<mlir::Value> getFirstRows(Code &code, const MicroKernel &tile,
+                                            const Panels &panels);
+llvm::SmallVector<mlir::Value> getNextRows(Code &code, const Panels &panels);
 
 /// Adds the outer products of steps p, p + 1, ... p + steps - 1 to the sums of
 /// a tile, row by row.

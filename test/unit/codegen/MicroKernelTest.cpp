@@ -56,9 +56,9 @@ struct Unpacked {
               bits;
         }
   }
-  /// As a panel of A.
-  void giveTo(RepriseTile &tile) {
-    tile.form = REPRISE_TILE_TRANSPOSES_A;
+  /// As a panel of A, in a form that is not packed.
+  void giveTo(RepriseTile &tile, int form) {
+    tile.form = form;
     tile.source = source.data(), tile.ldSource = ld;
     tile.a = tile.packed = packed.data();
   }
@@ -71,9 +71,16 @@ struct Unpacked {
     EXPECT_TRUE(std::equal(packed.begin(), packed.end() - 1, panel));
     EXPECT_EQ(packed.back(), 7u) << "written behind the panel";
   }
+  /// That it is packed where its form says so, and nothing is written if not.
+  void check(const uint32_t *panel, int form) const {
+    if (form == REPRISE_TILE_TRANSPOSES_A)
+      return check(panel);
+    EXPECT_EQ(packed, Words(packed.size(), 7)) << "written in form " << form;
+  }
 };
 
-constexpr int kForms[] = {REPRISE_TILE_PACKED, REPRISE_TILE_TRANSPOSES_A};
+constexpr int kForms[] = {REPRISE_TILE_PACKED, REPRISE_TILE_TRANSPOSES_A,
+                          REPRISE_TILE_READS_A};
 
 /// A tile inside a larger matrix, of whose other elements none may change.
 static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
@@ -100,11 +107,10 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
   auto *panel = reinterpret_cast<const uint32_t *>(a.data());
   Unpacked unpacked(/*transposes=*/true, panel, k, kernel.rows, false);
   if (form != REPRISE_TILE_PACKED)
-    unpacked.giveTo(tile);
+    unpacked.giveTo(tile, form);
   reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()))(
       &tile);
-  if (form != REPRISE_TILE_PACKED)
-    unpacked.check(panel);
+  unpacked.check(panel, form);
   for (int64_t r = 0; r < kernel.rows; ++r)
     for (int64_t j = 0; j < ldc; ++j) {
       int64_t at = r * ldc + j;
@@ -214,11 +220,13 @@ TEST(MicroKernel, PacksRowsAhead) {
           run();
           if (k % 4 != 0)
             continue;
-          Unpacked ofA(/*transposes=*/true,
-                       reinterpret_cast<const uint32_t *>(a.data()), k,
-                       kernel.rows, kernel.hasPairs());
-          ofA.giveTo(tile);
-          run();
+          for (int form : {REPRISE_TILE_TRANSPOSES_A, REPRISE_TILE_READS_A}) {
+            Unpacked ofA(/*transposes=*/true,
+                         reinterpret_cast<const uint32_t *>(a.data()), k,
+                         kernel.rows, kernel.hasPairs());
+            ofA.giveTo(tile, form);
+            run();
+          }
         }
   }
   EXPECT_GE(ran, 1);
@@ -285,11 +293,10 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
                             kernel.rows, true);
           RepriseTile packs = tile;
           if (form != REPRISE_TILE_PACKED)
-            unpacked.giveTo(packs);
+            unpacked.giveTo(packs, form);
           std::fill(rounded.begin(), rounded.end(), 0x1234);
           run(kernel.symbol(), packs);
-          if (form != REPRISE_TILE_PACKED)
-            unpacked.check(a.pairs.data());
+          unpacked.check(a.pairs.data(), form);
           for (size_t i = 0; i < byPairs.size(); ++i)
             if (uint32_t bits = bitsOf(byPairs[i]); !std::isnan(byPairs[i]))
               ASSERT_EQ(rounded[i], (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)

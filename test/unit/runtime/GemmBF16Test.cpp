@@ -287,6 +287,18 @@ TEST(GemmBF16, EveryBlockLoopTurns) {
   }
 }
 
+// So many rows for few columns that pairs of A are read where they lie, of one
+// block of the depth and of two.
+TEST(GemmBF16, NarrowProductsReadAWhereItLies) {
+  numReadA = 0;
+  Problem(580, 40, 24, Bias + Round).check();
+  Problem(580, 33, REPRISE_GEMM_KC_BF16 + 8, TransposeB + Round).check();
+  EXPECT_GT(numReadA, 0);
+  numReadA = 0;
+  Problem(580, 40, 28, 0).check();
+  EXPECT_EQ(numReadA, 0) << "pairs of a depth of no whole groups of steps";
+}
+
 // More rows than a room of AMX has, rows that threads share, with a depth that
 // it takes in parts, and in blocks.
 TEST(GemmBF16, EveryLoopOfAmxTurns) {

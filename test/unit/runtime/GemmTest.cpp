@@ -171,7 +171,7 @@ TEST(Gemm, RowsAreSharedOutWhereColumnsAreFew) {
 // transposed on the way or not, as its depth is a multiple of four or not.
 TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
   Problem(REPRISE_GEMM_MC + 31, 258, REPRISE_GEMM_KC + 8, 1 + 8).check();
-  Problem(3 * REPRISE_GEMM_MC + 5, 385, 12, 2).check();
+  Problem(2 * REPRISE_GEMM_MC + 5, 545, REPRISE_GEMM_KC + 4, 0).check();
   Problem(8 * REPRISE_GEMM_MC + 5, 385, 5, 4).check();
 }
 
@@ -205,9 +205,9 @@ TEST(Gemm, ThreadsPackASmallBThemselves) {
 // be, for which wide tiles have no room in 330 columns.
 TEST(Gemm, ThreadsPackBThemselvesForLongShares) {
   Problem(2 * REPRISE_GEMM_MC + 5, 390, REPRISE_GEMM_KC + 9, 8).check();
-  Problem(2 * REPRISE_GEMM_MC, 330, 300, 0).check();
-  Problem(3 * REPRISE_GEMM_MC, 740, 20, 0).check();
-  Problem(3 * REPRISE_GEMM_MC + 5, 330, 300, 2 + 4).check();
+  Problem(2 * REPRISE_GEMM_MC, 330, 300, 1).check();
+  Problem(3 * REPRISE_GEMM_MC, 740, 20, 1).check();
+  Problem(3 * REPRISE_GEMM_MC + 5, 330, 300, 1 + 2 + 4).check();
   Problem(386, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 4, 1 + 16).check();
 }
 
@@ -236,7 +236,7 @@ TEST(Gemm, WhatIsPackedAheadIsUsed) {
     ThreadPool pool;
     Error error;
     ASSERT_TRUE(pool.start(threads, error)) << error.text;
-    Problem problem(m, n, REPRISE_GEMM_KC, 0);
+    Problem problem(m, n, REPRISE_GEMM_KC, 1);
     std::vector<float> c = problem.run({&tile, &tile}, pool);
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = tile.cols; j < n; ++j)
@@ -255,7 +255,7 @@ TEST(Gemm, PanelsArePackedAhead) {
     ThreadPool pool;
     Error error;
     EXPECT_TRUE(pool.start(threads, error)) << error.text;
-    Problem problem(m, n, k, 0);
+    Problem problem(m, n, k, 1);
     numAhead = 0;
     problem.run({&tile, &tile}, pool);
     return int64_t(numAhead);
@@ -277,6 +277,48 @@ TEST(Gemm, PanelsArePackedAhead) {
   EXPECT_EQ(countAhead(24, 320, kc, 1), 0);
 }
 
+// Rows of A lie as they are summed, and threads have many for few columns: A is
+// read there. Also of columns that are many and of a B that must be transposed,
+// by blocks: one, two and three threads make 3, 4 and 3 of 1045 columns.
+TEST(Gemm, NarrowProductsReadAWhereItLies) {
+  Problem(589, 70, 2 * REPRISE_GEMM_KC + 8, 4 + 8).check();
+  Problem(580, 33, 12, 2 + 16).check();
+  Problem(600, 320, 300, 8).check();
+  Problem(580, REPRISE_GEMM_NC - 5, 20, 4).check();
+  Problem(390, REPRISE_GEMM_NC + 37, 20, 2).check();
+  Problem(390, 1045, REPRISE_GEMM_KC + 4, 2 + 8).check();
+
+  const RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  auto countReads = [&](int64_t m, int64_t n, int64_t k, int flags,
+                        int threads) {
+    ThreadPool pool;
+    Error error;
+    EXPECT_TRUE(pool.start(threads, error)) << error.text;
+    Problem problem(m, n, k, flags);
+    numReadA = 0;
+    problem.run({&tile, &tile}, pool);
+    if (m % tile.rows == 0) // There is no last panel that must be packed.
+      EXPECT_EQ(numReadA == 0, problem.workspace[0] != kCanary);
+    return int64_t(numReadA);
+  };
+  const int64_t kc = REPRISE_GEMM_KC;
+  EXPECT_EQ(countReads(384, 70, 2 * kc, 0, 1), 32 * 3 * 2);
+  EXPECT_EQ(countReads(389, 70, 2 * kc, 0, 1), 32 * 3 * 2);
+  EXPECT_EQ(countReads(384, 70, 2 * kc, 2, 2), 32 * 3 * 2);
+  EXPECT_EQ(countReads(384, 512, kc, 0, 2), 32 * 16);
+  EXPECT_EQ(countReads(384, 768, kc, 2, 1), 32 * 24);
+  EXPECT_EQ(countReads(384, 768, kc, 2, 2), 32 * 24);
+  // Rows of A are columns of its storage; a depth in no whole groups of steps;
+  // few rows; a B that is wide, and lies as panels have it or has too few
+  // columns for eight threads.
+  EXPECT_EQ(countReads(384, 70, 2 * kc, 1, 1), 0);
+  EXPECT_EQ(countReads(384, 70, 2 * kc + 1, 0, 1), 0);
+  EXPECT_EQ(countReads(372, 70, 2 * kc, 0, 2), 0);
+  EXPECT_EQ(countReads(384, 520, kc, 0, 1), 0);
+  EXPECT_EQ(countReads(372, 768, kc, 2, 1), 0);
+  EXPECT_EQ(countReads(384, 768, kc, 2, 8), 0);
+}
+
 // Many panels of B and few of A: each thread has panels of A of its own, where
 // panels of B would be, or not, as there is room for them; the last block of
 // the depth is short, and of 2085 columns one of the columns, too. Of 380
@@ -285,7 +327,7 @@ TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
   Problem(29, 300, REPRISE_GEMM_KC + 9, 2).check();
   Problem(150, 390, 2 * REPRISE_GEMM_KC + 1, 1 + 8).check();
   Problem(190, 390, 40, 4 + 16).check();
-  Problem(200, 262, 2 * REPRISE_GEMM_KC, 0).check();
+  Problem(200, 262, 2 * REPRISE_GEMM_KC, 1).check();
   Problem(264, 380, 300, 0).check();
   Problem(264, 340, 300, 0).check();
   Problem(61, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 1, 8 + 16).check();

@@ -160,17 +160,29 @@ void packWord(const void *source, int64_t ld, bool transposes, int64_t p,
   }
 }
 
-/// Packs A's panel if it is not packed yet.
+/// Tiles that read A where it lies.
+inline std::atomic<int64_t> numReadA{0};
+
+/// A's panel. Packs it if it is not packed yet; `room` is for one that is not
+/// to be.
 template <int Rows, bool Pairs>
-void packA(const RepriseTile *tile) {
+const void *getPanelOfA(const RepriseTile *tile, std::vector<float> &room) {
   if (tile->form == REPRISE_TILE_PACKED)
-    return;
+    return tile->a;
   EXPECT_EQ(tile->k % 4, 0);
-  EXPECT_EQ(tile->packed, tile->a);
+  void *panel = tile->packed;
+  if (tile->form == REPRISE_TILE_READS_A) {
+    ++numReadA;
+    room.resize(size_t(tile->k * Rows));
+    panel = room.data();
+  } else {
+    EXPECT_EQ(tile->packed, tile->a);
+  }
   for (int64_t p = 0; p < tile->k; ++p)
     for (int i = 0; i < Rows; ++i)
       packWord<Pairs>(tile->source, tile->ldSource, /*transposes=*/true, p, i,
-                      static_cast<char *>(tile->packed) + 4 * (p * Rows + i));
+                      static_cast<char *>(panel) + 4 * (p * Rows + i));
+  return panel;
 }
 
 /// How many rows of a next panel tiles have packed.
@@ -193,14 +205,15 @@ void packAhead(const RepriseTile *tile) {
 template <int Rows, int Cols, bool Pairs = false>
 void microKernel(const RepriseTile *tile) {
   EXPECT_EQ(tile->squares, nullptr) << "only tiles of AMX have them";
-  packA<Rows, Pairs>(tile);
+  std::vector<float> room;
+  const void *a = getPanelOfA<Rows, Pairs>(tile, room);
   packAhead<Cols, Pairs>(tile);
   float sums[Rows * Cols] = {};
   for (int64_t p = 0; p < tile->k; ++p)
     for (int r = 0; r < Rows; ++r)
       for (int j = 0; j < Cols; ++j)
         sums[r * Cols + j] = multiplyAdd<Pairs>(
-            tile->a, tile->b, p * Rows + r, p * Cols + j, sums[r * Cols + j]);
+            a, tile->b, p * Rows + r, p * Cols + j, sums[r * Cols + j]);
   endTile<Rows, Cols>(tile, sums);
 }
 

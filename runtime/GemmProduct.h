@@ -1,0 +1,223 @@
+//===- GemmProduct.h - One product, with its panels in a workspace -*- C++
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What one entry of a batch does whose panels lie in the workspace: panels and
+// tiles are in GemmTiles.cpp, how threads share them in Gemm.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_GEMMPRODUCT_H
+#define REPRISE_RUNTIME_GEMMPRODUCT_H
+
+#include "GemmParts.h"
+
+namespace reprise::runtime {
+
+/// The rows and bytes of `lines` times `depth` elements of a matrix.
+FetchRegion getRegion(const PanelSource &source, PanelForm form, Range lines,
+                      Range depth);
+
+/// One entry of the batch, with the packed panels it works in.
+class Product : GemmEntry {
+public:
+  Product(const RepriseGemm &shape, const GemmOperands &operands,
+          const MicroKernels &kernels, int64_t entry, int slot);
+
+  /// Computes the product, with the pool's threads unless `pool` is null.
+  void run(ThreadPool *pool);
+
+private:
+  /// Where a thread packs panels of B: the one at hand and, unless it is null,
+  /// the one that comes next, meanwhile.
+  struct PlacesOfB {
+    float *now, *then;
+    /// What the panel at `now` is packed from, if it is there already.
+    const void *source;
+
+    /// Goes on with the next panel, which is there, packed from `from`.
+    void goOn(const void *from) {
+      float *last = now;
+      now = then, then = last;
+      source = from;
+    }
+  };
+  /// Rows of the block that one panel of A has.
+  struct RowPanel {
+    const RepriseMicroKernel &kernel;
+    Range rows;
+  };
+  RowPanel getRowPanel(int64_t panel) const;
+  int64_t numRowPanels() const { return numFull + numLow; }
+  void divideRows();
+  /// Of a product with few panels of B, or with more rows than a block has, how
+  /// many shares of rows there are: a thread works on one alone, in a part of
+  /// the room for panels of A. 0 if all threads share all rows.
+  int64_t countShares(int threads) const;
+  /// This product as share `index` of the block's rows, its panels of A in part
+  /// `slot` of the room.
+  Product getShare(int64_t index, int slot, int threads) const;
+
+  float *packedA(const RowPanel &panel) const {
+    return panelsA + panel.rows.begin * panelRows(form, depth.size);
+  }
+  /// This product with panels of A of its own for thread `slot`, which lie
+  /// where panels of B would: see `hasOwnPanelsOfA`.
+  Product getOwn(int slot) const;
+  /// Whether, of a product whose panels of B are used once, the room for those
+  /// that are never there at the same time holds a copy of A's for each thread.
+  bool hasOwnPanelsOfA(int threads) const;
+  /// Whether a micro-kernel packs whole panels of A on its way: by transposing
+  /// them. (Copies of rows, of which a cache line has parts of several panels,
+  /// are made sooner than there is something to compute meanwhile.)
+  bool packsOnTheWay() const {
+    return a.depthIsFast && form != PanelForm::Expanded &&
+           depth.size % (4 * perWord()) == 0;
+  }
+  /// Panels of A that a thread packs together where others use them, too.
+  static constexpr int64_t kGroupOfA = 4;
+  int64_t numGroupsOfA() const { return divideUp(numRowPanels(), kGroupOfA); }
+  void packGroupOfA(int64_t group) {
+    packA(group * kGroupOfA, smaller((group + 1) * kGroupOfA, numRowPanels()));
+  }
+  /// Panels [firstPanel, endPanel).
+  void packA(int64_t firstPanel, int64_t endPanel);
+  /// Depths [first, first + count) of the block.
+  void packA(const RowPanel &panel, int64_t first, int64_t count,
+             float *place) const {
+    packPanel(form, hasAVX512, a, rows.begin + panel.rows.begin,
+              panel.rows.size, depth.begin + first, count, panel.kernel.rows,
+              place + panelRows(form, first) * panel.kernel.rows);
+  }
+  float *packedB(int64_t place) const {
+    return panelsB + place * full.cols * panelRows(form, depth.size);
+  }
+  /// Whether panels of B are not packed, but read where they lie.
+  bool readsB() const {
+    return b.isPacked && !b.depthIsFast && form == PanelForm::Pairs &&
+           full.cols == REPRISE_PACKED_COLS;
+  }
+  const void *getPanelOfB(int64_t panel, const float *place) const {
+    if (readsB())
+      return b.findPacked(depth.begin, cols.begin + panel * full.cols);
+    return place;
+  }
+  void packB(int64_t panel, float *place) const {
+    Range lines = getColsOf(panel);
+    packPanel(form, hasAVX512, b, lines.begin, lines.size, depth.begin,
+              depth.size, full.cols, place);
+  }
+  /// The columns of C that a panel of B is for.
+  Range getColsOf(int64_t panelB) const {
+    int64_t first = panelB * full.cols;
+    return {cols.begin + first, smaller(full.cols, cols.size - first)};
+  }
+  bool isLastBlock() const { return depth.end() == shape.k; }
+  /// The room for B ends with two places for each thread.
+  bool hasPlacesOfB(int threads) const {
+    return 2 * threads * full.cols <= repriseGemmPanelCols(&shape);
+  }
+  PlacesOfB getPlacesOfB(int slot) const;
+
+  /// What a thread goes on with after a panel of B.
+  struct Next {
+    /// Its next panel of B; from the number of them on, one of the next block.
+    int64_t panelB;
+    /// Panels of B in all and until it comes to the next block, and the rows of
+    /// A that it packs then.
+    int64_t panels, panelsLeft;
+    Range rowsOfA;
+  };
+  Next getNext(int64_t panelB, int parts, bool hasOwnA) const;
+  /// What the calls for one panel of B do for later.
+  struct LookAhead {
+    FetchRegion nextB, nextA; ///< What they fetch, in this order.
+    int64_t steps, paceB, callsB, paceA, callsA;
+    int64_t before; ///< Calls before these that could have fetched A.
+    bool packs;     ///< Each packs what the one before it has fetched of B.
+  };
+  /// Of so many `tiles`, with a place for the next panel of B or not.
+  LookAhead planLookAhead(const Next &then, int64_t tiles, bool hasPlace) const;
+  /// Has a tile do that.
+  void askLookAhead(RepriseTile &tile, const LookAhead &plan, int64_t call,
+                    float *place) const;
+  /// Panels that are not packed yet.
+  struct Unpacked {
+    bool a, b;
+  };
+  /// What the tiles of a panel of B, at `place`, have in common. `room` is for
+  /// their bias.
+  RepriseTile getTile(int64_t panelB, const float *place, float *room) const;
+  /// The tiles of one panel of B with the panels [firstA, endA) of A; of A with
+  /// all of them if they are not packed yet. Meanwhile fetches what comes next,
+  /// and packs of it what `places` has a place for and a micro-kernel can.
+  void computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
+                    int64_t endA, Unpacked unpacked, const Next &then);
+  /// One tile, of which `work` has the operands.
+  void computeTile(RepriseTile &work, const RowPanel &panel,
+                   Range colsOfC) const;
+  /// Whether a panel of B, from the number of them on one of the next block, is
+  /// packed by now.
+  bool isPackedBefore(int64_t panelB) const;
+  /// What a panel of B is packed from or, if it is packed already, is.
+  FetchRegion getRegionOfB(int64_t panelB) const;
+  /// Values of p that a row of a panel has.
+  int64_t perWord() const { return form == PanelForm::Pairs ? 2 : 1; }
+  /// Whether micro-kernels can pack a panel on their way, that of `region`: a
+  /// whole one of rows that lie as they read them. (Transposed ones on the way
+  /// take longer than before it.)
+  bool isPackedAhead(int64_t panelB, const FetchRegion &region) const;
+  /// Whether C goes past the caches: each tile is written once, as whole lines.
+  bool mayStream() const {
+    return c && !shape.accumulate && !shape.bias &&
+           shape.k <= repriseGemmKC(&shape) && isReadLate();
+  }
+  /// Where f32 sums go from block to block: C or, of a C of bf16, the
+  /// workspace, or nowhere if it has only one block.
+  Tile getSums(Range rowsOfC, Range colsOfC) const;
+  void computeBlock(ThreadPool *pool);
+  /// Columns of a block of B where panels of A are read where they lie, in the
+  /// order of Goto and van de Geijn: one is in the first cache while those of B
+  /// pass. 0 if that cannot be, or is no faster. (To pack A takes as long as a
+  /// fifth of its tiles, if there are four panels of B.)
+  int64_t countNarrowCols(int threads) const;
+  /// The product in blocks of so many columns.
+  void computeNarrow(ThreadPool *pool, int64_t most);
+  /// Panels [first, end) of A with the block's of B, which are packed.
+  void computeRows(int64_t first, int64_t end);
+  /// Calls `fn(task, slot)` for all tasks, with the pool's threads if so many
+  /// FLOPs are worth it.
+  template <typename Fn>
+  void share(ThreadPool *pool, int64_t flops, int64_t tasks, Fn fn) const;
+  /// Whether all of B is small enough for each share to be computed over all of
+  /// the depth, for itself.
+  bool hasSmallB(int threads) const;
+  /// Whether the same is worth it since shares have many rows, and there is
+  /// room for their panels of A.
+  bool hasLongShares(int threads) const;
+  void computeAlone(ThreadPool &pool);
+
+  const RepriseMicroKernel &full, &low;
+  PanelForm form;
+  bool hasAVX512, streams;
+  float *panelsA, *panelsB, *sums;
+  /// The block being worked on, and the one after it, empty at the end.
+  struct Block {
+    Range rows, cols, depth;
+  };
+  Range rows, cols, depth;
+  Block next = {};
+  int64_t numFull = 0, numLow = 0; ///< Panels of its rows.
+  int64_t numShares = 0;           ///< If not 0, a block has all rows.
+  bool packsBAlone = false;        ///< Each thread for its share.
+  PlacesOfB *places = nullptr;     ///< Of each thread.
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_GEMMPRODUCT_H

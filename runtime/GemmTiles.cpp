@@ -1,0 +1,278 @@
+//===- GemmTiles.cpp - Panels and tiles of a product ----------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmProduct.h"
+
+using namespace reprise::runtime;
+
+static PanelForm chooseForm(const RepriseGemm &shape,
+                            const RepriseMicroKernel &kernel) {
+  if (shape.typeAB == REPRISE_F32)
+    return PanelForm::Floats;
+  return kernel.typeAB == REPRISE_BF16 ? PanelForm::Pairs : PanelForm::Expanded;
+}
+
+Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
+                 const MicroKernels &kernels, int64_t entry, int slot)
+    : GemmEntry(shape, operands, entry), full(*kernels.full), low(*kernels.low),
+      form(chooseForm(shape, full)), hasAVX512(full.isa >= REPRISE_ISA_V4) {
+  RepriseGemm one = shape;
+  one.batch[0] = one.batch[1] = 1;
+  int64_t size = repriseGemmWorkspaceBytes(&one) / 4;
+  panelsA = operands.workspace + slot * size;
+  sums = panelsA + repriseGemmPanelsOfA(&one);
+  // The panels of B come last and end with the workspace, however little of
+  // their room they take.
+  int64_t depthOfBlock = smaller(shape.k, repriseGemmKC(&shape));
+  panelsB = panelsA + size -
+            panelRows(form, depthOfBlock) * repriseGemmPanelCols(&one);
+  if (repriseGemmSums(&one) == 0)
+    sums = nullptr;
+  streams = mayStream();
+}
+
+/// The rows become full panels and at most two low ones at the end, so that as
+/// few as possible are computed in vain: 256 = 20 x 12 + 2 x 8.
+void Product::divideRows() {
+  numFull = rows.size / full.rows;
+  int64_t rest = rows.size % full.rows;
+  numLow = rest > 0 && rest <= low.rows ? 1 : 0;
+  if (rest > low.rows || (numLow && &low == &full)) {
+    ++numFull;
+    numLow = 0;
+  } else if (numLow && numFull > 0 && rest + full.rows <= 2 * low.rows) {
+    --numFull;
+    numLow = 2;
+  }
+}
+
+/// Where lines are neighbours in memory, a cache line has parts of several
+/// panels: they take turns every few rows, while it is in the first cache.
+void Product::packA(int64_t firstPanel, int64_t endPanel) {
+  constexpr int64_t kTurn = 16;
+  int64_t piece = a.depthIsFast ? depth.size : kTurn;
+  for (int64_t first = 0; first < depth.size; first += piece)
+    for (int64_t index = firstPanel; index < endPanel; ++index)
+      packA(getRowPanel(index), first, smaller(piece, depth.size - first),
+            packedA(getRowPanel(index)));
+}
+
+Product::RowPanel Product::getRowPanel(int64_t panel) const {
+  bool isFull = panel < numFull;
+  const RepriseMicroKernel &kernel = isFull ? full : low;
+  int64_t begin = isFull ? panel * full.rows
+                         : numFull * full.rows + (panel - numFull) * low.rows;
+  return {kernel, {begin, smaller(kernel.rows, rows.size - begin)}};
+}
+
+FetchRegion reprise::runtime::getRegion(const PanelSource &source,
+                                        PanelForm form, Range lines,
+                                        Range depth) {
+  int64_t size = form == PanelForm::Floats ? 4 : 2;
+  const Range &rows = source.depthIsFast ? lines : depth;
+  const Range &cols = source.depthIsFast ? depth : lines;
+  return {static_cast<const char *>(source.data) +
+              (rows.begin * source.stride + cols.begin) * size,
+          source.stride * size, rows.size, cols.size * size};
+}
+
+bool Product::isPackedBefore(int64_t panelB) const {
+  bool isNext = panelB >= divideUp(cols.size, full.cols);
+  return !packsBAlone && !readsB() &&
+         ((numShares > 0 && !isNext) || (isNext ? next.rows : rows).begin > 0);
+}
+
+FetchRegion Product::getRegionOfB(int64_t panelB) const {
+  int64_t numB = divideUp(cols.size, full.cols);
+  bool isNext = panelB >= numB;
+  if (isNext && next.rows.size == 0)
+    return {};
+  if (isPackedBefore(panelB)) {
+    int64_t bytes = full.cols * int64_t(sizeof(float));
+    return {reinterpret_cast<const char *>(packedB(panelB % numB)), bytes,
+            panelRows(form, depth.size), bytes};
+  }
+  const Range &within = isNext ? next.cols : cols;
+  int64_t first = (isNext ? panelB - numB : panelB) * full.cols;
+  if (first >= within.size)
+    return {};
+  const Range lines = {within.begin + first,
+                       smaller(full.cols, within.size - first)};
+  const Range &depths = isNext ? next.depth : depth;
+  return b.isPacked ? getPackedRegionOfB(lines, depths)
+                    : getRegion(b, form, lines, depths);
+}
+
+bool Product::isPackedAhead(int64_t panelB, const FetchRegion &region) const {
+  static_assert(REPRISE_GEMM_COL_ALIGN * sizeof(float) <= Fetch::kBytes,
+                "a call fetches whole rows of a panel");
+  return form != PanelForm::Expanded && !b.depthIsFast && !b.isPacked &&
+         !isPackedBefore(panelB) && region.rows % perWord() == 0 &&
+         region.bytes * perWord() == full.cols * int64_t(sizeof(float));
+}
+
+/// Of `parts` threads, with as many panels each.
+Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
+  int64_t numB = divideUp(cols.size, full.cols);
+  int part = int(((panelB + 1) * parts - 1) / numB);
+  int64_t begin = ThreadPool::firstOfPart(numB, parts, part);
+  int64_t end = ThreadPool::firstOfPart(numB, parts, part + 1);
+  Next then = {panelB + 1, end - begin, end - 1 - panelB, next.rows};
+  if (then.panelB == end)
+    then.panelB = numB + begin;
+  if (!hasOwnA) {
+    int64_t first = ThreadPool::firstOfPart(next.rows.size, parts, part);
+    int64_t last = ThreadPool::firstOfPart(next.rows.size, parts, part + 1);
+    then.rowsOfA = {next.rows.begin + first, last - first};
+  }
+  return then;
+}
+
+/// B is fetched slowly, but so that calls are left for A, and one that packs
+/// what was fetched last. The last panels of B fetch what comes next of A, from
+/// the end on: earlier it would not stay. So that is not done as slowly as can
+/// be.
+Product::LookAhead Product::planLookAhead(const Next &then, int64_t tiles,
+                                          bool hasPlace) const {
+  const int64_t steps = panelRows(form, depth.size);
+  FetchRegion nextB = getRegionOfB(then.panelB);
+  FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
+  bool packs = hasPlace && isPackedAhead(then.panelB, nextB);
+  auto choosePaceB = [&](int64_t paceA) {
+    int64_t callsA = divideUp(nextA.countCalls(steps, paceA), then.panels);
+    return nextB.choosePace(steps, tiles - callsA - packs);
+  };
+  int64_t paceA = Fetch::kLeastPace, paceB = choosePaceB(paceA);
+  int64_t callsB = nextB.countCalls(steps, paceB);
+  if (2 * paceA <= paceB && choosePaceB(2 * paceA) == paceB &&
+      nextA.countCalls(steps, 2 * paceA) <= (tiles - callsB) * then.panels)
+    paceA *= 2;
+  // A call has whole rows of the panel.
+  packs =
+      packs && callsB > 0 && callsB < tiles && steps / paceB % perWord() == 0;
+  return {nextB,
+          nextA,
+          steps,
+          paceB,
+          callsB,
+          paceA,
+          nextA.countCalls(steps, paceA),
+          then.panelsLeft * (tiles - callsB),
+          packs};
+}
+
+void Product::askLookAhead(RepriseTile &tile, const LookAhead &plan,
+                           int64_t call, float *place) const {
+  // What is at hand, if there is nothing to fetch.
+  Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, plan.paceB, 0};
+  int64_t callA = plan.before + call - plan.callsB;
+  if (call < plan.callsB)
+    fetch = plan.nextB.getCall(call, plan.steps, plan.paceB);
+  else if (callA < plan.callsA)
+    fetch = plan.nextA.getCall(callA, plan.steps, plan.paceA);
+  fetch.ask(tile);
+  tile.aheadRows = 0;
+  if (!plan.packs || call == 0 || call > plan.callsB)
+    return;
+  Fetch last = plan.nextB.getCall(call - 1, plan.steps, plan.paceB);
+  tile.aheadSource = last.data, tile.ldAhead = b.stride;
+  tile.aheadRows = last.rows / perWord();
+  tile.ahead = place + last.firstRow / perWord() * full.cols;
+}
+
+RepriseTile Product::getTile(int64_t panelB, const float *place,
+                             float *room) const {
+  RepriseTile tile = {};
+  tile.alpha = shape.alpha;
+  tile.addToC = depth.begin > 0 || shape.accumulate;
+  tile.b = getPanelOfB(panelB, place);
+  tile.k = panelRows(form, depth.size);
+  Range colsOfC = getColsOf(panelB);
+  if (shape.bias && isLastBlock())
+    tile.bias = getBias(colsOfC.begin, colsOfC.size, full.cols, room);
+  return tile;
+}
+
+void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
+                           int64_t endA, Unpacked unpacked, const Next &then) {
+  alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
+  const Range colsOfC = getColsOf(panelB);
+  RepriseTile tile = getTile(panelB, places.now, wholeBias);
+  if (unpacked.b && places.source != getRegion(b, form, colsOfC, depth).data)
+    packB(panelB, places.now);
+  places.source = nullptr;
+  if (unpacked.a && !packsOnTheWay()) {
+    packA(0, numRowPanels());
+    unpacked.a = false;
+  }
+
+  const int64_t tiles = endA - firstA;
+  const LookAhead plan = planLookAhead(then, tiles, places.then);
+  for (int64_t call = 0; call < tiles; ++call) {
+    RowPanel panel = getRowPanel(firstA + call);
+    askLookAhead(tile, plan, call, places.then);
+    tile.a = packedA(panel);
+    tile.form = REPRISE_TILE_PACKED;
+    bool isWhole = panel.rows.size == panel.kernel.rows;
+    if (unpacked.a && !isWhole) {
+      packA(panel, 0, depth.size, packedA(panel));
+    } else if (unpacked.a) {
+      Range lines = {rows.begin + panel.rows.begin, panel.rows.size};
+      tile.form = REPRISE_TILE_TRANSPOSES_A;
+      tile.source = getRegion(a, form, lines, depth).data;
+      tile.ldSource = a.stride;
+      tile.packed = packedA(panel);
+    }
+    computeTile(tile, panel, colsOfC);
+  }
+  if (plan.packs)
+    places.goOn(plan.nextB.data);
+}
+
+Tile Product::getSums(Range rowsOfC, Range colsOfC) const {
+  Tile tile = {nullptr, full.cols, rowsOfC.size, colsOfC.size};
+  if (c) {
+    tile.stride = shape.ldc;
+    tile.data = c + rowsOfC.begin * tile.stride + colsOfC.begin;
+  } else if (sums) {
+    tile.stride = repriseGemmPanelCols(&shape);
+    tile.data = sums + rowsOfC.begin * tile.stride + colsOfC.begin - cols.begin;
+  }
+  return tile;
+}
+
+void Product::computeTile(RepriseTile &work, const RowPanel &panel,
+                          Range colsOfC) const {
+  Range rowsOfC = {rows.begin + panel.rows.begin, panel.rows.size};
+  bool isWhole = rowsOfC.size == panel.kernel.rows && colsOfC.size == full.cols;
+  const Tile target = getSums(rowsOfC, colsOfC);
+  work.c = target.data;
+  work.ldc = target.stride;
+  work.streams = isWhole && streams;
+  uint16_t *result = nullptr;
+  if (rounded && isLastBlock())
+    result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
+  if (isWhole && (result || target.data)) {
+    work.rounded = result;
+    work.ldRounded = shape.ldc;
+    return panel.kernel.fn(&work);
+  }
+  // What the micro-kernel writes has its own size, not that of this tile.
+  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  Tile tile = {room, full.cols, target.rows, target.cols};
+  work.c = room;
+  work.ldc = full.cols;
+  work.rounded = nullptr;
+  if (work.addToC)
+    target.copyTo(tile);
+  panel.kernel.fn(&work);
+  if (result)
+    tile.roundTo(result, shape.ldc);
+  else
+    tile.copyTo(target);
+}
