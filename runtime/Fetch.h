@@ -31,6 +31,10 @@ struct Fetch {
   int64_t pace;
   int64_t firstRow; ///< Of the region that it is a part of.
 
+  /// What is at `data` once: of a call that has nothing to fetch.
+  static Fetch ofNothing(const void *data, int64_t pace) {
+    return {static_cast<const char *>(data), 0, 1, pace, 0};
+  }
   /// Has a call do it.
   void ask(RepriseTile &tile) const {
     tile.next = data;

@@ -135,8 +135,7 @@ bool Product::hasLongShares(int threads) const {
 }
 
 Product::PlacesOfB Product::getPlacesOfB(int slot) const {
-  const int64_t size =
-      full.cols * panelRows(form, smaller(shape.k, repriseGemmKC(&shape)));
+  const int64_t size = full.cols * stepsOfBlock();
   float *end = panelsB + repriseGemmPanelCols(&shape) / full.cols * size;
   return {end - (2 * slot + 1) * size, end - (2 * slot + 2) * size, nullptr};
 }
@@ -251,48 +250,44 @@ void Product::computeBlock(ThreadPool *pool) {
 }
 
 int64_t Product::countNarrowCols(int threads) const {
-  const int64_t words =
-      panelRows(form, smaller(shape.k, repriseGemmKC(&shape)));
   const int64_t panels = divideUp(shape.m, full.rows);
-  const int64_t most =
-      smaller(kBytesOfSmallB / 4 / words / full.cols * full.cols,
-              repriseGemmPanelCols(&shape));
-  if (!a.depthIsFast || form == PanelForm::Expanded ||
-      shape.k % (4 * perWord()) != 0)
+  const int64_t room = repriseGemmPanelCols(&shape);
+  const int64_t most = smaller(kBytesOfSmallB / 4 / stepsOfBlock(), room);
+  if (!canTranspose(shape.k))
     return 0;
   if (shape.n <= most)
     return panels >= kLeastTilesAlone * threads ? shape.n : 0;
-  // Each thread has blocks of its own, of about as many columns. What lies as
-  // panels have it is packed while tiles are computed, so not here.
+  // Each thread has blocks of its own, of about as many columns, and a place
+  // for the last panel of A. What lies as panels have it is packed while tiles
+  // are computed, so not here; and nothing with sums in the workspace, which
+  // has them for one block of columns.
   int64_t blocks = divideUp(divideUp(shape.n, most), threads) * threads;
   int64_t cols = repriseRoundUp(divideUp(shape.n, blocks), full.cols);
-  bool isWorth = form == PanelForm::Floats && b.depthIsFast &&
-                 panels >= kLeastTilesOfWideB && 2 * cols >= most &&
-                 threads * cols <= repriseGemmPanelCols(&shape);
-  return isWorth ? cols : 0;
+  bool hasRoom = form == PanelForm::Floats && threads * cols <= room &&
+                 threads * full.rows <= smaller(shape.m, REPRISE_GEMM_MC);
+  bool isWorth =
+      b.depthIsFast && panels >= kLeastTilesOfWideB && 2 * cols >= most;
+  return hasRoom && isWorth ? cols : 0;
 }
 
 void Product::computeRows(int64_t first, int64_t end) {
   const int64_t numA = numRowPanels(), numB = divideUp(cols.size, full.cols);
-  auto getRegionOfA = [&](int64_t panel, Range depths) {
-    Range lines = getRowPanel(panel).rows;
-    return getRegion(a, form, {rows.begin + lines.begin, lines.size}, depths);
-  };
   for (int64_t index = first; index < end; ++index) {
     const RowPanel panel = getRowPanel(index);
     bool isWhole = panel.rows.size == panel.kernel.rows;
     if (!isWhole) // The last one.
       packA(panel, 0, depth.size, panelsA);
-    const void *source = getRegionOfA(index, depth).data;
-    FetchCalls ofA(index + 1 < numA ? getRegionOfA(index + 1, depth)
-                                    : getRegionOfA(0, next.depth),
-                   panelRows(form, depth.size), numB);
+    const void *source = getRegionOfA(panel, depth).data;
+    const FetchRegion nextA = index + 1 < numA
+                                  ? getRegionOfA(getRowPanel(index + 1), depth)
+                                  : getRegionOfA(getRowPanel(0), next.depth);
+    FetchCalls ofA(nextA, panelRows(form, depth.size), numB);
     for (int64_t panelB = 0; panelB < numB; ++panelB) {
       alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
       RepriseTile tile = getTile(panelB, packedB(panelB), wholeBias);
       Fetch fetch = ofA.getNext();
-      if (!fetch.data) // What is at hand.
-        fetch = {static_cast<const char *>(tile.b), 0, 1, Fetch::kMostPace, 0};
+      if (!fetch.data)
+        fetch = Fetch::ofNothing(tile.b, Fetch::kMostPace);
       fetch.ask(tile);
       tile.form = isWhole ? REPRISE_TILE_READS_A : REPRISE_TILE_PACKED;
       tile.a = panelsA;
@@ -305,9 +300,6 @@ void Product::computeRows(int64_t first, int64_t end) {
 void Product::computeNarrow(ThreadPool *pool, int64_t most) {
   const int64_t kc = repriseGemmKC(&shape);
   const int64_t numBlocks = divideUp(shape.n, most);
-  auto getCols = [&](int64_t block) {
-    return Range{block * most, smaller(most, shape.n - block * most)};
-  };
   auto getDepth = [&](int64_t begin) {
     return Range{begin, smaller(kc, shape.k - begin)};
   };
@@ -315,7 +307,7 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
   divideRows();
   const int64_t numA = numRowPanels();
   if (numBlocks == 1) {
-    cols = getCols(0);
+    cols = {0, shape.n};
     for (depth = getDepth(0); depth.size > 0; depth = next.depth) {
       next.depth = getDepth(depth.end());
       auto share = [&](int64_t tasks, auto fn) {
@@ -324,6 +316,7 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
       if (!readsB())
         share(divideUp(cols.size, full.cols),
               [&](int64_t panel, int) { packB(panel, packedB(panel)); });
+      // Some 0.3 us of work, to come by which takes a tenth of that.
       const int64_t perTask =
           divideUp(kSerialFlops / 4, 2 * full.rows * cols.size * depth.size);
       share(divideUp(numA, perTask), [&](int64_t task, int) {
@@ -335,10 +328,9 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
   share(pool, 2 * shape.m * shape.n * shape.k, numBlocks,
         [&](int64_t block, int slot) {
           Product own = *this;
-          own.cols = getCols(block);
-          const int64_t steps = panelRows(form, smaller(shape.k, kc));
-          own.panelsA += slot * full.rows * steps; // For a last one.
-          own.panelsB += slot * most * steps;
+          own.cols = {block * most, smaller(most, shape.n - block * most)};
+          own.panelsA += slot * full.rows * stepsOfBlock();
+          own.panelsB += slot * most * stepsOfBlock();
           for (own.depth = getDepth(0); own.depth.size > 0;
                own.depth = own.next.depth) {
             own.next.depth = getDepth(own.depth.end());

@@ -72,12 +72,13 @@ private:
   /// Whether, of a product whose panels of B are used once, the room for those
   /// that are never there at the same time holds a copy of A's for each thread.
   bool hasOwnPanelsOfA(int threads) const;
-  /// Whether a micro-kernel packs whole panels of A on its way: by transposing
-  /// them. (Copies of rows, of which a cache line has parts of several panels,
-  /// are made sooner than there is something to compute meanwhile.)
-  bool packsOnTheWay() const {
+  /// Whether micro-kernels can transpose whole panels of A of this depth: as
+  /// they pack them, or as they read them. (Copies of rows, of which a cache
+  /// line has parts of several panels, are made sooner than there is something
+  /// to compute meanwhile.)
+  bool canTranspose(int64_t ofDepth) const {
     return a.depthIsFast && form != PanelForm::Expanded &&
-           depth.size % (4 * perWord()) == 0;
+           ofDepth % (4 * perWord()) == 0;
   }
   /// Panels of A that a thread packs together where others use them, too.
   static constexpr int64_t kGroupOfA = 4;
@@ -164,8 +165,14 @@ private:
   /// Whether a panel of B, from the number of them on one of the next block, is
   /// packed by now.
   bool isPackedBefore(int64_t panelB) const;
+  /// What a panel of A is made of.
+  FetchRegion getRegionOfA(const RowPanel &panel, Range depths) const;
   /// What a panel of B is packed from or, if it is packed already, is.
   FetchRegion getRegionOfB(int64_t panelB) const;
+  /// Rows of the panels of a block, but for a last one that is not as deep.
+  int64_t stepsOfBlock() const {
+    return panelRows(form, smaller(shape.k, repriseGemmKC(&shape)));
+  }
   /// Values of p that a row of a panel has.
   int64_t perWord() const { return form == PanelForm::Pairs ? 2 : 1; }
   /// Whether micro-kernels can pack a panel on their way, that of `region`: a
@@ -189,6 +196,8 @@ private:
   /// The product in blocks of so many columns.
   void computeNarrow(ThreadPool *pool, int64_t most);
   /// Panels [first, end) of A with the block's of B, which are packed.
+  /// Meanwhile fetches the next panel of A; behind the last one the first of
+  /// the next block, which of rows that threads share is as often another's.
   void computeRows(int64_t first, int64_t end);
   /// Calls `fn(task, slot)` for all tasks, with the pool's threads if so many
   /// FLOPs are worth it.

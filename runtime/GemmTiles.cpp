@@ -28,9 +28,7 @@ Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
   sums = panelsA + repriseGemmPanelsOfA(&one);
   // The panels of B come last and end with the workspace, however little of
   // their room they take.
-  int64_t depthOfBlock = smaller(shape.k, repriseGemmKC(&shape));
-  panelsB = panelsA + size -
-            panelRows(form, depthOfBlock) * repriseGemmPanelCols(&one);
+  panelsB = panelsA + size - stepsOfBlock() * repriseGemmPanelCols(&one);
   if (repriseGemmSums(&one) == 0)
     sums = nullptr;
   streams = mayStream();
@@ -79,6 +77,11 @@ FetchRegion reprise::runtime::getRegion(const PanelSource &source,
   return {static_cast<const char *>(source.data) +
               (rows.begin * source.stride + cols.begin) * size,
           source.stride * size, rows.size, cols.size * size};
+}
+
+FetchRegion Product::getRegionOfA(const RowPanel &panel, Range depths) const {
+  Range lines = {rows.begin + panel.rows.begin, panel.rows.size};
+  return getRegion(a, form, lines, depths);
 }
 
 bool Product::isPackedBefore(int64_t panelB) const {
@@ -168,8 +171,7 @@ Product::LookAhead Product::planLookAhead(const Next &then, int64_t tiles,
 
 void Product::askLookAhead(RepriseTile &tile, const LookAhead &plan,
                            int64_t call, float *place) const {
-  // What is at hand, if there is nothing to fetch.
-  Fetch fetch = {static_cast<const char *>(tile.b), 0, 1, plan.paceB, 0};
+  Fetch fetch = Fetch::ofNothing(tile.b, plan.paceB);
   int64_t callA = plan.before + call - plan.callsB;
   if (call < plan.callsB)
     fetch = plan.nextB.getCall(call, plan.steps, plan.paceB);
@@ -206,7 +208,7 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
   if (unpacked.b && places.source != getRegion(b, form, colsOfC, depth).data)
     packB(panelB, places.now);
   places.source = nullptr;
-  if (unpacked.a && !packsOnTheWay()) {
+  if (unpacked.a && !canTranspose(depth.size)) {
     packA(0, numRowPanels());
     unpacked.a = false;
   }
@@ -222,9 +224,8 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
     if (unpacked.a && !isWhole) {
       packA(panel, 0, depth.size, packedA(panel));
     } else if (unpacked.a) {
-      Range lines = {rows.begin + panel.rows.begin, panel.rows.size};
       tile.form = REPRISE_TILE_TRANSPOSES_A;
-      tile.source = getRegion(a, form, lines, depth).data;
+      tile.source = getRegionOfA(panel, depth).data;
       tile.ldSource = a.stride;
       tile.packed = packedA(panel);
     }

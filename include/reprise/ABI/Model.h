@@ -100,9 +100,10 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 ///
 /// The panel of A may not be packed, as `form` says: then it is in the same
 /// words at `source`, in rows `ldSource` elements apart. The micro-kernel reads
-/// it there, or writes it to `packed`, which is where `a` is. (It is said twice
-/// so that a compiler does not take what it stores for what it loads, word by
-/// word.) k is a multiple of four then, and not 0.
+/// it there, and neither `a` nor `packed` is used, or writes it to `packed`,
+/// which is where `a` is. (It is said twice so that a compiler does not take
+/// what it stores for what it loads, word by word.) k is a multiple of four
+/// then, and not 0.
 #define REPRISE_TILE_FETCH_STEPS 4
 typedef struct RepriseTile {
   const void *a, *b;

@@ -106,8 +106,9 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
   tile.nextSteps = 8;
   auto *panel = reinterpret_cast<const uint32_t *>(a.data());
   Unpacked unpacked(/*transposes=*/true, panel, k, kernel.rows, false);
-  if (form != REPRISE_TILE_PACKED)
-    unpacked.giveTo(tile, form);
+  unpacked.giveTo(tile, form);
+  if (form == REPRISE_TILE_PACKED)
+    tile.a = a.data();
   reinterpret_cast<RepriseMicroKernelFn>(runner.address(kernel.symbol()))(
       &tile);
   unpacked.check(panel, form);
@@ -292,8 +293,9 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
           Unpacked unpacked(/*transposes=*/true, a.pairs.data(), rows,
                             kernel.rows, true);
           RepriseTile packs = tile;
-          if (form != REPRISE_TILE_PACKED)
-            unpacked.giveTo(packs, form);
+          unpacked.giveTo(packs, form);
+          if (form == REPRISE_TILE_PACKED)
+            packs.a = tile.a;
           std::fill(rounded.begin(), rounded.end(), 0x1234);
           run(kernel.symbol(), packs);
           unpacked.check(a.pairs.data(), form);

@@ -297,6 +297,9 @@ TEST(GemmBF16, NarrowProductsReadAWhereItLies) {
   numReadA = 0;
   Problem(580, 40, 28, 0).check();
   EXPECT_EQ(numReadA, 0) << "pairs of a depth of no whole groups of steps";
+  // By blocks of columns of their own threads would share the room for sums.
+  Problem(100, 264, REPRISE_GEMM_KC_BF16 + 8, TransposeB + Round).check();
+  EXPECT_EQ(numReadA, 0);
 }
 
 // More rows than a room of AMX has, rows that threads share, with a depth that

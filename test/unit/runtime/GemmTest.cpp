@@ -9,8 +9,11 @@
 #include "runtime/Gemm.h"
 #include "MicroKernels.h"
 
+#include <chrono>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <map>
+#include <thread>
 #include <vector>
 
 using namespace reprise::runtime;
@@ -317,6 +320,60 @@ TEST(Gemm, NarrowProductsReadAWhereItLies) {
   EXPECT_EQ(countReads(384, 520, kc, 0, 1), 0);
   EXPECT_EQ(countReads(372, 768, kc, 2, 1), 0);
   EXPECT_EQ(countReads(384, 768, kc, 2, 8), 0);
+}
+
+// Panels of A, of 8 times 128 bytes, are fetched while 8 tiles use the one
+// before, and that of the next block behind the last.
+TEST(Gemm, PanelsThatAreReadAreFetchedOneAhead) {
+  static std::map<const void *, int> timesAsked;
+  RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  tile.fn = [](const RepriseTile *work) {
+    for (int64_t row = 0; row < work->nextRows; ++row)
+      ++timesAsked[static_cast<const char *>(work->next) +
+                   row * work->nextStride];
+    kMicroKernels[1].fn(work);
+  };
+  ThreadPool one;
+  const int64_t m = 384, kc = REPRISE_GEMM_KC;
+  Problem problem(m, 256, 2 * kc, 0);
+  timesAsked.clear();
+  problem.run({&tile, &tile}, one);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < 2 * kc; p += 32)
+      ASSERT_EQ(timesAsked[&problem.a[size_t(i * problem.shape.lda + p)]],
+                i >= tile.rows || p >= kc)
+          << i << ", " << p;
+}
+
+// Each thread has rows of its own, or columns and then a place for the last
+// panel of A. The first tile of one waits until another has come.
+TEST(Gemm, ThreadsShareNarrowProducts) {
+  static std::atomic<int> numThreads, product;
+  RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  tile.fn = [](const RepriseTile *work) {
+    thread_local int last = -1;
+    if (std::exchange(last, product) != product) {
+      ++numThreads;
+      auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+      while (numThreads < 2 && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+    }
+    kMicroKernels[1].fn(work);
+  };
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  auto run = [&](Problem &problem) {
+    ++product, numThreads = 0;
+    problem.run({&tile, &tile}, pool);
+    EXPECT_EQ(numThreads, 2);
+  };
+  const int64_t kc = REPRISE_GEMM_KC;
+  Problem rows(384, 70, kc, 0), columns(389, 768, kc, 2);
+  run(rows);
+  run(columns);
+  EXPECT_NE(columns.workspace[0], kCanary);
+  EXPECT_NE(columns.workspace[size_t(tile.rows * kc)], kCanary);
 }
 
 // Many panels of B and few of A: each thread has panels of A of its own, where

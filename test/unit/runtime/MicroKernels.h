@@ -205,6 +205,10 @@ void packAhead(const RepriseTile *tile) {
 template <int Rows, int Cols, bool Pairs = false>
 void microKernel(const RepriseTile *tile) {
   EXPECT_EQ(tile->squares, nullptr) << "only tiles of AMX have them";
+  EXPECT_NE(tile->next, nullptr);
+  EXPECT_GE(tile->nextRows, 1);
+  EXPECT_GE(tile->nextSteps, REPRISE_TILE_FETCH_STEPS);
+  EXPECT_EQ(tile->nextSteps & (tile->nextSteps - 1), 0);
   std::vector<float> room;
   const void *a = getPanelOfA<Rows, Pairs>(tile, room);
   packAhead<Cols, Pairs>(tile);
