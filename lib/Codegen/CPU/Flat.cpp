@@ -32,7 +32,9 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
   int64_t tasks = llvm::divideCeil(size, kFlatBlock);
   kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(tasks));
 
+  SmallVector<unsigned> streamed = findStreamed(nest, kernel);
   Expressions here(code, nest, kernel);
+  here.setStreamed(streamed);
   bool isLong = computesForLong(kernel.source);
   auto loop = [&](Value from, Value to, int64_t step,
                   function_ref<void(Value)> body) {
@@ -77,5 +79,7 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
       }
     });
   });
+  if (!streamed.empty())
+    code.fence();
   return success();
 }

@@ -39,6 +39,13 @@ void setFeatures(mlir::LLVM::LLVMFuncOp function,
 /// registers: two of them at a time, the even elements first.
 void chooseLanes(Code &code, const LoopNest &nest, const Kernel &kernel);
 
+/// The outputs of a kernel that go past the caches: where it moves more than
+/// fits into them, each line of what it writes would be read first, and would
+/// take the place of something else. Of `nest`, those that hold whole cache
+/// lines in each row, are written once, at the end, and take no input's place.
+llvm::SmallVector<unsigned> findStreamed(const LoopNest &nest,
+                                         const Kernel &kernel);
+
 /// Elements in a task of a pointwise kernel.
 constexpr int64_t kFlatBlock = 4096;
 

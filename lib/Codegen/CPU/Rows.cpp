@@ -300,7 +300,12 @@ LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
 
   chooseLanes(code, nest, kernel);
   SmallVector<Kept> kept = findKept(nest, kernel.source);
+  SmallVector<unsigned> streamed = findStreamed(nest, kernel);
+  // What is kept there is read again.
+  for (const Kept &each : kept)
+    llvm::erase(streamed, each.place->index);
   Expressions here(code, nest, kernel);
+  here.setStreamed(streamed);
   kernel.tasks(code, [&](Value task) {
     here.enterTask();
     Value from = code.mul(task, perTask);
@@ -311,5 +316,7 @@ LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
       RowEmitter(code, nest, kernel, here, kept, r).emit();
     });
   });
+  if (!streamed.empty())
+    code.fence();
   return success();
 }

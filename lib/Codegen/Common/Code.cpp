@@ -173,7 +173,8 @@ void Code::store(Value value, Value base, Value offset, Value mask,
   unsigned alignment = alignmentOf(type, aligned);
   if (isa<VectorType>(type) && evenFirst) {
     assert(!mask && "whole vectors alone have another order");
-    return storeEvenFirst(value, to, alignment);
+    LLVM::StoreOp::create(*this, orderFromEvenFirst(value), to, alignment);
+    return;
   }
   if (mask)
     LLVM::MaskedStoreOp::create(*this, value, to, mask,
@@ -240,11 +241,9 @@ Value Code::pairHalves(Value value) {
   return arith::OrIOp::create(*this, halfFrom(0), odd);
 }
 
-void Code::storeEvenFirst(Value value, Value to, unsigned alignment) {
+Value Code::orderFromEvenFirst(Value value) {
   Type element = mlir::cast<VectorType>(value.getType()).getElementType();
-  Value stored =
-      element.isInteger(16) ? pairHalves(value) : inOrder(value, 0, lanes);
-  LLVM::StoreOp::create(*this, stored, to, alignment);
+  return element.isInteger(16) ? pairHalves(value) : inOrder(value, 0, lanes);
 }
 
 void Code::streamPairs(Value value, Value base, Value offset) {
@@ -260,11 +259,15 @@ void Code::fence() {
 }
 
 void Code::stream(Value value, Value base, Value offset) {
+  if (Type stored = getStoredType(value.getType()); stored != value.getType())
+    value = arith::BitcastOp::create(*this, stored, value);
   auto type = mlir::cast<VectorType>(value.getType());
-  auto bytes =
-      unsigned(type.getNumElements() * type.getElementTypeBitWidth() / 8);
-  LLVM::StoreOp::create(*this, value,
-                        address(base, type.getElementType(), offset), bytes,
+  Value to = address(base, type.getElementType(), offset);
+  if (evenFirst)
+    value = orderFromEvenFirst(value);
+  constexpr unsigned kLine = 64;
+  unsigned bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  LLVM::StoreOp::create(*this, value, to, std::min(bytes, kLine),
                         /*isVolatile=*/false, /*isNonTemporal=*/true);
 }
 

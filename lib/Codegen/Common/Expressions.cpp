@@ -77,6 +77,10 @@ void Expressions::store(const LoopNest::Output &output, Value value) {
          "stored as what it is");
   if (isVector(output.role) && isOfPair)
     return storePair(output, value);
+  if (isVector(output.role) && !mask &&
+      llvm::is_contained(streamed, output.index))
+    return code.stream(value, kernel.outputs[output.index],
+                       offset(output.role));
   code.store(value, kernel.outputs[output.index], offset(output.role),
              isVector(output.role) ? mask : Value(), alignment());
 }

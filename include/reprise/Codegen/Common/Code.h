@@ -84,7 +84,7 @@ public:
   void store(mlir::Value value, mlir::Value base, mlir::Value offset,
              mlir::Value mask = {}, int64_t aligned = 1);
   /// A whole vector, past the caches: its place begins at a multiple of its
-  /// bytes, and no other store waits for it.
+  /// bytes, or of a cache line, and no other store waits for it.
   void stream(mlir::Value value, mlir::Value base, mlir::Value offset);
   /// The same of bf16, of which the halves become neighbours: the first lane of
   /// each, the second, and so on.
@@ -128,7 +128,7 @@ private:
   mlir::Value loadEvenFirst(mlir::VectorType type, mlir::Value from,
                             unsigned alignment, bool constant);
   mlir::Value pairHalves(mlir::Value value);
-  void storeEvenFirst(mlir::Value value, mlir::Value to, unsigned alignment);
+  mlir::Value orderFromEvenFirst(mlir::Value value);
 };
 
 /// What a kernel is given: the addresses of its buffers, as the arguments and

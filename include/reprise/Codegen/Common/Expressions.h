@@ -74,6 +74,10 @@ public:
   }
   /// Chunks begin at multiples of the lanes, and so do rows.
   void setAligned() { isAligned = true; }
+  /// Whole vectors of these outputs go past the caches.
+  void setStreamed(llvm::ArrayRef<unsigned> outputs) {
+    streamed.assign(outputs.begin(), outputs.end());
+  }
   void setTaskAnchor(mlir::Operation *op) { scopes[0].anchor = op; }
   void setRowAnchor(mlir::Operation *op) { scopes[1].anchor = op; }
   void setPhase(int64_t p) { phase = p; }
@@ -135,6 +139,7 @@ private:
   mlir::Value row, column, mask;
   int64_t phase = 0;
   bool isAligned = false;
+  llvm::SmallVector<unsigned> streamed;
   bool isOfRun = false, isOfPair = false;
   int64_t runChunk = 0;
   RowPair rowPair;

@@ -1,0 +1,257 @@
+// RUN: reprise-opt %s -split-input-file -reprise-emit-cpu | FileCheck %s
+
+// A kernel that moves 32 MiB leaves nothing of it in a cache: what it writes goes
+// past them, in whole lines, and is there before the launch ends. What is read
+// again, may lie where an input was, or is no whole lines does not.
+
+// CHECK-LABEL: llvm.func @large(
+//       CHECK:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
+//   CHECK-NOT:   llvm.store {{.*}} : vector<16xf32>
+//       CHECK:   llvm.call_intrinsic "llvm.x86.sse.sfence"
+//  CHECK-NEXT:   llvm.return
+func.func private @large(%x: tensor<4194304xf32>) -> tensor<4194304xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194304xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194304xf32>) outs(%e : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @small(
+//   CHECK-NOT:   nontemporal
+//   CHECK-NOT:   sfence
+//       CHECK:   llvm.return
+func.func private @small(%x: tensor<4194288xf32>) -> tensor<4194288xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194288xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194288xf32>) outs(%e : tensor<4194288xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194288xf32>
+  return %y : tensor<4194288xf32>
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @unaligned(
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.return
+module attributes {rt.alignment = 32 : i64} {
+func.func private @unaligned(%x: tensor<4194304xf32>) -> tensor<4194304xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194304xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194304xf32>) outs(%e : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @in_place(
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.return
+func.func private @in_place(%x: tensor<4194304xf32> {rt.in_place = 0 : i64}) -> tensor<4194304xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194304xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194304xf32>) outs(%e : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @may_alias(
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.return
+func.func private @may_alias(%x: tensor<4194304xf32> {rt.may_alias = 0 : i64}) -> tensor<4194304xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194304xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194304xf32>) outs(%e : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+
+// -----
+
+// Whether it does is in the launches: those of the first schedule.
+
+// CHECK-LABEL: llvm.func @apart(
+//       CHECK:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
+//       CHECK:   llvm.return
+func.func private @apart(%x: tensor<4194304xf32> {rt.may_alias = 0 : i64}) -> tensor<4194304xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194304xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194304xf32>) outs(%e : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+func.func @step() {
+  %x = rt.buffer at 0 : memref<4194304xf32>
+  %y = rt.buffer at 16777216 : memref<4194304xf32>
+  %z = rt.buffer at 33554432 : memref<4194304xf32>
+  rt.launch @apart(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  rt.launch @apart(%y) to (%z) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  return
+}
+func.func @evaluate() {
+  %x = rt.buffer at 0 : memref<4194304xf32>
+  rt.launch @apart(%x) to (%x) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  return
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @aliases(
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.return
+func.func private @aliases(%x: tensor<4194304xf32> {rt.may_alias = 0 : i64}) -> tensor<4194304xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194304xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194304xf32>) outs(%e : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+func.func @step() {
+  %x = rt.buffer at 0 : memref<4194304xf32>
+  %y = rt.buffer at 16777216 : memref<4194304xf32>
+  %z = rt.buffer at 16777216 : memref<4194304xf32>
+  rt.launch @aliases(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  rt.launch @aliases(%y) to (%z) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  return
+}
+
+// -----
+
+// Rows less their sums: what the second pass writes. Each row is 4104 bytes, then
+// 4096.
+
+// CHECK-LABEL: llvm.func @ragged_rows(
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.return
+func.func private @ragged_rows(%x: tensor<4096x1026xf32>) -> tensor<4096x1026xf32> attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.empty() : tensor<4096xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4096xf32>) -> tensor<4096xf32>
+  %s = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%x : tensor<4096x1026xf32>) outs(%init : tensor<4096xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %t = arith.addf %sum, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096xf32>
+  %e = tensor.empty() : tensor<4096x1026xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x, %s : tensor<4096x1026xf32>, tensor<4096xf32>) outs(%e : tensor<4096x1026xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1026xf32>
+  return %y : tensor<4096x1026xf32>
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @rows(
+//       CHECK:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
+//       CHECK:   llvm.call_intrinsic "llvm.x86.sse.sfence"
+func.func private @rows(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32> attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.empty() : tensor<4096xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4096xf32>) -> tensor<4096xf32>
+  %s = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%x : tensor<4096x1024xf32>) outs(%init : tensor<4096xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %t = arith.addf %sum, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096xf32>
+  %e = tensor.empty() : tensor<4096x1024xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x, %s : tensor<4096x1024xf32>, tensor<4096xf32>) outs(%e : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1024xf32>
+  return %y : tensor<4096x1024xf32>
+}
+
+// -----
+
+// Exponentials wait where the quotients go.
+
+// CHECK-LABEL: llvm.func @softmax(
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.return
+func.func private @softmax(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32> attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.empty() : tensor<4096xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4096xf32>) -> tensor<4096xf32>
+  %e = tensor.empty() : tensor<4096x1024xf32>
+  %p = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x : tensor<4096x1024xf32>) outs(%e : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = math.exp %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1024xf32>
+  %s = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%p : tensor<4096x1024xf32>) outs(%init : tensor<4096xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %t = arith.addf %sum, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%p, %s : tensor<4096x1024xf32>, tensor<4096xf32>) outs(%e : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.divf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1024xf32>
+  return %y : tensor<4096x1024xf32>
+}
