@@ -37,7 +37,7 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
       std::fill_n(b, kLargestTile * kDepth, 1.0f);
       RepriseTile work = {};
       work.a = a, work.b = work.next = b, work.k = kDepth;
-      work.nextSteps = kDepth;
+      work.nextRows = 1, work.nextSteps = kDepth;
       work.c = tile, work.ldc = kernel.cols, work.alpha = 1.0f;
       for (int64_t task = begin; task < end; ++task)
         for (int call = 0; call < kCalls; ++call)

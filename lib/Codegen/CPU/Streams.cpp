@@ -8,73 +8,76 @@
 
 #include "Kernel.h"
 #include "reprise/Codegen/Common/LoopNest.h"
-#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
-/// What a kernel moves that no last-level cache keeps for the next one.
+/// A kernel that moves so much leaves little of it in most caches.
 static constexpr int64_t kBytesPastCaches = 32 << 20;
 static constexpr int64_t kLine = 64;
-static_assert(
-    rt::kDefaultAlignment % kLine == 0,
-    "buffers begin at cache lines unless rt.alignment says otherwise");
 
 static int64_t bytesOf(Type tensor) {
   auto type = cast<ShapedType>(tensor);
   return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
 
-/// The bytes of the arena of a launch's operand.
-static std::pair<int64_t, int64_t> rangeOf(Value buffer) {
-  int64_t begin = int64_t(buffer.getDefiningOp<rt::BufferOp>().getOffset());
-  return {begin, begin + bytesOf(buffer.getType())};
-}
-
-/// Whether result `output` of `kernel` lies where an input does, whose lines
-/// are in the caches then: in a launch of the first schedule that has any (a
-/// step keeps what an evaluation overwrites), or, without, if the kernel lets
-/// it.
-static bool takesPlaceOfInput(func::FuncOp kernel, unsigned output) {
-  bool may = false;
+/// Whether an argument's buffer may be that of result `output`.
+static bool mayTakePlace(func::FuncOp kernel, unsigned output) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     for (StringRef name : {rt::kInPlaceAttr, rt::kMayAliasAttr})
       if (auto result = kernel.getArgAttrOfType<IntegerAttr>(index, name))
-        may |= result.getInt() == int64_t(output);
-  if (!may)
-    return false;
+        if (result.getInt() == int64_t(output))
+          return true;
+  return false;
+}
+
+static bool overlap(rt::BufferOp a, rt::BufferOp b) {
+  auto beginOf = [](rt::BufferOp buffer) {
+    return int64_t(buffer.getOffset());
+  };
+  auto endOf = [&](rt::BufferOp buffer) {
+    return beginOf(buffer) + bytesOf(buffer.getType());
+  };
+  return beginOf(a) < endOf(b) && beginOf(b) < endOf(a);
+}
+
+/// Whether result `output` of `kernel` begins at a cache line in each launch,
+/// and lies where no input does, whose lines are in the caches, in those of the
+/// first schedule that has any: that is a step, and it keeps what an evaluation
+/// overwrites.
+/// Without launches, whether no input may be there.
+static bool liesApart(func::FuncOp kernel, unsigned output) {
   auto module = kernel->getParentOfType<ModuleOp>();
-  for (StringRef name : nn::kScheduleFunctions) {
-    bool isLaunched = false, does = false;
-    auto look = [&](rt::LaunchOp launch) {
+  std::optional<bool> isApart;
+  for (auto schedule : module.getOps<func::FuncOp>()) {
+    bool isLaunched = false, takesPlace = false;
+    WalkResult result = schedule.walk([&](rt::LaunchOp launch) {
       if (launch.getKernel() != kernel.getSymName() ||
           launch.getOutputs().empty())
-        return;
+        return WalkResult::advance();
+      auto to = launch.getOutputs()[output].getDefiningOp<rt::BufferOp>();
+      if (!to || int64_t(to.getOffset()) % kLine != 0)
+        return WalkResult::interrupt();
       isLaunched = true;
-      auto [begin, end] = rangeOf(launch.getOutputs()[output]);
       for (Value input : launch.getInputs()) {
-        auto [first, last] = rangeOf(input);
-        does |= first < end && begin < last;
+        auto from = input.getDefiningOp<rt::BufferOp>();
+        takesPlace |= !from || overlap(from, to);
       }
-    };
-    if (auto schedule = module.lookupSymbol<func::FuncOp>(name))
-      schedule.walk(look);
-    if (isLaunched)
-      return does;
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return false;
+    if (isLaunched && !isApart)
+      isApart = !takesPlace;
   }
-  return true;
+  return isApart.value_or(!mayTakePlace(kernel, output));
 }
 
 SmallVector<unsigned> codegen::findStreamed(const LoopNest &nest,
                                             const Kernel &kernel) {
   func::FuncOp source = kernel.source;
-  auto alignment =
-      source->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(
-          rt::kAlignmentAttr);
-  if (alignment && alignment.getInt() % kLine != 0)
-    return {};
   // Of a table, say, it may read a few rows.
   auto isWhole = [&](Type type) {
     return cast<ShapedType>(type).getNumElements() == nest.rows * nest.cols;
@@ -91,8 +94,7 @@ SmallVector<unsigned> codegen::findStreamed(const LoopNest &nest,
     Type type = output.root.getType();
     int64_t rowBytes = bytesOf(type) / nest.rows;
     bool isLast = output.phase + 1 >= nest.numPhases();
-    if (isWhole(type) && isLast && rowBytes % kLine == 0 &&
-        !takesPlaceOfInput(source, output.index))
+    if (isLast && rowBytes % kLine == 0 && liesApart(source, output.index))
       streamed.push_back(output.index);
   }
   return streamed;

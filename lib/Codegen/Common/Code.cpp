@@ -247,6 +247,7 @@ Value Code::orderFromEvenFirst(Value value) {
 }
 
 void Code::streamPairs(Value value, Value base, Value offset) {
+  assert(!evenFirst && "pairs have an order of their own");
   Value bits =
       arith::BitcastOp::create(*this, getStoredType(value.getType()), value);
   Value words = pairHalves(bits);

@@ -31,8 +31,16 @@
 //   CHECK-NOT:           llvm.store
 // CHECK-COUNT-24:      math.fma {{.*}} : vector<16xf32>
 //   CHECK-NOT:       math.fma
-// A is transposed, a group of steps before its use: four lines, then two.
+// A is read where it lies: rows 0 to 2 from one address, 3 to 5 from another,
+// which nothing is known of.
 //       CHECK:   } else {
+//       CHECK:     scf.for {{.*}} iter_args({{.*}} = %{{[a-z0-9_]+}}) -> ({{.*}}, !llvm.ptr, !llvm.ptr)
+// CHECK-COUNT-24:      math.fma
+//   CHECK-NOT:       math.fma
+// CHECK-COUNT-2:     llvm.inline_asm "", "=r,0" %
+// Or it is transposed, a group of steps before its use: four lines, then two.
+//       CHECK:     scf.if
+//       CHECK:     } else {
 //       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
 //       CHECK:     vector.shuffle {{.*}} [0, 4] : vector<4xf32>, vector<4xf32>
 //       CHECK:     scf.for
@@ -70,7 +78,10 @@
 // CHECK-COUNT-2:     llvm.store
 // CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 //   CHECK-NOT:     llvm.call_intrinsic
-// Of A they are neighbours already.
+// Of A they are neighbours already: words are read where they lie, or transposed.
+//       CHECK:   %{{.*}}:28 = scf.for
+// CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
+// CHECK-COUNT-4:     llvm.inline_asm "", "=r,0" %
 //       CHECK:   %{{.*}}:24 = scf.for
 //       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xi32>, vector<4xi32>
 

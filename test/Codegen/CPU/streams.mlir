@@ -1,4 +1,5 @@
 // RUN: reprise-opt %s -split-input-file -reprise-emit-cpu | FileCheck %s
+// RUN: reprise-opt %s -split-input-file -reprise-emit-cpu=registers=wide | FileCheck %s --check-prefix=WIDE
 
 // A kernel that moves 32 MiB leaves nothing of it in a cache: what it writes goes
 // past them, in whole lines, and is there before the launch ends. What is read
@@ -46,7 +47,6 @@ func.func private @small(%x: tensor<4194288xf32>) -> tensor<4194288xf32> attribu
 // CHECK-LABEL: llvm.func @unaligned(
 //   CHECK-NOT:   nontemporal
 //       CHECK:   llvm.return
-module attributes {rt.alignment = 32 : i64} {
 func.func private @unaligned(%x: tensor<4194304xf32>) -> tensor<4194304xf32> attributes {rt.kernel} {
   %e = tensor.empty() : tensor<4194304xf32>
   %y = linalg.generic {
@@ -59,6 +59,39 @@ func.func private @unaligned(%x: tensor<4194304xf32>) -> tensor<4194304xf32> att
   } -> tensor<4194304xf32>
   return %y : tensor<4194304xf32>
 }
+func.func @step() {
+  %x = rt.buffer at 0 : memref<4194304xf32>
+  %y = rt.buffer at 16777216 : memref<4194304xf32>
+  rt.launch @unaligned(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  return
+}
+func.func @evaluate() {
+  %x = rt.buffer at 0 : memref<4194304xf32>
+  %y = rt.buffer at 16777248 : memref<4194304xf32>
+  rt.launch @unaligned(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  return
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @unplanned(
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.return
+func.func private @unplanned(%x: tensor<4194304xf32>) -> tensor<4194304xf32> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<4194304xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<4194304xf32>) outs(%e : tensor<4194304xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4194304xf32>
+  return %y : tensor<4194304xf32>
+}
+func.func @step(%x: memref<4194304xf32>, %y: memref<4194304xf32>) {
+  rt.launch @unplanned(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
+  return
 }
 
 // -----
@@ -254,4 +287,111 @@ func.func private @softmax(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32> a
     linalg.yield %t : f32
   } -> tensor<4096x1024xf32>
   return %y : tensor<4096x1024xf32>
+}
+
+// -----
+
+// Twice a row may go where its input was; what is left of it does not.
+
+// CHECK-LABEL: llvm.func @two_results(
+// CHECK-COUNT-4: llvm.store {{.*}} {alignment = 4 : i64} : vector<16xf32>
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
+//   CHECK-NOT:   llvm.store {{.*}} : vector<16xf32>
+//       CHECK:   llvm.return
+func.func private @two_results(%x: tensor<4096x1024xf32> {rt.may_alias = 0 : i64}) -> (tensor<4096x1024xf32>, tensor<4096x1024xf32>) attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.empty() : tensor<4096xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4096xf32>) -> tensor<4096xf32>
+  %e = tensor.empty() : tensor<4096x1024xf32>
+  %d = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x : tensor<4096x1024xf32>) outs(%e : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1024xf32>
+  %s = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%d : tensor<4096x1024xf32>) outs(%init : tensor<4096xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %t = arith.addf %sum, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%d, %s : tensor<4096x1024xf32>, tensor<4096xf32>) outs(%e : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1024xf32>
+  return %d, %y : tensor<4096x1024xf32>, tensor<4096x1024xf32>
+}
+
+// -----
+
+// The same where no input may be: it is read again.
+
+// CHECK-LABEL: llvm.func @read_again(
+// CHECK-COUNT-4: llvm.store {{.*}} {alignment = 4 : i64} : vector<16xf32>
+//   CHECK-NOT:   nontemporal
+//       CHECK:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
+//   CHECK-NOT:   llvm.store {{.*}} : vector<16xf32>
+//       CHECK:   llvm.return
+func.func private @read_again(%x: tensor<4096x1024xf32>) -> (tensor<4096x1024xf32>, tensor<4096x1024xf32>) attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.empty() : tensor<4096xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<4096xf32>) -> tensor<4096xf32>
+  %e = tensor.empty() : tensor<4096x1024xf32>
+  %d = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x : tensor<4096x1024xf32>) outs(%e : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %t = arith.addf %a, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1024xf32>
+  %s = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%d : tensor<4096x1024xf32>) outs(%init : tensor<4096xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %t = arith.addf %sum, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<4096xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%d, %s : tensor<4096x1024xf32>, tensor<4096xf32>) outs(%e : tensor<4096x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<4096x1024xf32>
+  return %d, %y : tensor<4096x1024xf32>, tensor<4096x1024xf32>
+}
+
+// -----
+
+// Of bf16, half a line at a time or, of wide registers, a line.
+
+// CHECK-LABEL: llvm.func @bf16(
+//       CHECK:   llvm.store {{.*}} {alignment = 32 : i64, nontemporal} : vector<16xi16>
+// WIDE-LABEL: llvm.func @bf16(
+//       WIDE:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xi32>
+func.func private @bf16(%x: tensor<8388608xbf16>) -> tensor<8388608xbf16> attributes {rt.kernel} {
+  %e = tensor.empty() : tensor<8388608xbf16>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+    iterator_types = ["parallel"]
+  } ins(%x : tensor<8388608xbf16>) outs(%e : tensor<8388608xbf16>) {
+  ^bb0(%a: bf16, %out: bf16):
+    %w = arith.extf %a : bf16 to f32
+    %t = arith.addf %w, %w : f32
+    %n = arith.truncf %t : f32 to bf16
+    linalg.yield %n : bf16
+  } -> tensor<8388608xbf16>
+  return %y : tensor<8388608xbf16>
 }

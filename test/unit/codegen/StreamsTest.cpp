@@ -61,9 +61,9 @@ TEST(Streams, HaveTheBitsOfWhatStays) {
                  {x.data(), g.data(), b.data(), y, mean.data(), rstd.data()},
                  {}, 3, true);
       for (int64_t row = 0; row < rows; row += kFew)
-        runner.run("norm_few", {from + row / kFew * bytes, g.data(), b.data(),
-                                to + row / kFew * bytes, &meanOfFew[row],
-                                &rstdOfFew[row]});
+        runner.run("norm_few",
+                   {from + row / kFew * bytes, g.data(), b.data(),
+                    to + row / kFew * bytes, &meanOfFew[row], &rstdOfFew[row]});
       EXPECT_EQ(std::memcmp(y, few.data(), x.size() * 4), 0) << element;
       EXPECT_EQ(mean, meanOfFew);
       EXPECT_EQ(rstd, rstdOfFew);

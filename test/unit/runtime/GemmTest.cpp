@@ -9,11 +9,13 @@
 #include "runtime/Gemm.h"
 #include "MicroKernels.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <map>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace reprise::runtime;
