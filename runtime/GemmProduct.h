@@ -1,5 +1,4 @@
-//===- GemmProduct.h - One product, with its panels in a workspace -*- C++
-//-*-===//
+//===- GemmProduct.h - One product with its panels --------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

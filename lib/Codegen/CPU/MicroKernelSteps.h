@@ -1,5 +1,4 @@
-//===- MicroKernelSteps.h - Steps of a tile, and its panels ------*- C++
-//-*-===//
+//===- MicroKernelSteps.h - Steps of a tile, and its panels -----*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -103,15 +103,10 @@ static SmallVector<Kept> findKept(const LoopNest &nest, func::FuncOp kernel) {
   auto isReadLater = [&](const LoopNest::Output &output, int64_t phase,
                          Value kept) {
     for (BlockArgument argument : kernel.getArguments())
-      for (StringRef name : {rt::kInPlaceAttr, rt::kMayAliasAttr}) {
-        auto result =
-            kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), name);
-        if (!result || result.getInt() != int64_t(output.index))
-          continue;
+      if (mayTakePlace(kernel, argument.getArgNumber(), output.index))
         for (int64_t later = phase + 1; later <= nest.numPhases(); ++later)
           if (needs(nest, later, argument, kept))
             return true;
-      }
     return false;
   };
   for (auto op : kernel.getOps<linalg::GenericOp>()) {

@@ -23,16 +23,6 @@ static int64_t bytesOf(Type tensor) {
   return type.getNumElements() * type.getElementTypeBitWidth() / 8;
 }
 
-/// Whether an argument's buffer may be that of result `output`.
-static bool mayTakePlace(func::FuncOp kernel, unsigned output) {
-  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
-    for (StringRef name : {rt::kInPlaceAttr, rt::kMayAliasAttr})
-      if (auto result = kernel.getArgAttrOfType<IntegerAttr>(index, name))
-        if (result.getInt() == int64_t(output))
-          return true;
-  return false;
-}
-
 static bool overlap(rt::BufferOp a, rt::BufferOp b) {
   auto beginOf = [](rt::BufferOp buffer) {
     return int64_t(buffer.getOffset());
@@ -72,7 +62,11 @@ static bool liesApart(func::FuncOp kernel, unsigned output) {
     if (isLaunched && !isApart)
       isApart = !takesPlace;
   }
-  return isApart.value_or(!mayTakePlace(kernel, output));
+  if (isApart)
+    return *isApart;
+  return llvm::none_of(
+      llvm::seq(kernel.getNumArguments()),
+      [&](unsigned index) { return mayTakePlace(kernel, index, output); });
 }
 
 SmallVector<unsigned> codegen::findStreamed(const LoopNest &nest,

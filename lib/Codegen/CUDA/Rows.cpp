@@ -168,11 +168,10 @@ bool RowEmitter::isReadAcross() const {
 /// Whether a value of which a row has one is in the buffer of an input.
 bool RowEmitter::sharesRow() const {
   for (unsigned i = 0; i < kernel.source.getNumArguments(); ++i)
-    for (StringRef name : {rt::kInPlaceAttr, rt::kMayAliasAttr})
-      if (auto result = kernel.source.getArgAttrOfType<IntegerAttr>(i, name))
-        for (const LoopNest::Output &output : nest.outputs())
-          if (output.index == result.getInt() && output.role == Role::Row)
-            return true;
+    for (const LoopNest::Output &output : nest.outputs())
+      if (output.role == Role::Row &&
+          mayTakePlace(kernel.source, i, output.index))
+        return true;
   return false;
 }
 

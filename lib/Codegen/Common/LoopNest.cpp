@@ -408,6 +408,15 @@ bool LoopNest::reads(Value root, Value argument, int64_t phase) const {
   return found;
 }
 
+bool codegen::mayTakePlace(func::FuncOp kernel, unsigned argument,
+                           unsigned output) {
+  for (StringRef name : {rt::kInPlaceAttr, rt::kMayAliasAttr})
+    if (auto result = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
+      if (result.getInt() == int64_t(output))
+        return true;
+  return false;
+}
+
 const LoopNest::Output *LoopNest::storedBefore(Value root,
                                                int64_t phase) const {
   for (const Output &output : outs)

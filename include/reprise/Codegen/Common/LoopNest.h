@@ -82,6 +82,11 @@ private:
   int64_t phaseCount = 1;
 };
 
+/// Whether result `output` of `kernel` adds to an argument, in its buffer, or
+/// may be given it (`rt.in_place`, `rt.may_alias`).
+bool mayTakePlace(mlir::func::FuncOp kernel, unsigned argument,
+                  unsigned output);
+
 } // namespace reprise::codegen
 
 #endif // REPRISE_CODEGEN_COMMON_LOOPNEST_H
