@@ -19,8 +19,23 @@ namespace reprise::runtime {
 /// AMX_BF16, which this asks the operating system for.
 int cpuLevel();
 
-/// Up to this level all products, and kernels, have the same bits.
+/// Up to this level all products have the same bits, and all versions of a
+/// kernel but that for pairs.
 constexpr int kPortableLevel = 5;
+
+/// What a program runs on: a level as `cpuLevel` counts them and, perhaps,
+/// without all that has bits of its own there.
+struct Processor {
+  Processor(int level, bool hasPortableBits = false)
+      : level(level), hasPortableBits(hasPortableBits) {}
+
+  int levelOfProducts() const {
+    return hasPortableBits && level > kPortableLevel ? kPortableLevel : level;
+  }
+
+  int level;
+  bool hasPortableBits;
+};
 
 /// While it lives, the processor's eight tile registers, if `cpuLevel` has
 /// found any, have 16 rows of 64 bytes each on this thread.
@@ -35,11 +50,15 @@ private:
   bool active;
 };
 
-/// The version of a kernel for a processor of this level.
-inline RepriseKernelFn chooseKernel(const RepriseKernel &kernel, int cpuLevel) {
-  if (cpuLevel > kPortableLevel && kernel.amxFn)
+/// The version of a kernel for this processor.
+inline RepriseKernelFn chooseKernel(const RepriseKernel &kernel,
+                                    Processor processor) {
+  int level = processor.level;
+  if (level >= 6 && kernel.amxFn && !processor.hasPortableBits)
     return kernel.amxFn;
-  return cpuLevel >= 4 && kernel.wideFn ? kernel.wideFn : kernel.fn;
+  if (level >= 5 && kernel.pairsFn && !processor.hasPortableBits)
+    return kernel.pairsFn;
+  return level >= 4 && kernel.wideFn ? kernel.wideFn : kernel.fn;
 }
 
 /// The training program proper; runs on level 3 and up. Returns the exit code.

@@ -182,9 +182,10 @@ bool Executor::hasBF16() const {
   return false;
 }
 
-bool Executor::prepare(int cpuLevel, bool profile, Error &error,
+bool Executor::prepare(Processor onCpu, bool profile, Error &error,
                        const CudaSettings &onGpu) {
-  level = cpuLevel;
+  processor = onCpu;
+  const int level = processor.levelOfProducts();
   if (!checkModel(model, error))
     return false;
   while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
@@ -195,15 +196,14 @@ bool Executor::prepare(int cpuLevel, bool profile, Error &error,
     settings.profile = profile;
     return gpu->prepare(settings, numNorm, error);
   }
-  chosen =
-      chooseMicroKernels(model.microKernels, model.numMicroKernels, cpuLevel);
+  chosen = chooseMicroKernels(model.microKernels, model.numMicroKernels, level);
   if (model.numGemms > 0 && !chosen.full)
     return error.set("none of the %d micro-kernels of this program runs on "
                      "this processor (x86-64-v%d)",
-                     model.numMicroKernels, cpuLevel < 4 ? cpuLevel : 4);
+                     model.numMicroKernels, level < 4 ? level : 4);
   if (hasBF16())
-    chosenForBF16 = chooseForBF16(model.microKernels, model.numMicroKernels,
-                                  cpuLevel, pool);
+    chosenForBF16 =
+        chooseForBF16(model.microKernels, model.numMicroKernels, level, pool);
   if (chosenForBF16.full && chosenForBF16.full->isa == REPRISE_ISA_AMX_BF16) {
     if (!rooms.allocate(pool.size(), error))
       return false;
@@ -336,7 +336,7 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
     return;
   }
   const RepriseKernel &kernel = model.kernels[launch.callee];
-  RepriseKernelFn fn = chooseKernel(kernel, level);
+  RepriseKernelFn fn = chooseKernel(kernel, processor);
   const int64_t *ids = model.ids + launch.firstId;
   int64_t chunk = launch.tasks / (kChunksPerThread * pool.size());
   if (bytes < kSerialBytes && launch.flops < kSerialFlops)

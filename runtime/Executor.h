@@ -11,6 +11,7 @@
 
 #include "Arena.h"
 #include "Clock.h"
+#include "Cpu.h"
 #include "CudaExecutor.h"
 #include "GemmAmx.h"
 #include "MicroBatch.h"
@@ -38,10 +39,10 @@ public:
   }
 
   /// Checks the tables (every index and byte range), chooses the micro-kernel
-  /// and the versions of kernels for a processor of this level, and allocates
+  /// and the versions of kernels for this processor, and allocates
   /// what execution needs.
   /// \param onGpu  what matters there; `profile` counts for both.
-  bool prepare(int cpuLevel, bool profile, Error &error,
+  bool prepare(Processor onCpu, bool profile, Error &error,
                const CudaSettings &onGpu = {});
 
   /// A step is so many micro-batches at a time. Their inputs are written first,
@@ -152,8 +153,8 @@ private:
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
   AmxRooms rooms;
-  int numNorm = 0;            ///< Launches of `update` up to that of the norm.
-  int level = 0;              ///< Of the processor, as `cpuLevel` counts.
+  int numNorm = 0; ///< Launches of `update` up to that of the norm.
+  Processor processor = 0;
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   double *seconds = nullptr;
   Schedules ran = {};

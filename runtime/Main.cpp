@@ -157,9 +157,7 @@ bool Trainer::prepare(Error &error) {
                         format.tokenizer);
   if (!inference.open(format, vocabulary, pool, error) ||
       !executor.allocate(error) ||
-      !executor.prepare(options.portableBits
-                            ? std::min(cpuLevel(), kPortableLevel)
-                            : cpuLevel(),
+      !executor.prepare({cpuLevel(), options.portableBits},
                         options.profile || options.costs, error,
                         {!options.noCudaGraph, options.cudaSync, options.tf32,
                          options.autotune, options.nvtx}))

@@ -158,7 +158,7 @@ static constexpr OptionInfo kOptions[] = {
     {"threads", "N", &Options::threads,
      "use N threads; results do not depend on it", 1, ThreadPool::kMaxThreads},
     {"portable-bits", "", &Options::portableBits,
-     "do without AMX, so that bf16 gives the same bits on every processor"},
+     "do without what has bits of its own in bf16: AMX, attention in pairs"},
     {"seed", "N", &Options::seed,
      "draw parameters, order and dropout from seed N"},
     {"device",

@@ -118,7 +118,7 @@ static LLVM::LLVMFuncOp getKernel(const SymbolTable &symbols, StringRef name) {
 }
 
 /// Finds the version of `kernel` that `attribute` names, which the runtime
-/// calls in its place on x86-64-v4, or with AMX.
+/// calls in its place on x86-64-v4, with AVX512_BF16 or with AMX.
 static FailureOr<StringRef> readVersion(const SymbolTable &symbols,
                                         LLVM::LLVMFuncOp kernel,
                                         StringRef attribute) {
@@ -140,12 +140,15 @@ static FailureOr<StringRef> readVersion(const SymbolTable &symbols,
                   << version.getTargetCpu().value_or("") << "\"";
   // The processor decides, by its level alone, which version it runs.
   LLVM::TargetFeaturesAttr features = version.getTargetFeaturesAttr();
-  bool usesAmx =
-      features && llvm::is_contained(features.getFeatures(), "+amx-bf16");
-  if (usesAmx != (attribute == rt::kAmxAttr))
-    return fail() << (usesAmx ? "have no" : "have the")
-                  << " feature +amx-bf16, but " << name << " has "
-                  << (usesAmx ? "it" : "not");
+  const std::pair<StringRef, bool> allowed[] = {
+      {"+amx-bf16", attribute == rt::kAmxAttr},
+      {"+avx512bf16", attribute != rt::kWideAttr}};
+  for (auto [feature, isWanted] : allowed) {
+    bool has = features && llvm::is_contained(features.getFeatures(), feature);
+    if (has != isWanted)
+      return fail() << (has ? "have no" : "have the") << " feature " << feature
+                    << ", but " << name << " has " << (has ? "it" : "not");
+  }
   return name.getValue();
 }
 
@@ -194,6 +197,7 @@ FailureOr<int64_t> Tables::readKernel(const SymbolTable &symbols,
                             "'rt.tasks', by now");
   for (auto [attribute, versions] :
        {std::pair(StringRef(rt::kWideAttr), &wideKernels),
+        std::pair(StringRef(rt::kPairsAttr), &pairsKernels),
         std::pair(StringRef(rt::kAmxAttr), &amxKernels)}) {
     FailureOr<StringRef> version = readVersion(symbols, kernel, attribute);
     if (failed(version))

@@ -43,6 +43,8 @@ struct Tables {
   llvm::MapVector<llvm::StringRef, int64_t> kernels; ///< name to index
   /// Of kernels that have one, the version for x86-64-v4.
   llvm::DenseMap<llvm::StringRef, llvm::StringRef> wideKernels;
+  /// The one for AVX512_BF16.
+  llvm::DenseMap<llvm::StringRef, llvm::StringRef> pairsKernels;
   /// And the one for AMX.
   llvm::DenseMap<llvm::StringRef, llvm::StringRef> amxKernels;
   llvm::SmallVector<RepriseGemm> gemms;

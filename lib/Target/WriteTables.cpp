@@ -376,6 +376,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
     kernels.push_back(llvm::ConstantStruct::getAnon(
         {function(image ? StringRef() : name),
          function(tables.wideKernels.lookup(name)),
+         function(tables.pairsKernels.lookup(name)),
          function(tables.amxKernels.lookup(name)), string(name)}));
   for (const RepriseGemm &gemm : tables.gemms)
     gemms.push_back(writeGemm(gemm));

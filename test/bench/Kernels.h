@@ -123,10 +123,10 @@ public:
     return false;
   }
 
-  /// What runs `launch`, as the runtime does on a processor of this level, on
-  /// buffers filled now.
+  /// What runs `launch`, as the runtime does on this processor, on buffers
+  /// filled now.
   std::function<void()> prepare(const RepriseLaunch &launch,
-                                int level = cpuLevel()) {
+                                runtime::Processor processor = cpuLevel()) {
     fill(launch);
     std::vector<void *> buffers;
     for (int i = 0; i < launch.numBuffers; ++i)
@@ -134,7 +134,7 @@ public:
     int64_t chunk =
         std::max<int64_t>(launch.tasks / (kChunksPerThread * pool.size()), 1);
     const RepriseKernel &kernel = model.kernels[launch.callee];
-    RepriseKernelFn fn = runtime::chooseKernel(kernel, level);
+    RepriseKernelFn fn = runtime::chooseKernel(kernel, processor);
     return [this, &launch, fn, isAmx = fn == kernel.amxFn, buffers, chunk] {
       pool.parallelFor(
           launch.tasks, chunk, [&](int, int64_t begin, int64_t end) {

@@ -57,6 +57,7 @@ extern "C" int repriseMain(int argc, char **argv,
          (long long)model->seqLength, threads, threads == 1 ? "" : "s");
   printf("%-40s %9s %9s %9s %9s %8s\n", "kernel", "GFLOP", "ms", "GFLOP/s",
          "products", "of them");
+  const runtime::Processor portable(cpuLevel(), /*hasPortableBits=*/true);
   std::vector<bool> seen(size_t(model->numKernels));
   double flops = 0, seconds = 0, portableSeconds = 0, peak = 0;
   for (int i = 0; i < model->numMicro; ++i) {
@@ -72,15 +73,15 @@ extern "C" int repriseMain(int argc, char **argv,
                std::max(peak, runtime::measurePeakFlops(*best, launcher.pool));
          }}};
     const RepriseKernel &kernel = model->kernels[launch.callee];
-    bool hasPortable =
-        cpuLevel() > runtime::kPortableLevel && kernel.amxFn != nullptr;
+    bool hasPortable = runtime::chooseKernel(kernel, cpuLevel()) !=
+                       runtime::chooseKernel(kernel, portable);
     if (hasPortable)
       contestants.push_back(
-          {"without AMX", launcher.prepare(launch, runtime::kPortableLevel)});
+          {"portable bits", launcher.prepare(launch, portable)});
     race(contestants, budget, threads);
     print(kernel.name, double(launch.flops), contestants[0].seconds, peak);
     if (hasPortable) {
-      print("  without AMX", double(launch.flops), contestants[2].seconds,
+      print("  portable bits", double(launch.flops), contestants[2].seconds,
             peak);
       portableSeconds += contestants[2].seconds;
     }
@@ -88,7 +89,7 @@ extern "C" int repriseMain(int argc, char **argv,
   }
   print("forward and backward", flops, seconds, peak);
   if (portableSeconds > 0)
-    print("  without AMX", flops, portableSeconds, peak);
+    print("  portable bits", flops, portableSeconds, peak);
   printf("foreign load: %.2f processors\n", load.processors());
   return 0;
 }

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 16
+#define REPRISE_ABI_VERSION 17
 
 #ifdef __cplusplus
 extern "C" {
@@ -179,6 +179,9 @@ typedef struct RepriseKernel {
   /// The same to the last bit for x86-64-v4 (AVX-512); null where `fn` is no
   /// slower there.
   RepriseKernelFn wideFn;
+  /// The same tasks by AVX512_BF16, whose products are of pairs, to bits of its
+  /// own; null if the kernel has no such version.
+  RepriseKernelFn pairsFn;
   /// The same tasks by AMX_BF16, to the bits of its products, with AVX512_BF16
   /// beside it; null if the kernel has no such version. It is called with the
   /// processor's tile registers as `TileRegisters` sets them.

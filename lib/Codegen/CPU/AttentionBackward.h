@@ -30,10 +30,6 @@
 
 namespace reprise::codegen {
 
-/// What the sums of a sequence may take, so that they stay in a second-level
-/// cache. Longer sequences make tasks enough by blocks.
-constexpr int64_t kSumsBytes = 512 << 10;
-
 /// Emits one task.
 class BackwardEmitter {
 public:
@@ -49,17 +45,13 @@ public:
                                   op.getStream())) {}
 
   /// The bytes of the arrays on the stack for heads of `width`, with the sums
-  /// of so many rows of keys and so many blocks of queries. (Of pairs they take
-  /// less for all but narrow heads, which are far from the limit.)
-  static constexpr int64_t stackBytes(int64_t width, int64_t rows,
-                                      int64_t blocks = 1) {
+  /// of a block of keys and so many blocks of queries. (Of pairs they take less
+  /// for all but narrow heads, which are far from the limit.)
+  static constexpr int64_t stackBytes(int64_t width, int64_t blocks = 1) {
     int64_t padded = (width + kLanes - 1) / kLanes * kLanes;
     int64_t block = blockOf(width);
-    return 4 * (((2 + 5 * blocks) * block + 2 * rows) * padded +
-                2 * block * block + 2 * blocks * block);
-  }
-  static constexpr int64_t stackBytes(int64_t width) {
-    return stackBytes(width, blockOf(width));
+    return 4 * ((4 + 5 * blocks) * block * padded + 2 * block * block +
+                2 * blocks * block);
   }
 
   int64_t tasks() const {
@@ -72,13 +64,11 @@ private:
   /// if they fit, otherwise those of a block.
   int64_t rowsOfSums() const {
     int64_t all = tile.blocks() * tile.block;
-    bool fit = 2 * 4 * all * tile.padded <= kSumsBytes &&
-               stackBytes(tile.width, all) <= kStackBytes;
-    return fit ? all : tile.block;
+    return 2 * 4 * all * tile.padded <= kSumsBytes ? all : tile.block;
   }
   int64_t mostTogether() const {
     auto fit = [&](int64_t blocks) {
-      return stackBytes(tile.width, rowsOfSums(), blocks) <= kStackBytes;
+      return stackBytes(tile.width, blocks) <= kStackBytes;
     };
     return fit(4) ? 4 : fit(2) ? 2 : 1;
   }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTile.h"
+#include "Pairs.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -25,7 +26,7 @@ void AttentionTile::fetchRow(const Soon &rows, Value row) {
 /// Asks for as many rows as a tile has, from number `row` of each block on.
 void AttentionTile::fetch(ArrayRef<Soon> soon, Value row) {
   auto emit = [&](const Soon &rows) {
-    if (hasPairs)
+    if (hasTiles)
       return code.loop(row, code.add(row, tileRows), 1,
                        [&](Value each) { fetchRow(rows, each); });
     for (int64_t k = 0; k < tileRows; ++k)
@@ -45,41 +46,59 @@ void AttentionTile::fetch(ArrayRef<Soon> soon, Value row) {
 void AttentionTile::products(Rows sums, Elements elements, Rows rows,
                              RowsOf rowsOf, TermsOf termsOf, Old old,
                              Value factors, ArrayRef<Soon> soon) {
-  if (hasPairs)
-    return productsOfPairs(sums, elements, rows, rowsOf, termsOf, old, soon);
+  if (hasTiles)
+    return productsOnTiles(sums, elements, rows, rowsOf, termsOf, old, soon);
   Type f32 = code.getF32Type();
+  Type word = hasPairs ? Type(code.getI32Type()) : f32;
   auto tile = [&](Value c, Value r, int64_t vectors) {
     auto place = [&](int64_t row, int64_t vector) {
       return code.add(code.mul(code.add(r, row), sums.step),
                       code.add(c, vector * kLanes));
     };
-    SmallVector<Value> state;
-    for (int64_t row = 0; row < tileRows; ++row)
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value sum = code.splatF32(0);
-        if (old != Old::None)
-          sum = load(sums.base, place(row, v));
-        if (old == Old::Scaled)
-          sum = code.mul(sum,
-                         code.splat(code.load(f32, factors, code.add(r, row))));
-        state.push_back(sum);
-      }
+    auto start = [&](Old old) {
+      SmallVector<Value> state;
+      for (int64_t row = 0; row < tileRows; ++row)
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value sum = code.splatF32(0);
+          if (old != Old::None)
+            sum = load(sums.base, place(row, v));
+          if (old == Old::Scaled)
+            sum = code.mul(
+                sum, code.splat(code.load(f32, factors, code.add(r, row))));
+          state.push_back(sum);
+        }
+      return state;
+    };
+    SmallVector<Value> state =
+        sums.isNew && old != Old::None
+            ? code.choose(
+                  sums.isNew, [&] { return start(Old::None); },
+                  [&] { return start(old); })
+            : start(old);
     auto [begin, end] = termsOf(r, code.add(r, tileRows));
-    state = code.loop(begin, end, 1, state, [&](Value t, ValueRange was) {
-      SmallVector<Value> terms, next;
-      for (int64_t v = 0; v < vectors; ++v)
-        terms.push_back(load(rows.base, code.add(code.mul(t, rows.step),
-                                                 code.add(c, v * kLanes))));
-      for (int64_t row = 0; row < tileRows; ++row) {
-        Value x = code.splat(
-            code.load(f32, elements.base,
-                      code.add(code.mul(code.add(r, row), elements.rowStep),
-                               code.mul(t, elements.termStep))));
-        for (int64_t v = 0; v < vectors; ++v)
-          next.push_back(code.fma(x, terms[v], was[next.size()]));
-      }
-      return next;
-    });
+    auto words = [&](Value terms) -> Value {
+      if (!hasPairs)
+        return terms;
+      return arith::ShRUIOp::create(code, terms, code.i64(1));
+    };
+    state = code.loop(
+        words(begin), words(end), 1, state, [&](Value t, ValueRange was) {
+          SmallVector<Value> terms, next;
+          for (int64_t v = 0; v < vectors; ++v)
+            terms.push_back(code.load(
+                code.lanesOf(word), rows.base,
+                code.add(code.mul(t, rows.step), code.add(c, v * kLanes))));
+          for (int64_t row = 0; row < tileRows; ++row) {
+            Value x = code.splat(
+                code.load(word, elements.base,
+                          code.add(code.mul(code.add(r, row), elements.rowStep),
+                                   code.mul(t, elements.termStep))));
+            for (int64_t v = 0; v < vectors; ++v)
+              next.push_back(
+                  emitMultiplyAdd(code, x, terms[v], was[next.size()]));
+          }
+          return next;
+        });
     for (int64_t row = 0; row < tileRows; ++row)
       for (int64_t v = 0; v < vectors; ++v)
         code.store(state[row * vectors + v], sums.base, place(row, v));
@@ -119,16 +138,13 @@ void AttentionTile::products(Rows sums, Elements elements, Rows rows,
 void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead,
                            ArrayRef<Soon> soon) {
   Value zero = code.i64(0);
+  // Keys up to the last of 16 queries.
+  auto seenFrom = [&](Value column) {
+    return code.min(code.add(code.add(column, ahead), kLanes), code.i64(block));
+  };
   products(
       {to, block, block / kLanes}, {keys, words, 1, ahead ? 0 : words},
-      {queriesT, block, block / kLanes},
-      // Keys up to the last of 16 queries.
-      [&](Value column) {
-        if (!ahead)
-          return code.i64(block);
-        return code.min(code.add(code.add(column, ahead), kLanes),
-                        code.i64(block));
-      },
+      {queriesT, block, block / kLanes}, ahead ? RowsOf(seenFrom) : RowsOf(),
       [&](Value, Value) {
         return std::pair(zero, code.i64(hasPairs ? 2 * words : width));
       },
@@ -141,7 +157,7 @@ void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
                               Value isNew) {
   Value zero = code.i64(0);
   Elements elements = {tile, 1, block};
-  if (hasPairs) {
+  if (hasTiles) {
     // Pairs of keys fill half of where the scores were.
     Value transposed =
         code.address(tile, code.getF32Type(), code.i64(block * block / 2));

@@ -18,16 +18,17 @@ using namespace reprise::codegen;
 AttentionTile::AttentionTile(Code &code, ShapedType query, int64_t heads,
                              int64_t keyHeads, double scale, double rate,
                              const Kernel &kernel)
-    : hasPairs(kernel.amx), batch(query.getDimSize(0)),
-      length(query.getDimSize(1)), width(query.getDimSize(2) / heads),
+    : hasPairs(kernel.pairs), hasTiles(kernel.tiles),
+      batch(query.getDimSize(0)), length(query.getDimSize(1)),
+      width(query.getDimSize(2) / heads),
       block(std::min(
           blockOf(width),
-          int64_t(llvm::alignTo(length, kernel.amx ? kTerms : kLanes)))),
+          int64_t(llvm::alignTo(length, kernel.pairs ? kTerms : kLanes)))),
       queryHeads{heads, heads * width}, keyHeads{keyHeads, keyHeads * width},
       padded(llvm::alignTo(width, kLanes)),
-      words(kernel.amx ? llvm::alignTo(width, kTerms) / 2 : padded),
+      words(kernel.pairs ? llvm::alignTo(width, kTerms) / 2 : padded),
       element(query.getElementType()), scale(float(scale)), dropout(rate),
-      code(code), tileRows(kernel.amx    ? kTerms
+      code(code), tileRows(kernel.tiles  ? kTerms
                            : kernel.wide ? 8
                                          : 4),
       tileVectors(kernel.wide ? 2 : 1) {}

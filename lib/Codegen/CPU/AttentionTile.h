@@ -12,9 +12,10 @@
 // head are far apart in memory, where many fall on the same places of a cache.
 // All products then are of one kind, elements times rows.
 //
-// On the stack everything is made of words of 32 bits: f32 or, for products on
-// tile registers, pairs of bf16. Terms that follow each other are a word of the
-// elements, and a word of a row for each of its columns.
+// On the stack everything is made of words of 32 bits: f32 or, for processors
+// with an instruction for their products, pairs of bf16. Terms that follow each
+// other are a word of the elements, and a word of a row for each of its
+// columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,9 @@
 
 namespace reprise::codegen {
 
-/// What a task may have on the stack, of the 8 MiB that a thread usually has.
-constexpr int64_t kStackBytes = 1 << 20;
+/// What a task may have on the stack, of the 8 MiB that a thread usually has;
+/// and, beside that, for the sums of a sequence.
+constexpr int64_t kStackBytes = 1 << 20, kSumsBytes = 2 << 20;
 /// The widest head whose arrays fit there, in both directions, however long the
 /// sequence.
 constexpr int64_t kMaxHeadWidth = 1808;
@@ -36,7 +38,8 @@ constexpr int64_t kMaxHeadWidth = 1808;
 /// Keys, and queries, of a tile of a long sequence. Results depend on it.
 constexpr int64_t blockOf(int64_t width) { return width <= 256 ? 64 : 16; }
 
-/// Terms, rows and columns of a step of a product on tile registers.
+/// Terms, rows and columns of a step of a product on tile registers; terms of
+/// pairs have zeros up to a multiple of them.
 constexpr int64_t kTerms = 32;
 
 class AttentionTile {
@@ -54,7 +57,8 @@ public:
   struct Heads {
     int64_t count, stride;
   };
-  const bool hasPairs; ///< Products are of pairs of bf16, on tile registers.
+  const bool hasPairs; ///< Products are of pairs of bf16.
+  const bool hasTiles; ///< And on tile registers.
   int64_t batch, length, width, block;
   Heads queryHeads, keyHeads;
   /// Numbers of a row of sums on the stack, and words of an operand's, whole
@@ -66,8 +70,8 @@ public:
   int64_t blocks() const { return llvm::divideCeil(length, block); }
   /// Blocks of queries that go over keys together: what it costs to copy a
   /// block of these is shared then. `most` as the stack permits. Tasks are made
-  /// of them, so a head has several. (Of bf16 there is a version with tile
-  /// registers, of the same tasks and of single blocks.)
+  /// of them, so a head has several. (Of bf16 there are versions with pairs, of
+  /// the same tasks and of single blocks.)
   int64_t blocksTogether(int64_t most) const {
     constexpr int64_t kLeastOfHead = 4;
     for (int64_t count : {4, 2})
@@ -279,7 +283,7 @@ private:
   void fetchRow(const Soon &rows, mlir::Value row);
   mlir::Value sees(mlir::Value lane, mlir::Value ahead, mlir::Value key);
   float exponentScale() const { return scale * llvm::numbers::log2ef; }
-  void productsOfPairs(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
+  void productsOnTiles(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
                        TermsOf termsOf, Old old, llvm::ArrayRef<Soon> soon);
   void interleaveRows(mlir::Value even, mlir::Value odd, int64_t column,
                       mlir::Value pair, mlir::Value rows);

@@ -8,6 +8,7 @@
 
 #include "AmxRegisters.h"
 #include "Kernel.h"
+#include "Pairs.h"
 #include "Prefetch.h"
 #include "RTKernels.h"
 #include "Segments.h"
@@ -121,11 +122,10 @@ void codegen::setFeatures(LLVM::LLVMFuncOp function,
 /// Emits one version of `source`, which is made of `op` or, if that is null, of
 /// loops, as the function `name`; null after an error.
 static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
-                                    StringRef name, bool wide,
-                                    bool amx = false) {
+                                    StringRef name, Version version) {
   Code code(source.getLoc(), source.getContext());
   Kernel kernel = openKernel(code, source, name);
-  kernel.wide = wide, kernel.amx = amx;
+  static_cast<Version &>(kernel) = version;
   loadAddresses(code, kernel);
   LogicalResult result =
       op ? TypeSwitch<Operation *, LogicalResult>(op)
@@ -142,7 +142,7 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                  return emitBlockSums(code, op, kernel);
                })
          : emitLoops(code, kernel);
-  if (wide)
+  if (version.wide)
     setWide(kernel.function);
   if (succeeded(result))
     return kernel.function;
@@ -161,30 +161,34 @@ static LogicalResult emitKernel(func::FuncOp source, Registers registers) {
   FailureOr<Operation *> op = getKernelOp(source);
   if (failed(op))
     return failure();
-  LLVM::LLVMFuncOp kernel =
-      emitVersion(source, *op, source.getName(), registers == Registers::Wide);
+  LLVM::LLVMFuncOp kernel = emitVersion(
+      source, *op, source.getName(), {/*wide=*/registers == Registers::Wide});
   if (!kernel)
     return failure();
   kernel->setAttr(rt::kKernelAttr, UnitAttr::get(source.getContext()));
-  auto add = [&](StringRef suffix, StringRef attribute, bool amx) {
-    LLVM::LLVMFuncOp version =
-        emitVersion(source, *op, (source.getName() + suffix).str(),
-                    /*wide=*/true, amx);
-    if (!version)
+  auto add = [&](StringRef suffix, StringRef attribute, Version version,
+                 ArrayRef<StringRef> features = {}) {
+    LLVM::LLVMFuncOp function =
+        emitVersion(source, *op, (source.getName() + suffix).str(), version);
+    if (!function)
       return failure();
-    version.setTargetCpu(StringRef(kWideProcessor));
-    if (amx)
-      setFeatures(version, kAmxFeatures);
-    kernel->setAttr(attribute, FlatSymbolRefAttr::get(version));
+    function.setTargetCpu(StringRef(kWideProcessor));
+    if (!features.empty())
+      setFeatures(function, features);
+    kernel->setAttr(attribute, FlatSymbolRefAttr::get(function));
     return success();
   };
   if (registers == Registers::Both && gainsFromWidth(source, *op) &&
-      failed(add(".wide", rt::kWideAttr, /*amx=*/false)))
+      failed(add(".wide", rt::kWideAttr, {/*wide=*/true})))
     return failure();
   // Whatever the processor that kernels are for: as of products, which bits
   // there are is for the one to say that runs them.
-  if (*op && mayHaveTiles(*op) &&
-      failed(add(".amx", rt::kAmxAttr, /*amx=*/true)))
+  if (*op && mayHavePairs(*op) &&
+      (failed(add(".pairs", rt::kPairsAttr, {/*wide=*/true, /*pairs=*/true},
+                  kPairsFeatures)) ||
+       failed(add(".amx", rt::kAmxAttr,
+                  {/*wide=*/true, /*pairs=*/true, /*tiles=*/true},
+                  kAmxFeatures))))
     return failure();
   source.erase();
   return success();

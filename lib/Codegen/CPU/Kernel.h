@@ -15,12 +15,17 @@ namespace reprise::codegen {
 
 class LoopNest;
 
+/// What the processor has that a version of a kernel is for.
+struct Version {
+  bool wide = false;  ///< 32 registers of 16 lanes
+  bool pairs = false; ///< and an instruction for products of pairs of bf16
+  bool tiles = false; ///< and tile registers, configured
+};
+
 /// A kernel while it is emitted: the new function, open at its entry.
-struct Kernel : Buffers {
+struct Kernel : Buffers, Version {
   mlir::LLVM::LLVMFuncOp function;
   mlir::Value buffers, begin, end;
-  bool wide = false; ///< there are 32 registers of 16 lanes
-  bool amx = false;  ///< and tile registers, configured
 
   /// Emits the loop over the tasks of this call.
   void tasks(Code &code, llvm::function_ref<void(mlir::Value task)> body) {

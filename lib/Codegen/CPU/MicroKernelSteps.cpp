@@ -8,25 +8,13 @@
 
 #include "MicroKernelSteps.h"
 
+#include "Pairs.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
-
-/// For each lane of two words `sum + x * y` of f32, or of pairs the odd product
-/// and then the even one.
-static Value emitMultiplyAdd(Code &code, const MicroKernel &tile, Value x,
-                             Value y, Value sum) {
-  if (!tile.hasPairs())
-    return code.fma(x, y, sum);
-  return LLVM::CallIntrinsicOp::create(
-             code, sum.getType(),
-             code.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
-             ValueRange{sum, x, y})
-      .getResult(0);
-}
 
 /// What nobody writes meanwhile; so it need not wait for a panel's stores.
 static Value loadOperand(Code &code, Type type, Value base, Value offset) {
@@ -178,23 +166,16 @@ SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
     return code.load(word, panels.a, at, /*mask=*/{}, /*aligned=*/1,
                      /*constant=*/panels.form == Form::Packed);
   };
-  auto operand = [&](Value words) -> Value {
-    if (!tile.hasPairs())
-      return words;
-    auto pairs = VectorType::get({2 * kLanes}, code.getBF16Type());
-    return vector::BitCastOp::create(code, pairs, words);
-  };
   for (int64_t step = 0; step < steps; ++step) {
     Value bRow = code.mul(code.add(p, step), tile.cols);
     SmallVector<Value> bs;
     for (int64_t c = 0; c < tile.cols; c += kLanes)
-      bs.push_back(
-          operand(code.load(code.lanesOf(word), panels.b, code.add(bRow, c))));
+      bs.push_back(code.load(code.lanesOf(word), panels.b, code.add(bRow, c)));
     unsigned sum = 0;
     for (int64_t r = 0; r < tile.rows; ++r) {
-      Value x = operand(code.splat(loadA(step, r)));
+      Value x = code.splat(loadA(step, r));
       for (Value y : bs) {
-        next[sum] = emitMultiplyAdd(code, tile, x, y, next[sum]);
+        next[sum] = emitMultiplyAdd(code, x, y, next[sum]);
         ++sum;
       }
     }

@@ -29,7 +29,7 @@ mlir::LogicalResult emitBlockSums(Code &code, rt::BlockSumsOp op,
 
 /// Whether tile registers can make the products of `op`: attention in bf16, of
 /// heads with blocks that are large enough.
-bool mayHaveTiles(mlir::Operation *op);
+bool mayHavePairs(mlir::Operation *op);
 
 } // namespace reprise::codegen
 

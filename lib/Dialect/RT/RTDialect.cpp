@@ -162,7 +162,7 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs 'rt.made_by' to be a name for each of ")
            << numOutputs << " outputs of a launch, but got " << value;
   }
-  if (name == kWideAttr || name == kAmxAttr) {
+  if (name == kWideAttr || name == kPairsAttr || name == kAmxAttr) {
     if (op->hasAttr(kTasksAttr) && isa<FlatSymbolRefAttr>(value))
       return success();
     return op->emitOpError("needs '")

@@ -435,7 +435,7 @@ func.func private @attention_backward_bf16(%q: tensor<2x80x24xbf16>, %k: tensor<
   return %dq, %dk, %dv : tensor<2x80x24xbf16>, tensor<2x80x8xbf16>, tensor<2x80x8xbf16>
 }
 
-// 65 blocks need more than 512 KiB. In f32 the sums are where they belong, and
+// 257 blocks need more than 2 MiB. In f32 the sums are where they belong, and
 // what is the first of a block's is not added to what was there.
 
 // CHECK-LABEL: llvm.func @attention_backward_long(
@@ -448,27 +448,27 @@ func.func private @attention_backward_bf16(%q: tensor<2x80x24xbf16>, %k: tensor<
 //       CHECK:         scf.for %[[KEY:[^ ]+]] = %{{.*}} to %{{.*}} step %c64
 //       CHECK:           %[[IS_NEW:.*]] = arith.andi %[[IS_FIRST]],
 //       CHECK:           scf.if %[[IS_NEW]]
-func.func private @attention_backward_long(%q: tensor<2x4160x24xf32>, %k: tensor<2x4160x8xf32>, %v: tensor<2x4160x8xf32>, %o: tensor<2x4160x24xf32>, %l: tensor<2x6x4160xf32>, %d: tensor<2x4160x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x4160x24xf32>, tensor<2x4160x8xf32>, tensor<2x4160x8xf32>) attributes {rt.kernel} {
+func.func private @attention_backward_long(%q: tensor<2x16448x24xf32>, %k: tensor<2x16448x8xf32>, %v: tensor<2x16448x8xf32>, %o: tensor<2x16448x24xf32>, %l: tensor<2x6x16448xf32>, %d: tensor<2x16448x24xf32>, %rng: tensor<4xi32>) -> (tensor<2x16448x24xf32>, tensor<2x16448x8xf32>, tensor<2x16448x8xf32>) attributes {rt.kernel} {
   %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %o, %l, %d, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
-    : (tensor<2x4160x24xf32>, tensor<2x4160x8xf32>, tensor<2x4160x8xf32>, tensor<2x4160x24xf32>, tensor<2x6x4160xf32>, tensor<2x4160x24xf32>, tensor<4xi32>) -> (tensor<2x4160x24xf32>, tensor<2x4160x8xf32>, tensor<2x4160x8xf32>)
-  return %dq, %dk, %dv : tensor<2x4160x24xf32>, tensor<2x4160x8xf32>, tensor<2x4160x8xf32>
+    : (tensor<2x16448x24xf32>, tensor<2x16448x8xf32>, tensor<2x16448x8xf32>, tensor<2x16448x24xf32>, tensor<2x6x16448xf32>, tensor<2x16448x24xf32>, tensor<4xi32>) -> (tensor<2x16448x24xf32>, tensor<2x16448x8xf32>, tensor<2x16448x8xf32>)
+  return %dq, %dk, %dv : tensor<2x16448x24xf32>, tensor<2x16448x8xf32>, tensor<2x16448x8xf32>
 }
 
 // In bf16 no gradient is rounded before it is complete: a task is a block of
-// keys, or one of queries. 2 * 2 * 65 + 2 * 6 * 65 = 1040 tasks.
+// keys, or one of queries. 2 * 2 * 257 + 2 * 6 * 257 = 4112 tasks.
 
 // CHECK-LABEL: llvm.func @attention_backward_long_bf16(
-//  CHECK-SAME:   rt.tasks = 1040 : i64
+//  CHECK-SAME:   rt.tasks = 4112 : i64
 //       CHECK:   scf.for %[[TASK:[^ ]+]] =
-//       CHECK:     %[[IS_OF_KEYS:.*]] = arith.cmpi slt, %[[TASK]], %c260
+//       CHECK:     %[[IS_OF_KEYS:.*]] = arith.cmpi slt, %[[TASK]], %c1028
 //       CHECK:     scf.if %[[IS_OF_KEYS]]
 //       CHECK:       arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
 //       CHECK:     } else {
 //       CHECK:       arith.truncf %{{.*}} : vector<16xf32> to vector<16xbf16>
-func.func private @attention_backward_long_bf16(%q: tensor<2x4160x24xbf16>, %k: tensor<2x4160x8xbf16>, %v: tensor<2x4160x8xbf16>, %o: tensor<2x4160x24xbf16>, %l: tensor<2x6x4160xf32>, %d: tensor<2x4160x24xbf16>, %rng: tensor<4xi32>) -> (tensor<2x4160x24xbf16>, tensor<2x4160x8xbf16>, tensor<2x4160x8xbf16>) attributes {rt.kernel} {
+func.func private @attention_backward_long_bf16(%q: tensor<2x16448x24xbf16>, %k: tensor<2x16448x8xbf16>, %v: tensor<2x16448x8xbf16>, %o: tensor<2x16448x24xbf16>, %l: tensor<2x6x16448xf32>, %d: tensor<2x16448x24xbf16>, %rng: tensor<4xi32>) -> (tensor<2x16448x24xbf16>, tensor<2x16448x8xbf16>, tensor<2x16448x8xbf16>) attributes {rt.kernel} {
   %dq, %dk, %dv = rt.attention_backward %q, %k, %v, %o, %l, %d, %rng heads 6 kv_heads 2 scale 5.0e-01 rate 0.0 stream 0
-    : (tensor<2x4160x24xbf16>, tensor<2x4160x8xbf16>, tensor<2x4160x8xbf16>, tensor<2x4160x24xbf16>, tensor<2x6x4160xf32>, tensor<2x4160x24xbf16>, tensor<4xi32>) -> (tensor<2x4160x24xbf16>, tensor<2x4160x8xbf16>, tensor<2x4160x8xbf16>)
-  return %dq, %dk, %dv : tensor<2x4160x24xbf16>, tensor<2x4160x8xbf16>, tensor<2x4160x8xbf16>
+    : (tensor<2x16448x24xbf16>, tensor<2x16448x8xbf16>, tensor<2x16448x8xbf16>, tensor<2x16448x24xbf16>, tensor<2x6x16448xf32>, tensor<2x16448x24xbf16>, tensor<4xi32>) -> (tensor<2x16448x24xbf16>, tensor<2x16448x8xbf16>, tensor<2x16448x8xbf16>)
+  return %dq, %dk, %dv : tensor<2x16448x24xbf16>, tensor<2x16448x8xbf16>, tensor<2x16448x8xbf16>
 }
 
 // Rows by position: a walk over the batch and in it over the positions, whose

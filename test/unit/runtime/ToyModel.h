@@ -173,7 +173,7 @@ public:
                  RepriseKernelFn fn, int64_t tasks,
                  std::vector<RepriseBuffer> args,
                  std::vector<int64_t> launchIds = {}) {
-    kernels.push_back({fn, nullptr, nullptr, name});
+    kernels.push_back({fn, nullptr, nullptr, nullptr, name});
     push(schedule, name, REPRISE_LAUNCH_KERNEL, int32_t(kernels.size()) - 1,
          tasks, args, launchIds);
   }

@@ -66,8 +66,8 @@ TEST_F(Training, BitsDependOnNothingButSeedAndOrder) {
 // micro-kernels do, and only there; the third where it has AMX, unless bits are
 // to be those of other processors.
 TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
-  static std::atomic<int> narrow, wide, amx;
-  narrow = wide = amx = 0;
+  static std::atomic<int> narrow, wide, pairs, amx;
+  narrow = wide = pairs = amx = 0;
   RepriseKernel &last = toy.kernels.back();
   ASSERT_EQ(last.fn, &adamw);
   last.fn = [](void *const *b, const int64_t *ids, int64_t begin, int64_t end) {
@@ -89,14 +89,23 @@ TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
     ++amx;
     adamw(b, ids, begin, end);
   };
-  for (int level : {3, 4, 5, 6})
-    EXPECT_EQ(runtime::chooseKernel(last, level), level == 3   ? last.fn
-                                                  : level == 6 ? last.amxFn
-                                                               : last.wideFn);
+  last.pairsFn = [](void *const *b, const int64_t *ids, int64_t begin,
+                    int64_t end) {
+    ++pairs;
+    adamw(b, ids, begin, end);
+  };
+  const RepriseKernelFn ofLevels[] = {last.fn, last.wideFn, last.pairsFn,
+                                      last.amxFn};
+  for (int level : {3, 4, 5, 6}) {
+    EXPECT_EQ(runtime::chooseKernel(last, level), ofLevels[level - 3]);
+    EXPECT_EQ(runtime::chooseKernel(last, {level, /*hasPortableBits=*/true}),
+              level == 3 ? last.fn : last.wideFn);
+  }
   ASSERT_EQ(train({"--steps=1", "--portable-bits"}).status, 0);
-  EXPECT_EQ(amx, 0);
+  EXPECT_EQ(pairs + amx, 0);
   ASSERT_EQ(train({"--steps=1"}).status, 0);
-  EXPECT_EQ(amx > 0, runtime::cpuLevel() > runtime::kPortableLevel);
+  EXPECT_EQ(pairs > 0, runtime::cpuLevel() == 5);
+  EXPECT_EQ(amx > 0, runtime::cpuLevel() == 6);
 }
 
 // The header's rules: length, padding, names in order, no gaps; and values that

@@ -29,9 +29,10 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
 
     With `registers=both`, a kernel that computes for long, `@k`, comes twice: `@k.wide`,
     which `rt.wide` names, does the same tasks to the same bits, with `target_cpu` of
-    a processor that has AVX-512. Attention in bf16 of heads up to 256 wide, with a scale above zero, comes once more,
-    whatever `registers` says: `@k.amx`, which `rt.amx` names, makes its products on tile registers,
-    which who calls it has configured; their bits are those of AMX. The runtime chooses.
+    a processor that has AVX-512. Attention in bf16 of heads up to 256 wide, with a scale above zero, comes twice more,
+    whatever `registers` says: `@k.pairs`, which `rt.pairs` names, makes products of pairs of bf16 (AVX512_BF16),
+    and `@k.amx`, which `rt.amx` names, makes them on tile registers, which who calls it has configured; each has
+    bits of its own. The runtime chooses.
 
     ```mlir
     func.func private @double(%x: tensor<100xf32>) -> tensor<100xf32> attributes {rt.kernel} {

@@ -63,6 +63,8 @@ inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
 /// And where there is one, the function that does the same with 32 registers of
 /// 16 lanes.
 inline constexpr llvm::StringLiteral kWideAttr = "rt.wide";
+/// The one for products of pairs of bf16, to bits of its own.
+inline constexpr llvm::StringLiteral kPairsAttr = "rt.pairs";
 /// And the one for tile registers, to bits of its own.
 inline constexpr llvm::StringLiteral kAmxAttr = "rt.amx";
 /// On a kernel for a GPU: blocks of a launch and threads of a block, three

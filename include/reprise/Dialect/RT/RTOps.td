@@ -51,7 +51,7 @@ def RT_Dialect : Dialect {
 
     An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
     independent tasks of a launch, and perhaps `rt.wide`: the function that does the same tasks, to the same bits,
-    on a processor with 32 registers of 16 lanes, and `rt.amx`: the one that does them by tile registers, to bits of its own. One for a GPU is in a module of its own and carries
+    on a processor with 32 registers of 16 lanes, `rt.pairs`: the one that does them by products of pairs of bf16, and `rt.amx`: by tile registers, each to bits of its own. One for a GPU is in a module of its own and carries
     `rt.grid` and `rt.block`, the blocks of a launch and the threads of a block, `rt.shared`, the
     bytes of dynamic shared memory of a block, and `rt.bytes`, the least that a launch
     reads and writes.
