@@ -395,19 +395,17 @@ static bool hasAmx(const MicroKernels &kernels) {
   return kernels.full->isa == REPRISE_ISA_AMX_BF16;
 }
 
-/// Sums squares once all of C is there: tiles are of other heights than blocks.
+/// Sums squares once all of C is there.
 static void sumBlocks(const RepriseGemm &shape, const GemmOperands &operands,
                       ThreadPool &pool) {
   const GemmEntry entry(shape, operands, /*entry=*/0);
-  constexpr int64_t kSize = REPRISE_GEMM_SQUARES;
-  pool.parallelFor(divideUp(shape.m, kSize), 1,
-                   [&](int, int64_t begin, int64_t end) {
-                     DenormalsAreZero guard(shape.typeAB == REPRISE_BF16);
-                     for (int64_t row = begin * kSize;
-                          row < smaller(end * kSize, shape.m); row += kSize)
-                       for (int64_t col = 0; col < shape.n; col += kSize)
-                         entry.sumBlock(row, col);
-                   });
+  constexpr int64_t kRows = 8 * REPRISE_GEMM_SQUARES_ROWS;
+  pool.parallelFor(
+      divideUp(shape.m, kRows), 1, [&](int, int64_t begin, int64_t end) {
+        DenormalsAreZero guard(shape.typeAB == REPRISE_BF16);
+        end = smaller(end * kRows, shape.m);
+        entry.sumBlocks({begin * kRows, end - begin * kRows}, {0, shape.n});
+      });
 }
 
 static void computeEntries(const RepriseGemm &shape,
@@ -441,6 +439,6 @@ void reprise::runtime::gemm(const RepriseGemm &shape,
                             const GemmOperands &operands,
                             const MicroKernels &kernels, ThreadPool &pool) {
   computeEntries(shape, operands, kernels, pool);
-  if (operands.squares && !hasAmx(kernels))
+  if (operands.squares && !hasAmx(kernels) && !Product::sumsTiles(kernels))
     sumBlocks(shape, operands, pool);
 }

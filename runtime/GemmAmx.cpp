@@ -236,9 +236,14 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
   tile.ldc = shape.ldc;
   const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
   tile.streams = isWhole && streams;
-  // A whole tile is a block of squares.
   const bool sums = squares && isLast && !tile.goesOn;
-  tile.squares = sums && isWhole ? squaresOf(rows.begin, cols.begin) : nullptr;
+  tile.squares = nullptr;
+  if (sums && isWhole) { // The first of its blocks has all squares.
+    for (int64_t row = rows.begin; row < rows.end();
+         row += REPRISE_GEMM_SQUARES_ROWS)
+      *squaresOf(row, cols.begin) = 0;
+    tile.squares = squaresOf(rows.begin, cols.begin);
+  }
   tile.isPlain = !tile.streams && !tile.squares && isPlain(tile);
   if (tile.streams && !tile.goesOn && shape.k >= kDepthForBehind)
     return computeStreamed(tile, behind);
@@ -246,7 +251,7 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
     return call(tile, behind);
   computeEdge(tile, rows, cols);
   if (sums)
-    sumBlock(rows.begin, cols.begin);
+    sumBlocks(rows, cols);
 }
 
 void AmxProduct::computeEdge(RepriseTile &tile, Range rows, Range cols) const {

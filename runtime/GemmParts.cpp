@@ -68,11 +68,14 @@ FetchRegion GemmEntry::getPackedRegionOfB(Range lines, Range depth) const {
   return {data, stride, pairs, cols.size * kWord};
 }
 
-void GemmEntry::sumBlock(int64_t row, int64_t col) const {
-  *squaresOf(row, col) =
-      sumSquares(c + row * shape.ldc + col, shape.ldc,
-                 smaller(REPRISE_GEMM_SQUARES, shape.m - row),
-                 smaller(REPRISE_GEMM_SQUARES, shape.n - col));
+void GemmEntry::sumBlocks(Range rows, Range cols) const {
+  constexpr int64_t kRows = REPRISE_GEMM_SQUARES_ROWS,
+                    kCols = REPRISE_GEMM_SQUARES_COLS;
+  for (int64_t row = rows.begin; row < rows.end(); row += kRows)
+    for (int64_t col = cols.begin; col < cols.end(); col += kCols)
+      *squaresOf(row, col) = sumSquares(c + row * shape.ldc + col, shape.ldc,
+                                        smaller(kRows, shape.m - row),
+                                        smaller(kCols, shape.n - col));
 }
 
 bool GemmEntry::isLarge() const {

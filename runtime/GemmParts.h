@@ -91,11 +91,12 @@ struct GemmEntry {
   /// Where the sum of the squares of the block at this element of C goes.
   float *squaresOf(int64_t row, int64_t col) const {
     return squares +
-           row / REPRISE_GEMM_SQUARES * repriseGemmSquaresOfRow(&shape) +
-           col / REPRISE_GEMM_SQUARES;
+           row / REPRISE_GEMM_SQUARES_ROWS * repriseGemmSquaresOfRow(&shape) +
+           col / REPRISE_GEMM_SQUARES_COLS;
   }
-  /// Writes that sum, once all of the block is in C.
-  void sumBlock(int64_t row, int64_t col) const;
+  /// Writes those of the blocks that begin in these rows and columns, once all
+  /// of them is in C.
+  void sumBlocks(Range rows, Range cols) const;
 
   /// Whether C is of a size, and lies so, that it may go past the caches in
   /// whole lines.

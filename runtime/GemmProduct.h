@@ -30,6 +30,15 @@ public:
 
   /// Computes the product, with the pool's threads unless `pool` is null.
   void run(ThreadPool *pool);
+  /// Whether squares are summed on the way: tiles are whole blocks of them.
+  static bool sumsTiles(const MicroKernels &kernels) {
+    auto isWhole = [](const RepriseMicroKernel &kernel) {
+      return kernel.isa >= REPRISE_ISA_V4 &&
+             kernel.rows % REPRISE_GEMM_SQUARES_ROWS == 0 &&
+             kernel.cols == REPRISE_GEMM_SQUARES_COLS;
+    };
+    return isWhole(*kernels.full) && isWhole(*kernels.low);
+  }
 
 private:
   /// Where a thread packs panels of B: the one at hand and, unless it is null,
@@ -161,6 +170,9 @@ private:
   /// One tile, of which `work` has the operands.
   void computeTile(RepriseTile &work, const RowPanel &panel,
                    Range colsOfC) const;
+  /// A whole tile past the caches, and the sums of squares of its blocks.
+  void streamTile(RepriseTile &work, const RowPanel &panel, int64_t row,
+                  int64_t col) const;
   /// Whether a panel of B, from the number of them on one of the next block, is
   /// packed by now.
   bool isPackedBefore(int64_t panelB) const;
@@ -212,7 +224,8 @@ private:
 
   const RepriseMicroKernel &full, &low;
   PanelForm form;
-  bool hasAVX512, streams;
+  /// Whether squares are summed tile by tile.
+  bool hasAVX512, sumsSquares, streams;
   float *panelsA, *panelsB, *sums;
   /// The block being worked on, and the one after it, empty at the end.
   struct Block {

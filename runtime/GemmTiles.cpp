@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GemmProduct.h"
+#include "Squares.h"
 
 using namespace reprise::runtime;
 
@@ -20,7 +21,8 @@ static PanelForm chooseForm(const RepriseGemm &shape,
 Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
                  const MicroKernels &kernels, int64_t entry, int slot)
     : GemmEntry(shape, operands, entry), full(*kernels.full), low(*kernels.low),
-      form(chooseForm(shape, full)), hasAVX512(full.isa >= REPRISE_ISA_V4) {
+      form(chooseForm(shape, full)), hasAVX512(full.isa >= REPRISE_ISA_V4),
+      sumsSquares(squares && sumsTiles(kernels)) {
   RepriseGemm one = shape;
   one.batch[0] = one.batch[1] = 1;
   int64_t size = repriseGemmWorkspaceBytes(&one) / 4;
@@ -252,16 +254,23 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   Range rowsOfC = {rows.begin + panel.rows.begin, panel.rows.size};
   bool isWhole = rowsOfC.size == panel.kernel.rows && colsOfC.size == full.cols;
   const Tile target = getSums(rowsOfC, colsOfC);
+  // Blocks whose squares are summed are parts of whole tiles.
+  const bool sums = sumsSquares && isLastBlock();
   work.c = target.data;
   work.ldc = target.stride;
-  work.streams = isWhole && streams;
+  work.streams = isWhole && streams && !sums;
   uint16_t *result = nullptr;
   if (rounded && isLastBlock())
     result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
   if (isWhole && (result || target.data)) {
     work.rounded = result;
     work.ldRounded = shape.ldc;
-    return panel.kernel.fn(&work);
+    if (sums && streams)
+      return streamTile(work, panel, rowsOfC.begin, colsOfC.begin);
+    panel.kernel.fn(&work);
+    if (sums)
+      sumBlocks(rowsOfC, colsOfC);
+    return;
   }
   // What the micro-kernel writes has its own size, not that of this tile.
   alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
@@ -276,4 +285,18 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
     tile.roundTo(result, shape.ldc);
   else
     tile.copyTo(target);
+  if (sums)
+    sumBlocks(rowsOfC, colsOfC);
+}
+
+/// Memory has no second look at what goes past the caches.
+void Product::streamTile(RepriseTile &work, const RowPanel &panel, int64_t row,
+                         int64_t col) const {
+  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  float *to = work.c;
+  work.c = room;
+  work.ldc = full.cols;
+  panel.kernel.fn(&work);
+  streamWithSquares(room, panel.kernel.rows, to, shape.ldc, squaresOf(row, col),
+                    repriseGemmSquaresOfRow(&shape));
 }

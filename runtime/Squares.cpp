@@ -15,48 +15,60 @@
 
 using namespace reprise::runtime;
 
-static constexpr int64_t kSize = REPRISE_GEMM_SQUARES, kLanes = 8;
-/// Vectors of a row, and of partial sums: those of even rows, then of odd ones.
-static constexpr int64_t kOfRow = kSize / kLanes, kSums = 2 * kOfRow;
+static constexpr int64_t kRows = REPRISE_GEMM_SQUARES_ROWS,
+                         kCols = REPRISE_GEMM_SQUARES_COLS;
 
-/// Of whole rows. Each partial sum is a chain, which waits for itself four
-/// cycles a row: with those of even and odd rows there are enough of them to
-/// keep the processor busy.
-static float sumRows(const float *block, int64_t stride, int64_t rows) {
-  __m256 sums[kSums];
-  for (__m256 &sum : sums)
-    sum = _mm256_setzero_ps();
-  auto addRow = [&](__m256 *chains, const float *row) {
-    for (int64_t v = 0; v < kOfRow; ++v) {
-      __m256 x = _mm256_loadu_ps(row + v * kLanes);
-      chains[v] = _mm256_fmadd_ps(x, x, chains[v]);
-    }
-  };
-  int64_t r = 0;
-  for (; r + 2 <= rows; r += 2) {
-    addRow(sums, block + r * stride);
-    addRow(sums + kOfRow, block + (r + 1) * stride);
-  }
-  if (r < rows)
-    addRow(sums, block + r * stride);
-  for (int64_t half = kSums / 2; half > 0; half /= 2)
-    for (int64_t v = 0; v < half; ++v)
-      sums[v] = _mm256_add_ps(sums[v], sums[v + half]);
-  __m128 four = _mm_add_ps(_mm256_castps256_ps128(sums[0]),
-                           _mm256_extractf128_ps(sums[0], 1));
+/// Of 8 numbers.
+static float sum(__m256 eight) {
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
+                           _mm256_extractf128_ps(eight, 1));
   __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+/// Of a block with all columns.
+static float sumRows(const float *block, int64_t stride, int64_t rows) {
+  constexpr int64_t kLanes = 8, kVectors = kCols / kLanes;
+  __m256 sums[kVectors];
+  for (__m256 &chain : sums)
+    chain = _mm256_setzero_ps();
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t v = 0; v < kVectors; ++v) {
+      __m256 x = _mm256_loadu_ps(block + r * stride + v * kLanes);
+      sums[v] = _mm256_fmadd_ps(x, x, sums[v]);
+    }
+  return sum(_mm256_add_ps(_mm256_add_ps(sums[0], sums[2]),
+                           _mm256_add_ps(sums[1], sums[3])));
+}
+
 float reprise::runtime::sumSquares(const float *block, int64_t stride,
                                    int64_t rows, int64_t cols) {
-  if (cols == kSize)
+  if (cols == kCols)
     return sumRows(block, stride, rows);
-  alignas(32) float whole[kSize * kSize];
-  for (int64_t r = 0; r < rows; ++r) {
-    float *row = whole + r * kSize;
-    memcpy(row, block + r * stride, size_t(cols) * sizeof(float));
-    memset(row + cols, 0, size_t(kSize - cols) * sizeof(float));
+  alignas(32) float whole[kRows * kCols] = {};
+  for (int64_t r = 0; r < rows; ++r)
+    memcpy(whole + r * kCols, block + r * stride, size_t(cols) * sizeof(float));
+  return sumRows(whole, kCols, rows);
+}
+
+__attribute__((target("avx512f,avx512dq"))) void
+reprise::runtime::streamWithSquares(const float *tile, int64_t rows, float *to,
+                                    int64_t stride, float *squares,
+                                    int64_t squaresStride) {
+  constexpr int64_t kLanes = 16;
+  for (int64_t first = 0; first < rows; first += kRows) {
+    __m512 low = _mm512_setzero_ps(), high = low;
+    for (int64_t r = first; r < first + kRows; ++r) {
+      const __m512 x = _mm512_loadu_ps(tile + r * kCols),
+                   y = _mm512_loadu_ps(tile + r * kCols + kLanes);
+      _mm512_stream_ps(to + r * stride, x);
+      _mm512_stream_ps(to + r * stride + kLanes, y);
+      low = _mm512_fmadd_ps(x, x, low);
+      high = _mm512_fmadd_ps(y, y, high);
+    }
+    const __m512 both = _mm512_add_ps(low, high);
+    *squares = sum(_mm256_add_ps(_mm512_castps512_ps256(both),
+                                 _mm512_extractf32x8_ps(both, 1)));
+    squares += squaresStride;
   }
-  return sumRows(whole, kSize, rows);
 }

@@ -13,10 +13,18 @@
 
 namespace reprise::runtime {
 
-/// The sum of the squares of a block of C, of at most REPRISE_GEMM_SQUARES rows
-/// and columns, in the order that RepriseGemm states.
+/// The sum of the squares of a block of C, of at most REPRISE_GEMM_SQUARES_ROWS
+/// rows and REPRISE_GEMM_SQUARES_COLS columns, in the order that RepriseGemm
+/// states.
 float sumSquares(const float *block, int64_t stride, int64_t rows,
                  int64_t cols);
+
+/// Copies a tile of `rows` rows, whole blocks, and REPRISE_GEMM_SQUARES_COLS
+/// columns past the caches, to rows that begin at cache lines, `stride` apart;
+/// sums of squares of its blocks go to `squares`, `squaresStride` apart. For
+/// processors with AVX-512.
+void streamWithSquares(const float *tile, int64_t rows, float *to,
+                       int64_t stride, float *squares, int64_t squaresStride);
 
 } // namespace reprise::runtime
 

@@ -160,8 +160,8 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op, Value addend,
          {isA ? p.m : p.n});
   } else if (beside == Beside::Squares) {
     make(rt::Epilogue::SquaresOfC,
-         {int64_t(llvm::divideCeil(p.m, REPRISE_GEMM_SQUARES)),
-          int64_t(llvm::divideCeil(p.n, REPRISE_GEMM_SQUARES))});
+         {int64_t(llvm::divideCeil(p.m, REPRISE_GEMM_SQUARES_ROWS)),
+          int64_t(llvm::divideCeil(p.n, REPRISE_GEMM_SQUARES_COLS))});
   }
   return rt::GemmOp::create(
       builder, op->getLoc(), types, p.a, p.b, p.bias, addend,

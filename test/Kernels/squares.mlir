@@ -1,5 +1,5 @@
 // The norm does not read gradients that a product of bf16 writes last on the
-// CPU: that product sums squares of blocks of 32 rows and columns on its way.
+// CPU: that product sums squares of blocks of 4 rows and 32 columns on its way.
 
 // RUN: reprise-opt %s -split-input-file --reprise-form-kernels --reprise-verify-kernels | FileCheck %s
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels{loops},reprise-plan-memory)' | FileCheck %s --check-prefix=PLAN
@@ -11,21 +11,21 @@
 // PLAIN-NOT: squares_of_c
 
 // One that something is added to behind its product is read, as is one that no
-// product makes. The others come behind these, 2 x 3 and 1 x 2 sums. Of several
+// product makes. The others come behind these, 10 x 3 and 8 x 2 sums. Of several
 // products that add to a sum it is the last one.
 
 // CHECK-LABEL: func @step(
 //       CHECK:   %[[W:.*]]:2 = rt.gemm %{{.*}}, %{{.*}} transpose_a epilogue squares_of_c m 40 n 96 k 16
-//  CHECK-SAME:     -> (tensor<40x96xf32>, tensor<2x3xf32>)
+//  CHECK-SAME:     -> (tensor<40x96xf32>, tensor<10x3xf32>)
 //       CHECK:   %[[U:.*]] = rt.gemm %{{.*}}, %{{.*}} addend(%{{.*}}) transpose_a m 40 n 96
 //  CHECK-SAME:     -> tensor<40x96xf32>
 //       CHECK:   %[[T:.*]] = rt.launch @embedding_backward_accumulate_40x96(%{{.*}}, %{{.*}}, %[[U]])
 //       CHECK:   %[[V:.*]] = rt.gemm %{{.*}}, %{{.*}} addend(%{{.*}}) transpose_a m 32 n 40
 //       CHECK:   %[[V2:.*]]:2 = rt.gemm %{{.*}}, %{{.*}} addend(%[[V]]) transpose_a epilogue squares_of_c m 32 n 40
-//  CHECK-SAME:     -> (tensor<32x40xf32>, tensor<1x2xf32>)
+//  CHECK-SAME:     -> (tensor<32x40xf32>, tensor<8x2xf32>)
 //       CHECK:   rt.update
 //  CHECK-NEXT:   %[[REST:.*]] = rt.launch @sums_of_squares_2(%[[T]], %{{.*}}) {flops = 7872 : i64, rt.name = "global_norm"}
-//  CHECK-NEXT:   %[[SUMS:.*]] = rt.launch @sums_2(%[[W]]#1, %[[V2]]#1) {flops = 8 : i64, rt.name = "global_norm"}
+//  CHECK-NEXT:   %[[SUMS:.*]] = rt.launch @sums_2(%[[W]]#1, %[[V2]]#1) {flops = 46 : i64, rt.name = "global_norm"}
 //  CHECK-NEXT:   %[[ALL:.*]] = rt.join %[[REST]], %[[SUMS]] : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
 //  CHECK-NEXT:   rt.launch @root_of_sum_4(%[[ALL]])
 

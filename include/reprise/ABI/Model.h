@@ -89,8 +89,9 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// compute, and nothing is fetched. k may be 0 then.
 ///
 /// With `squares` a tile of AMX also writes the sum of the squares of its
-/// result there, in the order that RepriseGemm has for a block. (Not with
-/// `rounded`.)
+/// result there: 64 chains of fma(x, x, sum) from zero, of even and of odd rows
+/// for each column; then the halves of them are added up, numbers l and l + 32,
+/// of those l and l + 16, and so on. (Not with `rounded`.)
 ///
 /// Rows of the panel of B that comes next are packed meanwhile, so that what
 /// one tile has fetched the next one packs: `aheadRows` of them, 0 or more, to
@@ -205,13 +206,14 @@ typedef struct RepriseKernel {
 ///
 /// Epilogues of REPRISE_TARGET_CUDA: the sums over p of A[i,p], [m], or of
 /// B[p,j], [n], of `typeC`. Of REPRISE_TARGET_CPU: the sums of the squares of
-/// C, which is f32, a number for each block of REPRISE_GEMM_SQUARES rows and
-/// columns, row by row: with element (r, j) of a block to partial sum 32 (r mod
-/// 2) + j, these are 64 chains of fma(x, x, sum) from zero, rows in order; then
-/// the halves of them are added up, numbers l and l + 32, of those l and l +
-/// 16, and so on. A block at an edge is as if there were zeros beyond it.
-/// Squares are of C as it is then: with `accumulate` of the sum. Of bf16
-/// denormal numbers are zeros here, too.
+/// C, which is f32, a number for each block of REPRISE_GEMM_SQUARES_ROWS rows
+/// and REPRISE_GEMM_SQUARES_COLS columns, row by row: a chain of fma(x, x, sum)
+/// from zero for each column, rows in order; then the halves of these are added
+/// up, numbers j and j + 16, of those j and j + 8, and so on. A block at an
+/// edge is as if there were zeros beyond it. Squares are of C as it is then:
+/// with `accumulate` of the sum. Of bf16 denormal numbers are zeros here, too.
+/// With AMX the first of the eight blocks of a whole tile has the sum of all of
+/// its squares, as RepriseTile has it, and the others zero.
 ///
 /// The order of summation is a property of (m,n,k) alone: for each block of
 /// REPRISE_GEMM_KC values of p a chain of fma from zero, times alpha; these are
@@ -263,8 +265,10 @@ enum {
 /* Columns of a panel of `packedB`, and what its rows are a multiple of. */
 #define REPRISE_PACKED_COLS 32
 #define REPRISE_PACKED_ROWS 32
-/* Rows and columns of a block whose squares are summed: a tile of AMX. */
-#define REPRISE_GEMM_SQUARES 32
+/* Rows and columns of a block whose squares are summed: tiles of AVX-512 and
+   AMX are made of whole ones. */
+#define REPRISE_GEMM_SQUARES_ROWS 4
+#define REPRISE_GEMM_SQUARES_COLS 32
 /* At most this many entries of a batch are worked on at once. */
 #define REPRISE_GEMM_SLOTS 64
 
@@ -279,11 +283,12 @@ static inline int64_t repriseGemmKC(const RepriseGemm *g) {
 /// Blocks of C in a row of blocks, for REPRISE_EPILOGUE_SQUARES_OF_C, and in
 /// all.
 static inline int64_t repriseGemmSquaresOfRow(const RepriseGemm *g) {
-  return repriseRoundUp(g->n, REPRISE_GEMM_SQUARES) / REPRISE_GEMM_SQUARES;
+  return repriseRoundUp(g->n, REPRISE_GEMM_SQUARES_COLS) /
+         REPRISE_GEMM_SQUARES_COLS;
 }
 static inline int64_t repriseGemmSquares(const RepriseGemm *g) {
-  return repriseRoundUp(g->m, REPRISE_GEMM_SQUARES) / REPRISE_GEMM_SQUARES *
-         repriseGemmSquaresOfRow(g);
+  return repriseRoundUp(g->m, REPRISE_GEMM_SQUARES_ROWS) /
+         REPRISE_GEMM_SQUARES_ROWS * repriseGemmSquaresOfRow(g);
 }
 
 /// The most rows of a panel. Those of bf16 have whole pairs, and room for f32:

@@ -52,14 +52,15 @@ static constexpr bool dividePanels() {
 }
 static_assert(dividePanels(), "panels are padded to a multiple of every tile");
 
-static constexpr bool areBlocksOfSquares() {
+static constexpr bool haveBlocksOfSquares() {
   for (const MicroKernel &kernel : kMicroKernels)
-    if (kernel.isAmx() && (kernel.rows != REPRISE_GEMM_SQUARES ||
-                           kernel.cols != REPRISE_GEMM_SQUARES))
+    if (kernel.isa >= REPRISE_ISA_V4 &&
+        (kernel.rows % REPRISE_GEMM_SQUARES_ROWS != 0 ||
+         kernel.cols != REPRISE_GEMM_SQUARES_COLS))
       return false;
   return true;
 }
-static_assert(areBlocksOfSquares(), "a tile of AMX sums squares of a block");
+static_assert(haveBlocksOfSquares(), "squares are summed tile by tile");
 
 ArrayRef<MicroKernel> codegen::getMicroKernels() { return kMicroKernels; }
 

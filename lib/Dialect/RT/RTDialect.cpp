@@ -481,16 +481,14 @@ static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
 
 /// The elements that an epilogue makes.
 static int64_t countSums(GemmOp op) {
-  auto countBlocks = [](int64_t size) {
-    return int64_t(llvm::divideCeil(size, REPRISE_GEMM_SQUARES));
-  };
   switch (*op.getEpilogue()) {
   case Epilogue::SumsOfA:
     return op.getM();
   case Epilogue::SumsOfB:
     return op.getN();
   case Epilogue::SquaresOfC:
-    return countBlocks(op.getM()) * countBlocks(op.getN());
+    return int64_t(llvm::divideCeil(op.getM(), REPRISE_GEMM_SQUARES_ROWS)) *
+           int64_t(llvm::divideCeil(op.getN(), REPRISE_GEMM_SQUARES_COLS));
   }
   llvm_unreachable("unknown epilogue");
 }

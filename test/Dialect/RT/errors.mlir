@@ -363,7 +363,7 @@ func.func @gemm_c7_count(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
 // -----
 
 func.func @gemm_c7_squares(%a: tensor<33x24xbf16>, %b: tensor<24x96xbf16>) {
-  // expected-error @+1 {{'rt.gemm' op needs 'c' and an auxiliary output of 6 elements to be f32, but got 'tensor<33x96xf32>' and 'tensor<1x3xf32>'}}
+  // expected-error @+1 {{'rt.gemm' op needs 'c' and an auxiliary output of 27 elements to be f32, but got 'tensor<33x96xf32>' and 'tensor<1x3xf32>'}}
   %c:2 = rt.gemm %a, %b epilogue squares_of_c m 33 n 96 k 24 lda 24 ldb 96 ldc 96
     : (tensor<33x24xbf16>, tensor<24x96xbf16>) -> (tensor<33x96xf32>, tensor<1x3xf32>)
   return
@@ -372,9 +372,9 @@ func.func @gemm_c7_squares(%a: tensor<33x24xbf16>, %b: tensor<24x96xbf16>) {
 // -----
 
 func.func @gemm_c7_rounded_squares(%a: tensor<33x24xbf16>, %b: tensor<24x96xbf16>) {
-  // expected-error @+1 {{'rt.gemm' op needs 'c' and an auxiliary output of 6 elements to be f32, but got 'tensor<33x96xbf16>' and 'tensor<2x3xf32>'}}
+  // expected-error @+1 {{'rt.gemm' op needs 'c' and an auxiliary output of 27 elements to be f32, but got 'tensor<33x96xbf16>' and 'tensor<9x3xf32>'}}
   %c:2 = rt.gemm %a, %b epilogue squares_of_c m 33 n 96 k 24 lda 24 ldb 96 ldc 96
-    : (tensor<33x24xbf16>, tensor<24x96xbf16>) -> (tensor<33x96xbf16>, tensor<2x3xf32>)
+    : (tensor<33x24xbf16>, tensor<24x96xbf16>) -> (tensor<33x96xbf16>, tensor<9x3xf32>)
   return
 }
 

@@ -142,9 +142,9 @@ func.func @bf16(%q: tensor<2x8x24xbf16>, %w: tensor<24x96xbf16>, %bias: tensor<9
   // CHECK: rt.gemm {{.*}} transpose_a epilogue sums_of_b m 24 n 96 k 16 {{.*}} -> (tensor<24x96xf32>, tensor<96xf32>)
   %dw2:2 = rt.gemm %q, %y transpose_a epilogue sums_of_b m 24 n 96 k 16 lda 24 ldb 96 ldc 96
     : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<96xf32>)
-  // CHECK: rt.gemm {{.*}} transpose_a epilogue squares_of_c m 24 n 96 k 16 {{.*}} -> (tensor<24x96xf32>, tensor<1x3xf32>)
+  // CHECK: rt.gemm {{.*}} transpose_a epilogue squares_of_c m 24 n 96 k 16 {{.*}} -> (tensor<24x96xf32>, tensor<6x3xf32>)
   %dw3:2 = rt.gemm %q, %y addend(%dw) transpose_a epilogue squares_of_c m 24 n 96 k 16 lda 24 ldb 96 ldc 96
-    : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>, tensor<24x96xf32>) -> (tensor<24x96xf32>, tensor<1x3xf32>)
+    : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>, tensor<24x96xf32>) -> (tensor<24x96xf32>, tensor<6x3xf32>)
   // CHECK: rt.attention {{.*}} -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
   %ctx, %lse = rt.attention %q, %q, %q, %rng heads 3 scale 0.5 rate 0.1 stream 0
     : (tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)

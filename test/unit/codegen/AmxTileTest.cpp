@@ -94,15 +94,15 @@ struct AmxTile : testing::Test {
     tile.c = c, tile.ldc = tile.ldRounded = ld;
     return tile;
   }
-  /// What RepriseGemm has for the squares of a block, that is here the tile.
+  /// What RepriseTile has for the squares of a tile.
   float sumSquares(const float *c, int64_t ld) const {
-    float sums[2 * REPRISE_GEMM_SQUARES] = {};
+    float sums[2 * REPRISE_GEMM_SQUARES_COLS] = {};
     for (int64_t r = 0; r < kernel->rows; ++r)
       for (int64_t j = 0; j < kernel->cols; ++j) {
-        float &sum = sums[r % 2 * REPRISE_GEMM_SQUARES + j];
+        float &sum = sums[r % 2 * REPRISE_GEMM_SQUARES_COLS + j];
         sum = std::fma(c[r * ld + j], c[r * ld + j], sum);
       }
-    for (int64_t half = REPRISE_GEMM_SQUARES; half > 0; half /= 2)
+    for (int64_t half = REPRISE_GEMM_SQUARES_COLS; half > 0; half /= 2)
       for (int64_t l = 0; l < half; ++l)
         sums[l] = sums[l] + sums[l + half];
     return sums[0];

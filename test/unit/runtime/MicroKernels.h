@@ -77,34 +77,46 @@ inline uint16_t toBF16(float value) {
   return down & 1 ? up : down;
 }
 
-/// The sum of the squares of a block of C, word by word as RepriseGemm has it;
-/// `flushes` if denormal numbers are zeros.
+/// The sum of the squares of some rows and columns of C, word by word, in a
+/// chain for each column or, of a tile of AMX, in two; `flushes` if denormal
+/// numbers are zeros.
 inline float statedSquares(const float *c, int64_t ldc, int64_t rows,
-                           int64_t cols, bool flushes) {
+                           int64_t cols, bool flushes, bool isTile) {
   auto keep = [&](float value) { return flushes ? flush(value) : value; };
-  float sums[2 * REPRISE_GEMM_SQUARES] = {};
+  constexpr int64_t kCols = REPRISE_GEMM_SQUARES_COLS;
+  float sums[2 * kCols] = {};
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t j = 0; j < cols; ++j) {
-      float &sum = sums[r % 2 * REPRISE_GEMM_SQUARES + j];
+      float &sum = sums[(isTile ? r % 2 * kCols : 0) + j];
       float x = keep(c[r * ldc + j]);
       sum = keep(std::fma(x, x, sum));
     }
-  for (int64_t half = REPRISE_GEMM_SQUARES; half > 0; half /= 2)
+  for (int64_t half = isTile ? kCols : kCols / 2; half > 0; half /= 2)
     for (int64_t l = 0; l < half; ++l)
       sums[l] = sums[l] + sums[l + half];
   return sums[0];
 }
 
-/// Those of all blocks.
+/// Those of all blocks of a product, as RepriseGemm has them.
 inline std::vector<float> statedSquares(const RepriseGemm &shape,
-                                        const float *c) {
-  constexpr int64_t kSize = REPRISE_GEMM_SQUARES;
+                                        const float *c, bool isAmx = false) {
+  constexpr int64_t kRows = REPRISE_GEMM_SQUARES_ROWS,
+                    kCols = REPRISE_GEMM_SQUARES_COLS,
+                    kTile = REPRISE_GEMM_AMX_ROW_ALIGN;
+  auto sum = [&](int64_t i, int64_t j, int64_t rows, bool isTile) {
+    return statedSquares(
+        c + i * shape.ldc + j, shape.ldc, std::min(rows, shape.m - i),
+        std::min(kCols, shape.n - j), shape.typeAB == REPRISE_BF16, isTile);
+  };
   std::vector<float> squares;
-  for (int64_t i = 0; i < shape.m; i += kSize)
-    for (int64_t j = 0; j < shape.n; j += kSize)
-      squares.push_back(statedSquares(
-          c + i * shape.ldc + j, shape.ldc, std::min(kSize, shape.m - i),
-          std::min(kSize, shape.n - j), shape.typeAB == REPRISE_BF16));
+  for (int64_t i = 0; i < shape.m; i += kRows)
+    for (int64_t j = 0; j < shape.n; j += kCols) {
+      bool isInTile =
+          isAmx && i / kTile * kTile + kTile <= shape.m && j + kCols <= shape.n;
+      squares.push_back(!isInTile        ? sum(i, j, kRows, false)
+                        : i % kTile == 0 ? sum(i, j, kTile, true)
+                                         : 0);
+    }
   return squares;
 }
 
@@ -142,7 +154,7 @@ void endTile(const RepriseTile *tile, const float *sums) {
     }
   if (tile->squares)
     *tile->squares = statedSquares(tile->c, tile->ldc, Rows, Cols,
-                                   /*flushes=*/true);
+                                   /*flushes=*/true, /*isTile=*/true);
 }
 
 /// Word `i` of row `p` of a panel, of f32 or pairs, from rows of `source`; or

@@ -267,7 +267,7 @@ def RT_GemmOp : RT_Op<"gemm", [
     |---|---|
     | `sums_of_a` | `[m]`: the sum over `p` of `A[i,p]` |
     | `sums_of_b` | `[n]`: the sum over `p` of `B[p,j]` |
-    | `squares_of_c` | `[ceil(m/32), ceil(n/32)]`: the sums of the squares of blocks of `C` |
+    | `squares_of_c` | `[ceil(m/4), ceil(n/32)]`: the sums of the squares of blocks of `C` |
 
     Where `A` or `B` is the gradient of a linear layer's result, and `C` that of its
     weight, its sums are the gradient of the bias.
@@ -311,7 +311,7 @@ def RT_GemmOp : RT_Op<"gemm", [
     %y = rt.gemm %h, %packed packed_b m 16 n 64 k 96 lda 96 ldb 96 ldc 64
       : (tensor<2x8x96xbf16>, tensor<2x48x32x2xbf16>) -> tensor<2x8x64xbf16>
     %dv, %squares = rt.gemm %x, %h transpose_a epilogue squares_of_c m 24 n 96 k 16 lda 24 ldb 96 ldc 96
-      : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<1x3xf32>)
+      : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<6x3xf32>)
     ```
   }];
   let arguments = (ins RT_Buffer:$a, RT_Buffer:$b, Optional<RT_Buffer>:$bias,
