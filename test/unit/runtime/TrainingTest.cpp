@@ -435,7 +435,7 @@ TEST_F(Training, DamagedModelsAreRefused) {
                       "target does not have"),
             std::string::npos);
   EXPECT_NE(refusalOf(REPRISE_EPILOGUE_SQUARES_OF_C, 1 << 14)
-                .find("damaged model: logits needs at least 1048576 bytes in "
+                .find("damaged model: logits needs at least 8388608 bytes in "
                       "the arena of "),
             std::string::npos);
   EXPECT_NE(
