@@ -170,9 +170,6 @@ private:
   /// One tile, of which `work` has the operands.
   void computeTile(RepriseTile &work, const RowPanel &panel,
                    Range colsOfC) const;
-  /// A whole tile past the caches, and the sums of squares of its blocks.
-  void streamTile(RepriseTile &work, const RowPanel &panel, int64_t row,
-                  int64_t col) const;
   /// Whether a panel of B, from the number of them on one of the next block, is
   /// packed by now.
   bool isPackedBefore(int64_t panelB) const;

@@ -254,19 +254,19 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   Range rowsOfC = {rows.begin + panel.rows.begin, panel.rows.size};
   bool isWhole = rowsOfC.size == panel.kernel.rows && colsOfC.size == full.cols;
   const Tile target = getSums(rowsOfC, colsOfC);
-  // Blocks whose squares are summed are parts of whole tiles.
+  // Memory has no second look at what goes past the caches: that is summed on
+  // its way there.
   const bool sums = sumsSquares && isLastBlock();
+  const bool sumsOnTheWay = sums && isWhole && streams;
   work.c = target.data;
   work.ldc = target.stride;
   work.streams = isWhole && streams && !sums;
   uint16_t *result = nullptr;
   if (rounded && isLastBlock())
     result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
-  if (isWhole && (result || target.data)) {
+  if (isWhole && (result || target.data) && !sumsOnTheWay) {
     work.rounded = result;
     work.ldRounded = shape.ldc;
-    if (sums && streams)
-      return streamTile(work, panel, rowsOfC.begin, colsOfC.begin);
     panel.kernel.fn(&work);
     if (sums)
       sumBlocks(rowsOfC, colsOfC);
@@ -281,22 +281,14 @@ void Product::computeTile(RepriseTile &work, const RowPanel &panel,
   if (work.addToC)
     target.copyTo(tile);
   panel.kernel.fn(&work);
+  if (sumsOnTheWay)
+    return streamWithSquares(room, rowsOfC.size, target.data, shape.ldc,
+                             squaresOf(rowsOfC.begin, colsOfC.begin),
+                             repriseGemmSquaresOfRow(&shape));
   if (result)
     tile.roundTo(result, shape.ldc);
   else
     tile.copyTo(target);
   if (sums)
     sumBlocks(rowsOfC, colsOfC);
-}
-
-/// Memory has no second look at what goes past the caches.
-void Product::streamTile(RepriseTile &work, const RowPanel &panel, int64_t row,
-                         int64_t col) const {
-  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
-  float *to = work.c;
-  work.c = room;
-  work.ldc = full.cols;
-  panel.kernel.fn(&work);
-  streamWithSquares(room, panel.kernel.rows, to, shape.ldc, squaresOf(row, col),
-                    repriseGemmSquaresOfRow(&shape));
 }

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The attention of a compiled model, forward and backward, next to the rate of
-// the micro-kernel, measured in turn; in bf16 on AMX also next to the version
-// without it. It is linked with the model's object,
-// whose `main` calls `repriseMain`.
+// the micro-kernel, measured in turn; in bf16, where the processor has a
+// version with bits of its own, also next to that of portable bits. It is
+// linked with the model's object, whose `main` calls `repriseMain`.
 //
 //===----------------------------------------------------------------------===//
 

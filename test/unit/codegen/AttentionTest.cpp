@@ -375,7 +375,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{1, 117, 2, 2, 64, 0.5}, Shape{1, 50, 1, 1, 1808, 0.1},
                     Shape{2, 13, 6, 2, 8, 0.25}, Shape{1, 67, 4, 2, 13, 0},
                     Shape{2, 132, 3, 1, 20, 0.1}, Shape{1, 33, 2, 1, 300, 0},
-                    Shape{1, 200, 2, 1, 64, 0}, Shape{1, 1030, 2, 1, 250, 0},
+                    Shape{1, 200, 2, 1, 64, 0}, Shape{1, 260, 2, 1, 256, 0},
+                    Shape{1, 1030, 2, 1, 250, 0}, Shape{1, 1490, 2, 1, 40, 0},
                     Shape{1, 100, 1, 1, 72, 0.1}, Shape{1, 600, 2, 1, 16, 0},
                     // Four blocks of queries together, and sums in place.
                     Shape{1, 1010, 1, 1, 16, 0.1}, Shape{1, 1740, 2, 1, 150, 0},

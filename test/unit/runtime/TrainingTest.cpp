@@ -63,8 +63,8 @@ TEST_F(Training, BitsDependOnNothingButSeedAndOrder) {
 }
 
 // The second version of a kernel runs where the processor has AVX-512, as its
-// micro-kernels do, and only there; the third where it has AMX, unless bits are
-// to be those of other processors.
+// micro-kernels do, and only there; the others where it has AVX512_BF16 or AMX,
+// unless bits are to be those of other processors.
 TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
   static std::atomic<int> narrow, wide, pairs, amx;
   narrow = wide = pairs = amx = 0;
