@@ -265,8 +265,8 @@ int64_t Product::countNarrowCols(int threads) const {
   int64_t cols = repriseRoundUp(divideUp(shape.n, blocks), full.cols);
   bool hasRoom = form == PanelForm::Floats && threads * cols <= room &&
                  threads * full.rows <= smaller(shape.m, REPRISE_GEMM_MC);
-  bool isWorth =
-      b.depthIsFast && panels >= kLeastTilesOfWideB && 2 * cols >= most;
+  bool isWorth = hasAVX512 && b.depthIsFast && panels >= kLeastTilesOfWideB &&
+                 2 * cols >= most;
   return hasRoom && isWorth ? cols : 0;
 }
 

@@ -467,13 +467,12 @@ Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
 
 /// Whether `product`, whose result is that of `last`, sums the squares of a
 /// gradient for the norm, which then need not read it: it is the gradient of a
-/// weight, which nothing is added to any more. That is worth most where
-/// products take little, so it is for those of bf16 on the CPU.
+/// weight, which nothing is added to any more. Those of the CPU do, not a
+/// library's.
 bool ScheduleFormer::makesSquares(Operation *product, Operation *last) {
   auto module = function->getParentOfType<ModuleOp>();
   bool isLibrary = module && module->hasAttr(rt::kGemmWorkspaceAttr);
   return !isLibrary && isa<LinearBackwardWeightOp>(product) &&
-         getElementTypeOrSelf(product->getOperand(0)).isBF16() &&
          llvm::any_of(last->getResult(0).getUsers(),
                       llvm::IsaPred<GlobalNormOp>);
 }

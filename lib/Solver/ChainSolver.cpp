@@ -121,8 +121,11 @@ void BudgetCurve::ChainSolver::findRest() {
   for (const StepBuffer &buffer : whole.getBuffers()) {
     auto [op, isReplay] = run.schedule[buffer.first];
     int64_t alignment = chain.graph.alignment;
-    if (!isReplay && chain.graph.ops[op].phase == StepPhase::Backward &&
-        buffer.last + 1 == int64_t(run.schedule.size()))
+    // Gradients, and what the update reads beside them.
+    bool isLeft = buffer.last + 1 == int64_t(run.schedule.size()) ||
+                  chain.graph.ops[run.schedule[buffer.last].op].phase ==
+                      StepPhase::Update;
+    if (!isReplay && chain.graph.ops[op].phase == StepPhase::Backward && isLeft)
       made[chain.blockOfOp[op]] +=
           (buffer.bytes + alignment - 1) / alignment * alignment;
   }

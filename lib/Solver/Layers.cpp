@@ -192,9 +192,8 @@ bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
   int64_t reader = chain.getLastForwardReader(value);
   StepValue &own = excerpt.graph.values[local[value]];
   if (!isForward) {
-    // What the update alone reads, sums of gradients, is in no layer's way.
     for (int64_t op : chain.readers[value])
-      if (!isInside(op) && chain.graph.ops[op].phase != StepPhase::Update) {
+      if (!isInside(op)) {
         after.reads.push_back(local[value]);
         break;
       }

@@ -83,7 +83,7 @@ module attributes {rt.gemm_workspace = 4096 : i64} {
 // belong, and nothing is added.
 
 // CPU-LABEL: func @one(
-// CPU-NOT:   epilogue
+// CPU-NOT:   epilogue sums
 // CPU:       @sum_rows_16x8(
 // CPU-NOT:   epilogue
 // CPU:       rt.update

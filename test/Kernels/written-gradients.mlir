@@ -11,13 +11,14 @@
 
 // CHECK-LABEL: func.func @step(
 //  CHECK-SAME:   %[[GW:[a-z0-9]+]]: tensor<4x8xf32> {nn.gradient = "w"}, %[[GB:[a-z0-9]+]]: tensor<8xf32> {nn.gradient = "b"}, %[[GS:[a-z0-9]+]]: tensor<16x8xf32> {nn.gradient = "s"}
-//       CHECK:   %[[W:.*]] = rt.gemm %{{.*}}, %[[DY:.*]] transpose_a m 4 n 8 k 16 lda 4 ldb 8 ldc 8
+//       CHECK:   %[[W:.*]]:2 = rt.gemm %{{.*}}, %[[DY:.*]] transpose_a epilogue squares_of_c m 4 n 8 k 16 lda 4 ldb 8 ldc 8
 //  CHECK-NEXT:   %[[B:.*]] = rt.launch @sum_rows_16x8(%[[DY]])
 //  CHECK-NEXT:   %[[S:.*]] = rt.launch @scale_add_16x8(%[[DY]])
 //  CHECK-NEXT:   rt.update
-//  CHECK-NEXT:   rt.launch @sums_of_squares_3(%[[W]], %[[B]], %[[S]])
+//  CHECK-NEXT:   rt.launch @sums_of_squares_2(%[[B]], %[[S]])
+//  CHECK-NEXT:   rt.launch @sums_1(%[[W]]#1)
 //       CHECK:   %[[NEW:.*]]:9 = rt.launch @adamw_16x8(
-//  CHECK-NEXT:   return %[[W]], %[[B]], %[[S]], %{{.*}}, %[[NEW]]#0,
+//  CHECK-NEXT:   return %[[W]]#0, %[[B]], %[[S]], %{{.*}}, %[[NEW]]#0,
 
 // CHECK-LABEL: func.func private @adamw_16x8(
 //  CHECK-SAME:   %{{.*}}: tensor<4x8xf32> {rt.in_place = 0 : i64}, %{{.*}}: tensor<4x8xf32>, %{{.*}}: tensor<4x8xf32> {rt.in_place = 1 : i64}, %{{.*}}: tensor<4x8xf32> {rt.in_place = 2 : i64}
@@ -36,7 +37,7 @@
 //        PLAN:   %[[W:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "w", init = none
 //        PLAN:   %[[B:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "b", init = none
 //        PLAN:   %[[S:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "s", init = none
-//        PLAN:   rt.gemm {{.*}} to(%[[W]]) {{.*}}transpose_a m 4
+//        PLAN:   rt.gemm {{.*}} to(%[[W]]) {{.*}}transpose_a epilogue squares_of_c m 4
 //   PLAN-NEXT:   rt.launch @sum_rows_16x8(%{{.*}}) to(%[[B]])
 //   PLAN-NEXT:   rt.launch @scale_add_16x8(%{{.*}}) to(%[[S]])
 func.func @step(%x: tensor<16x4xf32> {nn.parameter = #nn.parameter<name = "x", init = ones, frozen = true>}, %w: tensor<4x8xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>},

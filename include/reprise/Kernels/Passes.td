@@ -64,7 +64,7 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     * `nn.linear_cross_entropy` is written out chunk by chunk, on `rt.view`s of its operands, with
       one kernel for the losses and their gradient; `rt.join` makes its results of the chunks'.
     * `nn.global_norm` is two kernels: sums of squares of blocks, then the root of their sum. On the CPU a gradient
-      of a weight that a product of bf16 writes last is not read for that: the product has the epilogue `squares_of_c`,
+      of a weight that a product writes last is not read for that: the product has the epilogue `squares_of_c`,
       and a third kernel sums what that makes.
     * Every other op is a kernel of its own.
     * `remat.fence` becomes its value and `nn.backward` goes: from here on the order of the
