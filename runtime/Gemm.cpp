@@ -28,8 +28,10 @@ static constexpr int64_t kLeastTilesAlone = 16;
 static constexpr int64_t kBytesOfSmallB = 512 << 10;
 
 /// So many panels of A are enough for a thread to pack a block of a B with many
-/// columns that is transposed, and to wait for that.
-static constexpr int64_t kLeastTilesOfWideB = 32;
+/// columns that is transposed, and to wait for that: panels of so many rows
+/// that a panel of B, which comes from the second cache for each, is not wanted
+/// too often.
+static constexpr int64_t kLeastTilesOfWideB = 32, kLeastRowsOfWideB = 12;
 
 MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
@@ -265,8 +267,8 @@ int64_t Product::countNarrowCols(int threads) const {
   int64_t cols = repriseRoundUp(divideUp(shape.n, blocks), full.cols);
   bool hasRoom = form == PanelForm::Floats && threads * cols <= room &&
                  threads * full.rows <= smaller(shape.m, REPRISE_GEMM_MC);
-  bool isWorth = hasAVX512 && b.depthIsFast && panels >= kLeastTilesOfWideB &&
-                 2 * cols >= most;
+  bool isWorth = b.depthIsFast && full.rows >= kLeastRowsOfWideB &&
+                 panels >= kLeastTilesOfWideB && 2 * cols >= most;
   return hasRoom && isWorth ? cols : 0;
 }
 

@@ -122,9 +122,9 @@ void BudgetCurve::ChainSolver::findRest() {
     auto [op, isReplay] = run.schedule[buffer.first];
     int64_t alignment = chain.graph.alignment;
     // Gradients, and what the update reads beside them.
+    int64_t reader = run.schedule[buffer.last].op;
     bool isLeft = buffer.last + 1 == int64_t(run.schedule.size()) ||
-                  chain.graph.ops[run.schedule[buffer.last].op].phase ==
-                      StepPhase::Update;
+                  chain.graph.ops[reader].phase == StepPhase::Update;
     if (!isReplay && chain.graph.ops[op].phase == StepPhase::Backward && isLeft)
       made[chain.blockOfOp[op]] +=
           (buffer.bytes + alignment - 1) / alignment * alignment;

@@ -70,7 +70,7 @@ private:
   /// Bytes beside those of the blocks, while a block runs forward, or backward;
   /// and all bytes of the update.
   std::vector<int64_t> restForward, restBackward;
-  /// What backward of a block makes and leaves to the end of the step: to
+  /// What backward of a block makes and leaves to the update or the end: to
   /// blocks before it that is rest, unless they are in one segment with it.
   std::vector<int64_t> made;
   int64_t updateNeed = 0;

@@ -192,8 +192,11 @@ bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
   int64_t reader = chain.getLastForwardReader(value);
   StepValue &own = excerpt.graph.values[local[value]];
   if (!isForward) {
+    // What the update alone reads, sums of squares of gradients, is alive to
+    // the end of a step; a stage has no update.
     for (int64_t op : chain.readers[value])
-      if (!isInside(op)) {
+      if (!isInside(op) &&
+          !(isStage && chain.graph.ops[op].phase == StepPhase::Update)) {
         after.reads.push_back(local[value]);
         break;
       }

@@ -64,7 +64,8 @@ private:
 
 /// Some blocks of a chain as a step of their own: their forward passes, an op
 /// `gap` in place of all that runs between, their backward passes. What comes
-/// from outside is there for nothing, but for gradients, which `gap` writes.
+/// from outside is there for nothing, but for gradients, which `gap` writes;
+/// what goes outside from backward, also to the update, is alive to the end.
 struct Excerpt {
   StepGraph graph;
   std::vector<int64_t> values; ///< of the chain's graph, by value

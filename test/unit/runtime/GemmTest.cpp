@@ -293,7 +293,7 @@ TEST(Gemm, NarrowProductsReadAWhereItLies) {
   Problem(390, REPRISE_GEMM_NC + 37, 20, 2).check();
   Problem(390, 1045, REPRISE_GEMM_KC + 4, 2 + 8).check();
 
-  const RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
   auto countReads = [&](int64_t m, int64_t n, int64_t k, int flags,
                         int threads) {
     ThreadPool pool;
@@ -322,6 +322,10 @@ TEST(Gemm, NarrowProductsReadAWhereItLies) {
   EXPECT_EQ(countReads(384, 520, kc, 0, 1), 0);
   EXPECT_EQ(countReads(372, 768, kc, 2, 1), 0);
   EXPECT_EQ(countReads(384, 768, kc, 2, 8), 0);
+  // Tiles of fewer rows, which read B more often.
+  tile = kMicroKernels[0];
+  EXPECT_EQ(countReads(384, 70, 2 * kc, 2, 1), 64 * 5 * 2);
+  EXPECT_EQ(countReads(768, 768, kc, 2, 1), 0);
 }
 
 // Panels of A, of 8 times 128 bytes, are fetched while 8 tiles use the one

@@ -46,8 +46,9 @@ struct StepBuilder {
 
 /// A chain of `layers` layers of `kinds` kinds, each of `width` values beside
 /// the one that leaves it, with sizes, seconds and readers at random; an
-/// embedding before and a loss behind. With `keepsResidual`, what joins layers
-/// is always kept.
+/// embedding before and a loss behind. Each backward pass makes something that
+/// the update alone reads. With `keepsResidual`, what joins layers is always
+/// kept.
 inline StepGraph makeRandomChain(unsigned seed, int64_t layers, int64_t width,
                                  int64_t kinds = 1,
                                  bool keepsResidual = false) {
@@ -60,6 +61,7 @@ inline StepGraph makeRandomChain(unsigned seed, int64_t layers, int64_t width,
     std::vector<std::vector<int64_t>> reads; ///< by op; 0 is what enters
     std::vector<std::vector<int64_t>> backward;
     std::vector<int64_t> workspace;
+    int64_t sums; ///< bytes
   };
   std::vector<Kind> all(kinds);
   for (Kind &kind : all) {
@@ -82,6 +84,7 @@ inline StepGraph makeRandomChain(unsigned seed, int64_t layers, int64_t width,
     }
     // The last to run reads what entered.
     kind.backward.back().push_back(0);
+    kind.sums = 1 + pick(3);
   }
 
   int64_t residual = builder.addValue("x", 4, !keepsResidual);
@@ -104,6 +107,7 @@ inline StepGraph makeRandomChain(unsigned seed, int64_t layers, int64_t width,
     residual = values.back().back();
   }
   int64_t gradient = builder.addValue("dx", 4);
+  std::vector<int64_t> sums;
   builder.addOp("loss", StepPhase::Backward, -1, 1, {residual}, {gradient})
       .workspace = 3;
   for (int64_t layer = layers - 1; layer >= 0; --layer) {
@@ -118,9 +122,14 @@ inline StepGraph makeRandomChain(unsigned seed, int64_t layers, int64_t width,
       op.workspace = kind.workspace[step];
       op.sharing.push_back({0, 0, false});
       gradient = next;
+      if (step == 0) {
+        sums.push_back(builder.addValue("sums", kind.sums));
+        op.writes.push_back(sums.back());
+      }
     }
   }
-  builder.addOp("update", StepPhase::Update, -1, 1, {gradient}, {});
+  sums.push_back(gradient);
+  builder.addOp("update", StepPhase::Update, -1, 1, sums, {});
   return builder.graph;
 }
 
