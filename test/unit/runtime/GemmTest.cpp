@@ -8,6 +8,7 @@
 
 #include "runtime/Gemm.h"
 #include "MicroKernels.h"
+#include "runtime/Cpu.h"
 
 #include <atomic>
 #include <chrono>
@@ -394,6 +395,41 @@ TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
   Problem(264, 380, 300, 0).check();
   Problem(264, 340, 300, 0).check();
   Problem(61, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 1, 8 + 16).check();
+}
+
+// A large gradient of whole lines goes past the caches, to the same bits as one
+// that begins within a line, and so do the sums of its squares.
+TEST(Gemm, GradientsPastTheCachesHaveTheirSquares) {
+  const int64_t m = 512, n = 768;
+  Problem problem(m, n, 40, 1);
+  problem.shape.ldc = n;
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  std::vector<float> room(size_t(m * n) + 32);
+  auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
+  for (int kind : {0, 1}) {
+    const RepriseMicroKernel &tile = kMicroKernels[kind];
+    if (cpuLevel() < 4 && tile.isa != REPRISE_ISA_V3)
+      continue;
+    auto run = [&](size_t offset) {
+      std::vector<float> squares(size_t(repriseGemmSquares(&problem.shape)));
+      std::fill(room.begin(), room.end(), kCanary);
+      float *c = room.data() + offset;
+      gemm(problem.shape,
+           {problem.a.data(), problem.b.data(), nullptr, c,
+            problem.workspace.data(), squares.data()},
+           {&tile, &tile}, pool);
+      EXPECT_TRUE(areSame(squares, statedSquares(problem.shape, c)));
+      return std::vector<float>(c, c + m * n);
+    };
+    const int64_t before = numStreamed;
+    std::vector<float> plain = run(toLine + 1);
+    EXPECT_EQ(numStreamed, before);
+    EXPECT_EQ(run(toLine), plain);
+    if (tile.isa == REPRISE_ISA_V3) // Wider ones leave it to what sums them.
+      EXPECT_GT(numStreamed, before);
+  }
 }
 
 // Fewer entries than threads, more than threads, more than slots; small ones
