@@ -4,7 +4,7 @@
 // that is asked for, it is a kernel of its own.
 
 // RUN: reprise-opt %s -split-input-file --reprise-form-kernels --reprise-verify-kernels | FileCheck %s
-// RUN: sed 's/attributes {rt.gemm_workspace = 4096 : i64}//' %s | reprise-opt -split-input-file --reprise-form-kernels | FileCheck %s --check-prefix=CPU
+// RUN: sed 's/attributes {rt.gemm_workspace = 4096 : i64}//' %s | reprise-opt -split-input-file --reprise-form-kernels | FileCheck %s --check-prefixes=CPU,OWN
 // RUN: sed 's/{rt.gemm_workspace = 4096 : i64}/{rt.gemm_workspace = 4096 : i64, rt.bias_kernels}/' %s | reprise-opt -split-input-file --reprise-form-kernels | FileCheck %s --check-prefix=CPU
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels{loops})' | FileCheck %s --check-prefix=LOOPS
 
@@ -80,10 +80,12 @@ module attributes {rt.gemm_workspace = 4096 : i64} {
 // -----
 
 // With one micro-batch the library writes the gradients of biases where they
-// belong, and nothing is added.
+// belong, and nothing is added. Products of our own make squares alone.
 
 // CPU-LABEL: func @one(
-// CPU-NOT:   epilogue sums
+// OWN-NOT:   epilogue sums
+// OWN:       epilogue squares_of_c
+// CPU-NOT:   epilogue
 // CPU:       @sum_rows_16x8(
 // CPU-NOT:   epilogue
 // CPU:       rt.update
