@@ -11,6 +11,8 @@
 #include "GemmAmx.h"
 #include "GemmProduct.h"
 
+#include <utility>
+
 using namespace reprise::runtime;
 
 /// A thread that has rows to itself reads each panel of B from the second-level
@@ -32,6 +34,11 @@ static constexpr int64_t kBytesOfSmallB = 512 << 10;
 /// that a panel of B, which comes from the second cache for each, is not wanted
 /// too often.
 static constexpr int64_t kLeastTilesOfWideB = 32, kLeastRowsOfWideB = 12;
+
+/// Tasks for each thread where it goes on alone: so few that what a task does
+/// once is nothing beside its tiles, so many that a thread which comes to the
+/// end first takes about as much of the rest as it should.
+static constexpr int64_t kTasksOfThread = 32;
 
 MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
@@ -68,27 +75,21 @@ int64_t Product::countShares(int threads) const {
   return count(most);
 }
 
-Product Product::getShare(int64_t index, int slot, int threads) const {
+Range Product::getRowsOfShare(int64_t share) const {
   int64_t panels = divideUp(shape.m, full.rows);
-  auto getRows = [&](int64_t share) {
-    auto first = [&](int64_t i) {
-      return smaller(panels * i / numShares * full.rows, shape.m);
-    };
-    return Range{first(share), first(share + 1) - first(share)};
+  auto first = [&](int64_t i) {
+    return smaller(panels * i / numShares * full.rows, shape.m);
   };
-  Product share = *this;
+  return {first(share), first(share + 1) - first(share)};
+}
+
+void Product::takeShare(int64_t index, int slot) {
+  int64_t panels = divideUp(shape.m, full.rows);
   const int64_t most = divideUp(panels, numShares) * full.rows;
   // Of long shares this goes on into the room for B, which is next to A's.
-  share.panelsA += slot * most * panelRows(form, depth.size);
-  share.rows = getRows(index);
-  // This thread goes on with about this share.
-  int64_t then = index + 1;
-  if (then < numShares * (slot + 1) / threads)
-    share.next = {getRows(then), cols, depth};
-  else if (next.rows.size > 0)
-    share.next.rows = getRows(numShares * slot / threads);
-  share.divideRows();
-  return share;
+  panelsA += slot * most * stepsOfBlock();
+  rows = getRowsOfShare(index);
+  divideRows();
 }
 
 bool Product::hasOwnPanelsOfA(int threads) const {
@@ -96,13 +97,10 @@ bool Product::hasOwnPanelsOfA(int threads) const {
   return (threads - 1) * (numFull * full.rows + numLow * low.rows) <= free;
 }
 
-Product Product::getOwn(int slot) const {
-  Product own = *this;
+void Product::takeOwnPanelsOfA(int slot) {
   if (slot > 0)
-    own.panelsA = panelsB + (slot - 1) *
-                                (numFull * full.rows + numLow * low.rows) *
-                                panelRows(form, depth.size);
-  return own;
+    panelsA = panelsB + (slot - 1) * (numFull * full.rows + numLow * low.rows) *
+                            stepsOfBlock();
 }
 
 template <typename Fn>
@@ -142,44 +140,79 @@ Product::PlacesOfB Product::getPlacesOfB(int slot) const {
   return {end - (2 * slot + 1) * size, end - (2 * slot + 2) * size, nullptr};
 }
 
-/// A share's part of C stays in the caches from block to block of the depth,
-/// and no thread waits for another.
+bool Product::hasOwnColumns(int threads) const {
+  return numShares == 0 &&
+         (threads == 1 || divideUp(cols.size, full.cols) >= 4 * threads);
+}
+
+bool Product::hasAllDepth(int threads) const {
+  return threads > 1 && shape.m <= REPRISE_GEMM_MC && hasOwnColumns(threads) &&
+         hasPlacesOfB(threads) && hasOwnPanelsOfA(threads);
+}
+
 void Product::computeAlone(ThreadPool &pool) {
-  const int64_t kc = repriseGemmKC(&shape);
-  // The columns and depths of a block, and of the next.
-  auto clip = [&](Block &block) {
-    block.cols.size = smaller(REPRISE_GEMM_NC, shape.n - block.cols.begin);
-    block.depth.size = smaller(kc, shape.k - block.depth.begin);
+  const int threads = pool.size();
+  const int64_t kc = repriseGemmKC(&shape), depths = divideUp(shape.k, kc);
+  const int64_t rounds = depths * divideUp(shape.n, cols.size);
+  const int64_t numB = divideUp(cols.size, full.cols);
+  auto getBlock = [&, width = cols.size](int64_t round) -> Block {
+    if (round == rounds)
+      return {};
+    int64_t col = round / depths * width, p = round % depths * kc;
+    return {{0, shape.m},
+            {col, smaller(width, shape.n - col)},
+            {p, smaller(kc, shape.k - p)}};
   };
-  auto getNext = [&](Block block) {
-    block.depth.begin += kc;
-    if (block.depth.begin >= shape.k)
-      block.depth.begin = 0, block.cols.begin += REPRISE_GEMM_NC;
-    if (block.cols.begin < shape.n)
-      clip(block);
-    return block;
-  };
-  Block first = {};
-  clip(first);
-  cols = first.cols, depth = first.depth;
-  share(&pool, 2 * shape.m * shape.n * shape.k, numShares,
-        [&](int64_t task, int slot) {
-          Product part = getShare(task, slot, pool.size());
-          const Block then = part.next;
-          PlacesOfB &mine = places[slot];
-          for (Block block = first; block.cols.begin < shape.n;) {
-            part.cols = block.cols, part.depth = block.depth;
-            block = getNext(block);
-            part.next = then;
-            if (block.cols.begin < shape.n)
-              part.next = {part.rows, block.cols, block.depth};
-            const int64_t numB = divideUp(part.cols.size, full.cols);
-            for (int64_t panelB = 0; panelB < numB; ++panelB)
-              part.computeTiles(panelB, mine, 0, part.numRowPanels(),
-                                {/*a=*/panelB == 0, /*b=*/!readsB()},
-                                part.getNext(panelB, 1, true));
-          }
-        });
+  const int64_t shares = numShares > 0 ? numShares : 1;
+  const int64_t atOnce =
+      rounds == 1 ? shares
+                  : smaller(threads, ThreadPool::kMostTasksOfRounds / numB);
+  for (int64_t first = 0, count; first < shares; first += count) {
+    count = smaller(atOnce, shares - first);
+    const int64_t panelsOfTask =
+        smaller(divideUp(count * numB, threads * kTasksOfThread), numB);
+    const int64_t parts = divideUp(numB, panelsOfTask), tasks = count * parts;
+    int64_t packed[ThreadPool::kMaxThreads] = {}; // Its round and share.
+    auto compute = [&](int slot, int64_t round, int64_t task) {
+      const int64_t share = first + task / parts;
+      Product own = *this;
+      const Block block = getBlock(round);
+      own.rows = block.rows, own.cols = block.cols, own.depth = block.depth;
+      own.next = getBlock(round + 1);
+      if (numShares == 0) {
+        own.takeOwnPanelsOfA(slot);
+      } else {
+        own.takeShare(share, slot);
+        // What this thread goes on with, about.
+        int64_t then = share + 1;
+        if ((then - first) * parts <
+            ThreadPool::firstOfPart(tasks, threads, slot + 1))
+          own.next = block;
+        else if (own.next.rows.size > 0)
+          then = first + ThreadPool::firstOfPart(tasks, threads, slot) / parts;
+        else if (then = first + count + slot; then < shares)
+          own.next = getBlock(0);
+        if (own.next.rows.size > 0)
+          own.next.rows = getRowsOfShare(then);
+      }
+      const int64_t number = 1 + round * shares + share;
+      // The last block may have fewer panels than others.
+      const int64_t most = divideUp(own.cols.size, full.cols);
+      int64_t panelB = task % parts * panelsOfTask;
+      const int64_t end = smaller(panelB + panelsOfTask, most);
+      DenormalsAreZero guard(form != PanelForm::Floats);
+      for (; panelB < end; ++panelB) {
+        own.computeTiles(
+            panelB, places[slot], 0, own.numRowPanels(),
+            {packed[slot] != number, !readsB()},
+            own.getNext(panelB, numShares > 0 ? 1 : threads, true));
+        packed[slot] = number;
+      }
+      if (streams)
+        _mm_sfence();
+    };
+    pool.parallelRounds(rounds, tasks, compute);
+  }
 }
 
 /// Adds one block of the depth to one block of C: packs what is not packed yet,
@@ -194,13 +227,12 @@ void Product::computeBlock(ThreadPool *pool) {
   };
 
   int threads = pool ? pool->size() : 1;
-  if (numShares == 0 && (numB >= 4 * threads || threads == 1)) {
-    // Enough panels of B for everybody: each is packed by the thread that uses
-    // it, and is still in its cache then. If no other rows follow, a thread has
-    // two places for all of its panels.
+  if (hasOwnColumns(threads)) {
+    // Each panel of B is packed by the thread that uses it, and is still in its
+    // cache then. If no other rows follow, a thread has two places for all of
+    // its panels.
     bool isOnly = rows.size == shape.m && hasPlacesOfB(threads);
-    bool ownA = threads == 1 || (isOnly && hasOwnPanelsOfA(threads));
-    bool isPacked[ThreadPool::kMaxThreads] = {};
+    const bool ownA = threads == 1;
     if (!ownA)
       share(numGroupsOfA(), [&](int64_t task, int) { packGroupOfA(task); });
     share(numB, [&](int64_t task, int slot) {
@@ -210,11 +242,8 @@ void Product::computeBlock(ThreadPool *pool) {
         mine.then =
             threads == 1 && numB > 1 ? packedB((task + 1) % numB) : nullptr;
       }
-      Product own = ownA ? getOwn(slot) : *this;
-      bool unpackedA = ownA && !isPacked[slot];
-      isPacked[slot] = true;
-      own.computeTiles(task, mine, 0, numA, {unpackedA, packsB},
-                       getNext(task, threads, ownA));
+      computeTiles(task, mine, 0, numA, {ownA && task == 0, packsB},
+                   getNext(task, threads, ownA));
     });
     return;
   }
@@ -223,7 +252,13 @@ void Product::computeBlock(ThreadPool *pool) {
     if (packsB)
       share(numB, [&](int64_t task, int) { packB(task, packedB(task)); });
     share(numShares, [&](int64_t task, int slot) {
-      Product part = getShare(task, slot, threads);
+      Product part = *this;
+      part.takeShare(task, slot);
+      // This thread goes on with about this share.
+      if (task + 1 < numShares * (slot + 1) / threads)
+        part.next = {getRowsOfShare(task + 1), cols, depth};
+      else if (next.rows.size > 0)
+        part.next.rows = getRowsOfShare(numShares * slot / threads);
       for (int64_t panelB = 0; panelB < numB; ++panelB) {
         PlacesOfB place = {packedB(panelB), nullptr, nullptr};
         part.computeTiles(panelB, place, 0, part.numRowPanels(),
@@ -327,21 +362,39 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
     }
     return;
   }
-  share(pool, 2 * shape.m * shape.n * shape.k, numBlocks,
-        [&](int64_t block, int slot) {
-          Product own = *this;
-          own.cols = {block * most, smaller(most, shape.n - block * most)};
-          own.panelsA += slot * full.rows * stepsOfBlock();
-          own.panelsB += slot * most * stepsOfBlock();
-          for (own.depth = getDepth(0); own.depth.size > 0;
-               own.depth = own.next.depth) {
-            own.next.depth = getDepth(own.depth.end());
-            for (int64_t panel = 0; panel < divideUp(own.cols.size, full.cols);
-                 ++panel)
-              own.packB(panel, own.packedB(panel));
-            own.computeRows(0, numA);
-          }
-        });
+  // As many blocks at a time as there are threads, of which one that has done
+  // its own takes pieces of another's, with B packed once more.
+  const int threads = pool ? pool->size() : 1;
+  const int64_t rounds = divideUp(shape.k, kc);
+  const int64_t pieces = smaller(numA, pool ? kTasksOfThread : 1);
+  for (int64_t firstBlock = 0; firstBlock < numBlocks; firstBlock += threads) {
+    int64_t packed[ThreadPool::kMaxThreads] = {}; // Its round and block.
+    auto compute = [&](int slot, int64_t round, int64_t task) {
+      const int64_t block = firstBlock + task / pieces, piece = task % pieces;
+      Product own = *this;
+      own.cols = {block * most, smaller(most, shape.n - block * most)};
+      own.depth = getDepth(round * kc);
+      own.next.depth = getDepth(own.depth.end());
+      own.panelsA += slot * full.rows * stepsOfBlock();
+      own.panelsB += slot * most * stepsOfBlock();
+      DenormalsAreZero guard(form != PanelForm::Floats);
+      const int64_t number = 1 + round * numBlocks + block;
+      if (std::exchange(packed[slot], number) != number)
+        for (int64_t panel = 0; panel < divideUp(own.cols.size, full.cols);
+             ++panel)
+          own.packB(panel, own.packedB(panel));
+      own.computeRows(numA * piece / pieces, numA * (piece + 1) / pieces);
+      if (streams)
+        _mm_sfence();
+    };
+    const int64_t blocks = smaller(threads, numBlocks - firstBlock);
+    if (pool) {
+      pool->parallelRounds(rounds, blocks * pieces, compute);
+      continue;
+    }
+    for (int64_t round = 0; round < rounds; ++round)
+      compute(/*slot=*/0, round, /*task=*/0);
+  }
 }
 
 void Product::run(ThreadPool *pool) {
@@ -354,7 +407,13 @@ void Product::run(ThreadPool *pool) {
   places = placesOfThreads;
   for (int slot = 0; slot < threads; ++slot)
     places[slot] = hasPlacesOfB(threads) ? getPlacesOfB(slot) : PlacesOfB();
-  if (packsBAlone)
+  // Blocks of as many columns each.
+  rows = {0, shape.m};
+  cols = {0,
+          repriseRoundUp(divideUp(shape.n, divideUp(shape.n, REPRISE_GEMM_NC)),
+                         full.cols)};
+  divideRows();
+  if (packsBAlone || hasAllDepth(threads))
     return computeAlone(*pool);
   const int64_t kc = repriseGemmKC(&shape);
   const int64_t mc = numShares > 0 ? shape.m : REPRISE_GEMM_MC;

@@ -67,16 +67,17 @@ private:
   /// many shares of rows there are: a thread works on one alone, in a part of
   /// the room for panels of A. 0 if all threads share all rows.
   int64_t countShares(int threads) const;
-  /// This product as share `index` of the block's rows, its panels of A in part
-  /// `slot` of the room.
-  Product getShare(int64_t index, int slot, int threads) const;
+  Range getRowsOfShare(int64_t share) const;
+  /// Goes on as share `index` of all rows, with panels of A in part `slot` of
+  /// the room.
+  void takeShare(int64_t index, int slot);
 
   float *packedA(const RowPanel &panel) const {
     return panelsA + panel.rows.begin * panelRows(form, depth.size);
   }
-  /// This product with panels of A of its own for thread `slot`, which lie
-  /// where panels of B would: see `hasOwnPanelsOfA`.
-  Product getOwn(int slot) const;
+  /// Goes on with panels of A of its own for thread `slot`, which lie where
+  /// panels of B would: see `hasOwnPanelsOfA`.
+  void takeOwnPanelsOfA(int slot);
   /// Whether, of a product whose panels of B are used once, the room for those
   /// that are never there at the same time holds a copy of A's for each thread.
   bool hasOwnPanelsOfA(int threads) const;
@@ -195,6 +196,10 @@ private:
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
   Tile getSums(Range rowsOfC, Range colsOfC) const;
+  /// Whether there are enough panels of B for each thread to have its own.
+  bool hasOwnColumns(int threads) const;
+  /// Whether, moreover, each has places for them and panels of A of its own.
+  bool hasAllDepth(int threads) const;
   void computeBlock(ThreadPool *pool);
   /// Columns of a block of B where panels of A are read where they lie, in the
   /// order of Goto and van de Geijn: one is in the first cache while those of B
@@ -217,6 +222,10 @@ private:
   /// Whether the same is worth it since shares have many rows, and there is
   /// room for their panels of A.
   bool hasLongShares(int threads) const;
+  /// The product by threads that pack for themselves what they use of A, all
+  /// rows or a share, and of B. A task is a panel of B, or a few, and a round a
+  /// block of the depth; nobody waits before the end or, of several rounds,
+  /// before the next share, so that its part of C stays in the caches.
   void computeAlone(ThreadPool &pool);
 
   const RepriseMicroKernel &full, &low;

@@ -25,6 +25,7 @@ static constexpr uint64_t kSpinCycles = 1 << 17;
 
 static constexpr uint64_t kOpen = uint64_t(1) << 31;
 static constexpr uint64_t kInside = kOpen - 1;
+static constexpr uint32_t kAwaited = uint32_t(1) << 31;
 
 /// Sleeps while `word` is `value`; may return early.
 static void futexWait(std::atomic<uint32_t> &word, uint32_t value) {
@@ -137,11 +138,29 @@ int64_t ThreadPool::takeChunk(int part, uint32_t number) {
   int64_t index;
   do {
     index = uint32_t(seen >> 32) == number ? int64_t(uint32_t(seen)) : 0;
-    if (index >= count)
+    if (index >= count * job.rounds)
       return -1;
     next = uint64_t(number) << 32 | uint64_t(index + 1);
   } while (!taken.compare_exchange_weak(seen, next, std::memory_order_relaxed));
-  return first + index;
+  return index / count * job.chunks + first + index % count;
+}
+
+/// Whoever has the round that is awaited works, or waits for one before it.
+void ThreadPool::awaitRounds(int64_t task, uint32_t count) {
+  std::atomic<uint32_t> &over = roundsOver[task];
+  if (spin(spinCycles, [&] {
+        return (over.load(std::memory_order_acquire) & ~kAwaited) == count;
+      }))
+    return;
+  for (uint32_t now;
+       (now = over.fetch_or(kAwaited) | kAwaited) != (count | kAwaited);)
+    futexWait(over, now);
+}
+
+void ThreadPool::endRound(int64_t task, uint32_t count) {
+  std::atomic<uint32_t> &over = roundsOver[task];
+  if (over.exchange(count, std::memory_order_acq_rel) & kAwaited)
+    futexWake(over, INT_MAX);
 }
 
 void ThreadPool::runChunks(int thread, int slot, uint32_t number) {
@@ -149,6 +168,14 @@ void ThreadPool::runChunks(int thread, int slot, uint32_t number) {
     for (int64_t chunk;
          (chunk = takeChunk((thread + i) % job.parts, number)) >= 0;) {
       places.look(thread);
+      if (job.rounds > 1) {
+        int64_t task = chunk % job.chunks;
+        uint32_t round = uint32_t(chunk / job.chunks);
+        awaitRounds(task, round);
+        job.fn(job.context, slot, chunk, chunk + 1);
+        endRound(task, round + 1);
+        continue;
+      }
       int64_t begin = chunk * job.chunk, end = begin + job.chunk;
       job.fn(job.context, slot, begin, end < job.tasks ? end : job.tasks);
     }
@@ -167,6 +194,9 @@ void ThreadPool::run(const Job &newJob) {
   job = newJob;
   job.chunks = (job.tasks + job.chunk - 1) / job.chunk;
   job.parts = countParts(job.chunks, job.limit);
+  if (job.rounds > 1)
+    for (int64_t task = 0; task < job.tasks; ++task)
+      roundsOver[task].store(0, std::memory_order_relaxed);
   nextSlot.store(1, std::memory_order_relaxed); // Slot 0 is the caller's.
   uint32_t number = generation.load(std::memory_order_relaxed) + 1;
   gate = uint64_t(number) << 32 | kOpen;

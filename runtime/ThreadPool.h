@@ -75,13 +75,37 @@ public:
          &fn, tasks, chunk, limit});
   }
 
+  /// Tasks that `parallelRounds` can have.
+  static constexpr int64_t kMostTasksOfRounds = 1 << 14;
+
+  /// Calls `fn(slot, round, task)` for the tasks [0, tasks) in each of so many
+  /// rounds, fewer than 2^31, and returns when all calls have. A task waits for
+  /// itself in the round before, and for nothing else: threads go on to the
+  /// next round with what is theirs, each in its own time. Slots are as above.
+  template <typename Fn>
+  void parallelRounds(int64_t rounds, int64_t tasks, Fn &&fn) {
+    if (numThreads > 1 && tasks > 1) {
+      auto call = [&](int slot, int64_t index, int64_t) {
+        fn(slot, index / tasks, index % tasks);
+      };
+      return run({[](void *context, int slot, int64_t begin, int64_t end) {
+                    (*static_cast<decltype(call) *>(context))(slot, begin, end);
+                  },
+                  &call, tasks, /*chunk=*/1, kMaxThreads, rounds});
+    }
+    for (int64_t round = 0; round < rounds; ++round)
+      for (int64_t task = 0; task < tasks; ++task)
+        fn(0, round, task);
+  }
+
 private:
   struct Job {
     void (*fn)(void *context, int slot, int64_t begin, int64_t end);
     void *context;
     int64_t tasks, chunk;
     int limit;
-    int64_t chunks = 0;
+    int64_t rounds = 1;
+    int64_t chunks = 0; ///< Of a round.
     int parts = 0;
   };
   /// A generation (high half), and how many chunks of a part were taken in it:
@@ -95,8 +119,11 @@ private:
   void beginNumbers();
   void run(const Job &newJob);
   void runChunks(int thread, int slot, uint32_t number);
-  /// The next chunk of a part in job `number`, -1 if all are taken.
+  /// The next chunk of a part in job `number`, -1 if all are taken: those of
+  /// one round come behind those of the last.
   int64_t takeChunk(int part, uint32_t number);
+  void awaitRounds(int64_t task, uint32_t count);
+  void endRound(int64_t task, uint32_t count);
   void work(int thread);
   uint32_t awaitGeneration(int thread, uint32_t seen);
   static void *workerEntry(void *pool);
@@ -117,6 +144,9 @@ private:
   /// and the caller waits only for those that are inside.
   alignas(64) std::atomic<uint64_t> gate{0};
   Part parts[kMaxThreads];
+  /// Of each task, how many rounds are over, and whether a thread sleeps until
+  /// there is one more (kAwaited).
+  alignas(64) std::atomic<uint32_t> roundsOver[kMostTasksOfRounds];
   alignas(64) std::atomic<int> nextSlot{0};
   /// The last generation whose threads have all left after closing.
   alignas(64) std::atomic<uint32_t> finished{0};

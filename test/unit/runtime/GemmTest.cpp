@@ -229,7 +229,8 @@ TEST(Gemm, PlacesOfPanelsAreThoseThereAre) {
   EXPECT_EQ(problem.run({&tile, &tile}, one), problem.run({&tile, &tile}, six));
 }
 
-// A tile that packs zeros: all panels but each thread's first multiply them.
+// A tile that packs zeros: all panels multiply them but the first, of threads
+// the first of each and what one takes from another.
 TEST(Gemm, WhatIsPackedAheadIsUsed) {
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
   tile.fn = [](const RepriseTile *work) {
@@ -244,9 +245,12 @@ TEST(Gemm, WhatIsPackedAheadIsUsed) {
     ASSERT_TRUE(pool.start(threads, error)) << error.text;
     Problem problem(m, n, REPRISE_GEMM_KC, 1);
     std::vector<float> c = problem.run({&tile, &tile}, pool);
+    int64_t zeros = 0;
     for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = tile.cols; j < n; ++j)
-        ASSERT_EQ(c[size_t(i * problem.shape.ldc + j)], 0) << i << ", " << j;
+      for (int64_t j = 0; j < n; ++j)
+        zeros += c[size_t(i * problem.shape.ldc + j)] == 0;
+    // Those of one thread at least.
+    EXPECT_GE(zeros, m / threads * (n - tile.cols));
   };
   expectZeros(REPRISE_GEMM_MC, 320, 1);
   expectZeros(2 * REPRISE_GEMM_MC, 320, 1);
@@ -273,8 +277,8 @@ TEST(Gemm, PanelsArePackedAhead) {
   EXPECT_EQ(countAhead(mc, 330, kc, 1), 9 * kc);
   // Blocks of rows but the first find B packed.
   EXPECT_EQ(countAhead(2 * mc, 320, 2 * kc, 1), 19 * kc);
-  // Two long shares, each for itself.
-  EXPECT_EQ(countAhead(mc + 132, 640, 2 * kc, 2), 2 * 39 * kc);
+  // Two long shares, each for itself. (What one takes from the other is not.)
+  EXPECT_GE(countAhead(mc + 132, 640, 2 * kc, 2), 39 * kc);
   // Too short ones, for which all pack B.
   EXPECT_EQ(countAhead(mc + 31, 640, kc, 2), 0);
   // Two threads with panels of their own. (One may come too late for any.)
@@ -395,6 +399,46 @@ TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
   Problem(264, 380, 300, 0).check();
   Problem(264, 340, 300, 0).check();
   Problem(61, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 1, 8 + 16).check();
+}
+
+// Threads with columns or rows of their own do not wait for each other from
+// block to block: all but one stay in their first tile, with their panels of A
+// or, where A is read in place, of B, until that one has come to the last
+// block, whose panels are shorter.
+TEST(Gemm, ThreadsGoThroughTheDepthAlone) {
+  static std::atomic<int> numThreads, product, going;
+  static std::atomic<bool> isInLastBlock;
+  static constexpr int64_t kLast = 12;
+  RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  tile.fn = [](const RepriseTile *work) {
+    thread_local int last = -1;
+    if (work->k == kLast)
+      isInLastBlock = true;
+    if (std::exchange(last, product) != product && numThreads++ != going) {
+      auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (!isInLastBlock && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+      EXPECT_TRUE(isInLastBlock);
+    }
+    kMicroKernels[1].fn(work);
+  };
+  const int64_t k = 2 * REPRISE_GEMM_KC + kLast;
+  Problem columns(100, 800, k, 1),
+      rows(2 * REPRISE_GEMM_MC + 60, 800, k, 1 + 8), wide(389, 1045, k, 2);
+  ThreadPool one;
+  for (Problem *problem : {&columns, &rows, &wide}) {
+    isInLastBlock = true;
+    const std::vector<float> expected = problem->run({&tile, &tile}, one);
+    for (int threads : {2, 3})
+      for (going = 0; going < threads; ++going) {
+        ThreadPool pool;
+        Error error;
+        ASSERT_TRUE(pool.start(threads, error)) << error.text;
+        ++product, numThreads = 0, isInLastBlock = false;
+        EXPECT_EQ(problem->run({&tile, &tile}, pool), expected)
+            << threads << " threads, " << problem->shape.m << " rows";
+      }
+  }
 }
 
 // A large gradient of whole lines goes past the caches, to the same bits as one

@@ -37,6 +37,48 @@ TEST(ThreadPool, EveryTaskRunsOnceInEveryJob) {
   }
 }
 
+// Few tasks for many threads, some of which sleep in them: others take the same
+// task of the next round, and must wait, for longer than they spin.
+TEST(ThreadPool, RoundsOfATaskComeOneAfterTheOther) {
+  for (int threads : {1, 2, 3, 7}) {
+    ThreadPool pool;
+    Error error;
+    ASSERT_TRUE(pool.start(threads, error)) << error.text;
+    for (int job = 0; job < 300; ++job) {
+      const int64_t rounds = 1 + job % 5, tasks = job % 13;
+      std::vector<int64_t> over(size_t(tasks), 0);
+      std::atomic<bool> isInOrder{true};
+      pool.parallelRounds(
+          rounds, tasks, [&](int slot, int64_t round, int64_t task) {
+            if (over[size_t(task)] != round || slot < 0 || slot >= threads)
+              isInOrder = false;
+            if ((job + round + task) % 20 == 0)
+              usleep(300);
+            ++over[size_t(task)];
+          });
+      ASSERT_TRUE(isInOrder) << "job " << job;
+      ASSERT_EQ(over, std::vector<int64_t>(size_t(tasks), rounds));
+    }
+  }
+}
+
+TEST(ThreadPool, NobodyWaitsForTheEndOfARound) {
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  constexpr int64_t kRounds = 3;
+  std::atomic<int64_t> others{0};
+  pool.parallelRounds(kRounds, 2, [&](int, int64_t round, int64_t task) {
+    if (task == 1)
+      others = round + 1;
+    for (int i = 0; task == 0 && round == 0 && others < kRounds && i < 2000;
+         ++i)
+      usleep(1000);
+    if (task == 0 && round == 0)
+      EXPECT_EQ(others, kRounds);
+  });
+}
+
 // All wait for each other, so nobody takes what is another's.
 TEST(ThreadPool, AThreadHasTheSamePartAndSlotInEveryJob) {
   constexpr int kThreads = 3;
