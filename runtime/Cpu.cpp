@@ -66,6 +66,11 @@ int reprise::runtime::cpuLevel() {
   return hasTiles ? 6 : 5;
 }
 
+int64_t reprise::runtime::secondCacheBytes() {
+  long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return bytes > 0 ? bytes : 1 << 20;
+}
+
 TileRegisters::TileRegisters(bool active) : active(active && hasTiles) {
   const struct alignas(64) {
     uint8_t palette = 1, reserved[15] = {};

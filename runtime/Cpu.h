@@ -11,6 +11,8 @@
 
 #include "reprise/ABI/Model.h"
 
+#include <cstdint>
+
 namespace reprise::runtime {
 
 /// The x86-64 level of this processor as far as Reprise cares: 2 (too old), 3
@@ -18,6 +20,10 @@ namespace reprise::runtime {
 /// operating system saves the registers; 5 is 4 with AVX512_BF16, 6 that with
 /// AMX_BF16, which this asks the operating system for.
 int cpuLevel();
+
+/// Bytes of the second-level data cache of one processor, as the system has it;
+/// 1 MiB if it does not know.
+int64_t secondCacheBytes();
 
 /// Up to this level all products have the same bits, and all versions of a
 /// kernel but that for pairs.

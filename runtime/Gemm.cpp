@@ -8,6 +8,7 @@
 
 #include "Gemm.h"
 
+#include "Cpu.h"
 #include "GemmAmx.h"
 #include "GemmProduct.h"
 
@@ -24,11 +25,6 @@ static constexpr int64_t kLeastTilesOfShare = 4;
 /// together and A not at all.
 static constexpr int64_t kLeastTilesAlone = 16;
 
-/// Half of a second cache: where all of B is no more, threads that have rows of
-/// their own each pack it for themselves; where a block of it is no more, it
-/// may pass to the first cache again for each panel of A.
-static constexpr int64_t kBytesOfSmallB = 512 << 10;
-
 /// So many panels of A are enough for a thread to pack a block of a B with many
 /// columns that is transposed, and to wait for that: panels of so many rows
 /// that a panel of B, which comes from the second cache for each, is not wanted
@@ -44,12 +40,13 @@ MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
                                      int count, int cpuLevel, int typeAB) {
   MicroKernels best;
+  best.secondCache = secondCacheBytes();
   for (int i = 0; i < count; ++i) {
     const RepriseMicroKernel &kernel = kernels[i];
     if (int(kernel.isa) + 3 > cpuLevel || kernel.typeAB != typeAB)
       continue;
     if (!best.full || kernel.isa > best.full->isa)
-      best = {&kernel, &kernel};
+      best.full = best.low = &kernel;
     else if (best.low == best.full && kernel.isa == best.full->isa &&
              kernel.cols == best.full->cols && kernel.rows < best.full->rows)
       best.low = &kernel;
@@ -122,7 +119,7 @@ void Product::share(ThreadPool *pool, int64_t flops, int64_t tasks,
 bool Product::hasSmallB(int threads) const {
   const int64_t size = form == PanelForm::Pairs ? 2 : 4;
   return numShares > 0 && !b.depthIsFast && shape.n <= REPRISE_GEMM_NC &&
-         shape.n * shape.k * size <= kBytesOfSmallB &&
+         shape.n * shape.k * size <= bytesOfSmallB &&
          (readsB() || hasPlacesOfB(threads));
 }
 
@@ -289,7 +286,7 @@ void Product::computeBlock(ThreadPool *pool) {
 int64_t Product::countNarrowCols(int threads) const {
   const int64_t panels = divideUp(shape.m, full.rows);
   const int64_t room = repriseGemmPanelCols(&shape);
-  const int64_t most = smaller(kBytesOfSmallB / 4 / stepsOfBlock(), room);
+  const int64_t most = smaller(bytesOfSmallB / 4 / stepsOfBlock(), room);
   if (!canTranspose(shape.k))
     return 0;
   if (shape.n <= most)

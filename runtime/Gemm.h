@@ -30,10 +30,12 @@ struct GemmOperands {
 
 /// The micro-kernels of one processor: tiles of equal width. `low` has fewer
 /// rows than `full`, for what is left of the rows, or is the same. One of AMX
-/// needs a room for each thread (GemmAmx.h).
+/// needs a room for each thread (GemmAmx.h). The bytes of its second cache
+/// decide how products are divided, never their bits.
 struct MicroKernels {
   const RepriseMicroKernel *full = nullptr, *low = nullptr;
   AmxRoom *rooms = nullptr;
+  int64_t secondCache = 1 << 20;
 };
 
 /// Among the micro-kernels for operands of `typeAB` that a processor of this
