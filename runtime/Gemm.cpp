@@ -25,6 +25,11 @@ static constexpr int64_t kLeastTilesOfShare = 4;
 /// together and A not at all.
 static constexpr int64_t kLeastTilesAlone = 16;
 
+/// Where all of B is no more, threads that have rows of their own each pack it
+/// for themselves; where a block of it is no more, and no more than half of the
+/// second cache, it may pass to the first one again for each panel of A.
+static constexpr int64_t kBytesOfSmallB = 512 << 10;
+
 /// So many panels of A are enough for a thread to pack a block of a B with many
 /// columns that is transposed, and to wait for that: panels of so many rows
 /// that a panel of B, which comes from the second cache for each, is not wanted
@@ -119,7 +124,7 @@ void Product::share(ThreadPool *pool, int64_t flops, int64_t tasks,
 bool Product::hasSmallB(int threads) const {
   const int64_t size = form == PanelForm::Pairs ? 2 : 4;
   return numShares > 0 && !b.depthIsFast && shape.n <= REPRISE_GEMM_NC &&
-         shape.n * shape.k * size <= bytesOfSmallB &&
+         shape.n * shape.k * size <= kBytesOfSmallB &&
          (readsB() || hasPlacesOfB(threads));
 }
 
@@ -286,7 +291,8 @@ void Product::computeBlock(ThreadPool *pool) {
 int64_t Product::countNarrowCols(int threads) const {
   const int64_t panels = divideUp(shape.m, full.rows);
   const int64_t room = repriseGemmPanelCols(&shape);
-  const int64_t most = smaller(bytesOfSmallB / 4 / stepsOfBlock(), room);
+  const int64_t bytes = smaller(secondCache / 2, kBytesOfSmallB);
+  const int64_t most = smaller(bytes / 4 / stepsOfBlock(), room);
   if (!canTranspose(shape.k))
     return 0;
   if (shape.n <= most)

@@ -229,12 +229,8 @@ private:
   void computeAlone(ThreadPool &pool);
 
   const RepriseMicroKernel &full, &low;
+  int64_t secondCache;
   PanelForm form;
-  /// Half of the second cache, but no more than is worth it: where all of B is
-  /// no more, threads that have rows of their own each pack it for themselves;
-  /// where a block of it is no more, it may pass to the first cache again for
-  /// each panel of A.
-  int64_t bytesOfSmallB;
   /// Whether squares are summed tile by tile.
   bool hasAVX512, sumsSquares, streams;
   float *panelsA, *panelsB, *sums;

@@ -11,8 +11,6 @@
 
 using namespace reprise::runtime;
 
-static constexpr int64_t kMostBytesOfSmallB = 512 << 10;
-
 static PanelForm chooseForm(const RepriseGemm &shape,
                             const RepriseMicroKernel &kernel) {
   if (shape.typeAB == REPRISE_F32)
@@ -23,8 +21,7 @@ static PanelForm chooseForm(const RepriseGemm &shape,
 Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
                  const MicroKernels &kernels, int64_t entry, int slot)
     : GemmEntry(shape, operands, entry), full(*kernels.full), low(*kernels.low),
-      form(chooseForm(shape, full)),
-      bytesOfSmallB(smaller(kernels.secondCache / 2, kMostBytesOfSmallB)),
+      secondCache(kernels.secondCache), form(chooseForm(shape, full)),
       hasAVX512(full.isa >= REPRISE_ISA_V4),
       sumsSquares(squares && sumsTiles(kernels)) {
   RepriseGemm one = shape;

@@ -366,13 +366,15 @@ TEST(Gemm, PanelsThatAreReadAreFetchedOneAhead) {
 }
 
 // Each thread has rows of its own, or columns and then a place for the last
-// panel of A. The first tile of one waits until another has come.
+// panel of A. The first tile of one waits until another has come, or the first
+// of the last panel, which nobody then takes from the other.
 TEST(Gemm, ThreadsShareNarrowProducts) {
   static std::atomic<int> numThreads, product;
+  static int form;
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
   tile.fn = [](const RepriseTile *work) {
     thread_local int last = -1;
-    if (std::exchange(last, product) != product) {
+    if (work->form == form && std::exchange(last, product) != product) {
       ++numThreads;
       auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
       while (numThreads < 2 && std::chrono::steady_clock::now() < end)
@@ -390,7 +392,9 @@ TEST(Gemm, ThreadsShareNarrowProducts) {
   };
   const int64_t kc = REPRISE_GEMM_KC;
   Problem rows(384, 70, kc, 0), columns(389, 768, kc, 2);
+  form = REPRISE_TILE_READS_A;
   run(rows);
+  form = REPRISE_TILE_PACKED;
   run(columns);
   EXPECT_NE(columns.workspace[0], kCanary);
   EXPECT_NE(columns.workspace[size_t(tile.rows * kc)], kCanary);
