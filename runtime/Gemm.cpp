@@ -40,6 +40,9 @@ static constexpr int64_t kLeastTilesOfWideB = 32, kLeastRowsOfWideB = 12;
 /// once is nothing beside its tiles, so many that a thread which comes to the
 /// end first takes about as much of the rest as it should.
 static constexpr int64_t kTasksOfThread = 32;
+static_assert((kTasksOfThread + 1) * ThreadPool::kMaxThreads <=
+                  ThreadPool::kMostTasksOfRounds,
+              "and one more for each where they are rounded up");
 
 MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
@@ -166,9 +169,7 @@ void Product::computeAlone(ThreadPool &pool) {
             {p, smaller(kc, shape.k - p)}};
   };
   const int64_t shares = numShares > 0 ? numShares : 1;
-  const int64_t atOnce =
-      rounds == 1 ? shares
-                  : smaller(threads, ThreadPool::kMostTasksOfRounds / numB);
+  const int64_t atOnce = rounds == 1 ? shares : threads;
   for (int64_t first = 0, count; first < shares; first += count) {
     count = smaller(atOnce, shares - first);
     const int64_t panelsOfTask =
@@ -208,7 +209,8 @@ void Product::computeAlone(ThreadPool &pool) {
             panelB, places[slot], 0, own.numRowPanels(),
             {packed[slot] != number, !readsB()},
             own.getNext(panelB, numShares > 0 ? 1 : threads, true));
-        packed[slot] = number;
+        if (packed[slot] != number) // Others' are in the same cache line.
+          packed[slot] = number;
       }
       if (streams)
         _mm_sfence();
@@ -410,11 +412,13 @@ void Product::run(ThreadPool *pool) {
   places = placesOfThreads;
   for (int slot = 0; slot < threads; ++slot)
     places[slot] = hasPlacesOfB(threads) ? getPlacesOfB(slot) : PlacesOfB();
-  // Blocks of as many columns each.
+  // Blocks of as many columns each, if they are enough for all threads.
   rows = {0, shape.m};
   cols = {0,
           repriseRoundUp(divideUp(shape.n, divideUp(shape.n, REPRISE_GEMM_NC)),
                          full.cols)};
+  if (!hasOwnColumns(threads))
+    cols.size = smaller(shape.n, REPRISE_GEMM_NC);
   divideRows();
   if (packsBAlone || hasAllDepth(threads))
     return computeAlone(*pool);

@@ -8,6 +8,7 @@
 
 #include "ThreadPool.h"
 
+#include <cassert>
 #include <climits>
 #include <cstring>
 #include <linux/futex.h>
@@ -145,7 +146,8 @@ int64_t ThreadPool::takeChunk(int part, uint32_t number) {
   return index / count * job.chunks + first + index % count;
 }
 
-/// Whoever has the round that is awaited works, or waits for one before it.
+/// Whoever has the round that is awaited works, or waits for one before it:
+/// rounds of a task are taken in order.
 void ThreadPool::awaitRounds(int64_t task, uint32_t count) {
   std::atomic<uint32_t> &over = roundsOver[task];
   if (spin(spinCycles, [&] {
@@ -171,9 +173,11 @@ void ThreadPool::runChunks(int thread, int slot, uint32_t number) {
       if (job.rounds > 1) {
         int64_t task = chunk % job.chunks;
         uint32_t round = uint32_t(chunk / job.chunks);
-        awaitRounds(task, round);
+        if (round > 0)
+          awaitRounds(task, round);
         job.fn(job.context, slot, chunk, chunk + 1);
-        endRound(task, round + 1);
+        if (round + 1 < job.rounds)
+          endRound(task, round + 1);
         continue;
       }
       int64_t begin = chunk * job.chunk, end = begin + job.chunk;
@@ -194,6 +198,7 @@ void ThreadPool::run(const Job &newJob) {
   job = newJob;
   job.chunks = (job.tasks + job.chunk - 1) / job.chunk;
   job.parts = countParts(job.chunks, job.limit);
+  assert(job.rounds == 1 || job.tasks <= kMostTasksOfRounds);
   if (job.rounds > 1)
     for (int64_t task = 0; task < job.tasks; ++task)
       roundsOver[task].store(0, std::memory_order_relaxed);

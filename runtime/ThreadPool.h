@@ -75,13 +75,14 @@ public:
          &fn, tasks, chunk, limit});
   }
 
-  /// Tasks that `parallelRounds` can have.
-  static constexpr int64_t kMostTasksOfRounds = 1 << 14;
+  /// Tasks that `parallelRounds` can have in several rounds.
+  static constexpr int64_t kMostTasksOfRounds = 33 * kMaxThreads;
 
   /// Calls `fn(slot, round, task)` for the tasks [0, tasks) in each of so many
-  /// rounds, fewer than 2^31, and returns when all calls have. A task waits for
-  /// itself in the round before, and for nothing else: threads go on to the
-  /// next round with what is theirs, each in its own time. Slots are as above.
+  /// rounds, fewer than 2^32 in all, and returns when all calls have. A task
+  /// waits for itself in the round before, and for nothing else: threads go on
+  /// to the next round with what is theirs, each in its own time. Slots are as
+  /// above.
   template <typename Fn>
   void parallelRounds(int64_t rounds, int64_t tasks, Fn &&fn) {
     if (numThreads > 1 && tasks > 1) {

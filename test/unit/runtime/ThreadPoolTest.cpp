@@ -71,7 +71,7 @@ TEST(ThreadPool, NobodyWaitsForTheEndOfARound) {
   pool.parallelRounds(kRounds, 2, [&](int, int64_t round, int64_t task) {
     if (task == 1)
       others = round + 1;
-    for (int i = 0; task == 0 && round == 0 && others < kRounds && i < 2000;
+    for (int i = 0; task == 0 && round == 0 && others < kRounds && i < 20000;
          ++i)
       usleep(1000);
     if (task == 0 && round == 0)
