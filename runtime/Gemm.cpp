@@ -124,6 +124,22 @@ void Product::share(ThreadPool *pool, int64_t flops, int64_t tasks,
     loop(0, 0, tasks);
 }
 
+template <typename Fn>
+void Product::shareRounds(ThreadPool *pool, int64_t rounds, int64_t tasks,
+                          Fn fn) const {
+  auto call = [&](int slot, int64_t round, int64_t task) {
+    DenormalsAreZero guard(form != PanelForm::Floats);
+    fn(slot, round, task);
+    if (streams)
+      _mm_sfence();
+  };
+  if (pool)
+    return pool->parallelRounds(rounds, tasks, call);
+  for (int64_t round = 0; round < rounds; ++round)
+    for (int64_t task = 0; task < tasks; ++task)
+      call(/*slot=*/0, round, task);
+}
+
 bool Product::hasSmallB(int threads) const {
   const int64_t size = form == PanelForm::Pairs ? 2 : 4;
   return numShares > 0 && !b.depthIsFast && shape.n <= REPRISE_GEMM_NC &&
@@ -203,7 +219,6 @@ void Product::computeAlone(ThreadPool &pool) {
       const int64_t most = divideUp(own.cols.size, full.cols);
       int64_t panelB = task % parts * panelsOfTask;
       const int64_t end = smaller(panelB + panelsOfTask, most);
-      DenormalsAreZero guard(form != PanelForm::Floats);
       for (; panelB < end; ++panelB) {
         own.computeTiles(
             panelB, places[slot], 0, own.numRowPanels(),
@@ -212,10 +227,8 @@ void Product::computeAlone(ThreadPool &pool) {
         if (packed[slot] != number) // Others' are in the same cache line.
           packed[slot] = number;
       }
-      if (streams)
-        _mm_sfence();
     };
-    pool.parallelRounds(rounds, tasks, compute);
+    shareRounds(&pool, rounds, tasks, compute);
   }
 }
 
@@ -382,23 +395,15 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
       own.next.depth = getDepth(own.depth.end());
       own.panelsA += slot * full.rows * stepsOfBlock();
       own.panelsB += slot * most * stepsOfBlock();
-      DenormalsAreZero guard(form != PanelForm::Floats);
       const int64_t number = 1 + round * numBlocks + block;
       if (std::exchange(packed[slot], number) != number)
         for (int64_t panel = 0; panel < divideUp(own.cols.size, full.cols);
              ++panel)
           own.packB(panel, own.packedB(panel));
       own.computeRows(numA * piece / pieces, numA * (piece + 1) / pieces);
-      if (streams)
-        _mm_sfence();
     };
     const int64_t blocks = smaller(threads, numBlocks - firstBlock);
-    if (pool) {
-      pool->parallelRounds(rounds, blocks * pieces, compute);
-      continue;
-    }
-    for (int64_t round = 0; round < rounds; ++round)
-      compute(/*slot=*/0, round, /*task=*/0);
+    shareRounds(pool, rounds, blocks * pieces, compute);
   }
 }
 

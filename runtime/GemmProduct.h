@@ -216,6 +216,11 @@ private:
   /// FLOPs are worth it.
   template <typename Fn>
   void share(ThreadPool *pool, int64_t flops, int64_t tasks, Fn fn) const;
+  /// Calls `fn(slot, round, task)` for all tasks of all rounds, with the pool's
+  /// threads if there is one: see `ThreadPool::parallelRounds`.
+  template <typename Fn>
+  void shareRounds(ThreadPool *pool, int64_t rounds, int64_t tasks,
+                   Fn fn) const;
   /// Whether all of B is small enough for each share to be computed over all of
   /// the depth, for itself.
   bool hasSmallB(int threads) const;
