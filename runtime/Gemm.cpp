@@ -63,34 +63,34 @@ reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
 }
 
 int64_t Product::countShares(int threads) const {
-  int64_t panels = divideUp(shape.m, full.rows);
+  const int64_t unit = rowsOfUnit();
   auto count = [&](int64_t most) { // As many for each thread.
-    return divideUp(divideUp(panels, most), threads) * threads;
+    return divideUp(divideUp(shape.m, most / unit * unit), threads) * threads;
   };
   if (hasLongShares(threads))
-    return count(REPRISE_GEMM_MC / full.rows);
+    return count(REPRISE_GEMM_MC);
   int64_t numB = divideUp(smaller(shape.n, REPRISE_GEMM_NC), full.cols);
   if (threads == 1 || (numB >= 4 * threads && shape.m <= REPRISE_GEMM_MC))
     return 0;
   int64_t room =
       repriseRoundUp(smaller(shape.m, REPRISE_GEMM_MC), REPRISE_GEMM_ROW_ALIGN);
-  int64_t most = room / threads / full.rows;
-  if (most < kLeastTilesOfShare)
+  int64_t most = room / threads;
+  if (most < kLeastTilesOfShare * full.rows)
     return 0;
   return count(most);
 }
 
 Range Product::getRowsOfShare(int64_t share) const {
-  int64_t panels = divideUp(shape.m, full.rows);
+  const int64_t unit = rowsOfUnit(), units = divideUp(shape.m, unit);
   auto first = [&](int64_t i) {
-    return smaller(panels * i / numShares * full.rows, shape.m);
+    return smaller(units * i / numShares * unit, shape.m);
   };
   return {first(share), first(share + 1) - first(share)};
 }
 
 void Product::takeShare(int64_t index, int slot) {
-  int64_t panels = divideUp(shape.m, full.rows);
-  const int64_t most = divideUp(panels, numShares) * full.rows;
+  const int64_t unit = rowsOfUnit();
+  const int64_t most = divideUp(divideUp(shape.m, unit), numShares) * unit;
   // Of long shares this goes on into the room for B, which is next to A's.
   panelsA += slot * most * stepsOfBlock();
   rows = getRowsOfShare(index);
@@ -188,8 +188,11 @@ void Product::computeAlone(ThreadPool &pool) {
   const int64_t atOnce = rounds == 1 ? shares : threads;
   for (int64_t first = 0, count; first < shares; first += count) {
     count = smaller(atOnce, shares - first);
-    const int64_t panelsOfTask =
-        smaller(divideUp(count * numB, threads * kTasksOfThread), numB);
+    // Whole blocks of squares.
+    const int64_t unit = sumsBehind ? REPRISE_GEMM_SQUARES_COLS / full.cols : 1;
+    const int64_t panelsOfTask = smaller(
+        repriseRoundUp(divideUp(count * numB, threads * kTasksOfThread), unit),
+        numB);
     const int64_t parts = divideUp(numB, panelsOfTask), tasks = count * parts;
     int64_t packed[ThreadPool::kMaxThreads] = {}; // Its round and share.
     auto compute = [&](int slot, int64_t round, int64_t task) {
@@ -407,10 +410,12 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
   }
 }
 
-void Product::run(ThreadPool *pool) {
+void Product::compute(ThreadPool *pool) {
   const int threads = pool ? pool->size() : 1;
-  if (int64_t most = countNarrowCols(threads))
+  if (int64_t most = countNarrowCols(threads)) {
+    sumsBehind = false;
     return computeNarrow(pool, most);
+  }
   numShares = countShares(threads);
   packsBAlone = hasLongShares(threads) || hasSmallB(threads);
   PlacesOfB placesOfThreads[ThreadPool::kMaxThreads];
@@ -421,11 +426,14 @@ void Product::run(ThreadPool *pool) {
   rows = {0, shape.m};
   cols = {0,
           repriseRoundUp(divideUp(shape.n, divideUp(shape.n, REPRISE_GEMM_NC)),
-                         full.cols)};
+                         REPRISE_GEMM_COL_ALIGN)};
   if (!hasOwnColumns(threads))
     cols.size = smaller(shape.n, REPRISE_GEMM_NC);
   divideRows();
-  if (packsBAlone || hasAllDepth(threads))
+  const bool isAlone = packsBAlone || hasAllDepth(threads);
+  // Or a thread does not have all panels for a block of squares.
+  sumsBehind &= isAlone || numShares > 0 || threads == 1;
+  if (isAlone)
     return computeAlone(*pool);
   const int64_t kc = repriseGemmKC(&shape);
   const int64_t mc = numShares > 0 ? shape.m : REPRISE_GEMM_MC;
@@ -460,32 +468,27 @@ void Product::run(ThreadPool *pool) {
   }
 }
 
+void Product::run(ThreadPool *pool) {
+  compute(pool);
+  if (!squares || sumsSquares || sumsBehind)
+    return;
+  constexpr int64_t kRows = 8 * REPRISE_GEMM_SQUARES_ROWS;
+  const int64_t tasks = divideUp(shape.m, kRows);
+  share(pool, 2 * shape.m * shape.n * shape.k, tasks, [&](int64_t task, int) {
+    const int64_t row = task * kRows;
+    sumBlocks({row, smaller(kRows, shape.m - row)}, {0, shape.n});
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // A batch of products
 //===----------------------------------------------------------------------===//
 
-static bool hasAmx(const MicroKernels &kernels) {
-  return kernels.full->isa == REPRISE_ISA_AMX_BF16;
-}
-
-/// Sums squares once all of C is there.
-static void sumBlocks(const RepriseGemm &shape, const GemmOperands &operands,
-                      ThreadPool &pool) {
-  const GemmEntry entry(shape, operands, /*entry=*/0);
-  constexpr int64_t kRows = 8 * REPRISE_GEMM_SQUARES_ROWS;
-  pool.parallelFor(
-      divideUp(shape.m, kRows), 1, [&](int, int64_t begin, int64_t end) {
-        DenormalsAreZero guard(shape.typeAB == REPRISE_BF16);
-        end = smaller(end * kRows, shape.m);
-        entry.sumBlocks({begin * kRows, end - begin * kRows}, {0, shape.n});
-      });
-}
-
-static void computeEntries(const RepriseGemm &shape,
-                           const GemmOperands &operands,
-                           const MicroKernels &kernels, ThreadPool &pool) {
+void reprise::runtime::gemm(const RepriseGemm &shape,
+                            const GemmOperands &operands,
+                            const MicroKernels &kernels, ThreadPool &pool) {
   auto compute = [&](int64_t entry, ThreadPool *threads, int slot) {
-    if (hasAmx(kernels))
+    if (kernels.full->isa == REPRISE_ISA_AMX_BF16)
       gemmAmx(shape, operands, kernels, entry, threads, slot);
     else
       Product(shape, operands, kernels, entry, slot).run(threads);
@@ -506,12 +509,4 @@ static void computeEntries(const RepriseGemm &shape,
           compute(entry, /*threads=*/nullptr, slot);
       },
       int(smaller(entries, REPRISE_GEMM_SLOTS)));
-}
-
-void reprise::runtime::gemm(const RepriseGemm &shape,
-                            const GemmOperands &operands,
-                            const MicroKernels &kernels, ThreadPool &pool) {
-  computeEntries(shape, operands, kernels, pool);
-  if (operands.squares && !hasAmx(kernels) && !Product::sumsTiles(kernels))
-    sumBlocks(shape, operands, pool);
 }

@@ -177,8 +177,8 @@ void AmxProduct::divide(int64_t threads) {
   if (rounded)
     streams = isLarge() && colsOfTask > kernel.cols;
   else
-    streams =
-        isReadLate() && !shape.accumulate && !shape.bias && numDepthBlocks == 1;
+    streams = isReadLate(kernel.cols * int64_t(sizeof(float))) &&
+              !shape.accumulate && !shape.bias && numDepthBlocks == 1;
 }
 
 void AmxProduct::pack(PanelForm form, const PanelSource &source, Range lines,

@@ -69,17 +69,14 @@ FetchRegion GemmEntry::getPackedRegionOfB(Range lines, Range depth) const {
 }
 
 void GemmEntry::sumBlocks(Range rows, Range cols) const {
-  constexpr int64_t kRows = REPRISE_GEMM_SQUARES_ROWS,
-                    kCols = REPRISE_GEMM_SQUARES_COLS;
-  for (int64_t row = rows.begin; row < rows.end(); row += kRows)
-    for (int64_t col = cols.begin; col < cols.end(); col += kCols)
-      *squaresOf(row, col) = sumSquares(c + row * shape.ldc + col, shape.ldc,
-                                        smaller(kRows, shape.m - row),
-                                        smaller(kCols, shape.n - col));
+  sumSquares(c + rows.begin * shape.ldc + cols.begin, shape.ldc, rows.size,
+             cols.size, squaresOf(rows.begin, cols.begin),
+             repriseGemmSquaresOfRow(&shape));
 }
 
+static constexpr int64_t kLine = 64;
+
 bool GemmEntry::isLarge() const {
-  constexpr int64_t kLine = 64;
   const int64_t size = c ? sizeof(float) : sizeof(uint16_t);
   const auto begin =
       c ? reinterpret_cast<uintptr_t>(c) : reinterpret_cast<uintptr_t>(rounded);
@@ -87,7 +84,7 @@ bool GemmEntry::isLarge() const {
          shape.ldc * size % kLine == 0;
 }
 
-bool GemmEntry::isReadLate() const {
-  return isLarge() &&
-         (shape.transposeA || shape.m * shape.n * 4 >= kBytesOfLogits);
+bool GemmEntry::isReadLate(int64_t bytesOfRow) const {
+  return isLarge() && ((shape.transposeA && bytesOfRow > kLine) ||
+                       shape.m * shape.n * 4 >= kBytesOfLogits);
 }

@@ -101,10 +101,12 @@ struct GemmEntry {
   /// Whether C is of a size, and lies so, that it may go past the caches in
   /// whole lines.
   bool isLarge() const;
-  /// Whether, moreover, no cache would have a C of f32 when it is read: it is a
-  /// gradient of a weight, the one product whose A is transposed, or too large.
+  /// Whether, moreover, it is worth it for a C of f32 that goes so many bytes
+  /// of a row at a time. No cache has it when it is read if it is too large; or
+  /// if it is a gradient of a weight, the one product whose A is transposed,
+  /// but then single lines go faster to the caches and from there to memory.
   /// What others make the next kernel reads.
-  bool isReadLate() const;
+  bool isReadLate(int64_t bytesOfRow) const;
 
   const RepriseGemm &shape;
   PanelSource a, b;

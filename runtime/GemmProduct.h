@@ -16,6 +16,8 @@
 
 #include "GemmParts.h"
 
+#include <numeric>
+
 namespace reprise::runtime {
 
 /// The rows and bytes of `lines` times `depth` elements of a matrix.
@@ -28,19 +30,20 @@ public:
   Product(const RepriseGemm &shape, const GemmOperands &operands,
           const MicroKernels &kernels, int64_t entry, int slot);
 
-  /// Computes the product, with the pool's threads unless `pool` is null.
+  /// Computes the product and the squares that are wanted of it, with the
+  /// pool's threads unless `pool` is null.
   void run(ThreadPool *pool);
-  /// Whether squares are summed on the way: tiles are whole blocks of them.
-  static bool sumsTiles(const MicroKernels &kernels) {
+
+private:
+  /// Whether tiles are whole blocks of squares, which can be summed with them.
+  bool hasWholeBlocks() const {
     auto isWhole = [](const RepriseMicroKernel &kernel) {
       return kernel.isa >= REPRISE_ISA_V4 &&
              kernel.rows % REPRISE_GEMM_SQUARES_ROWS == 0 &&
              kernel.cols == REPRISE_GEMM_SQUARES_COLS;
     };
-    return isWhole(*kernels.full) && isWhole(*kernels.low);
+    return isWhole(full) && isWhole(low);
   }
-
-private:
   /// Where a thread packs panels of B: the one at hand and, unless it is null,
   /// the one that comes next, meanwhile.
   struct PlacesOfB {
@@ -67,6 +70,12 @@ private:
   /// many shares of rows there are: a thread works on one alone, in a part of
   /// the room for panels of A. 0 if all threads share all rows.
   int64_t countShares(int threads) const;
+  /// Rows that shares are multiples of, but for the last: those of whole panels
+  /// and, if squares are summed behind them, of whole blocks of these.
+  int64_t rowsOfUnit() const {
+    return sumsBehind ? std::lcm(full.rows, REPRISE_GEMM_SQUARES_ROWS)
+                      : full.rows;
+  }
   Range getRowsOfShare(int64_t share) const;
   /// Goes on as share `index` of all rows, with panels of A in part `slot` of
   /// the room.
@@ -188,11 +197,17 @@ private:
   /// whole one of rows that lie as they read them. (Transposed ones on the way
   /// take longer than before it.)
   bool isPackedAhead(int64_t panelB, const FetchRegion &region) const;
-  /// Whether C goes past the caches: each tile is written once, as whole lines.
+  /// Whether C goes past the caches: each tile is written once, as whole lines
+  /// that nobody reads behind it.
   bool mayStream() const {
-    return c && !shape.accumulate && !shape.bias &&
-           shape.k <= repriseGemmKC(&shape) && isReadLate();
+    return c && !shape.accumulate && !shape.bias && !sumsBehind &&
+           shape.k <= repriseGemmKC(&shape) &&
+           isReadLate(full.cols * int64_t(sizeof(float)));
   }
+  /// Sums the squares of all rows at hand in the blocks whose last columns are
+  /// this panel's of B, which this thread has just written as it has the
+  /// others.
+  void sumBehind(int64_t panelB) const;
   /// Where f32 sums go from block to block: C or, of a C of bf16, the
   /// workspace, or nowhere if it has only one block.
   Tile getSums(Range rowsOfC, Range colsOfC) const;
@@ -208,6 +223,8 @@ private:
   int64_t countNarrowCols(int threads) const;
   /// The product in blocks of so many columns.
   void computeNarrow(ThreadPool *pool, int64_t most);
+  /// The product in whichever way is the fastest.
+  void compute(ThreadPool *pool);
   /// Panels [first, end) of A with the block's of B, which are packed.
   /// Meanwhile fetches the next panel of A; behind the last one the first of
   /// the next block, which of rows that threads share is as often another's.
@@ -236,8 +253,9 @@ private:
   const RepriseMicroKernel &full, &low;
   int64_t secondCache;
   PanelForm form;
-  /// Whether squares are summed tile by tile.
-  bool hasAVX512, sumsSquares, streams;
+  /// Whether squares are summed tile by tile, or behind panels of B by the
+  /// thread that computed them.
+  bool hasAVX512, sumsSquares, sumsBehind, streams;
   float *panelsA, *panelsB, *sums;
   /// The block being worked on, and the one after it, empty at the end.
   struct Block {

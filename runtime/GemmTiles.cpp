@@ -23,7 +23,8 @@ Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
     : GemmEntry(shape, operands, entry), full(*kernels.full), low(*kernels.low),
       secondCache(kernels.secondCache), form(chooseForm(shape, full)),
       hasAVX512(full.isa >= REPRISE_ISA_V4),
-      sumsSquares(squares && sumsTiles(kernels)) {
+      sumsSquares(squares && hasWholeBlocks()),
+      sumsBehind(squares && !sumsSquares) {
   RepriseGemm one = shape;
   one.batch[0] = one.batch[1] = 1;
   int64_t size = repriseGemmWorkspaceBytes(&one) / 4;
@@ -236,6 +237,15 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
   }
   if (plan.packs)
     places.goOn(plan.nextB.data);
+  if (sumsBehind && isLastBlock())
+    sumBehind(panelB);
+}
+
+void Product::sumBehind(int64_t panelB) const {
+  const int64_t end = getColsOf(panelB).end();
+  const int64_t last = (end - 1) % REPRISE_GEMM_SQUARES_COLS + 1;
+  if (last == REPRISE_GEMM_SQUARES_COLS || end == shape.n)
+    sumBlocks(rows, {end - last, last});
 }
 
 Tile Product::getSums(Range rowsOfC, Range colsOfC) const {

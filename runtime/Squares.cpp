@@ -10,6 +10,7 @@
 
 #include "reprise/ABI/Model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <immintrin.h>
 
@@ -27,7 +28,7 @@ static float sum(__m256 eight) {
 }
 
 /// Of a block with all columns.
-static float sumRows(const float *block, int64_t stride, int64_t rows) {
+static inline float sumBlock(const float *block, int64_t stride, int64_t rows) {
   constexpr int64_t kLanes = 8, kVectors = kCols / kLanes;
   __m256 sums[kVectors];
   for (__m256 &chain : sums)
@@ -41,14 +42,30 @@ static float sumRows(const float *block, int64_t stride, int64_t rows) {
                            _mm256_add_ps(sums[1], sums[3])));
 }
 
-float reprise::runtime::sumSquares(const float *block, int64_t stride,
-                                   int64_t rows, int64_t cols) {
-  if (cols == kCols)
-    return sumRows(block, stride, rows);
+/// Of one with fewer.
+static float sumPart(const float *block, int64_t stride, int64_t rows,
+                     int64_t cols) {
   alignas(32) float whole[kRows * kCols] = {};
   for (int64_t r = 0; r < rows; ++r)
     memcpy(whole + r * kCols, block + r * stride, size_t(cols) * sizeof(float));
-  return sumRows(whole, kCols, rows);
+  return sumBlock(whole, kCols, rows);
+}
+
+void reprise::runtime::sumSquares(const float *c, int64_t stride, int64_t rows,
+                                  int64_t cols, float *squares,
+                                  int64_t squaresStride) {
+  for (int64_t row = 0; row < rows; row += kRows, squares += squaresStride) {
+    const float *block = c + row * stride;
+    int64_t col = 0;
+    // Of so many rows that it is unrolled, and several are under way.
+    if (rows - row >= kRows)
+      for (; cols - col >= kCols; col += kCols)
+        squares[col / kCols] = sumBlock(block + col, stride, kRows);
+    for (; col < cols; col += kCols)
+      squares[col / kCols] =
+          sumPart(block + col, stride, std::min(kRows, rows - row),
+                  std::min(kCols, cols - col));
+  }
 }
 
 __attribute__((target("avx512f,avx512dq"))) void

@@ -13,11 +13,13 @@
 
 namespace reprise::runtime {
 
-/// The sum of the squares of a block of C, of at most REPRISE_GEMM_SQUARES_ROWS
-/// rows and REPRISE_GEMM_SQUARES_COLS columns, in the order that RepriseGemm
-/// states.
-float sumSquares(const float *block, int64_t stride, int64_t rows,
-                 int64_t cols);
+/// The sums of the squares of blocks of C, each of at most
+/// REPRISE_GEMM_SQUARES_ROWS rows and REPRISE_GEMM_SQUARES_COLS columns, in the
+/// order that RepriseGemm states: of `rows` x `cols` elements from the first
+/// one of a block on, to `squares`, where rows of blocks are `squaresStride`
+/// apart.
+void sumSquares(const float *c, int64_t stride, int64_t rows, int64_t cols,
+                float *squares, int64_t squaresStride);
 
 /// Copies a tile of `rows` rows, whole blocks, and REPRISE_GEMM_SQUARES_COLS
 /// columns past the caches, to rows that begin at cache lines, `stride` apart;

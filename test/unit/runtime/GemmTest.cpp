@@ -489,38 +489,56 @@ TEST(Gemm, ThreadsGoThroughTheDepthAlone) {
   }
 }
 
-// A large gradient of whole lines goes past the caches, to the same bits as one
-// that begins within a line, and so do the sums of its squares.
-TEST(Gemm, GradientsPastTheCachesHaveTheirSquares) {
-  const int64_t m = 512, n = 768;
-  Problem problem(m, n, 40, 1);
-  problem.shape.ldc = n;
+// A large result of whole lines goes past the caches, to the same bits as one
+// that begins within a line, and so do the sums of its squares. A gradient is
+// large sooner, but not with tiles whose rows are single lines; where squares
+// are wanted, it does so with what sums them, or not at all.
+TEST(Gemm, LargeResultsGoPastTheCachesWithTheirSquares) {
+  struct Result {
+    int64_t m, n;
+    bool isGradient;
+  };
   ThreadPool pool;
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
-  std::vector<float> room(size_t(m * n) + 32);
-  auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
-  for (int kind : {0, 1}) {
-    const RepriseMicroKernel &tile = kMicroKernels[kind];
-    if (cpuLevel() < 4 && tile.isa != REPRISE_ISA_V3)
-      continue;
-    auto run = [&](size_t offset) {
-      std::vector<float> squares(size_t(repriseGemmSquares(&problem.shape)));
-      std::fill(room.begin(), room.end(), kCanary);
-      float *c = room.data() + offset;
-      gemm(problem.shape,
-           {problem.a.data(), problem.b.data(), nullptr, c,
-            problem.workspace.data(), squares.data()},
-           {&tile, &tile}, pool);
-      EXPECT_TRUE(areSame(squares, statedSquares(problem.shape, c)));
-      return std::vector<float>(c, c + m * n);
-    };
-    const int64_t before = numStreamed;
-    std::vector<float> plain = run(toLine + 1);
-    EXPECT_EQ(numStreamed, before);
-    EXPECT_EQ(run(toLine), plain);
-    if (tile.isa == REPRISE_ISA_V3) // Wider ones leave it to what sums them.
-      EXPECT_GT(numStreamed, before);
+  for (Result result : {Result{512, 768, true}, Result{512, 768, false},
+                        Result{2048, 4096, false}}) {
+    const int64_t m = result.m, n = result.n;
+    Problem problem(m, n, 24, result.isGradient ? 1 : 0);
+    problem.shape.ldc = n;
+    std::vector<float> room(size_t(m * n) + 32);
+    auto toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
+    for (int kind : {0, 1}) {
+      const RepriseMicroKernel &tile = kMicroKernels[kind];
+      if (cpuLevel() < 4 && tile.isa != REPRISE_ISA_V3)
+        continue;
+      int64_t streamed;
+      auto run = [&](size_t offset, bool wantsSquares) {
+        std::vector<float> squares(size_t(repriseGemmSquares(&problem.shape)));
+        std::fill(room.begin(), room.end(), kCanary);
+        float *c = room.data() + offset;
+        const int64_t before = numStreamed;
+        gemm(problem.shape,
+             {problem.a.data(), problem.b.data(), nullptr, c,
+              problem.workspace.data(),
+              wantsSquares ? squares.data() : nullptr},
+             {&tile, &tile}, pool);
+        streamed = numStreamed - before;
+        if (wantsSquares)
+          EXPECT_TRUE(areSame(squares, statedSquares(problem.shape, c)));
+        return std::vector<float>(c, c + m * n);
+      };
+      const std::vector<float> plain = run(toLine + 1, false);
+      EXPECT_EQ(streamed, 0);
+      EXPECT_EQ(run(toLine + 1, true), plain);
+      EXPECT_EQ(streamed, 0);
+      EXPECT_EQ(run(toLine, true), plain);
+      EXPECT_EQ(streamed, 0);
+      EXPECT_EQ(run(toLine, false), plain);
+      const bool isLarge = m * n * 4 >= 32 << 20 ||
+                           (result.isGradient && tile.isa >= REPRISE_ISA_V4);
+      EXPECT_EQ(streamed > 0, isLarge) << m << " x " << n;
+    }
   }
 }
 
