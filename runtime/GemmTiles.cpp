@@ -39,7 +39,7 @@ Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
 }
 
 /// The rows become full panels and at most two low ones at the end, so that as
-/// few as possible are computed in vain: 256 = 20 x 12 + 2 x 8.
+/// few as possible are computed in vain: 256 = 20 x 12 + 2 x 8 = 42 x 6 + 4.
 void Product::divideRows() {
   numFull = rows.size / full.rows;
   int64_t rest = rows.size % full.rows;

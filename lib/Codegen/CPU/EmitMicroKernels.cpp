@@ -29,11 +29,12 @@ namespace reprise::codegen {
 
 // Tiles that fill the registers and leave room for a row of B and a broadcast:
 // 6 x 16 is 12 of 16 registers of 8 lanes, 12 x 32 is 24 of 32 of 16 lanes.
-// Those of 8 rows are for what is left of the rows. The tile of AMX is four of
-// the processor's, which leaves two for A and two for B: a load for each
-// multiplication.
+// Those of 4 and of 8 rows are for what is left of the rows. The tile of AMX is
+// four of the processor's, which leaves two for A and two for B: a load for
+// each multiplication.
 static constexpr MicroKernel kMicroKernels[] = {
     {6, 16, REPRISE_ISA_V3, "x86-64-v3"},
+    {4, 16, REPRISE_ISA_V3, "x86-64-v3"},
     {12, 32, REPRISE_ISA_V4, "x86-64-v4"},
     {8, 32, REPRISE_ISA_V4, "x86-64-v4"},
     {12, 32, REPRISE_ISA_AVX512_BF16, "x86-64-v4", REPRISE_BF16},

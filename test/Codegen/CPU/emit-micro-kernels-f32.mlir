@@ -4,6 +4,7 @@
 // Where no product is of bf16, no tile is, and none rounds to it.
 
 // CHECK: llvm.func @reprise_micro_6x16_v3(
+// CHECK: llvm.func @reprise_micro_4x16_v3(
 // CHECK: llvm.func @reprise_micro_12x32_v4(
 // BF16: llvm.store {{.*}} : vector<16xi16>
 // BF16: llvm.func @reprise_micro_12x32_bf16(

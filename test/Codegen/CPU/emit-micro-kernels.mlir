@@ -59,6 +59,14 @@
 // CHECK-COUNT-24:  llvm.store {{.*}} : vector<16xf32>
 //   CHECK-NOT:     llvm.store
 
+// What is left of the rows.
+// CHECK-LABEL: llvm.func @reprise_micro_4x16_v3(
+//  CHECK-SAME:   target_cpu = "x86-64-v3"
+//       CHECK:   %{{.*}}:4 = scf.if
+// CHECK-COUNT-16:      math.fma {{.*}} : vector<16xf32>
+//   CHECK-NOT:       math.fma
+//       CHECK:   } else {
+
 // CHECK-LABEL: llvm.func @reprise_micro_12x32_v4(
 //  CHECK-SAME:   passthrough = {{\[\[}}"min-legal-vector-width", "512"]]
 //  CHECK-SAME:   prefer_vector_width = "512"

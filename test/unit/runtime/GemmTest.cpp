@@ -129,7 +129,8 @@ struct Problem {
     for (const RepriseMicroKernel &kernel : kMicroKernels)
       tiles.push_back(forThisProcessor(kernel));
     tiles.push_back(kMicroKernels[1]), tiles.back().isa = REPRISE_ISA_V3;
-    std::vector<MicroKernels> kinds = {{&tiles[1], &tiles[2]}};
+    std::vector<MicroKernels> kinds = {{&tiles[1], &tiles[2]},
+                                       {&tiles[0], &tiles[4]}};
     for (const RepriseMicroKernel &kernel : tiles)
       kinds.push_back({&kernel, &kernel});
     for (int threads = 1; threads <= 3; ++threads) {
@@ -561,6 +562,7 @@ TEST(Gemm, TheBestKernelThatRunsIsChosen) {
   EXPECT_EQ(choose(0, 4, 4), std::pair(all + 1, all + 2));
   EXPECT_EQ(choose(0, 2, 4), std::pair(all + 1, all + 1));
   EXPECT_EQ(choose(0, 4, 3), std::pair(all, all));
+  EXPECT_EQ(choose(0, 5, 3), std::pair(all, all + 4));
   EXPECT_EQ(choose(1, 2, 3).first, nullptr);
   EXPECT_EQ(choose(0, 0, 4).first, nullptr);
 }

@@ -280,7 +280,8 @@ constexpr RepriseMicroKernel tileOfPairs(uint32_t isa) {
 /// The shapes that the compiler emits, and one that no vector fits.
 inline constexpr RepriseMicroKernel kMicroKernels[] = {
     tile<6, 16>(REPRISE_ISA_V3), tile<12, 32>(REPRISE_ISA_V4),
-    tile<8, 32>(REPRISE_ISA_V4), tile<3, 8>(REPRISE_ISA_V4)};
+    tile<8, 32>(REPRISE_ISA_V4), tile<3, 8>(REPRISE_ISA_V4),
+    tile<4, 16>(REPRISE_ISA_V3)};
 inline constexpr RepriseMicroKernel kPairMicroKernels[] = {
     tileOfPairs<12, 32>(REPRISE_ISA_AVX512_BF16),
     tileOfPairs<8, 32>(REPRISE_ISA_AVX512_BF16),
