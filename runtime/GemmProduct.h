@@ -91,12 +91,18 @@ private:
   /// that are never there at the same time holds a copy of A's for each thread.
   bool hasOwnPanelsOfA(int threads) const;
   /// Whether micro-kernels can transpose whole panels of A of this depth: as
-  /// they pack them, or as they read them. (Copies of rows, of which a cache
-  /// line has parts of several panels, are made sooner than there is something
-  /// to compute meanwhile.)
+  /// they pack them, or as they read them.
   bool canTranspose(int64_t ofDepth) const {
     return a.depthIsFast && form != PanelForm::Expanded &&
            ofDepth % (4 * perWord()) == 0;
+  }
+  /// Whether micro-kernels can pack whole panels of A as they use them first.
+  /// (Copies of rows of 12 lines and more are made before: a cache line has
+  /// parts of few panels, and what stores vectors has no time for it.)
+  bool canPackA() const {
+    bool canCopy = !a.depthIsFast && full.isa == REPRISE_ISA_V3 &&
+                   form == PanelForm::Floats && depth.size % 4 == 0;
+    return canCopy || canTranspose(depth.size);
   }
   /// Panels of A that a thread packs together where others use them, too.
   static constexpr int64_t kGroupOfA = 4;

@@ -212,7 +212,7 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
   if (unpacked.b && places.source != getRegion(b, form, colsOfC, depth).data)
     packB(panelB, places.now);
   places.source = nullptr;
-  if (unpacked.a && !canTranspose(depth.size)) {
+  if (unpacked.a && !canPackA()) {
     packA(0, numRowPanels());
     unpacked.a = false;
   }
@@ -228,7 +228,8 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
     if (unpacked.a && !isWhole) {
       packA(panel, 0, depth.size, packedA(panel));
     } else if (unpacked.a) {
-      tile.form = REPRISE_TILE_TRANSPOSES_A;
+      tile.form =
+          a.depthIsFast ? REPRISE_TILE_TRANSPOSES_A : REPRISE_TILE_COPIES_A;
       tile.source = getRegionOfA(panel, depth).data;
       tile.ldSource = a.stride;
       tile.packed = packedA(panel);

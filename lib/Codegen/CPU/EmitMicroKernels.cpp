@@ -177,12 +177,16 @@ static SmallVector<Value> emitSums(Code &code, const MicroKernel &tile,
   sums = code.choose(
       isForm(Form::Packed), [&] { return emitForm(Form::Packed, whole, sums); },
       [&] {
-        // Of no steps, not a third branch: for three LLVM keeps sums in memory.
-        Value reads = isForm(Form::ReadsA);
-        Values read = emitForm(Form::ReadsA,
-                               code.select(reads, whole, code.i64(0)), sums);
+        // Of no steps, not more branches: for three LLVM keeps sums in memory.
+        auto emitIf = [&](Form which, ValueRange sums) {
+          Value steps = code.select(isForm(which), whole, code.i64(0));
+          return emitForm(which, steps, Values(sums));
+        };
+        Values read = emitIf(Form::ReadsA, sums);
+        if (packsByWords(tile))
+          return emitIf(Form::TransposesA, emitIf(Form::CopiesA, read));
         return code.choose(
-            reads, [&] { return read; },
+            isForm(Form::ReadsA), [&] { return read; },
             [&] { return emitForm(Form::TransposesA, whole, read); });
       });
   panels.form = Form::Packed;

@@ -22,6 +22,23 @@ static Value loadOperand(Code &code, Type type, Value base, Value offset) {
                    /*constant=*/true);
 }
 
+/// Copies words by way of general registers: on a Zen 3 a store of a vector
+/// takes the place of one or two multiply-adds, and one of a word of none.
+/// (Volatile, for LLVM would make vectors of several words again.)
+static void copyWords(Code &code, Value from, Value to, int64_t words) {
+  for (int64_t word = 0, some; word < words; word += some) {
+    some = std::min<int64_t>(words - word, 2);
+    Type type = code.getIntegerType(32 * some);
+    auto at = [&](Value base) {
+      return code.address(base, code.getI32Type(), code.i64(word));
+    };
+    Value copied = LLVM::LoadOp::create(code, type, at(from), /*alignment=*/4,
+                                        /*isVolatile=*/true);
+    LLVM::StoreOp::create(code, copied, at(to), /*alignment=*/4,
+                          /*isVolatile=*/true);
+  }
+}
+
 static Type wordOf(Code &code, const MicroKernel &tile) {
   return tile.hasPairs() ? Type(code.getI32Type()) : code.getF32Type();
 }
@@ -58,10 +75,10 @@ static SmallVector<Value> emitRowOfSource(Code &code, const MicroKernel &tile,
   return words;
 }
 
-/// From rows of the depth: four lines at a time, or two, are transposed in
-/// registers.
+/// From rows of the depth: four lines at a time are transposed in registers.
 static void emitTransposition(Code &code, const MicroKernel &tile,
                               const Panels &panels, Value p) {
+  assert(tile.rows % 4 == 0 && "lines are transposed by four");
   Type word = wordOf(code, tile);
   Type element = elementOf(code, tile);
   int64_t perWord = tile.hasPairs() ? 2 : 1;
@@ -80,8 +97,7 @@ static void emitTransposition(Code &code, const MicroKernel &tile,
     code.store(words, panels.packed,
                code.add(code.mul(code.add(p, step), tile.rows), line));
   };
-  int64_t line = 0;
-  for (; line + 4 <= tile.rows; line += 4) {
+  for (int64_t line = 0; line < tile.rows; line += 4) {
     Value lines[4], low[2], high[2];
     for (int64_t i = 0; i < 4; ++i)
       lines[i] = loadLine(line + i);
@@ -94,21 +110,21 @@ static void emitTransposition(Code &code, const MicroKernel &tile,
     store(shuffle(high[0], high[1], {0, 1, 4, 5}), 2, line);
     store(shuffle(high[0], high[1], {2, 3, 6, 7}), 3, line);
   }
-  for (; line + 2 <= tile.rows; line += 2) {
-    Value x = loadLine(line), y = loadLine(line + 1);
-    for (int64_t step = 0; step < kUnroll; ++step)
-      store(shuffle(x, y, {step, step + kUnroll}), step, line);
-  }
 }
 
 /// Rows of A that are read from one address: from two more an address has room
 /// for once and twice the distance between them.
 static constexpr int64_t kRowsOfAddress = 3;
 
+static bool readsRows(const MicroKernel &tile, Form form) {
+  return form == Form::ReadsA ||
+         (form == Form::TransposesA && packsByWords(tile));
+}
+
 SmallVector<Value> codegen::getFirstRows(Code &code, const MicroKernel &tile,
                                          const Panels &panels) {
   SmallVector<Value> rows;
-  if (panels.form == Form::ReadsA)
+  if (readsRows(tile, panels.form))
     for (int64_t row = 0; row < tile.rows; row += kRowsOfAddress)
       rows.push_back(code.address(panels.source.data, elementOf(code, tile),
                                   code.mul(panels.source.ld, row)));
@@ -134,12 +150,18 @@ SmallVector<Value> codegen::getNextRows(Code &code, const Panels &panels) {
 
 void codegen::emitPackingOfA(Code &code, const MicroKernel &tile,
                              const Panels &panels, Value p) {
-  if (panels.form == Form::TransposesA)
+  if (panels.form == Form::TransposesA && !packsByWords(tile))
     emitTransposition(code, tile, panels, p);
 }
 
 void codegen::emitRowOfB(Code &code, const MicroKernel &tile,
                          const Source &source, Value packed, Value row) {
+  if (packsByWords(tile)) {
+    Type word = wordOf(code, tile);
+    return copyWords(
+        code, code.address(source.data, word, code.mul(row, source.ld)),
+        code.address(packed, word, code.mul(row, tile.cols)), tile.cols);
+  }
   SmallVector<Value> words;
   int64_t step = tile.hasPairs() ? 2 * kLanes : kLanes;
   for (int64_t c = 0; c < tile.cols; c += step)
@@ -150,18 +172,58 @@ void codegen::emitRowOfB(Code &code, const MicroKernel &tile,
     code.store(value, packed, code.add(at, int64_t(index) * kLanes));
 }
 
+/// The place of an element of A that is not packed.
+static std::pair<Value, int64_t> placeInSource(Code &code,
+                                               const MicroKernel &tile,
+                                               const Panels &panels, Value p,
+                                               int64_t step, int64_t row) {
+  Type element = elementOf(code, tile);
+  if (readsRows(tile, panels.form))
+    return {code.address(panels.rows[row / kRowsOfAddress], element,
+                         code.mul(panels.source.ld, row % kRowsOfAddress)),
+            step};
+  return {code.address(panels.source.data, element,
+                       code.mul(panels.source.ld, code.add(p, step))),
+          row};
+}
+
+/// Steps from asking for a row to copying it: as long as a third cache takes.
+static constexpr int64_t kCopiedAhead = 16;
+
+/// Packs step `p + step` of A, behind its use: what was copied before LLVM
+/// would multiply by, and move it back to vectors for that.
+static void emitCopyOfStep(Code &code, const MicroKernel &tile,
+                           const Panels &panels, Value p, int64_t step) {
+  Type word = wordOf(code, tile);
+  Value to =
+      code.address(panels.packed, word, code.mul(code.add(p, step), tile.rows));
+  auto place = [&](int64_t step, int64_t row) {
+    auto [line, at] = placeInSource(code, tile, panels, p, step, row);
+    return code.address(line, word, code.i64(at));
+  };
+  if (panels.form == Form::CopiesA) {
+    LLVM::Prefetch::create(code, place(step + kCopiedAhead, 0), /*rw=*/0,
+                           /*hint=*/3, /*cache=*/1);
+    copyWords(code, place(step, 0), to, tile.rows);
+  } else if (panels.form == Form::TransposesA && packsByWords(tile)) {
+    for (int64_t row = 0; row < tile.rows; ++row)
+      copyWords(code, place(step, row), code.address(to, word, code.i64(row)),
+                1);
+  }
+}
+
 SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
                                       const Panels &panels, Value p,
                                       int64_t steps, ValueRange sums) {
   SmallVector<Value> next(sums);
   Type word = wordOf(code, tile);
+  const bool isPacked =
+      !readsRows(tile, panels.form) && panels.form != Form::CopiesA;
   auto loadA = [&](int64_t step, int64_t row) -> Value {
-    if (panels.form == Form::ReadsA)
-      return loadOperand(
-          code, word,
-          code.address(panels.rows[row / kRowsOfAddress], elementOf(code, tile),
-                       code.mul(panels.source.ld, row % kRowsOfAddress)),
-          code.i64(step));
+    if (!isPacked) {
+      auto [line, at] = placeInSource(code, tile, panels, p, step, row);
+      return loadOperand(code, word, line, code.i64(at));
+    }
     Value at = code.add(code.mul(code.add(p, step), tile.rows), row);
     return code.load(word, panels.a, at, /*mask=*/{}, /*aligned=*/1,
                      /*constant=*/panels.form == Form::Packed);
@@ -179,6 +241,7 @@ SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
         ++sum;
       }
     }
+    emitCopyOfStep(code, tile, panels, p, step);
   }
   return next;
 }

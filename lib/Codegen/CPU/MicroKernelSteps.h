@@ -19,7 +19,8 @@ namespace reprise::codegen {
 enum class Form {
   Packed = REPRISE_TILE_PACKED,
   TransposesA = REPRISE_TILE_TRANSPOSES_A,
-  ReadsA = REPRISE_TILE_READS_A
+  ReadsA = REPRISE_TILE_READS_A,
+  CopiesA = REPRISE_TILE_COPIES_A
 };
 
 /// Rows of a matrix, `ld` elements apart.
@@ -38,11 +39,17 @@ struct Panels {
   llvm::SmallVector<mlir::Value> rows;
 };
 
+/// Whether a micro-kernel of `tile` packs words by way of the processor's
+/// general registers: where that takes less than vectors do.
+inline bool packsByWords(const MicroKernel &tile) {
+  return tile.isa == REPRISE_ISA_V3;
+}
+
 /// Steps of a turn of the main loop.
 constexpr int64_t kUnroll = 4;
 
 /// Packs steps p, p + 1, ... p + kUnroll - 1 of A's panel, if it is A that is
-/// packed.
+/// packed before its steps.
 void emitPackingOfA(Code &code, const MicroKernel &tile, const Panels &panels,
                     mlir::Value p);
 
@@ -50,14 +57,14 @@ void emitPackingOfA(Code &code, const MicroKernel &tile, const Panels &panels,
 void emitRowOfB(Code &code, const MicroKernel &tile, const Source &source,
                 mlir::Value packed, mlir::Value row);
 
-/// If A is read where it lies: its places before the first step, and those of
-/// `panels` `kUnroll` steps later.
+/// If A is read where it lies, in rows of the depth: its places before the
+/// first step, and those of `panels` `kUnroll` steps later.
 llvm::SmallVector<mlir::Value> getFirstRows(Code &code, const MicroKernel &tile,
                                             const Panels &panels);
 llvm::SmallVector<mlir::Value> getNextRows(Code &code, const Panels &panels);
 
 /// Adds the outer products of steps p, p + 1, ... p + steps - 1 to the sums of
-/// a tile, row by row.
+/// a tile, row by row. What of A is packed by words is packed here.
 llvm::SmallVector<mlir::Value> emitSteps(Code &code, const MicroKernel &tile,
                                          const Panels &panels, mlir::Value p,
                                          int64_t steps, mlir::ValueRange sums);

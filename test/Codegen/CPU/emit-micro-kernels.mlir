@@ -26,8 +26,9 @@
 //   CHECK-NOT:         llvm.intr.prefetch
 //       CHECK:         arith.cmpi slt
 //       CHECK:         scf.if
-//       CHECK:           %[[ROW:.*]] = llvm.load {{.*}} -> vector<16xf32>
-//       CHECK:           llvm.store %[[ROW]]
+//       CHECK:           llvm.load volatile {{.*}} -> i64
+//       CHECK:           llvm.store volatile {{.*}} : i64
+// CHECK-COUNT-7:           llvm.store volatile {{.*}} : i64
 //   CHECK-NOT:           llvm.store
 // CHECK-COUNT-24:      math.fma {{.*}} : vector<16xf32>
 //   CHECK-NOT:       math.fma
@@ -38,16 +39,24 @@
 // CHECK-COUNT-24:      math.fma
 //   CHECK-NOT:       math.fma
 // CHECK-COUNT-2:     llvm.inline_asm "", "=r,0" %
-// Or it is transposed, a group of steps before its use: four lines, then two.
-//       CHECK:     scf.if
-//       CHECK:     } else {
-//       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
-//       CHECK:     vector.shuffle {{.*}} [0, 4] : vector<4xf32>, vector<4xf32>
+// Or it is copied: six words of each step, behind their use.
 //       CHECK:     scf.for
-//       CHECK:       scf.if
-//       CHECK:       vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
-//       CHECK:       vector.shuffle {{.*}} [0, 4] : vector<4xf32>, vector<4xf32>
-// CHECK-COUNT-24:      math.fma
+// CHECK-COUNT-6:       math.fma
+//       CHECK:       llvm.intr.prefetch{{.*}}hint = 3 : i32, rw = 0 : i32
+// CHECK-COUNT-3:       llvm.store volatile {{.*}} : i64
+//   CHECK-NOT:       llvm.store
+// CHECK-COUNT-18:      math.fma
+// CHECK-COUNT-3:       llvm.store volatile {{.*}} : i64
+//   CHECK-NOT:       math.fma
+// Or transposed, word by word.
+//       CHECK:     scf.for {{.*}} iter_args({{.*}} = %{{[a-z0-9_]+}}#0, {{.*}}) -> ({{.*}}, !llvm.ptr, !llvm.ptr)
+// CHECK-COUNT-6:       math.fma
+// CHECK-COUNT-6:       llvm.store volatile {{.*}} : i32
+//   CHECK-NOT:       llvm.store
+// CHECK-COUNT-18:      math.fma
+// CHECK-COUNT-6:       llvm.store volatile {{.*}} : i32
+//   CHECK-NOT:       llvm.store
+// CHECK-COUNT-2:     llvm.inline_asm "", "=r,0" %
 // What is left of the steps, one by one.
 //       CHECK:   scf.for {{.*}} iter_args({{.*}} = %[[SUMS]]#0
 // CHECK-COUNT-6:     math.fma
@@ -73,6 +82,12 @@
 //  CHECK-SAME:   target_cpu = "x86-64-v4"
 //       CHECK:   %{{.*}}:24 = scf.for
 // CHECK-COUNT-96:     math.fma
+// Nothing is copied, and A is transposed a group of steps before its use.
+//   CHECK-NOT:     volatile
+//       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
+//       CHECK:     scf.for
+//       CHECK:       vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
+// CHECK-COUNT-96:      math.fma
 
 // Pairs of bf16, one instruction each.
 // CHECK-LABEL: llvm.func @reprise_micro_12x32_bf16(

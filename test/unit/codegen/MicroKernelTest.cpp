@@ -73,14 +73,23 @@ struct Unpacked {
   }
   /// That it is packed where its form says so, and nothing is written if not.
   void check(const uint32_t *panel, int form) const {
-    if (form == REPRISE_TILE_TRANSPOSES_A)
+    if (form == REPRISE_TILE_TRANSPOSES_A || form == REPRISE_TILE_COPIES_A)
       return check(panel);
     EXPECT_EQ(packed, Words(packed.size(), 7)) << "written in form " << form;
   }
 };
 
-constexpr int kForms[] = {REPRISE_TILE_PACKED, REPRISE_TILE_TRANSPOSES_A,
-                          REPRISE_TILE_READS_A};
+/// The forms that a micro-kernel has of so many steps.
+static std::vector<int> formsOf(const MicroKernel &kernel, int64_t steps) {
+  std::vector<int> forms = {REPRISE_TILE_PACKED};
+  if (steps > 0 && steps % 4 == 0) {
+    forms.insert(forms.end(),
+                 {REPRISE_TILE_TRANSPOSES_A, REPRISE_TILE_READS_A});
+    if (kernel.isa == REPRISE_ISA_V3)
+      forms.push_back(REPRISE_TILE_COPIES_A);
+  }
+  return forms;
+}
 
 /// A tile inside a larger matrix, of whose other elements none may change.
 static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
@@ -105,7 +114,8 @@ static void checkTile(KernelRunner &runner, const MicroKernel &kernel,
   tile.next = b.data(), tile.nextStride = 4, tile.nextRows = 2;
   tile.nextSteps = 8;
   auto *panel = reinterpret_cast<const uint32_t *>(a.data());
-  Unpacked unpacked(/*transposes=*/true, panel, k, kernel.rows, false);
+  Unpacked unpacked(form != REPRISE_TILE_COPIES_A, panel, k, kernel.rows,
+                    false);
   unpacked.giveTo(tile, form);
   if (form == REPRISE_TILE_PACKED)
     tile.a = a.data();
@@ -149,12 +159,11 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     for (int64_t k : {0, 1, 3, 4, 8, 13, 256}) {
       Floats a = randomFloats(k * kernel.rows, 1),
              b = randomFloats(k * kernel.cols, 2);
-      for (int form : kForms)
+      for (int form : formsOf(kernel, k))
         for (int flags = 0; flags < 16; ++flags)
-          if (form == REPRISE_TILE_PACKED || (k > 0 && k % 4 == 0))
-            checkTile(runner, kernel, a, b, k, form,
-                      {bool(flags & 1), bool(flags & 2), bool(flags & 4),
-                       bool(flags & 8)});
+          checkTile(runner, kernel, a, b, k, form,
+                    {bool(flags & 1), bool(flags & 2), bool(flags & 4),
+                     bool(flags & 8)});
     }
   }
   EXPECT_GE(ran, 1);
@@ -218,14 +227,12 @@ TEST(MicroKernel, PacksRowsAhead) {
                 runner.address(kernel.symbol()))(&tile);
             unpacked.check(panel);
           };
-          run();
-          if (k % 4 != 0)
-            continue;
-          for (int form : {REPRISE_TILE_TRANSPOSES_A, REPRISE_TILE_READS_A}) {
-            Unpacked ofA(/*transposes=*/true,
+          for (int form : formsOf(kernel, k)) {
+            Unpacked ofA(form != REPRISE_TILE_COPIES_A,
                          reinterpret_cast<const uint32_t *>(a.data()), k,
                          kernel.rows, kernel.hasPairs());
-            ofA.giveTo(tile, form);
+            if (form != REPRISE_TILE_PACKED)
+              ofA.giveTo(tile, form);
             run();
           }
         }
@@ -287,9 +294,7 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
         // Rounded, and with panels that are packed on the way.
         std::vector<uint16_t> rounded(byPairs.size());
         tile.rounded = rounded.data(), tile.ldRounded = kernel.cols;
-        for (int form : kForms) {
-          if (form != REPRISE_TILE_PACKED && (rows == 0 || rows % 4 != 0))
-            continue;
+        for (int form : formsOf(kernel, rows)) {
           Unpacked unpacked(/*transposes=*/true, a.pairs.data(), rows,
                             kernel.rows, true);
           RepriseTile packs = tile;

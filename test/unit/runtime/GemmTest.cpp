@@ -490,6 +490,26 @@ TEST(Gemm, ThreadsGoThroughTheDepthAlone) {
   }
 }
 
+// Micro-kernels of AVX2 copy whole panels of A as they use them first, once for
+// each block of the depth that is a multiple of four.
+TEST(Gemm, PanelsOfAAreCopiedOnTheWayWithAVX2) {
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(1, error)) << error.text;
+  auto count = [&](const RepriseMicroKernel &tile, int64_t k, int flags) {
+    const int64_t before = numCopiedA;
+    Problem problem(100, 800, k, flags);
+    problem.run({&tile, &tile}, pool);
+    return numCopiedA - before;
+  };
+  const RepriseMicroKernel &narrow = kMicroKernels[0], &wide = kMicroKernels[1];
+  EXPECT_EQ(count(narrow, REPRISE_GEMM_KC, 1), 16);
+  EXPECT_EQ(count(narrow, 2 * REPRISE_GEMM_KC + 6, 1), 2 * 16);
+  EXPECT_EQ(count(narrow, REPRISE_GEMM_KC, 0), 0) << "transposed instead";
+  if (cpuLevel() >= 4)
+    EXPECT_EQ(count(wide, REPRISE_GEMM_KC, 1), 0);
+}
+
 // A large result of whole lines goes past the caches, to the same bits as one
 // that begins within a line, and so do the sums of its squares. A gradient is
 // large sooner, but not with tiles whose rows are single lines; where squares

@@ -172,8 +172,8 @@ void packWord(const void *source, int64_t ld, bool transposes, int64_t p,
   }
 }
 
-/// Tiles that read A where it lies.
-inline std::atomic<int64_t> numReadA{0};
+/// Tiles that read A where it lies, and that copy it.
+inline std::atomic<int64_t> numReadA{0}, numCopiedA{0};
 
 /// A's panel. Packs it if it is not packed yet; `room` is for one that is not
 /// to be.
@@ -190,9 +190,11 @@ const void *getPanelOfA(const RepriseTile *tile, std::vector<float> &room) {
   } else {
     EXPECT_EQ(tile->packed, tile->a);
   }
+  const bool copies = tile->form == REPRISE_TILE_COPIES_A;
+  numCopiedA += copies;
   for (int64_t p = 0; p < tile->k; ++p)
     for (int i = 0; i < Rows; ++i)
-      packWord<Pairs>(tile->source, tile->ldSource, /*transposes=*/true, p, i,
+      packWord<Pairs>(tile->source, tile->ldSource, !copies, p, i,
                       static_cast<char *>(panel) + 4 * (p * Rows + i));
   return panel;
 }
