@@ -63,17 +63,10 @@ struct FetchRegion {
   int64_t countCalls(int64_t steps, int64_t pace) const {
     return columns() * rowGroups(steps, pace);
   }
-  Fetch getCall(int64_t call, int64_t steps, int64_t pace) const {
-    int64_t perCall = steps / pace, groups = rowGroups(steps, pace);
-    int64_t first = call % groups * perCall, left = rows - first;
-    return {data + first * stride + call / groups * Fetch::kBytes, stride,
-            left < perCall ? left : perCall, pace, first};
-  }
-
-private:
   int64_t columns() const {
     return (bytes + Fetch::kBytes - 1) / Fetch::kBytes;
   }
+  /// Calls for a column.
   int64_t rowGroups(int64_t steps, int64_t pace) const {
     int64_t perCall = steps / pace;
     return perCall == 0 ? 0 : (rows + perCall - 1) / perCall;
@@ -81,21 +74,42 @@ private:
 };
 
 /// A region dealt out to one call of `steps` steps after the other, of which
-/// there are `most`.
+/// there are `most`, or at a pace that is given, from call `first` on.
 class FetchCalls {
 public:
   FetchCalls(const FetchRegion &region, int64_t steps, int64_t most)
-      : region(region), steps(steps), pace(region.choosePace(steps, most)),
-        count(region.countCalls(steps, pace)) {}
+      : FetchCalls(region, steps, region.choosePace(steps, most), 0) {}
+  FetchCalls(const FetchRegion &region, int64_t steps, int64_t pace,
+             int64_t first)
+      : region(region), pace(pace), perCall(steps / pace),
+        left(region.countCalls(steps, pace) - first) {
+    if (isDone())
+      return;
+    const int64_t groups = region.rowGroups(steps, pace);
+    row = first % groups * perCall;
+    this->region.data += first / groups * Fetch::kBytes;
+  }
 
+  bool isDone() const { return left <= 0; }
   /// What the next call fetches, of null if all is.
   Fetch getNext() {
-    return call < count ? region.getCall(call++, steps, pace) : Fetch{};
+    if (isDone())
+      return {};
+    const int64_t rows = region.rows - row;
+    const Fetch fetch = {region.data + row * region.stride, region.stride,
+                         rows < perCall ? rows : perCall, pace, row};
+    --left;
+    row += perCall;
+    if (row >= region.rows) {
+      row = 0;
+      region.data += Fetch::kBytes;
+    }
+    return fetch;
   }
 
 private:
-  FetchRegion region;
-  int64_t steps, pace, count, call = 0;
+  FetchRegion region; ///< From the column at hand on.
+  int64_t pace, perCall, left, row = 0;
 };
 
 } // namespace reprise::runtime

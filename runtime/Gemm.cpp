@@ -328,33 +328,6 @@ int64_t Product::countNarrowCols(int threads) const {
   return hasRoom && isWorth ? cols : 0;
 }
 
-void Product::computeRows(int64_t first, int64_t end) {
-  const int64_t numA = numRowPanels(), numB = divideUp(cols.size, full.cols);
-  for (int64_t index = first; index < end; ++index) {
-    const RowPanel panel = getRowPanel(index);
-    bool isWhole = panel.rows.size == panel.kernel.rows;
-    if (!isWhole) // The last one.
-      packA(panel, 0, depth.size, panelsA);
-    const void *source = getRegionOfA(panel, depth).data;
-    const FetchRegion nextA = index + 1 < numA
-                                  ? getRegionOfA(getRowPanel(index + 1), depth)
-                                  : getRegionOfA(getRowPanel(0), next.depth);
-    FetchCalls ofA(nextA, panelRows(form, depth.size), numB);
-    for (int64_t panelB = 0; panelB < numB; ++panelB) {
-      alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
-      RepriseTile tile = getTile(panelB, packedB(panelB), wholeBias);
-      Fetch fetch = ofA.getNext();
-      if (!fetch.data)
-        fetch = Fetch::ofNothing(tile.b, Fetch::kMostPace);
-      fetch.ask(tile);
-      tile.form = isWhole ? REPRISE_TILE_READS_A : REPRISE_TILE_PACKED;
-      tile.a = panelsA;
-      tile.source = source, tile.ldSource = a.stride;
-      computeTile(tile, panel, getColsOf(panelB));
-    }
-  }
-}
-
 void Product::computeNarrow(ThreadPool *pool, int64_t most) {
   const int64_t kc = repriseGemmKC(&shape);
   const int64_t numBlocks = divideUp(shape.n, most);

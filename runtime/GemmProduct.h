@@ -161,31 +161,51 @@ private:
   Next getNext(int64_t panelB, int parts, bool hasOwnA) const;
   /// What the calls for one panel of B do for later.
   struct LookAhead {
-    FetchRegion nextB, nextA; ///< What they fetch, in this order.
-    int64_t steps, paceB, callsB, paceA, callsA;
-    int64_t before; ///< Calls before these that could have fetched A.
-    bool packs;     ///< Each packs what the one before it has fetched of B.
+    FetchCalls ofB, ofA; ///< What they fetch, in this order.
+    int64_t pace;        ///< When there is nothing left.
+    const void *packed;  ///< What they pack the next panel of B from, or null:
+    float *place;        ///< each what the one before it has fetched, to here.
+    Fetch last = {};     ///< What that is.
+    bool isOver = false; ///< All is fetched and packed.
   };
-  /// Of so many `tiles`, with a place for the next panel of B or not.
-  LookAhead planLookAhead(const Next &then, int64_t tiles, bool hasPlace) const;
-  /// Has a tile do that.
-  void askLookAhead(RepriseTile &tile, const LookAhead &plan, int64_t call,
-                    float *place) const;
+  /// Of so many `tiles`, with a `place` for the next panel of B or null.
+  LookAhead planLookAhead(const Next &then, int64_t tiles, float *place) const;
+  /// Has a tile do its part of that.
+  void askLookAhead(RepriseTile &tile, LookAhead &ahead) const;
   /// Panels that are not packed yet.
   struct Unpacked {
     bool a, b;
   };
-  /// What the tiles of a panel of B, at `place`, have in common. `room` is for
-  /// their bias.
-  RepriseTile getTile(int64_t panelB, const float *place, float *room) const;
+  /// Where the tiles of a panel of B go.
+  struct Results {
+    Range cols;
+    /// From the first of all rows at hand on: f32 sums, which may be nowhere,
+    /// and in the last block, if it is rounded, the result, else null.
+    Tile sums;
+    uint16_t *rounded;
+    bool sumsSquares; ///< Tile by tile.
+    /// Whether whole tiles go there from the registers.
+    bool areDirect;
+  };
+  Results getResults(int64_t panelB) const;
+  /// What the tiles of the block have in common, and those of a panel of B, at
+  /// `place`. `room` is for their bias.
+  RepriseTile getTile() const;
+  void usePanelOfB(RepriseTile &tile, int64_t panelB, const float *place,
+                   const Results &to, float *room) const;
+  /// Has a tile pack its panel of A, or does so before it.
+  void packOrAsk(RepriseTile &tile, const RowPanel &panel);
   /// The tiles of one panel of B with the panels [firstA, endA) of A; of A with
   /// all of them if they are not packed yet. Meanwhile fetches what comes next,
   /// and packs of it what `places` has a place for and a micro-kernel can.
   void computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
                     int64_t endA, Unpacked unpacked, const Next &then);
-  /// One tile, of which `work` has the operands.
-  void computeTile(RepriseTile &work, const RowPanel &panel,
-                   Range colsOfC) const;
+  /// One tile, of which `tile` has the operands.
+  void computeTile(RepriseTile &tile, const RowPanel &panel,
+                   const Results &to) const;
+  /// One that is not whole, or that something is done to behind it.
+  void computeAside(RepriseTile tile, const RowPanel &panel,
+                    const Results &to) const;
   /// Whether a panel of B, from the number of them on one of the next block, is
   /// packed by now.
   bool isPackedBefore(int64_t panelB) const;
@@ -214,9 +234,9 @@ private:
   /// this panel's of B, which this thread has just written as it has the
   /// others.
   void sumBehind(int64_t panelB) const;
-  /// Where f32 sums go from block to block: C or, of a C of bf16, the
-  /// workspace, or nowhere if it has only one block.
-  Tile getSums(Range rowsOfC, Range colsOfC) const;
+  /// Where f32 sums of columns go from block to block: C or, of a C of bf16,
+  /// the workspace, or nowhere if it has only one block.
+  Tile getSums(Range colsOfC) const;
   /// Whether there are enough panels of B for each thread to have its own.
   bool hasOwnColumns(int threads) const;
   /// Whether, moreover, each has places for them and panels of A of its own.

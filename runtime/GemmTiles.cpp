@@ -145,11 +145,11 @@ Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
 /// the end on: earlier it would not stay. So that is not done as slowly as can
 /// be.
 Product::LookAhead Product::planLookAhead(const Next &then, int64_t tiles,
-                                          bool hasPlace) const {
+                                          float *place) const {
   const int64_t steps = panelRows(form, depth.size);
   FetchRegion nextB = getRegionOfB(then.panelB);
   FetchRegion nextA = getRegion(a, form, then.rowsOfA, next.depth);
-  bool packs = hasPlace && isPackedAhead(then.panelB, nextB);
+  bool packs = place && isPackedAhead(then.panelB, nextB);
   auto choosePaceB = [&](int64_t paceA) {
     int64_t callsA = divideUp(nextA.countCalls(steps, paceA), then.panels);
     return nextB.choosePace(steps, tiles - callsA - packs);
@@ -162,54 +162,142 @@ Product::LookAhead Product::planLookAhead(const Next &then, int64_t tiles,
   // A call has whole rows of the panel.
   packs =
       packs && callsB > 0 && callsB < tiles && steps / paceB % perWord() == 0;
-  return {nextB,
-          nextA,
-          steps,
-          paceB,
-          callsB,
-          paceA,
-          nextA.countCalls(steps, paceA),
-          then.panelsLeft * (tiles - callsB),
-          packs};
+  // Calls of the panels after this one, which fetch what comes first of A.
+  const int64_t before =
+      callsB < tiles ? then.panelsLeft * (tiles - callsB) : 0;
+  return {FetchCalls(nextB, steps, paceB, 0),
+          FetchCalls(nextA, steps, paceA, before), paceB,
+          packs ? nextB.data : nullptr, place};
 }
 
-void Product::askLookAhead(RepriseTile &tile, const LookAhead &plan,
-                           int64_t call, float *place) const {
-  Fetch fetch = Fetch::ofNothing(tile.b, plan.paceB);
-  int64_t callA = plan.before + call - plan.callsB;
-  if (call < plan.callsB)
-    fetch = plan.nextB.getCall(call, plan.steps, plan.paceB);
-  else if (callA < plan.callsA)
-    fetch = plan.nextA.getCall(callA, plan.steps, plan.paceA);
-  fetch.ask(tile);
-  tile.aheadRows = 0;
-  if (!plan.packs || call == 0 || call > plan.callsB)
+void Product::askLookAhead(RepriseTile &tile, LookAhead &ahead) const {
+  if (ahead.isOver)
     return;
-  Fetch last = plan.nextB.getCall(call - 1, plan.steps, plan.paceB);
-  tile.aheadSource = last.data, tile.ldAhead = b.stride;
-  tile.aheadRows = last.rows / perWord();
-  tile.ahead = place + last.firstRow / perWord() * full.cols;
+  tile.aheadRows = ahead.last.rows / perWord();
+  tile.aheadSource = ahead.last.data;
+  tile.ahead = ahead.place + ahead.last.firstRow / perWord() * full.cols;
+  ahead.last = {};
+  if (!ahead.ofB.isDone()) {
+    const Fetch fetch = ahead.ofB.getNext();
+    fetch.ask(tile);
+    if (ahead.packed)
+      ahead.last = fetch;
+  } else if (!ahead.ofA.isDone()) {
+    ahead.ofA.getNext().ask(tile);
+  } else {
+    Fetch::ofNothing(tile.b, ahead.pace).ask(tile);
+    ahead.isOver = tile.aheadRows == 0;
+  }
 }
 
-RepriseTile Product::getTile(int64_t panelB, const float *place,
-                             float *room) const {
+Tile Product::getSums(Range colsOfC) const {
+  Tile tile = {nullptr, full.cols, rows.size, colsOfC.size};
+  if (c) {
+    tile.stride = shape.ldc;
+    tile.data = c + rows.begin * tile.stride + colsOfC.begin;
+  } else if (sums) {
+    tile.stride = repriseGemmPanelCols(&shape);
+    tile.data = sums + rows.begin * tile.stride + colsOfC.begin - cols.begin;
+  }
+  return tile;
+}
+
+Product::Results Product::getResults(int64_t panelB) const {
+  Results to = {getColsOf(panelB), {}, nullptr, false, false};
+  to.sums = getSums(to.cols);
+  if (rounded && isLastBlock())
+    to.rounded = rounded + rows.begin * shape.ldc + to.cols.begin;
+  to.sumsSquares = sumsSquares && isLastBlock();
+  // Memory has no second look at what goes past the caches: its squares are
+  // summed on its way there.
+  to.areDirect = to.cols.size == full.cols && (to.rounded || to.sums.data) &&
+                 !(to.sumsSquares && streams);
+  return to;
+}
+
+RepriseTile Product::getTile() const {
   RepriseTile tile = {};
   tile.alpha = shape.alpha;
   tile.addToC = depth.begin > 0 || shape.accumulate;
-  tile.b = getPanelOfB(panelB, place);
   tile.k = panelRows(form, depth.size);
-  Range colsOfC = getColsOf(panelB);
-  if (shape.bias && isLastBlock())
-    tile.bias = getBias(colsOfC.begin, colsOfC.size, full.cols, room);
+  tile.ldc = getSums(cols).stride;
+  tile.ldRounded = shape.ldc;
+  tile.streams = streams;
+  tile.ldSource = a.stride;
+  tile.ldAhead = b.stride;
   return tile;
+}
+
+void Product::usePanelOfB(RepriseTile &tile, int64_t panelB, const float *place,
+                          const Results &to, float *room) const {
+  tile.b = getPanelOfB(panelB, place);
+  if (shape.bias && isLastBlock())
+    tile.bias = getBias(to.cols.begin, to.cols.size, full.cols, room);
+}
+
+void Product::computeTile(RepriseTile &tile, const RowPanel &panel,
+                          const Results &to) const {
+  if (!to.areDirect || panel.rows.size != panel.kernel.rows)
+    return computeAside(tile, panel, to);
+  const int64_t row = panel.rows.begin;
+  tile.c = to.sums.data ? to.sums.data + row * to.sums.stride : nullptr;
+  tile.rounded = to.rounded ? to.rounded + row * shape.ldc : nullptr;
+  panel.kernel.fn(&tile);
+  if (to.sumsSquares)
+    sumBlocks({rows.begin + row, panel.rows.size}, to.cols);
+}
+
+void Product::computeAside(RepriseTile tile, const RowPanel &panel,
+                           const Results &to) const {
+  // What the micro-kernel writes has its own size, not that of this tile.
+  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
+  Tile result = {room, full.cols, panel.rows.size, to.cols.size};
+  Tile target = result;
+  target.stride = to.sums.stride;
+  target.data = to.sums.data;
+  if (target.data)
+    target.data += panel.rows.begin * target.stride;
+  tile.c = room;
+  tile.ldc = full.cols;
+  tile.rounded = nullptr;
+  tile.streams = false;
+  if (tile.addToC)
+    target.copyTo(result);
+  panel.kernel.fn(&tile);
+  const Range rowsOfC = {rows.begin + panel.rows.begin, panel.rows.size};
+  const bool isWhole =
+      rowsOfC.size == panel.kernel.rows && to.cols.size == full.cols;
+  if (to.sumsSquares && streams && isWhole)
+    return streamWithSquares(room, rowsOfC.size, target.data, shape.ldc,
+                             squaresOf(rowsOfC.begin, to.cols.begin),
+                             repriseGemmSquaresOfRow(&shape));
+  if (to.rounded)
+    result.roundTo(to.rounded + panel.rows.begin * shape.ldc, shape.ldc);
+  else
+    result.copyTo(target);
+  if (to.sumsSquares)
+    sumBlocks(rowsOfC, to.cols);
+}
+
+void Product::packOrAsk(RepriseTile &tile, const RowPanel &panel) {
+  float *place = packedA(panel);
+  if (panel.rows.size < panel.kernel.rows) {
+    packA(panel, 0, depth.size, place);
+    tile.form = REPRISE_TILE_PACKED;
+    return;
+  }
+  tile.form = a.depthIsFast ? REPRISE_TILE_TRANSPOSES_A : REPRISE_TILE_COPIES_A;
+  tile.source = getRegionOfA(panel, depth).data;
+  tile.packed = place;
 }
 
 void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
                            int64_t endA, Unpacked unpacked, const Next &then) {
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
-  const Range colsOfC = getColsOf(panelB);
-  RepriseTile tile = getTile(panelB, places.now, wholeBias);
-  if (unpacked.b && places.source != getRegion(b, form, colsOfC, depth).data)
+  const Results to = getResults(panelB);
+  RepriseTile tile = getTile();
+  usePanelOfB(tile, panelB, places.now, to, wholeBias);
+  if (unpacked.b && places.source != getRegion(b, form, to.cols, depth).data)
     packB(panelB, places.now);
   places.source = nullptr;
   if (unpacked.a && !canPackA()) {
@@ -217,27 +305,17 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
     unpacked.a = false;
   }
 
-  const int64_t tiles = endA - firstA;
-  const LookAhead plan = planLookAhead(then, tiles, places.then);
-  for (int64_t call = 0; call < tiles; ++call) {
-    RowPanel panel = getRowPanel(firstA + call);
-    askLookAhead(tile, plan, call, places.then);
+  LookAhead ahead = planLookAhead(then, endA - firstA, places.then);
+  for (int64_t index = firstA; index < endA; ++index) {
+    const RowPanel panel = getRowPanel(index);
+    askLookAhead(tile, ahead);
     tile.a = packedA(panel);
-    tile.form = REPRISE_TILE_PACKED;
-    bool isWhole = panel.rows.size == panel.kernel.rows;
-    if (unpacked.a && !isWhole) {
-      packA(panel, 0, depth.size, packedA(panel));
-    } else if (unpacked.a) {
-      tile.form =
-          a.depthIsFast ? REPRISE_TILE_TRANSPOSES_A : REPRISE_TILE_COPIES_A;
-      tile.source = getRegionOfA(panel, depth).data;
-      tile.ldSource = a.stride;
-      tile.packed = packedA(panel);
-    }
-    computeTile(tile, panel, colsOfC);
+    if (unpacked.a)
+      packOrAsk(tile, panel);
+    computeTile(tile, panel, to);
   }
-  if (plan.packs)
-    places.goOn(plan.nextB.data);
+  if (ahead.packed)
+    places.goOn(ahead.packed);
   if (sumsBehind && isLastBlock())
     sumBehind(panelB);
 }
@@ -249,58 +327,30 @@ void Product::sumBehind(int64_t panelB) const {
     sumBlocks(rows, {end - last, last});
 }
 
-Tile Product::getSums(Range rowsOfC, Range colsOfC) const {
-  Tile tile = {nullptr, full.cols, rowsOfC.size, colsOfC.size};
-  if (c) {
-    tile.stride = shape.ldc;
-    tile.data = c + rowsOfC.begin * tile.stride + colsOfC.begin;
-  } else if (sums) {
-    tile.stride = repriseGemmPanelCols(&shape);
-    tile.data = sums + rowsOfC.begin * tile.stride + colsOfC.begin - cols.begin;
+void Product::computeRows(int64_t first, int64_t end) {
+  const int64_t numA = numRowPanels(), numB = divideUp(cols.size, full.cols);
+  RepriseTile tile = getTile();
+  tile.a = panelsA;
+  for (int64_t index = first; index < end; ++index) {
+    const RowPanel panel = getRowPanel(index);
+    bool isWhole = panel.rows.size == panel.kernel.rows;
+    if (!isWhole) // The last one.
+      packA(panel, 0, depth.size, panelsA);
+    tile.form = isWhole ? REPRISE_TILE_READS_A : REPRISE_TILE_PACKED;
+    tile.source = getRegionOfA(panel, depth).data;
+    const FetchRegion nextA = index + 1 < numA
+                                  ? getRegionOfA(getRowPanel(index + 1), depth)
+                                  : getRegionOfA(getRowPanel(0), next.depth);
+    FetchCalls ofA(nextA, tile.k, numB);
+    for (int64_t panelB = 0; panelB < numB; ++panelB) {
+      alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
+      const Results to = getResults(panelB);
+      usePanelOfB(tile, panelB, packedB(panelB), to, wholeBias);
+      const Fetch fetch = ofA.isDone()
+                              ? Fetch::ofNothing(tile.b, Fetch::kMostPace)
+                              : ofA.getNext();
+      fetch.ask(tile);
+      computeTile(tile, panel, to);
+    }
   }
-  return tile;
-}
-
-void Product::computeTile(RepriseTile &work, const RowPanel &panel,
-                          Range colsOfC) const {
-  Range rowsOfC = {rows.begin + panel.rows.begin, panel.rows.size};
-  bool isWhole = rowsOfC.size == panel.kernel.rows && colsOfC.size == full.cols;
-  const Tile target = getSums(rowsOfC, colsOfC);
-  // Memory has no second look at what goes past the caches: that is summed on
-  // its way there.
-  const bool sums = sumsSquares && isLastBlock();
-  const bool sumsOnTheWay = sums && isWhole && streams;
-  work.c = target.data;
-  work.ldc = target.stride;
-  work.streams = isWhole && streams && !sums;
-  uint16_t *result = nullptr;
-  if (rounded && isLastBlock())
-    result = rounded + rowsOfC.begin * shape.ldc + colsOfC.begin;
-  if (isWhole && (result || target.data) && !sumsOnTheWay) {
-    work.rounded = result;
-    work.ldRounded = shape.ldc;
-    panel.kernel.fn(&work);
-    if (sums)
-      sumBlocks(rowsOfC, colsOfC);
-    return;
-  }
-  // What the micro-kernel writes has its own size, not that of this tile.
-  alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
-  Tile tile = {room, full.cols, target.rows, target.cols};
-  work.c = room;
-  work.ldc = full.cols;
-  work.rounded = nullptr;
-  if (work.addToC)
-    target.copyTo(tile);
-  panel.kernel.fn(&work);
-  if (sumsOnTheWay)
-    return streamWithSquares(room, rowsOfC.size, target.data, shape.ldc,
-                             squaresOf(rowsOfC.begin, colsOfC.begin),
-                             repriseGemmSquaresOfRow(&shape));
-  if (result)
-    tile.roundTo(result, shape.ldc);
-  else
-    tile.copyTo(target);
-  if (sums)
-    sumBlocks(rowsOfC, colsOfC);
 }

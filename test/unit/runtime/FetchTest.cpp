@@ -25,13 +25,20 @@ TEST(Fetch, CallsAskForEachPieceOnce) {
         for (int64_t pace : {4, 8, 16}) {
           FetchRegion region = makeRegion(rows, bytes);
           std::map<int64_t, int> asked;
+          FetchCalls all(region, steps, pace, /*first=*/0);
           for (int64_t i = 0, e = region.countCalls(steps, pace); i < e; ++i) {
-            Fetch call = region.getCall(i, steps, pace);
+            EXPECT_FALSE(all.isDone());
+            Fetch call = all.getNext();
+            Fetch alone = FetchCalls(region, steps, pace, i).getNext();
+            EXPECT_EQ(call.data, alone.data);
+            EXPECT_EQ(call.rows, alone.rows);
+            EXPECT_EQ(call.firstRow, alone.firstRow);
             EXPECT_EQ(call.pace, pace);
             EXPECT_LE(call.rows * pace, steps);
             for (int64_t row = 0; row < call.rows; ++row)
               ++asked[reinterpret_cast<int64_t>(call.data) + row * call.stride];
           }
+          EXPECT_TRUE(all.isDone());
           int64_t pieces = (bytes + Fetch::kBytes - 1) / Fetch::kBytes;
           EXPECT_EQ(int64_t(asked.size()), rows * pieces);
           for (auto [at, times] : asked) {
