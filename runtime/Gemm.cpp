@@ -223,10 +223,10 @@ void Product::computeAlone(ThreadPool &pool) {
       int64_t panelB = task % parts * panelsOfTask;
       const int64_t end = smaller(panelB + panelsOfTask, most);
       for (; panelB < end; ++panelB) {
-        own.computeTiles(
-            panelB, places[slot], 0, own.numRowPanels(),
-            {packed[slot] != number, !readsB()},
-            own.getNext(panelB, numShares > 0 ? 1 : threads, true));
+        own.computeTiles(panelB, places[slot], 0, own.numRowPanels(),
+                         {packed[slot] != number, !readsB()},
+                         own.getNext(panelB, numShares > 0 ? 1 : threads, true,
+                                     panelsOfTask));
         if (packed[slot] != number) // Others' are in the same cache line.
           packed[slot] = number;
       }
@@ -397,9 +397,8 @@ void Product::compute(ThreadPool *pool) {
     places[slot] = hasPlacesOfB(threads) ? getPlacesOfB(slot) : PlacesOfB();
   // Blocks of as many columns each, if they are enough for all threads.
   rows = {0, shape.m};
-  cols = {0,
-          repriseRoundUp(divideUp(shape.n, divideUp(shape.n, REPRISE_GEMM_NC)),
-                         REPRISE_GEMM_COL_ALIGN)};
+  const int64_t width = divideUp(shape.n, divideUp(shape.n, REPRISE_GEMM_NC));
+  cols = {0, smaller(repriseRoundUp(width, REPRISE_GEMM_COL_ALIGN), shape.n)};
   if (!hasOwnColumns(threads))
     cols.size = smaller(shape.n, REPRISE_GEMM_NC);
   divideRows();

@@ -70,11 +70,14 @@ private:
   /// many shares of rows there are: a thread works on one alone, in a part of
   /// the room for panels of A. 0 if all threads share all rows.
   int64_t countShares(int threads) const;
-  /// Rows that shares are multiples of, but for the last: those of whole panels
-  /// and, if squares are summed behind them, of whole blocks of these.
+  /// Rows that shares are multiples of, but for the last: those of panels and,
+  /// if squares are summed behind them, of blocks of these, which low panels
+  /// are if full ones are not.
   int64_t rowsOfUnit() const {
-    return sumsBehind ? std::lcm(full.rows, REPRISE_GEMM_SQUARES_ROWS)
-                      : full.rows;
+    constexpr int kRows = REPRISE_GEMM_SQUARES_ROWS;
+    if (!sumsBehind)
+      return full.rows;
+    return low.rows == kRows ? kRows : std::lcm(full.rows, kRows);
   }
   Range getRowsOfShare(int64_t share) const;
   /// Goes on as share `index` of all rows, with panels of A in part `slot` of
@@ -97,8 +100,8 @@ private:
            ofDepth % (4 * perWord()) == 0;
   }
   /// Whether micro-kernels can pack whole panels of A as they use them first.
-  /// (Copies of rows of 12 lines and more are made before: a cache line has
-  /// parts of few panels, and what stores vectors has no time for it.)
+  /// (With AVX-512 copies are made before: a cache line has parts of several
+  /// panels, which are written together.)
   bool canPackA() const {
     bool canCopy = !a.depthIsFast && full.isa == REPRISE_ISA_V3 &&
                    form == PanelForm::Floats && depth.size % 4 == 0;
@@ -158,7 +161,9 @@ private:
     int64_t panels, panelsLeft;
     Range rowsOfA;
   };
-  Next getNext(int64_t panelB, int parts, bool hasOwnA) const;
+  /// Of `parts` threads, which share tasks of so many panels.
+  Next getNext(int64_t panelB, int parts, bool hasOwnA,
+               int64_t panelsOfTask = 1) const;
   /// What the calls for one panel of B do for later.
   struct LookAhead {
     FetchCalls ofB, ofA; ///< What they fetch, in this order.

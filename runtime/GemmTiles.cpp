@@ -123,12 +123,16 @@ bool Product::isPackedAhead(int64_t panelB, const FetchRegion &region) const {
          region.bytes * perWord() == full.cols * int64_t(sizeof(float));
 }
 
-/// Of `parts` threads, with as many panels each.
-Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA) const {
-  int64_t numB = divideUp(cols.size, full.cols);
-  int part = int(((panelB + 1) * parts - 1) / numB);
-  int64_t begin = ThreadPool::firstOfPart(numB, parts, part);
-  int64_t end = ThreadPool::firstOfPart(numB, parts, part + 1);
+Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA,
+                               int64_t panelsOfTask) const {
+  const int64_t numB = divideUp(cols.size, full.cols);
+  const int64_t tasks = divideUp(numB, panelsOfTask);
+  int part = int(((panelB / panelsOfTask + 1) * parts - 1) / tasks);
+  auto firstOfPart = [&](int part) {
+    return smaller(ThreadPool::firstOfPart(tasks, parts, part) * panelsOfTask,
+                   numB);
+  };
+  const int64_t begin = firstOfPart(part), end = firstOfPart(part + 1);
   Next then = {panelB + 1, end - begin, end - 1 - panelB, next.rows};
   if (then.panelB == end)
     then.panelB = numB + begin;

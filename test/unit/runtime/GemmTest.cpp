@@ -182,6 +182,26 @@ TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
   Problem(8 * REPRISE_GEMM_MC + 5, 385, 5, 4).check();
 }
 
+// Shares of threads that the room for A does not divide among, each of whole
+// blocks of squares with AVX2.
+TEST(Gemm, ManyThreadsHaveShares) {
+  const MicroKernels kinds[] = {{&kMicroKernels[0], &kMicroKernels[4]},
+                                {&kMicroKernels[0], &kMicroKernels[0]}};
+  for (auto [m, n] : {std::pair(256, 128), {289, 70}, {240, 64}, {54, 64}}) {
+    Problem problem(m, n, REPRISE_GEMM_KC + 12, 1);
+    ThreadPool one;
+    std::vector<float> expected = problem.run(kinds[0], one);
+    for (int threads : {4, 5, 7, 8})
+      for (const MicroKernels &kernels : kinds) {
+        ThreadPool pool;
+        Error error;
+        ASSERT_TRUE(pool.start(threads, error)) << error.text;
+        EXPECT_EQ(problem.run(kernels, pool), expected)
+            << m << "x" << n << ", " << threads << " threads";
+      }
+  }
+}
+
 // All of B is small: threads pack it for their rows, over several blocks of the
 // depth, of which the last is short. And just too large for that.
 TEST(Gemm, ThreadsPackASmallBThemselves) {
@@ -321,6 +341,40 @@ TEST(Gemm, PanelsArePackedAhead) {
   EXPECT_GE(countAhead(mc, 640, kc, 2), 18 * kc);
   // Too few tiles to fetch a panel and then pack it.
   EXPECT_EQ(countAhead(24, 320, kc, 1), 0);
+}
+
+// Two threads share pairs of panels with AVX2, for whose columns one sums
+// squares, and each goes on with its own: of 22 panels with 10 or 12. A tile
+// packs zeros, so all panels but each thread's first are zeros, and one that
+// the first to be done may take from the other.
+TEST(Gemm, ThreadsGoOnWithTheirOwnPairsOfPanels) {
+  static std::atomic<int> numPackedLate;
+  RepriseMicroKernel tile = kMicroKernels[0];
+  tile.fn = [](const RepriseTile *work) {
+    thread_local int last = 0, begun = 0;
+    thread_local const void *panel = nullptr;
+    if (std::exchange(last, InStep::product) != InStep::product)
+      panel = nullptr, begun = 0;
+    if (std::exchange(panel, work->b) != work->b) {
+      numPackedLate += *static_cast<const float *>(work->b) != 0;
+      ++begun;
+    }
+    if (begun <= 20) // So many each has, or more.
+      InStep::atTile(work);
+    std::fill_n(static_cast<float *>(work->ahead), work->aheadRows * 16, 0.0f);
+    RepriseTile rest = *work;
+    rest.aheadRows = 0;
+    kMicroKernels[0].fn(&rest);
+  };
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(2, error)) << error.text;
+  Problem problem(REPRISE_GEMM_MC, 22 * tile.cols, 2 * REPRISE_GEMM_KC, 1);
+  InStep::begin(true);
+  numPackedLate = 0;
+  problem.run({&tile, &tile}, pool);
+  EXPECT_GE(numPackedLate, 2);
+  EXPECT_LE(numPackedLate, 3);
 }
 
 // Rows of A lie as they are summed, and threads have many for few columns: A is
@@ -508,6 +562,45 @@ TEST(Gemm, PanelsOfAAreCopiedOnTheWayWithAVX2) {
   EXPECT_EQ(count(narrow, REPRISE_GEMM_KC, 0), 0) << "transposed instead";
   if (cpuLevel() >= 4)
     EXPECT_EQ(count(wide, REPRISE_GEMM_KC, 1), 0);
+}
+
+// With AVX2 squares are summed once, behind the last panel of B of a block of
+// them, in the last block of the depth.
+TEST(Gemm, SquaresAreSummedBehindPanelsWithAVX2) {
+  constexpr int64_t kLastDepth = 4, kLastPanel = 48;
+  static const float *result;
+  static float *squares;
+  static int numMarked;
+  RepriseMicroKernel full = kMicroKernels[0];
+  full.fn = [](const RepriseTile *work) {
+    kMicroKernels[0].fn(work);
+    const int64_t at = work->c - result, row = at / work->ldc;
+    if (at % work->ldc != kLastPanel)
+      return;
+    // The columns before have their squares then, which nobody sums again.
+    float &first = squares[row / REPRISE_GEMM_SQUARES_ROWS * 2];
+    if (work->k != kLastDepth) {
+      EXPECT_EQ(first, kCanary) << "row " << row;
+      return;
+    }
+    EXPECT_NE(first, kCanary) << "row " << row;
+    first = -1;
+    ++numMarked;
+  };
+  ThreadPool one;
+  Problem problem(60, 64, REPRISE_GEMM_KC + kLastDepth, 1);
+  std::vector<float> c = problem.c,
+                     sums(size_t(repriseGemmSquares(&problem.shape)), kCanary);
+  result = c.data(), squares = sums.data(), numMarked = 0;
+  gemm(problem.shape,
+       {problem.a.data(), problem.b.data(), nullptr, c.data(),
+        problem.workspace.data(), squares},
+       {&full, &kMicroKernels[4]}, one);
+  EXPECT_EQ(numMarked, 10);
+  EXPECT_EQ(std::count(sums.begin(), sums.end(), -1), 10);
+  std::vector<float> expected = statedSquares(problem.shape, c.data());
+  for (size_t i = 0; i < sums.size(); ++i)
+    EXPECT_TRUE(sums[i] == expected[i] || sums[i] == -1) << i;
 }
 
 // A large result of whole lines goes past the caches, to the same bits as one
