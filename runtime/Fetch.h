@@ -73,12 +73,13 @@ struct FetchRegion {
   }
 };
 
-/// A region dealt out to one call of `steps` steps after the other, of which
-/// there are `most`, or at a pace that is given, from call `first` on.
+/// A region dealt out to one call of `steps` steps after the other.
 class FetchCalls {
 public:
+  /// At the slowest pace at which `most` calls are enough, if one is.
   FetchCalls(const FetchRegion &region, int64_t steps, int64_t most)
       : FetchCalls(region, steps, region.choosePace(steps, most), 0) {}
+  /// From call `first` on.
   FetchCalls(const FetchRegion &region, int64_t steps, int64_t pace,
              int64_t first)
       : region(region), pace(pace), perCall(steps / pace),
@@ -95,12 +96,12 @@ public:
   Fetch getNext() {
     if (isDone())
       return {};
-    const int64_t rows = region.rows - row;
+    const int64_t rowsLeft = region.rows - row;
     const Fetch fetch = {region.data + row * region.stride, region.stride,
-                         rows < perCall ? rows : perCall, pace, row};
+                         rowsLeft < perCall ? rowsLeft : perCall, pace, row};
     --left;
     row += perCall;
-    if (row >= region.rows) {
+    if (row >= region.rows && left > 0) {
       row = 0;
       region.data += Fetch::kBytes;
     }

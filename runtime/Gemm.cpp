@@ -194,6 +194,7 @@ void Product::computeAlone(ThreadPool &pool) {
         repriseRoundUp(divideUp(count * numB, threads * kTasksOfThread), unit),
         numB);
     const int64_t parts = divideUp(numB, panelsOfTask), tasks = count * parts;
+    const TasksOfB sharing = {numShares > 0 ? 1 : threads, parts, panelsOfTask};
     int64_t packed[ThreadPool::kMaxThreads] = {}; // Its round and share.
     auto compute = [&](int slot, int64_t round, int64_t task) {
       const int64_t share = first + task / parts;
@@ -225,8 +226,7 @@ void Product::computeAlone(ThreadPool &pool) {
       for (; panelB < end; ++panelB) {
         own.computeTiles(panelB, places[slot], 0, own.numRowPanels(),
                          {packed[slot] != number, !readsB()},
-                         own.getNext(panelB, numShares > 0 ? 1 : threads, true,
-                                     panelsOfTask));
+                         own.getNext(panelB, sharing, true));
         if (packed[slot] != number) // Others' are in the same cache line.
           packed[slot] = number;
       }
@@ -263,7 +263,7 @@ void Product::computeBlock(ThreadPool *pool) {
             threads == 1 && numB > 1 ? packedB((task + 1) % numB) : nullptr;
       }
       computeTiles(task, mine, 0, numA, {ownA && task == 0, packsB},
-                   getNext(task, threads, ownA));
+                   getNext(task, {threads, numB, 1}, ownA));
     });
     return;
   }
@@ -283,7 +283,7 @@ void Product::computeBlock(ThreadPool *pool) {
         PlacesOfB place = {packedB(panelB), nullptr, nullptr};
         part.computeTiles(panelB, place, 0, part.numRowPanels(),
                           {/*a=*/panelB == 0, /*b=*/false},
-                          part.getNext(panelB, 1, true));
+                          part.getNext(panelB, {1, numB, 1}, true));
       }
     });
     return;
@@ -302,7 +302,8 @@ void Product::computeBlock(ThreadPool *pool) {
     int64_t panelB = task / groups;
     PlacesOfB place = {packedB(panelB), nullptr, nullptr};
     computeTiles(panelB, place, first, smaller(first + perTask, numA),
-                 {/*a=*/false, /*b=*/false}, getNext(panelB, 1, true));
+                 {/*a=*/false, /*b=*/false},
+                 getNext(panelB, {1, numB, 1}, true));
   });
 }
 

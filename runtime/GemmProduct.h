@@ -71,13 +71,15 @@ private:
   /// the room for panels of A. 0 if all threads share all rows.
   int64_t countShares(int threads) const;
   /// Rows that shares are multiples of, but for the last: those of panels and,
-  /// if squares are summed behind them, of blocks of these, which low panels
-  /// are if full ones are not.
+  /// if squares are summed behind them, of blocks of these. (Of blocks alone
+  /// where any number of them is made of whole panels, as of 6 and 4 rows.)
   int64_t rowsOfUnit() const {
     constexpr int kRows = REPRISE_GEMM_SQUARES_ROWS;
     if (!sumsBehind)
       return full.rows;
-    return low.rows == kRows ? kRows : std::lcm(full.rows, kRows);
+    bool areWhole =
+        low.rows == kRows && full.rows % 2 == 0 && full.rows <= 2 * kRows;
+    return areWhole ? kRows : std::lcm(full.rows, kRows);
   }
   Range getRowsOfShare(int64_t share) const;
   /// Goes on as share `index` of all rows, with panels of A in part `slot` of
@@ -161,14 +163,18 @@ private:
     int64_t panels, panelsLeft;
     Range rowsOfA;
   };
-  /// Of `parts` threads, which share tasks of so many panels.
-  Next getNext(int64_t panelB, int parts, bool hasOwnA,
-               int64_t panelsOfTask = 1) const;
+  /// How threads share panels of B: by tasks of so many, as many in each block,
+  /// though the last one may have columns for fewer.
+  struct TasksOfB {
+    int threads;
+    int64_t tasks, panels;
+  };
+  Next getNext(int64_t panelB, const TasksOfB &sharing, bool hasOwnA) const;
   /// What the calls for one panel of B do for later.
   struct LookAhead {
     FetchCalls ofB, ofA; ///< What they fetch, in this order.
     int64_t pace;        ///< When there is nothing left.
-    const void *packed;  ///< What they pack the next panel of B from, or null:
+    const void *source;  ///< What they pack the next panel of B from, or null:
     float *place;        ///< each what the one before it has fetched, to here.
     Fetch last = {};     ///< What that is.
     bool isOver = false; ///< All is fetched and packed.
@@ -184,9 +190,9 @@ private:
   /// Where the tiles of a panel of B go.
   struct Results {
     Range cols;
-    /// From the first of all rows at hand on: f32 sums, which may be nowhere,
-    /// and in the last block, if it is rounded, the result, else null.
-    Tile sums;
+    /// From the first of all rows at hand on: f32 sums, null if they go
+    /// nowhere, and in the last block, if it is rounded, the result, else null.
+    float *sums;
     uint16_t *rounded;
     bool sumsSquares; ///< Tile by tile.
     /// Whether whole tiles go there from the registers.
@@ -239,9 +245,18 @@ private:
   /// this panel's of B, which this thread has just written as it has the
   /// others.
   void sumBehind(int64_t panelB) const;
-  /// Where f32 sums of columns go from block to block: C or, of a C of bf16,
-  /// the workspace, or nowhere if it has only one block.
-  Tile getSums(Range colsOfC) const;
+  /// Where f32 sums go from block to block, from the first row at hand and a
+  /// column on: C or, of a C of bf16, the workspace, or nowhere if it has only
+  /// one block.
+  float *getSums(int64_t col) const {
+    if (c)
+      return c + rows.begin * strideOfSums() + col;
+    return sums ? sums + rows.begin * strideOfSums() + col - cols.begin
+                : nullptr;
+  }
+  int64_t strideOfSums() const {
+    return c ? shape.ldc : repriseGemmPanelCols(&shape);
+  }
   /// Whether there are enough panels of B for each thread to have its own.
   bool hasOwnColumns(int threads) const;
   /// Whether, moreover, each has places for them and panels of A of its own.

@@ -123,16 +123,14 @@ bool Product::isPackedAhead(int64_t panelB, const FetchRegion &region) const {
          region.bytes * perWord() == full.cols * int64_t(sizeof(float));
 }
 
-Product::Next Product::getNext(int64_t panelB, int parts, bool hasOwnA,
-                               int64_t panelsOfTask) const {
+Product::Next Product::getNext(int64_t panelB, const TasksOfB &sharing,
+                               bool hasOwnA) const {
   const int64_t numB = divideUp(cols.size, full.cols);
-  const int64_t tasks = divideUp(numB, panelsOfTask);
-  int part = int(((panelB / panelsOfTask + 1) * parts - 1) / tasks);
-  auto firstOfPart = [&](int part) {
-    return smaller(ThreadPool::firstOfPart(tasks, parts, part) * panelsOfTask,
-                   numB);
-  };
-  const int64_t begin = firstOfPart(part), end = firstOfPart(part + 1);
+  auto [parts, tasks, panels] = sharing;
+  int part = int(((panelB / panels + 1) * parts - 1) / tasks);
+  int64_t begin = ThreadPool::firstOfPart(tasks, parts, part) * panels;
+  int64_t end =
+      smaller(ThreadPool::firstOfPart(tasks, parts, part + 1) * panels, numB);
   Next then = {panelB + 1, end - begin, end - 1 - panelB, next.rows};
   if (then.panelB == end)
     then.panelB = numB + begin;
@@ -184,7 +182,7 @@ void Product::askLookAhead(RepriseTile &tile, LookAhead &ahead) const {
   if (!ahead.ofB.isDone()) {
     const Fetch fetch = ahead.ofB.getNext();
     fetch.ask(tile);
-    if (ahead.packed)
+    if (ahead.source)
       ahead.last = fetch;
   } else if (!ahead.ofA.isDone()) {
     ahead.ofA.getNext().ask(tile);
@@ -194,27 +192,15 @@ void Product::askLookAhead(RepriseTile &tile, LookAhead &ahead) const {
   }
 }
 
-Tile Product::getSums(Range colsOfC) const {
-  Tile tile = {nullptr, full.cols, rows.size, colsOfC.size};
-  if (c) {
-    tile.stride = shape.ldc;
-    tile.data = c + rows.begin * tile.stride + colsOfC.begin;
-  } else if (sums) {
-    tile.stride = repriseGemmPanelCols(&shape);
-    tile.data = sums + rows.begin * tile.stride + colsOfC.begin - cols.begin;
-  }
-  return tile;
-}
-
 Product::Results Product::getResults(int64_t panelB) const {
-  Results to = {getColsOf(panelB), {}, nullptr, false, false};
-  to.sums = getSums(to.cols);
+  Results to = {getColsOf(panelB), nullptr, nullptr, false, false};
+  to.sums = getSums(to.cols.begin);
   if (rounded && isLastBlock())
     to.rounded = rounded + rows.begin * shape.ldc + to.cols.begin;
   to.sumsSquares = sumsSquares && isLastBlock();
   // Memory has no second look at what goes past the caches: its squares are
   // summed on its way there.
-  to.areDirect = to.cols.size == full.cols && (to.rounded || to.sums.data) &&
+  to.areDirect = to.cols.size == full.cols && (to.rounded || to.sums) &&
                  !(to.sumsSquares && streams);
   return to;
 }
@@ -224,7 +210,7 @@ RepriseTile Product::getTile() const {
   tile.alpha = shape.alpha;
   tile.addToC = depth.begin > 0 || shape.accumulate;
   tile.k = panelRows(form, depth.size);
-  tile.ldc = getSums(cols).stride;
+  tile.ldc = strideOfSums();
   tile.ldRounded = shape.ldc;
   tile.streams = streams;
   tile.ldSource = a.stride;
@@ -244,7 +230,7 @@ void Product::computeTile(RepriseTile &tile, const RowPanel &panel,
   if (!to.areDirect || panel.rows.size != panel.kernel.rows)
     return computeAside(tile, panel, to);
   const int64_t row = panel.rows.begin;
-  tile.c = to.sums.data ? to.sums.data + row * to.sums.stride : nullptr;
+  tile.c = to.sums ? to.sums + row * tile.ldc : nullptr;
   tile.rounded = to.rounded ? to.rounded + row * shape.ldc : nullptr;
   panel.kernel.fn(&tile);
   if (to.sumsSquares)
@@ -257,10 +243,8 @@ void Product::computeAside(RepriseTile tile, const RowPanel &panel,
   alignas(64) float room[REPRISE_GEMM_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
   Tile result = {room, full.cols, panel.rows.size, to.cols.size};
   Tile target = result;
-  target.stride = to.sums.stride;
-  target.data = to.sums.data;
-  if (target.data)
-    target.data += panel.rows.begin * target.stride;
+  target.stride = tile.ldc;
+  target.data = to.sums ? to.sums + panel.rows.begin * tile.ldc : nullptr;
   tile.c = room;
   tile.ldc = full.cols;
   tile.rounded = nullptr;
@@ -318,8 +302,8 @@ void Product::computeTiles(int64_t panelB, PlacesOfB &places, int64_t firstA,
       packOrAsk(tile, panel);
     computeTile(tile, panel, to);
   }
-  if (ahead.packed)
-    places.goOn(ahead.packed);
+  if (ahead.source)
+    places.goOn(ahead.source);
   if (sumsBehind && isLastBlock())
     sumBehind(panelB);
 }
