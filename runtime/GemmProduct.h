@@ -214,7 +214,8 @@ private:
   /// One tile, of which `tile` has the operands.
   void computeTile(RepriseTile &tile, const RowPanel &panel,
                    const Results &to) const;
-  /// One that is not whole, or that something is done to behind it.
+  /// One that cannot go there from the registers: at an edge, or whose squares
+  /// are summed on its way past the caches.
   void computeAside(RepriseTile tile, const RowPanel &panel,
                     const Results &to) const;
   /// Whether a panel of B, from the number of them on one of the next block, is
@@ -300,7 +301,7 @@ private:
   int64_t secondCache;
   PanelForm form;
   /// Whether squares are summed tile by tile, or behind panels of B by the
-  /// thread that computed them.
+  /// thread that computed them, unless `compute` finds that none has them all.
   bool hasAVX512, sumsSquares, sumsBehind, streams;
   float *panelsA, *panelsB, *sums;
   /// The block being worked on, and the one after it, empty at the end.

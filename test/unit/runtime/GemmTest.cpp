@@ -345,8 +345,9 @@ TEST(Gemm, PanelsArePackedAhead) {
 
 // Two threads share pairs of panels with AVX2, for whose columns one sums
 // squares, and each goes on with its own: of 22 panels with 10 or 12. A tile
-// packs zeros, so all panels but each thread's first are zeros, and one that
-// the first to be done may take from the other.
+// packs zeros, so all panels are zeros but each thread's first, one that the
+// first to be done may take from the other, and that which the other, having
+// expected the one taken, comes to then.
 TEST(Gemm, ThreadsGoOnWithTheirOwnPairsOfPanels) {
   static std::atomic<int> numPackedLate;
   RepriseMicroKernel tile = kMicroKernels[0];
