@@ -91,7 +91,7 @@ Range Product::getRowsOfShare(int64_t share) const {
 void Product::takeShare(int64_t index, int slot) {
   const int64_t unit = rowsOfUnit();
   const int64_t most = divideUp(divideUp(shape.m, unit), numShares) * unit;
-  // Of long shares this goes on into the room for B, which is next to A's.
+  // Of long shares this goes on into the room for B, which comes after A's.
   panelsA += slot * most * stepsOfBlock();
   rows = getRowsOfShare(index);
   divideRows();
@@ -150,7 +150,7 @@ bool Product::hasSmallB(int threads) const {
 bool Product::hasLongShares(int threads) const {
   int64_t panels = divideUp(shape.m, full.rows);
   int64_t free = repriseGemmPanelCols(&shape) - 2 * threads * full.cols;
-  return form == PanelForm::Floats && threads > 1 &&
+  return form != PanelForm::Expanded && threads > 1 &&
          shape.m > REPRISE_GEMM_MC && panels >= kLeastTilesAlone * threads &&
          (threads - 1) * REPRISE_GEMM_MC <= free;
 }

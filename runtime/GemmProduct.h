@@ -289,7 +289,7 @@ private:
   /// the depth, for itself.
   bool hasSmallB(int threads) const;
   /// Whether the same is worth it since shares have many rows, and there is
-  /// room for their panels of A.
+  /// room for their panels of A. (Of bf16 as f32 those would take a MiB.)
   bool hasLongShares(int threads) const;
   /// The product by threads that pack for themselves what they use of A, all
   /// rows or a share, and of B. A task is a panel of B, or a few, and a round a

@@ -28,12 +28,12 @@ Product::Product(const RepriseGemm &shape, const GemmOperands &operands,
   RepriseGemm one = shape;
   one.batch[0] = one.batch[1] = 1;
   int64_t size = repriseGemmWorkspaceBytes(&one) / 4;
-  panelsA = operands.workspace + slot * size;
-  sums = panelsA + repriseGemmPanelsOfA(&one);
+  sums = operands.workspace + slot * size;
+  panelsA = sums + repriseGemmSums(&one);
   // The panels of B come last and end with the workspace, however little of
   // their room they take.
-  panelsB = panelsA + size - stepsOfBlock() * repriseGemmPanelCols(&one);
-  if (repriseGemmSums(&one) == 0)
+  panelsB = sums + size - stepsOfBlock() * repriseGemmPanelCols(&one);
+  if (panelsA == sums)
     sums = nullptr;
   streams = mayStream();
 }

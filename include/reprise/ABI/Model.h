@@ -326,7 +326,7 @@ static inline int64_t repriseGemmSums(const RepriseGemm *g) {
              : 0;
 }
 
-/// Bytes of workspace a product needs on the CPU: packed panels of A, sums, and
+/// Bytes of workspace a product needs on the CPU: sums, packed panels of A, and
 /// packed panels of B, for one entry of the batch, or for up to
 /// REPRISE_GEMM_SLOTS entries side by side.
 static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
@@ -334,7 +334,7 @@ static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
   if (slots > REPRISE_GEMM_SLOTS)
     slots = REPRISE_GEMM_SLOTS;
   return slots * 4 *
-         (repriseGemmPanelsOfA(g) + repriseGemmSums(g) +
+         (repriseGemmSums(g) + repriseGemmPanelsOfA(g) +
           repriseGemmPanelsOfB(g));
 }
 

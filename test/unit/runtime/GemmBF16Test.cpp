@@ -287,6 +287,23 @@ TEST(GemmBF16, EveryBlockLoopTurns) {
   }
 }
 
+// So many rows that threads with pairs pack B for their shares of them, whose
+// panels of A go on where panels of B would be, and leave the sums alone.
+TEST(GemmBF16, ThreadsPackBThemselvesForLongShares) {
+  Problem(2 * REPRISE_GEMM_MC + 5, 390, 41, TransposeA + Accumulate).check();
+  const RepriseMicroKernel tiles[] = {forThisProcessor(kPairMicroKernels[0]),
+                                      forThisProcessor(kPairMicroKernels[1])};
+  for (int64_t n : {720, REPRISE_GEMM_NC + 37}) {
+    Problem problem(576, n, REPRISE_GEMM_KC_BF16 + 2, Bias + Round);
+    ThreadPool one, three;
+    Error error;
+    ASSERT_TRUE(three.start(3, error)) << error.text;
+    EXPECT_EQ(problem.run({&tiles[0], &tiles[1]}, three),
+              problem.run({&tiles[0], &tiles[1]}, one))
+        << n << " columns";
+  }
+}
+
 // So many rows for few columns that pairs of A are read where they lie, of one
 // block of the depth and of two.
 TEST(GemmBF16, NarrowProductsReadAWhereItLies) {
