@@ -44,6 +44,10 @@ void setFeatures(mlir::LLVM::LLVMFuncOp function,
 /// registers: two of them at a time, the even elements first.
 void chooseLanes(Code &code, const LoopNest &nest, const Kernel &kernel);
 
+/// Whether what a kernel reads and writes of all rows and columns leaves little
+/// of it in most caches.
+bool movesPastCaches(const LoopNest &nest, const Kernel &kernel);
+
 /// The outputs of a kernel that go past the caches: where it moves more than
 /// fits into them, each line of what it writes would be read first, and would
 /// take the place of something else. Of `nest`, those that hold whole cache

@@ -143,7 +143,8 @@ public:
   RowEmitter(Code &code, const LoopNest &nest, Kernel &kernel,
              Expressions &here, ArrayRef<Kept> kept, Value row)
       : code(code), nest(nest), kernel(kernel), here(here), kept(kept),
-        row(row), drawsWords(drawsRandomWords(kernel.source)) {}
+        row(row), drawsWords(drawsRandomWords(kernel.source)),
+        fetchesRows(nest.cols >= kLongRow || movesPastCaches(nest, kernel)) {}
 
   void emit() {
     for (auto op : kernel.source.getOps<linalg::GenericOp>())
@@ -181,8 +182,8 @@ private:
     if (reductions.empty() && outputs.empty())
       return;
 
-    // The first pass over a long row waits for memory, the second computes.
-    bool fetchesNext = phase == 1 && nest.cols >= kLongRow;
+    // The first pass over a row waits for memory, the second computes.
+    bool fetchesNext = phase == 1 && fetchesRows;
     auto chunk = [&](Value c, Value mask, ValueRange accumulators) {
       for (const Kept &each : kept)
         if (each.phase < phase)
@@ -281,7 +282,7 @@ private:
   Expressions &here;
   ArrayRef<Kept> kept;
   Value row;
-  bool drawsWords;
+  bool drawsWords, fetchesRows;
   SmallVector<std::pair<const LoopNest::Output *, Value>> rowOutputs;
 };
 } // namespace

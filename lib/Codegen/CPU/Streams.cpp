@@ -69,8 +69,7 @@ static bool liesApart(func::FuncOp kernel, unsigned output) {
       [&](unsigned index) { return mayTakePlace(kernel, index, output); });
 }
 
-SmallVector<unsigned> codegen::findStreamed(const LoopNest &nest,
-                                            const Kernel &kernel) {
+bool codegen::movesPastCaches(const LoopNest &nest, const Kernel &kernel) {
   func::FuncOp source = kernel.source;
   // Of a table, say, it may read a few rows.
   auto isWhole = [&](Type type) {
@@ -81,14 +80,19 @@ SmallVector<unsigned> codegen::findStreamed(const LoopNest &nest,
        {source.getArgumentTypes(), source.getResultTypes()})
     for (Type type : types)
       moved += isWhole(type) ? bytesOf(type) : 0;
-  if (moved < kBytesPastCaches)
+  return moved >= kBytesPastCaches;
+}
+
+SmallVector<unsigned> codegen::findStreamed(const LoopNest &nest,
+                                            const Kernel &kernel) {
+  if (!movesPastCaches(nest, kernel))
     return {};
   SmallVector<unsigned> streamed;
   for (const LoopNest::Output &output : nest.outputs()) {
     Type type = output.root.getType();
     int64_t rowBytes = bytesOf(type) / nest.rows;
     bool isLast = output.phase + 1 >= nest.numPhases();
-    if (isLast && rowBytes % kLine == 0 && liesApart(source, output.index))
+    if (isLast && rowBytes % kLine == 0 && liesApart(kernel.source, output.index))
       streamed.push_back(output.index);
   }
   return streamed;

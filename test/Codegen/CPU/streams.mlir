@@ -223,8 +223,23 @@ func.func private @ragged_rows(%x: tensor<4096x1026xf32>) -> tensor<4096x1026xf3
 
 // -----
 
+// Of rows that come from memory the next one is asked for behind the sum.
+
 // CHECK-LABEL: llvm.func @rows(
-//       CHECK:   llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
+//       CHECK:   scf.for
+//       CHECK:   scf.for %[[R:[^ ]*]] =
+//   CHECK-NOT:     llvm.intr.prefetch
+//       CHECK:     scf.for {{.*}} iter_args(
+//   CHECK-NOT:     llvm.intr.prefetch
+//       CHECK:     scf.for
+//       CHECK:       %[[NEXT:.*]] = arith.addi %[[R]], %c1_i64
+//       CHECK:       %[[FIRST:.*]] = arith.muli %[[NEXT]], %c1024_i64
+//       CHECK:       %[[AT:.*]] = arith.addi %[[FIRST]], %
+//       CHECK:       %[[PLACE:.*]] = llvm.getelementptr %{{.*}}[%[[AT]]]
+//       CHECK:       %[[LINE:.*]] = llvm.getelementptr %[[PLACE]][
+//       CHECK:       "llvm.intr.prefetch"(%[[LINE]]) <{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}>
+//   CHECK-NOT:       llvm.intr.prefetch
+//       CHECK:       llvm.store {{.*}} {alignment = 64 : i64, nontemporal} : vector<16xf32>
 //       CHECK:   llvm.call_intrinsic "llvm.x86.sse.sfence"
 func.func private @rows(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32> attributes {rt.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -248,6 +263,37 @@ func.func private @rows(%x: tensor<4096x1024xf32>) -> tensor<4096x1024xf32> attr
     linalg.yield %t : f32
   } -> tensor<4096x1024xf32>
   return %y : tensor<4096x1024xf32>
+}
+
+// -----
+
+// Half as many rows mostly are in a cache.
+
+// CHECK-LABEL: llvm.func @few_rows(
+//   CHECK-NOT:   llvm.intr.prefetch
+//       CHECK:   llvm.return
+func.func private @few_rows(%x: tensor<2048x1024xf32>) -> tensor<2048x1024xf32> attributes {rt.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.empty() : tensor<2048xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%r : tensor<2048xf32>) -> tensor<2048xf32>
+  %s = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%x : tensor<2048x1024xf32>) outs(%init : tensor<2048xf32>) {
+  ^bb0(%a: f32, %sum: f32):
+    %t = arith.addf %sum, %a : f32
+    linalg.yield %t : f32
+  } -> tensor<2048xf32>
+  %e = tensor.empty() : tensor<2048x1024xf32>
+  %y = linalg.generic {
+    indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%x, %s : tensor<2048x1024xf32>, tensor<2048xf32>) outs(%e : tensor<2048x1024xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<2048x1024xf32>
+  return %y : tensor<2048x1024xf32>
 }
 
 // -----
