@@ -53,9 +53,9 @@ MicroKernels chooseMicroKernels(const RepriseMicroKernel *kernels, int count,
 /// matrix multiplication", ACM TOMS 34(3), 2008, with the two loops around the
 /// micro-kernel exchanged: a panel of B stays in the first-level cache while
 /// the panels of A pass from the second. Micro-kernels pack on their way what
-/// they can: rows of the next panel of B as they lie, and panels of A that are
-/// transposed. Narrow products, and blocks of columns of some others, have the
-/// loops as the paper has them, and read A where it lies.
+/// they can: rows of the next panel of B as they lie, and panels of A. Narrow
+/// products, and blocks of columns of some others, have the loops as the paper
+/// has them, and read A where it lies.
 void gemm(const RepriseGemm &shape, const GemmOperands &operands,
           const MicroKernels &kernels, ThreadPool &pool);
 

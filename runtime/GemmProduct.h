@@ -102,12 +102,8 @@ private:
            ofDepth % (4 * perWord()) == 0;
   }
   /// Whether micro-kernels can pack whole panels of A as they use them first.
-  /// (With AVX-512 copies are made before: a cache line has parts of several
-  /// panels, which are written together.)
   bool canPackA() const {
-    bool canCopy = !a.depthIsFast && full.isa == REPRISE_ISA_V3 &&
-                   form == PanelForm::Floats && depth.size % 4 == 0;
-    return canCopy || canTranspose(depth.size);
+    return form != PanelForm::Expanded && depth.size % (4 * perWord()) == 0;
   }
   /// Panels of A that a thread packs together where others use them, too.
   static constexpr int64_t kGroupOfA = 4;

@@ -202,54 +202,9 @@ static void packExpanded(Source source, int64_t lines, int64_t depth,
   }
 }
 
-/// Pairs of two rows of bf16 for a panel of 12 or 8 columns: four rows of it,
-/// or two, are whole vectors, for a store into two lines takes as long as two.
-/// A panel that gets a piece now gets the next one after the others: where that
-/// goes is fetched, too.
-template <int Width>
-AVX512 static void packTwoOf(Source source, int64_t rows, float *panel) {
-  static_assert(Width == 12 || Width == 8);
-  constexpr int kAtOnce = Width == 12 ? 4 : 2;
-  constexpr int64_t kNextPiece = 16 * Width;
-  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
-                                          12, 13, 14, 15);
-  auto loadRow = [&](int64_t row) AVX512 {
-    const char *even = source.data + 2 * row * source.stride;
-    const char *odd = even + source.stride;
-    __builtin_prefetch(even + kFetchAhead * source.stride);
-    __builtin_prefetch(odd + kFetchAhead * source.stride);
-    __m256i a = _mm256_maskz_loadu_epi16(firstOf16(Width), even);
-    __m256i b = _mm256_maskz_loadu_epi16(firstOf16(Width), odd);
-    return _mm512_or_si512(_mm512_cvtepu16_epi32(a),
-                           _mm512_slli_epi32(_mm512_cvtepu16_epi32(b), 16));
-  };
-  int64_t row = 0;
-  for (; row + kAtOnce <= rows; row += kAtOnce) {
-    __m512i last = loadRow(row);
-#pragma clang loop unroll(full)
-    for (int i = 1; i < kAtOnce; ++i, panel += 16) {
-      // What the last vector did not take of a row, and then the next row.
-      const int taken = (i - 1) * (16 - Width), left = Width - taken;
-      const __m512i index = _mm512_mask_add_epi32(
-          _mm512_add_epi32(lanes, _mm512_set1_epi32(16 - left)),
-          firstOf16(left), lanes, _mm512_set1_epi32(taken));
-      const __m512i next = loadRow(row + i);
-      __builtin_prefetch(panel + kNextPiece, 1);
-      _mm512_storeu_si512(panel, _mm512_permutex2var_epi32(last, index, next));
-      last = next;
-    }
-  }
-  for (; row < rows; ++row, panel += Width)
-    storeFirst16(panel, loadRow(row), Width);
-}
-
 /// Pairs of two rows of bf16. The last of an odd depth is paired with zeros.
 AVX512 static void packTwoWide(Source source, int64_t lines, int64_t depth,
                                int64_t width, float *panel) {
-  if (lines == width && depth % 2 == 0 && width == 12)
-    return packTwoOf<12>(source, depth / 2, panel);
-  if (lines == width && depth % 2 == 0 && width == 8)
-    return packTwoOf<8>(source, depth / 2, panel);
   const __m512i lowHalf = _mm512_set_epi16(
       47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
       6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 18
+#define REPRISE_ABI_VERSION 19
 
 #ifdef __cplusplus
 extern "C" {
@@ -104,7 +104,7 @@ enum { REPRISE_F32 = 0, REPRISE_BF16 = 1 };
 /// it there, and neither `a` nor `packed` is used, or writes it to `packed`,
 /// which is where `a` is. (It is said twice so that a compiler does not take
 /// what it stores for what it loads, word by word.) k is a multiple of four
-/// then, and not 0. Only micro-kernels of REPRISE_ISA_V3 copy it.
+/// then, and not 0.
 #define REPRISE_TILE_FETCH_STEPS 4
 typedef struct RepriseTile {
   const void *a, *b;

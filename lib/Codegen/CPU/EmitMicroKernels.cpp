@@ -122,10 +122,12 @@ static SmallVector<Value> emitMainLoop(Code &code, const MicroKernel &tile,
   for (const FetchedRows &rows : fetched.drop_front())
     pace = code.min(pace, rows.pace);
   Value between = code.sub(pace, code.i64(1));
-  // A is packed a group of steps before it is used. (The last group is packed
-  // twice.)
+  // A is packed a group of steps before it is used, if there are any. (The last
+  // group is packed twice.)
   Value last = code.sub(whole, code.i64(kUnroll));
-  emitPackingOfA(code, tile, panels, code.i64(0));
+  code.when(
+      arith::CmpIOp::create(code, arith::CmpIPredicate::sge, last, code.i64(0)),
+      [&] { emitPackingOfA(code, tile, panels, code.i64(0)); });
   SmallVector<Value> first(sums);
   llvm::append_range(first, getFirstRows(code, tile, panels));
   SmallVector<Value> all = code.loop(
@@ -182,12 +184,13 @@ static SmallVector<Value> emitSums(Code &code, const MicroKernel &tile,
           Value steps = code.select(isForm(which), whole, code.i64(0));
           return emitForm(which, steps, Values(sums));
         };
-        Values read = emitIf(Form::ReadsA, sums);
+        Values rest = emitIf(Form::CopiesA, emitIf(Form::ReadsA, sums));
         if (packsByWords(tile))
-          return emitIf(Form::TransposesA, emitIf(Form::CopiesA, read));
+          return emitIf(Form::TransposesA, rest);
         return code.choose(
-            isForm(Form::ReadsA), [&] { return read; },
-            [&] { return emitForm(Form::TransposesA, whole, read); });
+            isForm(Form::TransposesA),
+            [&] { return emitForm(Form::TransposesA, whole, rest); },
+            [&] { return rest; });
       });
   panels.form = Form::Packed;
   return code.loop(whole, k, 1, sums, [&](Value p, ValueRange carried) {

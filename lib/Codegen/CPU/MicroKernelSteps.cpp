@@ -22,13 +22,17 @@ static Value loadOperand(Code &code, Type type, Value base, Value offset) {
                    /*constant=*/true);
 }
 
-/// Copies words by way of general registers: on a Zen 3 a store of a vector
-/// takes the place of one or two multiply-adds, and one of a word of none.
-/// (Volatile, for LLVM would make vectors of several words again.)
-static void copyWords(Code &code, Value from, Value to, int64_t words) {
+/// Copies words, of AVX2 by way of general registers: on a Zen 3 a store of a
+/// vector takes the place of one or two multiply-adds, and one of a word of
+/// none. (Volatile, for LLVM would make other vectors of them again.)
+static void copyWords(Code &code, const MicroKernel &tile, Value from, Value to,
+                      int64_t words) {
   for (int64_t word = 0, some; word < words; word += some) {
-    some = std::min<int64_t>(words - word, 2);
-    Type type = code.getIntegerType(32 * some);
+    const int64_t left = words - word;
+    some = packsByWords(tile) ? std::min<int64_t>(left, 2) : left < 8 ? 4 : 8;
+    Type type = packsByWords(tile)
+                    ? Type(code.getIntegerType(32 * some))
+                    : Type(VectorType::get({some}, code.getF32Type()));
     auto at = [&](Value base) {
       return code.address(base, code.getI32Type(), code.i64(word));
     };
@@ -121,6 +125,11 @@ static bool readsRows(const MicroKernel &tile, Form form) {
          (form == Form::TransposesA && packsByWords(tile));
 }
 
+/// Whether rows of A are multiplied by where they lie, and then copied.
+static bool copiesRows(const MicroKernel &tile, Form form) {
+  return form == Form::CopiesA && !tile.hasPairs();
+}
+
 SmallVector<Value> codegen::getFirstRows(Code &code, const MicroKernel &tile,
                                          const Panels &panels) {
   SmallVector<Value> rows;
@@ -148,10 +157,41 @@ SmallVector<Value> codegen::getNextRows(Code &code, const Panels &panels) {
   return rows;
 }
 
+/// Steps from asking for a row to copying it: as long as a third cache takes.
+static constexpr int64_t kCopiedAhead = 16;
+
+/// Asks for what step `step` of A will be copied from, a row or two.
+static void fetchCopied(Code &code, const MicroKernel &tile,
+                        const Source &source, Value step) {
+  Type element = elementOf(code, tile);
+  const int64_t perWord = tile.hasPairs() ? 2 : 1;
+  Value row = code.mul(code.mul(step, perWord), source.ld);
+  for (int64_t i = 0; i < perWord; ++i, row = code.add(row, source.ld))
+    LLVM::Prefetch::create(code, code.address(source.data, element, row),
+                           /*rw=*/0, /*hint=*/3, /*cache=*/1);
+}
+
+/// Copies rows of the depth, two as one of pairs.
+static void emitPairs(Code &code, const MicroKernel &tile, const Panels &panels,
+                      Value p) {
+  for (int64_t step = 0; step < kUnroll; ++step) {
+    Value at = code.add(p, step), to = code.mul(at, tile.rows);
+    for (int64_t first = 0, some; first < tile.rows; first += some) {
+      some = tile.rows - first >= 8 ? 8 : 4;
+      Value words =
+          emitRowOfSource(code, tile, panels.source, at, first, some).front();
+      code.store(words, panels.packed, code.add(to, first));
+    }
+    fetchCopied(code, tile, panels.source, code.add(at, kCopiedAhead));
+  }
+}
+
 void codegen::emitPackingOfA(Code &code, const MicroKernel &tile,
                              const Panels &panels, Value p) {
   if (panels.form == Form::TransposesA && !packsByWords(tile))
     emitTransposition(code, tile, panels, p);
+  if (panels.form == Form::CopiesA && !copiesRows(tile, panels.form))
+    emitPairs(code, tile, panels, p);
 }
 
 void codegen::emitRowOfB(Code &code, const MicroKernel &tile,
@@ -159,7 +199,7 @@ void codegen::emitRowOfB(Code &code, const MicroKernel &tile,
   if (packsByWords(tile)) {
     Type word = wordOf(code, tile);
     return copyWords(
-        code, code.address(source.data, word, code.mul(row, source.ld)),
+        code, tile, code.address(source.data, word, code.mul(row, source.ld)),
         code.address(packed, word, code.mul(row, tile.cols)), tile.cols);
   }
   SmallVector<Value> words;
@@ -187,9 +227,6 @@ static std::pair<Value, int64_t> placeInSource(Code &code,
           row};
 }
 
-/// Steps from asking for a row to copying it: as long as a third cache takes.
-static constexpr int64_t kCopiedAhead = 16;
-
 /// Packs step `p + step` of A, behind its use: what was copied before LLVM
 /// would multiply by, and move it back to vectors for that.
 static void emitCopyOfStep(Code &code, const MicroKernel &tile,
@@ -197,17 +234,16 @@ static void emitCopyOfStep(Code &code, const MicroKernel &tile,
   Type word = wordOf(code, tile);
   Value to =
       code.address(panels.packed, word, code.mul(code.add(p, step), tile.rows));
-  auto place = [&](int64_t step, int64_t row) {
+  auto place = [&](int64_t row) {
     auto [line, at] = placeInSource(code, tile, panels, p, step, row);
     return code.address(line, word, code.i64(at));
   };
-  if (panels.form == Form::CopiesA) {
-    LLVM::Prefetch::create(code, place(step + kCopiedAhead, 0), /*rw=*/0,
-                           /*hint=*/3, /*cache=*/1);
-    copyWords(code, place(step, 0), to, tile.rows);
+  if (copiesRows(tile, panels.form)) {
+    fetchCopied(code, tile, panels.source, code.add(p, step + kCopiedAhead));
+    copyWords(code, tile, place(0), to, tile.rows);
   } else if (panels.form == Form::TransposesA && packsByWords(tile)) {
     for (int64_t row = 0; row < tile.rows; ++row)
-      copyWords(code, place(step, row), code.address(to, word, code.i64(row)),
+      copyWords(code, tile, place(row), code.address(to, word, code.i64(row)),
                 1);
   }
 }
@@ -218,7 +254,7 @@ SmallVector<Value> codegen::emitSteps(Code &code, const MicroKernel &tile,
   SmallVector<Value> next(sums);
   Type word = wordOf(code, tile);
   const bool isPacked =
-      !readsRows(tile, panels.form) && panels.form != Form::CopiesA;
+      !readsRows(tile, panels.form) && !copiesRows(tile, panels.form);
   auto loadA = [&](int64_t step, int64_t row) -> Value {
     if (!isPacked) {
       auto [line, at] = placeInSource(code, tile, panels, p, step, row);

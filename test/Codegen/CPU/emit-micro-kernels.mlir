@@ -82,8 +82,20 @@
 //  CHECK-SAME:   target_cpu = "x86-64-v4"
 //       CHECK:   %{{.*}}:24 = scf.for
 // CHECK-COUNT-96:     math.fma
-// Nothing is copied, and A is transposed a group of steps before its use.
+// A is read where it lies; or read and copied, 12 words of a row as vectors; or
+// transposed a group of steps before its use.
+//       CHECK:   %{{.*}}:28 = scf.for
 //   CHECK-NOT:     volatile
+// CHECK-COUNT-96:     math.fma
+//       CHECK:   %{{.*}}:24 = scf.for
+// CHECK-COUNT-24:     math.fma
+//       CHECK:     llvm.intr.prefetch{{.*}}hint = 3 : i32, rw = 0 : i32
+//       CHECK:     llvm.load volatile {{.*}} -> vector<8xf32>
+//       CHECK:     llvm.store volatile {{.*}} : vector<8xf32>
+//       CHECK:     llvm.load volatile {{.*}} -> vector<4xf32>
+//       CHECK:     llvm.store volatile {{.*}} : vector<4xf32>
+//   CHECK-NOT:     volatile
+// CHECK-COUNT-72:     math.fma
 //       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
 //       CHECK:     scf.for
 //       CHECK:       vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xf32>, vector<4xf32>
@@ -101,10 +113,21 @@
 // CHECK-COUNT-2:     llvm.store
 // CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 //   CHECK-NOT:     llvm.call_intrinsic
-// Of A they are neighbours already: words are read where they lie, or transposed.
+// Of A they may be neighbours already: words are read where they lie, or
+// transposed. Or they are made of two rows a group of steps before their use,
+// if there are any.
 //       CHECK:   %{{.*}}:28 = scf.for
 // CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
 // CHECK-COUNT-4:     llvm.inline_asm "", "=r,0" %
+//       CHECK:   scf.if
+//       CHECK:     vector.shuffle {{.*}} [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]
+//       CHECK:   %{{.*}}:24 = scf.for
+//       CHECK:     vector.shuffle {{.*}} [0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15]
+//       CHECK:     llvm.store {{.*}} : vector<8xi32>
+//       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5, 2, 6, 3, 7]
+//       CHECK:     llvm.store {{.*}} : vector<4xi32>
+// CHECK-COUNT-2:     "llvm.intr.prefetch"{{.*}}hint = 3 : i32, rw = 0 : i32
+// CHECK-COUNT-96:     llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
 //       CHECK:   %{{.*}}:24 = scf.for
 //       CHECK:     vector.shuffle {{.*}} [0, 4, 1, 5] : vector<4xi32>, vector<4xi32>
 

@@ -80,14 +80,11 @@ struct Unpacked {
 };
 
 /// The forms that a micro-kernel has of so many steps.
-static std::vector<int> formsOf(const MicroKernel &kernel, int64_t steps) {
+static std::vector<int> formsOf(int64_t steps) {
   std::vector<int> forms = {REPRISE_TILE_PACKED};
-  if (steps > 0 && steps % 4 == 0) {
-    forms.insert(forms.end(),
-                 {REPRISE_TILE_TRANSPOSES_A, REPRISE_TILE_READS_A});
-    if (kernel.isa == REPRISE_ISA_V3)
-      forms.push_back(REPRISE_TILE_COPIES_A);
-  }
+  if (steps > 0 && steps % 4 == 0)
+    forms.insert(forms.end(), {REPRISE_TILE_TRANSPOSES_A, REPRISE_TILE_READS_A,
+                               REPRISE_TILE_COPIES_A});
   return forms;
 }
 
@@ -159,7 +156,7 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
     for (int64_t k : {0, 1, 3, 4, 8, 13, 256}) {
       Floats a = randomFloats(k * kernel.rows, 1),
              b = randomFloats(k * kernel.cols, 2);
-      for (int form : formsOf(kernel, k))
+      for (int form : formsOf(k))
         for (int flags = 0; flags < 16; ++flags)
           checkTile(runner, kernel, a, b, k, form,
                     {bool(flags & 1), bool(flags & 2), bool(flags & 4),
@@ -227,7 +224,7 @@ TEST(MicroKernel, PacksRowsAhead) {
                 runner.address(kernel.symbol()))(&tile);
             unpacked.check(panel);
           };
-          for (int form : formsOf(kernel, k)) {
+          for (int form : formsOf(k)) {
             Unpacked ofA(form != REPRISE_TILE_COPIES_A,
                          reinterpret_cast<const uint32_t *>(a.data()), k,
                          kernel.rows, kernel.hasPairs());
@@ -294,8 +291,8 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
         // Rounded, and with panels that are packed on the way.
         std::vector<uint16_t> rounded(byPairs.size());
         tile.rounded = rounded.data(), tile.ldRounded = kernel.cols;
-        for (int form : formsOf(kernel, rows)) {
-          Unpacked unpacked(/*transposes=*/true, a.pairs.data(), rows,
+        for (int form : formsOf(rows)) {
+          Unpacked unpacked(form != REPRISE_TILE_COPIES_A, a.pairs.data(), rows,
                             kernel.rows, true);
           RepriseTile packs = tile;
           unpacked.giveTo(packs, form);

@@ -304,6 +304,23 @@ TEST(GemmBF16, ThreadsPackBThemselvesForLongShares) {
   }
 }
 
+// As pairs, of whole groups of steps.
+TEST(GemmBF16, PanelsOfAAreCopiedOnTheWay) {
+  const RepriseMicroKernel tile = forThisProcessor(kPairMicroKernels[0]);
+  ThreadPool pool;
+  Error error;
+  ASSERT_TRUE(pool.start(1, error)) << error.text;
+  auto count = [&](int64_t k, int flags) {
+    const int64_t before = numCopiedA;
+    Problem problem(10 * tile.rows + 1, 800, k, flags);
+    problem.run({&tile, &tile}, pool);
+    return numCopiedA - before;
+  };
+  EXPECT_EQ(count(64, TransposeA), 10);
+  EXPECT_EQ(count(REPRISE_GEMM_KC_BF16 + 12, TransposeA + Round), 10);
+  EXPECT_EQ(count(64, 0), 0) << "transposed instead";
+}
+
 // So many rows for few columns that pairs of A are read where they lie, of one
 // block of the depth and of two.
 TEST(GemmBF16, NarrowProductsReadAWhereItLies) {
