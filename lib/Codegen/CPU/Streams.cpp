@@ -92,7 +92,8 @@ SmallVector<unsigned> codegen::findStreamed(const LoopNest &nest,
     Type type = output.root.getType();
     int64_t rowBytes = bytesOf(type) / nest.rows;
     bool isLast = output.phase + 1 >= nest.numPhases();
-    if (isLast && rowBytes % kLine == 0 && liesApart(kernel.source, output.index))
+    if (isLast && rowBytes % kLine == 0 &&
+        liesApart(kernel.source, output.index))
       streamed.push_back(output.index);
   }
   return streamed;
