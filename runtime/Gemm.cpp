@@ -314,16 +314,19 @@ int64_t Product::countNarrowCols(int threads) const {
   const int64_t most = smaller(bytes / 4 / stepsOfBlock(), room);
   if (!canTranspose(shape.k))
     return 0;
-  if (shape.n <= most)
-    return panels >= kLeastTilesAlone * threads ? shape.n : 0;
+  const bool hasPlaces = hasPlacesOfA(threads);
+  if (shape.n <= most) {
+    bool isEnough = panels >= kLeastTilesAlone * threads;
+    return isEnough && (hasPlaces || !doRowsOfAMeet()) ? shape.n : 0;
+  }
   // Each thread has blocks of its own, of about as many columns, and a place
-  // for the last panel of A. What lies as panels have it is packed while tiles
+  // for a panel of A. What lies as panels have it is packed while tiles
   // are computed, so not here; and nothing with sums in the workspace, which
   // has them for one block of columns.
   int64_t blocks = divideUp(divideUp(shape.n, most), threads) * threads;
   int64_t cols = repriseRoundUp(divideUp(shape.n, blocks), full.cols);
-  bool hasRoom = form == PanelForm::Floats && threads * cols <= room &&
-                 threads * full.rows <= smaller(shape.m, REPRISE_GEMM_MC);
+  bool hasRoom =
+      form == PanelForm::Floats && threads * cols <= room && hasPlaces;
   bool isWorth = b.depthIsFast && full.rows >= kLeastRowsOfWideB &&
                  panels >= kLeastTilesOfWideB && 2 * cols >= most;
   return hasRoom && isWorth ? cols : 0;
@@ -338,6 +341,11 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
   rows = {0, shape.m};
   divideRows();
   const int64_t numA = numRowPanels();
+  const int threads = pool ? pool->size() : 1;
+  // One is enough where it is for the last panel of all rows.
+  auto placeOf = [&, hasPlaces = hasPlacesOfA(threads)](int slot) {
+    return panelsA + (hasPlaces ? slot * full.rows * stepsOfBlock() : 0);
+  };
   if (numBlocks == 1) {
     cols = {0, shape.n};
     for (depth = getDepth(0); depth.size > 0; depth = next.depth) {
@@ -351,15 +359,15 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
       // Some 0.3 us of work, to come by which takes a tenth of that.
       const int64_t perTask =
           divideUp(kSerialFlops / 4, 2 * full.rows * cols.size * depth.size);
-      share(divideUp(numA, perTask), [&](int64_t task, int) {
-        computeRows(task * perTask, smaller((task + 1) * perTask, numA));
+      share(divideUp(numA, perTask), [&](int64_t task, int slot) {
+        computeRows(task * perTask, smaller((task + 1) * perTask, numA),
+                    placeOf(slot));
       });
     }
     return;
   }
   // As many blocks at a time as there are threads, of which one that has done
   // its own takes pieces of another's, with B packed once more.
-  const int threads = pool ? pool->size() : 1;
   const int64_t rounds = divideUp(shape.k, kc);
   const int64_t pieces = smaller(numA, pool ? kTasksOfThread : 1);
   for (int64_t firstBlock = 0; firstBlock < numBlocks; firstBlock += threads) {
@@ -370,14 +378,14 @@ void Product::computeNarrow(ThreadPool *pool, int64_t most) {
       own.cols = {block * most, smaller(most, shape.n - block * most)};
       own.depth = getDepth(round * kc);
       own.next.depth = getDepth(own.depth.end());
-      own.panelsA += slot * full.rows * stepsOfBlock();
       own.panelsB += slot * most * stepsOfBlock();
       const int64_t number = 1 + round * numBlocks + block;
       if (std::exchange(packed[slot], number) != number)
         for (int64_t panel = 0; panel < divideUp(own.cols.size, full.cols);
              ++panel)
           own.packB(panel, own.packedB(panel));
-      own.computeRows(numA * piece / pieces, numA * (piece + 1) / pieces);
+      own.computeRows(numA * piece / pieces, numA * (piece + 1) / pieces,
+                      placeOf(slot));
     };
     const int64_t blocks = smaller(threads, numBlocks - firstBlock);
     shareRounds(pool, rounds, blocks * pieces, compute);

@@ -101,6 +101,17 @@ private:
     return a.depthIsFast && form != PanelForm::Expanded &&
            ofDepth % (4 * perWord()) == 0;
   }
+  /// Whether the room for panels of A has one for each thread.
+  bool hasPlacesOfA(int threads) const {
+    return threads * full.rows <= smaller(shape.m, REPRISE_GEMM_MC);
+  }
+  /// Whether rows of A meet in the first cache, whose sets repeat after 4 KiB:
+  /// a panel that is read there has a line of each row in one set, and what
+  /// else passes pushes them out.
+  bool doRowsOfAMeet() const {
+    const int64_t size = form == PanelForm::Floats ? 4 : 2;
+    return a.stride * size % 4096 == 0;
+  }
   /// Whether micro-kernels can pack whole panels of A as they use them first.
   bool canPackA() const {
     return form != PanelForm::Expanded && depth.size % (4 * perWord()) == 0;
@@ -268,10 +279,11 @@ private:
   void computeNarrow(ThreadPool *pool, int64_t most);
   /// The product in whichever way is the fastest.
   void compute(ThreadPool *pool);
-  /// Panels [first, end) of A with the block's of B, which are packed.
-  /// Meanwhile fetches the next panel of A; behind the last one the first of
-  /// the next block, which of rows that threads share is as often another's.
-  void computeRows(int64_t first, int64_t end);
+  /// Panels [first, end) of A with the block's of B, which are packed. One of A
+  /// that is not read where it lies is packed at `place`. Meanwhile fetches the
+  /// next panel of A; behind the last one the first of the next block, which of
+  /// rows that threads share is as often another's.
+  void computeRows(int64_t first, int64_t end, float *place);
   /// Calls `fn(task, slot)` for all tasks, with the pool's threads if so many
   /// FLOPs are worth it.
   template <typename Fn>

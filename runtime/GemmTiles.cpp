@@ -315,16 +315,19 @@ void Product::sumBehind(int64_t panelB) const {
     sumBlocks(rows, {end - last, last});
 }
 
-void Product::computeRows(int64_t first, int64_t end) {
+void Product::computeRows(int64_t first, int64_t end, float *place) {
   const int64_t numA = numRowPanels(), numB = divideUp(cols.size, full.cols);
+  const bool reads = !doRowsOfAMeet();
   RepriseTile tile = getTile();
-  tile.a = panelsA;
+  tile.a = tile.packed = place;
   for (int64_t index = first; index < end; ++index) {
     const RowPanel panel = getRowPanel(index);
     bool isWhole = panel.rows.size == panel.kernel.rows;
     if (!isWhole) // The last one.
-      packA(panel, 0, depth.size, panelsA);
-    tile.form = isWhole ? REPRISE_TILE_READS_A : REPRISE_TILE_PACKED;
+      packA(panel, 0, depth.size, place);
+    tile.form = !isWhole ? REPRISE_TILE_PACKED
+                : reads  ? REPRISE_TILE_READS_A
+                         : REPRISE_TILE_TRANSPOSES_A;
     tile.source = getRegionOfA(panel, depth).data;
     const FetchRegion nextA = index + 1 < numA
                                   ? getRegionOfA(getRowPanel(index + 1), depth)
@@ -339,6 +342,8 @@ void Product::computeRows(int64_t first, int64_t end) {
                               : ofA.getNext();
       fetch.ask(tile);
       computeTile(tile, panel, to);
+      if (tile.form == REPRISE_TILE_TRANSPOSES_A)
+        tile.form = REPRISE_TILE_PACKED;
     }
   }
 }

@@ -436,6 +436,45 @@ TEST(Gemm, NarrowProductsReadAWhereItLies) {
   EXPECT_EQ(countReads(768, 768, kc, 2, 1), 0);
 }
 
+// The first tile of a panel packs it where its rows are 4 KiB apart, at a place
+// of its thread's, if there is one for each.
+TEST(Gemm, NarrowProductsPackRowsOfAThatMeetInTheFirstCache) {
+  const int64_t kc = REPRISE_GEMM_KC;
+  auto getProblem = [](int64_t m, int64_t n, int64_t k, int flags) {
+    Problem problem(m, n, k, flags);
+    problem.shape.lda = 1024;
+    Problem::fill(problem.a, m * problem.shape.lda, 1);
+    return problem;
+  };
+  getProblem(589, 70, 2 * kc + 8, 4 + 8).check();
+  getProblem(390, 1045, kc + 4, 2 + 8).check();
+
+  static std::atomic<int64_t> numTransposed, numPacked;
+  RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  tile.fn = [](const RepriseTile *work) {
+    numTransposed += work->form == REPRISE_TILE_TRANSPOSES_A;
+    numPacked += work->form == REPRISE_TILE_PACKED;
+    kMicroKernels[1].fn(work);
+  };
+  for (auto [m, n, flags, threads] : {std::tuple(384, 70, 0, 1),
+                                      {384, 70, 0, 2},
+                                      {384, 768, 2, 2},
+                                      {12 * 16 * 23, 8, 0, 23}}) {
+    ThreadPool pool;
+    Error error;
+    ASSERT_TRUE(pool.start(threads, error)) << error.text;
+    numTransposed = numPacked = numReadA = 0;
+    Problem problem = getProblem(m, n, kc, flags);
+    problem.run({&tile, &tile}, pool);
+    EXPECT_EQ(numReadA, 0);
+    const int64_t panels = m / tile.rows, blocks = n == 768 ? 2 : 1;
+    const int64_t tiles = panels * ((n + tile.cols - 1) / tile.cols);
+    EXPECT_EQ(numTransposed + numPacked, tiles);
+    if (threads < 23)
+      EXPECT_EQ(numTransposed, panels * blocks);
+  }
+}
+
 // Panels of A, of 8 times 128 bytes, are fetched while 8 tiles use the one
 // before, and that of the next block behind the last.
 TEST(Gemm, PanelsThatAreReadAreFetchedOneAhead) {
