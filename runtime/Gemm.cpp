@@ -312,7 +312,7 @@ int64_t Product::countNarrowCols(int threads) const {
   const int64_t room = repriseGemmPanelCols(&shape);
   const int64_t bytes = smaller(secondCache / 2, kBytesOfSmallB);
   const int64_t most = smaller(bytes / 4 / stepsOfBlock(), room);
-  if (!canTranspose(shape.k))
+  if (!a.depthIsFast || !hasWholeGroups(shape.k))
     return 0;
   const bool hasPlaces = hasPlacesOfA(threads);
   if (shape.n <= most) {

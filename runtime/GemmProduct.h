@@ -95,26 +95,23 @@ private:
   /// Whether, of a product whose panels of B are used once, the room for those
   /// that are never there at the same time holds a copy of A's for each thread.
   bool hasOwnPanelsOfA(int threads) const;
-  /// Whether micro-kernels can transpose whole panels of A of this depth: as
-  /// they pack them, or as they read them.
-  bool canTranspose(int64_t ofDepth) const {
-    return a.depthIsFast && form != PanelForm::Expanded &&
-           ofDepth % (4 * perWord()) == 0;
+  /// Whether micro-kernels can do with panels of this depth what they are not
+  /// packed for.
+  bool hasWholeGroups(int64_t ofDepth) const {
+    return form != PanelForm::Expanded && ofDepth % (4 * perWord()) == 0;
   }
+  /// Whether they can pack whole panels of A as they use them first.
+  bool canPackA() const { return hasWholeGroups(depth.size); }
   /// Whether the room for panels of A has one for each thread.
   bool hasPlacesOfA(int threads) const {
     return threads * full.rows <= smaller(shape.m, REPRISE_GEMM_MC);
   }
   /// Whether rows of A meet in the first cache, whose sets repeat after 4 KiB:
-  /// a panel that is read there has a line of each row in one set, and what
-  /// else passes pushes them out.
+  /// a panel that is read there has a line of each row in one set, which takes
+  /// all or most of the ways, and what else passes pushes them out.
   bool doRowsOfAMeet() const {
     const int64_t size = form == PanelForm::Floats ? 4 : 2;
     return a.stride * size % 4096 == 0;
-  }
-  /// Whether micro-kernels can pack whole panels of A as they use them first.
-  bool canPackA() const {
-    return form != PanelForm::Expanded && depth.size % (4 * perWord()) == 0;
   }
   /// Panels of A that a thread packs together where others use them, too.
   static constexpr int64_t kGroupOfA = 4;

@@ -317,7 +317,8 @@ void Product::sumBehind(int64_t panelB) const {
 
 void Product::computeRows(int64_t first, int64_t end, float *place) {
   const int64_t numA = numRowPanels(), numB = divideUp(cols.size, full.cols);
-  const bool reads = !doRowsOfAMeet();
+  // For one tile it is not worth it.
+  const bool reads = !doRowsOfAMeet() || numB == 1;
   RepriseTile tile = getTile();
   tile.a = tile.packed = place;
   for (int64_t index = first; index < end; ++index) {

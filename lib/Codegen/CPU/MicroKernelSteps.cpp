@@ -190,7 +190,7 @@ void codegen::emitPackingOfA(Code &code, const MicroKernel &tile,
                              const Panels &panels, Value p) {
   if (panels.form == Form::TransposesA && !packsByWords(tile))
     emitTransposition(code, tile, panels, p);
-  if (panels.form == Form::CopiesA && !copiesRows(tile, panels.form))
+  if (panels.form == Form::CopiesA && tile.hasPairs())
     emitPairs(code, tile, panels, p);
 }
 

@@ -30,7 +30,8 @@ struct Source {
 
 /// Panels are made of words of four bytes: f32 or a pair of bf16. That of A may
 /// have to be packed yet: to `packed`, from `source`. Or it is read there:
-/// `rows` are the places in rows 0, 3, 6 ... that the next steps begin with.
+/// where it lies in rows of the depth, `rows` are the places in those of
+/// numbers 0, 3, 6 ... that the next steps begin with.
 struct Panels {
   Form form;
   mlir::Value a, b;
@@ -64,7 +65,7 @@ llvm::SmallVector<mlir::Value> getFirstRows(Code &code, const MicroKernel &tile,
 llvm::SmallVector<mlir::Value> getNextRows(Code &code, const Panels &panels);
 
 /// Adds the outer products of steps p, p + 1, ... p + steps - 1 to the sums of
-/// a tile, row by row. What of A is packed by words is packed here.
+/// a tile, row by row. What is packed of A behind its use is packed here.
 llvm::SmallVector<mlir::Value> emitSteps(Code &code, const MicroKernel &tile,
                                          const Panels &panels, mlir::Value p,
                                          int64_t steps, mlir::ValueRange sums);

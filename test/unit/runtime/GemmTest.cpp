@@ -459,19 +459,21 @@ TEST(Gemm, NarrowProductsPackRowsOfAThatMeetInTheFirstCache) {
   for (auto [m, n, flags, threads] : {std::tuple(384, 70, 0, 1),
                                       {384, 70, 0, 2},
                                       {384, 768, 2, 2},
-                                      {12 * 16 * 23, 8, 0, 23}}) {
+                                      {12 * 16 * 23, 40, 0, 23}}) {
     ThreadPool pool;
     Error error;
     ASSERT_TRUE(pool.start(threads, error)) << error.text;
     numTransposed = numPacked = numReadA = 0;
     Problem problem = getProblem(m, n, kc, flags);
-    problem.run({&tile, &tile}, pool);
+    const std::vector<float> result = problem.run({&tile, &tile}, pool);
     EXPECT_EQ(numReadA, 0);
     const int64_t panels = m / tile.rows, blocks = n == 768 ? 2 : 1;
     const int64_t tiles = panels * ((n + tile.cols - 1) / tile.cols);
     EXPECT_EQ(numTransposed + numPacked, tiles);
     if (threads < 23)
       EXPECT_EQ(numTransposed, panels * blocks);
+    ThreadPool one;
+    EXPECT_EQ(problem.run({&tile, &tile}, one), result) << threads;
   }
 }
 
