@@ -95,8 +95,8 @@ private:
   /// Whether, of a product whose panels of B are used once, the room for those
   /// that are never there at the same time holds a copy of A's for each thread.
   bool hasOwnPanelsOfA(int threads) const;
-  /// Whether micro-kernels can do with panels of this depth what they are not
-  /// packed for.
+  /// Whether A's panels of this depth are whole groups of steps: then
+  /// micro-kernels can pack them, or read them where they lie.
   bool hasWholeGroups(int64_t ofDepth) const {
     return form != PanelForm::Expanded && ofDepth % (4 * perWord()) == 0;
   }
