@@ -171,7 +171,8 @@ static void fetchCopied(Code &code, const MicroKernel &tile,
                            /*rw=*/0, /*hint=*/3, /*cache=*/1);
 }
 
-/// Copies rows of the depth, two as one of pairs.
+/// Copies rows of the depth, two as one of pairs. (Twelve words at once are
+/// less code, but a shuffle across a wide register: a product took 1 % longer.)
 static void emitPairs(Code &code, const MicroKernel &tile, const Panels &panels,
                       Value p) {
   for (int64_t step = 0; step < kUnroll; ++step) {

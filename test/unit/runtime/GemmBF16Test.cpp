@@ -298,7 +298,7 @@ TEST(GemmBF16, ThreadsPackBThemselvesForLongShares) {
     ThreadPool one, three;
     Error error;
     ASSERT_TRUE(three.start(3, error)) << error.text;
-    // Which it can pack ahead then.
+    // A thread's own B is packed ahead; one that all share is not.
     numAhead = 0;
     std::vector<char> result = problem.run({&tiles[0], &tiles[1]}, three);
     EXPECT_GT(numAhead, 0);
