@@ -10,6 +10,7 @@
 #include "Alternatives.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
+#include "reprise/ABI/Version.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/Config/llvm-config.h"
