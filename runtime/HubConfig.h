@@ -20,10 +20,12 @@ namespace reprise::runtime {
 Path folderOfWeights(const char *path);
 
 /// Whether the config.json in the folder of weights, if there is one, is of a
-/// model that computes what `ours`, the configuration of this program's, does:
-/// what both name must be equal, unless it is about training, names or storage,
-/// or the tensors themselves tell. Rotary positions may be written as
-/// rope_theta and rope_scaling, or as rope_parameters.
+/// model that computes what `ours`, the configuration of this program's, does.
+/// Keys that change what is computed are compared by meaning: a key that is
+/// missing or null has the default that Hugging Face's class of the family has,
+/// names and activations may be written in each of their spellings, numbers are
+/// equal if they are in f32. Sizes that the tensors tell are compared if both
+/// name them; what is about training, names or storage is not.
 bool checkHubConfig(const char *weights, std::string_view ours, Error &error);
 
 } // namespace reprise::runtime

@@ -9,6 +9,7 @@
 #include "Resume.h"
 
 #include "Crc32c.h"
+#include "HubConfig.h"
 #include "Json.h"
 
 #include <algorithm>
@@ -264,7 +265,8 @@ bool Checkpoint::checkConfig(Error &error) const {
   while (same && !(theirs.empty() && ours.empty())) {
     std::string_view line = takeLine(theirs), other = takeLine(ours);
     if (line != other)
-      same = error.set("'%s' has the line '%.*s', but this program's model "
+      same = checkHubConfig(path, model.configJson, error) &&
+             error.set("'%s' has the line '%.*s', but this program's model "
                        "'%.*s'",
                        file.path, int(std::min<size_t>(line.size(), 200)),
                        line.data(), int(std::min<size_t>(other.size(), 200)),

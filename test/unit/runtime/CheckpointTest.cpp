@@ -244,10 +244,14 @@ TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
   toy.model.configJson = "{\n  \"eps\": 1e-05,\n  \"tie\": true\n}\n";
   ASSERT_EQ(save("b", 2).status, 0);
   toy.model.configJson = "{\n  \"eps\": 1e-06,\n  \"tie\": true\n}\n";
-  EXPECT_EQ(
-      refusal(save("b", 4, {"--resume=auto"})),
-      "'b/step-00000002/config.json' has the line '  \"eps\": 1e-05,', but "
-      "this program's model '  \"eps\": 1e-06,'");
+  EXPECT_EQ(refusal(save("b", 4, {"--resume=auto"})),
+            "'b/step-00000002/config.json' has eps 1e-05, but this program's "
+            "model has 1e-06: its weights would compute something else");
+  // What only training sees is not in the weights, but in the run.
+  toy.model.configJson = "{\n  \"eps\": 1e-05,\n  \"embd_pdrop\": 0.1\n}\n";
+  EXPECT_EQ(refusal(save("b", 4, {"--resume=auto"})),
+            "'b/step-00000002/config.json' has the line '  \"tie\": true', but "
+            "this program's model '  \"embd_pdrop\": 0.1'");
   EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("none")})),
             "'none' is no checkpoint, with a file trainer.json, nor a folder "
             "of checkpoints, step-00000001 or the like");

@@ -12,6 +12,7 @@
 #include "runtime/HubConfig.h"
 #include "runtime/Weights.h"
 
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -274,70 +275,245 @@ TEST_F(Weights, OtherFilesAreNamed) {
       << error.text;
 }
 
-// What changes the function that weights are for, and what does not.
-TEST(HubConfig, IsComparedWithTheModels) {
-  Folder folder;
-  const std::string ours =
-      R"({"attention_dropout": 0.1, "bos_token_id": null, "head_dim": null,
-          "hidden_act": "silu", "max_position_embeddings": 64,
-          "model_type": "llama", "num_attention_heads": 4,
-          "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0,
-          "torch_dtype": "float32", "use_sliding_window": false})";
-  const std::string stretched =
-      R"({"rope_scaling": {"factor": 8.0, "rope_type": "llama3"},
-          "rope_theta": 5e5})";
-  auto check = [&](const std::string &theirs, const std::string &mine) {
+namespace {
+/// Programs' configurations, which have every key of the family.
+const char kLlamaConfig[] =
+    R"({"attention_bias": false, "attention_dropout": 0.1,
+        "bos_token_id": null, "head_dim": 32, "hidden_act": "silu",
+        "hidden_size": 128, "intermediate_size": 300, "mlp_bias": false,
+        "max_position_embeddings": 64, "model_type": "llama",
+        "num_attention_heads": 4, "num_hidden_layers": 2,
+        "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_scaling": null,
+        "rope_theta": 10000.0, "tie_word_embeddings": false,
+        "torch_dtype": "float32", "vocab_size": 99})";
+const char kGPT2Config[] =
+    R"({"activation_function": "gelu_new", "embd_pdrop": 0.1,
+        "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_embd": 48,
+        "n_head": 12, "n_inner": null, "n_layer": 2, "n_positions": 64,
+        "scale_attn_by_inverse_layer_idx": false, "scale_attn_weights": true,
+        "tie_word_embeddings": true, "vocab_size": 99})";
+const char kQwen3Config[] =
+    R"({"attention_bias": false, "head_dim": 64, "hidden_act": "silu",
+        "hidden_size": 128, "model_type": "qwen3", "num_attention_heads": 32,
+        "num_key_value_heads": 8, "rms_norm_eps": 1e-06,
+        "rope_theta": 1000000.0, "tie_word_embeddings": true,
+        "use_sliding_window": false})";
+
+/// A configuration with another value for a key; `value` is JSON, empty for a
+/// key that is not there.
+std::string with(const std::string &config, const std::string &key,
+                 const std::string &value) {
+  std::string result = config;
+  size_t at = result.find("\"" + key + "\": ");
+  if (at == result.npos) {
+    result.insert(1, "\"" + key + "\": " + value + ", ");
+    return result;
+  }
+  size_t end = result.find_first_of(",}", at);
+  if (!value.empty())
+    return result.replace(at, end - at, "\"" + key + "\": " + value);
+  return result.erase(at, result[end] == ',' ? end + 1 - at : end - at);
+}
+
+class HubConfig : public testing::Test {
+protected:
+  /// Why weights of a model with `theirs` are not for one with `ours`; empty if
+  /// they are.
+  std::string check(const std::string &theirs, const std::string &ours) {
     folder.write("config.json", theirs);
     reprise::runtime::Error error;
     bool good = checkHubConfig((folder.path + "model.safetensors").c_str(),
-                               mine, error);
+                               ours, error);
     EXPECT_EQ(good, error.text[0] == '\0');
     reprise::runtime::Error again;
-    EXPECT_EQ(checkHubConfig(folder.path.c_str(), mine, again), good);
+    EXPECT_EQ(checkHubConfig(folder.path.c_str(), ours, again), good);
     std::string text = error.text;
+    const std::string begin = "'" + folder.path + "config.json' has ";
     const std::string end = ": its weights would compute something else";
     if (text.rfind(end) != text.npos)
       text.erase(text.rfind(end));
-    for (size_t at; (at = text.find(folder.path)) != text.npos;)
-      text.erase(at, folder.path.size());
+    if (text.find(begin) == 0)
+      text.erase(0, begin.size());
     return text;
-  };
-  for (const char *same :
-       {"{}",
-        R"({"rms_norm_eps": 0.000001, "hidden_act": "swish", "head_dim": 32})",
-        R"({"rope_theta": null, "rope_parameters": {"rope_theta": 10000,
-            "rope_type": "default"}})",
-        R"({"attention_dropout": 0, "bos_token_id": 7, "dtype": "bfloat16",
-            "torch_dtype": "bfloat16", "max_position_embeddings": 4096,
-            "use_cache": true, "architectures": ["X"]})"})
-    EXPECT_EQ(check(same, ours), "") << same;
-  const std::string mid = ", but this program's model has ";
-  EXPECT_EQ(check(R"({"rope_theta": 500000.0})", ours),
-            "'config.json' has rope_theta 500000.0" + mid + "10000.0");
-  EXPECT_EQ(check(R"({"rope_parameters": {"rope_theta": 1e6}})", ours),
-            "'config.json' has rope_theta 1e6" + mid + "10000.0");
-  EXPECT_EQ(check("{}", stretched),
-            "'config.json' has rope_theta 10000 (by default)" + mid + "5e5");
-  EXPECT_EQ(check(R"({"rope_scaling": {"type": "linear", "factor": 2}})", ours),
-            "'config.json' has rope_type linear" + mid + "default");
-  EXPECT_EQ(check(R"({"rope_parameters": {"rope_theta": 500000, "factor": 32.0,
-                      "rope_type": "llama3"}})",
-                  stretched),
-            "'config.json' has factor 32.0" + mid + "8.0");
-  EXPECT_EQ(check(R"({"rope_parameters": {"rope_theta": 500000, "factor": 8,
-                      "rope_type": "llama3"}})",
-                  stretched),
+  }
+
+  Folder folder;
+};
+} // namespace
+
+TEST_F(HubConfig, WhatIsAboutOtherThingsMayDiffer) {
+  EXPECT_EQ(check(kLlamaConfig, kLlamaConfig), "");
+  EXPECT_EQ(check("{", kLlamaConfig).find(folder.path + "config.json:1:2: "),
+            0u);
+  EXPECT_EQ(check(std::string("\xEF\xBB\xBF") + kLlamaConfig, kLlamaConfig),
             "");
-  EXPECT_EQ(check(R"({"rms_norm_eps": 1e-5})", ours),
-            "'config.json' has rms_norm_eps 1e-5" + mid + "1e-06");
-  EXPECT_EQ(check(R"({"num_attention_heads": 8})", ours),
-            "'config.json' has num_attention_heads 8" + mid + "4");
-  EXPECT_EQ(check(R"({"hidden_act": "gelu"})", ours),
-            "'config.json' has hidden_act gelu" + mid + "silu");
-  EXPECT_EQ(check(R"({"use_sliding_window": true})", ours),
-            "'config.json' has use_sliding_window true" + mid + "false");
-  EXPECT_NE(check("{", ours).find("config.json:1:2: error:"),
-            std::string::npos);
+  for (auto [key, value] : std::vector<std::array<const char *, 2>>{
+           {"attention_dropout", "0"},
+           {"bos_token_id", "7"},
+           {"torch_dtype", "\"bfloat16\""},
+           {"dtype", "\"bfloat16\""},
+           {"max_position_embeddings", "4096"},
+           {"use_cache", "true"},
+           {"architectures", "[\"LlamaForCausalLM\"]"},
+           {"layer_types", "[\"full_attention\", \"full_attention\"]"},
+           {"quantization_config", "null"}})
+    EXPECT_EQ(check(with(kLlamaConfig, key, value), kLlamaConfig), "") << key;
+}
+
+// A value has several spellings, and so have keys.
+TEST_F(HubConfig, SpellingsOfTheSame) {
+  for (auto [key, value] : std::vector<std::array<const char *, 2>>{
+           {"rms_norm_eps", "0.000001"},
+           {"rms_norm_eps", "9.999999974752427e-07"}, // As f32 has it.
+           {"hidden_act", "\"swish\""},
+           {"head_dim", "null"},
+           {"head_dim", ""},
+           {"rope_theta", "1e4"},
+           {"rope_theta", ""},
+           {"rope_parameters",
+            R"({"rope_theta": 10000, "rope_type": "default"})"},
+           {"rope_scaling", R"({"type": "linear", "factor": 1.0})"}})
+    EXPECT_EQ(check(with(kLlamaConfig, key, value), kLlamaConfig), "") << value;
+  for (auto [key, value] : std::vector<std::array<const char *, 2>>{
+           {"n_inner", "192"},
+           {"n_inner", ""},
+           {"activation_function", "\"gelu_pytorch_tanh\""},
+           {"activation_function", ""},
+           {"layer_norm_epsilon", ""},
+           {"tie_word_embeddings", ""},
+           {"n_head", ""},
+           {"hidden_size", "48"}})
+    EXPECT_EQ(check(with(kGPT2Config, key, value), kGPT2Config), "") << key;
+  std::string renamed = with(with(kGPT2Config, "n_embd", ""), "n_head", "");
+  renamed = with(with(renamed, "hidden_size", "48"), "n_inner", "192");
+  EXPECT_EQ(check(with(renamed, "num_attention_heads", "12"), kGPT2Config), "");
+  EXPECT_EQ(check(with(renamed, "num_attention_heads", "6"), kGPT2Config),
+            "num_attention_heads 6, but this program's model has 12");
+  // Under two names, each counts.
+  EXPECT_EQ(check(with(kGPT2Config, "hidden_size", "96"), kGPT2Config),
+            "hidden_size 96, but this program's model has 48");
+}
+
+// Both values are named, and "by default" where a key is not there.
+TEST_F(HubConfig, WhatChangesTheFunction) {
+  const std::string mid = ", but this program's model has ";
+  struct Case {
+    const char *key, *value, *refusal;
+  };
+  for (auto [key, value, refusal] : std::vector<Case>{
+           {"rms_norm_eps", "1e-5", "1e-5|1e-06"},
+           {"num_attention_heads", "8", "8|4"},
+           {"num_attention_heads", "", "32 (by default)|4"},
+           {"num_key_value_heads", "", "4 (by default)|2"},
+           {"num_key_value_heads", "null", "4 (by default)|2"},
+           {"head_dim", "16", "16|32"},
+           {"hidden_act", "\"gelu\"", "gelu|silu"},
+           {"attention_bias", "true", "true|false"},
+           {"mlp_bias", "true", "true|false"},
+           {"tie_word_embeddings", "true", "true|false"},
+           {"rope_theta", "500000.0", "500000.0|10000.0"},
+           {"vocab_size", "100", "100|99"},
+           {"partial_rotary_factor", "0.5", "0.5|1.0 (by default)"},
+           {"model_type", "\"mistral\"", "mistral|llama"}}) {
+    std::string expected = std::string(key) + " " + refusal;
+    expected.replace(expected.find('|'), 1, mid);
+    EXPECT_EQ(check(with(kLlamaConfig, key, value), kLlamaConfig), expected);
+  }
+  // The program's value is none of the defaults; the file is silent.
+  for (auto [key, value, refusal] : std::vector<Case>{
+           {"rms_norm_eps", "0.01", "1e-06 (by default)|0.01"},
+           {"rope_theta", "5e5", "10000.0 (by default)|5e5"},
+           {"attention_bias", "true", "false (by default)|true"},
+           {"tie_word_embeddings", "true", "false (by default)|true"},
+           {"head_dim", "64", "32 (by default)|64"}}) {
+    std::string expected = std::string(key) + " " + refusal;
+    expected.replace(expected.find('|'), 1, mid);
+    EXPECT_EQ(
+        check(with(kLlamaConfig, key, ""), with(kLlamaConfig, key, value)),
+        expected);
+  }
+  for (auto [key, value, refusal] : std::vector<Case>{
+           {"layer_norm_epsilon", "1e-6", "1e-05 (by default)|1e-6"},
+           {"activation_function", "\"gelu\"", "gelu_new (by default)|gelu"},
+           {"tie_word_embeddings", "false", "true (by default)|false"},
+           {"n_head", "6", "12 (by default)|6"},
+           {"n_inner", "200", "192 (by default)|200"}}) {
+    std::string expected = std::string(key) + " " + refusal;
+    expected.replace(expected.find('|'), 1, mid);
+    EXPECT_EQ(check(with(kGPT2Config, key, ""), with(kGPT2Config, key, value)),
+              expected);
+  }
+  // Of qwen3 the width of a head is a number, whatever the model's width.
+  EXPECT_EQ(check(with(kQwen3Config, "head_dim", ""), kQwen3Config),
+            "head_dim 128 (by default)" + mid + "64");
+  EXPECT_EQ(check(with(kQwen3Config, "num_key_value_heads", ""), kQwen3Config),
+            "num_key_value_heads 32 (by default)" + mid + "8");
+  EXPECT_EQ(
+      check(with(kQwen3Config, "use_sliding_window", "true"), kQwen3Config),
+      "use_sliding_window true" + mid + "false");
+  // Files from before model_type.
+  EXPECT_EQ(check(R"({"architectures": ["GPT2LMHeadModel"]})", kLlamaConfig),
+            "model_type gpt2" + mid + "llama");
+  for (const char *key : {"quantization_config", "pruned_heads"})
+    EXPECT_EQ(check(with(kLlamaConfig, key, R"({"bits": 4})"), kLlamaConfig),
+              std::string(key) + ", which this program's model has not");
+  EXPECT_EQ(check(with(kLlamaConfig, "layer_types",
+                       R"(["full_attention", "sliding_attention"])"),
+                  kLlamaConfig),
+            "layer_types, which this program's model has not");
+}
+
+TEST_F(HubConfig, RotaryPositionsAreCompared) {
+  const std::string mid = ", but this program's model has ";
+  auto config = [](const std::string &scaling) {
+    return with(kLlamaConfig, "rope_scaling", scaling);
+  };
+  const std::string llama3 = config(R"({"factor": 8.0, "high_freq_factor": 4.0,
+                 "low_freq_factor": 1.0, "rope_type": "llama3",
+                 "original_max_position_embeddings": 16})");
+  const std::string yarn =
+      config(R"({"factor": 4.0, "original_max_position_embeddings": 16,
+                 "rope_type": "yarn", "truncate": true})");
+  EXPECT_EQ(check(kLlamaConfig, llama3), "rope_type default" + mid + "llama3");
+  EXPECT_EQ(check(config(R"({"type": "linear", "factor": 2})"), kLlamaConfig),
+            "rope_type linear" + mid + "default");
+  EXPECT_EQ(check(llama3, llama3), "");
+  EXPECT_EQ(
+      check(with(kLlamaConfig, "rope_parameters",
+                 R"({"rope_theta": 10000, "factor": 8, "rope_type": "llama3",
+                     "low_freq_factor": 1, "high_freq_factor": 4,
+                     "original_max_position_embeddings": 16})"),
+            llama3),
+      "");
+  EXPECT_EQ(check(with(llama3, "factor", "32.0"), llama3),
+            "factor 32.0" + mid + "8.0");
+  EXPECT_EQ(check(with(llama3, "high_freq_factor", "2"), llama3),
+            "high_freq_factor 2" + mid + "4.0");
+  EXPECT_EQ(check(with(llama3, "high_freq_factor", ""), llama3),
+            "no high_freq_factor" + mid + "4.0");
+  // YaRN's own defaults, and what makes them.
+  EXPECT_EQ(check(yarn, yarn), "");
+  auto more = [&](const std::string &members) {
+    std::string result = yarn;
+    return result.replace(result.find("\"truncate\": true"), 16, members);
+  };
+  EXPECT_EQ(check(more("\"beta_fast\": 32, \"beta_slow\": 1.0, "
+                       "\"attention_factor\": 1.138629436"),
+                  yarn),
+            "");
+  EXPECT_EQ(check(more("\"mscale\": 1.0, \"mscale_all_dim\": 1.0"), yarn),
+            "attention_factor 1 (by default)" + mid +
+                "1.13862944 (by default)");
+  EXPECT_EQ(check(more("\"beta_fast\": 16"), yarn),
+            "beta_fast 16" + mid + "32 (by default)");
+  EXPECT_EQ(check(more("\"truncate\": false"), yarn),
+            "truncate false" + mid + "true");
+  // The length before the stretching: beside the map, in it, or the longest.
+  std::string beside = with(yarn, "original_max_position_embeddings", "");
+  EXPECT_EQ(check(beside, yarn),
+            "original_max_position_embeddings 64 (by default)" + mid + "16");
+  EXPECT_EQ(check(with(beside, "original_max_position_embeddings", "16"), yarn),
+            "");
 }
 
 // A model with a head of its own does not take the embedding for it.
