@@ -68,7 +68,8 @@ void report::printBudget(raw_ostream &os, const Plan &plan) {
        << formatPart(budget.replaySeconds, plan.stepSeconds)
        << " of a step; any plan at least " << formatSeconds(budget.boundSeconds)
        << ", gap " << formatGap(plan) << "\n";
-    os << "price of memory: " << formatPrice(budget.secondsPerByte) << "\n";
+    os << "price of memory: " << formatSecondsPerGiB(budget.secondsPerByte)
+       << "\n";
     if (std::string regret = formatRegret(plan); !regret.empty())
       os << "regret: " << regret << "\n";
   }
@@ -227,7 +228,7 @@ json::Value report::drawBudget(const Plan &plan) {
         {"part", formatPart(budget.replaySeconds, plan.stepSeconds)},
         {"floor", formatSeconds(budget.boundSeconds)},
         {"gap", formatGap(plan)},
-        {"price", formatPrice(budget.secondsPerByte)},
+        {"price", formatSecondsPerGiB(budget.secondsPerByte)},
         {"regret", formatRegret(plan)},
     };
   return drawn;

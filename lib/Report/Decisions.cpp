@@ -385,16 +385,10 @@ double report::getSecondsPerByte(const Plan &plan, const Decision &decision) {
   return plan.forward[decision.origin.position].seconds / decision.bytes;
 }
 
-std::string report::formatPrice(double secondsPerByte) {
-  std::string text;
-  llvm::raw_string_ostream(text)
-      << llvm::format("%.3g ms per GiB", secondsPerByte * 1e3 * (1 << 30));
-  return text;
-}
-
 std::string report::formatPrice(const Plan &plan, const Decision &decision) {
-  return decision.bytes == 0 ? "-"
-                             : formatPrice(getSecondsPerByte(plan, decision));
+  return decision.bytes == 0
+             ? "-"
+             : formatSecondsPerGiB(getSecondsPerByte(plan, decision));
 }
 
 std::string report::formatSources(const Plan &plan) {
@@ -406,22 +400,6 @@ std::string report::formatSources(const Plan &plan) {
   if (!names.empty())
     text += " (" + llvm::join(names.take_front(kMostNames), ", ") +
             (names.size() > kMostNames ? ", ...)" : ")");
-  return text;
-}
-
-std::string report::formatSeconds(double seconds) {
-  if (seconds == 0)
-    return "0 s";
-  constexpr std::pair<double, const char *> units[] = {
-      {86400, "days"}, {3600, "h"},  {60, "min"}, {1, "s"},
-      {1e-3, "ms"},    {1e-6, "us"}, {1e-9, "ns"}};
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (auto [unit, name] : units)
-    if (seconds >= unit || unit == 1e-9) {
-      os << llvm::format("%.1f ", seconds / unit) << name;
-      break;
-    }
   return text;
 }
 

@@ -10,6 +10,7 @@
 #define REPRISE_REPORT_DECISIONS_H
 
 #include "reprise/Report/Plan.h"
+#include "reprise/Support/Format.h"
 
 /// What all forms of the report say of decisions: text, JSON, HTML, remarks.
 namespace reprise::report {
@@ -103,9 +104,6 @@ std::string formatPeak(const Decision &decision);
 /// 3.1 ms more".
 std::string formatFlip(const Plan &plan, const Decision &decision);
 
-/// "3.1 ms", "1.2 s", "21.3 days".
-std::string formatSeconds(double seconds);
-
 /// The time of a decision's replay, "115.3 us", with a star if it was measured;
 /// "-" if there is none.
 std::string formatTime(const Decision &decision);
@@ -114,7 +112,6 @@ std::string formatTime(const Decision &decision);
 /// over them; "-" for a value of no bytes.
 std::string formatPrice(const Plan &plan, const Decision &decision);
 double getSecondsPerByte(const Plan &plan, const Decision &decision);
-std::string formatPrice(double secondsPerByte);
 
 /// "3 kernels and products measured, 2 modelled (a, b)"
 std::string formatSources(const Plan &plan);
