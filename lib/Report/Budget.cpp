@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Budget.h"
+#include "Charts.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
 #include <algorithm>
@@ -206,7 +207,7 @@ json::Value report::drawBudget(const Plan &plan) {
   }
   json::Object drawn{
       {"stairs", drawStairs(budget, scale)},
-      {"bound", drawBound(budget, scale)},
+      {"bound", asSection(drawBound(budget, scale))},
       {"least", formatBytes(scale.least)},
       {"most", formatBytes(scale.most)},
       {"seconds", formatSeconds(scale.top)},
@@ -229,7 +230,7 @@ json::Value report::drawBudget(const Plan &plan) {
         {"floor", formatSeconds(budget.boundSeconds)},
         {"gap", formatGap(plan)},
         {"price", formatSecondsPerGiB(budget.secondsPerByte)},
-        {"regret", formatRegret(plan)},
+        {"regret", asSection(formatRegret(plan))},
     };
   return drawn;
 }

@@ -28,6 +28,13 @@ llvm::json::Value drawCategories(const Plan &plan);
 /// A dot for each plan, its peak against the time of its replays; null if there
 /// is nothing to compare.
 llvm::json::Value drawPlans(const Plan &plan);
+
+/// `text` as a section of the page, which is passed over if it is empty.
+inline llvm::json::Value asSection(std::string text) {
+  if (text.empty())
+    return nullptr;
+  return text;
+}
 } // namespace reprise::report
 
 #endif // REPRISE_LIB_REPORT_CHARTS_H

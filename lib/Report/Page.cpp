@@ -128,8 +128,9 @@ static json::Value describe(const Plan &plan) {
       {"pointwise", formatRate(costs.pointwiseFlopsPerSecond / 1e9, "GFLOP/s")},
       {"memory", formatRate(costs.memoryBytesPerSecond / 1e9, "GB/s")},
       {"launch", formatSeconds(costs.secondsPerLaunch)},
-      {"sources",
-       plan.measured.empty() ? "" : formatSources(plan) + "; * marks these"},
+      {"sources", asSection(plan.measured.empty()
+                                ? ""
+                                : formatSources(plan) + "; * marks these")},
   };
 }
 
