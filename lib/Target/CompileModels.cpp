@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -128,8 +129,10 @@ compilePart(ModuleOp part, const llvm::StringSet<> &symbols, StringRef cpu) {
 
 FailureOr<std::vector<ObjectFile>>
 target::compileModels(ArrayRef<CompiledModel> models, StringRef cpu) {
-  if (failed(checkProcessor(cpu)))
+  if (std::string error = checkProcessor(cpu); !error.empty()) {
+    llvm::WithColor::error() << error << "\n";
     return failure();
+  }
   // Read first: what is compiled is taken away.
   std::vector<Tables> tables(models.size());
   for (auto [model, table] : llvm::zip_equal(models, tables))

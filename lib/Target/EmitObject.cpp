@@ -43,23 +43,17 @@ findProcessor(const llvm::Target &target, StringRef cpu) {
       target.createMCSubtargetInfo(kTriple, cpu, /*Features=*/""));
 }
 
-LogicalResult reprise::target::checkProcessor(StringRef cpu) {
+std::string reprise::target::checkProcessor(StringRef cpu) {
   const llvm::Target *target = findTarget();
   if (!target)
-    return failure();
+    return "needs an LLVM that makes code for x86-64";
   std::unique_ptr<MCSubtargetInfo> processor = findProcessor(*target, cpu);
-  if (!processor) {
-    WithColor::error() << "needs a processor that LLVM knows, such as "
-                          "x86-64-v3, but got '"
-                       << cpu << "'\n";
-    return failure();
-  }
-  if (!processor->checkFeatures("+64bit")) {
-    WithColor::error() << "needs a 64-bit x86 processor, but got '" << cpu
-                       << "'\n";
-    return failure();
-  }
-  return success();
+  if (!processor)
+    return "needs a processor that LLVM knows, such as x86-64-v3, but got '" +
+           cpu.str() + "'";
+  if (!processor->checkFeatures("+64bit"))
+    return "needs a 64-bit x86 processor, but got '" + cpu.str() + "'";
+  return "";
 }
 
 bool reprise::target::hasWideRegisters(StringRef cpu) {

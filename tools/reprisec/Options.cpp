@@ -7,10 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "Files.h"
 #include "python-free-frontend/Description.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include <algorithm>
@@ -20,15 +23,31 @@
 using namespace reprise;
 using namespace reprise::driver;
 
-cl::OptionCategory driver::programCategory("reprisec options");
-cl::OptionCategory driver::keyCategory(
-    "Keys of the description (an option wins over the file)");
+//===----------------------------------------------------------------------===//
+// Which there are
+//===----------------------------------------------------------------------===//
+
+static std::string toDashes(llvm::StringRef name) {
+  std::string spelling = name.str();
+  llvm::replace(spelling, '_', '-');
+  return spelling;
+}
+
+/// The values of a key that has a few, of its type `one of a, b`.
+static std::vector<std::string> getWords(llvm::StringRef type) {
+  if (!type.consume_front("one of ") && !type.contains(" or "))
+    return {};
+  std::vector<std::string> words;
+  for (llvm::StringRef word :
+       llvm::split(type, type.contains(", ") ? ", " : " or "))
+    words.push_back(word.str());
+  return words;
+}
 
 /// What stands for a value in the help: `n`, `flash|unfused`.
 static std::string getPlaceholder(llvm::StringRef type) {
-  if (type.consume_front("one of ") || type.contains(" or "))
-    return llvm::join(llvm::split(type, type.contains(", ") ? ", " : " or "),
-                      "|");
+  if (std::vector<std::string> words = getWords(type); !words.empty())
+    return llvm::join(words, "|");
   return llvm::StringSwitch<std::string>(type)
       .StartsWith("a whole number", "n")
       .StartsWith("a number", "x")
@@ -37,119 +56,151 @@ static std::string getPlaceholder(llvm::StringRef type) {
       .Default(type.str());
 }
 
-/// What the help says of a key; docs/description.md says all of it.
+static Takes getTakes(const frontend::KeyInfo &info) {
+  if (info.isSwitch)
+    return Takes::MaybeWord;
+  return info.type == "a list of words" ? Takes::List : Takes::Text;
+}
+
+/// What the help says of a key.
 static std::string getHelp(const frontend::KeyInfo &info) {
   std::string families = info.families.empty() ? "" : info.families + ": ";
   llvm::StringRef value = info.defaultValue;
   if (value.starts_with("required"))
     value = "required";
-  return families + info.summary.split(';').first.str() + " (" + value.str() +
-         ")";
+  return families + info.summary.str() + " (" + value.str() + ")";
 }
 
-/// In lines that leave place for the names of options.
-static std::string wrap(llvm::StringRef text) {
-  constexpr size_t width = 62;
-  std::string lines;
-  while (text.size() > width) {
-    size_t space = text.rfind(' ', width);
-    if (space == llvm::StringRef::npos)
-      break;
-    lines += text.take_front(space).str() + "\n";
-    text = text.drop_front(space + 1);
-  }
-  return lines + text.str();
-}
-
-static bool isOwn(const cl::Option &option) {
-  return llvm::is_contained(option.Categories, &programCategory) ||
-         llvm::is_contained(option.Categories, &keyCategory);
+/// What other compilers have.
+static std::vector<tools::ForeignOption> getForeign() {
+  return {
+      {"O", true, "there are no levels: programs are always optimized"},
+      {"c", false, "an object file is made with --emit=obj"},
+      {"S", false,
+       "the IR of a phase is written with --emit, as in --emit=llvm"},
+      {"march", false, "the processor is --cpu, as in --cpu=native"},
+      {"mcpu", false, "the processor is --cpu, as in --cpu=native"},
+      {"mtune", false, "the processor is --cpu, as in --cpu=native"},
+      {"v", false, "the version is shown with --version"},
+  };
 }
 
 Options::Options() {
-  // One list gives the names, the help and the documentation. The strings live
-  // as long as the options do.
-  static std::vector<frontend::KeyInfo> infos = frontend::listKeys();
-  static std::deque<std::string> texts;
-  auto keep = [&](std::string text) -> llvm::StringRef {
-    return texts.emplace_back(std::move(text));
+  tool.name = "reprisec";
+  tool.overview = "Compiles the description of a transformer into a program "
+                  "that trains it.";
+  tool.input = "description";
+  tool.usage = "<description or IR> [options]";
+  tool.examples = {
+      {"reprisec model.yaml -o train",
+       "makes the program train, for: ./train --data corpus.txt"},
+      {"reprisec model.yaml --memory-budget=24GiB -o train",
+       "recomputes as little as makes it fit"},
+      {"reprisec model.yaml --seq-length=4096 --explain",
+       "shows what takes the memory, and writes nothing"},
   };
-  for (const frontend::KeyInfo &info : infos) {
-    std::vector<std::string> names = {std::string(info.name)};
+  tool.libraries = "LLVM " LLVM_VERSION_STRING;
+  tool.foreign = getForeign();
+  tool.findOwnName = [](const std::string &name) {
+    std::string key = name;
+    llvm::replace(key, '-', '_');
+    return toDashes(frontend::findOwnName(key));
+  };
+  for (const Topic *topic : getTopics())
+    addTopic(*topic);
+  addKeys();
+  tools::addCommonOptions(tool);
+}
+
+void Options::addTopic(const Topic &topic) {
+  tools::Topic shown{topic.title, {}};
+  for (const Topic::Entry &entry : topic.entries) {
+    tools::OptionInfo info;
+    info.name = entry.option->ArgStr.str();
+    info.value = entry.option->ValueStr.str();
+    if (info.value.empty())
+      info.value = llvm::join(entry.words, "|");
+    info.help = entry.option->HelpStr.str();
+    info.takes = entry.takes;
+    info.words = entry.words;
+    info.isHidden = entry.option->getOptionHiddenFlag() == cl::Hidden;
+    shown.options.push_back(std::move(info));
+  }
+  tool.topics.push_back(std::move(shown));
+}
+
+/// One list gives the names, the help and the documentation.
+void Options::addKeys() {
+  // The strings live as long as the options do.
+  static std::deque<std::string> spellings;
+  for (const frontend::KeyInfo &info : frontend::listKeys()) {
+    std::string title = "Keys of `" + info.section.str() +
+                        "` (as options they win over the description)";
+    if (tool.topics.back().title != title)
+      tool.topics.push_back({title, {}});
+    std::vector<std::string> names = {info.name};
     names.insert(names.end(), info.aliases.begin(), info.aliases.end());
     for (auto [index, name] : llvm::enumerate(names)) {
-      std::string spelling = name;
-      llvm::replace(spelling, '_', '-');
-      auto key = std::make_unique<cl::opt<std::string>>(
-          keep(spelling), cl::desc(keep(getHelp(info))),
-          cl::value_desc(keep(getPlaceholder(info.type))), cl::cat(keyCategory),
-          info.isSwitch ? cl::ValueOptional : cl::ValueRequired,
-          index == 0 ? cl::NotHidden : cl::Hidden);
-      keys.push_back(std::move(key));
+      spellings.push_back(toDashes(name));
+      keys.push_back(std::make_unique<cl::opt<std::string>>(
+          llvm::StringRef(spellings.back()),
+          info.isSwitch ? cl::ValueOptional : cl::ValueRequired));
       keyNames.push_back(name);
       isRecomputeKey.push_back(info.section == "recompute");
+      tools::OptionInfo option;
+      option.name = spellings.back();
+      option.value = getPlaceholder(info.type);
+      option.help = getHelp(info);
+      option.takes = getTakes(info);
+      option.words = info.isSwitch ? std::vector<std::string>{"true", "false"}
+                                   : getWords(info.type);
+      option.isHidden = index > 0;
+      tool.topics.back().options.push_back(std::move(option));
     }
   }
-  for (auto [name, option] : cl::getRegisteredOptions())
-    if (isOwn(*option))
-      option->setDescription(keep(wrap(option->HelpStr)));
 }
 
-/// Of an option that does not exist; empty if nothing is near.
-static std::string suggestOption(llvm::StringRef name) {
-  std::string key = name.str();
-  llvm::replace(key, '-', '_');
-  std::string nearest = frontend::findOwnName(key).str();
-  llvm::replace(nearest, '_', '-');
-  if (nearest.empty()) {
-    llvm::SmallVector<llvm::StringRef> names = {"help", "version"};
-    for (auto [other, option] : cl::getRegisteredOptions())
-      if (isOwn(*option))
-        names.push_back(other);
-    llvm::sort(names); // The map has no order.
-    nearest = frontend::findNearest(name, names).str();
-  }
-  return nearest.empty() ? "" : "; did you mean --" + nearest + "?";
-}
+//===----------------------------------------------------------------------===//
+// Which are given
+//===----------------------------------------------------------------------===//
 
-/// LLVM's own suggestion is the nearest of all, however far.
-static void checkNames(llvm::ArrayRef<std::string> arguments) {
-  auto &known = cl::getRegisteredOptions();
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    llvm::StringRef text = arguments[i];
-    if (text == "--")
-      return;
-    if (text == "-" || !text.consume_front("-"))
-      continue;
-    text.consume_front("-");
-    auto [name, value] = text.split('=');
-    auto option = known.find(name);
-    if (option == known.end())
-      std::exit(driver::fail("unknown option --" + name + suggestOption(name)));
-    // Its value may be the next one, and begin with a dash.
-    if (name == text &&
-        option->second->getValueExpectedFlag() == cl::ValueRequired)
-      ++i;
-  }
+/// A description that is not there may be a word of a list.
+static void checkInput(const tools::Words &words) {
+  std::string advice = tools::adviseOnInput(words);
+  if (advice.empty() || words.inputs.front().text == "-" ||
+      llvm::sys::fs::exists(words.inputs.front().text))
+    return;
+  std::exit(fail("cannot read '" + words.inputs.front().text +
+                 "': No such file or directory; " + advice));
 }
 
 void Options::parse(int argc, char **argv) {
-  cl::HideUnrelatedOptions({&programCategory, &keyCategory});
-  arguments.assign(argv, argv + argc);
-  std::vector<std::string> spellings = arguments;
-  std::vector<const char *> texts;
-  for (std::string &spelling : spellings) {
-    if (llvm::StringRef(spelling).starts_with("--"))
-      std::replace(spelling.begin(),
-                   spelling.begin() +
-                       std::min(spelling.find('='), spelling.size()),
-                   '_', '-');
-    texts.push_back(spelling.c_str());
+  path = argv[0];
+  std::vector<std::string> given(argv + 1, argv + argc);
+  if (std::optional<std::string> error = tools::parse(tool, given, words))
+    std::exit(fail(*error));
+  if (std::optional<std::string> text = tools::answer(tool, words))
+    std::exit(failed(writeFile("-", *text)) ? 1 : 0);
+  if (std::optional<std::string> error = tools::checkInputs(tool, words))
+    std::exit(fail(*error));
+  checkInput(words);
+  if (!words.inputs.empty())
+    input = words.inputs.front().text;
+  auto &options = cl::getRegisteredOptions();
+  for (auto [position, use] : llvm::enumerate(words.options)) {
+    cl::Option *option = options.lookup(use.option->name);
+    if (option->addOccurrence(position, option->ArgStr, use.value))
+      std::exit(1);
   }
-  checkNames(spellings);
-  cl::ParseCommandLineOptions(
-      texts.size(), texts.data(),
-      "Compiles a description of a transformer into a training program\n");
+}
+
+bool CountParser::parse(cl::Option &option, llvm::StringRef name,
+                        llvm::StringRef text, int &value) {
+  if (llvm::to_integer(text, value, 10) && value >= 1)
+    return false;
+  fail("option --" + option.ArgStr +
+       ": needs a whole number of at least 1, but " + "got '" + text + "'");
+  return true;
 }
 
 llvm::StringRef Options::getReport() const {
@@ -159,6 +210,22 @@ llvm::StringRef Options::getReport() const {
       return llvm::StringRef(file->ArgStr);
   return explainsPlan() ? llvm::StringRef(explain.ArgStr) : "";
 }
+
+std::vector<std::pair<std::string, std::string>> Options::getOutputs() const {
+  std::vector<std::pair<std::string, std::string>> outputs;
+  for (const Topic *topic : getTopics())
+    for (const Topic::Entry &entry : topic->entries)
+      if (entry.takes == Takes::OutputFile)
+        outputs.push_back(
+            {entry.option->ArgStr == "o" ? "-o"
+                                         : "--" + entry.option->ArgStr.str(),
+             *static_cast<const cl::opt<std::string> *>(entry.option)});
+  return outputs;
+}
+
+//===----------------------------------------------------------------------===//
+// Other command lines
+//===----------------------------------------------------------------------===//
 
 /// `text` as a word of a shell.
 static std::string quote(llvm::StringRef text) {
@@ -174,29 +241,24 @@ static std::string quote(llvm::StringRef text) {
 }
 
 std::string Options::getCommand() const {
-  std::string command = quote(llvm::sys::path::filename(arguments.front()));
-  for (const std::string &argument : llvm::drop_begin(arguments))
-    command += " " + quote(argument);
+  std::string command = quote(llvm::sys::path::filename(path));
+  for (const std::string &word : words.all)
+    command += " " + quote(word);
   return command;
 }
 
 std::string Options::getCommandWithout(const cl::Option &option) const {
-  std::string command = quote(arguments.front());
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    auto [name, value] = llvm::StringRef(arguments[i]).split('=');
-    std::string dashed = name.ltrim('-').str();
-    std::replace(dashed.begin(), dashed.end(), '_', '-');
-    if (!name.starts_with("-") || dashed != option.ArgStr)
-      command += " " + quote(arguments[i]);
-    else if (name == arguments[i]) // Its value is the next one.
-      ++i;
-  }
+  std::string command = quote(path);
+  const tools::Given *given = words.find(option.ArgStr.str());
+  for (auto [place, word] : llvm::enumerate(words.all))
+    if (!given || !llvm::is_contained(given->places, place))
+      command += " " + quote(word);
   return command;
 }
 
 std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
   std::string command =
-      quote(llvm::sys::path::filename(arguments.front())) + " " + quote(input);
+      quote(llvm::sys::path::filename(path)) + " " + quote(input);
   auto add = [&](llvm::StringRef name, const std::string &value) {
     command += " " + quote(("--" + name + "=" + value).str());
   };

@@ -18,7 +18,22 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
 
-LogicalResult driver::checkOutput(Options &options) {
+static std::string findRuntime(const Options &options) {
+  if (!options.runtime.empty())
+    return options.runtime;
+  llvm::SmallString<128> beside(llvm::sys::fs::getMainExecutable(
+      options.path.c_str(), reinterpret_cast<void *>(&findRuntime)));
+  llvm::sys::path::remove_filename(beside);
+  llvm::sys::path::append(beside, "..", "lib", "libreprise_runtime.a");
+  return beside.str().str();
+}
+
+LogicalResult driver::checkOutput(Options &options, bool isProgram) {
+  if (std::string runtime = findRuntime(options);
+      isProgram && !llvm::sys::fs::exists(runtime))
+    return failure(fail("option --runtime: needs the archive that programs are "
+                        "linked with, but there is no '" +
+                        runtime + "'"));
   if (options.output == "-")
     return failure(fail("option -o: needs a file for a program, but got '-'"));
   llvm::sys::fs::file_status status;
@@ -61,8 +76,7 @@ int driver::writeKernels(ModuleOp module, const Options &options,
 }
 
 int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
-                         llvm::ArrayRef<std::string> chips,
-                         llvm::StringRef program) {
+                         llvm::ArrayRef<std::string> chips) {
   llvm::SmallVector<target::CompiledModel> models;
   if (cpu)
     models.push_back({cpu});
@@ -79,13 +93,6 @@ int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
     return 1;
   if (options.emit == "obj")
     return failed(target::linkObject(*objects, options.output));
-  std::string runtime = options.runtime;
-  if (runtime.empty()) {
-    llvm::SmallString<128> beside(llvm::sys::fs::getMainExecutable(
-        program.str().c_str(), reinterpret_cast<void *>(&writeProgram)));
-    llvm::sys::path::remove_filename(beside);
-    llvm::sys::path::append(beside, "..", "lib", "libreprise_runtime.a");
-    runtime = beside.str().str();
-  }
-  return failed(target::linkExecutable(*objects, runtime, options.output));
+  return failed(
+      target::linkExecutable(*objects, findRuntime(options), options.output));
 }

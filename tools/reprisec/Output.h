@@ -15,16 +15,16 @@
 
 namespace reprise::driver {
 /// Refuses to put a program or an object where something else would be lost;
-/// a symbolic link stands for the file that it names.
-mlir::LogicalResult checkOutput(Options &options);
+/// a symbolic link stands for the file that it names. A program needs the
+/// runtime archive, too.
+mlir::LogicalResult checkOutput(Options &options, bool isProgram);
 
 /// Everything after the last phase of IR.
 /// Writes the program, or the object that it is linked from. Either of the two
 /// may be null.
 /// \param chips  of `cuda`, oldest first.
 int writeProgram(mlir::ModuleOp cpu, mlir::ModuleOp cuda,
-                 const Options &options, llvm::ArrayRef<std::string> chips,
-                 llvm::StringRef program);
+                 const Options &options, llvm::ArrayRef<std::string> chips);
 
 /// Writes what kernels take of each of `chips`.
 int writeKernels(mlir::ModuleOp module, const Options &options,

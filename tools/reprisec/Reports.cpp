@@ -169,9 +169,6 @@ LogicalResult driver::checkReports(const Options &options, Phase from,
       return failure(fail("options --tensor-model-parallel-size and "
                           "--sequence-parallel: need --accounting=megatron; a "
                           "program is for one rank"));
-  } else if (options.accounting != "megatron") {
-    return failure(fail("option --accounting: needs megatron, but got '" +
-                        options.accounting + "'"));
   } else if (report.empty()) {
     return failure(fail("option --accounting: needs --plan-json, --explain or "
                         "--report, which show it"));
@@ -185,10 +182,6 @@ LogicalResult driver::checkReports(const Options &options, Phase from,
                         "budget, which goes by them"));
   if (options.dotLayer.getNumOccurrences() && options.dot.empty())
     return failure(fail("option --dot-layer: needs --dot"));
-  if (options.tensorParallel < 1)
-    return failure(fail("option --tensor-model-parallel-size: needs at least "
-                        "1, but got " +
-                        llvm::Twine(options.tensorParallel)));
   if (!report.empty() && from > Phase::Remat)
     return failure(fail("option --" + report +
                         ": needs an input of phase nn, joint or remat, which "

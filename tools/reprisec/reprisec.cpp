@@ -261,9 +261,6 @@ decide(ModuleOp module, Phase begin, Phase to,
 }
 
 static LogicalResult checkInference(const Options &options, Phase from) {
-  if (options.inference != "on" && options.inference != "off")
-    return failure(fail("option --inference: needs on or off, but got '" +
-                        options.inference + "'"));
   if (options.inference.getNumOccurrences() && from > Phase::NN)
     return failure(fail("option --inference: needs an input of phase nn, which "
                         "it is made from, but --from says " +
@@ -311,7 +308,8 @@ static int compile(int argc, char **argv) {
     options.output = "-";
   }
   bool isFile = goal->kind == Goal::Program || goal->kind == Goal::Object;
-  if (isFile && !isReport && failed(checkOutput(options)))
+  if (isFile && !isReport &&
+      failed(checkOutput(options, goal->kind == Goal::Program)))
     return 1;
 
   DialectRegistry registry;
@@ -407,7 +405,7 @@ static int compile(int argc, char **argv) {
                         hasOther        ? *other
                         : targets->cuda ? *module
                                         : ModuleOp(),
-                        options, targets->chips, argv[0]);
+                        options, targets->chips);
 
   return failed(writeFile(options.output,
                           [&](llvm::raw_ostream &os) { module->print(os); }));

@@ -51,9 +51,9 @@ compileModels(llvm::ArrayRef<CompiledModel> models, llvm::StringRef cpu);
 llvm::FailureOr<ObjectFile> emitObject(llvm::Module &module,
                                        llvm::StringRef cpu);
 
-/// Fails, with a message on stderr, unless `cpu` is a 64-bit x86 processor that
-/// LLVM knows.
-llvm::LogicalResult checkProcessor(llvm::StringRef cpu);
+/// What is wrong unless `cpu` is a 64-bit x86 processor that LLVM knows; or
+/// empty.
+std::string checkProcessor(llvm::StringRef cpu);
 
 /// The name of the processor `cpu`, which may be `native`.
 std::string resolveCPU(llvm::StringRef cpu);

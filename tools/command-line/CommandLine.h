@@ -1,0 +1,140 @@
+//===- CommandLine.h - The words that a tool is called with -----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One table says which options a tool has. It gives what the command line may
+// say, the help, and what shells complete. The C++ standard library only: the
+// planner's tool has nothing else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TOOLS_COMMANDLINE_H
+#define REPRISE_TOOLS_COMMANDLINE_H
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reprise::tools {
+
+/// What stands behind an option, as `--name=value` or `--name value`.
+enum class Takes {
+  Nothing,
+  Word,       ///< one of its `words`
+  MaybeWord,  ///< nothing, or one of its `words`
+  MaybeText,  ///< nothing, or with `=` anything
+  Text,       ///< something
+  List,       ///< words with commas; given again, it goes on
+  InputFile,  ///< a file that is read
+  OutputFile, ///< a file that is written
+};
+
+struct OptionInfo {
+  std::string name;  ///< Without dashes; of one letter: `-o`.
+  std::string value; ///< What the help calls its value, as in `file`.
+  std::string help;  ///< Without full stop.
+  Takes takes = Takes::Text;
+  std::vector<std::string> words = {}; ///< Values that it may have.
+  bool mayRepeat = false;              ///< Every use counts.
+  bool isHidden = false;               ///< Of the help and of shells.
+};
+
+/// Options that belong together, those that are used most first.
+struct Topic {
+  std::string title;
+  std::vector<OptionInfo> options;
+};
+
+/// What a tool calls an option that another program has, and what to do.
+struct ForeignOption {
+  std::string_view name; ///< Without dashes and what is behind `=`.
+  bool isStart;          ///< More may stand behind the name.
+  std::string_view advice;
+};
+
+struct Example {
+  std::string command, meaning;
+};
+
+struct Tool {
+  std::string name;     ///< `reprisec`
+  std::string overview; ///< A sentence.
+  std::string input;    ///< What it reads, as in `description`; empty: nothing.
+  std::string usage;    ///< What stands behind the name, as in `<file>`.
+  std::vector<Example> examples = {};
+  std::vector<Topic> topics = {};
+  std::vector<ForeignOption> foreign = {};
+  std::string libraries = {}; ///< What it is made with, as in `LLVM 1.2.3`.
+  /// The option for a name that no option has; empty if it knows none.
+  std::function<std::string(const std::string &)> findOwnName = {};
+};
+
+/// An option that is given, with the value that its uses come to.
+struct Given {
+  const OptionInfo *option;
+  std::string value;
+  bool hasValue;
+  std::vector<size_t> places; ///< Of its words among all.
+};
+
+/// A word that is no option's, and the option whose value stands before it.
+struct Input {
+  std::string text;
+  size_t word = 0;                    ///< Its place among all.
+  const OptionInfo *behind = nullptr; ///< Null if none does.
+  std::string behindWords = {};       ///< `--name value`
+};
+
+struct Words {
+  std::vector<std::string> all;
+  std::vector<Given> options; ///< In their order.
+  std::vector<Input> inputs;
+
+  const Given *find(std::string_view name) const;
+};
+
+/// Adds --help, --version and --completion, which all tools have.
+void addCommonOptions(Tool &tool);
+
+/// Reads the words behind the name of the program. Names may have underscores
+/// for dashes, and one dash for two. Returns what is wrong, with the word and
+/// what to write instead: an unknown option, one that is given twice, a value
+/// too few. How many inputs there are is left to `checkInputs`.
+std::optional<std::string>
+parse(const Tool &tool, const std::vector<std::string> &words, Words &parsed);
+
+/// What the tool prints instead of working, its help, version or completion; or
+/// nothing if it is asked for none of them.
+std::optional<std::string> answer(const Tool &tool, const Words &words);
+
+/// What is wrong if there is more than one input: the word too many, and the
+/// option that it stands behind.
+std::optional<std::string> checkInputs(const Tool &tool, const Words &words);
+
+/// Of an input that is not there: if it stands behind a list, how lists are
+/// written; or empty.
+std::string adviseOnInput(const Words &words);
+
+/// Within 80 columns.
+std::string formatHelp(const Tool &tool);
+/// Two lines: Reprise's version and that of the libraries.
+std::string formatVersion(const Tool &tool);
+/// A script for `shell`, one of `getShells`.
+std::string formatCompletion(const Tool &tool, std::string_view shell);
+const std::vector<std::string> &getShells();
+
+/// `--name`, or `-o`.
+std::string spell(const OptionInfo &option);
+/// The candidate that `word` is near enough to; empty if none is.
+std::string findNearest(std::string_view word,
+                        const std::vector<std::string> &candidates);
+
+} // namespace reprise::tools
+
+#endif // REPRISE_TOOLS_COMMANDLINE_H

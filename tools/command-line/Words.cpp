@@ -1,0 +1,354 @@
+//===- Words.cpp - From words to options ----------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/command-line/CommandLine.h"
+
+#include <algorithm>
+#include <cctype>
+
+using namespace reprise::tools;
+
+static std::string quote(std::string_view text) {
+  return "'" + std::string(text) + "'";
+}
+
+static std::string toLower(std::string_view text) {
+  std::string lower(text);
+  for (char &c : lower)
+    c = char(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+static const OptionInfo *findOption(const Tool &tool, std::string_view name) {
+  for (const Topic &topic : tool.topics)
+    for (const OptionInfo &option : topic.options)
+      if (option.name == name)
+        return &option;
+  return nullptr;
+}
+
+std::string reprise::tools::spell(const OptionInfo &option) {
+  return (option.name.size() == 1 ? "-" : "--") + option.name;
+}
+
+/// "a, b or c"
+static std::string join(const std::vector<std::string> &words) {
+  std::string text;
+  for (size_t k = 0; k < words.size(); ++k)
+    text += (k == 0 ? "" : k + 1 == words.size() ? " or " : ", ") + words[k];
+  return text;
+}
+
+/// The word of the option that `text` is; that of a switch may be `True`.
+static const std::string *findWord(const OptionInfo &option,
+                                   std::string_view text) {
+  for (const std::string &word : option.words)
+    if (word == text ||
+        (option.takes == Takes::MaybeWord && word == toLower(text)))
+      return &word;
+  return nullptr;
+}
+
+/// The Levenshtein distance.
+static size_t getDistance(std::string_view left, std::string_view right) {
+  std::vector<size_t> row(right.size() + 1);
+  for (size_t j = 0; j <= right.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= left.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= right.size(); ++j) {
+      size_t replaced = diagonal + (left[i - 1] != right[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string
+reprise::tools::findNearest(std::string_view word,
+                            const std::vector<std::string> &candidates) {
+  const std::string *best = nullptr;
+  size_t least = (word.size() + 1) / 3 + 1; // A third may be wrong.
+  for (const std::string &candidate : candidates) {
+    size_t distance = getDistance(word, candidate);
+    bool isAnagram = word.size() == candidate.size() &&
+                     std::is_permutation(word.begin(), word.end(),
+                                         candidate.begin(), candidate.end());
+    if (isAnagram)
+      distance = std::min<size_t>(distance, 1);
+    if (distance < least && distance < candidate.size()) {
+      least = distance;
+      best = &candidate;
+    }
+  }
+  return best ? *best : "";
+}
+
+namespace {
+class Parser {
+public:
+  Parser(const Tool &tool, Words &parsed)
+      : tool(tool), words(parsed.all), parsed(parsed) {}
+
+  std::optional<std::string> parse();
+
+private:
+  bool readOption();
+  bool readValue(const OptionInfo &option, Given &given);
+  bool checkValue(const OptionInfo &option, Given &given);
+  bool add(Given given);
+  void addInput();
+  std::string explainUnknown(std::string_view text, std::string_view name);
+
+  bool fail(const OptionInfo &option, const std::string &message) {
+    error = "option " + spell(option) + ": " + message;
+    return false;
+  }
+
+  const Tool &tool;
+  const std::vector<std::string> &words;
+  Words &parsed;
+  size_t next = 0;
+  std::optional<Given> last; ///< The option that the word before ends.
+  std::optional<std::string> error;
+};
+} // namespace
+
+/// Why there is no such option, and what there is.
+std::string Parser::explainUnknown(std::string_view text,
+                                   std::string_view name) {
+  std::string spelled(text.substr(0, text.find('=')));
+  std::string message = "unknown option " + spelled;
+  for (const ForeignOption &foreign : tool.foreign)
+    if (name == foreign.name ||
+        (foreign.isStart &&
+         name.substr(0, foreign.name.size()) == foreign.name))
+      return message + "; " + std::string(foreign.advice);
+  // As compilers take it: -otrain.
+  if (text.substr(0, 2) != "--" && name.size() > 1)
+    if (const OptionInfo *option = findOption(tool, name.substr(0, 1));
+        option && option->takes != Takes::Nothing)
+      return message + "; did you mean " + spell(*option) + " " +
+             std::string(text.substr(2)) + "?";
+  std::string nearest =
+      tool.findOwnName ? tool.findOwnName(std::string(name)) : "";
+  if (nearest.empty()) {
+    std::vector<std::string> names;
+    for (const Topic &topic : tool.topics)
+      for (const OptionInfo &option : topic.options)
+        names.push_back(option.name);
+    nearest = findNearest(name, names);
+  }
+  if (const OptionInfo *option = findOption(tool, nearest))
+    return message + "; did you mean " + spell(*option) + "?";
+  return message + "; --help lists all";
+}
+
+bool Parser::checkValue(const OptionInfo &option, Given &given) {
+  bool isClosed =
+      option.takes == Takes::Word || option.takes == Takes::MaybeWord;
+  if (isClosed && given.hasValue) {
+    const std::string *word = findWord(option, given.value);
+    if (!word)
+      return fail(option, "needs " + join(option.words) + ", but got " +
+                              quote(given.value));
+    given.value = *word;
+  }
+  bool isFile =
+      option.takes == Takes::InputFile || option.takes == Takes::OutputFile;
+  if (isFile && given.value.empty())
+    return fail(option, "needs the name of a file, but got ''");
+  return true;
+}
+
+/// The value in the word behind the option.
+bool Parser::readValue(const OptionInfo &option, Given &given) {
+  std::string_view word;
+  if (next < words.size())
+    word = words[next];
+  if (option.takes == Takes::Nothing || option.takes == Takes::MaybeText)
+    return true;
+  if (option.takes == Takes::MaybeWord && !findWord(option, word))
+    return true;
+  std::string wanted = spell(option) + (option.name.size() == 1 ? " " : "=") +
+                       "<" + option.value + ">";
+  if (next == words.size())
+    return fail(option, "needs a value: " + wanted);
+  bool isOption = word.substr(0, 2) == "--" &&
+                  findOption(tool, word.substr(2, word.find('=') - 2));
+  if (isOption)
+    return fail(option, "needs a value: " + wanted + ", but the next word is " +
+                            "the option " + std::string(word));
+  given.value = word;
+  given.hasValue = true;
+  given.places.push_back(next++);
+  return true;
+}
+
+bool Parser::add(Given given) {
+  const OptionInfo &option = *given.option;
+  last = given;
+  auto first =
+      std::find_if(parsed.options.begin(), parsed.options.end(),
+                   [&](const Given &other) { return other.option == &option; });
+  if (first == parsed.options.end() || option.mayRepeat) {
+    parsed.options.push_back(std::move(given));
+    return true;
+  }
+  if (option.takes != Takes::List) {
+    auto describe = [](const Given &use) {
+      return use.hasValue ? quote(use.value) : std::string("nothing");
+    };
+    if (!given.hasValue && !first->hasValue)
+      return fail(option, "is given twice");
+    return fail(option, "is given twice, with " + describe(*first) + " and " +
+                            describe(given) + ": which one is meant?");
+  }
+  if (!first->value.empty() && !given.value.empty())
+    first->value += ",";
+  first->value += given.value;
+  first->places.insert(first->places.end(), given.places.begin(),
+                       given.places.end());
+  return true;
+}
+
+bool Parser::readOption() {
+  std::string_view text = words[next];
+  std::string_view bare = text.substr(text[1] == '-' ? 2 : 1);
+  size_t equals = bare.find('=');
+  std::string name(bare.substr(0, equals));
+  const OptionInfo *option = findOption(tool, name == "h" ? "help" : name);
+  if (!option) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    option = findOption(tool, name);
+  }
+  if (!option) {
+    error = explainUnknown(text, name);
+    return false;
+  }
+  Given given = {option, "", false, {next++}};
+  if (equals != bare.npos) {
+    given.value = bare.substr(equals + 1);
+    given.hasValue = true;
+    if (option->takes == Takes::Nothing)
+      return fail(*option, "takes no value, but got " + quote(given.value));
+  } else if (!readValue(*option, given)) {
+    return false;
+  }
+  return checkValue(*option, given) && add(std::move(given));
+}
+
+void Parser::addInput() {
+  Input input = {words[next], next};
+  if (last) {
+    input.behind = last->option;
+    for (size_t place : last->places)
+      input.behindWords +=
+          (input.behindWords.empty() ? "" : " ") + words[place];
+  }
+  parsed.inputs.push_back(std::move(input));
+  last.reset();
+  ++next;
+}
+
+std::optional<std::string> Parser::parse() {
+  bool areInputs = false;
+  while (next < words.size()) {
+    const std::string &word = words[next];
+    if (!areInputs && word == "--") {
+      areInputs = true;
+      last.reset();
+      ++next;
+    } else if (areInputs || word.size() < 2 || word[0] != '-') {
+      addInput();
+    } else if (!readOption()) {
+      return error;
+    }
+  }
+  return std::nullopt;
+}
+
+const Given *Words::find(std::string_view name) const {
+  for (const Given &given : options)
+    if (given.option->name == name)
+      return &given;
+  return nullptr;
+}
+
+std::optional<std::string>
+reprise::tools::parse(const Tool &tool, const std::vector<std::string> &words,
+                      Words &parsed) {
+  parsed.all = words;
+  return Parser(tool, parsed).parse();
+}
+
+/// The words behind a list that may belong to it: inputs one behind the other,
+/// from number `first` on.
+static std::string adviseOnList(const Words &words, size_t first, size_t end) {
+  const Input &input = words.inputs[first];
+  std::string list = spell(*input.behind) + "=";
+  // What the option has itself, in one word or two.
+  size_t value = input.behindWords.find_first_of("= ");
+  if (value != std::string::npos)
+    list += input.behindWords.substr(value + 1);
+  for (size_t k = first; k < end; ++k)
+    list += "," + words.inputs[k].text;
+  return "a list is written with commas, as in " + list;
+}
+
+/// The end of the inputs that stand one behind the other from `first` on.
+static size_t getEnd(const Words &words, size_t first) {
+  size_t end = first + 1;
+  while (end < words.inputs.size() &&
+         words.inputs[end].word == words.inputs[end - 1].word + 1)
+    ++end;
+  return end;
+}
+
+static bool isBehindList(const Input &input) {
+  return input.behind && input.behind->takes == Takes::List;
+}
+
+std::string reprise::tools::adviseOnInput(const Words &words) {
+  if (words.inputs.size() != 1 || !isBehindList(words.inputs.front()))
+    return "";
+  const Input &input = words.inputs.front();
+  return quote(input.text) + " stands behind " + input.behindWords + ": " +
+         adviseOnList(words, 0, 1);
+}
+
+std::optional<std::string> reprise::tools::checkInputs(const Tool &tool,
+                                                       const Words &words) {
+  size_t count = words.inputs.size();
+  if (count == 0 || (count == 1 && !tool.input.empty()))
+    return std::nullopt;
+  std::string needs =
+      tool.input.empty() ? "needs options alone" : "needs one " + tool.input;
+  needs += ", but got " + quote(words.inputs.front().text);
+  if (count > 1)
+    needs += " and " + quote(words.inputs[1].text);
+  for (size_t k = 0; k < count; ++k)
+    if (isBehindList(words.inputs[k])) {
+      // If there are no others, the last of them is what is read.
+      size_t end = getEnd(words, k);
+      if (end - k == count && !tool.input.empty())
+        --end;
+      return needs + "; " + quote(words.inputs[k].text) + " stands behind " +
+             words.inputs[k].behindWords + ": " + adviseOnList(words, k, end);
+    }
+  size_t stray = count > 1 ? 1 : 0;
+  const Input &input = words.inputs[stray];
+  if (!input.behind)
+    return needs;
+  bool takesMore = input.behindWords.find_first_of("= ") == std::string::npos;
+  return needs + "; " + quote(input.text) + " stands behind " +
+         input.behindWords +
+         (takesMore ? ", which takes no such word" : ", which takes one word");
+}
