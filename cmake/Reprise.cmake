@@ -5,18 +5,33 @@
 
 separate_arguments(REPRISE_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 
+# What whoever includes our headers needs, too.
+add_library(RepriseLLVM INTERFACE)
+target_compile_features(RepriseLLVM INTERFACE cxx_std_17)
+target_compile_definitions(RepriseLLVM INTERFACE ${REPRISE_LLVM_DEFINITIONS})
+target_include_directories(RepriseLLVM SYSTEM INTERFACE
+  "$<BUILD_INTERFACE:${LLVM_INCLUDE_DIRS};${MLIR_INCLUDE_DIRS}>")
+target_link_libraries(RepriseLLVM INTERFACE RepriseABI MLIR LLVM)
+export_reprise_library(RepriseLLVM)
+
+# And what is our own business.
 add_library(RepriseOptions INTERFACE)
-target_compile_definitions(RepriseOptions INTERFACE ${REPRISE_LLVM_DEFINITIONS})
 target_compile_options(RepriseOptions INTERFACE
   -fno-exceptions -Wall -Wextra -Wno-unused-parameter)
 
-# add_reprise_library(<name> <source>... [DEPENDS <IncGen>...] [LINK <library>...])
+# add_reprise_library(<name> [INTERNAL] <source>... [DEPENDS <IncGen>...]
+#                     [LINK <library>...]), INTERNAL if others never link it
 function(add_reprise_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PUBLIC RepriseOptions ${ARG_LINK} MLIR LLVM)
+  target_link_libraries(${name}
+    PRIVATE $<BUILD_INTERFACE:RepriseOptions>
+    PUBLIC ${ARG_LINK} RepriseLLVM)
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  if(NOT ARG_INTERNAL)
+    export_reprise_library(${name})
   endif()
 endfunction()
 
@@ -24,7 +39,7 @@ endfunction()
 function(add_reprise_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
-  target_link_libraries(${name} PRIVATE RepriseOptions ${ARG_LINK} MLIR LLVM)
+  target_link_libraries(${name} PRIVATE RepriseOptions ${ARG_LINK} RepriseLLVM)
 endfunction()
 
 # Passes.td of a room: declarations, and the page docs/generated/<room>-passes.md.

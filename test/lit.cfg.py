@@ -28,6 +28,12 @@ if os.environ.get("REPRISE_VERIFY_ROUNDTRIP", "1") != "0":
     opt += " --verify-roundtrip"
 config.substitutions += [
     (r"(?<![\w/.-])reprise-opt(?![\w/.-])", opt),
+    ("%source", config.reprise_source_dir),
+    ("%build", config.reprise_binary_dir),
+    ("%cmake", config.cmake),
+    # How another project is configured.
+    ("%outside", "-G %s -DCMAKE_C_COMPILER=%s -DCMAKE_CXX_COMPILER=%s" % (
+        config.generator, config.c_compiler, config.cxx_compiler)),
     ("%examples", os.path.join(config.reprise_source_dir,
                                "python-free-frontend", "examples")),
     ("%utils", os.path.join(config.reprise_source_dir, "utils")),

@@ -24,7 +24,8 @@ static std::string findRuntime(const Options &options) {
   llvm::SmallString<128> beside(llvm::sys::fs::getMainExecutable(
       options.path.c_str(), reinterpret_cast<void *>(&findRuntime)));
   llvm::sys::path::remove_filename(beside);
-  llvm::sys::path::append(beside, "..", "lib", "libreprise_runtime.a");
+  llvm::sys::path::append(beside, REPRISE_LIBRARIES_BESIDE,
+                          "libreprise_runtime.a");
   return beside.str().str();
 }
 
