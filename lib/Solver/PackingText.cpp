@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The form is that of the public inputs of google/minimalloc and
-// cappadokes/idealloc, so that those can be read as they are.
+// cappadokes/idealloc, so that those can be read as they are; fields may be in
+// quotes, as RFC 4180 has them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,34 +32,50 @@ constexpr std::string_view columnNames[] = {"id", "lower", "upper", "size",
 constexpr int64_t maxTime = int64_t(1) << 61;
 constexpr int64_t maxBytes = int64_t(1) << 62;
 
+/// Line and column from 1 on, in bytes.
 struct Field {
-  std::string_view text;
-  int64_t column; ///< In the line, from 1.
+  std::string text;
+  int64_t line, column;
 };
 
 class Reader {
 public:
-  Reader(std::istream &in) : in(in) {}
+  Reader(std::istream &in);
 
   std::optional<TextError> read(PackingProblem &problem,
                                 std::optional<PackingSolution> &solution);
 
 private:
-  bool nextLine();
+  bool nextRow();
+  bool readField();
+  bool readQuoted(Field &field);
+  bool isAtEnd() const { return at == text.size(); }
+  void skip(std::string_view letters) {
+    at = std::min(text.find_first_not_of(letters, at), text.size());
+  }
+  void endLine() {
+    ++line;
+    lineBegin = at;
+  }
+
   bool readHeader();
   bool readRow(PackingItem &item, int64_t &offset);
   bool readNumber(Column column, int64_t lowest, int64_t highest,
                   int64_t &number);
 
-  bool fail(int64_t column, std::string message) {
+  bool fail(const Field &field, std::string message) {
+    return fail(field.line, field.column, std::move(message));
+  }
+  bool fail(int64_t line, int64_t column, std::string message) {
     error = TextError{line, column, std::move(message)};
     return false;
   }
 
-  std::istream &in;
   std::string text;
+  size_t at = 0, lineBegin = 0;
+  int64_t line = 1;
   std::vector<Field> fields;
-  int64_t line = 0;
+  int64_t rowLine = 1;               ///< The first of the row.
   std::array<int, numColumns> place; ///< Field of each column, or -1.
   size_t numFields = 0;              ///< In the header.
   std::optional<TextError> error;
@@ -69,43 +86,90 @@ static std::string quote(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
-/// Reads the next line that is not blank and splits it.
-bool Reader::nextLine() {
-  constexpr std::string_view blanks = " \t\r";
-  while (std::getline(in, text)) {
-    ++line;
-    constexpr std::string_view mark = "\xEF\xBB\xBF"; // of UTF-8
-    if (line == 1 && text.compare(0, mark.size(), mark) == 0)
-      text.erase(0, mark.size());
-    if (text.find_first_not_of(blanks) == std::string::npos)
-      continue;
-    fields.clear();
-    for (size_t begin = 0; begin <= text.size();) {
-      size_t end = std::min(text.find(',', begin), text.size());
-      std::string_view field(text.data() + begin, end - begin);
-      size_t skip = std::min(field.find_first_not_of(blanks), field.size());
-      field.remove_prefix(skip);
-      field = field.substr(0, field.find_last_not_of(blanks) + 1);
-      fields.push_back({field, static_cast<int64_t>(begin + skip) + 1});
-      if (size_t end = field.find('\r'); end != field.npos)
-        return fail(fields.back().column + int64_t(end),
-                    "lines need LF or CR LF at their end, but this has a CR "
-                    "alone");
-      begin = end + 1;
+static constexpr std::string_view kBlanks = " \t\r";
+
+Reader::Reader(std::istream &in) {
+  char piece[1 << 16];
+  while (in.read(piece, sizeof piece) || in.gcount() > 0)
+    text.append(piece, in.gcount());
+  constexpr std::string_view mark = "\xEF\xBB\xBF"; // of UTF-8
+  if (text.compare(0, mark.size(), mark) == 0)
+    text.erase(0, mark.size());
+}
+
+/// What is between two quotes, of which two in a row are one.
+bool Reader::readQuoted(Field &field) {
+  while (true) {
+    size_t end = text.find('"', ++at);
+    if (end == text.npos)
+      return fail(field, "needs a quote that closes the one here");
+    for (; at != end; ++at) {
+      field.text += text[at];
+      if (text[at] == '\n') {
+        ++line;
+        lineBegin = at + 1;
+      }
     }
-    return true;
+    if (text.compare(++at, 1, "\"") != 0)
+      break;
+    field.text += '"';
   }
-  return false;
+  skip(kBlanks);
+  if (isAtEnd() || text[at] == ',' || text[at] == '\n')
+    return true;
+  return fail(line, int64_t(at - lineBegin) + 1,
+              "needs a comma or the end of the line behind a quote that "
+              "closes; a quote in a field in quotes is written twice");
+}
+
+/// Up to a comma or the end of the line. Blanks around it do not count.
+bool Reader::readField() {
+  skip(" \t");
+  Field field = {"", line, int64_t(at - lineBegin) + 1};
+  if (!isAtEnd() && text[at] == '"') {
+    if (!readQuoted(field))
+      return false;
+  } else {
+    size_t end = std::min(text.find_first_of(",\n", at), text.size());
+    field.text = text.substr(at, end - at);
+    field.text.erase(field.text.find_last_not_of(kBlanks) + 1);
+    at = end;
+    if (size_t alone = field.text.find('\r'); alone != field.text.npos)
+      return fail(line, field.column + int64_t(alone),
+                  "lines need LF or CR LF at their end, but this has a CR "
+                  "alone");
+  }
+  fields.push_back(std::move(field));
+  return true;
+}
+
+/// Reads the next line that is not blank, or lines if quotes join them.
+bool Reader::nextRow() {
+  fields.clear();
+  for (skip(kBlanks); !isAtEnd() && text[at] == '\n'; skip(kBlanks)) {
+    ++at;
+    endLine();
+  }
+  if (isAtEnd())
+    return false;
+  at = lineBegin;
+  rowLine = line;
+  do {
+    if (!readField())
+      return false;
+  } while (!isAtEnd() && text[at++] == ',');
+  endLine();
+  return true;
 }
 
 bool Reader::readHeader() {
   place.fill(-1);
-  if (!nextLine()) {
+  if (!nextRow()) {
     if (error)
       return false;
-    line = 1;
-    return fail(1, "needs a header 'id,lower,upper,size', but the text is "
-                   "empty");
+    return fail(1, 1,
+                "needs a header 'id,lower,upper,size', but the text is "
+                "empty");
   }
   numFields = fields.size();
   for (size_t k = 0; k != fields.size(); ++k) {
@@ -113,17 +177,17 @@ bool Reader::readHeader() {
     while (column != numColumns && columnNames[column] != fields[k].text)
       ++column;
     if (column == numColumns)
-      return fail(fields[k].column,
+      return fail(fields[k],
                   "unknown column " + quote(fields[k].text) +
                       "; the columns are id, lower, upper, size and offset");
     if (place[column] >= 0)
-      return fail(fields[k].column,
+      return fail(fields[k],
                   "column " + quote(fields[k].text) + " is there twice");
     place[column] = static_cast<int>(k);
   }
   for (int column = Id; column != Offset; ++column)
     if (place[column] < 0)
-      return fail(1,
+      return fail(rowLine, 1,
                   "the header lacks the column " + quote(columnNames[column]));
   return true;
 }
@@ -136,25 +200,26 @@ bool Reader::readNumber(Column column, int64_t lowest, int64_t highest,
   if (code == std::errc() && rest == end && number >= lowest &&
       number <= highest)
     return true;
-  return fail(field.column, "column " + quote(columnNames[column]) +
-                                " needs a whole number between " +
-                                std::to_string(lowest) + " and " +
-                                std::to_string(highest) + ", but got " +
-                                quote(field.text));
+  return fail(field, "column " + quote(columnNames[column]) +
+                         " needs a whole number between " +
+                         std::to_string(lowest) + " and " +
+                         std::to_string(highest) + ", but got " +
+                         quote(field.text));
 }
 
 bool Reader::readRow(PackingItem &item, int64_t &offset) {
   if (fields.size() != numFields)
-    return fail(1, "needs " + std::to_string(numFields) +
-                       " fields as the header, but got " +
-                       std::to_string(fields.size()));
-  item.name = std::string(fields[place[Id]].text);
+    return fail(rowLine, 1,
+                "needs " + std::to_string(numFields) +
+                    " fields as the header, but got " +
+                    std::to_string(fields.size()));
+  item.name = fields[place[Id]].text;
   if (!readNumber(Lower, -maxTime, maxTime, item.lower) ||
       !readNumber(Upper, -maxTime, maxTime, item.upper) ||
       !readNumber(Size, 0, maxBytes, item.size))
     return false;
   if (item.lower > item.upper)
-    return fail(fields[place[Upper]].column,
+    return fail(fields[place[Upper]],
                 "needs an upper end of at least the lower " +
                     std::to_string(item.lower) + ", but got " +
                     std::to_string(item.upper));
@@ -171,16 +236,16 @@ Reader::read(PackingProblem &problem,
   if (place[Offset] >= 0)
     solution.emplace();
   std::unordered_map<std::string, int64_t> lines; // of each id
-  while (nextLine()) {
+  while (nextRow()) {
     PackingItem item;
     int64_t offset = 0;
     if (!readRow(item, offset))
       return error;
-    auto [first, isNew] = lines.try_emplace(item.name, line);
+    auto [first, isNew] = lines.try_emplace(item.name, rowLine);
     if (!isNew) {
-      fail(fields[place[Id]].column,
-           "needs an id of its own, but " + quote(item.name) +
-               " is that of line " + std::to_string(first->second));
+      fail(fields[place[Id]], "needs an id of its own, but " +
+                                  quote(item.name) + " is that of line " +
+                                  std::to_string(first->second));
       return error;
     }
     problem.items.push_back(std::move(item));
@@ -200,14 +265,27 @@ reprise::solver::readPacking(std::istream &in, PackingProblem &problem,
   return std::nullopt;
 }
 
+/// As a field: in quotes where it would be read as something else.
+static std::string formatField(const std::string &text) {
+  bool isPlain = text.find_first_of(",\"\n\r") == text.npos &&
+                 (text.empty() || (kBlanks.find(text.front()) == kBlanks.npos &&
+                                   kBlanks.find(text.back()) == kBlanks.npos));
+  if (isPlain)
+    return text;
+  std::string quoted = "\"";
+  for (char c : text)
+    quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 void reprise::solver::writePacking(std::ostream &out,
                                    const PackingProblem &problem,
                                    const PackingSolution *solution) {
   out << "id,lower,upper,size" << (solution ? ",offset\n" : "\n");
   for (size_t i = 0; i != problem.items.size(); ++i) {
     const PackingItem &item = problem.items[i];
-    out << item.name << ',' << item.lower << ',' << item.upper << ','
-        << item.size;
+    out << formatField(item.name) << ',' << item.lower << ',' << item.upper
+        << ',' << item.size;
     if (solution)
       out << ',' << solution->offsets[i];
     out << '\n';

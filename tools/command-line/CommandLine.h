@@ -121,6 +121,10 @@ std::optional<std::string> checkInputs(const Tool &tool, const Words &words);
 /// written; or empty.
 std::string adviseOnInput(const Words &words);
 
+/// Why no file can be made of this name, or replaced; empty if one can, and for
+/// `-`.
+std::string checkPlace(const std::string &name);
+
 /// Within 80 columns.
 std::string formatHelp(const Tool &tool);
 /// Two lines: Reprise's version and that of the libraries.

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Solver/Packing.h"
+#include "tools/command-line/CommandLine.h"
 #include "verify/Verify.h"
 
 #include <algorithm>
@@ -32,30 +33,6 @@ using namespace reprise::solver;
 
 /// The end of a file's name until all of it is written.
 static constexpr const char *kPart = ".part";
-
-static constexpr const char *help =
-    R"(reprise-memplan FILE.csv [--capacity N] [--alignment N] [-o OUT.csv]
-reprise-memplan --verify FILE.csv [--against IN.csv] [--capacity N] [--alignment N]
-reprise-memplan --verify FILE.json
-
-Packs the buffers of FILE.csv ('-' reads standard input) into one arena as small
-as possible. Columns: id,lower,upper,size; a buffer is alive in [lower, upper).
-Prints the number of items, the peak (the arena's size), the bound (most bytes
-alive at one time; no arena is smaller), their ratio, and the time.
-
-  --capacity N   bytes available: stop at the first plan that fits; exit with 2
-                 if none is found
-  --alignment N  round offsets and sizes up to multiples of N bytes (default 1)
-  --work N       elementary steps to spend at most, in millions (default 3000);
-                 the plan depends on this, but on no clock
-  -o OUT.csv     write the same rows with a column offset ('-': standard output)
-  --verify       check the column offset of FILE.csv instead of packing, or
-                 a certificate that the compiler wrote, with code that is not
-                 the planner's: it prints what holds, or the first fault
-  --against IN.csv
-                 with --verify: the rows must be those of IN.csv
-  --help         this text
-)";
 
 namespace {
 struct Options {
@@ -80,6 +57,51 @@ static int failTo(const char *what, const std::string &name) {
   return fail(message);
 }
 
+static tools::Tool getTool() {
+  using tools::Takes;
+  tools::Tool tool;
+  tool.name = "reprise-memplan";
+  tool.overview =
+      "Packs buffers into one arena as small as possible, and checks plans. "
+      "FILE.csv ('-' reads standard input) has the columns id, lower, upper "
+      "and size; a buffer is alive in [lower, upper). Prints the number of "
+      "items, the peak (the arena's size), the bound (most bytes alive at one "
+      "time; no arena is smaller), their ratio, and the time.";
+  tool.input = "input";
+  tool.usage = "FILE.csv [options]";
+  tool.examples = {
+      {"reprise-memplan buffers.csv -o plan.csv",
+       "packs, and writes the same rows with a column offset"},
+      {"reprise-memplan --verify plan.csv --against buffers.csv",
+       "checks a plan of these rows, of this program or another"},
+      {"reprise-memplan --verify proof.json",
+       "checks what reprisec --certificate has written"},
+  };
+  tool.topics = {
+      {"Options",
+       {{"o", "file",
+         "Write the same rows with a column offset; - is standard output",
+         Takes::OutputFile},
+        {"capacity", "n",
+         "Bytes available: stop at the first plan that fits; the status is 2 "
+         "if none is found"},
+        {"alignment", "n",
+         "Round offsets and sizes up to multiples of n bytes (1)"},
+        {"work", "n",
+         "Elementary steps to spend at most, in millions; the plan depends on "
+         "this, but on no clock (3000)"},
+        {"verify", "",
+         "Check the column offset of FILE.csv instead of packing, or a "
+         "certificate that the compiler wrote, with code that is not the "
+         "planner's: it prints what holds, or the first fault",
+         Takes::Nothing},
+        {"against", "file",
+         "With --verify: the rows must be those of this file",
+         Takes::InputFile}}}};
+  tools::addCommonOptions(tool);
+  return tool;
+}
+
 /// Reads a whole number from 1 on, up to what leaves room for arithmetic.
 static bool parseNumber(std::string_view text, int64_t highest,
                         int64_t &number) {
@@ -88,65 +110,72 @@ static bool parseNumber(std::string_view text, int64_t highest,
   return code == std::errc() && rest == end && number >= 1 && number <= highest;
 }
 
-/// Returns an exit status when there is nothing more to do.
-static std::optional<int> parseOptions(int argc, char **argv,
-                                       Options &options) {
-  for (int k = 1; k < argc; ++k) {
-    std::string_view word = argv[k];
-    if (word == "--help" || word == "-h") {
-      std::cout << help;
-      return 0;
-    }
-    if (word == "--verify") {
-      options.verify = true;
-      continue;
-    }
-    if (word.size() < 2 || word[0] != '-') {
-      if (!options.input.empty())
-        return fail("needs one input, but got '" + options.input + "' and '" +
-                    std::string(word) + "'");
-      options.input = word;
-      continue;
-    }
-    if (word != "--capacity" && word != "--alignment" && word != "--work" &&
-        word != "--against" && word != "-o")
-      return fail("unknown option '" + std::string(word) +
-                  "'; the options are --capacity, --alignment, --work, -o, "
-                  "--verify, --against and --help");
-    if (k + 1 == argc)
-      return fail("option '" + std::string(word) + "' needs a value");
-    std::string_view value = argv[++k];
-    if (word == "-o" || word == "--against") {
-      (word == "-o" ? options.output : options.against) = value;
-      continue;
-    }
+/// Puts a value where it belongs, or says why it is none.
+static std::optional<std::string> apply(const tools::Given &given,
+                                        Options &options) {
+  const std::string &name = given.option->name, &value = given.value;
+  if (name == "verify")
+    options.verify = true;
+  else if (name == "o")
+    options.output = value;
+  else if (name == "against")
+    options.against = value;
+  else {
     constexpr int64_t most = int64_t(1) << 40;
-    int64_t number, highest = word == "--capacity" ? most << 22 : most;
+    int64_t number, highest = name == "capacity" ? most << 22 : most;
     if (!parseNumber(value, highest, number))
-      return fail(
-          "option '" + std::string(word) + "' needs a whole number from 1 to " +
-          std::to_string(highest) + ", but got '" + std::string(value) + "'");
-    if (word == "--capacity")
+      return "option --" + name + ": needs a whole number from 1 to " +
+             std::to_string(highest) + ", but got '" + value + "'";
+    if (name == "capacity")
       options.capacity = number;
-    else if (word == "--alignment")
+    else if (name == "alignment")
       options.alignment = number;
     else
       options.workInMillions = number;
   }
+  return std::nullopt;
+}
+
+/// Whether the options go together, and with the files that there are.
+static std::optional<std::string> check(const Options &options) {
   if (options.input.empty())
-    return fail("needs an input; see --help");
+    return "needs an input; see --help";
   std::error_code ignored;
   if (std::filesystem::equivalent(options.input, options.output, ignored))
-    return fail("-o needs another file than the input '" + options.input + "'");
+    return "-o needs another file than the input '" + options.input + "'";
   if (std::filesystem::equivalent(options.input, options.output + kPart,
                                   ignored))
-    return fail("-o needs another file than '" + options.output +
-                "', which is written as the input '" + options.input +
-                "' first");
+    return "-o needs another file than '" + options.output +
+           "', which is written as the input '" + options.input + "' first";
   if (options.verify && !options.output.empty())
-    return fail("--verify writes no plan, so it does not go with -o");
+    return "--verify writes no plan, so it does not go with -o";
   if (!options.verify && !options.against.empty())
-    return fail("--against needs --verify");
+    return "--against needs --verify";
+  if (std::string refusal = tools::checkPlace(options.output); !refusal.empty())
+    return "option -o: " + refusal;
+  return std::nullopt;
+}
+
+/// Returns an exit status when there is nothing more to do.
+static std::optional<int> parseOptions(int argc, char **argv,
+                                       Options &options) {
+  tools::Tool tool = getTool();
+  tools::Words words;
+  if (auto error = tools::parse(tool, {argv + 1, argv + argc}, words))
+    return fail(*error);
+  if (auto text = tools::answer(tool, words)) {
+    std::cout << *text;
+    return 0;
+  }
+  if (auto error = tools::checkInputs(tool, words))
+    return fail(*error);
+  for (const tools::Given &given : words.options)
+    if (auto error = apply(given, options))
+      return fail(*error);
+  if (!words.inputs.empty())
+    options.input = words.inputs.front().text;
+  if (auto error = check(options))
+    return fail(*error);
   return std::nullopt;
 }
 

@@ -9,7 +9,6 @@
 #include "Files.h"
 #include "reprise/Interfaces/CostTable.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace reprise;
@@ -91,35 +90,6 @@ static bool isSame(StringRef a, StringRef b) {
   return a == b || (!sys::fs::equivalent(a, b, isOne) && isOne);
 }
 
-/// Whether a file can be made at `path`, before there is anything to write.
-static LogicalResult checkPlace(const Twine &option, StringRef path) {
-  if (path.empty() || path == "-")
-    return success();
-  auto refuse = [&](const Twine &reason) {
-    return failure(
-        fail("option " + option + ": cannot write '" + path + "': " + reason));
-  };
-  if (sys::fs::is_directory(path))
-    return refuse("it is a folder");
-  if (!isPlain(path)) // A device or a pipe, which has a place.
-    return success();
-  SmallString<128> real;
-  if (!sys::fs::real_path(path, real))
-    path = real; // Of a symbolic link, that of its file.
-  StringRef folder = sys::path::parent_path(path);
-  if (folder.empty())
-    folder = ".";
-  if (!sys::fs::exists(folder))
-    return refuse("there is no folder '" + folder + "'");
-  if (!sys::fs::is_directory(folder))
-    return refuse("'" + folder + "' is no folder");
-  if (std::error_code error =
-          sys::fs::access(folder, sys::fs::AccessMode::Write))
-    return refuse("the folder '" + folder +
-                  "' takes no files: " + error.message());
-  return success();
-}
-
 LogicalResult driver::checkFiles(const Options &options, StringRef planFile) {
   std::vector<std::pair<std::string, std::string>> outputs =
       options.getOutputs();
@@ -130,8 +100,8 @@ LogicalResult driver::checkFiles(const Options &options, StringRef planFile) {
       {"the plan", planFile}};
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
     const auto &[option, path] = *output;
-    if (failed(checkPlace(option, path)))
-      return failure();
+    if (std::string refusal = tools::checkPlace(path); !refusal.empty())
+      return failure(fail("option " + option + ": " + refusal));
     // What goes to it one after the other, nobody can take apart.
     bool isOutput = path == "-";
     if (path.empty() || (!isOutput && !isPlain(path)))

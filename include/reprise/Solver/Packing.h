@@ -119,10 +119,11 @@ struct TextError {
 
 /// Reads comma separated values: a header with the columns `id`, `lower`,
 /// `upper`, `size` and maybe `offset` in any order, then an item a line. Blank
-/// lines are passed over. Replaces `problem.items`; with an `offset` column it
-/// also fills `solution`, whose peak is then for `problem.alignment`. What
-/// `check` finds in a row is refused here, with its place; the sum of the sizes
-/// is left to `check`.
+/// lines are passed over. A field may be in quotes, and then have commas, line
+/// ends, blanks at its ends and, written twice, quotes in it. Replaces
+/// `problem.items`; with an `offset` column it also fills `solution`, whose
+/// peak is then for `problem.alignment`. What `check` finds in a row is refused
+/// here, with its place; the sum of the sizes is left to `check`.
 std::optional<TextError> readPacking(std::istream &in, PackingProblem &problem,
                                      std::optional<PackingSolution> &solution);
 

@@ -20,14 +20,20 @@ static constexpr int64_t kMost = int64_t(1) << 61;
 
 namespace {
 struct Row {
-  std::string_view id;
+  std::string id;
   int64_t lower = 0, upper = 0, size = 0, offset = 0;
   size_t at = 0;
 };
 
-/// The fields of a line, with their places.
+/// What a field says, without its quotes, and where it begins.
+struct Field {
+  std::string text;
+  size_t at = 0;
+};
+
+/// The fields of a row. It is more than one line if quotes join them.
 struct Line {
-  std::vector<std::string_view> fields;
+  std::vector<Field> fields;
   size_t at = 0;
 };
 } // namespace
@@ -39,96 +45,166 @@ static std::string_view trim(std::string_view field) {
   return field.substr(0, field.find_last_not_of(blanks) + 1);
 }
 
-static std::vector<Line> splitLines(std::string_view text) {
-  std::vector<Line> lines;
+/// Reads letters up to a quote that stands alone, and moves `at` behind it.
+static std::optional<Fault> takeQuoted(std::string_view text, size_t &at,
+                                       Field &field) {
+  for (++at;; ++at) {
+    if (at == text.size())
+      return Fault{field.at, "needs a quote that closes the one here"};
+    if (text[at] == '"') {
+      if (text.substr(at, 2) != "\"\"")
+        break;
+      ++at; // The second of two stands for both.
+    }
+    field.text += text[at];
+  }
+  ++at;
+  return std::nullopt;
+}
+
+/// Moves `at` to the comma or the end of the line behind the field.
+static std::optional<Fault> takeField(std::string_view text, size_t &at,
+                                      Field &field) {
+  while (at < text.size() && (text[at] == ' ' || text[at] == '\t'))
+    ++at;
+  field.at = at;
+  bool isQuoted = at < text.size() && text[at] == '"';
+  if (isQuoted)
+    if (std::optional<Fault> fault = takeQuoted(text, at, field))
+      return fault;
+  size_t begin = at;
+  while (at < text.size() && text[at] != ',' && text[at] != '\n')
+    ++at;
+  std::string_view rest = trim(text.substr(begin, at - begin));
+  if (isQuoted && !rest.empty())
+    return Fault{size_t(rest.data() - text.data()),
+                 "needs a comma or the end of the line behind a quote that "
+                 "closes; a quote in a field in quotes is written twice"};
+  // Outside of quotes a lone CR is the end of a line of old: nothing else has
+  // it there.
+  if (size_t end = rest.find('\r'); end != rest.npos)
+    return Fault{size_t(rest.data() - text.data()) + end,
+                 "lines need LF or CR LF at their end, but this has a CR "
+                 "alone"};
+  if (!isQuoted)
+    field.text = rest;
+  return std::nullopt;
+}
+
+static std::optional<Fault> splitLines(std::string_view text,
+                                       std::vector<Line> &lines) {
   constexpr std::string_view mark = "\xEF\xBB\xBF"; // of UTF-8
   size_t at = text.substr(0, mark.size()) == mark ? mark.size() : 0;
   while (at < text.size()) {
     size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    if (!trim(line).empty()) {
-      lines.push_back({{}, at});
-      for (size_t begin = 0; begin <= line.size();) {
-        size_t comma = std::min(line.find(',', begin), line.size());
-        lines.back().fields.push_back(trim(line.substr(begin, comma - begin)));
-        begin = comma + 1;
-      }
+    if (trim(text.substr(at, end - at)).empty()) {
+      at = end + 1;
+      continue;
     }
-    at = end + 1;
+    lines.push_back({{}, at});
+    for (bool isLast = false; !isLast; ++at) {
+      Field field;
+      if (std::optional<Fault> fault = takeField(text, at, field))
+        return fault;
+      lines.back().fields.push_back(std::move(field));
+      isLast = at == text.size() || text[at] == '\n';
+    }
   }
-  return lines;
+  return std::nullopt;
+}
+
+static constexpr std::string_view kNames[] = {"lower", "upper", "size",
+                                              "offset"};
+static constexpr int64_t Row::*kFields[] = {&Row::lower, &Row::upper,
+                                            &Row::size, &Row::offset};
+
+namespace {
+/// Where in a row its numbers are, and its id.
+struct Columns {
+  std::vector<size_t> numbers;
+  size_t id = 0;
+};
+} // namespace
+
+/// Of the first `count` of `kNames`.
+static std::optional<Fault> findColumns(const std::vector<Field> &header,
+                                        size_t count, Columns &columns) {
+  auto find = [&](std::string_view name, size_t &column) {
+    for (column = 0; column < header.size(); ++column)
+      if (header[column].text == name)
+        return true;
+    return false;
+  };
+  for (size_t k = 0; k < count; ++k) {
+    columns.numbers.push_back(0);
+    if (!find(kNames[k], columns.numbers.back()))
+      return Fault{0, "needs a column '" + std::string(kNames[k]) + "'" +
+                          (k == 3 ? " for --verify" : "")};
+  }
+  if (!find("id", columns.id))
+    return Fault{0, "needs a column 'id'"};
+  return std::nullopt;
+}
+
+static std::optional<Fault> readRow(const Line &line, const Columns &columns,
+                                    Row &row) {
+  row.at = line.at;
+  row.id = line.fields[columns.id].text;
+  for (size_t k = 0; k < columns.numbers.size(); ++k) {
+    const Field &field = line.fields[columns.numbers[k]];
+    int64_t &number = row.*kFields[k];
+    const char *end = field.text.data() + field.text.size();
+    auto [rest, code] = std::from_chars(field.text.data(), end, number);
+    if (code != std::errc() || rest != end || number > kMost ||
+        number < (k < 2 ? -kMost : 0))
+      return Fault{field.at, "column '" + std::string(kNames[k]) +
+                                 "' needs a whole number, but got '" +
+                                 field.text + "'"};
+  }
+  if (row.upper < row.lower)
+    return Fault{row.at, "needs an upper end of at least the lower " +
+                             std::to_string(row.lower) + ", but got " +
+                             std::to_string(row.upper)};
+  return std::nullopt;
 }
 
 static std::optional<Fault> readRows(std::string_view text, bool withOffset,
                                      std::vector<Row> &rows) {
-  std::vector<Line> lines = splitLines(text);
+  std::vector<Line> lines;
+  if (std::optional<Fault> fault = splitLines(text, lines))
+    return fault;
   if (lines.empty())
     return Fault{0, "needs a header, but the text is empty"};
-  // In a field a lone CR is the end of a line of old: nothing else has it
-  // there.
-  for (const Line &line : lines)
-    for (std::string_view field : line.fields)
-      if (size_t end = field.find('\r'); end != field.npos)
-        return Fault{size_t(field.data() - text.data()) + end,
-                     "lines need LF or CR LF at their end, but this has a CR "
-                     "alone"};
-  const std::vector<std::string_view> &header = lines.front().fields;
-  auto find = [&](std::string_view name) {
-    return std::find(header.begin(), header.end(), name) - header.begin();
-  };
-  const std::string_view names[] = {"lower", "upper", "size", "offset"};
-  int64_t Row::*const fields[] = {&Row::lower, &Row::upper, &Row::size,
-                                  &Row::offset};
-  size_t count = withOffset ? 4 : 3;
-  std::vector<size_t> columns;
-  for (size_t k = 0; k < count; ++k)
-    columns.push_back(find(names[k]));
-  columns.push_back(find("id"));
-  for (size_t k = 0; k < columns.size(); ++k)
-    if (columns[k] == header.size())
-      return Fault{0, "needs a column '" +
-                          std::string(k < count ? names[k] : "id") + "'" +
-                          (k == 3 ? " for --verify" : "")};
-  std::map<std::string_view, size_t> known;
+  const std::vector<Field> &header = lines.front().fields;
+  Columns columns;
+  if (std::optional<Fault> fault =
+          findColumns(header, withOffset ? 4 : 3, columns))
+    return fault;
+  std::map<std::string, size_t> known;
   for (size_t l = 1; l < lines.size(); ++l) {
     const Line &line = lines[l];
     if (line.fields.size() != header.size())
       return Fault{line.at, "needs " + std::to_string(header.size()) +
                                 " fields, but got " +
                                 std::to_string(line.fields.size())};
-    Row row;
-    row.at = line.at;
-    row.id = line.fields[columns.back()];
-    auto [first, isNew] = known.emplace(row.id, line.at);
+    const Field &id = line.fields[columns.id];
+    auto [first, isNew] = known.emplace(id.text, line.at);
     if (!isNew)
-      return Fault{size_t(row.id.data() - text.data()),
-                   "needs an id of its own, but '" + std::string(row.id) +
+      return Fault{id.at,
+                   "needs an id of its own, but '" + id.text +
                        "' is that of line " +
                        std::to_string(getPlace(text, first->second).line)};
-    for (size_t k = 0; k < count; ++k) {
-      std::string_view field = line.fields[columns[k]];
-      auto [rest, code] = std::from_chars(
-          field.data(), field.data() + field.size(), row.*fields[k]);
-      if (code != std::errc() || rest != field.data() + field.size() ||
-          row.*fields[k] > kMost || row.*fields[k] < (k < 2 ? -kMost : 0))
-        return Fault{size_t(field.data() - text.data()),
-                     "column '" + std::string(names[k]) +
-                         "' needs a whole number, but got '" +
-                         std::string(field) + "'"};
-    }
-    if (row.upper < row.lower)
-      return Fault{row.at, "needs an upper end of at least the lower " +
-                               std::to_string(row.lower) + ", but got " +
-                               std::to_string(row.upper)};
-    rows.push_back(row);
+    Row row;
+    if (std::optional<Fault> fault = readRow(line, columns, row))
+      return fault;
+    rows.push_back(std::move(row));
   }
   return std::nullopt;
 }
 
 static std::string describe(const Row &row) {
-  return "item '" + std::string(row.id) + "' at bytes [" +
-         std::to_string(row.offset) + ", " +
-         std::to_string(row.offset + row.size) + ") and times [" +
+  return "item '" + row.id + "' at bytes [" + std::to_string(row.offset) +
+         ", " + std::to_string(row.offset + row.size) + ") and times [" +
          std::to_string(row.lower) + ", " + std::to_string(row.upper) + ")";
 }
 
@@ -150,10 +226,10 @@ std::optional<Fault> reprise::verify::verifyPacking(std::string_view text,
   for (size_t r = 0; r < rows.size(); ++r) {
     Row &row = rows[r];
     if (row.offset % alignment != 0)
-      return Fault{row.at,
-                   "item '" + std::string(row.id) + "' needs an offset that " +
-                       std::to_string(alignment) + " divides, but got " +
-                       std::to_string(row.offset)};
+      return Fault{row.at, "item '" + row.id + "' needs an offset that " +
+                               std::to_string(alignment) +
+                               " divides, but got " +
+                               std::to_string(row.offset)};
     row.size += (alignment - row.size % alignment) % alignment;
     if (row.size == 0 || row.lower == row.upper)
       continue;
@@ -215,11 +291,11 @@ std::optional<Fault> reprise::verify::compareRows(std::string_view text,
     bool isMissing = r == planned.size() ||
                      (r < wanted.size() && less(wanted[r], planned[r]));
     if (isMissing)
-      return Fault{0, "the item '" + std::string(wanted[r].id) +
-                          "' of the input is missing"};
+      return Fault{0,
+                   "the item '" + wanted[r].id + "' of the input is missing"};
     if (r == wanted.size() || less(planned[r], wanted[r]))
-      return Fault{planned[r].at, "the input has no such item '" +
-                                      std::string(planned[r].id) + "'"};
+      return Fault{planned[r].at,
+                   "the input has no such item '" + planned[r].id + "'"};
   }
   return std::nullopt;
 }
