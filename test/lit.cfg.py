@@ -42,6 +42,9 @@ config.substitutions += [
     ("%bench", "env REPRISE_BUILD_DIR=%s %s" % (
         config.reprise_binary_dir,
         os.path.join(config.reprise_source_dir, "test", "bench", "run"))),
+    ("%printed", "env REPRISE_BUILD_DIR=%s %s" % (
+        config.reprise_binary_dir,
+        os.path.join(config.reprise_source_dir, "utils", "printed"))),
 ]
 
 # `REQUIRES: ptxas` marks the tests that assemble: it is found as the compiler
