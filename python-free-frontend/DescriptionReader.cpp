@@ -50,20 +50,11 @@ private:
 static constexpr StringLiteral kGranularity = "recompute_granularity";
 static constexpr StringLiteral kPlan = "recompute_plan";
 
-/// How to stretch positions is one decision, as is what to recompute: where one
-/// place says it, it replaces what places that it wins over say of it, whose
-/// other keys would contradict it.
+/// What `winners` decide replaces all that `entries` say of it, whose other
+/// keys would contradict it.
 static void dropReplaced(std::vector<Entry> &entries, ArrayRef<Entry> winners) {
-  auto decides = [](StringRef section) {
-    return [section](const Entry &entry) {
-      StringRef name = entry.key->name;
-      return entry.key->section == section &&
-             (name == kGranularity || name == "recompute_activations" ||
-              name == kPlan || name == "rope_type");
-    };
-  };
   for (StringRef section : {StringRef("recompute"), StringRef(kRopeScaling)})
-    if (llvm::any_of(winners, decides(section)))
+    if (decides(winners, section))
       llvm::erase_if(entries, [&](const Entry &entry) {
         return entry.key->section == section &&
                !is_contained({"free_recompute", "recompute_last_segment"},
@@ -165,8 +156,7 @@ void DescriptionReader::Impl::readConfig(StringRef path,
                "; hf_config is the path of a config.json on this machine, or "
                "of a folder with one");
   if (buffer)
-    readHuggingFace(*buffer, findFamily(entries), members, description,
-                    diagnostics);
+    readHuggingFace(*buffer, entries, members, description, diagnostics);
 }
 
 void DescriptionReader::Impl::checkRequired(const MemoryBuffer &file,

@@ -22,51 +22,133 @@ using namespace reprise::frontend;
 //===----------------------------------------------------------------------===//
 
 static bool isSameValue(const Value &lhs, const Value &rhs) {
+  if (lhs.kind != rhs.kind || lhs.items.size() != rhs.items.size())
+    return false;
+  for (auto [left, right] : zip(lhs.items, rhs.items))
+    if (!isSameValue(left, right))
+      return false;
   double left, right;
   if (!StringRef(lhs.text).getAsDouble(left) &&
       !StringRef(rhs.text).getAsDouble(right))
-    return lhs.kind == rhs.kind && left == right;
-  return lhs.kind == rhs.kind && lhs.text == rhs.text;
+    return left == right;
+  return lhs.text == rhs.text;
 }
 
-void EntryList::add(const Key &key, Member given, bool inMap) {
+/// `'factor' in 'rope_scaling'`.
+static std::string describePlace(StringRef name, StringRef map) {
+  std::string place = ("'" + name + "'").str();
+  return map.empty() ? place : place + (" in '" + map + "'").str();
+}
+
+/// `8`, `the text "8"`.
+static std::string describeBare(const Value &value) {
+  return value.kind == Value::Plain ? value.text : describe(value);
+}
+
+static bool isEmpty(const Value &value) {
+  return value.kind == Value::Null ||
+         (value.kind == Value::Map && value.members.empty());
+}
+
+void EntryList::add(const Key &key, Member given, StringRef map) {
   bool isMap = key.name == kRopeScaling;
   // Published files have both spellings of the map, one of them empty.
-  if (isMap &&
-      (given.value.kind == Value::Null ||
-       (given.value.kind == Value::Map && given.value.members.empty())))
+  if (isMap && isEmpty(given.value))
+    return;
+  if (passesRotary && key.section == kRopeScaling)
     return;
   auto [place, isNew] = seen.try_emplace((key.section + "." + key.name).str(),
-                                         Seen{given, inMap});
-  if (!isNew) {
-    const Seen &first = place->second;
-    // They also say one thing in an old and in a new place or word.
-    bool isSpelling =
-        inMap != first.inMap || (inMap && given.name != first.member.name);
-    if (!isSpelling || !isSameValue(given.value, first.member.value))
-      diagnostics.error(given.origin,
-                        describeRepetition(given.name, first.member.name));
+                                         Seen{given, map.str()});
+  Seen &first = place->second;
+  bool isSpelling = given.name != first.member.name || map != first.map;
+  if (!isNew && !isSpelling)
+    return diagnostics.error(given.origin,
+                             "'" + given.name + "' is given twice");
+  // They also say one thing by an old and a new name, or in two places.
+  if (!isNew && isMap && given.value.kind == Value::Map &&
+      first.member.value.kind == Value::Map)
+    compareMaps(key, given, first.member);
+  else if (!isNew && given.value.kind == Value::Null)
+    return;
+  else if (!isNew && first.member.value.kind == Value::Null)
+    first = {given, map.str()};
+  else if (!isNew) {
+    if (!isSameValue(given.value, first.member.value))
+      diagnostics.error(
+          given.origin,
+          describePlace(given.name, map) + " is " + describeBare(given.value) +
+              ", but " + describePlace(first.member.name, first.map) +
+              ", which means the same, is " + describeBare(first.member.value));
     return;
   }
   if (isMap && given.value.kind == Value::Map)
-    return addMap(key, given.value);
+    return addMap(key, given.name, given.value);
   entries.push_back({&key, std::move(given.value), std::move(given.name),
                      std::move(given.origin)});
 }
 
-void EntryList::addMap(const Key &key, Value &map) {
+/// The base of the angles may be in one of them alone: it has a place outside.
+void EntryList::compareMaps(const Key &key, const Member &given,
+                            const Member &first) {
+  if (passesRotary)
+    return;
+  auto compare = [&](const Member &has, const Member &lacks) {
+    for (const Member &member : has.value.members) {
+      const Key *inner = findKey(member.name, key.name);
+      bool isThere = llvm::any_of(lacks.value.members, [&](const Member &m) {
+        return findKey(m.name, key.name) == inner;
+      });
+      if (inner && !isThere)
+        diagnostics.error(member.origin, describePlace(member.name, has.name) +
+                                             " is not in '" + lacks.name +
+                                             "', which means the same");
+    }
+  };
+  compare(given, first);
+  compare(first, given);
+}
+
+/// A key that other programs have in the map: an error, unless it has no
+/// effect.
+void EntryList::addUnknown(const Key &key, const Member &member) {
+  if (passesRotary || member.name == "finetuned")
+    return;
+  double share;
+  bool isPartial = member.name == "partial_rotary_factor";
+  if (isPartial &&
+      (member.value.kind == Value::Null ||
+       (!StringRef(member.value.text).getAsDouble(share) && share == 1)))
+    return;
+  diagnostics.error(
+      member.origin,
+      isPartial ? "'partial_rotary_factor' needs 1, but got " +
+                      describe(member.value) + ", which is not supported"
+                : "unknown key '" + member.name + "' in '" + key.name.str() +
+                      "'" + suggestKey(member.name, key.name));
+}
+
+void EntryList::addMap(const Key &key, StringRef name, Value &map) {
   for (Member &member : map.members) {
     // The newer form of the map has the base of the angles inside.
     const Key *inner = member.name == "rope_theta"
                            ? findKey(member.name, key.section)
                            : findKey(member.name, key.name);
     if (inner)
-      add(*inner, std::move(member), /*inMap=*/true);
+      add(*inner, std::move(member), name);
     else
-      diagnostics.error(member.origin, "unknown key '" + member.name +
-                                           "' in '" + key.name + "'" +
-                                           suggestKey(member.name, key.name));
+      addUnknown(key, member);
   }
+}
+
+bool reprise::frontend::decides(ArrayRef<Entry> entries, StringRef section) {
+  return llvm::any_of(entries, [&](const Entry &entry) {
+    StringRef name = entry.key->name;
+    return entry.key->section == section &&
+           ((name == "rope_type" && entry.value.kind != Value::Null) ||
+            is_contained({"recompute_granularity", "recompute_activations",
+                          "recompute_plan"},
+                         name));
+  });
 }
 
 //===----------------------------------------------------------------------===//

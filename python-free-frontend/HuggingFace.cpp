@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "python-free-frontend/ConfigKeys.h"
 #include "python-free-frontend/Keys.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -15,32 +16,6 @@
 
 using namespace llvm;
 using namespace reprise::frontend;
-
-namespace {
-/// A key outside the table of a family that would change what its models
-/// compute, unless it is null, false or empty, or is what it says here. All
-/// other keys in the file are about other things.
-struct RefusedKey {
-  StringLiteral name;
-  unsigned families;
-  StringLiteral harmless = "";
-};
-} // namespace
-
-static constexpr RefusedKey kRefused[] = {
-    {"add_cross_attention", kAllFamilies},
-    {"hidden_act", kGPT2},
-    {"layer_types", kAllFamilies, "full_attention"},
-    {"partial_rotary_factor", kRotaryFamilies, "1.0"},
-    {"pruned_heads", kAllFamilies},
-    {"quantization_config", kAllFamilies},
-    {"rope_parameters", kGPT2},
-    {"rope_scaling", kGPT2},
-    {"rope_type", kAllFamilies},
-    // In qwen2 and qwen3 it is the size of a window that another key turns on.
-    {"sliding_window", kGPT2 | kLlama},
-    {"use_mrope", kRotaryFamilies},
-};
 
 /// What those who generate text with the weights need.
 static constexpr StringLiteral kTokenIds[] = {"bos_token_id", "eos_token_id",
@@ -107,20 +82,6 @@ static void reportParseError(Error error, StringRef text,
                     "not JSON: " + reason);
 }
 
-/// Null, false, empty, or the harmless text alone or all through a list.
-static bool isHarmless(const json::Value &value, StringRef harmless) {
-  if (auto *object = value.getAsObject())
-    return object->empty();
-  if (auto *array = value.getAsArray())
-    return llvm::all_of(*array, [&](const json::Value &item) {
-      return !harmless.empty() && item.getAsString() == harmless;
-    });
-  double number;
-  if (value.getAsNumber() && !harmless.getAsDouble(number))
-    return *value.getAsNumber() == number;
-  return value.getAsNull() || value.getAsBoolean() == false;
-}
-
 /// A number, several, or none.
 static bool isTokenId(const json::Value &value) {
   if (const json::Array *ids = value.getAsArray())
@@ -159,25 +120,44 @@ namespace {
 /// Sorts the members of the outermost object by what is to be done with them.
 class ConfigReader {
 public:
-  ConfigReader(const json::Object &object, std::vector<Entry> &entries,
-               Description &description, Diagnostics &diagnostics)
-      : object(object), list(entries, diagnostics), description(description),
-        diagnostics(diagnostics) {}
+  ConfigReader(const json::Object &object, ArrayRef<Entry> given,
+               std::vector<Entry> &entries, Description &description,
+               Diagnostics &diagnostics)
+      : object(object), entries(entries), given(given),
+        list(entries, diagnostics, decides(given, kRopeScaling)),
+        description(description), diagnostics(diagnostics) {}
 
   /// The family that the file says it is for; adds the entry that says so.
   std::optional<Family> readFamily(ArrayRef<RawMember> members);
-  void readMember(const RawMember &member, Family family);
+  /// `start` is where the file begins.
+  void readMembers(ArrayRef<RawMember> members, Family family, Origin start);
 
 private:
-  void refuse(const RawMember &member, Origin origin, Family family);
+  void readMember(const RawMember &member, Family family);
+  bool hasSizes() const;
+  void refuseWithoutSizes(ArrayRef<RawMember> members, Family family,
+                          Origin start);
 
   const json::Object &object;
+  std::vector<Entry> &entries;
+  ArrayRef<Entry> given;
   EntryList list;
   StringSet<> others; ///< Names that are no keys here.
+  /// Of those, what might mean something, and what is suggested instead.
+  std::vector<std::pair<RawMember, std::string>> unknown;
   Description &description;
   Diagnostics &diagnostics;
 };
 } // namespace
+
+static Origin getOrigin(const RawMember &member) {
+  return {SMLoc::getFromPointer(member.key.data() - 1)};
+}
+
+/// Meta's `params.json`, which does not say what it is.
+static bool isParams(const json::Object &object) {
+  return object.get("dim") && object.get("n_layers") && object.get("n_heads");
+}
 
 std::optional<Family> ConfigReader::readFamily(ArrayRef<RawMember> members) {
   std::optional<Family> family;
@@ -199,48 +179,122 @@ std::optional<Family> ConfigReader::readFamily(ArrayRef<RawMember> members) {
     } else {
       family = parseFamily(value.text);
     }
-    Origin origin{SMLoc::getFromPointer(member.key.data() - 1)};
     list.add(*findKey("model_type", "model"),
-             {"model_type", origin, std::move(value)});
+             {"model_type", getOrigin(member), std::move(value)});
   }
   return family;
 }
 
-void ConfigReader::refuse(const RawMember &member, Origin origin,
-                          Family family) {
-  std::string message = ("'" + member.key +
-                         "' changes what the model computes and is not "
-                         "supported for ")
-                            .str();
-  diagnostics.error(origin, message + describeFamilies(family));
-}
-
 void ConfigReader::readMember(const RawMember &member, Family family) {
-  Origin origin{SMLoc::getFromPointer(member.key.data() - 1)};
+  Origin origin = getOrigin(member);
   const json::Value *json = object.get(member.key);
   if (!json || member.key == "model_type" || member.key == "architectures")
     return;
   const Key *key = findKey(member.key, "model", family);
+  // Phi-3's place for it, where transformers reads it, too.
+  if (!key && member.key == "original_max_position_embeddings")
+    key = findKey(member.key, kRopeScaling, family);
   if (key && key->name != "hf_config")
     return list.add(*key,
                     {member.key.str(), origin, toValue(*json, member.value)});
   if (!others.insert(member.key).second)
-    return diagnostics.error(origin,
-                             describeRepetition(member.key, member.key));
-  for (const RefusedKey &refused : kRefused)
-    if (refused.name == member.key && (refused.families & family)) {
-      if (!isHarmless(*json, refused.harmless))
-        refuse(member, origin, family);
-      return;
-    }
+    return diagnostics.error(origin, "'" + member.key + "' is given twice");
+  if (std::optional<bool> refused = isRefused(member.key, *json, family)) {
+    if (*refused)
+      diagnostics.error(origin, "'" + member.key +
+                                    "' changes what the model computes and is "
+                                    "not supported for " +
+                                    describeFamilies(family));
+    return;
+  }
   if (is_contained(kTokenIds, member.key) && isTokenId(*json))
-    description.tokenIds.emplace_back(member.key, member.value);
-  else
-    description.ignoredKeys.push_back(member.key.str());
+    return description.tokenIds.emplace_back(member.key, member.value), void();
+  description.ignoredKeys.push_back(member.key.str());
+  if (isMeaningless(member.key) || json->getAsNull())
+    return;
+  std::string suggestion = suggestModelKey(member.key, family);
+  // What is switched off may be misspelt, but not be a key of other families.
+  bool isOff = isHarmless(*json);
+  if (!isOff || (!suggestion.empty() && !findKey(member.key, "model")))
+    unknown.emplace_back(member, suggestion);
+}
+
+/// Whether the key says how large a model is, apart from its vocabulary.
+static bool isSize(const Key &key) {
+  return key.need == Need::HFDefault && key.name != "vocab_size";
+}
+
+bool ConfigReader::hasSizes() const {
+  auto isOne = [](const Entry &entry) {
+    return isSize(*entry.key) && entry.value.kind != Value::Null;
+  };
+  return any_of(entries, isOne) || any_of(given, isOne);
+}
+
+/// Columns inside the MLP, as Meta's `params.json` says them: two thirds of
+/// four times the width, by a factor, rounded up to a multiple.
+static std::optional<int64_t> getInnerWidth(const json::Object &params) {
+  std::optional<int64_t> width = params.getInteger("dim");
+  int64_t multiple = params.getInteger("multiple_of").value_or(0);
+  double factor = params.getNumber("ffn_dim_multiplier").value_or(1);
+  constexpr int64_t most = 1 << 24;
+  if (!width || *width < 1 || *width > most || multiple < 1 ||
+      multiple > most || !(factor > 0 && factor < most))
+    return std::nullopt;
+  return alignTo(int64_t(factor * (8 * *width / 3)), multiple);
+}
+
+/// Without a size of its own, the model would be the default one.
+void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
+                                      Family family, Origin start) {
+  std::string type = describeFamilies(family), foreign, instead;
+  for (const auto &[member, suggestion] : unknown)
+    if (!suggestion.empty())
+      foreign += (foreign.empty() ? "'" : ", '") + member.key.str() + "'";
+  if (foreign.empty()) {
+    std::string names;
+    for (const Key &key : allKeys())
+      if ((key.families & family) && isSize(key))
+        names += (names.empty() ? "'" : ", '") + key.name.str() + "'";
+    return diagnostics.error(
+        start, "needs one of " + names +
+                   " at least: this would be the default " + type +
+                   "; give them here or in the "
+                   "section 'model'");
+  }
+  auto write = [&](StringRef name, StringRef value) {
+    instead += (", " + name + ": " + value).str();
+  };
+  for (const RawMember &member : members)
+    if (const Key *key = findModelKey(member.key, family))
+      if (key->name != "model_type" && !member.value.starts_with("-"))
+        write(key->name, member.value);
+  if (std::optional<int64_t> inner = getInnerWidth(object))
+    write("intermediate_size", std::to_string(*inner));
+  diagnostics.error(getOrigin(unknown.front().first),
+                    foreign +
+                        " are another program's names, and no size of the "
+                        "model has Hugging Face's; write in the section "
+                        "'model', in place of 'hf_config': model_type: " +
+                        type + instead);
+  entries.clear(); // Nothing else about this file is worth saying.
+}
+
+void ConfigReader::readMembers(ArrayRef<RawMember> members, Family family,
+                               Origin start) {
+  for (const RawMember &member : members)
+    readMember(member, family);
+  if (!hasSizes() && !diagnostics.hasFailed())
+    return refuseWithoutSizes(members, family, start);
+  for (const auto &[member, suggestion] : unknown)
+    diagnostics.warning(
+        getOrigin(member),
+        "unknown key '" + member.key + "'" +
+            (suggestion.empty() ? ", which is passed over" : suggestion));
 }
 
 void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
-                                        std::optional<Family> family,
+                                        ArrayRef<Entry> given,
                                         std::vector<Entry> &entries,
                                         Description &description,
                                         Diagnostics &diagnostics) {
@@ -255,25 +309,26 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
                              "needs a JSON object");
 
   SmallVector<RawMember> members = findMembers(text);
+  Origin start{SMLoc::getFromPointer(text.data())};
   for (const RawMember &member : members)
     if (!object->get(member.key))
-      diagnostics.error({SMLoc::getFromPointer(member.key.data() - 1)},
-                        "needs keys without escapes");
-  ConfigReader reader(*object, entries, description, diagnostics);
+      diagnostics.error(getOrigin(member), "needs keys without escapes");
+  ConfigReader reader(*object, given, entries, description, diagnostics);
   std::optional<Family> own = reader.readFamily(members);
+  std::optional<Family> family = findFamily(given);
   if (!family)
     family = own;
+  if (!family && entries.empty() && isParams(*object))
+    family = kLlama;
   // Of a family that is not known, that is all there is to say.
   if (!family)
     return;
-  for (const RawMember &member : members)
-    reader.readMember(member, *family);
+  reader.readMembers(members, *family, start);
   // Hugging Face's default of these two is a number, unless it is null.
   constexpr StringLiteral kKVHeads = "num_key_value_heads";
   if ((*family & (kQwen2 | kQwen3)) && !object->get(kKVHeads))
-    entries.push_back(
-        {findKey(kKVHeads, "model", *family),
-         {Value::Plain, "32", {}, {SMLoc::getFromPointer(text.data())}},
-         kKVHeads.str(),
-         {}});
+    entries.push_back({findKey(kKVHeads, "model", *family),
+                       {Value::Plain, "32", {}, start},
+                       kKVHeads.str(),
+                       {}});
 }

@@ -391,11 +391,11 @@ std::string Key::getOption(StringRef name) const {
                                  : name.str();
 }
 
-static bool hasName(const Key &key, StringRef name, bool asOption) {
+bool Key::hasName(StringRef given, bool asOption) const {
   auto isIt = [&](StringRef own) {
-    return asOption ? key.getOption(own) == name : own == name;
+    return asOption ? getOption(own) == given : own == given;
   };
-  return isIt(key.name) || any_of(splitWords(key.aliases), isIt);
+  return isIt(name) || any_of(splitWords(aliases), isIt);
 }
 
 const Key *reprise::frontend::findKey(StringRef name, StringRef section,
@@ -403,7 +403,7 @@ const Key *reprise::frontend::findKey(StringRef name, StringRef section,
   for (const Key &key : table)
     if ((key.families & families) &&
         (section.empty() || key.section == section) &&
-        hasName(key, name, /*asOption=*/section.empty()))
+        key.hasName(name, /*asOption=*/section.empty()))
       return &key;
   return nullptr;
 }
@@ -476,119 +476,6 @@ const Key *reprise::frontend::findCounterpart(const Key &key, Family family) {
         getAddress(other.field(none)) == member)
       return &other;
   return nullptr;
-}
-
-//===----------------------------------------------------------------------===//
-// Suggestions
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// What other programs have, which means nearly the same as a key here.
-struct OtherName {
-  StringLiteral name, key;
-};
-} // namespace
-
-static constexpr OtherName kOtherNames[] = {
-    {"batch_size", "micro_batch_size"},
-    {"gradient_accumulation_steps", "global_batch_size"},
-    {"gradient_checkpointing", "recompute_granularity"},
-    {"max_grad_norm", "clip_grad"},
-    {"max_iters", "train_iters"},
-    {"max_length", "seq_length"},
-    {"n_kv_heads", "num_key_value_heads"},
-    {"num_kv_heads", "num_key_value_heads"},
-    {"warmup_iters", "lr_warmup_iters"},
-    {"warmup_steps", "lr_warmup_iters"},
-};
-
-StringRef reprise::frontend::findOwnName(StringRef name) {
-  for (const OtherName &other : kOtherNames)
-    if (other.name == name)
-      return other.key;
-  return "";
-}
-
-/// Whether one is the other with letters in another order.
-static bool isAnagram(StringRef lhs, StringRef rhs) {
-  return lhs.size() == rhs.size() &&
-         std::is_permutation(lhs.begin(), lhs.end(), rhs.begin());
-}
-
-StringRef reprise::frontend::findNearest(StringRef word,
-                                         ArrayRef<StringRef> candidates) {
-  StringRef best;
-  // A third of the letters may be wrong.
-  unsigned bestDistance = (word.size() + 1) / 3 + 1;
-  for (StringRef candidate : candidates) {
-    unsigned distance = word.edit_distance_insensitive(
-        candidate, /*AllowReplacements=*/true, bestDistance);
-    if (distance != 0 && isAnagram(word, candidate))
-      distance = 1;
-    if (distance < bestDistance && distance < candidate.size()) {
-      bestDistance = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
-std::string reprise::frontend::suggest(StringRef word,
-                                       ArrayRef<StringRef> candidates) {
-  StringRef nearest = findNearest(word, candidates);
-  return nearest.empty() ? "" : ("; did you mean '" + nearest + "'?").str();
-}
-
-std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
-                                          unsigned families) {
-  // To YAML, `n_head 4` and `n_head:4` are whole names.
-  StringRef first =
-      word.take_until([](char c) { return c == ':' || c == ' '; });
-  if (!section.empty() && first != word && findKey(first, section))
-    return ("; ': ' is missing after '" + first + "'").str();
-  if (const Key *key = findKey(findOwnName(word), "", families))
-    return ("; did you mean '" + key->name +
-            (key->section == section ? "'?"
-                                     : "' of section '" + key->section + "'?"))
-        .str();
-  SmallVector<StringRef> here, anywhere;
-  std::vector<std::string> options;
-  for (const Key &key : table) {
-    if (hasName(key, word, /*asOption=*/false))
-      return ("; it belongs to section '" + key.section + "'").str();
-    if (!(key.families & families))
-      continue;
-    SmallVector<StringRef> names = splitWords(key.aliases);
-    names.push_back(key.name);
-    anywhere.append(names);
-    if (key.section == section)
-      here.append(names);
-    if (section.empty())
-      for (StringRef name : names)
-        options.push_back(key.getOption(name));
-  }
-  if (section.empty())
-    here.assign(options.begin(), options.end());
-  std::string suggestion = suggest(word, here);
-  if (!suggestion.empty())
-    return suggestion;
-  StringRef nearest = findNearest(word, anywhere);
-  if (nearest.empty())
-    return "";
-  const Key *key = llvm::find_if(table, [&](const Key &key) {
-    return hasName(key, nearest, /*asOption=*/false);
-  });
-  return ("; did you mean '" + nearest + "' of section '" + key->section + "'?")
-      .str();
-}
-
-std::string reprise::frontend::describeRepetition(StringRef name,
-                                                  StringRef first) {
-  if (name == first)
-    return ("'" + name + "' is given twice").str();
-  return ("'" + name + "' is another name of '" + first +
-          "', which is given already")
-      .str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -688,7 +575,7 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
     info.section = key.section;
     unsigned families = 0;
     for (const Key &other : table)
-      if (hasName(other, name, /*asOption=*/true))
+      if (other.hasName(name, /*asOption=*/true))
         families |= other.families;
     if (families != kAllFamilies)
       info.families = describeFamilies(families);

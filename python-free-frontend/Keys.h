@@ -85,6 +85,8 @@ struct Key {
   /// before their own, `rope_scaling_factor`.
   std::string getOption(llvm::StringRef name) const;
   std::string getOption() const { return getOption(name); }
+  /// Whether `given` is its name or an alias, or what these are as options.
+  bool hasName(llvm::StringRef given, bool asOption) const;
 };
 
 /// The map in the section `model` whose keys are a section of their own.
@@ -123,9 +125,11 @@ std::string suggest(llvm::StringRef word,
 /// other programs, or lack a colon or the space after it.
 std::string suggestKey(llvm::StringRef word, llvm::StringRef section,
                        unsigned families = kAllFamilies);
-
-/// What to say of a key that is given as `name`, and was before as `first`.
-std::string describeRepetition(llvm::StringRef name, llvm::StringRef first);
+/// The key of the section `model` that the family has for what it, another
+/// family or another program calls `name`; null if there is none.
+const Key *findModelKey(llvm::StringRef name, Family family);
+/// What `suggestKey` says, of a key of a `config.json`.
+std::string suggestModelKey(llvm::StringRef word, Family family);
 
 //===----------------------------------------------------------------------===//
 // Values and diagnostics
@@ -172,26 +176,38 @@ struct Entry {
 };
 
 /// Takes the keys of one file as they come: refuses those that are given twice,
-/// and takes maps apart.
+/// unless it is with one value under two names, and takes maps apart.
 class EntryList {
 public:
-  EntryList(std::vector<Entry> &entries, Diagnostics &diagnostics)
-      : entries(entries), diagnostics(diagnostics) {}
+  /// With `passesRotary`, what the file says in `rope_scaling` is passed over.
+  EntryList(std::vector<Entry> &entries, Diagnostics &diagnostics,
+            bool passesRotary = false)
+      : entries(entries), diagnostics(diagnostics), passesRotary(passesRotary) {
+  }
 
-  void add(const Key &key, Member given) { add(key, std::move(given), false); }
+  void add(const Key &key, Member given) { add(key, std::move(given), ""); }
 
 private:
   struct Seen {
     Member member;
-    bool inMap;
+    std::string map; ///< The name of the map that it is in, if it is in one.
   };
-  void add(const Key &key, Member given, bool inMap);
-  void addMap(const Key &key, Value &map);
+  void add(const Key &key, Member given, llvm::StringRef map);
+  void addMap(const Key &key, llvm::StringRef name, Value &map);
+  void addUnknown(const Key &key, const Member &member);
+  /// What two names or places of a map do not both say.
+  void compareMaps(const Key &key, const Member &given, const Member &first);
 
   std::vector<Entry> &entries;
   Diagnostics &diagnostics;
+  bool passesRotary;
   llvm::StringMap<Seen> seen; ///< by section and name of the key
 };
+
+/// How to stretch positions is one decision, as is what to recompute: whether
+/// one of `entries` makes that of `section`, which then replaces what places of
+/// lower rank say of it.
+bool decides(llvm::ArrayRef<Entry> entries, llvm::StringRef section);
 
 /// What the last entry for `model_type` says; nothing if it is no family.
 std::optional<Family> findFamily(llvm::ArrayRef<Entry> entries);
@@ -254,10 +270,12 @@ llvm::LogicalResult readYAML(llvm::MemoryBufferRef buffer,
                              std::vector<Entry> &entries, Origins &sections,
                              Diagnostics &diagnostics);
 
-/// The keys of a Hugging Face `config.json` that `family` has, or the family
-/// that the file says; what training does not need goes to `ignoredKeys` and
-/// `tokenIds` of `description`.
-void readHuggingFace(llvm::MemoryBufferRef buffer, std::optional<Family> family,
+/// The keys of a Hugging Face `config.json` that the family has, which `given`
+/// says, the entries of higher rank, or else the file. What training does not
+/// need goes to `ignoredKeys` and `tokenIds` of `description`; what might mean
+/// something is a warning. A file without any size of the model, of which
+/// `given` has none either, is an error.
+void readHuggingFace(llvm::MemoryBufferRef buffer, llvm::ArrayRef<Entry> given,
                      std::vector<Entry> &entries, Description &description,
                      Diagnostics &diagnostics);
 

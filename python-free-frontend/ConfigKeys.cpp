@@ -1,0 +1,147 @@
+//===- ConfigKeys.cpp - Other keys of config.json ---------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/ConfigKeys.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace llvm;
+using namespace reprise::frontend;
+
+namespace {
+/// A key that would change what the models of a family compute, unless it is
+/// harmless.
+struct RefusedKey {
+  StringLiteral name;
+  unsigned families;
+  StringLiteral harmless = "";
+};
+} // namespace
+
+static constexpr RefusedKey kRefused[] = {
+    {"add_cross_attention", kAllFamilies},
+    {"hidden_act", kGPT2},
+    {"is_encoder_decoder", kAllFamilies},
+    {"layer_types", kAllFamilies, "full_attention"},
+    {"partial_rotary_factor", kRotaryFamilies, "1.0"},
+    {"pruned_heads", kAllFamilies},
+    {"quantization_config", kAllFamilies},
+    {"rope_parameters", kGPT2},
+    {"rope_scaling", kGPT2},
+    {"rope_type", kAllFamilies},
+    // In qwen2 and qwen3 it is the size of a window that another key turns on.
+    {"sliding_window", kGPT2 | kLlama},
+    {"use_mrope", kRotaryFamilies},
+};
+
+/// What nobody reads who trains.
+static constexpr StringLiteral kMeaningless[] = {
+    // Where the file is from, and what else is in its folder.
+    "auto_map",
+    "custom_pipelines",
+    "finetuning_task",
+    "name_or_path",
+    "tokenizer_class",
+    "transformers_version",
+    "transformers.js_config",
+    // The type of stored weights, and how other programs compute.
+    "attn_implementation",
+    "chunk_size_feed_forward",
+    "dtype",
+    "gradient_checkpointing",
+    "output_attentions",
+    "output_hidden_states",
+    "pretraining_tp",
+    "return_dict",
+    "tf_legacy_loss",
+    "torch_dtype",
+    "torchscript",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_bfloat16",
+    "use_cache",
+    "xla_device",
+    // Of windows that `use_sliding_window` turns on.
+    "max_window_layers",
+    "sliding_window",
+    // Older names in files that have the newer ones.
+    "max_sequence_length",
+    "n_ctx",
+    "n_special",
+    "predict_special_tokens",
+    // Generation.
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "cache_implementation",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "exponential_decay_length_penalty",
+    "generation_config",
+    "length_penalty",
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_logits_to_keep",
+    "num_return_sequences",
+    "output_scores",
+    "prefix",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict_in_generate",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+    // Of models for other tasks, or with an encoder.
+    "classifier_dropout",
+    "cross_attention_hidden_size",
+    "id2label",
+    "is_decoder",
+    "label2id",
+    "num_labels",
+    "problem_type",
+    "tie_encoder_decoder",
+};
+
+bool reprise::frontend::isHarmless(const json::Value &value,
+                                   StringRef harmless) {
+  if (auto *object = value.getAsObject())
+    return object->empty();
+  if (auto *array = value.getAsArray())
+    return llvm::all_of(*array, [&](const json::Value &item) {
+      return !harmless.empty() && item.getAsString() == harmless;
+    });
+  double number;
+  if (value.getAsNumber() && !harmless.getAsDouble(number))
+    return *value.getAsNumber() == number;
+  return value.getAsNull() || value.getAsBoolean() == false;
+}
+
+std::optional<bool> reprise::frontend::isRefused(StringRef key,
+                                                 const json::Value &value,
+                                                 Family family) {
+  for (const RefusedKey &refused : kRefused)
+    if (refused.name == key && (refused.families & family))
+      return !isHarmless(value, refused.harmless);
+  return std::nullopt;
+}
+
+bool reprise::frontend::isMeaningless(StringRef key) {
+  // Ids of special tokens; what begins with an underscore is of the library
+  // alone, and a summary is a head for other tasks.
+  return key.starts_with("_") || key.starts_with("summary_") ||
+         key.ends_with("_token_id") || key.ends_with("_token_ids") ||
+         is_contained(kMeaningless, key);
+}

@@ -1,0 +1,314 @@
+//===- Names.cpp - What else a name may mean --------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What is suggested in place of a name that is not known means the same: what
+// other programs call a key, or a key that differs by a slip of the hand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Keys.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace reprise::frontend;
+
+//===----------------------------------------------------------------------===//
+// Names of other programs
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What other programs have for a key here.
+struct OtherName {
+  StringLiteral names, key;
+  StringLiteral note = ""; ///< If it does not mean the same: what to write.
+};
+} // namespace
+
+/// Of the rotary families where families have names of their own. A name may
+/// stand for keys of several sections.
+static constexpr OtherName kOtherNames[] = {
+    {"config_name|model_name_or_path|pretrained_model_name_or_path",
+     "hf_config"},
+    {"architecture|model_family", "model_type"},
+    {"d_model|dim|embed_dim", "hidden_size"},
+    {"n_layers|num_layers", "num_hidden_layers"},
+    {"n_heads|num_heads", "num_attention_heads"},
+    {"n_head_kv|n_kv_heads|n_query_groups|num_kv_heads|num_query_groups",
+     "num_key_value_heads"},
+    {"d_head|kv_channels", "head_dim"},
+    {"d_ff|ffn_dim|ffn_hidden_size|hidden_dim", "intermediate_size"},
+    {"ffn_dim_multiplier|multiple_of", "intermediate_size",
+     "'intermediate_size' says it here, as a number of columns"},
+    {"layer_norm_eps|layernorm_epsilon|norm_eps|norm_epsilon", "rms_norm_eps"},
+    {"rope_base|rope_freq_base|rotary_base|rotary_emb_base", "rope_theta"},
+    {"use_scaled_rope", "rope_scaling",
+     "'rope_scaling' says it here, as a map of numbers"},
+    {"init_method_std", "initializer_range"},
+    {"share_embeddings_and_output_weights|tie_embeddings|tie_weights",
+     "tie_word_embeddings"},
+    {"untie_embeddings_and_output_weights", "tie_word_embeddings",
+     "'tie_word_embeddings' says the opposite here"},
+    {"dropout", "resid_pdrop",
+     "'resid_pdrop', 'embd_pdrop' and 'attn_pdrop' say it here"},
+    {"hidden_dropout", "resid_pdrop",
+     "'resid_pdrop' and 'embd_pdrop' say it here"},
+
+    {"encoder_seq_length|max_length|max_seq_len|max_seq_length|"
+     "max_sequence_length|seq_len|sequence_length",
+     "seq_length"},
+    {"max_seq_len|max_seq_length|max_sequence_length|seq_length",
+     "max_position_embeddings"},
+    {"batch_size|train_micro_batch_size_per_gpu", "micro_batch_size"},
+    {"train_batch_size", "global_batch_size"},
+    {"accumulate_grad_batches|gradient_accumulation_steps", "global_batch_size",
+     "'global_batch_size' says it here: micro_batch_size times the number of "
+     "micro-batches"},
+    {"attention_backend|attn_implementation", "attention"},
+    {"bf16|dtype|fp16|mixed_precision|torch_dtype", "precision",
+     "'precision' says it here, in one word"},
+    {"max_lr|peak_lr", "lr"},
+    {"decay_lr|lr_scheduler_type", "lr_decay_style",
+     "'lr_decay_style' says it here, in one word"},
+    {"lr_warmup_steps|num_warmup_steps|warmup_iters|warmup_steps",
+     "lr_warmup_iters"},
+    {"max_iters|num_train_steps|total_steps|training_steps", "train_iters"},
+    {"adam_epsilon|eps", "adam_eps"},
+    {"betas", "adam_beta1", "'adam_beta1' and 'adam_beta2' say it here"},
+    {"gradient_clip_val|gradient_clipping|max_grad_norm", "clip_grad"},
+    {"random_seed", "seed"},
+    {"freeze|frozen_parameters", "frozen"},
+
+    {"activation_checkpointing|checkpoint_activations|gradient_checkpointing",
+     "recompute_granularity",
+     "'recompute_granularity: full' with 'recompute_method: uniform' and "
+     "'recompute_num_layers: 1' does it here"},
+    {"pipeline_parallel_degree|pipeline_parallel_size", "pipeline_stages"},
+};
+
+StringRef reprise::frontend::findOwnName(StringRef name) {
+  for (const OtherName &other : kOtherNames)
+    if (other.note.empty() && is_contained(splitWords(other.names), name))
+      return other.key;
+  return "";
+}
+
+/// The key that `own` names, of the first of the families.
+static const Key *findOwnKey(StringRef own, unsigned families) {
+  const Key *key = findKey(own, "", families);
+  for (unsigned bit = 1; !key && bit < kAllFamilies; bit *= 2)
+    if (families & bit)
+      key = findCounterpart(*findKey(own), static_cast<Family>(bit));
+  return key;
+}
+
+/// What other programs mean by `word`, in `section` or, unless `isOnlyHere`,
+/// elsewhere.
+static std::string suggestOwn(StringRef word, StringRef section,
+                              unsigned families, bool isOnlyHere = false) {
+  std::string elsewhere;
+  for (const OtherName &other : kOtherNames) {
+    if (!is_contained(splitWords(other.names), word))
+      continue;
+    const Key *key = findOwnKey(other.key, families);
+    if (!key)
+      continue;
+    StringRef name = families == kAllFamilies ? other.key : key->name;
+    bool isHere = section.empty() || key->section == section;
+    std::string text = ("; did you mean '" + name + "'").str();
+    if (!isHere)
+      text += (" of section '" + key->section + "'").str();
+    text = other.note.empty() ? text + "?" : ("; " + other.note).str();
+    if (isHere)
+      return text;
+    if (elsewhere.empty() && !isOnlyHere)
+      elsewhere = text;
+  }
+  return elsewhere;
+}
+
+//===----------------------------------------------------------------------===//
+// Slips of the hand
+//===----------------------------------------------------------------------===//
+
+/// How many of a name's letters may be wrong.
+static unsigned getLimit(size_t letters) {
+  return letters < 3 ? 0 : letters < 6 ? 1 : letters < 12 ? 2 : 3;
+}
+
+/// Whether one is the other with letters in another order.
+static bool isAnagram(StringRef lhs, StringRef rhs) {
+  return lhs.size() == rhs.size() &&
+         std::is_permutation(lhs.begin(), lhs.end(), rhs.begin());
+}
+
+/// `eps` of `epsilon`, `attn` of `attention`.
+static bool isAbbreviation(StringRef text, StringRef word) {
+  if (text.size() < 3 || text.size() >= word.size() ||
+      text.front() != word.front())
+    return false;
+  for (char c : text) {
+    size_t place = word.find(c);
+    if (place == StringRef::npos)
+      return false;
+    word = word.drop_front(place + 1);
+  }
+  return true;
+}
+
+/// Letters between two words, of which `most` may differ; nothing if they are
+/// two words rather than one. Other digits are always another word: beta1 and
+/// beta2.
+static std::optional<unsigned> getDistance(StringRef lhs, StringRef rhs,
+                                           unsigned most) {
+  auto getDigits = [](StringRef word) {
+    std::string digits = word.str();
+    erase_if(digits, [](char c) { return !isDigit(c); });
+    return digits;
+  };
+  if (lhs == rhs)
+    return 0;
+  if (getDigits(lhs) != getDigits(rhs))
+    return std::nullopt;
+  unsigned distance = lhs.edit_distance(rhs, /*AllowReplacements=*/true, most);
+  if (isAnagram(lhs, rhs))
+    distance = 1;
+  size_t letters = std::min(lhs.size(), rhs.size());
+  if (distance > std::min(most, getLimit(letters)))
+    return std::nullopt;
+  return distance;
+}
+
+/// The same for names: word by word, so that none is another one, or without
+/// regard to where words end.
+static std::optional<unsigned> getNameDistance(StringRef lhs, StringRef rhs) {
+  unsigned most = getLimit(lhs.size());
+  SmallVector<StringRef> left, right;
+  lhs.split(left, '_');
+  rhs.split(right, '_');
+  if (left.size() != right.size())
+    return getDistance(join(left, ""), join(right, ""), std::min(most, 1u));
+  unsigned sum = 0;
+  for (auto [one, other] : zip(left, right)) {
+    std::optional<unsigned> distance = getDistance(one, other, most);
+    if (isAbbreviation(one, other) || isAbbreviation(other, one))
+      distance = 1;
+    if (!distance)
+      return std::nullopt;
+    sum += *distance;
+  }
+  return sum > most ? std::nullopt : std::optional<unsigned>(sum);
+}
+
+StringRef reprise::frontend::findNearest(StringRef word,
+                                         ArrayRef<StringRef> candidates) {
+  auto normalize = [](StringRef name) {
+    std::string result = name.lower();
+    std::replace(result.begin(), result.end(), '-', '_');
+    return result;
+  };
+  StringRef best;
+  std::optional<unsigned> bestDistance;
+  for (StringRef candidate : candidates) {
+    std::optional<unsigned> distance =
+        getNameDistance(normalize(word), normalize(candidate));
+    if (distance && (!bestDistance || *distance < *bestDistance)) {
+      bestDistance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+//===----------------------------------------------------------------------===//
+// Suggestions
+//===----------------------------------------------------------------------===//
+
+std::string reprise::frontend::suggest(StringRef word,
+                                       ArrayRef<StringRef> candidates) {
+  StringRef nearest = findNearest(word, candidates);
+  return nearest.empty() ? "" : ("; did you mean '" + nearest + "'?").str();
+}
+
+/// The nearest of the keys in `section`, or of all, by their names as options
+/// if there is no section.
+static std::string suggestNearest(StringRef word, StringRef section,
+                                  unsigned families) {
+  SmallVector<StringRef> here, anywhere;
+  std::vector<std::string> options;
+  for (const Key &key : allKeys()) {
+    if (!(key.families & families))
+      continue;
+    SmallVector<StringRef> names = splitWords(key.aliases);
+    names.push_back(key.name);
+    anywhere.append(names);
+    if (key.section == section)
+      here.append(names);
+    if (section.empty())
+      for (StringRef name : names)
+        options.push_back(key.getOption(name));
+  }
+  if (section.empty())
+    here.assign(options.begin(), options.end());
+  std::string suggestion = suggest(word, here);
+  if (!suggestion.empty())
+    return suggestion;
+  StringRef nearest = findNearest(word, anywhere);
+  if (nearest.empty())
+    return "";
+  const Key *key = llvm::find_if(allKeys(), [&](const Key &key) {
+    return key.hasName(nearest, /*asOption=*/false);
+  });
+  return ("; did you mean '" + nearest + "' of section '" + key->section + "'?")
+      .str();
+}
+
+std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
+                                          unsigned families) {
+  // To YAML, `n_head 4` and `n_head:4` are whole names.
+  StringRef first =
+      word.take_until([](char c) { return c == ':' || c == ' '; });
+  if (!section.empty() && first != word && findKey(first, section))
+    return ("; ': ' is missing after '" + first + "'").str();
+  for (const Key &key : allKeys())
+    if (key.hasName(word, /*asOption=*/false))
+      return ("; it belongs to section '" + key.section + "'").str();
+  std::string own = suggestOwn(word, section, families);
+  return own.empty() ? suggestNearest(word, section, families) : own;
+}
+
+const Key *reprise::frontend::findModelKey(StringRef name, Family family) {
+  if (const Key *own = findKey(name, "model", family))
+    return own;
+  if (const Key *other = findKey(name, "model"))
+    return findCounterpart(*other, family);
+  for (const OtherName &other : kOtherNames)
+    if (other.note.empty() && is_contained(splitWords(other.names), name))
+      if (const Key *key = findOwnKey(other.key, family))
+        if (key->section == "model")
+          return key;
+  return nullptr;
+}
+
+std::string reprise::frontend::suggestModelKey(StringRef word, Family family) {
+  if (const Key *key = findModelKey(word, family))
+    return ("; did you mean '" + key->name + "'?").str();
+  if (const Key *other = findKey(word, "model"))
+    return "; it is a key of " + describeFamilies(other->families);
+  std::string own = suggestOwn(word, "model", family, /*isOnlyHere=*/true);
+  if (!own.empty())
+    return own;
+  SmallVector<StringRef> names;
+  for (const Key &key : allKeys())
+    if (key.section == "model" && (key.families & family)) {
+      names.push_back(key.name);
+      names.append(splitWords(key.aliases));
+    }
+  return suggest(word, names);
+}
