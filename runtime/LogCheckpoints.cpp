@@ -21,12 +21,19 @@ void Log::weights(const WeightsReport &report, const DataMark &data,
   if (options.json) {
     printf("{\"event\":\"weights\",\"path\":");
     writeJsonString(stdout, options.initFrom);
-    printf(",\"tensors\":%d,\"files\":%d,\"bytes\":%" PRId64 "}\n",
-           report.tensors, report.files, report.bytes);
+    printf(",\"tensors\":%d,\"files\":%d,\"bytes\":%" PRId64, report.tensors,
+           report.files, report.bytes);
+    if (report.prefix[0]) {
+      printf(",\"prefix\":");
+      writeJsonString(stdout, report.prefix);
+    }
+    printf("}\n");
   } else {
-    printf("weights  %s, %s tensors in %d file%s, %s\n", options.initFrom,
+    bool isBehind = report.prefix[0];
+    printf("weights  %s, %s tensors in %d file%s, %s%s%s\n", options.initFrom,
            grouped(report.tensors).chars, report.files,
-           report.files == 1 ? "" : "s", human(report.bytes).chars);
+           report.files == 1 ? "" : "s", human(report.bytes).chars,
+           isBehind ? ", behind the prefix " : "", report.prefix);
   }
   Path tokenizer("%s/tokenizer.json", folderOfWeights(options.initFrom).chars);
   int64_t theirs = checksumOf(tokenizer);

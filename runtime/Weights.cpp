@@ -37,24 +37,34 @@ static bool endsWith(std::string_view name, std::string_view suffix) {
          (more == 0 || name[more - 1] == '.');
 }
 
-/// The tensor of the file for this one of the model; null if there is none.
-static const TensorEntry *findSource(const TensorSet &set,
+/// The name in the base model.
+static std::string_view withoutBase(std::string_view name) {
+  for (std::string_view base : kBases)
+    if (name.size() > base.size() &&
+        !memcmp(name.data(), base.data(), base.size()))
+      return {name.data() + base.size(), name.size() - base.size()};
+  return name;
+}
+
+/// The tensor of the file for this one of the model, whose name stands behind
+/// `prefix`; null if there is none.
+static const TensorEntry *findSource(const TensorSet &set, const char *prefix,
                                      std::string_view name) {
-  if (const TensorEntry *same = set.find(name))
+  auto find = [&](std::string_view base, std::string_view rest) {
+    char full[512];
+    int length =
+        snprintf(full, sizeof(full), "%s%.*s%.*s", prefix, int(base.size()),
+                 base.data(), int(rest.size()), rest.data());
+    bool fits = length < int(sizeof(full));
+    return fits ? set.find({full, size_t(length)}) : nullptr;
+  };
+  if (const TensorEntry *same = find("", name))
     return same;
-  for (std::string_view base : kBases) {
-    if (!strncmp(name.data(), base.data(), base.size())) {
-      name.remove_prefix(base.size());
-      return set.find(name);
-    }
-  }
-  for (std::string_view base : kBases) {
-    char longer[512];
-    snprintf(longer, sizeof(longer), "%s%.*s", base.data(), int(name.size()),
-             name.data());
-    if (const TensorEntry *found = set.find(longer))
+  if (std::string_view rest = withoutBase(name); rest.size() < name.size())
+    return find("", rest);
+  for (std::string_view base : kBases)
+    if (const TensorEntry *found = find(base, name))
       return found;
-  }
   return nullptr;
 }
 
@@ -80,6 +90,88 @@ private:
   int length = 0;
 };
 } // namespace
+
+namespace {
+/// Where each parameter of a model stands in a set of files.
+class Match {
+public:
+  Match(const TensorSet &set, const ModelTensors &tensors);
+
+  const TensorEntry *find(int parameter) const {
+    return find(prefix, parameter);
+  }
+  /// Of the embedding that is the head, too; null if the model has no such.
+  const TensorEntry *tied() const {
+    return embedding < 0 ? nullptr : find(embedding);
+  }
+
+  /// What all names of the files begin with that the model has not, such as
+  /// `_orig_mod.` or `module.` of those who wrap a model.
+  char prefix[WeightsReport::kLongestPrefix] = "";
+
+private:
+  const TensorEntry *find(const char *prefix, int parameter) const;
+  int countFound(const char *prefix) const;
+  bool tryPrefixes(std::string_view name, int &most);
+
+  const TensorSet &set;
+  const ModelTensors &tensors;
+  int embedding = -1;
+};
+} // namespace
+
+Match::Match(const TensorSet &set, const ModelTensors &tensors)
+    : set(set), tensors(tensors) {
+  bool hasHead = false;
+  for (int i = 0; i < tensors.numParameters(); ++i) {
+    hasHead = hasHead || endsWith(tensors[i].name, kHead);
+    for (std::string_view known : kEmbeddings)
+      if (endsWith(tensors[i].name, known))
+        embedding = i;
+  }
+  if (hasHead)
+    embedding = -1;
+  int most = countFound("");
+  for (int i = 0; i < tensors.numParameters(); ++i)
+    if (most == tensors.numParameters() || tryPrefixes(tensors[i].name, most))
+      break;
+}
+
+/// A tied pair is stored once, under either name.
+const TensorEntry *Match::find(const char *prefix, int parameter) const {
+  const TensorEntry *source = findSource(set, prefix, tensors[parameter].name);
+  return source || parameter != embedding ? source
+                                          : findSource(set, prefix, kHead);
+}
+
+int Match::countFound(const char *prefix) const {
+  int count = 0;
+  for (int i = 0; i < tensors.numParameters(); ++i)
+    count += find(prefix, i) != nullptr;
+  return count;
+}
+
+/// Takes the prefix behind which most parameters are, of those that stand
+/// before this name. False if there is none.
+bool Match::tryPrefixes(std::string_view name, int &most) {
+  bool any = false;
+  for (const TensorEntry &entry : set)
+    for (std::string_view known : {name, withoutBase(name)}) {
+      size_t length = strlen(entry.name) - known.size();
+      if (!endsWith(entry.name, known) || length == 0 ||
+          length >= sizeof(prefix))
+        continue;
+      any = true;
+      char candidate[sizeof(prefix)] = "";
+      memcpy(candidate, entry.name, length);
+      int count = countFound(candidate);
+      if (count > most) {
+        most = count;
+        memcpy(prefix, candidate, sizeof(prefix));
+      }
+    }
+  return any;
+}
 
 /// Whether a model's only embedding equals the head that a file has besides.
 static bool checkTiedHead(const TensorSet &set, const TensorEntry &head,
@@ -146,21 +238,68 @@ static bool offerCheckpoint(const char *path, Error &error) {
   return false;
 }
 
+namespace {
+/// What of the model and of the files has no counterpart.
+struct Leftovers {
+  Names missing, unknown;
+  bool headIsMissing = false;
+};
+} // namespace
+
 /// Sets an error about tensors that are missing and returns false.
 static bool failMissing(const char *path, const TensorSet &set,
-                        const Names &missing, bool headAlone, Error &error) {
-  if (headAlone)
+                        const Match &match, const Leftovers &left,
+                        Error &error) {
+  if (left.headIsMissing && left.missing.count == 1)
     return error.set("'%s' has no tensor %s; weights that are tied need a "
                      "model with tie_word_embeddings: true",
-                     path, missing.chars);
+                     path, left.missing.chars);
   // One of several files, perhaps.
   Path index("%s/%s", folderOfWeights(path).chars, kIndexFile);
   struct stat info;
   bool isShard = set.numFiles() == 1 && stat(index, &info) == 0 &&
                  !strcmp(set.file(0).path, path);
-  return error.set("'%s' has no tensor %s%s%s%s", path, missing.chars,
-                   isShard ? "; all files together are '" : "",
-                   isShard ? index.chars : "", isShard ? "'" : "");
+  bool isBehind = match.prefix[0], hasOthers = left.unknown.count;
+  return error.set(
+      "'%s' has no tensor %s%s%s%s%s%s%s%s%s%s", path, left.missing.chars,
+      isBehind ? " behind the prefix '" : "", match.prefix, isBehind ? "'" : "",
+      isShard ? "; all files together are '" : "", isShard ? index.chars : "",
+      isShard ? "'" : "", hasOthers ? "; it has " : "",
+      hasOthers ? left.unknown.chars : "",
+      hasOthers ? ", which the model has not" : "");
+}
+
+/// Finds a source for each parameter, and if there is a head besides a tied
+/// embedding, that. False if anything is left.
+static bool findSources(const char *path, const TensorSet &set,
+                        const ModelTensors &tensors, const Match &match,
+                        List<const TensorEntry *> &sources,
+                        const TensorEntry *&head, Error &error) {
+  Leftovers left;
+  for (int i = 0; i < tensors.numParameters(); ++i) {
+    const TensorEntry *source = match.find(i);
+    if (!sources.push(source))
+      return error.set("no memory left for %d names", tensors.numParameters());
+    if (source)
+      continue;
+    left.missing.add(tensors[i].name);
+    left.headIsMissing = left.headIsMissing || !strcmp(tensors[i].name, kHead);
+  }
+  for (const TensorEntry &entry : set) {
+    if (std::find(sources.begin(), sources.end(), &entry) != sources.end() ||
+        std::any_of(std::begin(kTables), std::end(kTables),
+                    [&](auto table) { return endsWith(entry.name, table); }))
+      continue;
+    if (match.tied() && endsWith(entry.name, kHead))
+      head = &entry;
+    else
+      left.unknown.add(entry.name);
+  }
+  if (left.missing.count)
+    return failMissing(path, set, match, left, error);
+  return !left.unknown.count ||
+         error.set("'%s' has the tensor%s %s, which the model has not", path,
+                   left.unknown.count > 1 ? "s" : "", left.unknown.chars);
 }
 
 bool reprise::runtime::loadWeights(const char *path,
@@ -170,48 +309,20 @@ bool reprise::runtime::loadWeights(const char *path,
   TensorSet set;
   if (!set.open(path, error))
     return offerCheckpoint(path, error);
+  Match match(set, tensors);
   List<const TensorEntry *> sources;
-  Names missing, unknown;
-  bool headIsMissing = false;
-  const TensorEntry *embedding = nullptr;
-  report = {tensors.numParameters(), set.numFiles(), 0};
-  for (int i = 0; i < tensors.numParameters(); ++i) {
-    const char *name = tensors[i].name;
-    const TensorEntry *source = findSource(set, name);
-    if (!sources.push(source))
-      return error.set("no memory left for %d names", tensors.numParameters());
-    if (!source) {
-      missing.add(name);
-      headIsMissing = headIsMissing || !strcmp(name, kHead);
-      continue;
-    }
-    report.bytes += source->bytes;
-    for (std::string_view known : kEmbeddings)
-      if (endsWith(name, known))
-        embedding = source;
-  }
-  if (missing.count)
-    return failMissing(path, set, missing, headIsMissing && missing.count == 1,
-                       error);
   const TensorEntry *head = nullptr;
-  for (const TensorEntry &entry : set) {
-    if (std::find(sources.begin(), sources.end(), &entry) != sources.end() ||
-        std::any_of(std::begin(kTables), std::end(kTables),
-                    [&](auto table) { return endsWith(entry.name, table); }))
-      continue;
-    if (embedding && endsWith(entry.name, kHead))
-      head = &entry;
-    else
-      unknown.add(entry.name);
-  }
-  if (unknown.count)
-    return error.set("'%s' has the tensor%s %s, which the model has not", path,
-                     unknown.count > 1 ? "s" : "", unknown.chars);
-  for (int i = 0; i < tensors.numParameters(); ++i)
+  if (!findSources(path, set, tensors, match, sources, head, error))
+    return false;
+  report = {tensors.numParameters(), set.numFiles(), 0, ""};
+  memcpy(report.prefix, match.prefix, sizeof(report.prefix));
+  for (int i = 0; i < tensors.numParameters(); ++i) {
+    report.bytes += sources[size_t(i)]->bytes;
     if (!checkTensor(set, *sources[size_t(i)], tensors[i], error))
       return false;
+  }
   if (!tensors.read(set, sources.begin(), 0, tensors.numParameters(),
                     /*onlyFinite=*/true, arena, pool, error))
     return false;
-  return !head || checkTiedHead(set, *head, *embedding, error);
+  return !head || checkTiedHead(set, *head, *match.tied(), error);
 }

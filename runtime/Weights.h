@@ -17,14 +17,18 @@ namespace reprise::runtime {
 struct WeightsReport {
   int tensors, files;
   int64_t bytes; ///< In the files.
+  static constexpr int kLongestPrefix = 128;
+  char prefix[kLongestPrefix]; ///< Passed over in front of all names.
 };
 
 /// Reads every parameter from `path`, a file, an index or a folder (see
 /// TensorSet). Needs all tensors of the model, with their shapes, in F32, BF16
 /// or F16, finite, and no others. The name of the base model, `transformer.` or
 /// `model.`, may be missing in front of the names or be there where the model
-/// has none. Tables that old versions saved are passed over, and so is an
-/// lm_head.weight that equals the embedding of a model which has them tied.
+/// has none; any other prefix that all names have is passed over. Tables that
+/// old versions saved are passed over, too. The embedding of a model which has
+/// it tied to its head may be called lm_head.weight, or there may be both, if
+/// they are equal.
 bool loadWeights(const char *path, const ModelTensors &tensors, Arena &arena,
                  ThreadPool &pool, WeightsReport &report, Error &error);
 

@@ -177,6 +177,70 @@ TEST_F(Weights, ANameOfTheBaseMayBeTooMuch) {
                            "which the model has not");
 }
 
+// Who wraps a model, or has it as a part, saves its names behind another.
+TEST_F(Weights, APrefixOfAllNamesIsPassedOver) {
+  std::vector<float> values = load(sources);
+  for (auto [prefix, passedOver] :
+       std::vector<std::pair<const char *, const char *>>{
+           {"_orig_mod.", "_orig_mod."},
+           {"module.", "module."},
+           {"base_model.model.", "base_model.model."},
+           {"net.0.", "net.0."},
+           {"model.transformer.", "model."},
+           {"transformer.", ""}}) {
+    std::map<std::string, Source> wrapped;
+    for (auto &[name, source] : sources)
+      wrapped[prefix + name] = source;
+    EXPECT_EQ(load(wrapped), values) << prefix << error.text;
+    EXPECT_STREQ(report.prefix, passedOver);
+    // The head is behind it, too.
+    wrapped[std::string(prefix) + "lm_head.weight"] = sources["wte.weight"];
+    EXPECT_EQ(load(wrapped), values) << prefix << error.text;
+    wrapped.erase(std::string(prefix) + "wte.weight");
+    EXPECT_EQ(load(wrapped), values) << prefix << error.text;
+    wrapped["other"] = {"U8", "[1]", "x"};
+    EXPECT_EQ(
+        refusal(wrapped),
+        "'w.safetensors' has the tensor 'other', which the model has not");
+  }
+}
+
+// A model that has its head tied to the embedding is in a file once, under
+// either name, or twice with equal values.
+TEST_F(Weights, ATiedPairHasEitherName) {
+  std::vector<float> values = load(sources);
+  auto renamed = sources;
+  renamed["lm_head.weight"] = sources["wte.weight"];
+  EXPECT_EQ(load(renamed), values) << error.text;
+  renamed.erase("wte.weight");
+  EXPECT_EQ(load(renamed), values) << error.text;
+  renamed["model.lm_head.weight"] = sources["wte.weight"];
+  renamed.erase("lm_head.weight");
+  EXPECT_EQ(load(renamed), values) << error.text;
+  renamed["model.lm_head.weight"].shape = "[4,5]";
+  EXPECT_EQ(refusal(renamed), "tensor 'model.lm_head.weight' of "
+                              "'w.safetensors' needs the shape [5, 4], but got "
+                              "[4, 5]");
+}
+
+// An error has names of both sides, some of each.
+TEST_F(Weights, MissingTensorsAreToldBesideThoseThatAreThere) {
+  std::map<std::string, Source> others;
+  for (const char *name : {"a.weight", "b.weight", "c", "d", "e"})
+    others[name] = {"F32", "[1]", floats({1})};
+  EXPECT_EQ(refusal(others),
+            "'w.safetensors' has no tensor 'transformer.h.0.attn.c_attn.bias', "
+            "'transformer.h.0.attn.c_attn.weight', 'transformer.wte.weight'; "
+            "it has 'a.weight', 'b.weight', 'c', 'd' and 1 more, which the "
+            "model has not");
+  std::map<std::string, Source> part;
+  part["module.h.0.attn.c_attn.bias"] = sources["h.0.attn.c_attn.bias"];
+  part["module.wte.weight"] = sources["wte.weight"];
+  EXPECT_EQ(refusal(part),
+            "'w.safetensors' has no tensor "
+            "'transformer.h.0.attn.c_attn.weight' behind the prefix 'module.'");
+}
+
 TEST_F(Weights, Refusals) {
   auto with = [&](const char *name, Source source) {
     auto changed = sources;
@@ -524,6 +588,11 @@ TEST_F(Weights, AHeadOfItsOwn) {
   EXPECT_EQ(refusal(sources),
             "'w.safetensors' has no tensor 'lm_head.weight'; weights that are "
             "tied need a model with tie_word_embeddings: true");
+  auto swapped = sources;
+  swapped["lm_head.weight"] = sources["wte.weight"];
+  swapped.erase("wte.weight");
+  EXPECT_EQ(refusal(swapped),
+            "'w.safetensors' has no tensor 'transformer.wte.weight'");
   std::vector<float> other(20, 7.0f);
   auto full = sources;
   full["lm_head.weight"] = {"F32", "[5,4]", floats(other)};
