@@ -54,7 +54,7 @@ bool Samples::open(const Paths &files, const TokenFormat &format,
   int64_t rows = shape.globalRows();
   int64_t needed = rows > 0 ? rows * shape.length + 1 : 0;
   if (tokens.size() >= needed)
-    return true;
+    return tokens.check(vocabSize, format.pool, error);
   char shortage[256];
   snprintf(shortage, sizeof(shortage),
            "%" PRId64 " tokens, but %s needs %" PRId64 ": %" PRId64

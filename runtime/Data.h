@@ -37,7 +37,7 @@ class Samples {
 public:
   /// Opens the files; together they must hold as many samples as `shape` has
   /// rows, which errors call `what`, such as "one step"; `key` of the
-  /// description makes it smaller.
+  /// description makes it smaller. Every token is checked once.
   bool open(const Paths &files, const TokenFormat &format,
             const BatchShape &shape, int64_t vocabSize, const char *what,
             const char *key, Error &error);

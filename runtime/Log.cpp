@@ -8,6 +8,7 @@
 
 #include "Log.h"
 
+#include "DataNotes.h"
 #include "Init.h"
 #include "Json.h"
 #include "Text.h"
@@ -147,12 +148,14 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
                double peakFlops, const char *gpu, Error &error) {
   if (options.json) {
     printJsonPlan(model, options, data, kernel, peakFlops, gpu);
+    noteData(data.stream(), options, model.vocabSize, *this);
     return flush(error);
   }
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
          grouped(countParameters(model)).chars, model.plan);
   if (options.data.size() > 0)
     printData(data);
+  noteData(data.stream(), options, model.vocabSize, *this);
   if (options.tokenizer)
     printf("text     %s, %s bytes, %.3g for a token\n", options.tokenizer,
            grouped(data.stream().textBytes()).chars,

@@ -127,6 +127,7 @@ private:
 
 bool Trainer::openData(Error &error) {
   format.type = options.dtype;
+  format.pool = &pool;
   if (options.tokenizer) {
     if (!tokenizer.load(options.tokenizer, error))
       return false;
@@ -138,7 +139,6 @@ bool Trainer::openData(Error &error) {
                        model.vocabSize, model.vocabSize - 1,
                        tokenizer.vocabSize());
     format.tokenizer = &tokenizer;
-    format.pool = &pool;
   }
   if (options.data.size() == 0) // Only steps need data.
     return true;

@@ -45,7 +45,7 @@ struct Target {
     int64_t Options::*number;
     uint64_t Options::*seed;
     double Options::*real;
-    void (*choose)(Options &options, bool second);
+    void (*choose)(Options &options, int choice);
     bool Options::*flag;
   };
 
@@ -58,7 +58,7 @@ struct Target {
   constexpr Target(uint64_t Options::*member)
       : kind(Kind::Seed), seed(member) {}
   constexpr Target(double Options::*member) : kind(Kind::Real), real(member) {}
-  constexpr Target(void (*choose)(Options &, bool))
+  constexpr Target(void (*choose)(Options &, int))
       : kind(Kind::Choice), choose(choose) {}
   constexpr Target(bool Options::*member) : kind(Kind::Flag), flag(member) {}
 };
@@ -79,10 +79,13 @@ static constexpr double kMany = double(INT64_C(1) << 40);
 
 static constexpr OptionInfo kOptions[] = {
     {"data", "FILE", &Options::data,
-     "text, .bin or .idx to train on, or a 'PATTERN'; may be repeated"},
-    {"dtype", "u16|u32",
-     +[](Options &options, bool second) {
-       options.dtype = second ? TokenType::U32 : TokenType::U16;
+     "text, .bin, .idx or .npy to train on, or a 'PATTERN'; may be repeated"},
+    {"dtype", "u8|u16|u32|i32|i64",
+     +[](Options &options, int choice) {
+       constexpr TokenType kTypes[] = {TokenType::U8, TokenType::U16,
+                                       TokenType::U32, TokenType::I32,
+                                       TokenType::I64};
+       options.dtype = kTypes[choice];
      },
      "the type of tokens in .bin files without a header"},
     {"tokenizer",
@@ -130,10 +133,10 @@ static constexpr OptionInfo kOptions[] = {
     {"top-k", "N", &Options::topK,
      "draw from the N likeliest tokens (default: all)", 1, 1 << 30},
     {"data-order", "shuffled|sequential",
-     +[](Options &options, bool second) { options.shuffled = !second; },
+     +[](Options &options, int choice) { options.shuffled = choice == 0; },
      "the order of the samples; shuffled: anew in each epoch"},
     {"log-format", "text|json",
-     +[](Options &options, bool second) { options.json = second; },
+     +[](Options &options, int choice) { options.json = choice == 1; },
      "json: one object a line, see below"},
     {"log-interval", "N", &Options::logInterval,
      "show every Nth step, and the first and the last", 1, kMany},
@@ -252,16 +255,22 @@ static bool parseReal(const OptionInfo &info, const char *text, double &number,
                    info.lowest, info.highest, text);
 }
 
-/// Whether `text` is the second of the two choices.
-static bool parseChoice(const OptionInfo &info, const char *text, bool &second,
+/// Which of the choices `text` is, from 0.
+static bool parseChoice(const OptionInfo &info, const char *text, int &choice,
                         Error &error) {
-  const char *bar = strchr(info.value, '|');
-  size_t length = size_t(bar - info.value);
-  second = strcmp(text, bar + 1) == 0;
-  if (second || (strlen(text) == length && !strncmp(text, info.value, length)))
-    return true;
-  return error.set("--%s needs '%.*s' or '%s', but got '%s'", info.name,
-                   int(length), info.value, bar + 1, text);
+  char all[128] = ""; // 'a', 'b' or 'c'
+  int written = 0;
+  const char *next = info.value;
+  for (choice = 0; *next; ++choice) {
+    size_t length = strcspn(next, "|");
+    if (strlen(text) == length && !strncmp(text, next, length))
+      return true;
+    const char *between = choice == 0 ? "" : next[length] ? ", " : " or ";
+    written += snprintf(all + written, sizeof(all) - size_t(written),
+                        "%s'%.*s'", between, int(length), next);
+    next += length + (next[length] == '|');
+  }
+  return error.set("--%s needs %s, but got '%s'", info.name, all, text);
 }
 
 /// Whether `value` can name a file or folder.
@@ -292,7 +301,7 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
                   Error &error) {
   const Target &target = info.target;
   int64_t number = 0;
-  bool second = false;
+  int choice = 0;
   switch (target.kind) {
   case Kind::Input:
   case Kind::Output:
@@ -315,9 +324,9 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
   case Kind::Real:
     return parseReal(info, value, options.*target.real, error);
   case Kind::Choice:
-    if (!parseChoice(info, value, second, error))
+    if (!parseChoice(info, value, choice, error))
       return false;
-    target.choose(options, second);
+    target.choose(options, choice);
     return true;
   case Kind::Flag:
     options.*target.flag = true;

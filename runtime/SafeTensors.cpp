@@ -13,6 +13,8 @@
 
 #include "SafeTensors.h"
 
+#include "FileKind.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
@@ -176,19 +178,12 @@ bool TensorSet::checkTiling(TensorEntry *first, int64_t dataBegin,
 
 /// Refuses what is often found where weights are expected, by its name.
 static bool checkKind(const MappedFile &file, Error &error) {
-  auto begins = [&](std::string_view start) {
-    return file.size >= int64_t(start.size()) &&
-           !memcmp(file.data, start.data(), start.size());
-  };
-  if (begins("version https://git-lfs"))
-    return error.set("'%s' is a Git LFS pointer, not the file itself; git lfs "
-                     "pull fetches that",
-                     file.path);
-  const char *kind = begins("GGUF")         ? "is a GGUF file"
-                     : begins("PK\x03\x04") ? "is a zip file, as PyTorch writes"
-                                            : nullptr;
-  return !kind ||
-         error.set("'%s' %s, but only safetensors is read", file.path, kind);
+  size_t size = size_t(std::min<int64_t>(file.size, kBytesOfKind));
+  const FileKind *kind =
+      findKind({reinterpret_cast<const char *>(file.data), size}, file.size,
+               /*isNumbers=*/true);
+  return !kind || kind->isSafetensors() ||
+         kind->refuse(file.path, ", but only safetensors is read", error);
 }
 
 /// Refuses tensors that are laid out for a library that is not known.

@@ -8,9 +8,12 @@
 
 #include "TokenStream.h"
 
+#include "FileKind.h"
 #include "MegatronIndex.h"
+#include "TokenHeader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cinttypes>
 #include <climits>
@@ -20,8 +23,8 @@
 using namespace reprise::runtime;
 
 TokenStream::~TokenStream() {
-  for (PlainFile &file : files)
-    file.close();
+  for (DataFile &file : files)
+    file.plain.close();
   for (uint32_t *memory : tokenized)
     free(memory);
 }
@@ -77,14 +80,36 @@ bool TokenStream::add(const char *pattern, const TokenFormat &format,
 // Files
 //===----------------------------------------------------------------------===//
 
+/// How Megatron names a data set: without the endings of its two files.
+static bool isPrefix(const char *path, char (&index)[PATH_MAX]) {
+  char tokens[PATH_MAX];
+  snprintf(index, sizeof(index), "%s.idx", path);
+  snprintf(tokens, sizeof(tokens), "%s.bin", path);
+  return access(path, F_OK) != 0 && access(index, F_OK) == 0 &&
+         access(tokens, F_OK) == 0;
+}
+
+/// Adds to an error about a file that is not there which one is.
+static bool offerName(const char *path, Error &error) {
+  for (const char *ending : {".bin", ".npy", ".txt"}) {
+    char longer[PATH_MAX];
+    snprintf(longer, sizeof(longer), "%s%s", path, ending);
+    if (access(path, F_OK) == 0 || access(longer, F_OK) != 0)
+      continue;
+    size_t length = strlen(error.text);
+    snprintf(error.text + length, sizeof(error.text) - length,
+             "; there is '%s'", longer);
+    break;
+  }
+  return false;
+}
+
 bool TokenStream::addFile(const char *path, const TokenFormat &format,
                           Error &error) {
-  bool isIndex = endsIn(path, ".idx"), isBinary = endsIn(path, ".bin");
-  if (!isIndex && !isBinary && format.type)
-    return error.set("'%s' is text, since its name does not end in .bin, but "
-                     "--dtype %s is for .bin files",
-                     path, nameOf(*format.type));
-  char tokens[PATH_MAX];
+  char tokens[PATH_MAX], found[PATH_MAX];
+  if (isPrefix(path, found))
+    path = found;
+  bool isIndex = endsIn(path, ".idx");
   MappedFile index;
   PlainFile file;
   if (isIndex) {
@@ -93,29 +118,98 @@ bool TokenStream::addFile(const char *path, const TokenFormat &format,
     replaceEnding(path, ".bin", tokens);
     path = tokens;
   }
-  bool good = file.open(path, error);
-  if (good && !files.push(file)) {
+  bool good = file.open(path, error) || offerName(path, error);
+  if (good && !files.push({file, /*isText=*/false})) {
     file.close();
     good = error.set("no memory left for a table of %zu files", files.size());
   }
   if (good)
-    good = isIndex    ? addMegatron(index, format.type, error)
-           : isBinary ? addBinary(format.type, error)
-                      : addText(format, error);
+    good = isIndex ? addMegatron(index, format.type, error)
+                   : addByContent(format, error);
   index.unmap();
   return good;
 }
 
+/// A type that the command line states must be that of the file.
+static bool checkStated(std::optional<TokenType> stated, TokenType type,
+                        const char *path, Error &error) {
+  return !stated || *stated == type ||
+         error.set("'%s' has tokens of type %s, but --dtype is %s; it is "
+                   "needed only for .bin files without a header",
+                   path, nameOf(type), nameOf(*stated));
+}
+
+/// Whether a file may be text, by its first bytes.
+static bool checkText(const PlainFile &file, Error &error) {
+  char begin[4096];
+  auto size = size_t(std::min<int64_t>(file.size, sizeof(begin)));
+  if (!file.read(0, int64_t(size), begin, error))
+    return false;
+  constexpr char kRead[] = ", but only text, .npy and .bin files with tokens "
+                           "are read";
+  if (const FileKind *kind = findKind({begin, size}, file.size, false))
+    return kind->refuse(file.path, kRead, error);
+  auto *zero = static_cast<const char *>(memchr(begin, 0, size));
+  return !zero ||
+         error.set("'%s' is no text: its byte %td is 0x00. Tokens need a name "
+                   "that ends in .bin, and --dtype; so do bytes of any other "
+                   "kind, with --dtype u8",
+                   file.path, zero - begin);
+}
+
+/// What the first bytes of the last file say counts more than its name.
+bool TokenStream::addByContent(const TokenFormat &format, Error &error) {
+  const PlainFile &file = files.back().plain;
+  std::optional<TokenRange> range;
+  if (!readTokenHeader(file, range, error))
+    return false;
+  if (range)
+    return checkStated(format.type, range->type, file.path, error) &&
+           addRun(range->type, range->offset, range->count, error);
+  if (endsIn(file.path, ".bin"))
+    return addBinary(format.type, error);
+  if (endsIn(file.path, ".npy"))
+    return error.set("'%s' is no NumPy array: it does not begin with "
+                     "\\x93NUMPY",
+                     file.path);
+  return checkText(file, error) && addText(format, error);
+}
+
+/// What UTF-8 may begin with is no part of the text.
+static bool measureByteOrderMark(const PlainFile &file, int64_t &bytes,
+                                 Error &error) {
+  constexpr char kMark[] = "\xEF\xBB\xBF";
+  constexpr int64_t kBytes = sizeof(kMark) - 1;
+  char begin[kBytes];
+  bytes = 0;
+  if (file.size < kBytes)
+    return true;
+  if (!file.read(0, kBytes, begin, error))
+    return false;
+  if (!memcmp(begin, kMark, kBytes))
+    bytes = kBytes;
+  return true;
+}
+
 bool TokenStream::addText(const TokenFormat &format, Error &error) {
-  const PlainFile &file = files.back();
+  const PlainFile &file = files.back().plain;
+  files.back().isText = true;
+  if (format.type)
+    return error.set("'%s' is text, since its name does not end in .bin, but "
+                     "--dtype %s is for .bin files",
+                     file.path, nameOf(*format.type));
+  int64_t begin = 0;
+  if (!measureByteOrderMark(file, begin, error))
+    return false;
   if (!format.tokenizer)
-    return addRun(TokenType::U8, 0, file.size, error);
+    return addRun(TokenType::U8, begin, file.size - begin, error);
   MappedFile text;
   List<uint32_t> tokens;
-  bool good = text.map(file.path, error) &&
-              format.tokenizer->encode(file.path, text.data, text.size,
-                                       *format.pool, tokens, error);
-  tokenizedBytes += text.size;
+  bool good =
+      text.map(file.path, error) &&
+      format.tokenizer->encode(file.path, text.data + begin, text.size - begin,
+                               *format.pool, tokens, error);
+  tokenizedBytes += text.size - begin;
   tokenizedTokens += int64_t(tokens.size());
   text.unmap();
   if (!good)
@@ -128,10 +222,6 @@ bool TokenStream::addText(const TokenFormat &format, Error &error) {
   return addRun(TokenType::U32, 0, count, error, tokenized.back());
 }
 
-bool TokenStream::isText(int64_t file) const {
-  return !endsIn(files[size_t(file)].path, ".bin");
-}
-
 bool TokenStream::isText() const {
   for (int64_t i = 0; i < numFiles(); ++i)
     if (!isText(i))
@@ -139,76 +229,8 @@ bool TokenStream::isText() const {
   return numFiles() > 0;
 }
 
-/// A type that the command line states must be that of the file.
-static bool checkStated(std::optional<TokenType> stated, TokenType type,
-                        const char *path, Error &error) {
-  return !stated || *stated == type ||
-         error.set("'%s' has tokens of type %s, but --dtype is %s; it is "
-                   "needed only for .bin files without a header",
-                   path, nameOf(type), nameOf(*stated));
-}
-
-namespace {
-/// The kinds of llm.c's .bin files (llmc/dataloader.h, train_gpt2.cu).
-struct LlmcKind {
-  int32_t magic, version;
-  const char *what;
-  std::optional<TokenType> type; ///< None if it has no tokens to train on.
-};
-} // namespace
-
-static constexpr LlmcKind kLlmcKinds[] = {
-    {20240520, 1, "tokens", TokenType::U16},
-    {20240801, 7, "tokens", TokenType::U32},
-    {20240522, 0, "multiple-choice questions", std::nullopt},
-    {20240326, 0, "the parameters of a model", std::nullopt}};
-static constexpr int64_t kLlmcHeaderBytes = 256 * 4;
-
-/// Checks the header, of which there are `header[0..2]`; `count` is set to the
-/// number of tokens behind it.
-static bool readLlmcHeader(const PlainFile &file, const LlmcKind &kind,
-                           const int32_t *header, int64_t &count,
-                           Error &error) {
-  if (!kind.type)
-    return error.set("'%s' is a file of llm.c with %s, not with tokens",
-                     file.path, kind.what);
-  if (file.size < kLlmcHeaderBytes)
-    return error.set("'%s' is truncated: llm.c's header needs %" PRId64
-                     " bytes, but got %" PRId64,
-                     file.path, kLlmcHeaderBytes, file.size);
-  int32_t version = header[1];
-  if (version != kind.version)
-    return error.set("'%s' has llm.c's magic number %d, which needs version "
-                     "%d, but got version %d",
-                     file.path, kind.magic, kind.version, version);
-  count = header[2];
-  int64_t expected = kLlmcHeaderBytes + count * bytesOf(*kind.type);
-  if (count < 0)
-    return error.set("'%s' needs a number of tokens in llm.c's header, but got "
-                     "%" PRId64,
-                     file.path, count);
-  if (file.size != expected)
-    return error.set("'%s' needs %" PRId64 " bytes for a header of %" PRId64
-                     " and the %" PRId64
-                     " tokens of type %s that it names, but got %" PRId64,
-                     file.path, expected, kLlmcHeaderBytes, count,
-                     nameOf(*kind.type), file.size);
-  return true;
-}
-
 bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
-  const PlainFile &file = files.back();
-  int32_t header[3] = {};
-  if (!file.read(0, std::min<int64_t>(file.size, sizeof(header)), header,
-                 error))
-    return false;
-  for (const LlmcKind &kind : kLlmcKinds) {
-    int64_t count = 0;
-    if (file.size >= 4 && header[0] == kind.magic)
-      return readLlmcHeader(file, kind, header, count, error) &&
-             checkStated(stated, *kind.type, file.path, error) &&
-             addRun(*kind.type, kLlmcHeaderBytes, count, error);
-  }
+  const PlainFile &file = files.back().plain;
   char indexPath[PATH_MAX];
   replaceEnding(file.path, ".idx", indexPath);
   if (access(indexPath, F_OK) == 0) {
@@ -218,8 +240,18 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
     index.unmap();
     return good;
   }
+  // Who says that bytes are tokens knows what is in them.
+  char begin[kBytesOfKind];
+  auto size = size_t(std::min<int64_t>(file.size, sizeof(begin)));
+  if (!file.read(0, int64_t(size), begin, error))
+    return false;
+  const FileKind *kind = findKind({begin, size}, file.size, /*isNumbers=*/true);
+  if (kind && stated != TokenType::U8)
+    return kind->refuse(file.path, ", but only tokens are read from .bin files",
+                        error);
   if (!stated)
-    return error.set("'%s' has no header of llm.c and no Megatron index '%s' "
+    return error.set("'%s' has no header of llm.c or NeMo Automodel and no "
+                     "Megatron index '%s' "
                      "that would say how its tokens are stored; if it has "
                      "tokens alone, as nanoGPT writes them, say --dtype u16 or "
                      "--dtype u32",
@@ -235,7 +267,7 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
 bool TokenStream::addMegatron(const MappedFile &indexFile,
                               std::optional<TokenType> stated, Error &error) {
   MegatronIndex index;
-  if (!index.read(indexFile, files.back(), error) ||
+  if (!index.read(indexFile, files.back().plain, error) ||
       !checkStated(stated, index.type(), indexFile.path, error))
     return false;
   size_t firstRun = runs.size();
@@ -273,7 +305,7 @@ bool TokenStream::checkOverlaps(size_t firstRun, const char *index,
   if (overlap != runs.end())
     return error.set("'%s' has sequences that overlap: byte %" PRId64
                      " of '%s' belongs to two",
-                     index, overlap[1].offset, files.back().path);
+                     index, overlap[1].offset, files.back().plain.path);
   std::sort(begin, runs.end(),
             [](const Run &a, const Run &b) { return a.first < b.first; });
   return true;
@@ -283,42 +315,69 @@ bool TokenStream::checkOverlaps(size_t firstRun, const char *index,
 // Tokens
 //===----------------------------------------------------------------------===//
 
-/// Copies tokens up to the first that is not in [0, vocabSize), and returns how
-/// many these are.
+/// The first of the tokens that is not in [0, vocabSize); `count` if all are.
 template <typename T>
-static int64_t copyTokens(const unsigned char *data, int64_t count,
-                          int64_t vocabSize, int32_t *tokens) {
+static int64_t findForeign(const unsigned char *data, int64_t count,
+                           int64_t vocabSize) {
+  auto load = [&](int64_t i) {
+    T token;
+    memcpy(&token, data + i * int64_t(sizeof(T)), sizeof(T));
+    return token;
+  };
+  // Negative ones are above every vocabulary then.
+  using Unsigned = std::make_unsigned_t<decltype(T() + 0)>;
+  Unsigned highest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    highest = std::max(highest, Unsigned(load(i)));
+  int64_t i = 0;
+  if (uint64_t(highest) < uint64_t(vocabSize))
+    return count;
+  while (i < count && uint64_t(Unsigned(load(i))) < uint64_t(vocabSize))
+    ++i;
+  return i;
+}
+
+/// Copies tokens as they are.
+template <typename T>
+static void copyTokens(const unsigned char *data, int64_t count,
+                       int32_t *tokens) {
   for (int64_t i = 0; i < count; ++i) {
     T token;
     memcpy(&token, data + i * int64_t(sizeof(T)), sizeof(T));
-    if (int64_t(token) < 0 || int64_t(token) >= vocabSize)
-      return i;
     tokens[i] = int32_t(token);
   }
-  return count;
 }
 
-using CopyFn = int64_t (*)(const unsigned char *data, int64_t count,
-                           int64_t vocabSize, int32_t *tokens);
+namespace {
+/// How tokens of a type are handled.
+struct TypeActions {
+  int64_t (*findForeign)(const unsigned char *data, int64_t count,
+                         int64_t vocabSize);
+  void (*copy)(const unsigned char *data, int64_t count, int32_t *tokens);
+};
+} // namespace
 
-static CopyFn copyOf(TokenType type) {
+template <typename T>
+static constexpr TypeActions kActions = {findForeign<T>, copyTokens<T>};
+
+static const TypeActions &actionsOf(TokenType type) {
   switch (type) {
   case TokenType::U8:
-    return copyTokens<uint8_t>;
+    return kActions<uint8_t>;
   case TokenType::I8:
-    return copyTokens<int8_t>;
+    return kActions<int8_t>;
   case TokenType::U16:
-    return copyTokens<uint16_t>;
+    return kActions<uint16_t>;
   case TokenType::I16:
-    return copyTokens<int16_t>;
+    return kActions<int16_t>;
   case TokenType::U32:
-    return copyTokens<uint32_t>;
+    return kActions<uint32_t>;
   case TokenType::I32:
-    return copyTokens<int32_t>;
+    return kActions<int32_t>;
   case TokenType::I64:
-    return copyTokens<int64_t>;
+    break;
   }
-  return nullptr;
+  return kActions<int64_t>;
 }
 
 /// A token of any value.
@@ -331,46 +390,59 @@ static int64_t loadToken(TokenType type, const unsigned char *data) {
   return int64_t(token);
 }
 
-/// Sets an error about the token at this byte of the run's file.
-bool TokenStream::refuse(const Run &run, int64_t offset, int64_t token,
+/// Whether a type has no numbers but those of the vocabulary.
+static bool fitsAlways(TokenType type, int64_t vocabSize) {
+  return (type == TokenType::U8 && vocabSize > UINT8_MAX) ||
+         (type == TokenType::U16 && vocabSize > UINT16_MAX);
+}
+
+/// Sets an error about token number `index` of a run.
+bool TokenStream::refuse(const Run &run, int64_t index, int64_t token,
                          int64_t vocabSize, Error &error) const {
-  const PlainFile &file = files[size_t(run.file)];
+  const PlainFile &file = files[size_t(run.file)].plain;
+  int64_t offset = run.offset + index * bytesOf(run.type);
   if (run.type == TokenType::U8 && isText(run.file))
     return error.setAt(file.placeOf(offset),
                        "byte %" PRId64 " is the token %" PRId64 ", but the "
                        "model's vocabulary has %" PRId64
                        " tokens, 0 to %" PRId64,
                        offset, token, vocabSize, vocabSize - 1);
+  const Run *first = &run;
+  while (first != runs.begin() && first[-1].file == run.file)
+    --first;
   return error.set("'%s' has the token %" PRId64 " at byte %" PRId64
-                   "%s, but the model's vocabulary has %" PRId64
-                   " tokens, 0 to %" PRId64,
+                   "%s (number %" PRId64 ", from 0), but the model's "
+                   "vocabulary has %" PRId64 " tokens, 0 to %" PRId64,
                    file.path, token, offset, run.memory ? " of its tokens" : "",
-                   vocabSize, vocabSize - 1);
+                   run.first + index - first->first, vocabSize, vocabSize - 1);
 }
 
-/// Writes tokens [first, first + count) of the run.
+/// Writes tokens [first, first + count) of the run, or only checks them.
 bool TokenStream::readRun(const Run &run, int64_t first, int64_t count,
                           int64_t vocabSize, int32_t *tokens,
                           Error &error) const {
   unsigned char buffer[1 << 14]; // Small enough for the stack.
-  CopyFn copy = copyOf(run.type);
+  const TypeActions &actions = actionsOf(run.type);
   int64_t each = bytesOf(run.type);
   while (count > 0) {
-    int64_t offset = run.offset + first * each, here = count;
+    int64_t here = count;
     const unsigned char *data = buffer;
     if (run.memory) {
       data = reinterpret_cast<const unsigned char *>(run.memory + first);
     } else {
       here = std::min<int64_t>(count, int64_t(sizeof(buffer)) / each);
-      if (!files[size_t(run.file)].read(offset, here * each, buffer, error))
+      if (!files[size_t(run.file)].plain.read(run.offset + first * each,
+                                              here * each, buffer, error))
         return false;
     }
-    int64_t copied = copy(data, here, vocabSize, tokens);
-    if (copied < here)
-      return refuse(run, offset + copied * each,
-                    loadToken(run.type, data + copied * each), vocabSize,
-                    error);
-    tokens += here;
+    int64_t good = actions.findForeign(data, here, vocabSize);
+    if (good < here)
+      return refuse(run, first + good, loadToken(run.type, data + good * each),
+                    vocabSize, error);
+    if (tokens) {
+      actions.copy(data, here, tokens);
+      tokens += here;
+    }
     first += here;
     count -= here;
   }
@@ -387,11 +459,39 @@ bool TokenStream::read(int64_t position, int64_t count, int64_t vocabSize,
   for (; count > 0; ++run) {
     int64_t first = position - run->first;
     int64_t here = std::min(count, run->count - first);
-    if (!readRun(*run, first, here, vocabSize, tokens, error))
+    bool isNeeded = tokens || !fitsAlways(run->type, vocabSize);
+    if (isNeeded && !readRun(*run, first, here, vocabSize, tokens, error))
       return false;
-    tokens += here;
+    if (tokens)
+      tokens += here;
     position += here;
     count -= here;
   }
   return true;
+}
+
+bool TokenStream::check(int64_t vocabSize, ThreadPool *pool,
+                        Error &error) const {
+  constexpr int64_t kPiece = 1 << 20;
+  int64_t pieces = (total + kPiece - 1) / kPiece;
+  auto checkPiece = [&](int64_t piece, Error &error) {
+    int64_t first = piece * kPiece;
+    return read(first, std::min(kPiece, total - first), vocabSize, nullptr,
+                error);
+  };
+  std::atomic<int64_t> bad{pieces}; // The first one.
+  auto checkPieces = [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && i < bad; ++i) {
+      Error ignored;
+      int64_t known = bad;
+      if (!checkPiece(i, ignored))
+        while (i < known && !bad.compare_exchange_weak(known, i))
+          ;
+    }
+  };
+  if (pool)
+    pool->parallelFor(pieces, 1, checkPieces);
+  else
+    checkPieces(0, 0, pieces);
+  return bad == pieces || checkPiece(bad, error);
 }

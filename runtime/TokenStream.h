@@ -24,16 +24,19 @@ namespace reprise::runtime {
 struct TokenFormat {
   std::optional<TokenType> type; ///< Of tokens in files without a header.
   const Tokenizer *tokenizer = nullptr; ///< For text; null: bytes are tokens.
-  ThreadPool *pool = nullptr;           ///< Tokenizes; needed with a tokenizer.
+  ThreadPool *pool = nullptr;           ///< Reads; needed with a tokenizer.
 };
 
-/// The tokens of all files one after the other. The name says what a file is:
+/// The tokens of all files one after the other. A file is what its first bytes
+/// say (TokenHeader.h), and otherwise what its name does:
 ///
-///   *.bin   with llm.c's header; or with a Megatron index *.idx beside it; or,
-///           if neither is there, tokens and nothing else (nanoGPT), of a type
-///           that somebody has to state
-///   *.idx   a Megatron index, with its tokens in *.bin
-///   others  text, whose bytes are the tokens unless there is a tokenizer
+///   *.bin   with a Megatron index *.idx beside it; or, if there is none,
+///   tokens
+///           and nothing else (nanoGPT), of a type that somebody has to state
+///   *.idx   a Megatron index, with its tokens in *.bin; both together may be
+///           called by their name without an ending
+///   others  text, whose bytes are the tokens unless there is a tokenizer; what
+///           is known to be something else (FileKind.h) is refused
 ///
 /// Files stay open, and tokens are read when they are asked for; those that a
 /// tokenizer made are kept in memory, four bytes each.
@@ -45,27 +48,37 @@ public:
   ~TokenStream();
 
   /// Appends a file, or all that match a pattern, in the order of their names.
-  /// Not the tokens are checked, but all else.
+  /// Not the tokens are checked (see below), but all else.
   bool add(const char *pattern, const TokenFormat &format, Error &error);
 
   int64_t size() const { return total; }
   int64_t numFiles() const { return int64_t(files.size()); }
-  const PlainFile &file(int64_t i) const { return files[size_t(i)]; }
-  /// Whether the file is text, since its name says nothing else.
-  bool isText(int64_t file) const;
+  const PlainFile &file(int64_t i) const { return files[size_t(i)].plain; }
+  /// Whether the file is text, since nothing says anything else.
+  bool isText(int64_t file) const { return files[size_t(file)].isText; }
   /// Whether there are files, and all of them are.
   bool isText() const;
   /// The bytes of text that a tokenizer made tokens of, and how many these are.
   int64_t textBytes() const { return tokenizedBytes; }
   int64_t textTokens() const { return tokenizedTokens; }
 
-  /// Writes tokens [position, position + count), which must be there. False if
+  /// Whether all tokens are in [0, vocabSize); the error is about the first
+  /// that is not. Reads every file once but those whose type has no others, in
+  /// all threads of `pool`; null: in this one.
+  bool check(int64_t vocabSize, ThreadPool *pool, Error &error) const;
+
+  /// Writes tokens [position, position + count), which must be there, to
+  /// `tokens`; null: only checks them. False if
   /// one of them is not in [0, vocabSize), or a file cannot be read any more.
   /// May be called by several threads.
   bool read(int64_t position, int64_t count, int64_t vocabSize, int32_t *tokens,
             Error &error) const;
 
 private:
+  struct DataFile {
+    PlainFile plain;
+    bool isText;
+  };
   /// Tokens of one type side by side in a file, or, if there is `memory`,
   /// there.
   struct Run {
@@ -79,6 +92,7 @@ private:
   };
 
   bool addFile(const char *path, const TokenFormat &format, Error &error);
+  bool addByContent(const TokenFormat &format, Error &error);
   bool addText(const TokenFormat &format, Error &error);
   bool addBinary(std::optional<TokenType> stated, Error &error);
   bool addMegatron(const MappedFile &index, std::optional<TokenType> stated,
@@ -88,10 +102,10 @@ private:
   bool checkOverlaps(size_t firstRun, const char *index, Error &error);
   bool readRun(const Run &run, int64_t first, int64_t count, int64_t vocabSize,
                int32_t *tokens, Error &error) const;
-  bool refuse(const Run &run, int64_t offset, int64_t token, int64_t vocabSize,
+  bool refuse(const Run &run, int64_t index, int64_t token, int64_t vocabSize,
               Error &error) const;
 
-  List<PlainFile> files;
+  List<DataFile> files;
   List<Run> runs;
   List<uint32_t *> tokenized; ///< What runs in memory point to.
   int64_t tokenizedBytes = 0, tokenizedTokens = 0;

@@ -4,7 +4,10 @@
 #
 #   u16.bin u32.bin        llm.c's, with a header
 #   part-{1,2,3}.bin       the first one in shards of a third each
-#   plain16.bin plain32.bin   nanoGPT's, without a header
+#   automodel.bin         NeMo Automodel's, with a header, u32
+#   u16.npy i64.npy       NumPy's; far.npy: one with tokens from 307 on
+#   plain8.bin plain16.bin plain32.bin   nanoGPT's, without a header
+#   mark                  the text behind a byte order mark
 #   megatron.bin megatron.idx   five sequences in three documents, one empty
 #   gaps.bin gaps.idx      two sequences of i32, the second one first
 set -eu
@@ -36,6 +39,25 @@ llmc() {
 
 { llmc 20240520 1 $size && wide <"$text"; } >"$out/u16.bin"
 { llmc 20240801 7 $size && wider <"$text"; } >"$out/u32.bin"
+{
+  le 4 278895051 1 $size 4
+  head -c 1008 /dev/zero
+  wider <"$text"
+} >"$out/automodel.bin"
+
+# npy TYPE COUNT: a header of 128 bytes.
+npy() {
+  printf '\223NUMPY\1\0'
+  le 2 118
+  printf '%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': ($2,), }"
+}
+
+{ npy '<u2' $size && wide <"$text"; } >"$out/u16.npy"
+{ npy '<i8' $size && sed 's/./&\x00\x00\x00\x00\x00\x00\x00/g' <"$text"; } >"$out/i64.npy"
+{ npy '<i4' 100 && le 4 $(seq 307 406); } >"$out/far.npy"
+
+{ printf '\357\273\277' && cat "$text"; } >"$out/mark"
+cat "$text" >"$out/plain8.bin"
 wide <"$text" >"$out/plain16.bin"
 wider <"$text" >"$out/plain32.bin"
 

@@ -32,6 +32,12 @@ protected:
     return data.open(options, {}, shape, vocabSize, error);
   }
 
+  /// Changes a byte of the open file.
+  void putByte(int64_t offset, char byte) const {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(offset).put(byte);
+  }
+
   Folder folder;
   std::string path;
   int64_t steps = 1;
@@ -207,10 +213,22 @@ TEST_F(DataFiles, AMarkTellsDataApart) {
   EXPECT_EQ(markOf("").crc, DataMark::kUnknown);
 }
 
+// They are looked for when files are opened, wherever they are, and again in
+// what is read, since files can change.
 TEST_F(DataFiles, TokensOutsideTheVocabularyStopTheirBatch) {
-  ASSERT_TRUE(open("ab\nde\n\nh\x80 tail", {1, 2, 4}, false, 128));
+  EXPECT_FALSE(open("ab\nde\n\nhi tail\x80", {1, 2, 4}, false, 128));
+  EXPECT_EQ(error.text,
+            path + ":4:8: error: byte 14 is the token 128, but the model's "
+                   "vocabulary has 128 tokens, 0 to 127");
+  path = folder.write("text", "ab\nde\n\nhi tail");
+  TrainingData changing;
+  Options options;
+  options.data.items[options.data.count++] = path.c_str();
+  options.shuffled = false;
+  ASSERT_TRUE(changing.open(options, {}, {1, 2, 4}, 128, error));
+  putByte(8, '\x80');
   int32_t inputs[8], targets[8];
-  EXPECT_FALSE(data.fill(0, 0, inputs, targets, error));
+  EXPECT_FALSE(changing.fill(0, 0, inputs, targets, error));
   EXPECT_EQ(error.text,
             path + ":4:2: error: byte 8 is the token 128, but the model's "
                    "vocabulary has 128 tokens, 0 to 127");
@@ -307,7 +325,8 @@ TEST_F(DataFiles, AreReadAheadFromFirstToLast) {
 }
 
 TEST_F(DataFiles, ThatCannotBeReadAreRefusedWhenTheyAreTaken) {
-  ASSERT_TRUE(open("abcdefg\x80xyzabcdefghi", {1, 2, 4}, false, 128));
+  ASSERT_TRUE(open("abcdefghxyzabcdefghi", {1, 2, 4}, false, 128));
+  putByte(7, '\x80');
   BatchReader reader;
   ASSERT_TRUE(reader.start(data, 2, error));
   Batch batch;

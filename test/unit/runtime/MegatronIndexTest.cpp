@@ -48,6 +48,8 @@ TEST_F(Megatron, EitherNameWillDo) {
   EXPECT_EQ(read(good.bytes(), ten).values, expected);
   EXPECT_EQ(Tokens({folder.path + "x.bin"}).values, expected);
   EXPECT_EQ(Tokens({folder.path + "x.bin"}, TokenType::U16).values, expected);
+  // Nor need there be an ending, as Megatron's --data-path has none.
+  EXPECT_EQ(Tokens({folder.path + "x"}).values, expected);
   // A pattern that has both means the data set once.
   EXPECT_EQ(Tokens({folder.path + "*"}).values, expected);
   EXPECT_EQ(Tokens({folder.path + "x.???"}).values, expected);
@@ -55,6 +57,16 @@ TEST_F(Megatron, EitherNameWillDo) {
             "'" + folder.path +
                 "x.idx' has tokens of type u16, but --dtype is u32; it is "
                 "needed only for .bin files without a header");
+  // A file of the very name comes first.
+  folder.write("x", "text");
+  EXPECT_EQ(Tokens({folder.path + "x"}).values, (Values{'t', 'e', 'x', 't'}));
+  remove((folder.path + "x").c_str());
+  remove((folder.path + "x.idx").c_str());
+  EXPECT_EQ(Tokens({folder.path + "x"}).error,
+            "cannot read '" + folder.path +
+                "x': No such file or directory; there is '" + folder.path +
+                "x.bin'");
+  folder.write("x.idx", good.bytes());
   remove((folder.path + "x.bin").c_str());
   EXPECT_EQ(Tokens({folder.path + "x.idx"}).error,
             "cannot read '" + folder.path +
@@ -83,8 +95,8 @@ TEST_F(Megatron, TokensBelowZeroOrWideAreNotInTheVocabulary) {
     EXPECT_EQ(read(index.bytes(), bytes).error,
               "'" + folder.path + "x.bin' has the token " + token +
                   " at byte " + std::to_string(bytesOf(type)) +
-                  ", but the model's vocabulary has 2147483647 tokens, 0 to "
-                  "2147483646");
+                  " (number 1, from 0), but the model's vocabulary has "
+                  "2147483647 tokens, 0 to 2147483646");
   };
   check(TokenType::I8, bytesAs<int8_t>({1, -128}), "-128");
   check(TokenType::I16, bytesAs<int16_t>({1, -2}), "-2");

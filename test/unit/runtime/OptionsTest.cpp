@@ -90,8 +90,10 @@ TEST(Options, DataMayBeGivenAgain) {
   EXPECT_STREQ(parsed.options.data[1], "b");
   EXPECT_EQ(parsed.options.dtype, TokenType::U32);
   EXPECT_EQ(Parsed({"--data=a", "--dtype=u16"}).options.dtype, TokenType::U16);
+  EXPECT_EQ(Parsed({"--data=a", "--dtype=u8"}).options.dtype, TokenType::U8);
+  EXPECT_EQ(Parsed({"--data=a", "--dtype=i64"}).options.dtype, TokenType::I64);
   EXPECT_EQ(refusal({"--data=a", "--dtype=f32"}),
-            "--dtype needs 'u16' or 'u32', but got 'f32'");
+            "--dtype needs 'u8', 'u16', 'u32', 'i32' or 'i64', but got 'f32'");
   // What a shell makes of a pattern without quotes.
   EXPECT_EQ(refusal({"--data", "1.bin", "2.bin"}),
             "needs options such as --data FILE, but got '2.bin'; put "

@@ -80,12 +80,14 @@ TEST_F(TokenFiles, TokensAloneNeedAStatedType) {
   std::string path = folder.write("x.bin", bytesAs<uint16_t>({1, 2, 3, 40000}));
   EXPECT_EQ(Tokens({path}, TokenType::U16).values, (Values{1, 2, 3, 40000}));
   EXPECT_EQ(Tokens({path}, TokenType::U32, INT64_C(1) << 32).values.size(), 2u);
-  EXPECT_EQ(Tokens({path}).error,
-            "'" + path + "' has no header of llm.c and no Megatron index '" +
-                folder.path +
-                "x.idx' that would say how its tokens are stored; if it has "
-                "tokens alone, as nanoGPT writes them, say --dtype u16 or "
-                "--dtype u32");
+  EXPECT_EQ(
+      Tokens({path}).error,
+      "'" + path +
+          "' has no header of llm.c or NeMo Automodel and no Megatron index '" +
+          folder.path +
+          "x.idx' that would say how its tokens are stored; if it has "
+          "tokens alone, as nanoGPT writes them, say --dtype u16 or "
+          "--dtype u32");
   std::string odd = folder.write("odd.bin", "12345");
   EXPECT_EQ(Tokens({odd}, TokenType::U16).error,
             "'" + odd +
@@ -97,6 +99,252 @@ TEST_F(TokenFiles, TokensAloneNeedAStatedType) {
                 "' is text, since its name does not end in .bin, but --dtype "
                 "u16 is for .bin files");
   EXPECT_EQ(Tokens({folder.write("empty.bin", "")}, TokenType::U16).error, "");
+}
+
+// NeMo Automodel's header says how many bytes a token has.
+TEST_F(TokenFiles, AutomodelHeadersSayWhatFollows) {
+  auto file = [&](int32_t version, int32_t bytes, const std::string &tokens) {
+    std::string all = llmcFile(278895051, version, 3, tokens);
+    all.replace(12, 4, bytesAs<int32_t>({bytes}));
+    return folder.write("x.bin", all);
+  };
+  const std::string narrow = bytesAs<uint16_t>({7, 50256, 65535});
+  const std::string wide = bytesAs<uint32_t>({7, 163583, 0});
+  EXPECT_EQ(Tokens({file(1, 2, narrow)}).values, (Values{7, 50256, 65535}));
+  EXPECT_EQ(Tokens({file(1, 4, wide)}).values, (Values{7, 163583, 0}));
+  EXPECT_EQ(Tokens({file(1, 4, wide)}, TokenType::U32).values.size(), 3u);
+  std::string path = folder.path + "x.bin";
+  // What the command line says does not make the header tokens.
+  EXPECT_EQ(Tokens({path}, TokenType::U16).error,
+            "'" + path +
+                "' has tokens of type u32, but --dtype is u16; it is needed "
+                "only for .bin files without a header");
+  EXPECT_EQ(Tokens({file(2, 2, narrow)}).error,
+            "'" + path +
+                "' has NeMo Automodel's magic number 278895051, which needs "
+                "version 1, but got version 2");
+  EXPECT_EQ(Tokens({file(1, 8, narrow)}).error,
+            "'" + path +
+                "' needs 2 or 4 bytes for a token in NeMo Automodel's header, "
+                "but got 8");
+  EXPECT_EQ(Tokens({file(1, 4, narrow)}).error,
+            "'" + path +
+                "' needs 1036 bytes for a header of 1024 and the 3 tokens of "
+                "type u32 that it names, but got 1030");
+}
+
+namespace {
+/// A .npy file; version 1 unless the header is said to be of another.
+std::string npyFile(const std::string &descr, const std::string &shape,
+                    const std::string &data, int version = 1) {
+  std::string header = "{'descr': " + descr +
+                       ", 'fortran_order': False, 'shape': " + shape + ", }";
+  header += std::string(117 - header.size(), ' ') + "\n";
+  std::string size = version == 1 ? bytesAs<uint16_t>({int64_t(header.size())})
+                                  : bytesAs<uint32_t>({int64_t(header.size())});
+  return "\x93NUMPY" + std::string(1, char(version)) + std::string(1, '\0') +
+         size + header + data;
+}
+} // namespace
+
+TEST_F(TokenFiles, NumpyArraysAreTokens) {
+  const Values values = {1, 2, 100};
+  const std::vector<int64_t> wide(values.begin(), values.end());
+  for (int version : {1, 2, 3}) {
+    auto read = [&](const char *descr, const std::string &data) {
+      return Tokens(
+                 {folder.write("x.npy", npyFile(descr, "(3,)", data, version))})
+          .values;
+    };
+    EXPECT_EQ(read("'|u1'", bytesAs<uint8_t>(wide)), values);
+    EXPECT_EQ(read("'<u2'", bytesAs<uint16_t>(wide)), values);
+    EXPECT_EQ(read("'<i2'", bytesAs<int16_t>(wide)), values);
+    EXPECT_EQ(read("'<u4'", bytesAs<uint32_t>(wide)), values);
+    EXPECT_EQ(read("'<i4'", bytesAs<int32_t>(wide)), values);
+    EXPECT_EQ(read("\"<i8\"", bytesAs<int64_t>(wide)), values);
+  }
+  // By whatever name, and beside other files.
+  std::string two = bytesAs<uint16_t>({300, 301});
+  std::string a = folder.write("a.bin", npyFile("'<u2'", "(2,)", two));
+  std::string b = folder.write("shard", npyFile("'<u2'", "(2,)", two));
+  std::string c = folder.write("c.txt", "xy");
+  EXPECT_EQ(Tokens({a, c, b}).values, (Values{300, 301, 'x', 'y', 300, 301}));
+  EXPECT_EQ(Tokens({a}, TokenType::U16).values.size(), 2u);
+  EXPECT_EQ(Tokens({folder.write("e.npy", npyFile("'<u2'", "(0,)", ""))}).error,
+            "");
+  TokenStream stream;
+  Error error;
+  for (const std::string &path : {a, b, c})
+    ASSERT_TRUE(stream.add(path.c_str(), {}, error)) << error.text;
+  EXPECT_FALSE(stream.isText(0) || stream.isText(1));
+  EXPECT_TRUE(stream.isText(2));
+}
+
+TEST_F(TokenFiles, OtherNumpyArraysAreRefused) {
+  auto refusal = [&](const std::string &bytes) {
+    std::string path = folder.write("x.npy", bytes);
+    std::string error = Tokens({path}).error;
+    EXPECT_EQ(error.find("'" + path + "' "), 0u) << error;
+    return error.substr(std::min(error.size(), path.size() + 3));
+  };
+  const std::string six(6, 'x');
+  const std::string types =
+      ", but tokens need integers, little-endian, of at most 32 bits or i64, "
+      "as numpy.save writes an array of type uint16";
+  EXPECT_EQ(refusal(npyFile("'>u2'", "(3,)", six)),
+            "is a NumPy array of type '>u2'" + types);
+  EXPECT_EQ(refusal(npyFile("'<f4'", "(3,)", six)),
+            "is a NumPy array of type '<f4'" + types);
+  EXPECT_EQ(refusal(npyFile("'<u8'", "(3,)", six)),
+            "is a NumPy array of type '<u8'" + types);
+  EXPECT_EQ(refusal(npyFile("[('a', '<u2'), ('b', '<u2')]", "(3,)", six)),
+            "is a NumPy array of type '[('a', '<u2'), ('b', '<u2')]'" + types);
+  for (const char *shape : {"(3, 1)", "()", "(1, 3)", "(-3,)"})
+    EXPECT_EQ(refusal(npyFile("'<u2'", shape, six)),
+              std::string("is a NumPy array of shape ") + shape +
+                  ", but tokens need one dimension, as array.reshape(-1) has");
+  EXPECT_EQ(refusal(npyFile("'<u2'", "(4,)", six)),
+            "needs 4 tokens of type u16 behind a header of 128 bytes, but has "
+            "6 bytes there");
+  EXPECT_EQ(refusal(npyFile("'<u2'", "(9223372036854775807,)", six)),
+            "needs 9223372036854775807 tokens of type u16 behind a header of "
+            "128 bytes, but has 6 bytes there");
+  EXPECT_EQ(refusal(npyFile("'<u2'", "(3,)", six, 4)),
+            "needs to be of NumPy's version 1, 2 or 3, but got version 4");
+  EXPECT_EQ(refusal("[1, 2, 3]"),
+            "is no NumPy array: it does not begin with \\x93NUMPY");
+  const std::string good = npyFile("'<u2'", "(3,)", six);
+  for (size_t size = 6; size < good.size(); ++size)
+    EXPECT_NE(refusal(good.substr(0, size)), "") << size;
+  std::mt19937 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes = good;
+    for (int changes = 1 + int(random() % 3); changes > 0; --changes)
+      bytes[random() % bytes.size()] = char(random());
+    Tokens tokens({folder.write("x.npy", bytes)});
+    EXPECT_TRUE(!tokens.error.empty() || tokens.values.size() <= 6u);
+  }
+}
+
+// A file that says by its first bytes that it is no text is not trained on as
+// text, whatever its name is; tokens alone may begin with few such bytes.
+TEST_F(TokenFiles, WhatIsNoTextIsRefusedByItsName) {
+  using std::string_literals::operator""s;
+  const std::string end = ", but only text, .npy and .bin files with tokens "
+                          "are read";
+  const std::string unpack = "; unpack it first";
+  struct Case {
+    std::string bytes, what;
+    bool alsoAsTokens = true;
+  };
+  for (const Case &c : std::vector<Case>{
+           {"PK\3\4rest",
+            "a zip file, as PyTorch and NumPy (.npz) write" + end},
+           {"\x1F\x8B\x08\0rest"s, "compressed with gzip" + unpack, false},
+           {"\x28\xB5\x2F\xFDrest", "compressed with zstd" + unpack},
+           {"\xFD"
+            "7zXZ\0rest"s,
+            "compressed with xz" + unpack},
+           {"BZh91AY&SYrest", "compressed with bzip2" + unpack},
+           {"PAR1rest", "a Parquet file" + end},
+           {"ARROW1\0\0rest"s, "an Arrow file" + end},
+           {"\xFF\xFF\xFF\xFFrest", "an Arrow stream" + end, false},
+           {"\x80\x04\x95rest", "pickled Python objects" + end, false},
+           {"\x89HDF\r\n\x1A\nrest", "an HDF5 file" + end},
+           {"%PDF-1.7 rest", "a PDF document" + end},
+           {"\x7F"
+            "ELFrest",
+            "a program or library (ELF)" + end},
+           {"SQLite format 3\0rest"s, "an SQLite database" + end},
+           {"GGUFrest", "a GGUF file" + end},
+           {"\xFF\xFEh\0i\0"s,
+            "text in UTF-16; convert it to UTF-8, as iconv does", false},
+           {"MMIDIDX\0\0rest"s,
+            "the index of a Megatron data set; its name needs to end in .idx"},
+           {std::string(257, 'x') + "ustar", "a tar archive" + unpack},
+           {bytesAs<int64_t>({4}) + "{\"a\"", "a safetensors file" + end},
+           {"version https://git-lfs.github.com/spec/v1\n",
+            "a Git LFS pointer, not the file itself; git lfs pull fetches "
+            "that"}}) {
+    std::string path = folder.write("x.txt", c.bytes);
+    EXPECT_EQ(Tokens({path}).error, "'" + path + "' is " + c.what);
+    std::string even = c.bytes + std::string(c.bytes.size() % 2, 'x');
+    std::string tokens = folder.write("x.bin", even);
+    EXPECT_EQ(Tokens({tokens}, TokenType::U16).error.empty(), !c.alsoAsTokens)
+        << c.what;
+    // Whoever says that bytes are the tokens is believed.
+    EXPECT_EQ(Tokens({tokens}, TokenType::U8).values.size(), even.size());
+  }
+  std::string zero = folder.write("x.txt", "some\0thing"s);
+  EXPECT_EQ(Tokens({zero}).error,
+            "'" + zero +
+                "' is no text: its byte 4 is 0x00. Tokens need a name that "
+                "ends in .bin, and --dtype; so do bytes of any other kind, "
+                "with --dtype u8");
+}
+
+TEST_F(TokenFiles, AByteOrderMarkIsNoPartOfAText) {
+  EXPECT_EQ(Tokens({folder.write("x.txt", "\xEF\xBB\xBFhi")}).values,
+            (Values{'h', 'i'}));
+  EXPECT_EQ(Tokens({folder.write("x.txt", "hi\xEF\xBB\xBF")}).values.size(),
+            5u);
+  EXPECT_EQ(Tokens({folder.write("x.txt", "\xEF\xBB")}).values.size(), 2u);
+  EXPECT_EQ(Tokens({folder.write("x.txt", "\xEF\xBB\xBF")}).values.size(), 0u);
+}
+
+// Every token is checked, by one thread or by several, and the first one that
+// is not in the vocabulary is named.
+TEST_F(TokenFiles, AllTokensAreCheckedOnce) {
+  constexpr int64_t kCount = (INT64_C(5) << 20) + 3; // Several pieces.
+  std::string zeros(size_t(2 * kCount), '\0');
+  auto check = [&](std::vector<std::string> paths, TokenType type,
+                   int64_t vocabulary, int threads) {
+    TokenStream stream;
+    Error error;
+    for (const std::string &path : paths)
+      EXPECT_TRUE(stream.add(path.c_str(), {type}, error)) << error.text;
+    ThreadPool pool;
+    EXPECT_TRUE(threads == 0 || pool.start(threads, error));
+    bool good = stream.check(vocabulary, threads ? &pool : nullptr, error);
+    EXPECT_EQ(good, !error.text[0]);
+    std::string text = error.text;
+    for (size_t at; (at = text.find(folder.path)) != text.npos;)
+      text.erase(at, folder.path.size());
+    return text;
+  };
+  std::string first = folder.write("a.bin", std::string(10, '\0'));
+  for (int threads : {0, 1, 3})
+    for (int64_t bad : std::initializer_list<int64_t>{0, (1 << 20) - 1, 1 << 20,
+                                                      3 << 20, kCount - 1}) {
+      std::string bytes = zeros;
+      bytes[size_t(2 * bad) + 1] = 1;    // 256
+      bytes[size_t(2 * kCount) - 1] = 2; // A later one, or this one.
+      std::string path = folder.write("b.bin", bytes);
+      std::string id = bad == kCount - 1 ? "512" : "256";
+      EXPECT_EQ(check({first, path}, TokenType::U16, 256, threads),
+                "'b.bin' has the token " + id + " at byte " +
+                    std::to_string(2 * bad) + " (number " +
+                    std::to_string(bad) +
+                    ", from 0), but the model's vocabulary has 256 tokens, 0 "
+                    "to 255");
+      EXPECT_EQ(check({first, path}, TokenType::U16, 513, threads), "");
+    }
+  std::string path = folder.write("c.bin", bytesAs<int32_t>({3, -1, 400}));
+  EXPECT_EQ(check({path}, TokenType::I32, 1000, 2),
+            "'c.bin' has the token -1 at byte 4 (number 1, from 0), but the "
+            "model's vocabulary has 1000 tokens, 0 to 999");
+  path = folder.write("d.bin", bytesAs<int64_t>({3, INT64_C(1) << 40}));
+  EXPECT_EQ(check({path}, TokenType::I64, 1000, 2),
+            "'d.bin' has the token 1099511627776 at byte 8 (number 1, from 0), "
+            "but the model's vocabulary has 1000 tokens, 0 to 999");
+  path = folder.write("e.bin", "ab\xFF");
+  EXPECT_EQ(check({path}, TokenType::U8, 256, 2), "");
+  EXPECT_EQ(check({path}, TokenType::U8, 255, 2),
+            "'e.bin' has the token 255 at byte 2 (number 2, from 0), but the "
+            "model's vocabulary has 255 tokens, 0 to 254");
+  path = folder.write("f.npy", npyFile("'|i1'", "(3,)", "ab\xFF"));
+  EXPECT_NE(check({path}, TokenType::I8, 1000, 2).find("has the token -1 at"),
+            std::string::npos);
 }
 
 TEST_F(TokenFiles, PatternsStandForFilesInTheOrderOfTheirNames) {
@@ -131,14 +379,16 @@ TEST_F(TokenFiles, TokensOutsideTheVocabularyAreNamedWithTheirPlace) {
       "b.bin", llmcFile(kU16Magic, 1, 3, bytesAs<uint16_t>({127, 128, 129})));
   Tokens tokens({good, bad}, std::nullopt, 128);
   EXPECT_EQ(tokens.error, "'" + bad +
-                              "' has the token 128 at byte 1026, but the "
-                              "model's vocabulary has 128 tokens, 0 to 127");
+                              "' has the token 128 at byte 1026 (number 1, "
+                              "from 0), but the model's vocabulary has 128 "
+                              "tokens, 0 to 127");
   std::string large =
       folder.write("c.bin", bytesAs<uint32_t>({1, 0xffffffff, 2}));
   EXPECT_EQ(Tokens({large}, TokenType::U32).error,
             "'" + large +
-                "' has the token 4294967295 at byte 4, but the model's "
-                "vocabulary has 2147483647 tokens, 0 to 2147483646");
+                "' has the token 4294967295 at byte 4 (number 1, from 0), but "
+                "the model's vocabulary has 2147483647 tokens, 0 to "
+                "2147483646");
 }
 
 // Pieces of every length from every place, over files of several types.
@@ -187,8 +437,9 @@ TEST_F(TokenFiles, LargeFilesAreReadToTheirEnd) {
   EXPECT_FALSE(stream.read(count - 3, 3, 701, values.data(), error));
   EXPECT_EQ(std::string(error.text),
             "'" + path +
-                "' has the token 701 at byte 4294967304, but the model's "
-                "vocabulary has 701 tokens, 0 to 700");
+                "' has the token 701 at byte 4294967304 (number 2147483652, "
+                "from 0), but the model's vocabulary has 701 tokens, 0 to "
+                "700");
 }
 
 TEST_F(TokenFiles, EveryTruncationOfAnLlmcFileIsRefused) {

@@ -317,14 +317,13 @@ TEST_F(Training, AnInterruptEndsTheRunAfterItsStep) {
             std::string::npos);
 }
 
-TEST_F(Training, ATokenOutsideTheVocabularyEndsTheRunBeforeItsBatch) {
+TEST_F(Training, ATokenOutsideTheVocabularyIsFoundBeforeTheFirstStep) {
   std::ofstream(data, std::ios::binary | std::ios::app)
       << std::string(500, '\xff');
-  // 13800 good bytes are 109 steps of 126 tokens, and some.
-  Outcome outcome = train({"--data-order=sequential", "--steps=200"});
+  // No step of this run would come to it.
+  Outcome outcome = train({"--data-order=sequential", "--steps=2"});
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_NE(outcome.out.find("{\"step\":109,"), std::string::npos);
-  EXPECT_EQ(outcome.out.find("{\"step\":110,"), std::string::npos);
+  EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err,
             data + ":301:1: error: byte 13800 is the token 255, but the "
                    "model's vocabulary has 128 tokens, 0 to 127\n");

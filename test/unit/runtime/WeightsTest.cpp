@@ -308,9 +308,12 @@ TEST_F(Weights, OtherFilesAreNamed) {
             "lfs pull fetches that");
   EXPECT_EQ(refusalOf("a.gguf", "GGUF\x03"),
             "'a.gguf' is a GGUF file, but only safetensors is read");
-  EXPECT_EQ(refusalOf("a.bin", "PK\x03\x04 "),
-            "'a.bin' is a zip file, as PyTorch writes, but only safetensors is "
-            "read");
+  EXPECT_EQ(
+      refusalOf("a.bin", "PK\x03\x04 "),
+      "'a.bin' is a zip file, as PyTorch and NumPy (.npz) write, but only "
+      "safetensors is read");
+  EXPECT_EQ(refusalOf("a.h5", "\x89HDF\r\n\x1A\n"),
+            "'a.h5' is an HDF5 file, but only safetensors is read");
   EXPECT_EQ(refusalOf("config.json", "{}"),
             "'config.json' is no weights file; name its folder, or the "
             ".safetensors file");
