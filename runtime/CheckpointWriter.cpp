@@ -530,6 +530,8 @@ bool CheckpointWriter::writeTrainer(const char *path) {
   fprintf(file, "  \"seed\": %" PRIu64 ",\n  \"data_order\": \"%s\",\n",
           settings.seed, settings.shuffled ? "shuffled" : "sequential");
   fprintf(file, "  \"data_tokens\": %" PRId64 ",\n", settings.data.tokens);
+  fprintf(file, "  \"data_is_text\": %s,\n",
+          settings.data.isText ? "true" : "false");
   writeSum(file, "data_crc32c", settings.data.crc);
   writeSum(file, "tokenizer_crc32c", settings.data.tokenizer);
   fprintf(file,

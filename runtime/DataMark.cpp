@@ -31,6 +31,7 @@ DataMark reprise::runtime::markOf(const TokenStream &stream,
                                   const Tokenizer *tokenizer) {
   DataMark mark;
   mark.tokens = stream.size();
+  mark.isText = stream.isText();
   mark.tokenizer = tokenizer ? checksumOf(tokenizer->path()) : DataMark::kNone;
   int64_t count = std::min(kBlockTokens, stream.size());
   if (count == 0)

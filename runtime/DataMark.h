@@ -22,6 +22,7 @@ struct DataMark {
   /// Of 16 blocks of tokens spread evenly, the first and the last among them.
   int64_t crc = kUnknown;
   int64_t tokenizer = kUnknown; ///< The checksum of its file.
+  bool isText = false;
 };
 
 /// `tokenizer` may be null; `stream` may be empty.

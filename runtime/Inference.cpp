@@ -59,8 +59,8 @@ int32_t reprise::runtime::pickToken(const float *logits, int64_t count,
   return best;
 }
 
-bool Inference::open(const TokenFormat &format, const Vocabulary &meaning,
-                     ThreadPool &pool, Error &error) {
+bool Inference::open(const TokenFormat &format, bool isText, ThreadPool &pool,
+                     Error &error) {
   if (options.valData.size()) {
     if (model.numEvaluate == 0)
       return error.set("--val-data needs a program that was compiled with "
@@ -76,7 +76,9 @@ bool Inference::open(const TokenFormat &format, const Vocabulary &meaning,
     return error.set("--sample needs a program that was compiled with "
                      "--inference=on, of a model whose output is one linear "
                      "projection");
-  vocabulary = meaning;
+  if (options.data.size() == 0 && data.stream().isText())
+    isText = true;
+  vocabulary.emplace(model.vocabSize, isText, format.tokenizer);
   const char *prompt =
       options.prompt ? options.prompt : vocabulary->defaultPrompt();
   if (!vocabulary->encode("--prompt", prompt, pool, tokens, error))

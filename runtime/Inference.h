@@ -47,8 +47,9 @@ public:
 
   /// Opens the validation data, reads the prompt and allocates what is needed.
   /// False if the options ask for what this model or its data cannot do.
-  bool open(const TokenFormat &format, const Vocabulary &vocabulary,
-            ThreadPool &pool, Error &error);
+  /// `isText`: the model is, or was, trained on text.
+  bool open(const TokenFormat &format, bool isText, ThreadPool &pool,
+            Error &error);
   /// Shows what the user should know of the options.
   void announce(Log &log) const;
 

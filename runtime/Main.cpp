@@ -153,9 +153,9 @@ bool Trainer::prepare(Error &error) {
       !pool.start(int(options.threads), error) || !openData(error))
     return false;
   mark = markOf(data.stream(), format.tokenizer);
-  Vocabulary vocabulary(model.vocabSize, data.stream().isText(),
-                        format.tokenizer);
-  if (!inference.open(format, vocabulary, pool, error) ||
+  if (options.data.size() == 0)
+    mark.isText = wasTrainedOnBytes(options);
+  if (!inference.open(format, mark.isText, pool, error) ||
       !executor.allocate(error) ||
       !executor.prepare({cpuLevel(), options.portableBits},
                         options.profile || options.costs, error,

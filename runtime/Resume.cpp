@@ -179,6 +179,7 @@ int64_t Checkpoint::readSum(const char *key) const {
 bool Checkpoint::readMark(DataMark &mark, Error &error) {
   mark.crc = readSum("data_crc32c");
   mark.tokenizer = readSum("tokenizer_crc32c");
+  mark.isText = document.root().find("data_is_text").is(JsonKind::True);
   return integer("data_tokens", mark.tokens, error);
 }
 
@@ -452,6 +453,26 @@ static bool findFolder(const Options &options, Path &folder, Error &error) {
                      folder.chars, kTrainerFile);
   folder = Path("%s", "");
   return true;
+}
+
+bool reprise::runtime::wasTrainedOnBytes(const Options &options) {
+  Path folder("%s", "");
+  Error ignored;
+  if (options.initFrom)
+    folder = folderOfWeights(options.initFrom);
+  else if (!options.resume || !findFolder(options, folder, ignored))
+    return false;
+  MappedFile file;
+  JsonDocument trainer;
+  bool good = file.map(Path("%s/%s", folder.chars, kTrainerFile), ignored) &&
+              trainer.parse({reinterpret_cast<const char *>(file.data),
+                             size_t(file.size)},
+                            file.path, ignored);
+  bool isBytes = good &&
+                 trainer.root().find("data_is_text").is(JsonKind::True) &&
+                 trainer.root().find("tokenizer_crc32c").is(JsonKind::Null);
+  file.unmap();
+  return isBytes;
 }
 
 bool reprise::runtime::resumeTraining(const RepriseModel &model,

@@ -32,6 +32,10 @@ bool resumeTraining(const RepriseModel &model, const Options &options,
                     const ModelTensors &tensors, Arena &arena, ThreadPool &pool,
                     Resumed &resumed, Error &error);
 
+/// Whether what --init-from or --resume names says of itself that it was
+/// trained on text whose bytes were the tokens.
+bool wasTrainedOnBytes(const Options &options);
+
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_RESUME_H

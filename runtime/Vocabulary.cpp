@@ -20,9 +20,9 @@ using namespace reprise::runtime;
 static constexpr int64_t kBytes = 256;
 
 Vocabulary::Vocabulary(int64_t size, bool isText, const Tokenizer *tokenizer)
-    : size(size), form(tokenizer                  ? Form::Tokenizer
-                       : isText || size <= kBytes ? Form::Bytes
-                                                  : Form::Numbers),
+    : size(size), form(tokenizer ? Form::Tokenizer
+                       : isText  ? Form::Bytes
+                                 : Form::Numbers),
       tokenizer(tokenizer) {}
 
 bool Vocabulary::check(const char *what, const List<int32_t> &tokens,

@@ -21,8 +21,8 @@ class Tokenizer;
 /// where nothing is known about them, just their numbers.
 class Vocabulary {
 public:
-  /// Tokens are bytes unless there are more of them and `isText`, that the data
-  /// is bytes, is false. A `tokenizer` knows better; null is none.
+  /// Tokens are what the `tokenizer` makes, if it is not null; else bytes if
+  /// the data `isText`; else numbers, however few there are.
   Vocabulary(int64_t size, bool isText, const Tokenizer *tokenizer);
 
   /// Appends the tokens of `text`; numbers have spaces between them. `what` is

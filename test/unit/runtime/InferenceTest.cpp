@@ -102,9 +102,9 @@ std::string decode(const Vocabulary &vocabulary,
   return {text.begin(), text.end()};
 }
 
-TEST(Vocabulary, SmallOnesAndTextAreBytes) {
+TEST(Vocabulary, TextIsBytes) {
   for (const Vocabulary &vocabulary :
-       {Vocabulary(256, false, nullptr), Vocabulary(50257, true, nullptr)}) {
+       {Vocabulary(256, true, nullptr), Vocabulary(50257, true, nullptr)}) {
     EXPECT_EQ(encode(vocabulary, "a\xC3\xA9").tokens,
               (std::vector<int32_t>{'a', 0xC3, 0xA9}));
     EXPECT_EQ(decode(vocabulary, {'h', 'i', 0xFF}), "hi\xFF");
@@ -112,9 +112,20 @@ TEST(Vocabulary, SmallOnesAndTextAreBytes) {
   }
   EXPECT_EQ(decode(Vocabulary(50257, true, nullptr), {'a', 256, 'b'}),
             "a<256>b");
-  EXPECT_EQ(encode(Vocabulary(100, false, nullptr), "Zz").error,
+  EXPECT_EQ(encode(Vocabulary(100, true, nullptr), "Zz").error,
             "--prompt needs tokens below 100, the size of the vocabulary, but "
             "has 122");
+}
+
+// That there are no more of them than bytes does not make them bytes.
+TEST(Vocabulary, FewTokensAreNumbers) {
+  for (int64_t size : {65, 255, 256}) {
+    Vocabulary vocabulary(size, false, nullptr);
+    EXPECT_EQ(encode(vocabulary, "12 5 9").tokens,
+              (std::vector<int32_t>{12, 5, 9}));
+    EXPECT_EQ(decode(vocabulary, {12, 5}), "12 5 ");
+    EXPECT_STREQ(vocabulary.defaultPrompt(), "0");
+  }
 }
 
 TEST(Vocabulary, OthersAreNumbers) {
