@@ -179,13 +179,18 @@ static void writeBuffer(Writer &writer, const CertifiedBuffer &buffer) {
     writer.field("in_place_of", buffer.inPlaceOf);
 }
 
-static void writeLaunch(Writer &writer, const CertifiedLaunch &launch) {
+static void writeLaunch(Writer &writer, const CertifiedLaunch &launch,
+                        const std::vector<CertifiedBuffer> &buffers) {
   writer.field("name", launch.name);
   writer.field("phase", std::string(launch.isUpdate ? "update" : "step"));
   writer.field("seconds", launch.seconds);
   writer.list("replays", launch.replays);
   writer.list("reads", launch.reads);
   writer.list("writes", launch.writes);
+  int64_t bytes = 0;
+  for (int64_t buffer : launch.writes)
+    bytes += buffers[buffer].bytes;
+  writer.field("bytes", bytes);
 }
 
 static void writeMoment(Writer &writer, const CertifiedMoment &moment) {
@@ -196,7 +201,7 @@ static void writeMoment(Writer &writer, const CertifiedMoment &moment) {
 }
 
 static void writeFields(Writer &writer, const Certificate &certificate) {
-  writer.field("version", int64_t(1));
+  writer.field("version", int64_t(2));
   writer.field("model", certificate.model);
   writer.field("machine", certificate.machine);
   writer.field("kind",
@@ -217,7 +222,10 @@ static void writeFields(Writer &writer, const Certificate &certificate) {
   list("classes", certificate.classes, writeClass);
   list("layers", certificate.layers, writeLayer);
   list("buffers", certificate.buffers, writeBuffer);
-  list("schedule", certificate.schedule, writeLaunch);
+  list("schedule", certificate.schedule,
+       [&](Writer &writer, const CertifiedLaunch &launch) {
+         writeLaunch(writer, launch, certificate.buffers);
+       });
   list("moments", certificate.moments, writeMoment);
 }
 
@@ -234,7 +242,7 @@ void reprise::solver::writeCertificate(std::ostream &out,
                                        const PipelineCertificate &certificate) {
   Writer writer(out);
   writer.begin();
-  writer.field("version", int64_t(1));
+  writer.field("version", int64_t(2));
   writer.field("kind", std::string("pipeline"));
   writer.field("budget_bytes", certificate.budgetBytes);
   writer.list("base_bytes", certificate.baseBytes);

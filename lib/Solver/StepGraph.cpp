@@ -358,8 +358,6 @@ std::vector<StepTouch> StepSimulator::getTouches() const {
   for (size_t b = 0; b < buffers.size(); ++b)
     if (buffers[b].second >= 0)
       numberOf[buffers[b].second] = b;
-    else
-      touches[buffers[b].first.first].writes.push_back(b);
   auto add = [&](std::vector<int64_t> &list, Instance instance) {
     int64_t number = numberOf[root[instance]];
     if (number >= 0 && !std::count(list.begin(), list.end(), number))
@@ -372,5 +370,8 @@ std::vector<StepTouch> StepSimulator::getTouches() const {
     for (int64_t value : graph.ops[result.schedule[p].op].writes)
       add(touches[p].writes, value + shift);
   }
+  for (size_t b = 0; b < buffers.size(); ++b)
+    if (buffers[b].second < 0) // A workspace.
+      touches[buffers[b].first.first].writes.push_back(b);
   return touches;
 }

@@ -109,7 +109,8 @@ struct CertifiedLaunch {
   double seconds = 0;          ///< without replays
   bool isUpdate = false;       ///< runs once a step, not once a micro-batch
   std::vector<Replay> replays; ///< what it runs again
-  /// Buffers. Those that outlive the step are left out.
+  /// Buffers. Those that outlive the step are left out. What is written begins
+  /// with the results of the op, in its order.
   std::vector<int64_t> reads, writes;
 };
 

@@ -236,26 +236,89 @@ static std::vector<std::vector<bool>> getRead(const Claims &claims) {
   return isRead;
 }
 
+namespace {
+/// What a launch of an op of the forward pass has to have room for.
+struct Result {
+  const Layer *layer;
+  const Tensor *tensor;
+  bool isRead;
+};
+} // namespace
+
+/// Whether the buffers that position `p` writes hold `results`: each its own,
+/// in their order, or if there are fewer buffers each in all of them.
+static std::optional<Fault> checkResults(const Claims &claims, size_t p,
+                                         const std::vector<Result> &results) {
+  const Launch &launch = claims.schedule[p];
+  auto explain = [&](const Result &result, const std::string &buffers) {
+    return Fault{result.tensor->at,
+                 "'" + result.tensor->name + "' of '" + result.layer->name +
+                     "' has " + std::to_string(result.tensor->bytes) +
+                     " bytes, but position " + std::to_string(p) + " '" +
+                     launch.name + "' writes " + buffers};
+  };
+  if (launch.writes.size() >= results.size()) {
+    for (size_t k = 0; k < results.size(); ++k) {
+      int64_t number = launch.writes[k].index;
+      const Buffer &buffer = claims.buffers[number];
+      if (results[k].isRead && buffer.bytes < results[k].tensor->bytes)
+        return explain(results[k], describe(claims, number) + " of " +
+                                       std::to_string(buffer.bytes) +
+                                       " for it");
+    }
+    return std::nullopt;
+  }
+  // What one op hands to another of the same launch may be in none.
+  int64_t bytes = 0;
+  for (const Ref &write : launch.writes)
+    bytes += getRoundedBytes(claims.buffers[write.index]);
+  for (const Result &result : results)
+    if (result.isRead && result.tensor->bytes > bytes)
+      return explain(result, "buffers of " + std::to_string(bytes));
+  return std::nullopt;
+}
+
+/// Whether what each launch writes is as large as it says.
+static std::optional<Fault> checkLaunches(const Claims &claims) {
+  for (size_t p = 0; p < claims.schedule.size(); ++p) {
+    const Launch &launch = claims.schedule[p];
+    __int128 bytes = 0;
+    for (const Ref &write : launch.writes)
+      bytes += claims.buffers[write.index].bytes;
+    if (bytes != launch.bytes)
+      return Fault{launch.at, "position " + std::to_string(p) + " '" +
+                                  launch.name + "' writes " +
+                                  std::to_string(launch.bytes) +
+                                  " bytes, but its buffers have " +
+                                  std::to_string(int64_t(bytes))};
+  }
+  return std::nullopt;
+}
+
 std::optional<Fault> reprise::verify::checkTensors(const Claims &claims) {
   std::vector<std::vector<bool>> isRead = getRead(claims);
+  auto add = [&](size_t number, const Op &op, std::vector<Result> &results) {
+    const Layer &layer = claims.layers[number];
+    for (int64_t t : op.writes)
+      results.push_back(
+          {&layer, &claims.classOf(number).tensors[t], isRead[layer.kind][t]});
+  };
   size_t p = 0;
   for (size_t l = 0; l < claims.layers.size(); ++l)
     for (const Op &op : claims.classOf(l).ops) {
-      int64_t bytes = 0;
-      for (const Ref &write : claims.schedule[p].writes)
-        bytes += getRoundedBytes(claims.buffers[write.index]);
-      for (int64_t t : op.writes)
-        if (const Tensor &tensor = claims.classOf(l).tensors[t];
-            tensor.bytes > bytes && isRead[claims.layers[l].kind][t])
-          return Fault{tensor.at,
-                       "'" + tensor.name + "' of '" + claims.layers[l].name +
-                           "' has " + std::to_string(tensor.bytes) +
-                           " bytes, but position " + std::to_string(p) + " '" +
-                           claims.schedule[p].name + "' writes buffers of " +
-                           std::to_string(bytes)};
-      ++p;
+      std::vector<Result> results;
+      add(l, op, results);
+      if (std::optional<Fault> fault = checkResults(claims, p++, results))
+        return fault;
     }
-  return std::nullopt;
+  for (; p < claims.schedule.size(); ++p) {
+    std::vector<Result> results;
+    for (const ReplayRef &replay : claims.schedule[p].replays)
+      add(replay.layer, claims.classOf(replay.layer).ops[replay.op], results);
+    if (std::optional<Fault> fault = checkResults(claims, p, results))
+      return fault;
+  }
+  return checkLaunches(claims);
 }
 
 std::optional<Fault> reprise::verify::checkMemory(const Claims &claims) {

@@ -54,7 +54,7 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
                 {"version", "kind", "budget_bytes", "base_bytes", "stages",
                  "virtual_stages", "micro_batches", "span_seconds",
                  "lower_bound_seconds", "chunks", "paths"});
-  reader.readInteger(object.get("version"), 1, 1, "a version");
+  reader.readInteger(object.get("version"), 2, 2, "a version");
   pipeline.budget =
       reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
   pipeline.stages =

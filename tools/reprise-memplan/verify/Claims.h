@@ -100,6 +100,7 @@ struct Launch {
   double seconds = 0;
   std::vector<ReplayRef> replays;
   std::vector<Ref> reads, writes;
+  int64_t bytes = 0; ///< of what is written
   size_t at = 0;
 };
 

@@ -230,8 +230,9 @@ static Buffer readBuffer(Reader &reader, const Json &value, size_t count) {
 static Launch readLaunch(Reader &reader, const Json &value,
                          const Claims &claims,
                          const std::vector<ClassNames> &names) {
-  Object object(reader, value,
-                {"name", "phase", "seconds", "replays", "reads", "writes"});
+  Object object(
+      reader, value,
+      {"name", "phase", "seconds", "replays", "reads", "writes", "bytes"});
   Launch launch;
   launch.at = value.at;
   launch.name = reader.readText(object.get("name"));
@@ -258,6 +259,7 @@ static Launch readLaunch(Reader &reader, const Json &value,
   };
   launch.reads = readBuffers("reads");
   launch.writes = readBuffers("writes");
+  launch.bytes = reader.readInteger(object.get("bytes"), 0, INT64_MAX, "bytes");
   return launch;
 }
 
@@ -290,7 +292,7 @@ std::optional<Fault> reprise::verify::readClaims(const Json &value,
                  "base_bytes", "peak_bytes", "micro_batches", "step_seconds",
                  "replay_seconds", "lower_bound_seconds", "classes", "layers",
                  "buffers", "schedule", "moments"});
-  reader.readInteger(object.get("version"), 1, 1, "a version");
+  reader.readInteger(object.get("version"), 2, 2, "a version");
   claims.model = reader.readText(object.get("model"));
   claims.machine = reader.readText(object.get("machine"));
   claims.isOfActivations =
