@@ -102,20 +102,19 @@ struct Words {
 /// Adds --help, --version and --completion, which all tools have.
 void addCommonOptions(Tool &tool);
 
+/// What a tool says instead of working: its help, version or completion, or
+/// what is wrong.
+struct Answer {
+  std::string text;
+  bool isError;
+};
+
 /// Reads the words behind the name of the program. Names may have underscores
-/// for dashes, and one dash for two. Returns what is wrong, with the word and
+/// for dashes, and one dash for two. What is wrong is told with the word and
 /// what to write instead: an unknown option, one that is given twice, a value
-/// too few. How many inputs there are is left to `checkInputs`.
-std::optional<std::string>
-parse(const Tool &tool, const std::vector<std::string> &words, Words &parsed);
-
-/// What the tool prints instead of working, its help, version or completion; or
-/// nothing if it is asked for none of them.
-std::optional<std::string> answer(const Tool &tool, const Words &words);
-
-/// What is wrong if there is more than one input: the word too many, and the
-/// option that it stands behind.
-std::optional<std::string> checkInputs(const Tool &tool, const Words &words);
+/// too few, more than one input.
+std::optional<Answer>
+read(const Tool &tool, const std::vector<std::string> &words, Words &parsed);
 
 /// Of an input that is not there: if it stands behind a list, how lists are
 /// written; or empty.

@@ -133,14 +133,3 @@ void reprise::tools::addCommonOptions(Tool &tool) {
   topic.options = {help, version, completion};
   tool.topics.push_back(std::move(topic));
 }
-
-std::optional<std::string> reprise::tools::answer(const Tool &tool,
-                                                  const Words &words) {
-  if (words.find("help"))
-    return formatHelp(tool);
-  if (words.find("version"))
-    return formatVersion(tool);
-  if (const Given *shell = words.find("completion"))
-    return formatCompletion(tool, shell->value);
-  return std::nullopt;
-}

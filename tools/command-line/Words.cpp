@@ -282,13 +282,6 @@ const Given *Words::find(std::string_view name) const {
   return nullptr;
 }
 
-std::optional<std::string>
-reprise::tools::parse(const Tool &tool, const std::vector<std::string> &words,
-                      Words &parsed) {
-  parsed.all = words;
-  return Parser(tool, parsed).parse();
-}
-
 /// The words behind a list that may belong to it: inputs one behind the other,
 /// from number `first` on.
 static std::string adviseOnList(const Words &words, size_t first, size_t end) {
@@ -324,8 +317,10 @@ std::string reprise::tools::adviseOnInput(const Words &words) {
          adviseOnList(words, 0, 1);
 }
 
-std::optional<std::string> reprise::tools::checkInputs(const Tool &tool,
-                                                       const Words &words) {
+/// What is wrong if there is more than one input: the word too many, and the
+/// option that it stands behind.
+static std::optional<std::string> checkInputs(const Tool &tool,
+                                              const Words &words) {
   size_t count = words.inputs.size();
   if (count == 0 || (count == 1 && !tool.input.empty()))
     return std::nullopt;
@@ -351,4 +346,21 @@ std::optional<std::string> reprise::tools::checkInputs(const Tool &tool,
   return needs + "; " + quote(input.text) + " stands behind " +
          input.behindWords +
          (takesMore ? ", which takes no such word" : ", which takes one word");
+}
+
+std::optional<Answer>
+reprise::tools::read(const Tool &tool, const std::vector<std::string> &words,
+                     Words &parsed) {
+  parsed.all = words;
+  if (std::optional<std::string> error = Parser(tool, parsed).parse())
+    return Answer{*error, true};
+  if (parsed.find("help"))
+    return Answer{formatHelp(tool), false};
+  if (parsed.find("version"))
+    return Answer{formatVersion(tool), false};
+  if (const Given *shell = parsed.find("completion"))
+    return Answer{formatCompletion(tool, shell->value), false};
+  if (std::optional<std::string> error = checkInputs(tool, parsed))
+    return Answer{*error, true};
+  return std::nullopt;
 }

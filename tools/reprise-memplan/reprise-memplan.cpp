@@ -161,14 +161,12 @@ static std::optional<int> parseOptions(int argc, char **argv,
                                        Options &options) {
   tools::Tool tool = getTool();
   tools::Words words;
-  if (auto error = tools::parse(tool, {argv + 1, argv + argc}, words))
-    return fail(*error);
-  if (auto text = tools::answer(tool, words)) {
-    std::cout << *text;
+  if (auto answer = tools::read(tool, {argv + 1, argv + argc}, words)) {
+    if (answer->isError)
+      return fail(answer->text);
+    std::cout << answer->text;
     return 0;
   }
-  if (auto error = tools::checkInputs(tool, words))
-    return fail(*error);
   for (const tools::Given &given : words.options)
     if (auto error = apply(given, options))
       return fail(*error);

@@ -177,12 +177,9 @@ static void checkInput(const tools::Words &words) {
 void Options::parse(int argc, char **argv) {
   path = argv[0];
   std::vector<std::string> given(argv + 1, argv + argc);
-  if (std::optional<std::string> error = tools::parse(tool, given, words))
-    std::exit(fail(*error));
-  if (std::optional<std::string> text = tools::answer(tool, words))
-    std::exit(failed(writeFile("-", *text)) ? 1 : 0);
-  if (std::optional<std::string> error = tools::checkInputs(tool, words))
-    std::exit(fail(*error));
+  if (std::optional<tools::Answer> answer = tools::read(tool, given, words))
+    std::exit(answer->isError ? fail(answer->text)
+                              : failed(writeFile("-", answer->text)));
   checkInput(words);
   if (!words.inputs.empty())
     input = words.inputs.front().text;
