@@ -371,6 +371,41 @@ static int64_t availableProcessors() {
   return std::clamp<int64_t>(CPU_COUNT(&allowed), 1, ThreadPool::kMaxThreads);
 }
 
+/// Refuses a word that is no option. `before` is the option that it stands
+/// behind, with `value`; null if there is none.
+static bool refuseWord(const char *word, const OptionInfo *before,
+                       const char *value, Error &error) {
+  if (*word == '-')
+    return error.set("unknown option %s; --help lists all", word);
+  if (!before)
+    return error.set("needs options such as --data FILE, but got '%s'", word);
+  return error.set("needs options such as --data FILE, but got '%s' behind "
+                   "--%s%s%s%s",
+                   word, before->name, *value ? " " : "", value,
+                   before->target.kind == Kind::Inputs
+                       ? ": give the option again, or a pattern in quotes"
+                   : before->target.kind == Kind::Flag
+                       ? ", which takes no value"
+                       : ", which takes one word");
+}
+
+/// Finds an option by its name, which may have underscores for dashes.
+static const OptionInfo *findOption(const char *arg, size_t length,
+                                    Error &error) {
+  char name[64];
+  snprintf(name, sizeof(name), "%.*s", int(length), arg);
+  std::replace(name, name + strlen(name), '_', '-');
+  for (const OptionInfo &info : kOptions)
+    if (!strcmp(info.name, name))
+      return &info;
+  const OptionInfo *similar = nearest(name);
+  if (similar)
+    error.set("unknown option --%s; did you mean --%s?", name, similar->name);
+  else
+    error.set("unknown option --%s; --help lists all", name);
+  return nullptr;
+}
+
 bool reprise::runtime::parseOptions(int argc, char **argv,
                                     const RepriseModel &model, Options &options,
                                     Error &error) {
@@ -379,38 +414,36 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   options.threads = availableProcessors();
   static_assert(std::size(kOptions) <= 64, "each has a bit");
   uint64_t given = 0;
+  const char *values[std::size(kOptions)];
+  const OptionInfo *before = nullptr;
   for (int i = 1; i < argc; ++i) {
     const char *arg = strcmp(argv[i], "-h") ? argv[i] : "--help";
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
-      return error.set("needs options such as --data FILE, but got '%s'%s", arg,
-                       options.data.size() ? "; put patterns in quotes" : "");
+      return refuseWord(arg, before, before ? values[before - kOptions] : "",
+                        error);
     const char *equals = strchr(arg, '=');
-    char name[64];
-    snprintf(name, sizeof(name), "%.*s",
-             equals ? int(equals - arg - 2) : int(strlen(arg) - 2), arg + 2);
-    std::replace(name, name + strlen(name), '_', '-');
-    const OptionInfo *info = std::find_if(
-        std::begin(kOptions), std::end(kOptions),
-        [&](const OptionInfo &o) { return !strcmp(o.name, name); });
-    if (info == std::end(kOptions)) {
-      const OptionInfo *similar = nearest(name);
-      if (!similar)
-        return error.set("unknown option --%s; --help lists all", name);
-      return error.set("unknown option --%s; did you mean --%s?", name,
-                       similar->name);
-    }
+    size_t length = equals ? size_t(equals - arg - 2) : strlen(arg + 2);
+    const OptionInfo *info = findOption(arg + 2, length, error);
+    if (!info)
+      return false;
     const char *value = equals ? equals + 1 : "";
     if (info->target.kind == Kind::Flag && equals)
-      return error.set("--%s takes no value, but got '%s'", name, value);
+      return error.set("--%s takes no value, but got '%s'", info->name, value);
     if (info->target.kind != Kind::Flag && !equals) {
       if (++i == argc)
-        return error.set("--%s needs a value: %s", name, info->value);
+        return error.set("--%s needs a value: %s", info->name, info->value);
       value = argv[i];
     }
     uint64_t bit = uint64_t(1) << (info - kOptions);
+    if (given & bit && info->target.kind == Kind::Flag)
+      return error.set("--%s is given twice", info->name);
     if (given & bit && info->target.kind != Kind::Inputs)
-      return error.set("--%s is given twice", name);
+      return error.set("--%s is given twice, with '%s' and '%s': which one is "
+                       "meant?",
+                       info->name, values[info - kOptions], value);
     given |= bit;
+    values[info - kOptions] = value;
+    before = info;
     if (!apply(*info, value, options, error))
       return false;
   }
@@ -420,32 +453,71 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   return checkTogether(options, given, error);
 }
 
+/// Prints the words of `text` from column `indent` on, where the line is, in 80
+/// columns.
+static void printWrapped(const char *text, int indent) {
+  constexpr int kWidth = 80;
+  int used = indent;
+  while (*text) {
+    int length = int(strcspn(text, " "));
+    if (used > indent && used + 1 + length > kWidth) {
+      printf("\n%*s", indent, "");
+      used = indent;
+    }
+    used += printf("%s%.*s", used > indent ? " " : "", length, text);
+    text += length + (text[length] == ' ');
+  }
+  printf("\n");
+}
+
+/// An option, its help, and what counts if it is not given: -1 if the help says
+/// that, or nothing does.
+static void printOption(const OptionInfo &info, int64_t unless) {
+  constexpr int kIndent = 28;
+  char left[64], help[256];
+  int used = snprintf(left, sizeof(left), "  --%s%s%s", info.name,
+                      *info.value ? " " : "", info.value);
+  snprintf(help, sizeof(help), unless < 0 ? "%s" : "%s (default: %" PRId64 ")",
+           info.help, unless);
+  printf("%s", left);
+  if (used + 2 > kIndent)
+    printf("\n%*s", kIndent, "");
+  else
+    printf("%*s", kIndent - used, "");
+  printWrapped(help, kIndent);
+}
+
 void reprise::runtime::printHelp(const char *program,
                                  const RepriseModel &model) {
-  printf("Trains %s (recompute plan: %s).\n\n"
-         "Usage: %s --data FILE [options]\n\nOptions:\n",
+  printf("Trains %s (recompute plan: %s).\n\nUsage: %s --data FILE "
+         "[options]\n\nExamples:\n",
          model.name, model.plan, program);
-  for (const OptionInfo &info : kOptions) {
-    char left[48];
-    snprintf(left, sizeof(left), "--%s %s", info.name, info.value);
-    printf("  %-32s %s", left, info.help);
-    if (!strcmp(info.name, "steps"))
-      printf(" (default: %" PRId64 ")", model.trainIters);
-    if (!strcmp(info.name, "threads"))
-      printf(" (default: %" PRId64 ")", availableProcessors());
-    if (!strcmp(info.name, "seed"))
-      printf(" (default: %" PRId64 ")", model.seed);
-    printf("\n");
-  }
-  printf("\n"
-         "With --log-format json, standard output has one object a line. Each "
-         "step has the\nkeys step (from 1), loss, grad_norm, lr, ms, "
-         "tokens_per_s, mfu, hfu, loss_z, grad_norm_z,\nskipped, "
-         "high_water_bytes, planned_bytes and seconds_left; floats have all "
-         "their\ndigits. Other lines have the key \"event\": plan, note, "
-         "weights, resumed, saving,\nsaved, validation, sample, "
-         "interrupted, profile, memory and end.\n"
-         "\n"
-         "Ctrl-C finishes the step and ends with status 0. Status 1: training "
-         "failed;\n2: a wrong option.\n");
+  printf("  %s --data corpus.txt --steps 200\n", program);
+  printf("  %s --data corpus.txt --save run --save-interval 100 --resume auto"
+         "\n",
+         program);
+  printf("  %s --data 'shards/*.bin' --val-data val.bin --csv curves.csv\n\n",
+         program);
+  printWrapped("A value stands behind its option as --name value or as "
+               "--name=value. Names may have underscores for dashes.",
+               0);
+  printf("\nOptions:\n");
+  for (const OptionInfo &info : kOptions)
+    printOption(info, !strcmp(info.name, "steps")     ? model.trainIters
+                      : !strcmp(info.name, "threads") ? availableProcessors()
+                      : !strcmp(info.name, "seed")    ? model.seed
+                                                      : -1);
+  printf("\n");
+  printWrapped("With --log-format json, standard output has one object a line. "
+               "Each step has the keys step (from 1), loss, grad_norm, lr, ms, "
+               "tokens_per_s, mfu, hfu, loss_z, grad_norm_z, skipped, "
+               "high_water_bytes, planned_bytes and seconds_left; floats have "
+               "all their digits. Other lines have the key \"event\": plan, "
+               "note, weights, resumed, saving, saved, validation, sample, "
+               "interrupted, profile, memory and end.",
+               0);
+  printf("\n");
+  printWrapped("Ctrl-C finishes the step and ends with status 0. Status 1: "
+               "training failed; 2: a wrong option.",
+               0);
 }

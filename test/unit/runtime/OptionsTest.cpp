@@ -96,8 +96,16 @@ TEST(Options, DataMayBeGivenAgain) {
             "--dtype needs 'u8', 'u16', 'u32', 'i32' or 'i64', but got 'f32'");
   // What a shell makes of a pattern without quotes.
   EXPECT_EQ(refusal({"--data", "1.bin", "2.bin"}),
-            "needs options such as --data FILE, but got '2.bin'; put "
-            "patterns in quotes");
+            "needs options such as --data FILE, but got '2.bin' behind --data "
+            "1.bin: give the option again, or a pattern in quotes");
+  EXPECT_EQ(refusal({"--data=a", "--steps", "3", "4"}),
+            "needs options such as --data FILE, but got '4' behind --steps 3, "
+            "which takes one word");
+  EXPECT_EQ(refusal({"--tf32", "on"}),
+            "needs options such as --data FILE, but got 'on' behind --tf32, "
+            "which takes no value");
+  EXPECT_EQ(refusal({"--data=a", "-O2"}),
+            "unknown option -O2; --help lists all");
   EXPECT_EQ(refusal(std::vector<const char *>(65, "--data=a")),
             "--data can be given 64 times; a pattern in quotes stands for any "
             "number of files");
@@ -173,9 +181,11 @@ TEST(Options, WhatHasNoEffectIsRefused) {
                       "--val-data=g", "--val-steps=1"})
                   .good);
   EXPECT_EQ(refusal({"--data=f", "--seed=1", "--seed", "1"}),
-            "--seed is given twice");
+            "--seed is given twice, with '1' and '1': which one is meant?");
   EXPECT_EQ(refusal({"--data=f", "--log_format=json", "--log-format=text"}),
-            "--log-format is given twice");
+            "--log-format is given twice, with 'json' and 'text': which one "
+            "is meant?");
+  EXPECT_EQ(refusal({"--data=f", "--tf32", "--tf32"}), "--tf32 is given twice");
 }
 
 TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {
