@@ -62,6 +62,21 @@ static void dropReplaced(std::vector<Entry> &entries, ArrayRef<Entry> winners) {
       });
 }
 
+/// A key is one option, whatever name it is given by.
+static void refuseOtherNames(ArrayRef<Entry> entries,
+                             Diagnostics &diagnostics) {
+  llvm::SmallDenseMap<const Key *, const Entry *> given;
+  for (const Entry &entry : entries) {
+    if (!entry.origin.isOption())
+      continue;
+    const Entry &first = *given.try_emplace(entry.key, &entry).first->second;
+    if (&first != &entry)
+      diagnostics.error(*entry.key, entry.origin,
+                        "is another name of --" + first.origin.option +
+                            ", and both are given: which one is meant?");
+  }
+}
+
 LogicalResult DescriptionReader::Impl::setOption(StringRef name,
                                                  StringRef text) {
   Diagnostics diagnostics(sources);
@@ -233,8 +248,10 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   Description description(family.value_or(kGPT2));
   description.ignoredKeys = std::move(about.ignoredKeys);
   description.tokenIds = std::move(about.tokenIds);
-  if (family)
+  if (family) {
     resolveFamily(entries, *family, diagnostics);
+    refuseOtherNames(entries, diagnostics);
+  }
   assignAll(members, description, diagnostics);
   assignAll(entries, description, diagnostics);
   if (diagnostics.hasFailed())
