@@ -38,6 +38,8 @@ public:
   void checkSizes();
   void checkRecompute();
   void checkParallel();
+  /// After `checkParallel`, which says what the chunks are.
+  void checkNumLayers();
 
 private:
   bool isGiven(StringRef key) const { return origins.count(key); }
@@ -429,6 +431,25 @@ void Checker::checkParallel() {
     error(given, *fault);
 }
 
+/// Megatron takes more layers than there are as all of them.
+void Checker::checkNumLayers() {
+  if (recompute.granularity != "full" || !recompute.numLayers)
+    return;
+  int64_t most = model.numLayers;
+  if (!parallel.chunks.empty())
+    most = *llvm::max_element(parallel.chunks);
+  if (*recompute.numLayers <= most)
+    return;
+  warning("recompute_num_layers",
+          "is " + Twine(*recompute.numLayers) + ", but " +
+              (parallel.chunks.empty() ? "the model has "
+                                       : "the largest chunk of a stage has ") +
+              Twine(most) + " layers: " +
+              (recompute.method == "block"
+                   ? "all of them are recomputed, one by one"
+                   : "all of them are one segment"));
+}
+
 void reprise::frontend::checkDescription(Description &description,
                                          const Origins &origins,
                                          Diagnostics &diagnostics) {
@@ -439,4 +460,5 @@ void reprise::frontend::checkDescription(Description &description,
   checker.checkSizes();
   checker.checkRecompute();
   checker.checkParallel();
+  checker.checkNumLayers();
 }

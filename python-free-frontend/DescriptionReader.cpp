@@ -110,7 +110,7 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
     value.kind = Value::Plain;
     value.text = isSwitch && text.empty() ? "true" : text.str();
     // `--recompute-granularity=` recomputes nothing, whatever the file says.
-    if (text.empty() && key->name == kGranularity)
+    if (isNull(text) && key->name == kGranularity)
       value.kind = Value::Null;
   }
 

@@ -40,11 +40,6 @@ static std::string describePlace(StringRef name, StringRef map) {
   return map.empty() ? place : place + (" in '" + map + "'").str();
 }
 
-/// `8`, `the text "8"`.
-static std::string describeBare(const Value &value) {
-  return value.kind == Value::Plain ? value.text : describe(value);
-}
-
 static bool isEmpty(const Value &value) {
   return value.kind == Value::Null ||
          (value.kind == Value::Map && value.members.empty());

@@ -219,6 +219,16 @@ void resolveFamily(std::vector<Entry> &entries, Family family,
 
 /// `'x'`, `a list`.
 std::string describe(const Value &value);
+/// `x`, `a list`.
+std::string describeBare(const Value &value);
+
+/// Whether a word without quotes is null in YAML's core schema.
+bool isNull(llvm::StringRef word);
+
+/// What to say of a key of Megatron's or NeMo's that is none here: nothing at
+/// all if the value changes nothing. No text if it is no such key.
+std::optional<std::string> checkForeignKey(llvm::StringRef name,
+                                           const Value &value);
 
 /// The same diagnostic in other words. What a terminal would obey rather than
 /// show, in the message and in the quoted line, becomes `?`.

@@ -71,7 +71,7 @@ static constexpr OtherName kOtherNames[] = {
      "'global_batch_size' says it here: micro_batch_size times the number of "
      "micro-batches"},
     {"attention_backend|attn_implementation", "attention"},
-    {"bf16|dtype|fp16|mixed_precision|torch_dtype", "precision",
+    {"dtype|mixed_precision|torch_dtype", "precision",
      "'precision' says it here, in one word"},
     {"max_lr|peak_lr", "lr"},
     {"decay_lr|lr_scheduler_type", "lr_decay_style",

@@ -8,13 +8,15 @@
 
 #include "python-free-frontend/Keys.h"
 
+#include "llvm/ADT/APInt.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/Unicode.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 using namespace llvm;
@@ -97,6 +99,23 @@ std::string reprise::frontend::describe(const Value &value) {
   llvm_unreachable("all kinds are handled");
 }
 
+std::string reprise::frontend::describeBare(const Value &value) {
+  return value.kind == Value::Plain ? value.text : describe(value);
+}
+
+bool reprise::frontend::isNull(StringRef word) {
+  return is_contained({"", "~", "null", "Null", "NULL"}, word);
+}
+
+/// True and false of YAML's core schema.
+static std::optional<bool> parseTruth(StringRef word) {
+  if (is_contained({"true", "True", "TRUE"}, word))
+    return true;
+  if (is_contained({"false", "False", "FALSE"}, word))
+    return false;
+  return std::nullopt;
+}
+
 /// Which bound the number is out of, in the words of `describeType`; empty if
 /// none. `isZero` says that it was written as 0, and did not underflow. The
 /// graph is f32: what rounds to a bound is on it.
@@ -116,13 +135,40 @@ static std::string findBrokenBound(const Key &key, double number, bool isZero) {
   return "";
 }
 
-/// Decimal digits, a point, an exponent; not `inf`, `nan` or `0x1p3`.
+/// A whole number of YAML's core schema, with its sign apart: decimal digits,
+/// or others after `0x` or `0o`. The radix; 0 if it is none.
+static unsigned splitWhole(StringRef text, bool &isNegative,
+                           StringRef &digits) {
+  isNegative = text.consume_front("-");
+  bool hasSign = isNegative || text.consume_front("+");
+  unsigned radix = 10;
+  if (!hasSign && text.consume_front("0x"))
+    radix = 16;
+  else if (!hasSign && text.consume_front("0o"))
+    radix = 8;
+  digits = text;
+  bool isWhole = !text.empty() &&
+                 all_of(text, [&](char c) { return hexDigitValue(c) < radix; });
+  return isWhole ? radix : 0;
+}
+
+/// A number of YAML's core schema, infinite ones included.
 static std::optional<double> parseNumber(StringRef text) {
-  double number;
-  if (text.find_first_not_of("0123456789+-.eE") != StringRef::npos ||
-      text.getAsDouble(number))
+  static const Regex real(
+      "^[-+]?(\\.[0-9]+|[0-9]+(\\.[0-9]*)?)([eE][-+]?[0-9]+)?$");
+  static const Regex infinite("^[-+]?\\.(inf|Inf|INF)$");
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (infinite.match(text))
+    return text.starts_with("-") ? -infinity : infinity;
+  bool isNegative;
+  StringRef digits;
+  APInt whole;
+  if (unsigned radix = splitWhole(text, isNegative, digits);
+      radix != 0 && radix != 10 && !digits.getAsInteger(radix, whole))
+    return whole.roundToDouble();
+  if (!real.match(text))
     return std::nullopt;
-  return number;
+  return strtod(text.str().c_str(), nullptr);
 }
 
 /// Whether all digits before the exponent are zeros.
@@ -130,19 +176,21 @@ static bool isWrittenAsZero(StringRef text) {
   return text.find_first_of("123456789") >= text.find_first_of("eE");
 }
 
-static bool isWholeNumber(StringRef text) {
-  text.consume_front("-");
-  return !text.empty() && all_of(text, isDigit);
-}
-
 static std::optional<int64_t>
 parseWholeNumber(const Key &key, const Value &value, Diagnostics &diagnostics) {
-  int64_t least = key.bound == Bound::Positive ? 1 : 0, number;
-  if (value.kind == Value::Plain && isWholeNumber(value.text)) {
-    bool overflows = StringRef(value.text).getAsInteger(10, number);
+  int64_t least = key.bound == Bound::Positive ? 1 : 0, number = 0;
+  bool isNegative = false;
+  StringRef digits;
+  unsigned radix = value.kind == Value::Plain
+                       ? splitWhole(value.text, isNegative, digits)
+                       : 0;
+  if (radix != 0) {
+    bool overflows = digits.getAsInteger(radix, number);
+    if (isNegative)
+      number = -number;
     if (!overflows && number >= least && number <= key.most)
       return number;
-    if (value.text.front() != '-' && (overflows || number > key.most)) {
+    if (!isNegative && (overflows || number > key.most)) {
       diagnostics.error(key, value.origin,
                         "needs a whole number of at most " + Twine(key.most) +
                             ", but got '" + value.text + "'");
@@ -161,7 +209,8 @@ static std::optional<double> parseNumber(const Key &key, const Value &value,
   if (value.kind == Value::Plain)
     number = parseNumber(value.text);
   std::string needs =
-      number ? findBrokenBound(key, *number, isWrittenAsZero(value.text))
+      number ? findBrokenBound(key, *number,
+                               *number == 0 && isWrittenAsZero(value.text))
              : describeType(key);
   if (needs.empty())
     return number;
@@ -186,16 +235,56 @@ static void assignList(const Key &key, const Value &value,
   list = std::move(words);
 }
 
-/// Why a word is refused that other programs know.
-static StringRef explainRefusal(const Key &key, StringRef word) {
-  if (key.name != "rope_type")
-    return "";
-  return StringSwitch<StringRef>(word)
-      .Case("dynamic", "; its angles grow with the length of the text at hand, "
-                       "but a training has one table of angles")
-      .Case("longrope", "; it has angles for short and for long texts, but a "
-                        "training has one table of angles")
-      .Default("");
+namespace {
+/// Words of other programs for the value of a key.
+struct OtherWord {
+  StringLiteral key, words;
+  StringLiteral note; ///< Empty if the nearest word here means another thing.
+};
+} // namespace
+
+static constexpr OtherWord kOtherWords[] = {
+    {"model_type", "llama2|llama3|llama-2|llama-3", "; did you mean 'llama'?"},
+    {"model_type", "qwen2.5|qwen2_5", "; did you mean 'qwen2'?"},
+    {"model_type", "gpt3",
+     "; gpt2 is its architecture, but for GPT-3's sparse attention"},
+    {"activation_function",
+     "gelu_accurate|gelu_fast|gelu_pytorch|gelu_tanh|openai-gelu",
+     "; gelu_new is GELU in its tanh form"},
+    {"activation_function", "relu|silu|swish|quick_gelu", ""},
+    {"hidden_act", "swish", "; did you mean 'silu'?"},
+    {"hidden_act", "gelu|relu", ""},
+    {"attention", "flash_attention|flash_attention_2|flash_attn|sdpa",
+     "; did you mean 'flash'?"},
+    {"attention", "eager|math", "; did you mean 'unfused'?"},
+    {"precision", "bfloat16|bf16-mixed", "; did you mean 'bf16'?"},
+    {"precision", "32|32-true|float32|single", "; did you mean 'fp32'?"},
+    {"precision", "16|16-mixed|float16|fp16|half",
+     "; bf16 has as many bits, and the range of fp32"},
+    {"optimizer", "adam|adamw_torch|distributed_fused_adam|fused_adam",
+     "; adamw is Adam with decoupled weight decay"},
+    {"lr_decay_style", "cosine_annealing|CosineAnnealing",
+     "; did you mean 'cosine'?"},
+    {"rope_type", "dynamic",
+     "; its angles grow with the length of the text at hand, but a training "
+     "has one table of angles"},
+    {"rope_type", "longrope|su",
+     "; it has angles for short and for long texts, but a training has one "
+     "table of angles"},
+};
+
+/// What a word means that is refused, or the one that was misspelt.
+static std::string explainWord(const Key &key, const Value &value,
+                               ArrayRef<StringRef> words) {
+  for (const OtherWord &other : kOtherWords)
+    if (other.key == key.name &&
+        is_contained(splitWords(other.words), value.text))
+      return other.note.str();
+  bool isNone = is_contained({"none", "None", "no", "off"}, value.text);
+  if (isNone && key.need == Need::Unset)
+    return value.origin.isOption() ? "; without a value there is none"
+                                   : "; null is none";
+  return suggest(value.text, words);
 }
 
 void reprise::frontend::assign(const Key &key, const Value &value,
@@ -203,7 +292,7 @@ void reprise::frontend::assign(const Key &key, const Value &value,
                                Diagnostics &diagnostics) {
   if (value.kind == Value::Null)
     return;
-  auto refuse = [&](StringRef hint = "") {
+  auto refuse = [&](const Twine &hint = "") {
     diagnostics.error(key, value.origin,
                       "needs " + describeType(key) + ", but got " +
                           describe(value) + hint);
@@ -240,10 +329,8 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     SmallVector<StringRef> words = splitWords(key.words);
     if (value.kind != Value::Plain && value.kind != Value::Quoted)
       return refuse();
-    if (!words.empty() && !is_contained(words, value.text)) {
-      StringRef reason = explainRefusal(key, value.text);
-      return refuse(reason.empty() ? suggest(value.text, words) : reason.str());
-    }
+    if (!words.empty() && !is_contained(words, value.text))
+      return refuse(explainWord(key, value, words));
     if (value.text.empty())
       return diagnostics.error(key, value.origin,
                                "needs a path, but got an empty one");
@@ -253,12 +340,13 @@ void reprise::frontend::assign(const Key &key, const Value &value,
 
   if (std::holds_alternative<Nested>(field))
     return refuse();
-  if (value.kind != Value::Plain ||
-      (value.text != "true" && value.text != "false"))
+  std::optional<bool> truth;
+  if (value.kind == Value::Plain)
+    truth = parseTruth(value.text);
+  if (!truth)
     return refuse();
-  bool truth = value.text == "true";
   if (auto **flag = std::get_if<bool *>(&field))
-    **flag = truth;
-  else if (std::get<OnlyValue>(field).value != truth)
+    **flag = *truth;
+  else if (std::get<OnlyValue>(field).value != *truth)
     refuse(", which is not supported");
 }

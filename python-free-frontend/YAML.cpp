@@ -137,7 +137,7 @@ Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin, bool isMap) {
     StringRef raw = scalar->getRawValue();
     bool quoted = raw.starts_with("\"") || raw.starts_with("'");
     value.kind = quoted ? Value::Quoted : Value::Plain;
-    if (!quoted && (value.text == "null" || value.text == "~"))
+    if (!quoted && isNull(value.text))
       value.kind = Value::Null;
   } else if (auto *block = dyn_cast<yaml::BlockScalarNode>(node)) {
     value.kind = Value::Quoted;
@@ -171,9 +171,14 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
     given.value = readValue(pair.getValue(), given.origin, isMap);
     if (stream.failed())
       return;
-    if (key)
+    if (key) {
       list.add(*key, std::move(given));
-    else
+      continue;
+    }
+    std::optional<std::string> foreign = checkForeignKey(*name, given.value);
+    if (foreign && !foreign->empty())
+      diagnostics.error(given.origin, *foreign);
+    else if (!foreign)
       diagnostics.error(
           given.origin,
           "unknown key '" + *name + "' in section '" + section + "'" +
@@ -216,12 +221,15 @@ void YAMLReader::read() {
       diagnostics.error(origin, "section '" + *name + "' is given twice");
       continue;
     }
-    if (auto *section = dyn_cast_or_null<yaml::MappingNode>(value))
+    if (auto *section = dyn_cast_or_null<yaml::MappingNode>(value)) {
       readSection(*name, *section);
-    else if (!isa_and_nonnull<yaml::NullNode>(value))
-      diagnostics.error(origin, "section '" + *name +
-                                    "' needs keys with values, but got " +
-                                    describe(readValue(value, origin)));
+    } else {
+      Value given = readValue(value, origin);
+      if (given.kind != Value::Null)
+        diagnostics.error(origin, "section '" + *name +
+                                      "' needs keys with values, but got " +
+                                      describe(given));
+    }
     if (stream.failed())
       return;
   }
