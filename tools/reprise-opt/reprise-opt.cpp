@@ -15,6 +15,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace reprise;
@@ -100,8 +101,14 @@ int main(int argc, char **argv) {
   std::string header =
       mlir::registerCLIOptions("Reprise pass driver", registry);
   tools::Tool tool = getTool(before);
+  // Files of options, of which there may be any, are read by MLIR, too.
+  llvm::BumpPtrAllocator allocator;
+  llvm::SmallVector<const char *> given(argv + 1, argv + argc);
+  llvm::cl::ExpansionContext config(allocator,
+                                    llvm::cl::TokenizeGNUCommandLine);
+  llvm::consumeError(config.expandResponseFiles(given));
   tools::Words words;
-  if (auto answer = tools::read(tool, {argv + 1, argv + argc}, words)) {
+  if (auto answer = tools::read(tool, {given.begin(), given.end()}, words)) {
     (answer->isError ? llvm::errs() << "error: " : llvm::outs())
         << answer->text << (answer->isError ? "\n" : "");
     return answer->isError;

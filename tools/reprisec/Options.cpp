@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
@@ -90,7 +91,7 @@ Options::Options() {
   tool.overview = "Compiles the description of a transformer into a program "
                   "that trains it.";
   tool.input = "description";
-  tool.usage = "<description or IR> [options]";
+  tool.usage = "<description or IR> [options] [@file with more of them]";
   tool.examples = {
       {"reprisec model.yaml -o train",
        "makes the program train, for: ./train --data corpus.txt"},
@@ -174,9 +175,20 @@ static void checkInput(const tools::Words &words) {
                  "': No such file or directory; " + advice));
 }
 
+/// The words behind the program's name, with those of the files that `@file`
+/// stands for.
+static std::vector<std::string> expand(int argc, char **argv) {
+  llvm::BumpPtrAllocator allocator;
+  llvm::SmallVector<const char *> words(argv + 1, argv + argc);
+  cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
+  if (llvm::Error error = config.expandResponseFiles(words))
+    std::exit(fail(llvm::toString(std::move(error))));
+  return {words.begin(), words.end()};
+}
+
 void Options::parse(int argc, char **argv) {
   path = argv[0];
-  std::vector<std::string> given(argv + 1, argv + argc);
+  std::vector<std::string> given = expand(argc, argv);
   if (std::optional<tools::Answer> answer = tools::read(tool, given, words))
     std::exit(answer->isError ? fail(answer->text)
                               : failed(writeFile("-", answer->text)));
