@@ -26,6 +26,10 @@ llvm::LogicalResult freezeParameters(mlir::func::FuncOp function,
 /// The text of the `config.json` that goes with weights of the model.
 std::string writeHubConfig(const Description &description);
 
+/// The section `train` as JSON: each key that has a value, in alphabetical
+/// order. As JSON is YAML, a description may have it as it is.
+std::string writeTrainJson(const Description &description);
+
 } // namespace reprise::frontend
 
 #endif // REPRISE_FRONTEND_FAMILIES_H

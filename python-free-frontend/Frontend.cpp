@@ -70,6 +70,8 @@ reprise::frontend::buildModel(MLIRContext &context,
   (*module)->setAttr(nn::kTrainAttr, buildTrainAttr(builder, description));
   (*module)->setAttr(nn::kHubConfigAttr,
                      builder.getStringAttr(writeHubConfig(description)));
+  (*module)->setAttr(nn::kTrainJsonAttr,
+                     builder.getStringAttr(writeTrainJson(description)));
 
   if (description.family == kGPT2)
     buildGPT2(*module, description);

@@ -24,8 +24,8 @@ namespace reprise::frontend {
 /// the model; its `nn.train` has `lr, min_lr, adam_beta1, adam_beta2, adam_eps,
 /// weight_decay, clip_grad` (f64, `clip_grad` 0 for none), `lr_warmup_iters,
 /// train_iters, seed, vocab_size` (i64), `lr_decay_style` and `optimizer`
-/// (words). Null, with a diagnostic, if `train.frozen` names no parameter or
-/// leaves none to train.
+/// (words), and its `nn.train_json` the whole section as JSON. Null, with a
+/// diagnostic, if `train.frozen` names no parameter or leaves none to train.
 mlir::OwningOpRef<mlir::ModuleOp> buildModel(mlir::MLIRContext &context,
                                              const Description &description);
 

@@ -1,4 +1,4 @@
-//===- HubConfig.cpp - Writes config.json -----------------------*- C++ -*-===//
+//===- HubConfig.cpp - Writes config.json, and train as JSON ----*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -16,6 +16,7 @@
 #include "python-free-frontend/Families.h"
 #include "python-free-frontend/Keys.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
 #include <cstdlib>
@@ -60,6 +61,11 @@ static std::optional<std::string> formatValue(const Field &field) {
     return quote(**word);
   if (auto *only = std::get_if<OnlyValue>(&field))
     return only->value ? "true" : "false";
+  using Words = std::optional<std::vector<std::string>>;
+  if (auto *words = std::get_if<Words *>(&field))
+    return **words && !(**words)->empty()
+               ? "[" + join(map_range(***words, quote), ", ") + "]"
+               : "null";
   return std::nullopt;
 }
 
@@ -75,6 +81,26 @@ collect(StringRef section, Description &description, bool all) {
       members[key.name.str()] = *value;
   }
   return members;
+}
+
+/// The lines of an object with these members.
+static void write(json::OStream &json,
+                  const std::map<std::string, std::string> &members) {
+  for (const auto &[name, value] : members) {
+    json.attributeBegin(name);
+    json.rawValue(value);
+    json.attributeEnd();
+  }
+}
+
+std::string reprise::frontend::writeTrainJson(const Description &given) {
+  Description description = given;
+  std::string text;
+  raw_string_ostream os(text);
+  json::OStream json(os, /*IndentSize=*/2);
+  json.object(
+      [&] { write(json, collect("train", description, /*all=*/false)); });
+  return text;
 }
 
 std::string reprise::frontend::writeHubConfig(const Description &given) {
@@ -99,27 +125,20 @@ std::string reprise::frontend::writeHubConfig(const Description &given) {
   std::string text;
   raw_string_ostream os(text);
   json::OStream json(os, /*IndentSize=*/2);
-  auto write = [&](const std::map<std::string, std::string> &members) {
-    for (const auto &[name, value] : members) {
-      json.attributeBegin(name);
-      json.rawValue(value);
-      json.attributeEnd();
-    }
-  };
   json.object([&] {
     auto rope = members.find("rope_scaling");
     bool isStretched = rope != members.end() && given.rotary.type != "default";
     if (!isStretched)
-      return write(members);
-    write({members.begin(), rope});
+      return write(json, members);
+    write(json, {members.begin(), rope});
     json.attributeObject("rope_scaling", [&] {
       std::map<std::string, std::string> rotary =
           collect(kRopeScaling, description, /*all=*/false);
       if (given.rotary.type != "yarn")
         rotary.erase("truncate");
-      write(rotary);
+      write(json, rotary);
     });
-    write({std::next(rope), members.end()});
+    write(json, {std::next(rope), members.end()});
   });
   os << "\n";
   return text;

@@ -9,11 +9,13 @@
 #include "Tables.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "reprise/ABI/Version.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/JSON.h"
@@ -389,6 +391,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
   auto config = source->getAttrOfType<StringAttr>(nn::kHubConfigAttr);
   StringRef configJson = config ? config.getValue() : "";
+  auto section = source->getAttrOfType<StringAttr>(nn::kTrainJsonAttr);
   FailureOr<std::string> modelType = getModelType(source, configJson);
   if (failed(modelType))
     return failure();
@@ -404,10 +407,13 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
        string(getWord(train, "recompute")),
        string(*modelType),
        string(configJson),
+       string("reprisec " REPRISE_VERSION ", LLVM " LLVM_VERSION_STRING),
+       string(section ? section.getValue() : ""),
        integer(shape[0]),
        integer(shape[1]),
        integer(getInteger(train, "vocab_size")),
        integer(arena.getInt()),
+       integer(getInteger(train, nn::kMemoryBudget)),
        word(categories.size()),
        word(states.size()),
        word(kernels.size()),

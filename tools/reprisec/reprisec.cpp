@@ -125,14 +125,19 @@ static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
   return frontend::buildModel(context, *description);
 }
 
-/// The effective plan belongs to the program, and is shown to who makes it.
-static void recordPlan(ModuleOp module, StringRef name) {
+/// Lets `nn.train` say this.
+static void record(ModuleOp module, StringRef key, Attribute value) {
   auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   if (!train)
     return;
   NamedAttrList entries(train);
-  entries.set("recompute", StringAttr::get(module.getContext(), name));
+  entries.set(key, value);
   module->setAttr(nn::kTrainAttr, entries.getDictionary(module.getContext()));
+}
+
+/// The effective plan belongs to the program, and is shown to who makes it.
+static void recordPlan(ModuleOp module, StringRef name) {
+  record(module, "recompute", StringAttr::get(module.getContext(), name));
 }
 
 /// Reads of a plan file what is not about layers.
@@ -249,6 +254,10 @@ decide(ModuleOp module, Phase begin, Phase to,
     met = std::move(*result);
   }
   if (budget) {
+    // What the program takes for other things is to fit as well.
+    if (budget->kind == pipelines::Budget::Kind::Memory)
+      record(module, nn::kMemoryBudget,
+             Builder(module.getContext()).getI64IntegerAttr(budget->bytes));
     rest = RecomputeOptions();
     rest.isFree = recompute.isFree;
   }

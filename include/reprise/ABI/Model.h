@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 19
+#define REPRISE_ABI_VERSION 20
 
 #ifdef __cplusplus
 extern "C" {
@@ -436,9 +436,15 @@ typedef struct RepriseModel {
   /* Hugging Face's: the family, e.g. "llama", and the text of the config.json
      that belongs beside saved weights; "" if the compiler does not know. */
   const char *modelType, *configJson;
+  /* Who compiled it, e.g. "reprisec 0.1.0, LLVM 22.1.8"; and the section
+     `train` of the description, an object of JSON, "" if it is not known. */
+  const char *compiler, *trainJson;
   int64_t microBatchSize, seqLength, vocabSize;
 
   int64_t arenaBytes;
+  /* What all of the program may take, which the plan was made for; 0 if nobody
+     has said. */
+  int64_t budgetBytes;
   int32_t numCategories, numStates, numKernels, numGemms, numMicroKernels;
   int32_t numMicro, numUpdate;    /* launches in the two schedules */
   int32_t numEvaluate, numSample; /* 0 if there is none */

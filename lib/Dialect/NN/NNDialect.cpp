@@ -126,7 +126,8 @@ static LogicalResult verifyTrain(Operation *op, DictionaryAttr train) {
       auto number = dyn_cast<IntegerAttr>(value);
       good = number && number.getInt() >= 0;
       needs = "a whole number of at least 0";
-    } else if (name == "train_iters" || name == "vocab_size") {
+    } else if (name == "train_iters" || name == "vocab_size" ||
+               name == kMemoryBudget) {
       auto number = dyn_cast<IntegerAttr>(value);
       good = number && number.getInt() >= 1;
       needs = "a whole number of at least 1";
@@ -164,7 +165,9 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
              << kMost << " for 'nn.micro_batches', but got " << value;
     return success();
   }
-  if ((name == kModelAttr || name == kHubConfigAttr) && isa<StringAttr>(value))
+  if ((name == kModelAttr || name == kHubConfigAttr ||
+       name == kTrainJsonAttr) &&
+      isa<StringAttr>(value))
     return success();
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
     return verifyTrain(op, cast<DictionaryAttr>(value));

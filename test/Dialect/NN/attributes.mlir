@@ -3,8 +3,8 @@
 // The roles of the arguments and results of a step, and what an op of the model
 // carries, as the dialect's description says.
 
-// CHECK: module attributes {nn.hub_config = "{}", nn.model = "gpt2 2x24", nn.train = {lr = 1.000000e-03 : f64}}
-module attributes {nn.hub_config = "{}", nn.model = "gpt2 2x24", nn.train = {lr = 1.0e-3}} {
+// CHECK: module attributes {nn.hub_config = "{}", nn.model = "gpt2 2x24", nn.train = {lr = 1.000000e-03 : f64, memory_budget = 1024 : i64}, nn.train_json = "{}"}
+module attributes {nn.hub_config = "{}", nn.model = "gpt2 2x24", nn.train = {lr = 1.0e-3, memory_budget = 1024}, nn.train_json = "{}"} {
   // CHECK-LABEL: func @step(
   //  CHECK-SAME:   tensor<2x8xi32> {nn.input = "tokens"}
   //  CHECK-SAME:   tensor<2x8xi32> {nn.input = "targets"}

@@ -68,8 +68,10 @@ def NN_Dialect : Dialect {
     `nn.output = "logits"`.
 
     Function attributes: `nn.micro_batches`. Module attributes:
-    `nn.model` (a name to show), `nn.train` (the hyper-parameters) and `nn.hub_config`
-    (the text of the `config.json` that published weights of this model come with).
+    `nn.model` (a name to show), `nn.train` (the hyper-parameters), `nn.hub_config`
+    (the text of the `config.json` that published weights of this model come with) and
+    `nn.train_json` (the section `train` of its description as JSON, each key with its
+    value, which checkpoints say and nothing depends on).
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

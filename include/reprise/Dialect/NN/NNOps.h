@@ -57,7 +57,10 @@ inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
 inline constexpr llvm::StringLiteral kTrainAttr = "nn.train";
 /// In `nn.train`, where the description says so: rows of a chunk of the head.
 inline constexpr llvm::StringLiteral kHeadChunkRows = "head_chunk_rows";
+/// In `nn.train` of what was planned for a budget of all memory: its bytes.
+inline constexpr llvm::StringLiteral kMemoryBudget = "memory_budget";
 inline constexpr llvm::StringLiteral kHubConfigAttr = "nn.hub_config";
+inline constexpr llvm::StringLiteral kTrainJsonAttr = "nn.train_json";
 
 /// The function of a step, before and after differentiation.
 inline constexpr llvm::StringLiteral kForwardFunction = "forward";
