@@ -49,10 +49,12 @@ struct Message {
 };
 } // namespace
 
-/// Fields of Event, Summary and Summary.Value.
+/// Fields of Event, Summary, Summary.Value and SessionLog.
 static constexpr unsigned kWallTime = 0x09, kStep = 0x10, kFileVersion = 0x1A,
-                          kSummary = 0x2A, kValue = 0x0A, kTag = 0x0A,
-                          kSimpleValue = 0x15;
+                          kSummary = 0x2A, kSessionLog = 0x3A, kValue = 0x0A,
+                          kTag = 0x0A, kSimpleValue = 0x15, kStatus = 0x08;
+/// Of SessionLog.
+static constexpr unsigned kStart = 1;
 
 static double wallTime() {
   timespec time;
@@ -93,6 +95,17 @@ bool EventFile::open(const char *folder, Error &error) {
     return error.set("cannot create '%s': %s", path, strerror(errno));
   Message event = beginEvent();
   event.addBytes(kFileVersion, "brain.Event:2", strlen("brain.Event:2"));
+  return writeRecord(event.bytes, event.count, error);
+}
+
+bool EventFile::beginSession(int64_t firstStep, Error &error) {
+  Message session;
+  session.addByte(kStatus);
+  session.addVarint(kStart);
+  Message event = beginEvent();
+  event.addByte(kStep);
+  event.addVarint(uint64_t(firstStep));
+  event.addBytes(kSessionLog, session.bytes, session.count);
   return writeRecord(event.bytes, event.count, error);
 }
 

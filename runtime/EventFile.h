@@ -34,6 +34,10 @@ public:
   bool open(const char *folder, Error &error);
   bool isOpen() const { return file != nullptr; }
 
+  /// Says that a run begins with this step: what the folder's other files have
+  /// of it and of later ones is of an earlier run, and not shown any more.
+  bool beginSession(int64_t firstStep, Error &error);
+
   /// Adds the values of `step` to their curves and hands them to the system.
   bool add(int64_t step, const Scalar *scalars, int count, Error &error);
 

@@ -171,7 +171,7 @@ bool Trainer::prepare(Error &error) {
       (options.costs &&
        !Costs::checkSteps(std::max<int64_t>(options.steps - state.step, 0),
                           error)) ||
-      !metrics.open(options, error))
+      !metrics.open(options, state.step, error))
     return false;
   peakFlops = options.peakFlops;
   if (peakFlops == 0 && executor.microKernel())

@@ -11,47 +11,18 @@
 
 #include "EventFile.h"
 #include "Options.h"
+#include "StepTable.h"
 
 namespace reprise::runtime {
-
-/// Seconds of a step on a GPU, by its own clock.
-struct DeviceTimes {
-  double span;     ///< From its begin to its end, gaps between launches, too.
-  double interval; ///< From the begin of the step before to its own; 0 for the
-                   ///< first.
-  double host;     ///< That the host takes to begin it, by the host's clock.
-};
-
-/// One step; `step` counts from 0 here and from 1 in what is shown.
-struct StepReport {
-  int64_t step;
-  float loss, gradNorm, learningRate;
-  double seconds;
-  int64_t highWaterBytes;
-  /// How far loss and norm lie from those before, in standard deviations; NaN
-  /// while there are too few.
-  double lossZ, gradNormZ;
-  /// Whether the step left the parameters alone, because of these.
-  bool skipped;
-  double tokensPerSecond;
-  /// Shares of the machine's peak: that of the model's FLOPs, and that of all,
-  /// the replayed among them. NaN if the peak is unknown.
-  double mfu, hfu;
-  /// On a GPU; all 0 elsewhere, and where the host looks between norm and
-  /// update.
-  DeviceTimes gpu;
-};
 
 /// Writes every step to the files of --csv and --tensorboard.
 class Metrics {
 public:
   explicit Metrics(const RepriseModel &model) : model(model) {}
-  Metrics(const Metrics &) = delete;
-  Metrics &operator=(const Metrics &) = delete;
-  ~Metrics();
 
-  /// Opens what the options name. A table that exists is continued.
-  bool open(const Options &options, Error &error);
+  /// Opens what the options name, for a run that begins behind `stepsDone`
+  /// steps. What files have of later steps does not count any more.
+  bool open(const Options &options, int64_t stepsDone, Error &error);
 
   bool step(const StepReport &report, Error &error);
 
@@ -59,12 +30,9 @@ public:
   bool validation(int64_t stepsDone, float loss, Error &error);
 
 private:
-  bool flushTable(Error &error);
-
   const RepriseModel &model;
   EventFile events;
-  FILE *table = nullptr;
-  const char *tablePath = nullptr;
+  StepTable table;
 };
 
 } // namespace reprise::runtime

@@ -165,8 +165,13 @@ TEST_F(MetricsOfRun, EventFileHasEveryStep) {
       std::regex("events\\.out\\.tfevents\\.\\d{10}\\..+\\.\\d+\\.0")))
       << path;
   std::vector<std::string> events = records(readFile(path));
-  ASSERT_EQ(events.size(), 4u);
+  ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(fields(events[0]).find(3)->second, "brain.Event:2");
+  // A session begins with step 1.
+  auto session = fields(events[1]);
+  EXPECT_EQ(session.find(2)->second, "1");
+  EXPECT_EQ(session.find(7)->second, "\x08\x01"); // status: START
+  events.erase(events.begin());
   for (int step : {1, 2, 3}) {
     auto event = fields(events[size_t(step)]);
     double time = read<double>(event.find(1)->second, 0);
@@ -253,11 +258,126 @@ TEST_F(MetricsOfRun, TableGoesOn) {
   options.csv = table.c_str();
   Metrics metrics(toy.model);
   reprise::runtime::Error error;
-  ASSERT_TRUE(metrics.open(options, error)) << error.text;
+  ASSERT_TRUE(metrics.open(options, 6, error)) << error.text;
   ASSERT_TRUE(metrics.validation(7, 0.5f, error)) << error.text;
   std::string last = lines(readFile(table)).back();
   EXPECT_EQ(last, "7,,,,,,,,,,,,,0.5");
   EXPECT_EQ(commas(last), 13);
+}
+
+// It is in the step's row, as short or long as it may be.
+TEST_F(MetricsOfRun, AValidationCompletesTheRowOfItsStep) {
+  Options options;
+  options.csv = table.c_str();
+  reprise::runtime::Error error;
+  StepReport report = {};
+  report.loss = 2.5;
+  {
+    Metrics metrics(toy.model);
+    ASSERT_TRUE(metrics.open(options, 0, error)) << error.text;
+    ASSERT_TRUE(metrics.step(report, error));
+    ASSERT_TRUE(metrics.validation(1, 0.123456789f, error));
+    ASSERT_TRUE(metrics.validation(1, 0.5f, error));
+    report.step = 1;
+    ASSERT_TRUE(metrics.step(report, error));
+    ASSERT_TRUE(metrics.validation(2, 3.25f, error)) << error.text;
+  }
+  auto ends = [](const std::string &row) { return row.substr(row.rfind(',')); };
+  std::vector<std::string> rows = lines(readFile(table));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].rfind("1,2.5,", 0), 0u) << rows[1];
+  EXPECT_EQ(ends(rows[1]), ",0.5");
+  EXPECT_EQ(rows[2].rfind("2,2.5,", 0), 0u) << rows[2];
+  EXPECT_EQ(ends(rows[2]), ",3.25");
+  // A run that goes on and has nothing to do but this.
+  {
+    options.resume = "auto";
+    Metrics metrics(toy.model);
+    ASSERT_TRUE(metrics.open(options, 2, error)) << error.text;
+    ASSERT_TRUE(metrics.validation(2, 4.0f, error)) << error.text;
+  }
+  rows = lines(readFile(table));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[2].rfind("2,2.5,", 0), 0u) << rows[2];
+  EXPECT_EQ(ends(rows[2]), ",4");
+  // Where nothing can be changed, the complete row comes last.
+  int pipes[2];
+  ASSERT_EQ(pipe(pipes), 0);
+  std::string name = "/dev/fd/" + std::to_string(pipes[1]);
+  options.csv = name.c_str();
+  {
+    Metrics metrics(toy.model);
+    ASSERT_TRUE(metrics.open(options, 1, error)) << error.text;
+    ASSERT_TRUE(metrics.step(report, error));
+    ASSERT_TRUE(metrics.validation(2, 0.75f, error)) << error.text;
+  }
+  close(pipes[1]);
+  char text[2048];
+  ssize_t size = ::read(pipes[0], text, sizeof(text));
+  close(pipes[0]);
+  rows = lines(std::string(text, size_t(std::max<ssize_t>(size, 0))));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1] + "0.75", rows[2]);
+}
+
+// The rows that a run writes anew are no longer there, nor lost.
+TEST_F(MetricsOfRun, ARunThatGoesOnSupersedesLaterRows) {
+  ASSERT_EQ(train({"--steps=3", "--csv", table}).status, 0);
+  const std::string other = readFile(table);
+  ASSERT_EQ(train({"--steps=4", "--csv", table}).status, 0);
+  std::vector<std::string> before = lines(readFile(table));
+  ASSERT_EQ(before.size(), 8u);
+  std::ofstream(table, std::ios::binary | std::ios::app) << "5,1.0";
+  Options options;
+  options.csv = table.c_str();
+  options.resume = "auto";
+  reprise::runtime::Error error;
+  {
+    Metrics metrics(toy.model);
+    ASSERT_TRUE(metrics.open(options, 2, error)) << error.text;
+    StepReport report = {};
+    report.step = 2;
+    report.loss = 7;
+    ASSERT_TRUE(metrics.step(report, error));
+  }
+  const std::string text = readFile(table);
+  EXPECT_EQ(text.rfind(other, 0), 0u); // Those of another run stay.
+  std::vector<std::string> rows = lines(text);
+  ASSERT_EQ(rows.size(), 7u);
+  EXPECT_EQ(rows[5], before[5]);
+  EXPECT_EQ(rows[6].rfind("3,7,", 0), 0u) << rows[6];
+  EXPECT_EQ(readFile(table + ".old"),
+            before[6] + "\n" + before[7] + "\n5,1.0\n");
+  // Nothing to supersede: it is as it was.
+  const auto written = std::filesystem::last_write_time(table + ".old");
+  {
+    Metrics metrics(toy.model);
+    ASSERT_TRUE(metrics.open(options, 3, error)) << error.text;
+  }
+  EXPECT_EQ(readFile(table), text);
+  EXPECT_EQ(std::filesystem::last_write_time(table + ".old"), written);
+  // A run that is not one that goes on leaves all rows.
+  options.resume = nullptr;
+  {
+    Metrics metrics(toy.model);
+    ASSERT_TRUE(metrics.open(options, 0, error)) << error.text;
+  }
+  EXPECT_EQ(readFile(table), text);
+  remove((table + ".old").c_str());
+}
+
+// TensorBoard drops what other files have of that step and of later ones.
+TEST_F(MetricsOfRun, ARunThatGoesOnBeginsASession) {
+  Options options;
+  options.tensorboard = folder.c_str();
+  reprise::runtime::Error error;
+  Metrics metrics(toy.model);
+  ASSERT_TRUE(metrics.open(options, 6, error)) << error.text;
+  std::vector<std::string> events =
+      records(readFile(std::filesystem::directory_iterator(folder)->path()));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(fields(events[1]).find(2)->second, "7");
+  EXPECT_EQ(fields(events[1]).find(7)->second, "\x08\x01");
 }
 
 TEST_F(MetricsOfRun, OnlyATableOfItsOwnGoesOn) {
