@@ -163,7 +163,7 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
         "another folder",
         path, steps.back());
   if (isOwn) {
-    last = resumedStep;
+    completeStep = resumedStep;
     complete = checkpointPath(path, resumedStep);
     // Before later ones lose their names: it always names one that is there.
     if (!isLatest(resumedStep) && !pointLatest(resumedStep))
@@ -175,23 +175,16 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
   return true;
 }
 
-bool CheckpointWriter::allocate(Error &error) {
-  for (int i = 0; i < tensors.size(); ++i)
-    bytes += tensors[i].elements() * 4;
-  copy = static_cast<float *>(malloc(size_t(bytes)));
-  bool good = copy || bytes == 0;
-  float *next = copy;
+bool CheckpointWriter::noteTensors(Error &error) {
+  bool good = true;
   for (int i = 0; i < tensors.size() && good; ++i) {
     const ModelTensor &tensor = tensors[i];
     OutputTensor output = {tensor.prefix, tensor.name, false,
-                           tensor.rank,   {},          next};
+                           tensor.rank,   {},          nullptr};
     memcpy(output.shape, tensor.shape, sizeof(output.shape));
-    good = places.push(next) && outputs.push(output) && sums.push(0);
-    next += tensor.elements();
+    good = outputs.push(output) && sums.push(0);
   }
-  return good || error.set("--save needs another %" PRId64 " bytes of memory "
-                           "for a copy, which this machine does not give",
-                           bytes);
+  return good || error.set("no memory left to note %d tensors", tensors.size());
 }
 
 bool CheckpointWriter::cutShards(Error &error) {
@@ -237,12 +230,14 @@ bool CheckpointWriter::openCompanions(Error &error) {
 
 bool CheckpointWriter::start(const SaveSettings &chosen,
                              const char *resumedFrom, int64_t resumedStep,
+                             const Arena &arena, ThreadPool &pool,
                              Error &error) {
   settings = chosen;
   root = withoutSlashes(chosen.folder);
   settings.folder = root;
-  return prepareFolder(resumedFrom, resumedStep, error) && allocate(error) &&
-         cutShards(error) && openCompanions(error);
+  return prepareFolder(resumedFrom, resumedStep, error) &&
+         states.start(settings.room, arena, pool, error) &&
+         noteTensors(error) && cutShards(error) && openCompanions(error);
 }
 
 CheckpointWriter::~CheckpointWriter() {
@@ -252,7 +247,6 @@ CheckpointWriter::~CheckpointWriter() {
     companion.file.unmap();
   if (folder >= 0)
     close(folder);
-  free(copy);
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,15 +255,14 @@ CheckpointWriter::~CheckpointWriter() {
 
 bool CheckpointWriter::save(const RunState &now, const Arena &arena,
                             ThreadPool &pool, Error &error) {
-  if (!wait(error))
-    return false;
+  wait();
   state = now;
   hasReport = false;
+  failure = {};
   report = {state.step, 0, runtime::now()};
-  if (!tensors.copyOut(arena, places.begin(), pool, error))
+  if (!states.take(arena, pool, error))
     return false;
   finished = false;
-  failure = {};
   // Interrupts are for the thread that trains.
   sigset_t all, before;
   sigfillset(&all);
@@ -280,20 +273,24 @@ bool CheckpointWriter::save(const RunState &now, const Arena &arena,
     return error.set("cannot start a thread to save step %" PRId64 ": %s",
                      state.step, strerror(code));
   running = true;
-  last = state.step;
+  if (!states.isCopy())
+    wait();
   return true;
 }
 
-bool CheckpointWriter::wait(Error &error) {
+void CheckpointWriter::wait() {
   if (!running)
-    return true;
+    return;
   pthread_join(thread, nullptr);
   running = false;
-  if (failure.text[0]) {
-    error = failure;
+  hasReport = !failure.text[0];
+}
+
+bool CheckpointWriter::takeFailure(Error &taken) {
+  if (running || !failure.text[0])
     return false;
-  }
-  hasReport = true;
+  taken = failure;
+  failure = {};
   return true;
 }
 
@@ -329,14 +326,24 @@ void CheckpointWriter::write() {
     return;
   }
   complete = path;
-  if (!syncFolder(settings.folder) || !pointLatest(state.step))
-    failure.set("cannot write '%s/LATEST': %s", settings.folder,
-                strerror(errno));
-  else
-    removeOld();
+  completeStep = state.step;
+  isLatestBehind = true;
+  if (!catchUp(failure))
+    return;
+  removeOld();
   for (const FileSum &file : files)
     report.bytes += file.bytes;
   report.seconds = now() - report.seconds;
+}
+
+bool CheckpointWriter::catchUp(Error &error) {
+  if (!isLatestBehind)
+    return true;
+  if (!syncFolder(settings.folder) || !pointLatest(completeStep))
+    return error.set("cannot write '%s/LATEST': %s", settings.folder,
+                     strerror(errno));
+  isLatestBehind = false;
+  return true;
 }
 
 /// What LATEST says of a step.
@@ -444,7 +451,9 @@ bool CheckpointWriter::writeTensors(const char *path, const char *name,
   for (int i = 0; i < shard.count && good; ++i) {
     uint32_t &crc = sums.begin()[shard.first + i];
     crc = 0;
-    good = file.write(first[i].data, first[i].bytes(), &crc);
+    good = states.read(shard.first + i, [&](const void *bytes, size_t count) {
+      return file.write(bytes, count, &crc);
+    });
     sum.bytes += int64_t(first[i].bytes());
   }
   return good && file.finish() && files.push(sum);

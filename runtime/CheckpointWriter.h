@@ -13,6 +13,7 @@
 #include "DataMark.h"
 #include "ModelTensors.h"
 #include "SafeTensorsWriter.h"
+#include "SavedStates.h"
 
 #include <atomic>
 #include <pthread.h>
@@ -31,16 +32,18 @@ struct SaveSettings {
   const char *companionsFrom = nullptr, *tokenizer = nullptr;
   /// Files of parameters get no larger, if they have more than one tensor.
   int64_t shardBytes = INT64_C(5'000'000'000);
+  SaveRoom room = {};
 };
 
 /// A checkpoint that was written.
 struct SaveReport {
   int64_t step;
   int64_t bytes;  ///< Of all files.
-  double seconds; ///< From the copy on, while training went on.
+  double seconds; ///< From the copy on; while training went on if there is one.
 };
 
-/// Writes checkpoints from a copy of the states, in a thread of its own. A
+/// Writes checkpoints in a thread of its own, from a copy of the states or, if
+/// there is no room for that, from the states, while training waits. A
 /// folder belongs to one run at a time. Whenever the program or the machine
 /// stops, what has a checkpoint's name is complete; what else is there is
 /// removed by the next run.
@@ -52,30 +55,40 @@ public:
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
   ~CheckpointWriter();
 
-  /// Prepares the folder and allocates the copy. A run that goes on from a
-  /// checkpoint says which; if that lies in this folder, later ones get the end
+  /// Prepares the folder and takes the memory of the copy. A run that goes on
+  /// from a checkpoint says which; if that lies in this folder, later ones get
+  /// the end
   /// `.old` to their names, since this run will write others. All others need a
   /// folder without checkpoints.
   bool start(const SaveSettings &settings, const char *resumedFrom,
-             int64_t resumedStep, Error &error);
+             int64_t resumedStep, const Arena &arena, ThreadPool &pool,
+             Error &error);
 
-  /// The memory that a copy takes; it is not part of the plan.
-  int64_t copyBytes() const { return bytes; }
+  /// What is written, and the memory that takes beside the plan.
+  const SavedStates &source() const { return states; }
 
   /// Copies the states and begins to write them; if another checkpoint is not
-  /// yet written, waits for that. No step may run meanwhile.
+  /// yet written, waits for that. No step may run meanwhile. False if it could
+  /// not begin.
   bool save(const RunState &state, const Arena &arena, ThreadPool &pool,
             Error &error);
 
-  /// False if a checkpoint could not be written. Does not wait.
-  bool poll(Error &error) { return !running || !finished || wait(error); }
+  /// Lets LATEST name the last checkpoint that is complete, if that could not
+  /// be done when it was written.
+  bool catchUp(Error &error);
+
+  /// Looks whether what was being written is there. Does not wait.
+  void poll() {
+    if (running && finished)
+      wait();
+  }
 
   /// Waits until nothing is being written.
-  bool wait(Error &error);
+  void wait();
 
-  /// The step of the last call of `save`, or that the run began with; -1 if
-  /// there is no such checkpoint.
-  int64_t lastStep() const { return last; }
+  /// The step that is being written, or of the last checkpoint that is
+  /// complete; -1 if there is none.
+  int64_t lastStep() const { return running ? state.step : completeStep; }
 
   /// The last checkpoint that is complete, with the folder's name; null if
   /// there is none.
@@ -88,6 +101,9 @@ public:
 
   /// Hands out what was written before the last call of `wait`, once.
   bool takeReport(SaveReport &report);
+
+  /// Hands out, once, why the last one could not be written.
+  bool takeFailure(Error &taken);
 
 private:
   struct FileSum {
@@ -110,7 +126,7 @@ private:
   bool prepareFolder(const char *resumedFrom, int64_t resumedStep,
                      Error &error);
   bool setAside(int64_t step, Error &error);
-  bool allocate(Error &error);
+  bool noteTensors(Error &error);
   bool cutShards(Error &error);
   bool openCompanions(Error &error);
   bool addCompanion(const char *name, const char *path, Error &error);
@@ -139,21 +155,20 @@ private:
   SaveSettings settings = {};
   Path root = Path("%s", ""); ///< What the settings call their folder.
   int folder = -1;            ///< Locked while the run lasts.
-  int64_t bytes = 0, last = -1;
+  int64_t completeStep = -1;
   Path complete = Path("%s", "");
 
-  float *copy = nullptr;
-  List<float *> places;       ///< Of each tensor, in the copy.
-  List<OutputTensor> outputs; ///< The same tensors, as they are written.
+  SavedStates states{tensors};
+  List<OutputTensor> outputs; ///< The tensors as they are written.
   List<uint32_t> sums;        ///< Their checksums.
   List<Shard> shards;         ///< Of the parameters.
   List<Companion> companions;
   List<FileSum> files; ///< Of the checkpoint that is being written.
 
   pthread_t thread = {};
-  bool running = false, hasReport = false;
+  bool running = false, hasReport = false, isLatestBehind = false;
   std::atomic<bool> finished{false};
-  RunState state; ///< Of the copy.
+  RunState state; ///< Of what is being written.
   SaveReport report = {};
   Error failure, note;
   int64_t saves = 0;

@@ -169,10 +169,12 @@ bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
       return false;
     const float *logits = arena.at<float>(model.logits);
     for (int64_t v = 0; v < model.vocabSize; ++v)
-      if (!std::isfinite(logits[v]))
+      if (!std::isfinite(logits[v])) {
+        isBroken = true;
         return error.set("after step %" PRId64 " the model gives token %" PRId64
                          " the logit %g, so it cannot write",
                          stepsDone, v, double(logits[v]));
+      }
     uint32_t random = reprisePhilox(options.seed, uint32_t(stepsDone),
                                     kSampleStream, 0, uint64_t(i));
     int32_t token =

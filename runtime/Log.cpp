@@ -210,11 +210,13 @@ static int terminalColumns() {
 void Log::showProgress(int64_t stepsDone) {
   if (!hasBar || stepsDone == options.steps)
     return;
-  char numbers[128], bar[kLongestBar + 4] = "";
-  int length = snprintf(
-      numbers, sizeof(numbers), "%" PRId64 "/%" PRId64 "  %d%%  %s left",
-      stepsDone, options.steps, int(100 * stepsDone / options.steps),
-      duration(double(options.steps - stepsDone) * secondsPerStep).chars);
+  char numbers[128], bar[kLongestBar + 4] = "", left[64];
+  snprintf(left, sizeof(left), "%s left",
+           duration(double(options.steps - stepsDone) * secondsPerStep).chars);
+  int length =
+      snprintf(numbers, sizeof(numbers), "%" PRId64 "/%" PRId64 "  %d%%  %s",
+               stepsDone, options.steps, int(100 * stepsDone / options.steps),
+               stepsHere > 0 ? left : "the first step runs");
   // The last column stays free: a terminal may go to the next line behind it.
   int room = terminalColumns() - 1;
   int width = std::min(room - length - int(strlen("[] ")), kLongestBar);

@@ -54,6 +54,8 @@ public:
   /// not known. `gpu` says which one it happens on; empty: the CPU.
   bool plan(const TrainingData &data, const RepriseMicroKernel *kernel,
             double peakFlops, const char *gpu, Error &error);
+  /// The first sign of life: steps begin.
+  void begin(int64_t stepsDone) { showProgress(stepsDone); }
   /// Shown at the interval that the options say.
   bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
@@ -66,8 +68,8 @@ public:
   void weights(const WeightsReport &report, const DataMark &data, bool isText);
   /// Where the run goes on, and with what.
   void resumed(const Resumed &resumed, const DataMark &data);
-  /// Checkpoints that will be written, and the memory a copy takes.
-  void saving(int64_t copyBytes);
+  /// Checkpoints that will be written, and from what.
+  void saving(const SavedStates &source);
   /// A checkpoint that was written.
   void saved(const SaveReport &report);
   /// Seconds per launch, first of `micro`, then of `update`, over so many
@@ -84,6 +86,10 @@ public:
   /// Hands all that was printed to the system.
   static bool flush(Error &error);
 
+  /// What a step takes, going by those before; 0 before the first.
+  double expectedSeconds() const { return secondsPerStep; }
+
+  bool hasProgress() const { return hasBar; }
   /// Takes the progress bar off the screen.
   void clearProgress();
 

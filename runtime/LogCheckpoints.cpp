@@ -104,13 +104,14 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
   }
 }
 
-void Log::saving(int64_t copyBytes) {
+void Log::saving(const SavedStates &source) {
   if (options.json) {
     printf("{\"event\":\"saving\",\"path\":");
     writeJsonString(stdout, options.save);
     printf(",\"interval\":%" PRId64 ",\"keep_last\":%" PRId64
-           ",\"copy_bytes\":%" PRId64 "}\n",
-           options.saveInterval, options.keepLast, copyBytes);
+           ",\"from\":\"%s\",\"copy_bytes\":%" PRId64 "}\n",
+           options.saveInterval, options.keepLast,
+           source.isCopy() ? "copy" : "arena", source.copyBytes());
     return;
   }
   printf("save     %s, ", options.save);
@@ -118,8 +119,12 @@ void Log::saving(int64_t copyBytes) {
     printf("after every step and ");
   else if (options.saveInterval)
     printf("every %s steps and ", grouped(options.saveInterval).chars);
-  printf("at the end, from a copy of %s besides the plan\n",
-         human(copyBytes).chars);
+  if (source.isCopy())
+    printf("at the end, from a copy of %s besides the plan\n",
+           human(source.copyBytes()).chars);
+  else
+    printf("at the end, from the plan's memory, while no step runs%s%s\n",
+           *source.reason() ? ": " : "", source.reason());
 }
 
 void Log::saved(const SaveReport &report) {

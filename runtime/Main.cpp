@@ -15,12 +15,14 @@
 #include "HubConfig.h"
 #include "Inference.h"
 #include "Init.h"
+#include "Interrupts.h"
 #include "Log.h"
 #include "Options.h"
 #include "Outliers.h"
 #include "Outputs.h"
 #include "Peak.h"
 #include "Placement.h"
+#include "Saves.h"
 #include "Schedule.h"
 #include "Text.h"
 
@@ -32,24 +34,16 @@
 
 using namespace reprise::runtime;
 
-static volatile sig_atomic_t interruptRequested = 0;
-
-/// Asks for the end of the run after this step. A second signal of the kind
-/// ends the program at once. A terminal that goes away is a reason, too, but
-/// not under nohup.
-static void catchInterrupts() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interruptRequested = 1; };
-  action.sa_flags = int(SA_RESETHAND) | SA_RESTART;
-  interruptRequested = 0;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  struct sigaction before = {};
-  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
-    sigaction(SIGHUP, &action, nullptr);
-}
-
 namespace {
+
+/// What a program ends with; scripts and schedulers look at it.
+enum class ExitStatus {
+  Finished = 0,
+  Failed = 1,
+  WrongOption = 2,
+  NoDevice = 3,
+  Stopped = 4 ///< By a signal, behind a step; with --save it is saved.
+};
 
 /// One run, from the first message to the last.
 class Trainer {
@@ -60,16 +54,20 @@ public:
         executor(model, arena, pool,
                  placement.device.isOpen() ? &gpu : nullptr),
         log(model, options), metrics(model), dump(model), costs(model),
-        tensors(model), saver(model, tensors),
-        inference(model, options, arena, executor, interruptRequested) {}
+        tensors(model), saves(model, options, tensors, arena, pool, log),
+        inference(model, options, arena, executor, Interrupts::stopFlag()) {}
 
-  bool run(Error &error);
+  /// What the program ends with.
+  ExitStatus run(Error &error);
 
 private:
   bool prepare(Error &error);
   bool openData(Error &error);
   bool loadStates(Error &error);
-  bool runStep(int64_t step, Error &error);
+  bool runStep(Error &error);
+  bool compute(StepReport &report, Error &error);
+  bool show(StepReport &report, Error &error);
+  void tell(Activity::Kind kind, double seconds = 0);
   bool runBatches(int64_t step, bool isApart, Error &error);
   bool takeResults(StepReport &report, Error &error);
   bool updateApart(StepReport &report, Error &error);
@@ -83,10 +81,9 @@ private:
     arena.touch(buffer);
     *arena.at<float>(buffer) = float(value);
   }
-  void showSaved();
-  bool saveWhenDue(bool isEnd, Error &error);
   bool infer(bool isLast, Error &error);
   bool runSteps(Error &error);
+  bool isStopped() const { return Interrupts::stopFlag(); }
   bool finish(int64_t stepsDone, Error &error);
   bool writeCosts(int64_t stepsDone, Error &error);
 
@@ -108,12 +105,18 @@ private:
   Costs costs;
   MemoryCheck check;
   ModelTensors tensors;
-  WeightsReport weights = {};
-  Resumed resumed;
-  CheckpointWriter saver;
+  struct {
+    WeightsReport weights = {};
+    Resumed resumed;
+    DataMark data;
+  } began; ///< What the run starts from.
+  Saves saves;
   RunState state;
-  DataMark mark;
+  /// Whether the states are those that `state.step` steps have left, and none
+  /// of them broken.
+  bool isWhole = true;
   Inference inference;
+  Interrupts interrupts;
   /// The first micro-batch whose inputs were written ahead, and what went
   /// wrong.
   struct {
@@ -152,10 +155,10 @@ bool Trainer::prepare(Error &error) {
   if (!checkOutputs(options, error) ||
       !pool.start(int(options.threads), error) || !openData(error))
     return false;
-  mark = markOf(data.stream(), format.tokenizer);
+  began.data = markOf(data.stream(), format.tokenizer);
   if (options.data.size() == 0)
-    mark.isText = wasTrainedOnBytes(options);
-  if (!inference.open(format, mark.isText, pool, error) ||
+    began.data.isText = wasTrainedOnBytes(options);
+  if (!inference.open(format, began.data.isText, pool, error) ||
       !executor.allocate(error) ||
       !executor.prepare({cpuLevel(), options.portableBits},
                         options.profile || options.costs, error,
@@ -187,15 +190,12 @@ bool Trainer::prepare(Error &error) {
   if (!log.plan(data, executor.microKernel(), peakFlops, machine, error))
     return false;
   if (options.initFrom)
-    log.weights(weights, mark, data.stream().isText());
-  if (resumed.folder.chars[0])
-    log.resumed(resumed, mark);
-  if (options.save)
-    log.saving(saver.copyBytes());
+    log.weights(began.weights, began.data, data.stream().isText());
+  if (began.resumed.folder.chars[0])
+    log.resumed(began.resumed, began.data);
   if (placement.note[0])
     log.note(placement.note);
-  if (Error note; saver.takeNote(note))
-    log.note(note.text);
+  saves.announce();
   inference.announce(log);
   return Log::flush(error);
 }
@@ -208,29 +208,23 @@ bool Trainer::loadStates(Error &error) {
   if (options.initFrom) {
     if (!checkHubConfig(options.initFrom,
                         model.configJson ? model.configJson : "", error) ||
-        !loadWeights(options.initFrom, tensors, arena, pool, weights, error))
+        !loadWeights(options.initFrom, tensors, arena, pool, began.weights,
+                     error))
       return false;
     loaded = Loaded::Parameters;
   }
-  if (options.resume &&
-      !resumeTraining(model, options, tensors, arena, pool, resumed, error))
+  if (options.resume && !resumeTraining(model, options, tensors, arena, pool,
+                                        began.resumed, error))
     return false;
-  bool goesOn = resumed.folder.chars[0];
-  state = resumed.state;
+  bool goesOn = began.resumed.folder.chars[0];
+  state = began.resumed.state;
   if (!initializeStates(model, options.seed, arena, pool, error,
                         goesOn ? Loaded::AllButGradients : loaded) ||
       !roundParameters(model, arena, pool, error) ||
       !fillRotaries(model, arena, pool, error))
     return false;
-  SaveSettings settings = {options.save, options.keepLast, options.seed,
-                           options.shuffled, mark};
-  if (options.data.size() == 0 && goesOn)
-    settings.data = resumed.data;
-  settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;
-  settings.tokenizer = options.tokenizer ? tokenizer.path() : nullptr;
-  return !options.save ||
-         saver.start(settings, goesOn ? resumed.folder.chars : nullptr,
-                     state.step, error);
+  return saves.start(began.resumed, began.data,
+                     options.tokenizer ? tokenizer.path() : nullptr, error);
 }
 
 /// Writes the inputs of the micro-batches from `first` on that run at a time.
@@ -280,8 +274,11 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
   int64_t atOnce = executor.numAtOnce();
   for (int64_t first = 0; first < model.numMicroBatches; first += atOnce) {
     bool isLast = first + atOnce == model.numMicroBatches;
-    if (!haveInputs(step, first, error) ||
-        !(isLast && !isApart ? executor.runLast(error)
+    if (!haveInputs(step, first, error)) {
+      isWhole = true; // Nothing has been updated.
+      return false;
+    }
+    if (!(isLast && !isApart ? executor.runLast(error)
                              : executor.runMicros(error, isLast)))
       return false;
     writeNextInputs(step, first);
@@ -289,15 +286,24 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
   return true;
 }
 
-bool Trainer::runStep(int64_t step, Error &error) {
+/// Lets interrupts know what the run does from now on, and for how long.
+void Trainer::tell(Activity::Kind kind, double seconds) {
+  Activity activity = {kind, state.step, now(), seconds,
+                       saves.expectedSeconds()};
+  if (kind == Activity::Step)
+    ++activity.step;
+  interrupts.report(activity);
+}
+
+/// Computes a step, whose update is done then.
+bool Trainer::compute(StepReport &report, Error &error) {
+  int64_t step = report.step;
   // Who looks at gradients before they are used does the update by itself.
   bool isApart =
       isDumped(step) || options.skipLossZ > 0 || options.skipGradZ > 0;
   if (options.checkMemory)
     check.fillGaps();
   double start = now();
-  StepReport report = {};
-  report.step = step;
   report.learningRate = float(learningRate(model, step));
   writeScalar(model.lr, report.learningRate);
   writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
@@ -310,6 +316,11 @@ bool Trainer::runStep(int64_t step, Error &error) {
   report.seconds = now() - start;
   if (placement.device.isOpen() && !isApart)
     report.gpu = gpu.times();
+  return true;
+}
+
+/// Shows a step that is done, and writes it to files.
+bool Trainer::show(StepReport &report, Error &error) {
   report.highWaterBytes = arena.highWaterBytes();
   report.tokensPerSecond =
       double(model.numMicroBatches * model.microBatchSize * model.seqLength) /
@@ -319,7 +330,20 @@ bool Trainer::runStep(int64_t step, Error &error) {
   report.mfu = model.modelFlops / available;
   report.hfu = (model.modelFlops + model.replayFlops) / available;
   return log.step(report, error) && metrics.step(report, error) &&
-         (!isDumped(step) || dump.write(report.gradNorm, error));
+         (!isDumped(report.step) || dump.write(report.gradNorm, error));
+}
+
+bool Trainer::runStep(Error &error) {
+  StepReport report = {};
+  report.step = state.step;
+  tell(Activity::Step, log.expectedSeconds());
+  isWhole = false;
+  if (!compute(report, error))
+    return false;
+  isWhole = true;
+  ++state.step;
+  tell(Activity::Looking);
+  return show(report, error);
 }
 
 /// Loss and norm, which have to be numbers: otherwise the update has not
@@ -395,80 +419,54 @@ bool Trainer::writeCosts(int64_t stepsDone, Error &error) {
   return costs.write(executor.profile(), stepsDone - 1, name, error);
 }
 
-/// Shows what was written, and what could not be removed.
-void Trainer::showSaved() {
-  SaveReport report;
-  Error note;
-  if (saver.takeReport(report))
-    log.saved(report);
-  if (saver.takeNote(note))
-    log.note(note.text);
-}
-
-/// Begins to write a checkpoint if this step has one, and shows what was
-/// written. At the end, the last step has one, and is waited for.
-bool Trainer::saveWhenDue(bool isEnd, Error &error) {
-  if (!options.save)
-    return true;
-  bool isDue =
-      isEnd || (options.saveInterval && state.step % options.saveInterval == 0);
-  if (!saver.poll(error) || (isDue && !saver.wait(error)))
-    return false;
-  showSaved();
-  if (isDue && saver.lastStep() != state.step &&
-      !saver.save(state, arena, pool, error))
-    return false;
-  if (!isEnd)
-    return true;
-  if (!saver.wait(error))
-    return false;
-  showSaved();
-  return Log::flush(error);
-}
-
 /// Validation and sampling, if they are due.
 bool Trainer::infer(bool isLast, Error &error) {
   MemoryCheck *checked = options.checkMemory ? &check : nullptr;
-  return inference.run(state.step, isLast, checked, log, metrics, error);
+  if (inference.run(state.step, isLast, checked, log, metrics, error))
+    return true;
+  isWhole = !inference.foundBrokenModel();
+  return false;
 }
 
 bool Trainer::runSteps(Error &error) {
   int64_t first = state.step;
-  while (state.step < options.steps && !interruptRequested) {
+  log.begin(state.step);
+  while (state.step < options.steps && !isStopped()) {
     if (state.step == first + 1) // The first one touches memory and code anew.
       executor.forgetProfile();
-    if (!runStep(state.step, error))
+    if (!runStep(error))
       return false;
-    ++state.step;
-    if (!saveWhenDue(/*isEnd=*/false, error))
-      return false;
+    saves.afterStep(state, Interrupts::takeSave());
     if (state.step < options.steps && !infer(/*isLast=*/false, error))
       return false;
   }
   log.clearProgress();
-  bool interrupted = state.step < options.steps;
-  if (interrupted)
+  bool isEarly = state.step < options.steps;
+  if (isEarly)
     log.interrupted(state.step);
-  return saveWhenDue(/*isEnd=*/true, error) &&
-         (interrupted || infer(/*isLast=*/true, error));
+  tell(Activity::Saving, saves.expectedSeconds());
+  if (!saves.atEnd(state, error) || !Log::flush(error))
+    return false;
+  tell(Activity::Looking);
+  return isEarly || infer(/*isLast=*/true, error);
 }
 
-bool Trainer::run(Error &error) {
-  if (!prepare(error))
-    return false;
-  catchInterrupts();
+ExitStatus Trainer::run(Error &error) {
+  if (!prepare(error) ||
+      !interrupts.start(options.save, log.hasProgress(), error))
+    return ExitStatus::Failed;
   int64_t first = state.step;
-  if (runSteps(error))
-    return finish(state.step - first, error);
-  log.clearProgress();
-  Error another;
-  saver.wait(another); // What is being written may still be the last one.
-  if (const char *path = saver.lastComplete()) {
-    size_t length = strlen(error.text);
-    snprintf(error.text + length, sizeof(error.text) - length,
-             ". The last checkpoint is '%s'", path);
+  if (runSteps(error)) {
+    bool isEarly = state.step < options.steps;
+    return !finish(state.step - first, error) ? ExitStatus::Failed
+           : isEarly                          ? ExitStatus::Stopped
+                                              : ExitStatus::Finished;
   }
-  return false;
+  log.clearProgress();
+  if (isWhole)
+    saves.rescue(state, error);
+  saves.giveUp(error);
+  return ExitStatus::Failed;
 }
 
 /// The last part of the program's own name.
@@ -483,38 +481,41 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   const RepriseModel &model = *models[0]; // All say the same of themselves.
   const char *program = programName(argc > 0 ? argv[0] : nullptr);
   Error error;
-  auto fail = [&](int status) {
+  auto fail = [&](ExitStatus status) {
     fflush(stdout);
     if (error.hasPlace)
       fprintf(stderr, "%s\n", error.text);
     else
       fprintf(stderr, "%s: error: %s\n", program, error.text);
-    return status;
+    return int(status);
   };
   if (model.abiVersion != REPRISE_ABI_VERSION) {
     error.set("the model was compiled for version %u of the interface, but "
               "this runtime has version %u; compile it again",
               model.abiVersion, REPRISE_ABI_VERSION);
-    return fail(1);
+    return fail(ExitStatus::Failed);
   }
   Options options;
   if (!parseOptions(argc, argv, model, options, error))
-    return fail(2);
+    return fail(ExitStatus::WrongOption);
   if (options.help) {
     printHelp(program, model);
-    return Log::flush(error) ? 0 : fail(1);
+    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
   if (options.version) {
     printf("Reprise training program: %s, recompute: %s, interface version "
            "%u\n",
            model.name, model.plan, REPRISE_ABI_VERSION);
-    return Log::flush(error) ? 0 : fail(1);
+    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
-  // A log that nobody reads any more is an error like others, not the end.
+  // A log that nobody reads any more is an error like others, not the end; and
+  // so is a file that may not grow.
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   Placement placement;
   if (int status = place(models, numModels, options, placement, error))
-    return fail(status);
+    return fail(ExitStatus(status));
   Trainer trainer(placement, options);
-  return trainer.run(error) ? 0 : fail(1);
+  ExitStatus status = trainer.run(error);
+  return status == ExitStatus::Failed ? fail(status) : int(status);
 }

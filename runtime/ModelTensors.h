@@ -13,6 +13,8 @@
 #include "SafeTensors.h"
 #include "ThreadPool.h"
 
+#include <cstring>
+
 namespace reprise::runtime {
 
 /// A tensor as it stands in a file: a state, or several side by side.
@@ -54,6 +56,11 @@ public:
   bool copyOut(const Arena &arena, float *const *places, ThreadPool &pool,
                Error &error) const;
 
+  /// Calls `action(bytes, count)` with the bytes of a tensor where they lie in
+  /// the arena of the CPU, in their order in a file, until it returns false.
+  template <typename Action>
+  bool forEachRun(int tensor, const Arena &arena, Action action) const;
+
   /// Reads `count` of the tensors, from number `first` on, each from
   /// `sources[i]`, whose types are floats and whose shapes are right. With
   /// `onlyFinite`, one that is not a number or infinite is an error.
@@ -83,6 +90,39 @@ private:
   List<Piece> pieces; ///< Of all tensors, in their order.
   int parameters = 0;
 };
+
+template <typename Action>
+bool ModelTensors::forEachRun(int index, const Arena &arena,
+                              Action action) const {
+  const ModelTensor &tensor = tensors[size_t(index)];
+  auto from = [&](int part) {
+    return arena.at<char>(
+        model.states[states[size_t(tensor.first + part)]].buffer);
+  };
+  if (tensor.parts == 1)
+    return action(from(0), size_t(tensor.elements()) * 4);
+  // Rows of parts stand side by side, many of them in one call.
+  constexpr size_t kGathered = 1 << 16;
+  char gathered[kGathered];
+  size_t filled = 0, width = size_t(tensor.columns() / tensor.parts) * 4;
+  for (int64_t row = 0; row < tensor.rows(); ++row)
+    for (int part = 0; part < tensor.parts; ++part) {
+      const char *run = from(part) + size_t(row) * width;
+      if (filled + width > kGathered) {
+        if (!action(gathered, filled))
+          return false;
+        filled = 0;
+      }
+      if (width > kGathered) {
+        if (!action(run, width))
+          return false;
+        continue;
+      }
+      memcpy(gathered + filled, run, width);
+      filled += width;
+    }
+  return action(gathered, filled);
+}
 
 } // namespace reprise::runtime
 

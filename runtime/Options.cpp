@@ -108,6 +108,10 @@ static constexpr OptionInfo kOptions[] = {
      kMany},
     {"keep-last", "N", &Options::keepLast,
      "remove all but the last N checkpoints; not given: keep all", 2, kMany},
+    {"save-from", "copy|arena",
+     +[](Options &options, int choice) { options.saveFromCopy = choice == 0; },
+     "copy: train on while a copy of the states is written; arena: write them "
+     "between steps, without more memory (default: copy if it fits)"},
     {"resume",
      "DIR|auto",
      {Kind::Input, &Options::resume},
@@ -353,8 +357,9 @@ static bool checkTogether(const Options &options, uint64_t given,
   if (options.initFrom && options.resume)
     return error.set("needs --init-from or --resume, but got both: where "
                      "should the parameters come from?");
-  const char *needsSave = options.saveInterval ? "--save-interval"
-                          : options.keepLast   ? "--keep-last"
+  const char *needsSave = options.saveInterval   ? "--save-interval"
+                          : options.keepLast     ? "--keep-last"
+                          : options.saveFromCopy ? "--save-from"
                           : options.resume && !strcmp(options.resume, "auto")
                               ? "--resume auto"
                               : nullptr;
@@ -517,7 +522,13 @@ void reprise::runtime::printHelp(const char *program,
                "interrupted, profile, memory and end.",
                0);
   printf("\n");
-  printWrapped("Ctrl-C finishes the step and ends with status 0. Status 1: "
-               "training failed; 2: a wrong option.",
+  printWrapped("Ctrl-C, SIGTERM and SIGHUP finish the step, save it if there "
+               "is --save, and end with status 4; Ctrl-C again ends at once, "
+               "without saving. SIGUSR1 saves and goes on.",
+               0);
+  printf("\n");
+  printWrapped("Status 0: all steps are done; 1: training failed; 2: a wrong "
+               "option; 3: the machine lacks what --device asks for; 4: a "
+               "signal ended the run early.",
                0);
 }

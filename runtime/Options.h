@@ -47,9 +47,10 @@ struct Options {
   int64_t steps = 0;
   const char *initFrom = nullptr;
   const char *save = nullptr;
-  const char *resume = nullptr; ///< A folder, or "auto".
-  int64_t saveInterval = 0;     ///< 0: only at the end.
-  int64_t keepLast = 0;         ///< 0: all.
+  const char *resume = nullptr;     ///< A folder, or "auto".
+  int64_t saveInterval = 0;         ///< 0: only at the end.
+  int64_t keepLast = 0;             ///< 0: all.
+  std::optional<bool> saveFromCopy; ///< Not given: if there is room for one.
   const char *tensorboard = nullptr;
   const char *csv = nullptr;
   int64_t logInterval = 1;

@@ -3,6 +3,7 @@
 # gpu/run, for machines that have Python and nothing of ours.
 import ctypes
 import os
+import subprocess
 import lit.formats
 import lit.util
 
@@ -67,6 +68,14 @@ if all(flag in flags for flag in ("amx_tile", "amx_bf16", "avx512_bf16", "avx512
     # The permission that the runtime asks for: ARCH_REQ_XCOMP_PERM, tile data.
     if ctypes.CDLL(None).syscall(158, 0x1023, 18) == 0:
         config.available_features.add("amx")
+
+# `REQUIRES: memory-groups` marks those that run programs in a memory control
+# group of their own, which one must be allowed to make.
+if subprocess.run(
+        ["sh", os.path.join(config.test_source_root, "Integration", "Inputs",
+                            "in-group.sh"), str(1 << 30), "true"],
+        capture_output=True).returncode == 0:
+    config.available_features.add("memory-groups")
 
 # `REQUIRES: train` marks the tests that train a model: seconds, not
 # milliseconds. `lit --param quick=1` leaves them out.

@@ -10,9 +10,7 @@
 
 #include "runtime/Files.h"
 
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 using namespace reprise::runtime::test;
 
@@ -36,6 +34,10 @@ TEST_F(Checkpoints, SixStepsAreThreeAndThree) {
               whole.steps().substr(whole.steps().find("{\"step\":4,")));
     EXPECT_EQ(different("a/step-00000006", "c/step-00000006"), "");
   }
+  // The same bytes from the plan's memory.
+  ASSERT_EQ(save("e", 6, {"--save-interval=3", "--save-from=arena"}).status, 0);
+  EXPECT_EQ(different("a/step-00000006", "e/step-00000006"), "");
+  EXPECT_EQ(different("a/step-00000003", "e/step-00000003"), "");
   // With other options, other bits: the comparison can fail.
   EXPECT_EQ(save("d", 6, {"--data-order=sequential"}).status, 0);
   EXPECT_NE(different("a/step-00000006", "d/step-00000006"), "");
@@ -315,108 +317,6 @@ TEST_F(Checkpoints, OneThatLacksItsFileIsDamaged) {
   EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("a/step-00000007")})),
             "'a/step-00000007' is no checkpoint, with a file trainer.json, nor "
             "a folder of checkpoints, step-00000001 or the like");
-}
-
-// Nobody reads the log any more.
-TEST_F(Checkpoints, AClosedPipeEndsARunWithAnError) {
-  int out[2], err[2];
-  ASSERT_TRUE(pipe(out) == 0 && pipe(err) == 0);
-  fflush(nullptr);
-  pid_t child = fork();
-  if (child == 0) {
-    signal(SIGPIPE, SIG_DFL);
-    dup2(out[1], 1);
-    dup2(err[1], 2);
-    for (int file : {out[0], out[1], err[0], err[1]})
-      close(file);
-    std::string to = path("a");
-    const char *args[] = {"train",
-                          "--data",
-                          data.c_str(),
-                          "--peak-flops=1e9",
-                          "--threads=1",
-                          "--save",
-                          to.c_str(),
-                          "--steps=1000000",
-                          "--save-interval=1",
-                          "--keep-last=2",
-                          "--log-format=json"};
-    _exit(
-        runProgram(int(std::size(args)), const_cast<char **>(args), toy.model));
-  }
-  close(out[1]);
-  close(err[1]);
-  auto next = [](int file, std::string &text) {
-    char bytes[4096];
-    ssize_t count = read(file, bytes, sizeof(bytes));
-    text.append(bytes, size_t(std::max<ssize_t>(count, 0)));
-    return count > 0;
-  };
-  std::string log, message;
-  while (log.find("\"event\":\"saved\"") == log.npos && next(out[0], log))
-    ;
-  close(out[0]);
-  while (next(err[0], message))
-    ;
-  close(err[0]);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 1);
-  EXPECT_EQ(message.find("train: error: cannot write the log: Broken pipe. The "
-                         "last checkpoint is '" +
-                         path("a/step-")),
-            0u)
-      << message;
-}
-
-TEST_F(Checkpoints, ADiskThatIsFullLeavesTheGoodOne) {
-  ASSERT_EQ(save("a", 1).status, 0);
-  const std::string before = readFile(path("a/step-00000001/trainer.json"));
-  rlimit old = {}, small = {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
-  small = {30000, old.rlim_max};
-  signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  Outcome outcome = save("a", 9, {"--resume=auto", "--save-interval=3"});
-  setrlimit(RLIMIT_FSIZE, &old);
-  signal(SIGXFSZ, SIG_DFL);
-  EXPECT_EQ(refusal(outcome),
-            "cannot save step 3 in 'a/step-00000003': File too large. The last "
-            "checkpoint is 'a/step-00000001'");
-  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
-  EXPECT_EQ(readFile(path("a/step-00000001/trainer.json")), before);
-  EXPECT_EQ(save("a", 3, {"--resume=auto"}).status, 0);
-}
-
-TEST_F(Checkpoints, WhenALossIsNoNumberTheLastGoodOneIsNamed) {
-  toy.model.learningRate = 1e38;
-  Outcome outcome = save("a", 9, {"--save-interval=1"});
-  EXPECT_NE(refusal(outcome).find(". The last checkpoint is 'a/step-00000001'"),
-            std::string::npos)
-      << outcome.err;
-  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
-}
-
-static int raised = 0;
-
-TEST_F(Checkpoints, AnInterruptSavesItsStep) {
-  toy.addLaunch(
-      toy.update, "signal",
-      [](void *const *, const int64_t *, int64_t, int64_t) { raise(raised); },
-      1, {});
-  toy.finish();
-  for (int each : {SIGINT, SIGTERM, SIGHUP}) {
-    raised = each;
-    std::string name = "a" + std::to_string(each);
-    Outcome outcome = save(name, 9, {"--save-interval=5"});
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    EXPECT_EQ(list(name), "LATEST step-00000001 ");
-  }
-  // As under nohup.
-  signal(SIGHUP, SIG_IGN);
-  EXPECT_EQ(save("b", 3).status, 0);
-  EXPECT_EQ(list("b"), "LATEST step-00000003 ");
 }
 
 // A run that goes on says what is not as it was.

@@ -130,7 +130,7 @@ TEST_F(Log, AnInterruptedRunShowsItsLastStep) {
                 1, {toy.model.biasCorrection1});
   toy.finish();
   Outcome outcome = train({"--log-interval=10"});
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
   EXPECT_EQ(stepsIn(outcome), (std::vector<int>{1, 3}));
   EXPECT_NE(outcome.out.find("{\"event\":\"interrupted\",\"steps\":3}"),
             std::string::npos);

@@ -76,9 +76,7 @@ protected:
     int status = runProgram(int(argv.size()), argv.data(), model);
     Outcome outcome = {status, testing::internal::GetCapturedStdout(),
                        testing::internal::GetCapturedStderr()};
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGHUP, SIG_DFL);
+    signal(SIGHUP, SIG_DFL); // Unless a test has it ignored.
     return outcome;
   }
   Outcome train(std::vector<std::string> args) {

@@ -310,7 +310,11 @@ TEST_F(Training, AnInterruptEndsTheRunAfterItsStep) {
       1, {});
   toy.finish();
   Outcome outcome = train({});
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.status, 4) << outcome.err;
+  EXPECT_EQ(outcome.err.find("interrupted: "), 0u) << outcome.err;
+  EXPECT_NE(outcome.err.find("step 1; Ctrl-C again ends at once\n"),
+            std::string::npos)
+      << outcome.err;
   EXPECT_NE(outcome.out.find("{\"step\":1,"), std::string::npos);
   EXPECT_EQ(outcome.out.find("{\"step\":2,"), std::string::npos);
   EXPECT_NE(outcome.out.find("{\"event\":\"interrupted\",\"steps\":1}"),

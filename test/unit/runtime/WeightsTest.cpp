@@ -677,9 +677,11 @@ TEST_F(Weights, ShardsAreAsLargeAsTheyMayBe) {
     SaveSettings settings = {path.c_str(), 0, 1, true, {}};
     settings.shardBytes = limit;
     CheckpointWriter writer(model, tensors);
-    ASSERT_TRUE(writer.start(settings, nullptr, 0, error) &&
-                writer.save({}, arena, pool, error) && writer.wait(error))
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, error) &&
+                writer.save({}, arena, pool, error))
         << error.text;
+    writer.wait();
+    ASSERT_FALSE(writer.takeFailure(error)) << error.text;
     int found = 0;
     for (auto &entry :
          std::filesystem::directory_iterator(path + "/step-00000000"))
@@ -699,17 +701,20 @@ TEST_F(Weights, ShardsAreWrittenAndReadBack) {
   ASSERT_TRUE(arena.map(end, error) && pool.start(1, error) &&
               tensors.find(error));
   memcpy(arena.at<float>(0), values.data(), size_t(end));
-  std::string path = folder.path + "out";
-  SaveSettings settings = {path.c_str(), 0, 1, true, {100}};
-  settings.shardBytes = 100;
-  {
+  std::string path;
+  for (bool isCopy : {true, false}) {
+    path = folder.path + (isCopy ? "copied" : "out");
+    SaveSettings settings = {path.c_str(), 0, 1, true, {100}};
+    settings.shardBytes = 100;
+    settings.room.isCopy = isCopy;
     CheckpointWriter writer(model, tensors);
-    ASSERT_TRUE(writer.start(settings, nullptr, 0, error)) << error.text;
-    EXPECT_EQ(writer.copyBytes(), end);
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, error))
+        << error.text;
+    EXPECT_EQ(writer.source().copyBytes(), isCopy ? end : 0);
     RunState state;
     state.step = 7;
-    ASSERT_TRUE(writer.save(state, arena, pool, error) && writer.wait(error))
-        << error.text;
+    ASSERT_TRUE(writer.save(state, arena, pool, error)) << error.text;
+    writer.wait();
     SaveReport saved;
     EXPECT_TRUE(writer.takeReport(saved));
     EXPECT_EQ(saved.step, 7);
@@ -718,7 +723,9 @@ TEST_F(Weights, ShardsAreWrittenAndReadBack) {
     state.step = 8;
     ASSERT_TRUE(writer.save(state, arena, pool, error));
     state.step = 9;
-    ASSERT_TRUE(writer.save(state, arena, pool, error) && writer.wait(error));
+    ASSERT_TRUE(writer.save(state, arena, pool, error));
+    writer.wait();
+    EXPECT_FALSE(writer.takeFailure(error)) << error.text;
     EXPECT_EQ(std::string(writer.lastComplete()), path + "/step-00000009");
     EXPECT_TRUE(std::filesystem::exists(path + "/step-00000008"));
   }

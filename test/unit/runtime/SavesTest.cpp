@@ -1,0 +1,403 @@
+//===- SavesTest.cpp - What a run keeps when it does not end well ---------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckpointRun.h"
+
+#include "runtime/FreeMemory.h"
+#include "runtime/Interrupts.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+using namespace reprise::runtime;
+using namespace reprise::runtime::test;
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+// Nobody reads the log any more.
+TEST_F(Checkpoints, AClosedPipeEndsARunWithAnError) {
+  int out[2], err[2];
+  ASSERT_TRUE(pipe(out) == 0 && pipe(err) == 0);
+  fflush(nullptr);
+  pid_t child = fork();
+  if (child == 0) {
+    signal(SIGPIPE, SIG_DFL);
+    dup2(out[1], 1);
+    dup2(err[1], 2);
+    for (int file : {out[0], out[1], err[0], err[1]})
+      close(file);
+    std::string to = path("a");
+    const char *args[] = {"train",
+                          "--data",
+                          data.c_str(),
+                          "--peak-flops=1e9",
+                          "--threads=1",
+                          "--save",
+                          to.c_str(),
+                          "--steps=1000000",
+                          "--save-interval=1",
+                          "--keep-last=2",
+                          "--log-format=json"};
+    _exit(
+        runProgram(int(std::size(args)), const_cast<char **>(args), toy.model));
+  }
+  close(out[1]);
+  close(err[1]);
+  auto next = [](int file, std::string &text) {
+    char bytes[4096];
+    ssize_t count = read(file, bytes, sizeof(bytes));
+    text.append(bytes, size_t(std::max<ssize_t>(count, 0)));
+    return count > 0;
+  };
+  std::string log, message;
+  while (log.find("\"event\":\"saved\"") == log.npos && next(out[0], log))
+    ;
+  close(out[0]);
+  while (next(err[0], message))
+    ;
+  close(err[0]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_EQ(message.find("train: error: cannot write the log: Broken pipe. The "
+                         "last checkpoint is '" +
+                         path("a/step-")),
+            0u)
+      << message;
+}
+
+TEST_F(Checkpoints, ADiskThatIsFullLeavesTheGoodOne) {
+  ASSERT_EQ(save("a", 1).status, 0);
+  const std::string before = readFile(path("a/step-00000001/trainer.json"));
+  rlimit old = {}, small = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  small = {30000, old.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Outcome outcome = save("a", 9, {"--resume=auto", "--save-interval=3"});
+  setrlimit(RLIMIT_FSIZE, &old);
+  signal(SIGXFSZ, SIG_DFL);
+  // It goes on, and tries again.
+  for (auto [step, next] : {std::pair(3, 6), {6, 9}, {9, 9}})
+    EXPECT_NE(
+        outcome.out.find("{\"event\":\"note\",\"note\":\"cannot save step " +
+                         std::to_string(step) + " in '" +
+                         path("a/step-0000000" + std::to_string(step)) +
+                         "': File too large; training goes on, and step " +
+                         std::to_string(next) + " is saved next\"}"),
+        outcome.out.npos)
+        << outcome.out;
+  EXPECT_EQ(refusal(outcome),
+            "cannot save step 9 in 'a/step-00000009': File too large. The last "
+            "checkpoint is 'a/step-00000001'");
+  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
+  EXPECT_EQ(readFile(path("a/step-00000001/trainer.json")), before);
+  EXPECT_EQ(save("a", 3, {"--resume=auto"}).status, 0);
+}
+
+TEST_F(Checkpoints, WhenALossIsNoNumberTheLastGoodOneIsNamed) {
+  toy.model.learningRate = 1e38;
+  Outcome outcome = save("a", 9, {"--save-interval=1"});
+  EXPECT_NE(refusal(outcome).find(". The last checkpoint is 'a/step-00000001'"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
+}
+
+static const char *cutFile;
+
+// Good parameters are kept, whatever else is wrong.
+TEST_F(Checkpoints, DataThatGoSaveTheStepsBefore) {
+  const std::string whole = readFile(data);
+  cutFile = data.c_str();
+  toy.addLaunch(toy.update, "cut",
+                [](void *const *b, const int64_t *, int64_t, int64_t) {
+                  if (*f32(b, 0) > 0.25f) // The correction of the third step.
+                    EXPECT_EQ(truncate(cutFile, 1000), 0);
+                },
+                1, {toy.model.biasCorrection1});
+  toy.finish();
+  Outcome outcome = save("a", 90, {"--data-order=sequential", "--threads=1"});
+  std::string text = refusal(outcome);
+  const std::string said = "; files must not be changed while they are read. "
+                           "The last checkpoint is 'a/step-000000";
+  EXPECT_NE(text.find(said), text.npos) << text;
+  // Some of the data may have been read before; what is saved is what a run has
+  // that ends there.
+  int steps = atoi(text.c_str() + text.find(said) + said.size());
+  EXPECT_GE(steps, 3);
+  EXPECT_LT(steps, 10);
+  std::ofstream(data, std::ios::binary) << whole;
+  ToyModel other;
+  toy.update = other.update;
+  toy.finish();
+  ASSERT_EQ(save("b", steps, {"--data-order=sequential"}).status, 0);
+  const std::string step = "/step-0000000" + std::to_string(steps);
+  EXPECT_EQ(different("a" + step, "b" + step), "");
+}
+
+TEST_F(Checkpoints, AFullDiskUnderATableSavesTheStepThatIsDone) {
+  const std::string table = folder.path + "t.csv";
+  rlimit old = {}, small = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  // The parameters have 25 kB, their moments 50; a row of the table has 90.
+  small = {90000, old.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  Outcome outcome = save("a", 9000, {"--csv", table, "--log-interval=9000"});
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::string text = refusal(outcome);
+  EXPECT_EQ(text.find("cannot write 't.csv': File too large. The last "
+                      "checkpoint is 'a/step-"),
+            0u)
+      << text;
+  // The row that found no room is of the last step that was done.
+  std::string rows = readFile(table);
+  int64_t last = std::count(rows.begin(), rows.end(), '\n');
+  char name[32];
+  snprintf(name, sizeof(name), "step-%08" PRId64, last);
+  EXPECT_GT(last, 100);
+  EXPECT_EQ(list("a"), "LATEST " + std::string(name) + " ");
+}
+
+//===----------------------------------------------------------------------===//
+// Room for the copy
+//===----------------------------------------------------------------------===//
+
+TEST_F(Checkpoints, ABudgetHasRoomForTheCopyOrThereIsNone) {
+  const int64_t copy = 3 * 4 * (2 * kVocab * kWidth + kVocab);
+  auto saved = [&](int64_t budget, const std::string &name,
+                   std::vector<std::string> args) {
+    toy.model.budgetBytes = budget;
+    Outcome outcome = save(name, 2, args);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    size_t at = outcome.out.find("\"event\":\"saving\"");
+    std::string line = outcome.out.substr(at, outcome.out.find('\n', at) - at);
+    return line.substr(line.find("\"from\""));
+  };
+  const std::string isCopied = "\"from\":\"copy\",\"copy_bytes\":" +
+                               std::to_string(copy) + "}",
+                    isNot = "\"from\":\"arena\",\"copy_bytes\":0}";
+  const int64_t plan = toy.model.arenaBytes;
+  EXPECT_EQ(saved(plan + copy, "a", {}), isCopied);
+  EXPECT_EQ(saved(plan + copy - 1, "b", {}), isNot);
+  EXPECT_EQ(saved(plan, "c", {"--save-from=copy"}), isCopied);
+  EXPECT_EQ(saved(plan + copy, "d", {"--save-from=arena"}), isNot);
+  for (const char *other : {"b", "c", "d"})
+    EXPECT_EQ(
+        different("a/step-00000002", std::string(other) + "/step-00000002"),
+        "");
+  toy.model.budgetBytes = plan + 10;
+  Outcome text =
+      run({"--data", data, "--steps=1", "--save", path("e")}, toy.model);
+  EXPECT_NE(text.out.find("at the end, from the plan's memory, while no step "
+                          "runs: a copy of 73.50 KiB is more than the 10 B "
+                          "that the budget leaves\n"),
+            text.out.npos)
+      << text.out;
+}
+
+TEST(FreeMemory, IsTheLeastThatAGroupLeaves) {
+  Folder folder;
+  auto write = [&](const std::string &name, const std::string &text) {
+    std::filesystem::path path = folder.path + name;
+    std::filesystem::create_directories(path.parent_path());
+    folder.write(name, text);
+  };
+  auto free = [&](const std::string &groups) {
+    write("groups", groups);
+    return freeInGroups((folder.path + "groups").c_str(),
+                        (folder.path + "mount").c_str());
+  };
+  EXPECT_EQ(free(""), kUnlimited);
+  EXPECT_EQ(free("0::/job/step\n"), kUnlimited);
+  EXPECT_EQ(freeInGroups("/no/such/file", "/no/such/folder"), kUnlimited);
+  // Version 2: without limits, with one above, with a tighter one.
+  write("mount/job/step/memory.max", "max\n");
+  write("mount/job/step/memory.current", "700\n");
+  EXPECT_EQ(free("0::/job/step\n"), kUnlimited);
+  write("mount/job/memory.max", "1000\n");
+  write("mount/job/memory.current", "800\n");
+  EXPECT_EQ(free("0::/job/step\n"), 200);
+  write("mount/job/memory.stat",
+        "anon 600\nfile 200\ninactive_file 90\nactive_file 40\n");
+  EXPECT_EQ(free("0::/job/step\n"), 330);
+  write("mount/job/step/memory.max", "710\n");
+  EXPECT_EQ(free("0::/job/step\n"), 10);
+  EXPECT_EQ(free("0::/job/other\n"), 330);
+  write("mount/job/step/memory.max", "500\n");
+  EXPECT_EQ(free("0::/job/step\n"), 0);
+  // In a container its own group is the topmost, whatever its name.
+  write("mount/memory.max", "50\n");
+  write("mount/memory.current", "20\n");
+  EXPECT_EQ(free("0::/elsewhere\n"), 30);
+  EXPECT_EQ(free("0::/\n"), 30);
+  // Version 1, beside a version 2 that has no memory.
+  std::filesystem::remove_all(folder.path + "mount");
+  write("mount/memory/a/memory.limit_in_bytes", "4096\n");
+  write("mount/memory/a/memory.usage_in_bytes", "1096\n");
+  write("mount/memory/a/memory.stat",
+        "inactive_file 1\ntotal_inactive_file 96\ntotal_active_file 0\n");
+  EXPECT_EQ(free("9:name=systemd:/\n4:cpu,memory:/a\n3:memories:/b\n0::/\n"),
+            3096);
+  EXPECT_EQ(free("4:memoryx:/a\n"), kUnlimited);
+}
+
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
+static int raised = 0;
+
+TEST_F(Checkpoints, AnInterruptSavesItsStep) {
+  toy.addLaunch(
+      toy.update, "signal",
+      [](void *const *, const int64_t *, int64_t, int64_t) { raise(raised); },
+      1, {});
+  toy.finish();
+  for (int each : {SIGINT, SIGTERM, SIGHUP}) {
+    raised = each;
+    std::string name = "a" + std::to_string(each);
+    Outcome outcome = save(name, 9, {"--save-interval=5"});
+    EXPECT_EQ(outcome.status, 4) << outcome.err;
+    // This step is short, and may be done when it is said.
+    EXPECT_TRUE(std::regex_match(
+        outcome.err, std::regex("interrupted: (finishing step 1 and )?saving"
+                                "( step 1)?; Ctrl-C again ends without "
+                                "saving\n")))
+        << outcome.err;
+    EXPECT_EQ(list(name), "LATEST step-00000001 ");
+  }
+  // As under nohup.
+  signal(SIGHUP, SIG_IGN);
+  EXPECT_EQ(save("b", 3).status, 0);
+  EXPECT_EQ(list("b"), "LATEST step-00000003 ");
+}
+
+// Twice at once is what a shell or a scheduler does; it is one interrupt.
+TEST_F(Checkpoints, ASignalThatComesTwiceIsOne) {
+  toy.addLaunch(toy.update, "signal",
+                [](void *const *, const int64_t *, int64_t, int64_t) {
+                  raise(SIGINT);
+                  raise(SIGINT);
+                  raise(SIGTERM);
+                  raise(SIGHUP);
+                },
+                1, {});
+  toy.finish();
+  EXPECT_EQ(save("a", 9).status, 4);
+  EXPECT_EQ(list("a"), "LATEST step-00000001 ");
+}
+
+/// Waits until a second signal is one of its own.
+static void passTheTimeTogether() {
+  usleep(useconds_t(Interrupts::kTogether + 1) * 1000);
+}
+
+TEST_F(Checkpoints, ASecondSignalEndsTheRunAtOnce) {
+  toy.addLaunch(toy.update, "signal",
+                [](void *const *, const int64_t *, int64_t, int64_t) {
+                  raise(SIGTERM);
+                  passTheTimeTogether();
+                  raise(SIGHUP); // That of a terminal that closes is none.
+                  passTheTimeTogether();
+                  raise(SIGINT);
+                },
+                1, {});
+  toy.finish();
+  fflush(nullptr);
+  pid_t child = fork();
+  if (child == 0) {
+    save("a", 9);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+  EXPECT_EQ(list("a"), "");
+}
+
+static bool wasSaidAtOnce;
+
+// Before the step that runs is done.
+TEST_F(Checkpoints, AnInterruptIsAnsweredAtOnce) {
+  toy.addLaunch(toy.update, "signal",
+                [](void *const *b, const int64_t *, int64_t, int64_t) {
+                  if (*f32(b, 0) < 0.25f) // The correction of the third step.
+                    return;
+                  raise(SIGTERM);
+                  struct stat info = {};
+                  for (int i = 0; i < 10000 && info.st_size == 0; ++i) {
+                    usleep(1000);
+                    fstat(STDERR_FILENO,
+                          &info); // A file, while it is captured.
+                  }
+                  wasSaidAtOnce = info.st_size > 0;
+                },
+                1, {toy.model.biasCorrection1});
+  toy.finish();
+  wasSaidAtOnce = false;
+  Outcome outcome = save("a", 9);
+  EXPECT_TRUE(wasSaidAtOnce);
+  EXPECT_EQ(outcome.status, 4);
+  EXPECT_EQ(outcome.err, "interrupted: finishing step 3 and saving; Ctrl-C "
+                         "again ends without saving\n");
+}
+
+TEST(Interrupts, SayWhatComesAndHowLongItTakes) {
+  auto text = [](Activity activity, double now, bool saves) {
+    char text[256];
+    describeInterrupt(activity, now, saves, text, sizeof(text));
+    return std::string(text);
+  };
+  const Activity step = {Activity::Step, 2, 100, 18.8, 1.1};
+  EXPECT_EQ(text(step, 102, true),
+            "interrupted: finishing step 2 and saving (about 18 s); Ctrl-C "
+            "again ends without saving");
+  EXPECT_EQ(text(step, 102, false),
+            "interrupted: finishing step 2 (about 17 s); Ctrl-C again ends at "
+            "once");
+  // Longer than was thought.
+  EXPECT_EQ(text(step, 200, true),
+            "interrupted: finishing step 2 and saving (about 1 s); Ctrl-C "
+            "again ends without saving");
+  EXPECT_EQ(text({Activity::Step, 1, 100, 0, 1.1}, 102, true),
+            "interrupted: finishing step 1 and saving; Ctrl-C again ends "
+            "without saving");
+  EXPECT_EQ(text({Activity::Looking, 7, 0, 0, 200}, 1, true),
+            "interrupted: saving step 7 (about 3:20); Ctrl-C again ends "
+            "without saving");
+  EXPECT_EQ(text({Activity::Looking, 7, 0, 0, 0}, 1, false),
+            "interrupted: ending after step 7; Ctrl-C again ends at once");
+  EXPECT_EQ(text({Activity::Saving, 9, 10, 30, 30}, 20, true),
+            "interrupted: saving step 9 (about 20 s); Ctrl-C again ends "
+            "without saving");
+}
+
+TEST_F(Checkpoints, SIGUSR1SavesAndTheRunGoesOn) {
+  toy.addLaunch(toy.update, "signal",
+                [](void *const *b, const int64_t *, int64_t, int64_t) {
+                  // The corrections of the second and the third step are 0.19
+                  // and 0.271.
+                  if (*f32(b, 0) > 0.15f && *f32(b, 0) < 0.25f)
+                    raise(SIGUSR1);
+                },
+                1, {toy.model.biasCorrection1});
+  toy.finish();
+  Outcome outcome = save("a", 4);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(list("a"), "LATEST step-00000002 step-00000004 ");
+  outcome = train({"--steps=4"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\"SIGUSR1 saves, but there is no --save DIR\""),
+            outcome.out.npos);
+}
