@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 using namespace reprise::tools;
 
@@ -338,8 +339,14 @@ static std::optional<std::string> checkInputs(const Tool &tool,
       return needs + "; " + quote(words.inputs[k].text) + " stands behind " +
              words.inputs[k].behindWords + ": " + adviseOnList(words, k, end);
     }
-  size_t stray = count > 1 ? 1 : 0;
-  const Input &input = words.inputs[stray];
+  // A word behind an option that names no file is meant for the option.
+  auto stray = std::find_if(
+      words.inputs.begin(), words.inputs.end(), [](const Input &input) {
+        std::error_code ignored;
+        return input.behind && !std::filesystem::exists(input.text, ignored);
+      });
+  const Input &input =
+      stray != words.inputs.end() ? *stray : words.inputs[count > 1];
   if (!input.behind)
     return needs;
   bool takesMore = input.behindWords.find_first_of("= ") == std::string::npos;
