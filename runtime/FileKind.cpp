@@ -38,6 +38,8 @@ static constexpr FileKind kKinds[] = {
     {bytes("Obj\x01"), 0, "an Avro file", "", false},
     {bytes("MMIDIDX\0\0"), 0, "the index of a Megatron data set",
      "; its name needs to end in .idx", false},
+    {bytes("TNTIDX\0\0"), 0, "the index of a fairseq data set", "", false},
+    {bytes("LITPKDS"), 0, "a packed data set of LitGPT", "", false},
     {bytes("SQLite format 3\0"), 0, "an SQLite database", "", false},
     {bytes("\x1F\x8B\x08"), 0, "compressed with gzip", kUnpack, true},
     {bytes("\x28\xB5\x2F\xFD"), 0, "compressed with zstd", kUnpack, false},

@@ -110,10 +110,11 @@ struct NumpyType {
 };
 } // namespace
 
+/// The upper half of u64 is below zero here, so in no vocabulary either.
 static constexpr NumpyType kTypes[] = {
     {"|u1", TokenType::U8},  {"|i1", TokenType::I8},  {"<u2", TokenType::U16},
     {"<i2", TokenType::I16}, {"<u4", TokenType::U32}, {"<i4", TokenType::I32},
-    {"<i8", TokenType::I64}};
+    {"<i8", TokenType::I64}, {"<u8", TokenType::I64}};
 
 /// The one number of "(40,)"; false for any other shape.
 static bool readLength(std::string_view shape, int64_t &length) {
@@ -145,8 +146,8 @@ static bool readDictionary(const PlainFile &file, std::string_view text,
                    [&](const NumpyType &t) { return t.descr == descr; });
   if (type == std::end(kTypes))
     return error.set("'%s' is a NumPy array of type '%.*s', but tokens need "
-                     "integers, little-endian, of at most 32 bits or i64, as "
-                     "numpy.save writes an array of type uint16",
+                     "integers, little-endian, as numpy.save writes an array "
+                     "of type uint16",
                      file.path, shown(descr), descr.data());
   int64_t length = 0, bytes = 0;
   if (!readLength(shape, length))

@@ -162,6 +162,7 @@ TEST_F(TokenFiles, NumpyArraysAreTokens) {
     EXPECT_EQ(read("'<u4'", bytesAs<uint32_t>(wide)), values);
     EXPECT_EQ(read("'<i4'", bytesAs<int32_t>(wide)), values);
     EXPECT_EQ(read("\"<i8\"", bytesAs<int64_t>(wide)), values);
+    EXPECT_EQ(read("'<u8'", bytesAs<int64_t>(wide)), values);
   }
   // By whatever name, and beside other files.
   std::string two = bytesAs<uint16_t>({300, 301});
@@ -189,14 +190,14 @@ TEST_F(TokenFiles, OtherNumpyArraysAreRefused) {
   };
   const std::string six(6, 'x');
   const std::string types =
-      ", but tokens need integers, little-endian, of at most 32 bits or i64, "
-      "as numpy.save writes an array of type uint16";
+      ", but tokens need integers, little-endian, as numpy.save writes an "
+      "array of type uint16";
   EXPECT_EQ(refusal(npyFile("'>u2'", "(3,)", six)),
             "is a NumPy array of type '>u2'" + types);
   EXPECT_EQ(refusal(npyFile("'<f4'", "(3,)", six)),
             "is a NumPy array of type '<f4'" + types);
-  EXPECT_EQ(refusal(npyFile("'<u8'", "(3,)", six)),
-            "is a NumPy array of type '<u8'" + types);
+  EXPECT_EQ(refusal(npyFile("'|b1'", "(3,)", six)),
+            "is a NumPy array of type '|b1'" + types);
   EXPECT_EQ(refusal(npyFile("[('a', '<u2'), ('b', '<u2')]", "(3,)", six)),
             "is a NumPy array of type '[('a', '<u2'), ('b', '<u2')]'" + types);
   for (const char *shape : {"(3, 1)", "()", "(1, 3)", "(-3,)"})
@@ -257,6 +258,8 @@ TEST_F(TokenFiles, WhatIsNoTextIsRefusedByItsName) {
             "a program or library (ELF)" + end},
            {"SQLite format 3\0rest"s, "an SQLite database" + end},
            {"GGUFrest", "a GGUF file" + end},
+           {"LITPKDS\1rest", "a packed data set of LitGPT" + end},
+           {"TNTIDX\0\0rest"s, "the index of a fairseq data set" + end},
            {"\xFF\xFEh\0i\0"s,
             "text in UTF-16; convert it to UTF-8, as iconv does", false},
            {"MMIDIDX\0\0rest"s,
