@@ -8,6 +8,7 @@
 
 #include "python-free-frontend/ConfigKeys.h"
 #include "python-free-frontend/Keys.h"
+#include "python-free-frontend/RawJSON.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -20,53 +21,6 @@ using namespace reprise::frontend;
 /// What those who generate text with the weights need.
 static constexpr StringLiteral kTokenIds[] = {"bos_token_id", "eos_token_id",
                                               "pad_token_id"};
-
-namespace {
-/// A member of an object, as it is in the text.
-struct RawMember {
-  StringRef key; ///< without quotes
-  StringRef value;
-};
-} // namespace
-
-/// The end of the string, number, word or bracketed value at `begin`, in text
-/// that is known to be JSON.
-static size_t findValueEnd(StringRef text, size_t begin) {
-  int depth = 0;
-  for (size_t i = begin; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '"')
-      for (++i; i < text.size() && text[i] != '"'; ++i)
-        i += text[i] == '\\';
-    else if (c == '{' || c == '[')
-      ++depth;
-    else if (c == '}' || c == ']') {
-      if (depth == 0)
-        return i;
-      --depth;
-    } else if (depth == 0 && (c == ',' || c == ':'))
-      return i;
-  }
-  return text.size();
-}
-
-/// llvm::json keeps no positions; this finds those of the members of the object
-/// that the text is.
-static SmallVector<RawMember> findMembers(StringRef text) {
-  SmallVector<RawMember> members;
-  size_t at = text.find('{') + 1;
-  while (at < text.size()) {
-    size_t colon = findValueEnd(text, at);
-    StringRef key = text.slice(at, colon).trim();
-    if (colon >= text.size() || text[colon] != ':' || key.size() < 2)
-      break;
-    size_t end = findValueEnd(text, colon + 1);
-    members.push_back(
-        {key.drop_front().drop_back(), text.slice(colon + 1, end).trim()});
-    at = end + 1;
-  }
-  return members;
-}
 
 /// Where the parser stopped: its message is `[line:column, byte=offset]:
 /// reason`.

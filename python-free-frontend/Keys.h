@@ -17,6 +17,7 @@
 #define REPRISE_FRONTEND_KEYS_H
 
 #include "python-free-frontend/Description.h"
+#include "python-free-frontend/FileKind.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -289,12 +290,10 @@ void readHuggingFace(llvm::MemoryBufferRef buffer, llvm::ArrayRef<Entry> given,
                      std::vector<Entry> &entries, Description &description,
                      Diagnostics &diagnostics);
 
-enum class Syntax { YAML, JSON };
-
 /// Opens a file, and checks what parsers are sensitive to: size, UTF-8, control
-/// characters, depth; in YAML also tabs, the length and the ends of lines, and
-/// whether it is rather IR. Null, with a diagnostic, at `origin` and with the
-/// `hint` if the file cannot be opened.
+/// characters, depth; in YAML also tabs, the length and the ends of lines; and
+/// whether it is rather a file of another kind. Null, with a diagnostic, at
+/// `origin` and with the `hint` if the file cannot be opened.
 const llvm::MemoryBuffer *openText(llvm::StringRef path, Syntax syntax,
                                    Origin origin, Diagnostics &diagnostics,
                                    llvm::StringRef hint = "");

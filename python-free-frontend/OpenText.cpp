@@ -21,20 +21,6 @@ static constexpr uint64_t kMaxFileBytes = 1 << 20;
 static constexpr ptrdiff_t kMaxLineBytes = 4096;
 static constexpr int kMaxDepth = 32;
 
-/// Whether this is rather what `--emit` writes: a module or a function, after
-/// comments and aliases.
-static bool looksLikeIR(StringRef path, StringRef text) {
-  text = text.ltrim();
-  while (text.starts_with("//") || text.starts_with("#") ||
-         text.starts_with("!"))
-    text = text.split('\n').second.ltrim();
-  return path.ends_with(".mlir") || text.starts_with("module {") ||
-         text.starts_with("module @") ||
-         text.starts_with("module attributes") ||
-         text.starts_with("func.func ") ||
-         text.starts_with("\"builtin.module\"");
-}
-
 /// Brackets count wherever they are, in comments too.
 static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
   auto refuse = [&](const char *at, const Twine &message) {
@@ -77,6 +63,14 @@ static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
   }
 }
 
+/// What begins like a file of another kind.
+static std::optional<std::string> describeLarge(StringRef path, Syntax syntax) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> head =
+      MemoryBuffer::getFileSlice(path, kMaxLineBytes * 16, 0);
+  return head ? describeOther(path, (*head)->getBuffer(), syntax)
+              : std::nullopt;
+}
+
 const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
                                                 Origin origin,
                                                 Diagnostics &diagnostics,
@@ -90,14 +84,17 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
     if (std::error_code error = sys::fs::status(path, status))
       return refuse(error.message() + hint);
     if (sys::fs::is_directory(status))
-      return refuse("it is a directory");
+      return refuse(describeFolder(path, syntax));
     if (status.type() == sys::fs::file_type::character_file ||
         status.type() == sys::fs::file_type::block_file)
       return refuse("it is a device");
     if (status.getSize() > kMaxFileBytes)
-      return refuse("it has " + Twine(status.getSize()) +
-                    " bytes, more than the " + Twine(kMaxFileBytes) +
-                    " that a description may have");
+      return refuse(
+          describeLarge(path, syntax)
+              .value_or(("it has " + Twine(status.getSize()) +
+                         " bytes, more than the " + Twine(kMaxFileBytes) +
+                         " that a description may have")
+                            .str()));
   }
   ErrorOr<std::unique_ptr<MemoryBuffer>> file =
       MemoryBuffer::getFileOrSTDIN(path);
@@ -106,9 +103,9 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
   if ((*file)->getBufferSize() > kMaxFileBytes)
     return refuse("it has more than " + Twine(kMaxFileBytes) + " bytes");
 
-  if (syntax == Syntax::YAML && looksLikeIR(path, (*file)->getBuffer()))
-    return refuse("it looks like IR, not like a description; --from=PHASE "
-                  "reads IR");
+  if (std::optional<std::string> other =
+          describeOther(path, (*file)->getBuffer(), syntax))
+    return refuse(*other);
 
   SourceMgr &sources = diagnostics.getSources();
   unsigned id = sources.AddNewSourceBuffer(std::move(*file), SMLoc());

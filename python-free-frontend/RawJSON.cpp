@@ -1,0 +1,48 @@
+//===- RawJSON.cpp - Where the members of an object are ---------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/RawJSON.h"
+
+using namespace llvm;
+using namespace reprise::frontend;
+
+/// The end of the string, number, word or bracketed value at `begin`.
+static size_t findValueEnd(StringRef text, size_t begin) {
+  int depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"')
+      for (++i; i < text.size() && text[i] != '"'; ++i)
+        i += text[i] == '\\';
+    else if (c == '{' || c == '[')
+      ++depth;
+    else if (c == '}' || c == ']') {
+      if (depth == 0)
+        return i;
+      --depth;
+    } else if (depth == 0 && (c == ',' || c == ':'))
+      return i;
+  }
+  return text.size();
+}
+
+SmallVector<RawMember> reprise::frontend::findMembers(StringRef text) {
+  SmallVector<RawMember> members;
+  size_t at = text.find('{') + 1;
+  while (at < text.size()) {
+    size_t colon = findValueEnd(text, at);
+    StringRef key = text.slice(at, colon).trim();
+    if (colon >= text.size() || text[colon] != ':' || key.size() < 2)
+      break;
+    size_t end = findValueEnd(text, colon + 1);
+    members.push_back(
+        {key.drop_front().drop_back(), text.slice(colon + 1, end).trim()});
+    at = end + 1;
+  }
+  return members;
+}

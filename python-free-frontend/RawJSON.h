@@ -1,0 +1,33 @@
+//===- RawJSON.h - Where the members of an object are -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// llvm::json keeps no positions; this finds those of an object's members.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_FRONTEND_RAWJSON_H
+#define REPRISE_FRONTEND_RAWJSON_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace reprise::frontend {
+
+/// A member of an object, as it is in the text.
+struct RawMember {
+  llvm::StringRef key; ///< without quotes
+  llvm::StringRef value;
+};
+
+/// The members of the object that `text` is, or begins with if it is cut off.
+/// What no JSON is ends them.
+llvm::SmallVector<RawMember> findMembers(llvm::StringRef text);
+
+} // namespace reprise::frontend
+
+#endif // REPRISE_FRONTEND_RAWJSON_H
