@@ -253,6 +253,8 @@ public:
   void warning(const Key &key, Origin origin, const llvm::Twine &message);
 
   bool hasFailed() const { return failed; }
+  /// Whether what the source manager is told is told by this.
+  bool isPrinting() const { return printing; }
   llvm::SourceMgr &getSources() { return sources; }
 
 private:
@@ -260,7 +262,7 @@ private:
              const llvm::Twine &message);
 
   llvm::SourceMgr &sources;
-  bool failed = false;
+  bool failed = false, printing = false;
 };
 
 /// Reads `value` into the key's member. Null leaves the default.

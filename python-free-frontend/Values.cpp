@@ -58,10 +58,13 @@ SMDiagnostic reprise::frontend::restate(const SMDiagnostic &given,
 void Diagnostics::print(Origin origin, SourceMgr::DiagKind kind,
                         const Twine &message) {
   std::string text = message.str();
+  printing = true;
   if (origin.location.isValid())
-    return sources.PrintMessage(
+    sources.PrintMessage(
         errs(), restate(sources.GetMessage(origin.location, kind, ""), text));
-  sources.PrintMessage(errs(), SMDiagnostic("", kind, makePrintable(text)));
+  else
+    sources.PrintMessage(errs(), SMDiagnostic("", kind, makePrintable(text)));
+  printing = false;
 }
 
 static std::string qualify(const Key &key, Origin origin,

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/Keys.h"
+#include "python-free-frontend/YAMLErrors.h"
 
 #include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/YAMLParser.h"
 
@@ -95,7 +95,13 @@ void YAMLReader::readItems(yaml::SequenceNode &sequence, Value &list) {
   const char *end = list.origin.location.getPointer();
   for (yaml::Node &item : sequence) {
     SMRange range = item.getSourceRange();
+    // An alias begins, to the parser, where it ends.
+    if (auto *alias = dyn_cast<yaml::AliasNode>(&item))
+      range.Start = SMLoc::getFromPointer(range.Start.getPointer() -
+                                          alias->getName().size() - 1);
     list.items.push_back(readValue(&item, {range.Start}));
+    if (isa<yaml::AliasNode>(item)) // Which is refused, once.
+      list.items.back() = {Value::Quoted, "*", {}, {range.Start}};
     list.origin.items.push_back(list.items.back().origin.location);
     if (!isa<yaml::ScalarNode>(item))
       continue;
@@ -152,7 +158,8 @@ Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin, bool isMap) {
     else
       map->skip();
   } else if (isa<yaml::AliasNode>(node)) {
-    diagnostics.error(keyOrigin, "aliases have no meaning here");
+    diagnostics.error(keyOrigin, "aliases have no meaning here; a text that "
+                                 "begins with '*' needs quotes");
   }
   return value;
 }
@@ -244,57 +251,15 @@ void YAMLReader::read() {
   diagnostics.error({start}, "needs one YAML document, but got a second one");
 }
 
-namespace {
-/// While it lives, what the parser says about mistakes that are easily made is
-/// said in other words.
-class ParserMessages {
-public:
-  explicit ParserMessages(SourceMgr &sources)
-      : sources(sources), handler(sources.getDiagHandler()),
-        context(sources.getDiagContext()) {
-    sources.setDiagHandler(forward, this);
-  }
-  ~ParserMessages() { sources.setDiagHandler(handler, context); }
-
-private:
-  static StringRef explain(StringRef message) {
-    return StringSwitch<StringRef>(message)
-        .Case("Unexpected token. Expected Key or Block End",
-              "needs a key here, indented like those above it")
-        .Case(
-            "Unexpected token. Expected Key, Flow Entry, or Flow Mapping End.",
-            "needs a comma or a closing brace here")
-        .Case("Could not find closing ]!", "this list has no closing bracket")
-        .Case("Could not find expected : for simple key",
-              "needs a colon after the name of a key")
-        .Case("Unexpected token in Key Value.",
-              "needs a colon and a space after this key, or the one above")
-        .Case("Expected quote at end of scalar",
-              "this text has no closing quote")
-        .Case("Unrecognized escape code",
-              "this text has an escape that does not exist")
-        .Default(message);
-  }
-
-  static void forward(const SMDiagnostic &given, void *context) {
-    auto *self = static_cast<ParserMessages *>(context);
-    self->sources.setDiagHandler(self->handler, self->context);
-    self->sources.PrintMessage(errs(),
-                               restate(given, explain(given.getMessage())));
-    self->sources.setDiagHandler(forward, self);
-  }
-
-  SourceMgr &sources;
-  SourceMgr::DiagHandlerTy handler;
-  void *context;
-};
-} // namespace
-
 LogicalResult reprise::frontend::readYAML(MemoryBufferRef buffer,
                                           std::vector<Entry> &entries,
                                           Origins &sections,
                                           Diagnostics &diagnostics) {
-  ParserMessages messages(diagnostics.getSources());
+  YAMLErrors errors(buffer.getBuffer(), diagnostics);
+  // Before anything is said about what is in it.
+  yaml::Stream whole(buffer, diagnostics.getSources(), /*ShowColors=*/true);
+  if (!whole.validate())
+    return failure();
   YAMLReader reader(buffer, entries, sections, diagnostics);
   reader.read();
   return success(!reader.hasSyntaxError());
