@@ -26,6 +26,8 @@
 #include "Schedule.h"
 #include "Text.h"
 
+#include "reprise/ABI/Version.h"
+
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
@@ -503,9 +505,10 @@ int reprise::runtime::trainingMain(int argc, char **argv,
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
   if (options.version) {
-    printf("Reprise training program: %s, recompute: %s, interface version "
-           "%u\n",
-           model.name, model.plan, REPRISE_ABI_VERSION);
+    printf("Reprise " REPRISE_VERSION "\n"
+           "trains %s, recompute: %s\n"
+           "compiled by %s; interface version %u\n",
+           model.name, model.plan, model.compiler, REPRISE_ABI_VERSION);
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
   // A log that nobody reads any more is an error like others, not the end; and

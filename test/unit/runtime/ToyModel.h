@@ -129,6 +129,7 @@ public:
     model.name = "toy \"bigram\"";
     model.plan = "none";
     model.modelType = "toy";
+    model.compiler = "a test";
     model.configJson = "{\n  \"model_type\": \"toy\"\n}\n";
     model.microBatchSize = kRows;
     model.seqLength = kLength;

@@ -344,7 +344,10 @@ TEST_F(Training, RefusalsHaveTheirStatus) {
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("--data FILE"), std::string::npos);
   }
-  EXPECT_EQ(run({"--version"}, toy.model).status, 0);
+  Outcome version = run({"--version"}, toy.model);
+  EXPECT_EQ(version.status, 0);
+  EXPECT_EQ(version.out.find("Reprise "), 0u) << version.out;
+  EXPECT_NE(version.out.find("\ncompiled by a test; "), std::string::npos);
 }
 
 /// Of rows that are no cosines and sines.
