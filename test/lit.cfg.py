@@ -77,6 +77,10 @@ if subprocess.run(
         capture_output=True).returncode == 0:
     config.available_features.add("memory-groups")
 
+# `REQUIRES: nvim` marks those that ask the editor.
+if lit.util.which("nvim", os.environ["PATH"]):
+    config.available_features.add("nvim")
+
 # `REQUIRES: train` marks the tests that train a model: seconds, not
 # milliseconds. `lit --param quick=1` leaves them out.
 if not lit_config.params.get("quick"):
