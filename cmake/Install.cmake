@@ -63,6 +63,11 @@ function(install_reprise)
     DESTINATION ${CMAKE_INSTALL_DATADIR}/reprise COMPONENT programs)
   install(FILES README.md LICENSE CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs)
+  # As Debian wants it.
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}
+    RENAME copyright COMPONENT programs)
+  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}-dev
+    RENAME copyright COMPONENT development)
   install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT programs
     FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 
@@ -77,4 +82,9 @@ function(install_reprise)
     PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|gcc_s|stdc\\+\\+)\\.so"
     DIRECTORIES ${directories}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libraries EXCLUDE_FROM_ALL)
+  install(CODE "set(libdir ${CMAKE_INSTALL_LIBDIR})\nset(docdir ${CMAKE_INSTALL_DOCDIR})"
+    COMPONENT libraries EXCLUDE_FROM_ALL)
+  install(SCRIPT cmake/InstallNotices.cmake COMPONENT libraries EXCLUDE_FROM_ALL)
+  configure_file(cmake/Archive.md.in ${made}/README.md @ONLY)
+  install(FILES ${made}/README.md DESTINATION . COMPONENT libraries EXCLUDE_FROM_ALL)
 endfunction()
