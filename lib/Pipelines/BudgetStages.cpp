@@ -131,14 +131,10 @@ static void solveChunks(Pipeline &pipeline) {
     }
 }
 
-/// What each stage has beside the step: the parameters of its layers with all
-/// that goes by their names, and the inputs that its layers read. Embedding and
-/// head, if they share a parameter, have one each. Inputs that no layer reads
-/// are everywhere.
-static std::vector<int64_t> getStageBytes(func::FuncOp step,
-                                          const TracedGraph &traced,
-                                          const Pipeline &pipeline,
-                                          remat::ChunksAttr chunks) {
+std::vector<int64_t> pipelines::getStateBytes(func::FuncOp step,
+                                              const TracedGraph &traced,
+                                              const Pipeline &pipeline,
+                                              remat::ChunksAttr chunks) {
   int64_t numStages = chunks.getStages();
   SmallVector<int64_t> stageOf; // of each layer
   for (auto [chunk, count] : llvm::enumerate(chunks.getLayers().asArrayRef()))
@@ -394,8 +390,9 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
   solver::PipelineCertificate &certificate = report.certificate;
   certificate.shape = pipeline->shape;
   certificate.budgetBytes = budget.bytes;
+  std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
   certificate.baseBytes = budget.kind == Budget::Kind::Memory
-                              ? getStageBytes(step, *traced, *pipeline, chunks)
+                              ? states
                               : std::vector<int64_t>(chunks.getStages(), 0);
   certificate.chunks.resize(chunks.getLayers().size());
   for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks) {
@@ -432,6 +429,7 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
     int64_t base = certificate.baseBytes[number];
     added.mostBytes = stage.curve.back().peak + base;
     added.plannedBytes = base;
+    added.stateBytes = states[number];
     added.replaySeconds = own.seconds;
     added.askedSeconds = most.seconds;
     added.boundSeconds = solver::getStageBound(certificate, number);

@@ -94,6 +94,15 @@ mlir::FailureOr<Pipeline> getPipeline(mlir::func::FuncOp step,
                                       const TracedGraph &traced,
                                       remat::ChunksAttr chunks);
 
+/// What each stage has beside the step: the parameters of its layers with all
+/// that goes by their names, and the inputs that its layers read. Embedding and
+/// head, if they share a parameter, have one each. Inputs that no layer reads
+/// are everywhere.
+std::vector<int64_t> getStateBytes(mlir::func::FuncOp step,
+                                   const TracedGraph &traced,
+                                   const Pipeline &pipeline,
+                                   remat::ChunksAttr chunks);
+
 /// As `tryRivals`, on the pipeline: bytes of the stage that needs most, and how
 /// much longer the schedule is than without replays. Takes the decisions of
 /// `trial` away.

@@ -8,6 +8,7 @@
 
 #include "Budget.h"
 #include "Charts.h"
+#include "TextTable.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
 #include <algorithm>
@@ -64,22 +65,26 @@ static std::string formatRegret(const Plan &plan) {
 void report::printBudget(raw_ostream &os, const Plan &plan) {
   const Budget &budget = *plan.budget;
   if (budget.bytes > 0) {
-    os << "budget: " << formatUse(budget) << "; replays "
-       << formatSeconds(budget.replaySeconds) << ", "
-       << formatPart(budget.replaySeconds, plan.stepSeconds)
-       << " of a step; any plan at least " << formatSeconds(budget.boundSeconds)
-       << ", gap " << formatGap(plan) << "\n";
+    os << "budget: " << formatUse(budget) << "\n";
+    printText(os,
+              "replays " + formatSeconds(budget.replaySeconds) + ", " +
+                  formatPart(budget.replaySeconds, plan.stepSeconds) +
+                  " of a step; any plan at least " +
+                  formatSeconds(budget.boundSeconds) + ", gap " +
+                  formatGap(plan),
+              /*indent=*/2);
     os << "price of memory: " << formatSecondsPerGiB(budget.secondsPerByte)
        << "\n";
     if (std::string regret = formatRegret(plan); !regret.empty())
-      os << "regret: " << regret << "\n";
+      printText(os, "regret: " + regret);
   }
   for (const Budget::Rival &rival : budget.rivals)
     if (rival.peakBytes <= budget.bytes)
-      os << "within the same budget: " << rival.name << ", peak "
-         << formatBytes(rival.peakBytes) << ", replays "
-         << formatSeconds(rival.replaySeconds) << ", "
-         << formatPart(rival.replaySeconds, plan.stepSeconds) << " of a step\n";
+      printText(os, "within the same budget: " + rival.name + ", peak " +
+                        formatBytes(rival.peakBytes) + ", replays " +
+                        formatSeconds(rival.replaySeconds) + ", " +
+                        formatPart(rival.replaySeconds, plan.stepSeconds) +
+                        " of a step");
 }
 
 void report::writeBudget(json::OStream &json, const Plan &plan) {

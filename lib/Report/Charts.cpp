@@ -260,7 +260,7 @@ json::Value report::drawPlans(const Plan &plan) {
   struct Dot {
     double x, y;
     std::string numbers, names;
-    bool isChosen, isDominated;
+    bool isChosen, isDominated, isShared = false;
   };
   std::vector<Dot> dots;
   json::Array rows;
@@ -293,6 +293,7 @@ json::Value report::drawPlans(const Plan &plan) {
           {x, y, number, alternative.name, alternative.isChosen, dominated});
       continue;
     }
+    near->isShared = true;
     near->numbers += " " + number;
     near->names += "; " + alternative.name;
     near->isChosen |= alternative.isChosen;
@@ -305,9 +306,10 @@ json::Value report::drawPlans(const Plan &plan) {
         {"y", formatLength(dot.y)},
         {"numbers", dot.numbers},
         {"names", dot.names},
-        {"style", dot.isChosen      ? "chosen"
-                  : dot.isDominated ? "dominated"
-                                    : "front"},
+        {"style", std::string(dot.isChosen      ? "chosen"
+                              : dot.isDominated ? "dominated"
+                                                : "front") +
+                      (dot.isShared ? " shared" : "")},
     });
   return json::Object{
       {"dots", std::move(drawn)},

@@ -386,9 +386,10 @@ double report::getSecondsPerByte(const Plan &plan, const Decision &decision) {
 }
 
 std::string report::formatPrice(const Plan &plan, const Decision &decision) {
+  constexpr int64_t kGiB = 1 << 30;
   return decision.bytes == 0
              ? "-"
-             : formatSecondsPerGiB(getSecondsPerByte(plan, decision));
+             : formatSeconds(getSecondsPerByte(plan, decision) * kGiB);
 }
 
 std::string report::formatSources(const Plan &plan) {

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Budget.h"
+#include "Pipeline.h"
+#include "TextTable.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -18,98 +20,69 @@ using llvm::raw_ostream;
 using remat::formatBytes;
 using remat::formatFlops;
 
-namespace {
-/// Lines of columns.
-class Table {
-public:
-  /// Begins with the titles of the columns; those of numbers end at their
-  /// right.
-  explicit Table(ArrayRef<std::pair<StringRef, bool>> columns) {
-    SmallVector<std::string> titles;
-    for (auto [title, isNumber] : columns) {
-      titles.push_back(title.str());
-      numbers.push_back(isNumber);
-    }
-    add(std::move(titles));
-  }
-
-  void add(SmallVector<std::string> line) { lines.push_back(std::move(line)); }
-  void print(raw_ostream &os) const;
-
-private:
-  SmallVector<bool> numbers;
-  SmallVector<SmallVector<std::string>> lines;
-};
-} // namespace
-
-void Table::print(raw_ostream &os) const {
-  SmallVector<size_t> widths(numbers.size(), 0);
-  for (const auto &line : lines)
-    for (auto [width, cell] : llvm::zip(widths, line))
-      width = std::max(width, cell.size());
-  for (const auto &line : lines) {
-    std::string text;
-    for (auto [width, cell, isNumber] : llvm::zip(widths, line, numbers)) {
-      std::string space(width - cell.size(), ' ');
-      text += "  " + (isNumber ? space + cell : cell + space);
-    }
-    os << StringRef(text).rtrim() << "\n";
-  }
-}
-
 static void printMemory(raw_ostream &os, const Plan &plan) {
   const MemoryPlan &memory = *plan.memory;
   const MemoryProfile &profile = memory.profile;
   os << "peak: " << formatBytes(memory.arenaBytes) << ", " << memory.arenaBytes
      << " bytes; lower bound " << memory.boundBytes << " bytes\n";
-  for (const auto &[name, bytes] : memory.categories)
-    os << "  " << name << " " << formatBytes(bytes) << "\n";
+  for (const auto &[name, bytes] : memory.categories) {
+    os << "  " << name << " " << formatBytes(bytes);
+    int64_t others = memory.getGradientsInActivations();
+    if (name == "gradients" && others > 0)
+      os << ", and " << formatBytes(others)
+         << " more in bytes of activations that are gone by then";
+    os << "\n";
+  }
   if (profile.getPeak() > 0)
-    os << "most is alive at " << profile.getPeakName() << ", launch "
-       << profile.getPeakPosition() + 1 << " of " << profile.getNumPositions()
-       << ": " << formatBytes(profile.getPeak())
-       << " of what lives within a step\n";
-  os << "a step: " << formatFlops(plan.stepFlops) << ", about "
-     << formatSeconds(plan.stepSeconds);
+    printText(os,
+              ("most is alive at " + profile.getPeakName() + ", launch " +
+               Twine(profile.getPeakPosition() + 1) + " of " +
+               Twine(profile.getNumPositions()) + ": " +
+               formatBytes(profile.getPeak()) + " of what lives within a step")
+                  .str());
+  std::string text = "a step: " + formatFlops(plan.stepFlops) + ", about " +
+                     formatSeconds(plan.stepSeconds);
   if (plan.replayFlops > 0)
-    os << ", and " << formatFlops(plan.replayFlops) << " replayed, "
-       << llvm::format("%.1f", 100.0 * plan.replayFlops /
-                                   std::max<uint64_t>(plan.stepFlops, 1))
-       << " % more, about " << formatSeconds(plan.replaySeconds);
-  os << "\n";
+    llvm::raw_string_ostream(text)
+        << ", and " << formatFlops(plan.replayFlops) << " replayed, "
+        << llvm::format("%.1f", 100.0 * plan.replayFlops /
+                                    std::max<uint64_t>(plan.stepFlops, 1))
+        << " % more, about " << formatSeconds(plan.replaySeconds);
+  printText(os, text);
 }
 
 static void printClass(raw_ostream &os, const Plan &plan,
                        const LayerClass &group) {
   const remat::LayerPlan &layer = *group.layers.front();
-  os << remat::formatLayers(group.getNumbers())
-     << (group.layers.size() > 1 ? ", each" : "") << ": keeps "
-     << formatBytes(layer.getSavedBytes());
+  std::string title = remat::formatLayers(group.getNumbers()) +
+                      (group.layers.size() > 1 ? ", each" : "") + ": keeps " +
+                      formatBytes(layer.getSavedBytes());
   if (!layer.recomputed.empty())
-    os << ", replays " << formatFlops(layer.getReplayFlops()) << " in about "
-       << formatSeconds(group.replaySeconds);
+    title += ", replays " + formatFlops(layer.getReplayFlops()) + " in about " +
+             formatSeconds(group.replaySeconds);
   if (plan.reference && layer.layer >= 0)
-    os << "; Megatron would keep " << formatBytes(group.referenceBytes);
-  os << "\n";
+    title += "; Megatron would keep " + formatBytes(group.referenceBytes);
+  printText(os, title);
 
   // The peak column is of all layers of the class together.
+  using Kind = TextTable::Kind;
   bool hasPeak = plan.memory.has_value();
-  SmallVector<std::pair<StringRef, bool>> columns = {{"value", false},
-                                                     {"shape", false},
-                                                     {"bytes", true},
-                                                     {"decision", false},
-                                                     {"rule", false}};
+  SmallVector<TextTable::Column> columns = {{"value", Kind::Text},
+                                            {"shape", Kind::Text},
+                                            {"bytes", Kind::Number},
+                                            {"decision", Kind::Text},
+                                            {"rule", Kind::Text}};
   if (hasPeak)
-    columns.push_back({"at the peak", true});
-  columns.append({{"replay", true}, {"time", true}});
+    columns.push_back({"at the peak", Kind::Number});
+  columns.append({{"replay", Kind::Number}, {"time", Kind::Number}});
   if (plan.budget)
-    columns.push_back({"price", true});
-  columns.append({{"reason", false}, {"flips", false}});
-  Table table(columns);
+    columns.push_back({"per GiB", Kind::Number});
+  columns.append({{"reason", Kind::Words}, {"flips", Kind::Words}});
+  TextTable table(columns);
   for (const Decision &decision : group.decisions) {
-    SmallVector<std::string> line = {
-        decision.name, decision.shape, formatBytes(decision.bytes),
-        stringifyFate(decision.fate).str(), decision.rule};
+    TextTable::Line line = {decision.name, decision.shape,
+                            formatBytes(decision.bytes),
+                            stringifyFate(decision.fate).str(), decision.rule};
     if (hasPeak)
       line.push_back(formatPeak(decision));
     line.push_back(decision.isDropped() ? formatFlops(decision.flops) : "-");
@@ -122,31 +95,33 @@ static void printClass(raw_ostream &os, const Plan &plan,
   }
   table.print(os);
   if (!group.skipped.empty())
-    os << "  not replayed, for backward does not need them: " << group.skipped
-       << "\n";
+    printText(os,
+              "not replayed, for backward does not need them: " + group.skipped,
+              /*indent=*/2);
 }
 
 static void printLabel(raw_ostream &os, const LabelEffect &effect) {
-  os << effect.label << ": ";
-  if (effect.freedBytes == 0) {
-    os << effect.verdict << "\n";
-    return;
-  }
-  os << "frees " << formatBytes(effect.freedBytes) << " until backward for "
-     << formatFlops(effect.flops) << " a micro-batch, about "
-     << formatSeconds(effect.seconds);
+  if (effect.freedBytes == 0)
+    return printText(os, effect.label + ": " + effect.verdict);
+  std::string text = effect.label + ": frees " +
+                     formatBytes(effect.freedBytes) + " until backward for " +
+                     formatFlops(effect.flops) + " a micro-batch, about " +
+                     formatSeconds(effect.seconds);
   if (effect.peakBytes)
-    os << ", at most " << formatBytes(*effect.peakBytes)
-       << " of it at the peak";
+    text +=
+        ", at most " + formatBytes(*effect.peakBytes) + " of it at the peak";
   if (!effect.verdict.empty())
-    os << "; " << effect.verdict;
-  os << "\n";
+    text += "; " + effect.verdict;
+  printText(os, text);
 }
 
 static void printAlternatives(raw_ostream &os, const Plan &plan) {
   os << "\nplans for the same step\n";
-  Table table(
-      {{"recompute", false}, {"peak", true}, {"replay", true}, {"time", true}});
+  using Kind = TextTable::Kind;
+  TextTable table({{"recompute", Kind::Text},
+                   {"peak", Kind::Number},
+                   {"replay", Kind::Number},
+                   {"time", Kind::Number}});
   for (const Alternative &other : plan.alternatives)
     table.add({other.name + (other.isChosen ? " (this one)" : ""),
                formatBytes(other.peakBytes), formatFlops(other.replayFlops),
@@ -156,6 +131,7 @@ static void printAlternatives(raw_ostream &os, const Plan &plan) {
 
 void Plan::explain(raw_ostream &os) const {
   Decisions all = analyze(*this);
+  printPipeline(os, *this);
   if (memory)
     printMemory(os, *this);
   if (budget)
@@ -170,17 +146,19 @@ void Plan::explain(raw_ostream &os) const {
   for (const LabelEffect &effect : all.labels)
     printLabel(os, effect);
   if (!all.idle.layers.empty())
-    os << remat::formatLayers(all.idle.layers)
-       << ": replays free nothing at the peak, for "
-       << formatFlops(all.idle.flops) << " a micro-batch, about "
-       << formatSeconds(all.idle.seconds) << "\n";
+    printText(os, remat::formatLayers(all.idle.layers) +
+                      ": replays free nothing at the peak, for " +
+                      formatFlops(all.idle.flops) + " a micro-batch, about " +
+                      formatSeconds(all.idle.seconds));
   if (!alternatives.empty())
     printAlternatives(os, *this);
-  if (memory)
-    os << "\nat the peak, in all layers of a table, at most: + what a line "
-          "takes while nothing reads it, - what it would take but for its "
-          "replay\ntimes are estimates for "
-       << costs.machine << "\n";
-  if (memory && !measured.empty())
-    os << formatSources(*this) << "; * marks what was measured\n";
+  if (!memory)
+    return;
+  os << "\n";
+  printText(os, "at the peak, in all layers of a table, at most: + what a line "
+                "takes while nothing reads it, - what it would take but for "
+                "its replay");
+  os << "times are estimates for " << costs.machine << "\n";
+  if (!measured.empty())
+    printText(os, formatSources(*this) + "; * marks what was measured");
 }

@@ -192,6 +192,19 @@ void MemoryProfile::Change::append(const Change &other) {
   llvm::append_range(skipped, other.skipped);
 }
 
+int64_t MemoryProfile::getMost(Role role) const {
+  std::vector<int64_t> changes(live.size() + 1);
+  for (const Block &block : blocks)
+    if (block.role == role) {
+      changes[block.first] += block.bytes;
+      changes[block.last + 1] -= block.bytes;
+    }
+  int64_t most = 0, bytes = 0;
+  for (int64_t change : changes)
+    most = std::max(most, bytes += change);
+  return most;
+}
+
 int64_t MemoryProfile::getPeakChange(const Change &change) const {
   std::vector<int64_t> changes(live.size() + 1);
   for (Interval interval : change.added)

@@ -9,11 +9,11 @@
 #include "Page.h"
 #include "Budget.h"
 #include "Charts.h"
+#include "Pipeline.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Mustache.h"
 #include "llvm/Support/raw_ostream.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace reprise;
@@ -46,6 +46,7 @@ static json::Value describe(const Plan &plan, const LayerClass &group) {
       {"layers", remat::formatLayers(group.getNumbers())},
       {"each", group.layers.size() > 1},
       {"priced", plan.budget.has_value()},
+      {"columns", plan.budget ? "9" : "8"}, // without words
       {"kept", remat::formatBytes(layer.getSavedBytes())},
       {"rows", std::move(rows)},
   };
@@ -70,32 +71,6 @@ static json::Value describe(const LabelEffect &effect) {
   if (effect.peakBytes)
     object["peak"] = remat::formatBytes(*effect.peakBytes);
   return object;
-}
-
-/// Rows of a table of stages, a row for each chunk; null if there is no
-/// pipeline.
-static json::Value describeStages(ArrayRef<remat::StagePlan> stages) {
-  if (stages.size() < 2)
-    return nullptr;
-  json::Array rows;
-  for (auto [number, stage] : llvm::enumerate(stages))
-    for (auto [index, chunk] : llvm::enumerate(stage.chunks)) {
-      std::vector<int64_t> layers(chunk.numLayers);
-      std::iota(layers.begin(), layers.end(), chunk.firstLayer);
-      json::Object row{
-          {"chunk", std::to_string(index)},
-          {"layers", layers.empty() ? "none" : remat::formatLayers(layers)},
-          {"saved", remat::formatBytes(chunk.savedBytes)},
-          {"in_flight", std::to_string(chunk.inFlight)},
-          {"bytes", remat::formatBytes(chunk.inFlight * chunk.savedBytes)},
-      };
-      if (index == 0) {
-        row["stage"] = std::to_string(number);
-        row["sum"] = remat::formatBytes(stage.getActivationBytes());
-      }
-      rows.push_back(std::move(row));
-    }
-  return json::Object{{"rows", std::move(rows)}};
 }
 
 static std::string formatPercent(uint64_t part, uint64_t whole) {
@@ -134,6 +109,12 @@ static json::Value describe(const Plan &plan) {
   };
 }
 
+/// Gradients of parameters among activations; null if there are none.
+static json::Value describeGradients(const MemoryPlan &memory) {
+  int64_t bytes = memory.getGradientsInActivations();
+  return asSection(bytes > 0 ? remat::formatBytes(bytes) : "");
+}
+
 void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
   assert(memory && "needs a schedule");
   Decisions all = analyze(*this);
@@ -163,9 +144,11 @@ void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
       {"memory", drawMemory(*this)},
       {"arena", drawArena(*this, kMostRectangles)},
       {"categories", drawCategories(*this)},
+      {"gradients", describeGradients(*memory)},
       {"budget", drawBudget(*this)},
       {"plans", drawPlans(*this)},
-      {"stages", describeStages(decisions.stages)},
+      {"stages", describeStages(*this)},
+      {"largest", describeLargestStage(*this)},
       {"classes", std::move(classes)},
       {"labels", std::move(labels)},
       {"environment", std::move(facts)},

@@ -80,6 +80,13 @@ FailureOr<Plan> report::readDecisions(func::FuncOp step,
   return plan;
 }
 
+int64_t MemoryPlan::getGradientsInActivations() const {
+  int64_t beside = stepBytes;
+  for (const auto &[name, bytes] : categories)
+    beside -= name == "activations" ? bytes : 0;
+  return std::max<int64_t>(profile.getMost(Role::Written) - beside, 0);
+}
+
 Alternative Plan::asAlternative() const {
   assert(memory && "needs a schedule");
   Alternative alternative;

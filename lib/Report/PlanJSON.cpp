@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Budget.h"
+#include "Pipeline.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -24,7 +25,6 @@ public:
 private:
   void writeValues(const remat::LayerPlan &layer);
   void writeLayer(const remat::LayerPlan &layer);
-  void writeStage(const remat::StagePlan &stage);
   void writeDecision(const LayerClass &group, const Decision &decision);
   void writeLabel(const LabelEffect &effect);
   void writeAlternative(const Alternative &alternative);
@@ -70,21 +70,6 @@ void PlanWriter::writeLayer(const remat::LayerPlan &layer) {
           bytes != plan.reference->layerBytes.end())
         json.attribute("reference_bytes", bytes->second);
     writeValues(layer);
-  });
-}
-
-void PlanWriter::writeStage(const remat::StagePlan &stage) {
-  json.object([&] {
-    json.attribute("activation_bytes", stage.getActivationBytes());
-    json.attributeArray("chunks", [&] {
-      for (const remat::ChunkPlan &chunk : stage.chunks)
-        json.object([&] {
-          json.attribute("first_layer", chunk.firstLayer);
-          json.attribute("layers", chunk.numLayers);
-          json.attribute("saved_bytes", chunk.savedBytes);
-          json.attribute("in_flight", chunk.inFlight);
-        });
-    });
   });
 }
 
@@ -204,10 +189,7 @@ void PlanWriter::write() {
     bool isThere = !layers.empty() && layers.back().layer < 0;
     writeValues(isThere ? layers.back() : remat::LayerPlan());
   });
-  json.attributeArray("stages", [&] {
-    for (const remat::StagePlan &stage : plan.decisions.stages)
-      writeStage(stage);
-  });
+  writeStages(json, plan);
   json.attributeArray("decisions", [&] {
     for (const LayerClass &group : all.classes)
       for (const Decision &decision : group.decisions)

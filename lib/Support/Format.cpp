@@ -8,6 +8,8 @@
 
 #include "reprise/Support/Format.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -51,4 +53,31 @@ std::string reprise::formatSeconds(double seconds) {
 
 std::string reprise::formatSecondsPerGiB(double secondsPerByte) {
   return formatSeconds(secondsPerByte * double(int64_t(1) << 30)) + " per GiB";
+}
+
+/// Where the next piece of `text` behind `begin` ends that is not broken: at a
+/// space behind anything but a digit, or at the end.
+static size_t findBreak(const std::string &text, size_t begin) {
+  size_t end = text.find(' ', begin);
+  while (end != std::string::npos && end > 0 &&
+         std::isdigit(static_cast<unsigned char>(text[end - 1])))
+    end = text.find(' ', end + 1);
+  return std::min(end, text.size());
+}
+
+std::vector<std::string> reprise::breakText(const std::string &text,
+                                            size_t width) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = findBreak(text, begin);
+    std::string piece = text.substr(begin, end - begin);
+    bool fits =
+        !lines.empty() && lines.back().size() + 1 + piece.size() <= width;
+    if (fits)
+      lines.back() += " " + piece;
+    else
+      lines.push_back(std::move(piece));
+    begin = end + 1;
+  }
+  return lines;
 }

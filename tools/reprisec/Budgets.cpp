@@ -12,6 +12,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Pipelines/Passes.h"
+#include "reprise/Pipelines/StageBytes.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>
 #include <sstream>
@@ -168,8 +169,20 @@ static LogicalResult writeFiles(const Report &report, bool hasBudget,
                  failed(writeFile(options.pareto, writeCurve)));
 }
 
-/// What reports show is of one device.
-static LogicalResult
+/// In the terms of reports.
+static report::PipelineNeed asReport(const pipelines::PipelineReport &found) {
+  report::PipelineNeed need;
+  need.budgetBytes = found.budget.bytes;
+  need.isOfActivations =
+      found.budget.kind == pipelines::Budget::Kind::Activations;
+  for (const pipelines::StageReport &stage : found.stages)
+    need.stages.push_back(
+        {stage.stateBytes,
+         stage.plannedBytes - (need.isOfActivations ? 0 : stage.stateBytes)});
+  return need;
+}
+
+static FailureOr<Met>
 meetOnStages(ModuleOp module, const std::optional<pipelines::Budget> &budget,
              const CostTable &costs, const Options &options,
              const pipelines::BudgetSettings &settings) {
@@ -180,10 +193,15 @@ meetOnStages(ModuleOp module, const std::optional<pipelines::Budget> &budget,
     return failure();
   if (budget && !options.quiet)
     found->print(llvm::errs());
-  return writeFiles(*found, bool(budget), options);
+  if (failed(writeFiles(*found, bool(budget), options)))
+    return failure();
+  Met met;
+  if (budget)
+    met.pipeline = asReport(*found);
+  return met;
 }
 
-FailureOr<std::optional<report::Budget>> driver::meetBudget(
+FailureOr<Met> driver::meetBudget(
     ModuleOp module, const std::optional<pipelines::Budget> &budget,
     const Options &options, const RecomputeOptions &recompute, bool isCuda) {
   FailureOr<CostTable> costs = readCosts(options, isCuda);
@@ -212,11 +230,8 @@ FailureOr<std::optional<report::Budget>> driver::meetBudget(
   settings.keepsIdleSegment = recompute.keepsIdleSegment;
   settings.hasRegret = budget && isReported;
   settings.hasBounds = !options.pareto.empty();
-  if (recompute.stages > 1) {
-    if (failed(meetOnStages(module, budget, *costs, options, settings)))
-      return failure();
-    return std::optional<report::Budget>();
-  }
+  if (recompute.stages > 1)
+    return meetOnStages(module, budget, *costs, options, settings);
   FailureOr<pipelines::BudgetReport> found =
       pipelines::solveBudget(module, budget.value_or(any), *costs, settings);
   if (failed(found))
@@ -225,5 +240,40 @@ FailureOr<std::optional<report::Budget>> driver::meetBudget(
     found->print(llvm::errs());
   if (failed(writeFiles(*found, bool(budget), options)))
     return failure();
-  return std::optional(asReport(*found, options, bool(budget)));
+  Met met;
+  met.budget = asReport(*found, options, bool(budget));
+  return met;
+}
+
+FailureOr<report::PipelineNeed>
+driver::measurePipeline(ModuleOp module, const Options &options,
+                        const RecomputeOptions &recompute, bool isCuda) {
+  FailureOr<CostTable> costs = readCosts(options, isCuda);
+  if (failed(costs))
+    return failure();
+  OwningOpRef<ModuleOp> copy = module.clone();
+  PassManager manager(module.getContext());
+  buildDeciders(manager, recompute);
+  if (recompute.granularity == "full" && recompute.keepsIdleSegment) {
+    pipelines::KeepIdleSegmentOptions keep;
+    keep.isFree = recompute.isFree;
+    manager.addPass(pipelines::createKeepIdleSegment(keep));
+  }
+  report::PipelineNeed need;
+  // A step that no stages can run still has a report, which says so. What
+  // decides the step itself will say what it has to.
+  ScopedDiagnosticHandler handler(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+        if (isError && need.fault.empty())
+          need.fault = diagnostic.str();
+        return success();
+      });
+  FailureOr<std::vector<pipelines::StageBytes>> measured = failure();
+  if (succeeded(manager.run(*copy)))
+    measured = pipelines::measureStages(*copy, *costs, recompute.isFree);
+  if (succeeded(measured))
+    for (const pipelines::StageBytes &stage : *measured)
+      need.stages.push_back({stage.states, stage.activations});
+  return need;
 }

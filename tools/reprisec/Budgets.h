@@ -14,6 +14,7 @@
 #include "reprise/Pipelines/Budget.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Report/Budget.h"
+#include "reprise/Report/Pipeline.h"
 
 namespace reprise::driver {
 /// Bytes of "24GiB", "1.5 GB", "800000"; nothing for another text.
@@ -26,14 +27,26 @@ readBudget(const Options &options, Phase from, Phase to);
 /// "budget of 24GiB", as reports call the plan.
 std::string describeBudget(const Options &options);
 
+/// What reports show of a budget that was met: of one device, or of a pipeline.
+struct Met {
+  std::optional<report::Budget> budget;
+  std::optional<report::PipelineNeed> pipeline;
+};
+
 /// Decides `module`, of the phase joint, for `budget` and the CPU or a GPU, on
 /// top of what `recompute` decides, prints how and writes the files that are
 /// asked for; without a budget finds the curve of all budgets and decides
-/// nothing. What reports show of it comes back; of the stages of a pipeline
-/// they show nothing.
-mlir::FailureOr<std::optional<report::Budget>> meetBudget(
-    mlir::ModuleOp module, const std::optional<pipelines::Budget> &budget,
-    const Options &options, const RecomputeOptions &recompute, bool isCuda);
+/// nothing. What reports show of it comes back.
+mlir::FailureOr<Met> meetBudget(mlir::ModuleOp module,
+                                const std::optional<pipelines::Budget> &budget,
+                                const Options &options,
+                                const RecomputeOptions &recompute, bool isCuda);
+
+/// What the stages of the pipeline need if `module`, of the phase joint, is
+/// decided as `recompute` says; where that cannot be told, why.
+mlir::FailureOr<report::PipelineNeed>
+measurePipeline(mlir::ModuleOp module, const Options &options,
+                const RecomputeOptions &recompute, bool isCuda);
 } // namespace reprise::driver
 
 #endif // REPRISE_TOOLS_REPRISEC_BUDGETS_H

@@ -224,6 +224,9 @@ struct Options {
   /// Whether a report is asked for that compares plans for the same step.
   bool comparesPlans() const { return explainsPlan() || !report.empty(); }
 
+  /// Whether a report has what the stages of a pipeline need.
+  bool describesStages() const { return comparesPlans() || !planJSON.empty(); }
+
   /// The command line as it was given, and as it would be for another plan:
   /// the same description and keys but those of recompute, and no outputs.
   std::string getCommand() const;

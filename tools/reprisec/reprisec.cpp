@@ -236,18 +236,19 @@ static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
 /// Decides `module`, of phase `begin`, for the target that it is set to, and
 /// records the plan's name if it has one. What reports show of a budget comes
 /// back.
-static FailureOr<std::optional<report::Budget>>
-decide(ModuleOp module, Phase begin, Phase to,
-       const std::optional<pipelines::Budget> &budget, const Options &options,
-       const RecomputeOptions &recompute, StringRef planName, bool isCuda) {
-  std::optional<report::Budget> met;
+static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
+                             const std::optional<pipelines::Budget> &budget,
+                             const Options &options,
+                             const RecomputeOptions &recompute,
+                             StringRef planName, bool isCuda) {
+  Met met;
   RecomputeOptions rest = recompute; // What is still to be decided.
   bool inference = options.inference == "on";
   if (budget || !options.pareto.empty()) {
     if (failed(runPhases(module, begin, Phase::Joint, recompute, inference)))
       return failure();
     begin = Phase::Joint;
-    FailureOr<std::optional<report::Budget>> result =
+    FailureOr<Met> result =
         meetBudget(module, budget, options, recompute, isCuda);
     if (failed(result))
       return failure();
@@ -260,6 +261,16 @@ decide(ModuleOp module, Phase begin, Phase to,
              Builder(module.getContext()).getI64IntegerAttr(budget->bytes));
     rest = RecomputeOptions();
     rest.isFree = recompute.isFree;
+  } else if (recompute.stages > 1 && options.describesStages() &&
+             begin <= Phase::Joint) {
+    if (failed(runPhases(module, begin, Phase::Joint, recompute, inference)))
+      return failure();
+    begin = Phase::Joint;
+    FailureOr<report::PipelineNeed> need =
+        measurePipeline(module, options, recompute, isCuda);
+    if (failed(need))
+      return failure();
+    met.pipeline = std::move(*need);
   }
   Phase decided = std::max(begin, std::min(to, Phase::Remat));
   if (failed(runPhases(module, begin, decided, rest, inference)))
@@ -365,8 +376,8 @@ static int compile(int argc, char **argv) {
     other = module->clone();
     setTarget(*other, *targets->cuda);
   }
-  FailureOr<std::optional<report::Budget>> met = decide(
-      *module, begin, to, *budget, options, recompute, planName, !targets->cpu);
+  FailureOr<Met> met = decide(*module, begin, to, *budget, options, recompute,
+                              planName, !targets->cpu);
   if (failed(met) ||
       (hasOther && failed(decide(*other, begin, to, *budget, options, recompute,
                                  planName, /*isCuda=*/true))))
@@ -390,8 +401,10 @@ static int compile(int argc, char **argv) {
   if (!options.getReport().empty()) {
     FailureOr<report::Plan> plan =
         readPlan(*module, undecidedText, options, recompute);
-    if (succeeded(plan))
-      plan->budget = *met;
+    if (succeeded(plan)) {
+      plan->budget = met->budget;
+      plan->pipeline = met->pipeline;
+    }
     if (failed(plan) ||
         failed(runPhases(*module, decided, Phase::RT, recompute)) ||
         failed(writeReports(*plan, *module, options, recompute)))

@@ -100,6 +100,7 @@ struct StageReport {
   };
   std::vector<Chunk> chunks;
   int64_t plannedBytes = 0; ///< offsets and micro-batches in flight included
+  int64_t stateBytes = 0;   ///< what outlives a step, whatever is budgeted
   int64_t mostBytes = 0;    ///< of the plan that keeps everything it may
   double replaySeconds = 0;
   double computeSeconds = 0; ///< without replays

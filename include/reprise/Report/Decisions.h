@@ -108,8 +108,8 @@ std::string formatFlip(const Plan &plan, const Decision &decision);
 /// "-" if there is none.
 std::string formatTime(const Decision &decision);
 
-/// What the bytes of a value cost, "7.17 ms per GiB": the time of its op alone
-/// over them; "-" for a value of no bytes.
+/// What the bytes of a value cost, for a GiB of them, "7.17 ms": the time of
+/// its op alone over them; "-" for a value of no bytes.
 std::string formatPrice(const Plan &plan, const Decision &decision);
 double getSecondsPerByte(const Plan &plan, const Decision &decision);
 

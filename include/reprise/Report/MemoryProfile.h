@@ -85,6 +85,9 @@ public:
   llvm::StringRef getPeakName() const { return positions[peakPosition].name; }
   const std::vector<int64_t> &getLive() const { return live; }
 
+  /// The most bytes of a role that are alive at one time.
+  int64_t getMost(Role role) const;
+
   /// The outputs of the op of this name, in order, whether it is a launch or
   /// product by itself or one of those of a launch; none if there is no such
   /// op.

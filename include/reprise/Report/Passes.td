@@ -32,8 +32,10 @@ def RematExplain : Pass<"reprise-remat-explain", "::mlir::func::FuncOp"> {
     %d = nn.gelu_backward %u, %u tanh : tensor<8xf32>
     // prints:
     //   layer 3: keeps 32 B
-    //     value  shape  bytes  decision  rule  replay  time  reason                  flips
-    //     u      8xf32   32 B  save      -          -     -  gelu_backward reads it  with mlp
+    //     value  shape  bytes  decision  rule  replay  time
+    //       reason                  flips
+    //     u      8xf32   32 B  save      -          -     -
+    //       gelu_backward reads it  with mlp
     ```
 
     Remarks, category `Report`: `Saved` and `Recomputed`, one for each value of each

@@ -15,6 +15,7 @@
 #include "reprise/Report/Budget.h"
 #include "reprise/Report/Megatron.h"
 #include "reprise/Report/MemoryProfile.h"
+#include "reprise/Report/Pipeline.h"
 #include <map>
 #include <optional>
 #include <set>
@@ -27,6 +28,10 @@ struct MemoryPlan {
   int64_t stepBytes = 0;  ///< of the arena, behind what outlives a step
   std::vector<std::pair<std::string, int64_t>> categories; ///< of the arena
   MemoryProfile profile;
+
+  /// Gradients of parameters that a step makes in bytes where activations have
+  /// been: they count as activations, and those beside them as gradients.
+  int64_t getGradientsInActivations() const;
 };
 
 /// What Megatron would keep, for comparison.
@@ -86,6 +91,8 @@ struct Plan {
   std::optional<MemoryPlan> memory;
   std::optional<Reference> reference;
   std::optional<Budget> budget;
+  /// If there is a pipeline, and its stages were asked about.
+  std::optional<PipelineNeed> pipeline;
   std::vector<Alternative> alternatives;
 
   /// Object of the keys in docs/report.md. Needs `memory`.

@@ -46,3 +46,19 @@ TEST(FormatSeconds, PriceOfMemory) {
   EXPECT_EQ(formatSecondsPerGiB(18.338 / (1 << 30)), "18.338 s per GiB");
   EXPECT_EQ(formatSecondsPerGiB(0), "0 s per GiB");
 }
+
+using Lines = std::vector<std::string>;
+
+TEST(BreakText, FillsLines) {
+  EXPECT_EQ(breakText("", 10), Lines{});
+  EXPECT_EQ(breakText("one two", 10), Lines{"one two"});
+  EXPECT_EQ(breakText("one two three", 10), (Lines{"one two", "three"}));
+  EXPECT_EQ(breakText("one two three", 13), Lines{"one two three"});
+}
+
+// A number stays with its unit, and what is too long has a line of its own.
+TEST(BreakText, KeepsNumbersAndLongWords) {
+  EXPECT_EQ(breakText("takes 18.338 s", 8), (Lines{"takes", "18.338 s"}));
+  EXPECT_EQ(breakText("a incomprehensible b", 6),
+            (Lines{"a", "incomprehensible", "b"}));
+}

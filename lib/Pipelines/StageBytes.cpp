@@ -1,0 +1,57 @@
+//===- StageBytes.cpp - What the stages of a pipeline need ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Pipelines/StageBytes.h"
+#include "BudgetStages.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::pipelines;
+
+/// What a chunk keeps: all that no decision drops, and what it receives.
+static solver::KeptValues getKept(const Chunk &chunk) {
+  const solver::StepGraph &graph = chunk.step.graph;
+  solver::KeptValues kept = solver::keepAll(graph);
+  if (chunk.first > 0)
+    for (int64_t received : graph.ops.front().writes)
+      kept[received] = true;
+  return kept;
+}
+
+FailureOr<std::vector<StageBytes>>
+pipelines::measureStages(ModuleOp module, const CostTable &costs, bool isFree) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  auto chunks = step
+                    ? step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr)
+                    : remat::ChunksAttr();
+  if (!chunks)
+    return module.emitError("needs a function @step with 'remat.chunks' for "
+                            "the bytes of its stages");
+  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
+  FailureOr<TracedGraph> traced = failure();
+  if (succeeded(trial))
+    traced = (*trial)->trace(costs, isFree);
+  if (failed(traced))
+    return step.emitError("needs to be a step that becomes a schedule, for the "
+                          "bytes of its stages");
+  FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks);
+  if (failed(pipeline))
+    return failure();
+  std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
+  std::vector<StageBytes> bytes;
+  for (auto [number, stage] : llvm::enumerate(pipeline->stages)) {
+    StageBytes needed = {states[number], 0};
+    for (const Chunk &chunk : stage.chunks)
+      needed.activations += solver::getPackedBytes(
+          chunk.step.graph, getKept(chunk), chunk.inFlight);
+    bytes.push_back(needed);
+  }
+  return bytes;
+}
