@@ -8,6 +8,7 @@
 
 #include "Budget.h"
 #include "Pipeline.h"
+#include "Ranks.h"
 #include "TextTable.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
@@ -136,6 +137,7 @@ void Plan::explain(raw_ostream &os) const {
     printMemory(os, *this);
   if (budget)
     printBudget(os, *this);
+  printRanks(os, *this);
   for (const LayerClass &group : all.classes) {
     if (memory || &group != &all.classes.front())
       os << "\n";

@@ -191,3 +191,37 @@ reprise::report::megatron::checkDivision(const LayerShape &shape,
              std::to_string(size);
   return "";
 }
+
+/// Megatron's --make-vocab-size-divisible-by, for each rank.
+static int64_t padVocabulary(int64_t rows, int64_t tensor) {
+  int64_t multiple = 128 * tensor;
+  return (rows + multiple - 1) / multiple * multiple;
+}
+
+int64_t reprise::report::megatron::countParameters(Sharing sharing,
+                                                   int64_t elements,
+                                                   int64_t rows,
+                                                   int64_t tensor) {
+  switch (sharing) {
+  case Sharing::Whole:
+    return elements;
+  case Sharing::Divided:
+    return elements / tensor;
+  case Sharing::Vocabulary:
+    return elements / rows * (padVocabulary(rows, tensor) / tensor);
+  }
+  return 0;
+}
+
+// Korthikanti et al. 2022, section 4.3: 4 s b h (1 + v / h) / t for the last
+// norm, the output projection and the loss, with a cross-entropy in f32.
+int64_t
+reprise::report::megatron::getOutsideBytes(Outside what, int64_t rows,
+                                           int64_t columns,
+                                           const Parallelism &parallelism) {
+  int64_t tensor = parallelism.tensor;
+  if (what == Outside::Logits)
+    return 4 * rows * (padVocabulary(columns, tensor) / tensor);
+  int64_t bytes = (what == Outside::Mask ? 1 : 2) * rows * columns;
+  return parallelism.sequence ? bytes / tensor : bytes;
+}

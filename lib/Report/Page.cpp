@@ -10,6 +10,7 @@
 #include "Budget.h"
 #include "Charts.h"
 #include "Pipeline.h"
+#include "Ranks.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Mustache.h"
@@ -149,6 +150,7 @@ void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
       {"plans", drawPlans(*this)},
       {"stages", describeStages(*this)},
       {"largest", describeLargestStage(*this)},
+      {"ranks", describeRanks(*this)},
       {"classes", std::move(classes)},
       {"labels", std::move(labels)},
       {"environment", std::move(facts)},

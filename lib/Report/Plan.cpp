@@ -176,7 +176,7 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
       }
     return layer;
   };
-  Reference reference = {parallelism, {}};
+  Reference reference = {parallelism, {}, {}};
   for (auto &[layer, shape] : shapes) {
     if (shape.hidden == 0 || shape.heads == 0 || shape.feedForward == 0)
       return step.emitError("layer ")

@@ -8,6 +8,7 @@
 
 #include "Budget.h"
 #include "Pipeline.h"
+#include "Ranks.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -169,6 +170,7 @@ void PlanWriter::write() {
       json.attribute("scheme", "megatron");
       json.attribute("tensor_model_parallel_size", ranks.tensor);
       json.attribute("sequence_parallel", ranks.sequence);
+      writeRanks(json, plan);
     });
   if (plan.budget)
     writeBudget(json, plan);

@@ -57,6 +57,7 @@ static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
       step, same, {options.tensorParallel, options.sequenceParallel});
   if (failed(reference))
     return failure();
+  report::countRanks(step, plan.decisions.stages, *reference);
   plan.reference = std::move(*reference);
   return success();
 }

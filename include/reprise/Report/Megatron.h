@@ -52,6 +52,44 @@ std::string checkDivision(const LayerShape &shape,
 /// Bytes that one rank keeps of layer `layer` of a model chunk.
 int64_t getLayerBytes(const LayerShape &shape, const Parallelism &parallelism,
                       const Options &options, int64_t layer);
+
+/// What one rank has of its pipeline stage when it has most: 18 bytes for each
+/// parameter that is trained, 2 in bf16, 4 of its gradient, and 12 of the
+/// optimizer, a master copy and two moments in f32; 2 for one that is frozen.
+struct Rank {
+  int64_t trained = 0, frozen = 0; ///< parameters
+  int64_t activationBytes = 0;     ///< of micro-batches in flight
+
+  int64_t getParameterBytes() const { return 2 * (trained + frozen); }
+  int64_t getGradientBytes() const { return 4 * trained; }
+  int64_t getOptimizerBytes() const { return 12 * trained; }
+  int64_t getStateBytes() const {
+    return getParameterBytes() + getGradientBytes() + getOptimizerBytes();
+  }
+  int64_t getPeakBytes() const { return getStateBytes() + activationBytes; }
+};
+
+/// How the ranks of a tensor-parallel group share a parameter.
+enum class Sharing {
+  Whole,      ///< each has all of it: norms, positions, biases of sums
+  Divided,    ///< by columns or rows
+  Vocabulary, ///< by rows, of which there are a multiple of 128 for each rank
+};
+
+/// Parameters that one of `tensor` ranks has of `elements` in `rows` rows.
+int64_t countParameters(Sharing sharing, int64_t elements, int64_t rows,
+                        int64_t tensor);
+
+/// What is kept of embedding and head.
+enum class Outside {
+  Mask,   ///< of the dropout behind the embedding, a byte an element
+  Input,  ///< of the last norm and of the output projection, 2 bytes
+  Logits, ///< in f32, divided by vocabulary
+};
+
+/// Bytes that one rank keeps of `rows` positions of `columns`.
+int64_t getOutsideBytes(Outside what, int64_t rows, int64_t columns,
+                        const Parallelism &parallelism);
 } // namespace reprise::report::megatron
 
 #endif // REPRISE_REPORT_MEGATRON_H

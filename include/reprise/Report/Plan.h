@@ -38,6 +38,7 @@ struct MemoryPlan {
 struct Reference {
   megatron::Parallelism parallelism;
   std::map<int64_t, int64_t> layerBytes; ///< of one rank, by layer
+  std::vector<megatron::Rank> ranks;     ///< one of each pipeline stage
 };
 
 /// What is known of an op of the forward pass beside what is decided.
@@ -131,6 +132,10 @@ mlir::LogicalResult writeDot(const Plan &plan, mlir::func::FuncOp step,
 mlir::FailureOr<Reference>
 computeReference(mlir::func::FuncOp step, const megatron::Options &options,
                  const megatron::Parallelism &parallelism);
+
+/// Adds what a rank of each of `stages` has of `step`, made of nn ops.
+void countRanks(mlir::func::FuncOp step,
+                llvm::ArrayRef<remat::StagePlan> stages, Reference &reference);
 
 /// Adds what is known of the step of `module` in buffer form. Fails with a
 /// diagnostic if memory is not planned.

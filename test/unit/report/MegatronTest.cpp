@@ -153,4 +153,38 @@ TEST(Megatron, RanksDivideALayer) {
             "needs a sequence length that the 4 ranks of a tensor-parallel "
             "group can divide, but got 130");
 }
+
+// Megatron fills GPT-3's vocabulary of 50257 up to 51200 for eight ranks.
+TEST(Megatron, RanksShareParameters) {
+  EXPECT_EQ(countParameters(Sharing::Vocabulary, 50257 * 12288, 50257, 8),
+            51200 / 8 * 12288);
+  EXPECT_EQ(countParameters(Sharing::Vocabulary, 50257 * 12288, 50257, 1),
+            50304 * 12288);
+  EXPECT_EQ(countParameters(Sharing::Divided, 12288 * 49152, 12288, 8),
+            12288 * 49152 / 8);
+  EXPECT_EQ(countParameters(Sharing::Whole, 12288, 12288, 8), 12288);
+}
+
+// 4 s b h (1 + v / h) / t, section 4.3 of the paper, and s b h / t for the mask
+// behind the embedding.
+TEST(Megatron, OutsideLayersOf175B) {
+  constexpr int64_t s = 2048, h = 12288, v = 51200, t = 8;
+  Parallelism ranks = {t, /*sequence=*/true};
+  EXPECT_EQ(2 * getOutsideBytes(Outside::Input, s, h, ranks) +
+                getOutsideBytes(Outside::Logits, s, v, ranks),
+            4 * s * (h + v) / t);
+  EXPECT_EQ(getOutsideBytes(Outside::Mask, s, h, ranks), s * h / t);
+  ranks.sequence = false;
+  EXPECT_EQ(getOutsideBytes(Outside::Input, s, h, ranks), 2 * s * h);
+}
+
+// 18 bytes for each parameter of Llama 3.1 8B are 134.6 GiB.
+TEST(Megatron, StatesOfARank) {
+  Rank rank;
+  rank.trained = 8030261248;
+  EXPECT_EQ(rank.getStateBytes(), 144544702464);
+  rank.frozen = 1000;
+  rank.activationBytes = 5;
+  EXPECT_EQ(rank.getPeakBytes(), 144544702464 + 2000 + 5);
+}
 } // namespace

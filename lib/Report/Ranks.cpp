@@ -1,0 +1,245 @@
+//===- Ranks.cpp - What Megatron would have on a rank ---------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+#include "TextTable.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::report;
+namespace json = llvm::json;
+
+using remat::formatBytes;
+
+//===----------------------------------------------------------------------===//
+// Counted
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Walks the forward pass and gives each stage what its ranks have.
+class RankCounter {
+public:
+  RankCounter(func::FuncOp step, const Reference &reference,
+              ArrayRef<remat::StagePlan> stages);
+
+  std::vector<megatron::Rank> count();
+
+private:
+  void countParameter(Operation *op, unsigned operand, int64_t stage);
+  void countOutside(Operation *op, int64_t stage);
+  int64_t getStage(Operation *op);
+
+  func::FuncOp step;
+  const Reference &reference;
+  ArrayRef<remat::StagePlan> stages;
+  llvm::StringMap<bool> isFrozen;                 ///< by parameter
+  std::set<std::pair<std::string, int64_t>> seen; ///< of a stage
+  std::vector<megatron::Rank> ranks;
+  bool isBehindLayers = false;
+};
+} // namespace
+
+RankCounter::RankCounter(func::FuncOp step, const Reference &reference,
+                         ArrayRef<remat::StagePlan> stages)
+    : step(step), reference(reference), stages(stages), ranks(stages.size()) {
+  for (BlockArgument argument : step.getArguments())
+    if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
+            argument.getArgNumber(), nn::kParameterAttr))
+      isFrozen[parameter.getName()] = parameter.getFrozen();
+}
+
+/// What is in no layer is on the way to the first stage, or from the last.
+int64_t RankCounter::getStage(Operation *op) {
+  nn::ScopeAttr scope = nn::getScope(op);
+  int64_t layer = scope ? scope.getLayer() : -1;
+  if (layer >= 0)
+    for (auto [number, stage] : llvm::enumerate(stages))
+      for (const remat::ChunkPlan &chunk : stage.chunks)
+        if (layer >= chunk.firstLayer &&
+            layer < chunk.firstLayer + chunk.numLayers) {
+          isBehindLayers = true;
+          return number;
+        }
+  return isBehindLayers ? int64_t(stages.size()) - 1 : 0;
+}
+
+/// How the ranks of a tensor-parallel group share operand `number` of `op`.
+static megatron::Sharing getSharing(Operation *op, unsigned number) {
+  using megatron::Sharing;
+  if (isa<nn::EmbeddingOp, nn::LinearCrossEntropyOp>(op))
+    return Sharing::Vocabulary;
+  auto linear = dyn_cast<nn::LinearOp>(op);
+  if (!linear)
+    return Sharing::Whole;
+  nn::ScopeAttr scope = nn::getScope(op);
+  if (scope && scope.getLayer() < 0)
+    return Sharing::Vocabulary;
+  // What attention and the feed-forward block end with is cut along its input:
+  // the sum is whole, and so is what is added to it.
+  bool isRowWise =
+      scope && (scope.getValue() == "a" || scope.getValue() == "y");
+  bool isBias = number != linear.getWeightMutable().getOperandNumber();
+  return isRowWise && isBias ? Sharing::Whole : Sharing::Divided;
+}
+
+void RankCounter::countParameter(Operation *op, unsigned operand,
+                                 int64_t stage) {
+  auto argument = dyn_cast<BlockArgument>(op->getOperand(operand));
+  if (!argument)
+    return;
+  std::string name;
+  unsigned number = argument.getArgNumber();
+  if (auto parameter =
+          step.getArgAttrOfType<nn::ParameterAttr>(number, nn::kParameterAttr))
+    name = parameter.getName().str();
+  else if (auto working =
+               step.getArgAttrOfType<StringAttr>(number, nn::kWorkingAttr))
+    name = working.str();
+  if (name.empty() || !seen.insert({name, stage}).second)
+    return;
+  auto type = cast<ShapedType>(argument.getType());
+  auto linear = dyn_cast<nn::LinearOp>(op);
+  bool isInOut = linear && linear.getLayout() == nn::WeightLayout::InOut;
+  int64_t rows =
+      type.getRank() ? type.getDimSize(isInOut && type.getRank() > 1) : 1;
+  int64_t elements =
+      megatron::countParameters(getSharing(op, operand), type.getNumElements(),
+                                rows, reference.parallelism.tensor);
+  megatron::Rank &rank = ranks[stage];
+  (isFrozen.lookup(name) ? rank.frozen : rank.trained) += elements;
+}
+
+/// What is kept of embedding, last norm and head, for all micro-batches in
+/// flight.
+void RankCounter::countOutside(Operation *op, int64_t stage) {
+  nn::ScopeAttr scope = nn::getScope(op);
+  if (!scope || scope.getLayer() >= 0 || op->getNumResults() == 0)
+    return;
+  const std::vector<remat::ChunkPlan> &chunks = stages[stage].chunks;
+  int64_t inFlight = (isBehindLayers ? chunks.back() : chunks.front()).inFlight;
+  auto add = [&](megatron::Outside what, Value of, int64_t columns = 0) {
+    auto type = cast<ShapedType>(of.getType());
+    int64_t width = type.getDimSize(type.getRank() - 1);
+    ranks[stage].activationBytes +=
+        inFlight * megatron::getOutsideBytes(
+                       what, type.getNumElements() / width,
+                       columns ? columns : width, reference.parallelism);
+  };
+  using megatron::Outside;
+  if (isa<nn::DropoutOp>(op))
+    add(Outside::Mask, op->getResult(0));
+  else if (isa<nn::LayerNormOp, nn::RMSNormOp>(op))
+    add(Outside::Input, op->getOperand(0));
+  else if (auto linear = dyn_cast<nn::LinearOp>(op)) {
+    add(Outside::Input, linear.getInput());
+    add(Outside::Logits, linear.getOut());
+  } else if (auto head = dyn_cast<nn::LinearCrossEntropyOp>(op)) {
+    auto weight = cast<ShapedType>(head.getWeight().getType());
+    bool isInOut = head.getLayout() == nn::WeightLayout::InOut;
+    add(Outside::Input, head.getInput());
+    add(Outside::Logits, head.getInput(), weight.getDimSize(isInOut));
+  }
+}
+
+std::vector<megatron::Rank> RankCounter::count() {
+  bool isForward = true;
+  for (Operation &op : step.getBody().front()) {
+    isForward &= !isa<nn::BackwardOp>(op);
+    // A head in chunks makes gradients, and stands behind the forward pass.
+    if (!isForward && !isa<nn::LinearCrossEntropyOp>(op))
+      continue;
+    int64_t stage = getStage(&op);
+    for (unsigned operand = 0; operand < op.getNumOperands(); ++operand)
+      countParameter(&op, operand, stage);
+    countOutside(&op, stage);
+  }
+  for (auto [rank, stage] : llvm::zip(ranks, stages))
+    for (const remat::ChunkPlan &chunk : stage.chunks)
+      for (int64_t layer = 0; layer < chunk.numLayers; ++layer)
+        if (auto known = reference.layerBytes.find(chunk.firstLayer + layer);
+            known != reference.layerBytes.end())
+          rank.activationBytes += chunk.inFlight * known->second;
+  return std::move(ranks);
+}
+
+void report::countRanks(func::FuncOp step, ArrayRef<remat::StagePlan> stages,
+                        Reference &reference) {
+  if (!stages.empty() && !step.isExternal())
+    reference.ranks = RankCounter(step, reference, stages).count();
+}
+
+//===----------------------------------------------------------------------===//
+// Told
+//===----------------------------------------------------------------------===//
+
+/// "a rank of 8 that share each layer, with sequence parallelism"
+static std::string formatRank(const megatron::Parallelism &parallelism) {
+  if (parallelism.tensor == 1)
+    return "a rank";
+  return "a rank, one of " + std::to_string(parallelism.tensor) +
+         " that share each layer" +
+         (parallelism.sequence ? " and its positions" : "");
+}
+
+void report::printRanks(raw_ostream &os, const Plan &plan) {
+  if (!plan.reference || plan.reference->ranks.empty())
+    return;
+  os << "\n";
+  printText(os, "Megatron's accounting of " +
+                    formatRank(plan.reference->parallelism) +
+                    ": 18 bytes for each parameter that is trained, 2 of "
+                    "them its own, 4 of its gradient and 12 of the optimizer; "
+                    "activations of micro-batches in flight");
+  using Kind = TextTable::Kind;
+  TextTable table({{"stage", Kind::Number},
+                   {"parameters", Kind::Number},
+                   {"states", Kind::Number},
+                   {"activations", Kind::Number},
+                   {"peak", Kind::Number}});
+  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
+    table.add(
+        {std::to_string(number), std::to_string(rank.trained + rank.frozen),
+         formatBytes(rank.getStateBytes()), formatBytes(rank.activationBytes),
+         formatBytes(rank.getPeakBytes())});
+  table.print(os);
+}
+
+void report::writeRanks(json::OStream &json, const Plan &plan) {
+  json.attributeArray("ranks", [&] {
+    for (const megatron::Rank &rank : plan.reference->ranks)
+      json.object([&] {
+        json.attribute("parameters", rank.trained + rank.frozen);
+        json.attribute("parameter_bytes", rank.getParameterBytes());
+        json.attribute("gradient_bytes", rank.getGradientBytes());
+        json.attribute("optimizer_bytes", rank.getOptimizerBytes());
+        json.attribute("activation_bytes", rank.activationBytes);
+        json.attribute("peak_bytes", rank.getPeakBytes());
+      });
+  });
+}
+
+json::Value report::describeRanks(const Plan &plan) {
+  if (!plan.reference || plan.reference->ranks.empty())
+    return nullptr;
+  json::Array rows;
+  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
+    rows.push_back(json::Object{
+        {"stage", std::to_string(number)},
+        {"parameters", std::to_string(rank.trained + rank.frozen)},
+        {"own", formatBytes(rank.getParameterBytes())},
+        {"gradients", formatBytes(rank.getGradientBytes())},
+        {"optimizer", formatBytes(rank.getOptimizerBytes())},
+        {"activations", formatBytes(rank.activationBytes)},
+        {"peak", formatBytes(rank.getPeakBytes())},
+    });
+  return json::Object{{"who", formatRank(plan.reference->parallelism)},
+                      {"rows", std::move(rows)}};
+}
