@@ -14,7 +14,9 @@
 //                            model-XXXXX-of-XXXXX.safetensors and
 //                            model.safetensors.index.json
 //   optimizer.safetensors    moments: exp_avg.NAME, exp_avg_sq.NAME
-//   trainer.json             where the run stands, and checksums of all this
+//   description.yaml         what reprisec compiles the program from
+//   trainer.json             where the run stands, how it came there, and
+//                            checksums of all this
 //
 // It gets this name when all of it is on the disk, and never changes then.
 //
@@ -35,6 +37,7 @@ inline constexpr char kConfigFile[] = "config.json";
 inline constexpr char kModelFile[] = "model.safetensors";
 inline constexpr char kIndexFile[] = "model.safetensors.index.json";
 inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
+inline constexpr char kDescriptionFile[] = "description.yaml";
 inline constexpr char kTrainerFile[] = "trainer.json";
 
 /// What a run knows between two steps, besides the model's states. All else,

@@ -48,7 +48,8 @@ static constexpr const char *kCompanions[] = {
 
 /// Whether runs write files of this name into checkpoints.
 static bool isOurs(const char *name) {
-  constexpr const char *kOwn[] = {kConfigFile, kModelFile, kIndexFile,
+  constexpr const char *kOwn[] = {kConfigFile,    kModelFile,
+                                  kIndexFile,     kDescriptionFile,
                                   kOptimizerFile, kTrainerFile};
   auto isName = [&](const char *known) { return !strcmp(known, name); };
   if (std::any_of(std::begin(kOwn), std::end(kOwn), isName) ||
@@ -402,10 +403,17 @@ void CheckpointWriter::shardName(int index, char *name, size_t size) const {
     snprintf(name, size, kShardFormat, index + 1, int(shards.size()));
 }
 
+/// Whether the compiler says what the model was described with.
+static bool hasSection(const RepriseModel &model) {
+  return model.trainJson && *model.trainJson;
+}
+
 bool CheckpointWriter::writeFolder(const char *path) {
   files.clear();
   if (model.configJson && *model.configJson &&
       !writeText(path, kConfigFile, model.configJson, strlen(model.configJson)))
+    return false;
+  if (hasSection(model) && !writeDescription(path))
     return false;
   for (const Companion &companion : companions)
     if (!writeText(path, companion.name,
@@ -504,6 +512,18 @@ bool CheckpointWriter::writeIndex(const char *path) {
   return out.close() && writeText(path, kIndexFile, out.text, out.size);
 }
 
+bool CheckpointWriter::writeDescription(const char *path) {
+  TextFile out;
+  if (!out.file)
+    return false;
+  fprintf(out.file, "# %s, recompute: %s; %s\n", model.name, model.plan,
+          model.compiler);
+  fprintf(out.file, "model: {hf_config: %s}\ntrain: ", kConfigFile);
+  writeNestedJson(out.file, model.trainJson);
+  fprintf(out.file, "\n");
+  return out.close() && writeText(path, kDescriptionFile, out.text, out.size);
+}
+
 /// The last values that outliers are measured against, oldest place first.
 static void writeOutliers(FILE *file, const char *key, const Outliers &values) {
   fprintf(file, "  \"%s\": {\"count\": %" PRId64 ", \"values\": [", key,
@@ -534,10 +554,24 @@ bool CheckpointWriter::writeTrainer(const char *path) {
   writeJsonString(file, model.name);
   fprintf(file, ",\n  \"plan\": ");
   writeJsonString(file, model.plan);
+  if (hasSection(model)) {
+    fprintf(file, ",\n  \"compiler\": ");
+    writeJsonString(file, model.compiler);
+    fprintf(file, ",\n  \"train\": ");
+    writeNestedJson(file, model.trainJson);
+  }
   fprintf(file, ",\n  \"step\": %" PRId64 ",\n  \"samples\": %" PRId64 ",\n",
           state.step, state.step * rows);
   fprintf(file, "  \"seed\": %" PRIu64 ",\n  \"data_order\": \"%s\",\n",
           settings.seed, settings.shuffled ? "shuffled" : "sequential");
+  if (settings.files.size() > 0) {
+    fprintf(file, "  \"data\": [");
+    for (const char *const &name : settings.files) {
+      fputs(&name == settings.files.begin() ? "" : ", ", file);
+      writeJsonString(file, name);
+    }
+    fprintf(file, "],\n");
+  }
   fprintf(file, "  \"data_tokens\": %" PRId64 ",\n", settings.data.tokens);
   fprintf(file, "  \"data_is_text\": %s,\n",
           settings.data.isText ? "true" : "false");

@@ -12,6 +12,7 @@
 #include "Checkpoint.h"
 #include "DataMark.h"
 #include "ModelTensors.h"
+#include "Options.h"
 #include "SafeTensorsWriter.h"
 #include "SavedStates.h"
 
@@ -27,6 +28,7 @@ struct SaveSettings {
   uint64_t seed;
   bool shuffled;
   DataMark data;
+  Paths files; ///< The data, as they were given.
   /// A folder whose files of tokenizers and the like go into every checkpoint;
   /// and a tokenizer.json that goes there, too. Null: none.
   const char *companionsFrom = nullptr, *tokenizer = nullptr;
@@ -138,6 +140,7 @@ private:
                  size_t size);
   bool writeTensors(const char *folder, const char *name, const Shard &shard);
   bool writeIndex(const char *folder);
+  bool writeDescription(const char *folder);
   bool writeTrainer(const char *folder);
   /// Whether LATEST names this checkpoint; and lets it do so.
   bool isLatest(int64_t step) const;

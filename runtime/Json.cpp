@@ -531,3 +531,11 @@ void reprise::runtime::writeJsonString(FILE *file, std::string_view text) {
   }
   putc('"', file);
 }
+
+void reprise::runtime::writeNestedJson(FILE *file, const char *text) {
+  for (; *text && strcmp(text, "\n") != 0; ++text) {
+    putc(*text, file);
+    if (*text == '\n')
+      fputs("  ", file);
+  }
+}

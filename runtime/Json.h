@@ -152,6 +152,10 @@ int utf8Length(const char *text, size_t size);
 /// of files are any bytes, but JSON is UTF-8.
 void writeJsonString(FILE *file, std::string_view text);
 
+/// Writes a text of JSON as a value within another one: its lines two columns
+/// further in.
+void writeNestedJson(FILE *file, const char *text);
+
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_JSON_H

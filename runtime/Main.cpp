@@ -10,6 +10,7 @@
 #include "Costs.h"
 #include "Cpu.h"
 #include "Data.h"
+#include "Describe.h"
 #include "Dump.h"
 #include "Executor.h"
 #include "HubConfig.h"
@@ -25,8 +26,6 @@
 #include "Saves.h"
 #include "Schedule.h"
 #include "Text.h"
-
-#include "reprise/ABI/Version.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -504,11 +503,8 @@ int reprise::runtime::trainingMain(int argc, char **argv,
     printHelp(program, model);
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
-  if (options.version) {
-    printf("Reprise " REPRISE_VERSION "\n"
-           "trains %s, recompute: %s\n"
-           "compiled by %s; interface version %u\n",
-           model.name, model.plan, model.compiler, REPRISE_ABI_VERSION);
+  if (options.version || options.describe) {
+    options.version ? printVersion(model) : printDescription(model);
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
   // A log that nobody reads any more is an error like others, not the end; and

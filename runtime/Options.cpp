@@ -195,7 +195,9 @@ static constexpr OptionInfo kOptions[] = {
      {Kind::Output, &Options::dump},
      "write the last step's states and inputs as safetensors"},
     {"version", "", &Options::version,
-     "show what this program was compiled from"},
+     "show what this program was compiled from, and by whom"},
+    {"describe", "", &Options::describe,
+     "show all that it was compiled from, as JSON"},
     {"help", "", &Options::help, "show this, as does -h"},
 };
 
@@ -452,8 +454,8 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
     if (!apply(*info, value, options, error))
       return false;
   }
-  if (!options.data.size() && options.steps > 0 && !options.help &&
-      !options.version)
+  bool isQuestion = options.help || options.version || options.describe;
+  if (!options.data.size() && options.steps > 0 && !isQuestion)
     return error.set("--data FILE is missing: what to train on");
   return checkTogether(options, given, error);
 }

@@ -72,6 +72,7 @@ struct Options {
   const char *costs = nullptr;
   bool help = false;
   bool version = false;
+  bool describe = false;
 };
 
 /// Reads `--name value` and `--name=value`, and `-h` for `--help`; defaults

@@ -22,8 +22,9 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
   if (!options.save)
     return true;
   bool goesOn = resumed.folder.chars[0];
-  SaveSettings settings = {options.save, options.keepLast, options.seed,
-                           options.shuffled, data};
+  SaveSettings settings = {options.save, options.keepLast,
+                           options.seed, options.shuffled,
+                           data,         options.data};
   if (options.data.size() == 0 && goesOn)
     settings.data = resumed.data;
   settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;

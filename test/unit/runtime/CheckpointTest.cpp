@@ -9,6 +9,7 @@
 #include "CheckpointRun.h"
 
 #include "runtime/Files.h"
+#include "runtime/Json.h"
 
 #include <sys/stat.h>
 
@@ -60,6 +61,35 @@ TEST_F(Checkpoints, WhatStandsOutIsTheSameAfterAResume) {
   // Some of the steps after the checkpoint are left out, and some are not.
   EXPECT_NE(rest.out.find("\"skipped\":true"), rest.out.npos) << rest.out;
   EXPECT_NE(rest.out.find("\"skipped\":false"), rest.out.npos) << rest.out;
+}
+
+// What it says of itself is JSON, and is checked as all else is.
+TEST_F(Checkpoints, TheySayWhatTheyWereTrainedWith) {
+  toy.model.compiler = "by \"hand\"";
+  toy.model.trainJson = "{\n  \"lr\": 0.05\n}";
+  ASSERT_EQ(save("a", 2, {"--save-interval=1"}).status, 0);
+  const std::string trainer = readFile(path("a/step-00000002/trainer.json"));
+  reprise::runtime::JsonDocument document;
+  reprise::runtime::Error error;
+  ASSERT_TRUE(document.parse(trainer, "trainer.json", error)) << error.text;
+  EXPECT_EQ(document.root().find("compiler").text(), "by \"hand\"");
+  double rate = 0;
+  EXPECT_TRUE(document.root().find("train").find("lr").asDouble(rate));
+  EXPECT_EQ(rate, 0.05);
+  EXPECT_EQ(document.root().find("data").size(), 1);
+  EXPECT_EQ(readFile(path("a/step-00000002/description.yaml")),
+            "# toy \"bigram\", recompute: none; by \"hand\"\n"
+            "model: {hf_config: config.json}\n"
+            "train: {\n    \"lr\": 0.05\n  }\n");
+  EXPECT_EQ(save("a", 3, {"--resume=auto"}).status, 0);
+  folder.write("a/step-00000003/description.yaml", "train: {}\n");
+  EXPECT_NE(refusal(train({"--steps=4", "--resume", path("a")}))
+                .find("description.yaml' is damaged"),
+            std::string::npos);
+  Outcome described = run({"--describe"}, toy.model);
+  reprise::runtime::JsonDocument all;
+  ASSERT_TRUE(all.parse(described.out, "output", error)) << error.text;
+  EXPECT_EQ(all.root().find("config").find("model_type").text(), "toy");
 }
 
 TEST_F(Checkpoints, AutoIsAFreshRunWhereNothingIs) {
