@@ -1,0 +1,51 @@
+#!/bin/sh
+# Usage: kills.sh TIMES SEED INTERVAL STEPS COMMAND...
+# Kills a run at random moments, as often as TIMES says, and lets it go on each
+# time, in the folder `killed`; COMMAND trains, on one's own data. A run saves
+# every INTERVAL steps. What a kill may cost is the steps up to the next save
+# and, while the last one is still being written, as many again: at most twice
+# INTERVAL. In the end all STEPS are done, and every checkpoint that there is
+# has the bits of a run that nobody has killed, in `whole`.
+times=$1 seed=$2 interval=$3 steps=$4
+shift 4
+fail() { echo "kills.sh: $*" >&2; exit 1; }
+# Milliseconds since some moment.
+clock() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
+newest() { ls killed 2> /dev/null | sed -n 's/^step-0*\([0-9][0-9]*\)$/\1/p' | tail -1; }
+last() { sed -n 's/^{"step":\([0-9]*\),"loss".*/\1/p; s/^{"event":"resumed".*"step":\([0-9]*\),.*/\1/p' log | tail -1; }
+options="--steps $steps --save-interval $interval --log-format json"
+
+rm -rf killed whole
+begin=$(clock)
+"$@" $options --save whole > log || fail "the run that nobody kills fails"
+all=$(($(clock) - begin))
+
+# A run that comes to its end before it is killed begins anew.
+most=0 sum=0 i=0 kills=0
+while [ $kills -lt "$times" ]; do
+  i=$((i + 1))
+  "$@" $options --save killed --resume auto > log 2> errors &
+  pid=$!
+  sleep "$(awk -v seed="$((seed + i))" -v all=$all 'BEGIN { srand(seed); printf "%.3f", rand() * all / 1000 }')"
+  kill -9 $pid 2> /dev/null
+  wait $pid 2> /dev/null
+  status=$?
+  [ $status = 137 ] || [ $status = 0 ] || fail "after $kills kills: $(cat errors)"
+  done=$(last) kept=$(newest)
+  lost=$((${done:-0} - ${kept:-0}))
+  [ $lost -le $((2 * interval)) ] || fail "after $kills kills: step $done was done, but step ${kept:-0} is kept"
+  [ $lost -gt $most ] && most=$lost
+  sum=$((sum + lost))
+  for folder in killed/step-*; do
+    case $folder in *.tmp | *.old | killed/step-\*) continue ;; esac
+    diff -r "$folder" "whole/${folder#killed/}" > log || fail "after $kills kills: $(cat log)"
+  done
+  if [ $status = 0 ]; then
+    rm -rf killed
+  else
+    kills=$((kills + 1))
+  fi
+done
+"$@" $options --save killed --resume auto > log || fail "the last run fails"
+diff -r "killed/step-$(printf %08d "$steps")" "whole/step-$(printf %08d "$steps")" > log || fail "$(cat log)"
+echo "killed $kills times: at most $most steps lost, $sum in all, one save every $interval"
