@@ -8,6 +8,7 @@
 
 #include "Log.h"
 
+#include "Clock.h"
 #include "DataNotes.h"
 #include "Init.h"
 #include "Json.h"
@@ -17,9 +18,11 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cmath>
+#include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
@@ -28,6 +31,8 @@ using namespace reprise::runtime;
 static constexpr char kBar[] = "========================================";
 static constexpr int kLongestBar = sizeof(kBar) - 1, kShortestBar = 8;
 static constexpr int kProfileLines = 20;
+/// What shows that a step goes on comes no more often, in seconds.
+static constexpr double kSignsOfLife = 0.5;
 
 //===----------------------------------------------------------------------===//
 // Start
@@ -59,7 +64,7 @@ static int64_t countParameters(const RepriseModel &model) {
   return count;
 }
 
-static const char *isaName(const RepriseMicroKernel *kernel) {
+const char *Log::isaName(const RepriseMicroKernel *kernel) {
   return !kernel || kernel->isa == REPRISE_ISA_V3 ? "x86-64-v3"
          : kernel->isa == REPRISE_ISA_V4          ? "x86-64-v4"
          : kernel->isa == REPRISE_ISA_AVX512_BF16 ? "x86-64-v4 with AVX512_BF16"
@@ -105,7 +110,7 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
          ",\"isa\":\"%s\""
          ",\"planned_bytes\":%" PRId64 ",\"categories\":{",
          data.stream().numFiles(), data.stream().size(), data.numSamples(),
-         options.steps, options.threads, options.seed, isaName(kernel),
+         options.steps, options.threads, options.seed, Log::isaName(kernel),
          model.arenaBytes);
   for (int i = 0; i < model.numCategories; ++i) {
     if (i)
@@ -200,25 +205,90 @@ void Log::clearProgress() {
     fputs("\r\033[K", stderr);
 }
 
-/// As wide as the terminal is at this moment.
-static int terminalColumns() {
+/// As wide as this terminal is at this moment; 0 if it is none.
+static int columnsOf(int file) {
   winsize size = {};
-  bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
+  return ioctl(file, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-void Log::showProgress(int64_t stepsDone) {
+/// What a line of the log may have on the terminal that shows it, perhaps from
+/// a pipe, as of `tee`, beside the progress bar; 0: as much as it wants.
+static int lineColumns() {
+  if (int columns = columnsOf(STDOUT_FILENO))
+    return columns;
+  struct stat info;
+  bool isPipe = fstat(STDOUT_FILENO, &info) == 0 && S_ISFIFO(info.st_mode);
+  return isPipe ? columnsOf(STDERR_FILENO) : 0;
+}
+
+namespace {
+/// A line of pieces, of which the least important ones are left out where there
+/// is no room for all.
+class Pieces {
+public:
+  /// The most important one has 0, and stays.
+  [[gnu::format(printf, 3, 4)]] void add(int unimportance, const char *format,
+                                         ...) {
+    if (count == kMost)
+      return;
+    Piece &piece = pieces[count++];
+    piece.unimportance = unimportance;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(piece.text, sizeof(piece.text), format, args);
+    va_end(args);
+  }
+
+  /// \param columns  0: as many as it needs.
+  void print(int columns) {
+    // The last one stays free: a terminal may go to the next line behind it.
+    for (int level = kMost; level > 0 && columns && length() >= columns;
+         --level)
+      count = int(std::remove_if(pieces, pieces + count,
+                                 [&](const Piece &piece) {
+                                   return piece.unimportance >= level;
+                                 }) -
+                  pieces);
+    for (int i = 0; i < count; ++i)
+      fputs(pieces[i].text, stdout);
+    putchar('\n');
+  }
+
+private:
+  static constexpr int kMost = 16;
+  struct Piece {
+    int unimportance;
+    char text[64];
+  };
+  int length() const {
+    size_t sum = 0;
+    for (int i = 0; i < count; ++i)
+      sum += strlen(pieces[i].text);
+    return int(sum);
+  }
+
+  Piece pieces[kMost];
+  int count = 0;
+};
+} // namespace
+
+void Log::showProgress(int64_t stepsDone, int microBatches) {
   if (!hasBar || stepsDone == options.steps)
     return;
-  char numbers[128], bar[kLongestBar + 4] = "", left[64];
-  snprintf(left, sizeof(left), "%s left",
-           duration(double(options.steps - stepsDone) * secondsPerStep).chars);
-  int length =
-      snprintf(numbers, sizeof(numbers), "%" PRId64 "/%" PRId64 "  %d%%  %s",
-               stepsDone, options.steps, int(100 * stepsDone / options.steps),
-               stepsHere > 0 ? left : "the first step runs");
-  // The last column stays free: a terminal may go to the next line behind it.
-  int room = terminalColumns() - 1;
+  shownAt = now();
+  char numbers[128], bar[kLongestBar + 4] = "", left[64] = "the first step";
+  if (stepsHere > 0)
+    snprintf(
+        left, sizeof(left), "%s left",
+        duration(double(options.steps - stepsDone) * secondsPerStep).chars);
+  int length = snprintf(
+      numbers, sizeof(numbers), "%" PRId64 "/%" PRId64 "  %d%%  %s", stepsDone,
+      options.steps, int(100 * stepsDone / options.steps), left);
+  if (microBatches > 0)
+    length += snprintf(numbers + length, sizeof(numbers) - size_t(length),
+                       ", micro-batch %d/%d", microBatches + 1,
+                       model.numMicroBatches);
+  int room = (columnsOf(STDERR_FILENO) ? columnsOf(STDERR_FILENO) : 80) - 1;
   int width = std::min(room - length - int(strlen("[] ")), kLongestBar);
   int filled = int(stepsDone * width / options.steps);
   if (width >= kShortestBar)
@@ -226,6 +296,13 @@ void Log::showProgress(int64_t stepsDone) {
              "");
   fprintf(stderr, "%s%.*s", bar, room, numbers);
   fflush(stderr);
+}
+
+void Log::microBatch(int64_t stepsDone, int done) {
+  if (!hasBar || now() - shownAt < kSignsOfLife)
+    return;
+  clearProgress();
+  showProgress(stepsDone, done);
 }
 
 /// A member of JSON whose value is a number, or null if it is not known.
@@ -262,24 +339,27 @@ void Log::printStep(const StepReport &report) const {
     return;
   }
   int width = snprintf(nullptr, 0, "%" PRId64, options.steps);
-  printf("step %*" PRId64 "/%" PRId64 "  loss %.5f", width, report.step + 1,
-         options.steps, double(report.loss));
+  Pieces line;
+  line.add(0, "step %*" PRId64 "/%" PRId64, width, report.step + 1,
+           options.steps);
+  line.add(0, "  loss %.5f", double(report.loss));
   if (!std::isnan(report.lossZ))
-    printf(" (%+.1fz)", report.lossZ);
-  printf("  norm %-8.4g", double(report.gradNorm));
+    line.add(4, " (%+.1fz)", report.lossZ);
+  line.add(1, "  norm %-8.4g", double(report.gradNorm));
   if (!std::isnan(report.gradNormZ))
-    printf("(%+.1fz) ", report.gradNormZ);
-  printf(" lr %.3e  %.1f ms  %.0f tokens/s", double(report.learningRate),
-         milliseconds, report.tokensPerSecond);
+    line.add(5, "(%+.1fz) ", report.gradNormZ);
+  line.add(3, " lr %.3e", double(report.learningRate));
+  line.add(2, "  %.1f ms", milliseconds);
+  line.add(1, "  %.0f tokens/s", report.tokensPerSecond);
   if (!std::isnan(report.mfu))
-    printf("  mfu %.1f%%", 100 * report.mfu);
+    line.add(4, "  mfu %.1f%%", 100 * report.mfu);
   if (!std::isnan(report.mfu) && model.replayFlops > 0)
-    printf(" (hfu %.1f%%)", 100 * report.hfu);
-  printf("  memory %s of ", human(report.highWaterBytes).chars);
-  printf("%s", human(model.arenaBytes).chars);
+    line.add(6, " (hfu %.1f%%)", 100 * report.hfu);
   if (report.step + 1 < options.steps)
-    printf("  %s left", duration(left).chars);
-  printf("%s\n", report.skipped ? "  update left out" : "");
+    line.add(5, "  %s left", duration(left).chars);
+  if (report.skipped)
+    line.add(0, "  update left out");
+  line.print(lineColumns());
 }
 
 bool Log::step(const StepReport &report, Error &error) {
@@ -425,8 +505,9 @@ static int64_t peakResidentBytes() {
   return kilobytes * 1024;
 }
 
-void Log::memory(const Arena &arena, const DeviceMemory *gpu) const {
-  int64_t resident = peakResidentBytes();
+void Log::memory(const Arena &arena, const DeviceMemory *gpu,
+                 int64_t copyBytes) const {
+  int64_t resident = peakResidentBytes(), inUse = 0;
   if (options.json)
     printf("{\"event\":\"memory\",\"categories\":{");
   else
@@ -438,6 +519,7 @@ void Log::memory(const Arena &arena, const DeviceMemory *gpu) const {
       int64_t bytes = arena.residentBytes(place);
       used = bytes < 0 || used < 0 ? -1 : used + bytes;
     }
+    inUse += std::max<int64_t>(used, 0);
     if (options.json) {
       if (i)
         putchar(',');
@@ -450,7 +532,8 @@ void Log::memory(const Arena &arena, const DeviceMemory *gpu) const {
     }
   }
   if (options.json) {
-    printf("},\"process_bytes\":%" PRId64, resident);
+    printf("},\"copy_bytes\":%" PRId64 ",\"process_bytes\":%" PRId64, copyBytes,
+           resident);
     if (gpu)
       printf(",\"gpu\":{\"plan_bytes\":%" PRId64 ",\"allocated_bytes\":%" PRId64
              ",\"context_bytes\":%" PRId64 ",\"kernel_bytes\":%" PRId64
@@ -481,9 +564,14 @@ void Log::memory(const Arena &arena, const DeviceMemory *gpu) const {
            grouped(resident).chars);
     return;
   }
-  printf("  %-22s %18s", "whole program", grouped(model.arenaBytes).chars);
-  printf(" %18s  (with code, data files and tables)\n",
-         grouped(resident).chars);
+  printf("  %-22s %18s", "the plan", grouped(model.arenaBytes).chars);
+  printf(" %18s\n", grouped(inUse).chars);
+  if (copyBytes > 0)
+    printf("  %-41s %18s\n", "copy for saving", grouped(copyBytes).chars);
+  int64_t rest = std::max<int64_t>(resident - inUse - copyBytes, 0);
+  printf("  %-41s %18s\n", "code, threads, tables, pages of files",
+         grouped(rest).chars);
+  printf("  %-41s %18s\n", "whole program", grouped(resident).chars);
 }
 
 bool Log::end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,

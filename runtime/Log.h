@@ -50,12 +50,17 @@ class Log {
 public:
   Log(const RepriseModel &model, const Options &options);
 
+  /// What products of this micro-kernel need; of null, what all need.
+  static const char *isaName(const RepriseMicroKernel *kernel);
+
   /// What is about to happen. `kernel` may be null; `peakFlops` is 0 if it is
   /// not known. `gpu` says which one it happens on; empty: the CPU.
   bool plan(const TrainingData &data, const RepriseMicroKernel *kernel,
             double peakFlops, const char *gpu, Error &error);
   /// The first sign of life: steps begin.
   void begin(int64_t stepsDone) { showProgress(stepsDone); }
+  /// Within a step, so many micro-batches are done.
+  void microBatch(int64_t stepsDone, int done);
   /// Shown at the interval that the options say.
   bool step(const StepReport &report, Error &error);
   void interrupted(int64_t stepsDone);
@@ -76,8 +81,10 @@ public:
   /// steps; launches that differ only in numbers in their names are one line.
   void profile(const double *seconds, int64_t steps);
   /// Plan against measurement, category by category.
-  /// \param gpu  what that has in use; null: the CPU.
-  void memory(const Arena &arena, const DeviceMemory *gpu) const;
+  /// \param gpu        what that has in use; null: the CPU.
+  /// \param copyBytes  of the copy that saves are written from.
+  void memory(const Arena &arena, const DeviceMemory *gpu,
+              int64_t copyBytes) const;
   /// `writtenBytes` is negative when memory was not checked. The time is that
   /// of steps, validation and sampling.
   bool end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
@@ -96,7 +103,8 @@ public:
 private:
   void printData(const TrainingData &data) const;
   void printStep(const StepReport &report) const;
-  void showProgress(int64_t stepsDone);
+  /// \param microBatches  of the step that runs, those that are done.
+  void showProgress(int64_t stepsDone, int microBatches = 0);
 
   const RepriseModel &model;
   const Options &options;
@@ -110,6 +118,7 @@ private:
   DeviceTimes gpuTimes = {};  ///< Sums over the steps that have all three.
   int64_t stepsTimed = 0;
   int64_t stepsHere = 0;
+  double shownAt = 0; ///< When the bar was.
 };
 
 } // namespace reprise::runtime

@@ -64,11 +64,13 @@ public:
 private:
   bool prepare(Error &error);
   bool openData(Error &error);
+  void findPeak(char *gpuName, size_t size);
   bool loadStates(Error &error);
   bool runStep(Error &error);
   bool compute(StepReport &report, Error &error);
   bool show(StepReport &report, Error &error);
   void tell(Activity::Kind kind, double seconds = 0);
+  void showLife(int64_t microBatches);
   bool runBatches(int64_t step, bool isApart, Error &error);
   bool takeResults(StepReport &report, Error &error);
   bool updateApart(StepReport &report, Error &error);
@@ -101,7 +103,7 @@ private:
   Executor executor;
   Log log;
   Metrics metrics;
-  double peakFlops = 0; ///< 0 if it is not known.
+  Peak peak;
   Dump dump;
   Costs costs;
   MemoryCheck check;
@@ -116,6 +118,7 @@ private:
   /// Whether the states are those that `state.step` steps have left, and none
   /// of them broken.
   bool isWhole = true;
+  double stepBegin = 0; ///< Of the step that runs.
   Inference inference;
   Interrupts interrupts;
   /// The first micro-batch whose inputs were written ahead, and what went
@@ -177,18 +180,9 @@ bool Trainer::prepare(Error &error) {
                           error)) ||
       !metrics.open(options, state.step, error))
     return false;
-  peakFlops = options.peakFlops;
-  if (peakFlops == 0 && executor.microKernel())
-    peakFlops = measurePeakFlops(*executor.microKernel(), pool);
   char machine[256] = "";
-  if (placement.device.isOpen()) {
-    gpu.describe(machine, sizeof(machine));
-    if (peakFlops == 0)
-      peakFlops =
-          dataSheetFlops(placement.device.major(), placement.device.minor(),
-                         executor.hasBF16(), options.tf32);
-  }
-  if (!log.plan(data, executor.microKernel(), peakFlops, machine, error))
+  findPeak(machine, sizeof(machine));
+  if (!log.plan(data, executor.microKernel(), peak.flops(), machine, error))
     return false;
   if (options.initFrom)
     log.weights(began.weights, began.data, data.stream().isText());
@@ -199,6 +193,29 @@ bool Trainer::prepare(Error &error) {
   saves.announce();
   inference.announce(log);
   return Log::flush(error);
+}
+
+/// Finds what utilization is measured against, and the name of a GPU.
+void Trainer::findPeak(char *gpuName, size_t size) {
+  bool isOnGPU = placement.device.isOpen();
+  if (isOnGPU)
+    gpu.describe(gpuName, size);
+  const RepriseMicroKernel *kernel = executor.microKernel();
+  if (options.peakFlops > 0) {
+    peak.state(options.peakFlops);
+  } else if (isOnGPU) {
+    peak.state(dataSheetFlops(placement.device.major(),
+                              placement.device.minor(), executor.hasBF16(),
+                              options.tf32));
+  } else if (kernel) {
+    Error name;
+    name.set("%s, %s tiles of %d x %d, %s",
+             describeProcessor(options.threads).chars, Log::isaName(kernel),
+             kernel->rows, kernel->cols,
+             kernel->typeAB == REPRISE_BF16 ? "bf16" : "f32");
+    peak.measure(*kernel, pool, name.text, options.save);
+    peak.keep();
+  }
 }
 
 /// Gives every state the value that the first step of this run starts from.
@@ -283,6 +300,8 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
                              : executor.runMicros(error, isLast)))
       return false;
     writeNextInputs(step, first);
+    if (!isLast && !placement.device.isOpen())
+      showLife(first + atOnce);
   }
   return true;
 }
@@ -291,9 +310,22 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
 void Trainer::tell(Activity::Kind kind, double seconds) {
   Activity activity = {kind, state.step, now(), seconds,
                        saves.expectedSeconds()};
-  if (kind == Activity::Step)
+  if (kind == Activity::Step) {
     ++activity.step;
+    activity.begin = stepBegin;
+  }
   interrupts.report(activity);
+}
+
+/// Within a step: so many micro-batches are done, so there is something to go
+/// by also in the first one.
+void Trainer::showLife(int64_t microBatches) {
+  log.microBatch(state.step, int(microBatches));
+  double seconds = log.expectedSeconds();
+  if (seconds == 0)
+    seconds =
+        (now() - stepBegin) * model.numMicroBatches / double(microBatches);
+  tell(Activity::Step, seconds);
 }
 
 /// Computes a step, whose update is done then.
@@ -304,7 +336,7 @@ bool Trainer::compute(StepReport &report, Error &error) {
       isDumped(step) || options.skipLossZ > 0 || options.skipGradZ > 0;
   if (options.checkMemory)
     check.fillGaps();
-  double start = now();
+  stepBegin = now();
   report.learningRate = float(learningRate(model, step));
   writeScalar(model.lr, report.learningRate);
   writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
@@ -314,7 +346,7 @@ bool Trainer::compute(StepReport &report, Error &error) {
   if (isApart ? !updateApart(report, error)
               : !executor.endStep(error) || !takeResults(report, error))
     return false;
-  report.seconds = now() - start;
+  report.seconds = now() - stepBegin;
   if (placement.device.isOpen() && !isApart)
     report.gpu = gpu.times();
   return true;
@@ -326,8 +358,9 @@ bool Trainer::show(StepReport &report, Error &error) {
   report.tokensPerSecond =
       double(model.numMicroBatches * model.microBatchSize * model.seqLength) /
       report.seconds;
-  bool isKnown = peakFlops > 0 && model.modelFlops > 0;
-  double available = isKnown ? peakFlops * report.seconds : NAN;
+  peak.reached((model.modelFlops + model.replayFlops) / report.seconds);
+  bool isKnown = peak.flops() > 0 && model.modelFlops > 0;
+  double available = isKnown ? peak.flops() * report.seconds : NAN;
   report.mfu = model.modelFlops / available;
   report.hfu = (model.modelFlops + model.replayFlops) / available;
   return log.step(report, error) && metrics.step(report, error) &&
@@ -337,6 +370,7 @@ bool Trainer::show(StepReport &report, Error &error) {
 bool Trainer::runStep(Error &error) {
   StepReport report = {};
   report.step = state.step;
+  stepBegin = now();
   tell(Activity::Step, log.expectedSeconds());
   isWhole = false;
   if (!compute(report, error))
@@ -388,6 +422,7 @@ bool Trainer::updateApart(StepReport &report, Error &error) {
 bool Trainer::finish(int64_t stepsDone, Error &error) {
   if (!executor.finish(error))
     return false;
+  peak.keep();
   int64_t highWater = arena.highWaterBytes();
   int64_t written = options.checkMemory ? check.writtenBytes() : -1;
   if (options.profile && stepsDone > 0)
@@ -397,7 +432,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   if (stepsDone > 0 || options.json) {
     DeviceMemory onGPU;
     bool isOnGPU = placement.device.isOpen() && gpu.measure(onGPU);
-    log.memory(arena, isOnGPU ? &onGPU : nullptr);
+    log.memory(arena, isOnGPU ? &onGPU : nullptr, saves.copyBytes());
   }
   if (!log.end(stepsDone, highWater, written, error))
     return false;

@@ -10,8 +10,12 @@
 
 #include "Cpu.h"
 #include "Executor.h"
+#include "Json.h"
+#include "MappedFile.h"
+#include "ReplacedFile.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace reprise::runtime;
 
@@ -19,15 +23,21 @@ using namespace reprise::runtime;
 static constexpr int64_t kLargestTile = 32, kDepth = 128;
 
 double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
-                                          ThreadPool &pool) {
+                                          ThreadPool &pool, bool isQuick) {
   if (kernel.rows > kLargestTile || kernel.cols > kLargestTile)
     return 0;
-  constexpr int kRounds = 8, kCalls = 2000;
+  constexpr int kCalls = 2000, kRounds = 8, kEnough = 16;
+  constexpr double kPatience = 0.2; // Seconds, however busy the machine is.
   double flops = 2.0 * kernel.rows * kernel.cols * kDepth * kCalls;
   if (kernel.typeAB == REPRISE_BF16) // Each word is a pair.
     flops *= 2;
-  double best = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  double best = 0, begin = now();
+  auto isEnough = [&](int rounds, int unbeaten) {
+    return rounds >= kRounds &&
+           (isQuick || unbeaten >= kEnough || now() - begin > kPatience);
+  };
+  for (int round = 0, unbeaten = 0; !isEnough(round, unbeaten);
+       ++round, ++unbeaten) {
     double start = now();
     pool.parallelFor(pool.size(), 1, [&](int, int64_t begin, int64_t end) {
       TileRegisters tiles(kernel.isa == REPRISE_ISA_AMX_BF16);
@@ -43,9 +53,59 @@ double reprise::runtime::measurePeakFlops(const RepriseMicroKernel &kernel,
         for (int call = 0; call < kCalls; ++call)
           kernel.fn(&work);
     });
-    best = std::max(best, flops * pool.size() / (now() - start));
+    double rate = flops * pool.size() / (now() - start);
+    if (rate > best * 1.005) // What is less is chance.
+      unbeaten = 0;
+    best = std::max(best, rate);
   }
   return best;
+}
+
+/// The FLOP/s that a file has for a machine; 0 if it has none.
+static double readPeak(const char *path, const char *machine) {
+  MappedFile file;
+  JsonDocument document;
+  Error ignored;
+  double flops = 0;
+  if (file.map(path, ignored) &&
+      document.parse(
+          {reinterpret_cast<const char *>(file.data), size_t(file.size)}, path,
+          ignored) &&
+      document.root().find("machine").text() == machine)
+    document.root().find("peak_flops").asDouble(flops);
+  file.unmap();
+  return flops > 0 && std::isfinite(flops) ? flops : 0;
+}
+
+void Peak::measure(const RepriseMicroKernel &kernel, ThreadPool &pool,
+                   const char *name, const char *folder) {
+  isMeasured = true;
+  snprintf(machine, sizeof(machine), "%s", name);
+  if (folder) {
+    file = Path("%s/machine.json", folder);
+    kept = readPeak(file, machine);
+  }
+  best = std::max(kept, measurePeakFlops(kernel, pool));
+}
+
+void Peak::reached(double flops) {
+  if (isMeasured)
+    best = std::max(best, flops);
+}
+
+void Peak::keep() {
+  if (!isMeasured || !file.chars[0] || best <= kept)
+    return;
+  ReplacedFile out;
+  Error ignored;
+  FILE *text = out.start(file, ignored) ? out.open(ignored) : nullptr;
+  if (!text)
+    return;
+  fprintf(text, "{\n  \"machine\": ");
+  writeJsonString(text, machine);
+  fprintf(text, ",\n  \"peak_flops\": %.6g\n}\n", best);
+  if (out.finish(true, ignored))
+    kept = best;
 }
 
 MicroKernels reprise::runtime::chooseForBF16(const RepriseMicroKernel *kernels,
@@ -58,8 +118,8 @@ MicroKernels reprise::runtime::chooseForBF16(const RepriseMicroKernel *kernels,
     return floats;
   if (pairs.full->isa == REPRISE_ISA_AMX_BF16)
     return pairs;
-  return measurePeakFlops(*pairs.full, pool) >
-                 measurePeakFlops(*floats.full, pool)
+  return measurePeakFlops(*pairs.full, pool, /*isQuick=*/true) >
+                 measurePeakFlops(*floats.full, pool, /*isQuick=*/true)
              ? pairs
              : floats;
 }

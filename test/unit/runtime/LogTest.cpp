@@ -90,6 +90,23 @@ public:
 
 class Log : public Training {
 protected:
+  /// Four steps on a terminal, in text.
+  std::string onTerminal(unsigned short columns) {
+    Terminal terminal(columns);
+    setenv("TERM", "dumb", 1);
+    std::vector<std::string> args = {"train", "--data", data, "--steps=4",
+                                     "--peak-flops=1e12"};
+    std::vector<char *> argv;
+    for (std::string &arg : args)
+      argv.push_back(arg.data());
+    fflush(stdout);
+    {
+      Redirected out(STDOUT_FILENO, terminal.slave);
+      EXPECT_EQ(runProgram(int(argv.size()), argv.data(), toy.model), 0);
+    }
+    return terminal.shown();
+  }
+
   /// Four steps with a terminal as standard error; what that shows.
   std::string bar(unsigned short columns, const char *kind) {
     Terminal terminal(columns);
@@ -238,6 +255,41 @@ TEST_F(Log, ALogThatCannotBeWrittenIsAnError) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(),
               "train: error: cannot write the log: Bad file descriptor\n");
   }
+}
+
+// What does not fit is left out piece by piece, and no word is cut.
+TEST_F(Log, StepLinesFitTheTerminal) {
+  int probe = posix_openpt(O_RDWR | O_NOCTTY);
+  if (probe < 0)
+    GTEST_SKIP() << "needs a pseudo-terminal, but this machine gives none";
+  close(probe);
+  toy.model.modelFlops = 1e6;
+  auto stepLines = [&](unsigned short columns) {
+    std::istringstream lines(onTerminal(columns));
+    std::vector<std::string> found;
+    for (std::string line; std::getline(lines, line);)
+      if (line.rfind("step ", 0) == 0 && isdigit(line[5]))
+        found.push_back(line.substr(0, line.find('\r')));
+    EXPECT_EQ(found.size(), 4u);
+    return found;
+  };
+  const std::string number = "[-+.0-9e]+";
+  const std::string start = "step [1-4]/4  loss " + number;
+  const std::pair<unsigned short, std::string> expected[] = {
+      {200, start + "  norm " + number + " +lr " + number + "  " + number +
+                " ms  " + number + " tokens/s  mfu " + number +
+                "%(  0:00 left)?"},
+      {79, start + "  norm " + number + " +lr " + number + "  " + number +
+               " ms  " + number + " tokens/s"},
+      {68, start + "  norm " + number + " *  " + number + " ms  " + number +
+               " tokens/s"},
+      {30, start}};
+  for (auto &[columns, pattern] : expected)
+    for (const std::string &line : stepLines(columns)) {
+      EXPECT_TRUE(std::regex_match(line, std::regex(pattern)))
+          << columns << ": " << line;
+      EXPECT_LT(line.size(), columns);
+    }
 }
 
 TEST_F(Log, TheProgressBarFitsTheTerminal) {

@@ -239,6 +239,44 @@ TEST_F(MetricsOfRun, RatesAreThoseOfTheStepsTime) {
   EXPECT_EQ(outcome.out.find("nan"), std::string::npos) << outcome.out;
 }
 
+// The most that was seen of a machine is kept, and no step is above it.
+TEST_F(MetricsOfRun, ThePeakIsKeptBesideCheckpoints) {
+  toy.model.modelFlops = 1e15; // A step that would take any machine longer.
+  const std::string save = stem + ".d/save", file = save + "/machine.json";
+  auto peakOf = [&](const std::vector<std::string> &args, int steps) {
+    Outcome outcome = train(args);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    double peak = 0, last = 0;
+    for (const std::string &line : lines(outcome.out)) {
+      if (line.rfind("{\"event\":\"plan\"", 0) == 0)
+        peak = numberOf(line, "peak_flops");
+      if (line.rfind("{\"step\":", 0) == 0) {
+        --steps;
+        last = numberOf(line, "mfu");
+        EXPECT_GT(last, 0);
+        EXPECT_LE(last, 1);
+      }
+    }
+    EXPECT_EQ(steps, 0);
+    return peak;
+  };
+  double first = peakOf({"--steps=3", "--save", save}, 3);
+  std::string text = readFile(file);
+  EXPECT_EQ(text.find("{\n  \"machine\": \""), 0u) << text;
+  double kept = numberOf(text, "peak_flops");
+  EXPECT_GT(kept, 1e15); // That of the fastest step.
+  EXPECT_GT(kept, first);
+  EXPECT_NEAR(peakOf({"--steps=4", "--save", save, "--resume=auto"}, 1) / kept,
+              1, 1e-5);
+  // That of another machine, and what is no such file, do not count.
+  for (const char *other :
+       {"{\"machine\": \"x\", \"peak_flops\": 9e30}", "{", ""}) {
+    std::filesystem::remove(file);
+    std::ofstream(file) << other;
+    EXPECT_LT(peakOf({"--steps=4", "--save", save, "--resume=auto"}, 0), 1e15);
+  }
+}
+
 TEST_F(MetricsOfRun, TableGoesOn) {
   ASSERT_EQ(train({"--steps=2", "--csv", table}).status, 0);
   Outcome second = train({"--steps=1", "--csv", table});

@@ -131,6 +131,11 @@ TEST(Options, WeightsAndCheckpoints) {
             "--keep-last needs --save DIR");
   EXPECT_EQ(refusal({"--data=f", "--resume=auto"}),
             "--resume auto needs --save DIR");
+  EXPECT_EQ(Parsed({"--data=f", "--save=d", "--save-from=arena"})
+                .options.saveFromCopy,
+            false);
+  EXPECT_EQ(refusal({"--data=f", "--save-from=arena"}),
+            "--save-from needs --save DIR");
   EXPECT_EQ(refusal({"--data=f", "--save=d", "--keep-last=1"}),
             "--keep-last needs a whole number from 2 to 1099511627776, but got "
             "'1'");

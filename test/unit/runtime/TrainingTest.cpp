@@ -14,6 +14,7 @@
 #include <csignal>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -286,8 +287,8 @@ TEST_F(Training, TextHasThePlanAndALineAStep) {
   for (const char *part :
        {"model    toy \"bigram\", 6,272 parameters, recompute: none",
         "step     2 x 3 x 21 = 126 tokens", "  activations ",
-        "step 3/3  loss 4.", "  lr 5.000e-02  ", " tokens/s  memory ",
-        " left\n", "\n  whole program ", "done: 3 steps", "\nembed ",
+        "step 3/3  loss 4.", "  lr 5.000e-02  ", " tokens/s  ", " left\n",
+        "\n  the plan ", "\n  whole program ", "done: 3 steps", "\nembed ",
         "\nadamw "})
     EXPECT_NE(outcome.out.find(part), std::string::npos) << part << " in\n"
                                                          << outcome.out;
@@ -343,6 +344,9 @@ TEST_F(Training, RefusalsHaveTheirStatus) {
     Outcome help = run({name}, toy.model);
     EXPECT_EQ(help.status, 0);
     EXPECT_NE(help.out.find("--data FILE"), std::string::npos);
+    std::istringstream lines(help.out);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(line.size(), 80u) << line;
   }
   Outcome version = run({"--version"}, toy.model);
   EXPECT_EQ(version.status, 0);
