@@ -261,9 +261,14 @@ int64_t Executor::endOf(const Schedules &schedules) const {
   return end;
 }
 
-int64_t Executor::plannedBytes() const {
-  int64_t end = endOf(ran);
+int64_t Executor::withPadding(int64_t end) const {
   return end == endOf({true, true, true}) ? model.arenaBytes : end;
+}
+
+int64_t Executor::plannedBytes() const { return withPadding(endOf(ran)); }
+
+int64_t Executor::highWaterBytes() const {
+  return withPadding(arena.highWaterBytes());
 }
 
 Executor::~Executor() {

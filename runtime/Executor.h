@@ -113,6 +113,10 @@ public:
   /// What the high-water mark has to be by plan: the arena's end, unless what
   /// ran ends below other schedules.
   int64_t plannedBytes() const;
+  /// The end of a buffer, with what rounds its size up if nothing lies behind.
+  int64_t withPadding(int64_t end) const;
+  /// That of the furthest buffer that was touched.
+  int64_t highWaterBytes() const;
 
   /// That of the products of bf16 if there are any, otherwise that of all; null
   /// if the model has no products.

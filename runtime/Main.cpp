@@ -354,7 +354,7 @@ bool Trainer::compute(StepReport &report, Error &error) {
 
 /// Shows a step that is done, and writes it to files.
 bool Trainer::show(StepReport &report, Error &error) {
-  report.highWaterBytes = arena.highWaterBytes();
+  report.highWaterBytes = executor.highWaterBytes();
   report.tokensPerSecond =
       double(model.numMicroBatches * model.microBatchSize * model.seqLength) /
       report.seconds;
@@ -423,8 +423,9 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   if (!executor.finish(error))
     return false;
   peak.keep();
-  int64_t highWater = arena.highWaterBytes();
-  int64_t written = options.checkMemory ? check.writtenBytes() : -1;
+  int64_t highWater = executor.highWaterBytes();
+  int64_t written =
+      options.checkMemory ? executor.withPadding(check.writtenBytes()) : -1;
   if (options.profile && stepsDone > 0)
     log.profile(executor.profile(), std::max<int64_t>(stepsDone - 1, 1));
   if (options.costs && !writeCosts(stepsDone, error))

@@ -91,8 +91,26 @@ void Planner::placeFixed() {
 // Within the step
 //===----------------------------------------------------------------------===//
 
-/// Activations are packed by themselves. What a step writes of gradients, with
-/// nothing in its bytes before, then takes what they leave free from there on.
+/// Packs forward in time, and backward if that leaves waste: what is hard to
+/// place in one order may be easy in the other.
+static solver::PackingResult
+packBothWays(const solver::PackingProblem &problem) {
+  solver::PackingResult best = solver::pack(problem);
+  if (best.solution.peak == best.bound)
+    return best;
+  solver::PackingProblem mirrored = problem;
+  for (solver::PackingItem &item : mirrored.items)
+    std::tie(item.lower, item.upper) = std::pair(-item.upper, -item.lower);
+  solver::PackingOptions effort;
+  effort.workLimit /= 4;
+  solver::PackingResult other = solver::pack(mirrored, effort);
+  return other.solution.peak < best.solution.peak ? other : best;
+}
+
+/// Activations are packed by themselves, and what a step writes of gradients,
+/// with nothing in its bytes before, takes what they leave free from there on.
+/// Where that needs more than is alive at one time, both are packed together,
+/// unless activations are to come first (`rt.activations_first`).
 LogicalResult Planner::place() {
   if (step)
     begin = step->begin;
@@ -113,24 +131,26 @@ LogicalResult Planner::place() {
       [](const Buffer &buffer) { return buffer.lastUse + 1; });
   if (std::optional<std::string> fault = solver::check(problem))
     return function.emitError("has no memory plan: ") << *fault;
-  solver::PackingResult packed = solver::pack(problem);
+  solver::PackingResult packed = packBothWays(problem);
   peak = packed.solution.peak;
   bound = packed.bound;
-  size_t numActivations = placed.size();
   if (!step)
     add(Category::WrittenGradients, [&](const Buffer &) { return end + 1; });
   if (std::optional<std::string> fault = solver::check(problem))
     return function.emitError("has no memory plan: ") << *fault;
   solver::PackingResult all =
       solver::packBeside(problem, packed.solution.offsets);
-  // The arena ends with the last byte in use, not with its padding.
-  for (auto [number, buffer] : llvm::enumerate(placed)) {
-    int64_t offset = all.solution.offsets[number];
+  auto module = function->getParentOfType<ModuleOp>();
+  if (all.solution.peak > all.bound &&
+      !module->hasAttr(rt::kActivationsFirstAttr))
+    if (solver::PackingResult together = packBothWays(problem);
+        together.solution.peak < all.solution.peak)
+      all = std::move(together);
+  for (auto [buffer, offset] : llvm::zip(placed, all.solution.offsets))
     buffer->offset = begin + offset;
-    usedWithin = std::max(usedWithin, offset + buffer->bytes);
-    if (number < numActivations)
-      used = usedWithin;
-  }
-  leastWithin = usedWithin - (all.solution.peak - all.bound);
+  // Sizes count as rounded up to the alignment, the last one's too.
+  usedWithin = all.solution.peak;
+  used = std::min(peak, usedWithin);
+  leastWithin = all.bound;
   return success();
 }

@@ -64,8 +64,9 @@ public:
   void rewrite();
 
   mlir::func::FuncOp getFunction() const { return function; }
-  /// Where activations begin, and their bytes: in use, as packed with padding,
-  /// and the most that are alive at one time.
+  /// Where activations begin, and their bytes, sizes rounded up to the
+  /// alignment: within the arena, packed by themselves, and the most that are
+  /// alive at one time.
   int64_t getBegin() const { return begin; }
   int64_t getUsed() const { return used; }
   int64_t getPeak() const { return peak; }

@@ -24,8 +24,11 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
       the op only there.
     * What `@step` returns in place of a gradient's argument that nothing reads is made in that
       argument's buffer, from the first value on that takes it in turn. Such a gradient has
-      `init = none`, and lives from that value to the end: it lies, when all activations have been packed, in
-      bytes that they leave free from there on, or behind them.
+      `init = none`, and lives from that value to the end. Activations are packed by themselves, and
+      such gradients lie in bytes that they leave free from there on, or behind them; where that needs
+      more than is alive at one time, both are packed together, unless the module has
+      `rt.activations_first`. The category `activations` is the bytes of activations packed by
+      themselves, `gradients` what the arena needs beyond.
     * A result that may alias an operand (`rt.may_alias`) takes its buffer if the operand is a
       value of the step, is read by nothing later, and by this op only there. Results of
       `@step` keep bytes of their own.

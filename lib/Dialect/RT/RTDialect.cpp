@@ -186,7 +186,8 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs 'rt.gemm_workspace' to be a multiple of ")
            << kElement << " bytes, but got " << value;
   }
-  if (name == kBiasKernelsAttr && isa<UnitAttr>(value))
+  if ((name == kBiasKernelsAttr || name == kActivationsFirstAttr) &&
+      isa<UnitAttr>(value))
     return success();
   if (name == kMostLaunchesAttr) {
     auto most = dyn_cast<IntegerAttr>(value);

@@ -58,6 +58,11 @@ inline constexpr llvm::StringLiteral kBiasKernelsAttr = "rt.bias_kernels";
 /// On a module: inputs of as many micro-batches of a step have places in the
 /// arena as together have at most so many launches, and so do those after them.
 inline constexpr llvm::StringLiteral kMostLaunchesAttr = "rt.most_launches";
+/// On a module: activations are packed by themselves, so that they end where
+/// their share of `rt.plan` does, and gradients that a step writes among them
+/// and behind. A budget of activations asks for it.
+inline constexpr llvm::StringLiteral kActivationsFirstAttr =
+    "rt.activations_first";
 /// On an emitted kernel: the number of independent tasks of a launch.
 inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
 /// And where there is one, the function that does the same with 32 registers of

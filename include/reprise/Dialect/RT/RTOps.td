@@ -44,7 +44,8 @@ def RT_Dialect : Dialect {
     `categories`, which add up to the arena. With `rt.gemm_workspace = BYTES` on a module every product has a
     workspace of so many bytes, whatever its shape: what a library of the target asks for. With `rt.bias_kernels` beside it
     the library is not asked for gradients of biases. With
-    `rt.alignment = BYTES` buffers begin at multiples of that. With `rt.most_launches = N` a step is
+    `rt.alignment = BYTES` buffers begin at multiples of that. With `rt.activations_first` activations are packed
+    by themselves, also where written gradients could then take less. With `rt.most_launches = N` a step is
     given to a device M micro-batches at a time, M being the largest divisor of
     `nn.micro_batches` with which these have at most N launches, or 1: the arena has M places for the inputs of
     a micro-batch, one after another, and M more for those that come next.
