@@ -388,14 +388,22 @@ FailureOr<PlanFile> PlanParser::parse() {
       error(place) << "needs on or off, but got '" << word << "'";
     plan.isFree = word == "on";
   };
+  auto headRows = [&](yaml::Node *value, Location place) {
+    constexpr StringLiteral what = "the rows of a chunk of the head";
+    if (auto word = readWord(value, what, place))
+      plan.headRows = readNumber(*word, what, place);
+  };
   bool hasRules = false;
   auto rules = [&](yaml::Node *value, Location place) {
     hasRules = true;
     readRules(value, place);
   };
-  readMap(
-      root, "a plan", getLocation(llvm::SMLoc()),
-      {{"name", name}, {"chunks", chunks}, {"free", free}, {"rules", rules}});
+  readMap(root, "a plan", getLocation(llvm::SMLoc()),
+          {{"name", name},
+           {"chunks", chunks},
+           {"head_chunk_rows", headRows},
+           {"free", free},
+           {"rules", rules}});
   if (!isWrong && !hasRules)
     error(getLocation(llvm::SMLoc())) << "needs 'rules', a list, in a plan";
   if (!isWrong && ++document != stream.end() && !isWrong)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Support/RecomputeLabels.h"
@@ -61,7 +62,11 @@ private:
 struct ReadPlan : public remat::impl::ReadPlanBase<ReadPlan> {
   using ReadPlanBase::ReadPlanBase;
 
+  LogicalResult setHeadRows();
+
   void runOnOperation() override {
+    if (failed(setHeadRows()))
+      return signalPassFailure();
     auto decideAll = [&](const Step &step) -> LogicalResult {
       FailureOr<PlanFile> plan = parsePlanFile(file, &getContext());
       if (failed(plan) || failed(PlanReader(getOperation(), step).apply(*plan)))
@@ -74,6 +79,20 @@ struct ReadPlan : public remat::impl::ReadPlanBase<ReadPlan> {
   }
 };
 } // namespace
+
+/// Of a step as of what has its head beside it. A head that is whole stays so.
+LogicalResult ReadPlan::setHeadRows() {
+  auto heads = getOperation().getBody().getOps<nn::LinearCrossEntropyOp>();
+  if (heads.empty())
+    return success();
+  FailureOr<PlanFile> plan = parsePlanFile(file, &getContext());
+  if (failed(plan))
+    return failure();
+  if (int64_t rows = plan->headRows.value_or(0); rows > 0)
+    for (nn::LinearCrossEntropyOp head : heads)
+      head.setRows(rows);
+  return success();
+}
 
 bool PlanReader::isOf(int64_t layer, const PlanRule &rule) const {
   if (layer < 0 || rule.isOutside)

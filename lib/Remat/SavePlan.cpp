@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Step.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Remat/PlanFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/YAMLParser.h"
@@ -58,10 +59,23 @@ static std::string formatEnding(Attribute attribute, int64_t layer) {
   return ending + ", label: " + quote(recompute.getLabel());
 }
 
-/// The decisions on the values of one layer, in the order of the ops.
+/// Adds to `kept` the results of `op` that are kept though the first is
+/// dropped, whose name means all of them.
+static void addKept(Operation *op, ArrayRef<int64_t> dropped,
+                    std::string &kept) {
+  if (!llvm::is_contained(dropped, 0))
+    return;
+  for (OpResult result : op->getResults())
+    if (!llvm::is_contained(dropped, int64_t(result.getResultNumber())))
+      kept += (kept.empty() ? "" : ", ") + quote(getValueName(result));
+}
+
+/// The decisions on the values of one layer, in the order of the ops. A part
+/// that takes back some of another comes last.
 static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
                                              ArrayRef<Operation *> ops) {
   SmallVector<Part> parts;
+  std::string kept;
   std::map<std::string, Operation *> named;
   for (Operation *op : ops) {
     if (op->getNumResults() == 0)
@@ -93,7 +107,11 @@ static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
     else
       for (int64_t result : recompute.getResults().asArrayRef())
         add(getValueName(op->getResult(result)));
+    if (recompute && recompute.getResults())
+      addKept(op, recompute.getResults().asArrayRef(), kept);
   }
+  if (!kept.empty())
+    parts.push_back({kept, "", false});
   return parts;
 }
 
@@ -115,6 +133,19 @@ static std::string formatLayers(ArrayRef<int64_t> layers) {
   return isList ? "[" + text + "]" : text;
 }
 
+/// The rows of a chunk of the head, if it has chunks, or what was asked for.
+static std::optional<int64_t> getHeadRows(func::FuncOp function) {
+  auto heads = function.getBody().getOps<nn::LinearCrossEntropyOp>();
+  if (!heads.empty())
+    return int64_t((*heads.begin()).getRows());
+  auto module = function->getParentOfType<ModuleOp>();
+  auto train = module ? module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr)
+                      : DictionaryAttr();
+  auto given =
+      train ? train.getAs<IntegerAttr>(nn::kHeadChunkRows) : IntegerAttr();
+  return given ? std::optional(given.getInt()) : std::nullopt;
+}
+
 LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
                                    llvm::raw_ostream &os) {
   FailureOr<Step> step = getStep(function);
@@ -125,7 +156,7 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
     layers[getLayer(op)].push_back(op);
 
   // Rules of different layers or values do not meet, so their order is free:
-  // that in which they come up first.
+  // that in which they come up first. Those that take back come last.
   SmallVector<Line> lines;
   std::map<std::tuple<bool, bool, std::string, std::string>, size_t> numbers;
   for (auto &[layer, ops] : layers) {
@@ -141,12 +172,18 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
     }
   }
 
+  std::stable_partition(lines.begin(), lines.end(), [](const Line &line) {
+    return line.part.isRecompute || !line.part.ending.empty();
+  });
+
   os << "name: " << quote(name) << "\n";
   if (auto chunks = function->getAttrOfType<ChunksAttr>(kChunksAttr)) {
     os << "chunks: {stages: " << chunks.getStages() << ", layers: [";
     llvm::interleaveComma(chunks.getLayers().asArrayRef(), os);
     os << "]}\n";
   }
+  if (std::optional<int64_t> rows = getHeadRows(function))
+    os << "head_chunk_rows: " << *rows << "\n";
   os << "free: off\n"; // Rules are about what is, too.
   os << (lines.empty() ? "rules: []\n" : "rules:\n");
   for (const Line &line : lines)

@@ -44,6 +44,8 @@ struct PlanFile {
   int64_t stages = 0;          ///< of the pipeline; 0: not said
   std::vector<int64_t> chunks; ///< layers of each
   std::optional<mlir::Location> chunksLocation;
+  /// Rows of a chunk of the head, 0 for one that is whole; unset: not said.
+  std::optional<int64_t> headRows;
   /// Whether what no rule is about may be dropped by
   /// reprise-remat-annotate-free.
   bool isFree = true;
@@ -56,9 +58,10 @@ struct PlanFile {
 mlir::FailureOr<PlanFile> parsePlanFile(llvm::StringRef path,
                                         mlir::MLIRContext *context);
 
-/// Writes the decisions of `step`, and its chunks, as a plan file called
-/// `name`: `reprise-remat-read-plan` makes the same decisions of it. Fails with
-/// a diagnostic where two values of a layer have one name and two decisions.
+/// Writes the decisions of `step`, its chunks, and the rows of its head, as a
+/// plan file called `name`: `reprise-remat-read-plan` makes the same decisions
+/// of it. Fails with a diagnostic where two values of a layer have one name and
+/// two decisions.
 llvm::LogicalResult writePlanFile(mlir::func::FuncOp step, llvm::StringRef name,
                                   llvm::raw_ostream &os);
 } // namespace reprise::remat
