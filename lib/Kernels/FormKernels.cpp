@@ -53,7 +53,8 @@ private:
   void addToLast(Operation *op);
   AccumulateOp getMergedAccumulate(Operation *op);
   CrossEntropyBackwardOp getMergedBackward(Operation *op);
-  bool canBeGrouped(Operation *op) const;
+  bool canBeGrouped(Operation *op, Phase phase) const;
+  bool readsForward(Operation *op) const;
   bool fitsGroup(Operation *op, const Unit &unit) const;
   bool extendsGroup(Operation *op, unsigned unit) const;
   bool joinsUpdate(Operation *op);
@@ -81,7 +82,7 @@ private:
   func::FuncOp function;
   Block &block;
   KernelTable &kernels;
-  bool rowsApart; ///< from what is pointwise beside them
+  bool rowsApart; ///< and what a replay may come before
   OpBuilder builder;
   std::vector<Unit> units;
   DenseMap<Operation *, unsigned> unitOf;
@@ -181,9 +182,10 @@ static bool hasOneType(Operation *op, ShapedType type) {
 
 /// Whether `op` may be beside others. A replay of rows is alone: it takes as
 /// long as it was said to take when a plan asked for it.
-bool ScheduleFormer::canBeGrouped(Operation *op) const {
+bool ScheduleFormer::canBeGrouped(Operation *op, Phase phase) const {
   return op->hasTrait<nn::Pointwise>() ||
-         (op->hasTrait<nn::Rowwise>() && !rowsApart &&
+         (op->hasTrait<nn::Rowwise>() &&
+          !(rowsApart && phase == Phase::Forward) &&
           !op->hasAttr(remat::kReplayAttr));
 }
 
@@ -193,7 +195,7 @@ bool ScheduleFormer::canBeGrouped(Operation *op) const {
 /// sums over them have the same order.
 bool ScheduleFormer::fitsGroup(Operation *op, const Unit &unit) const {
   Operation *last = unit.ops.back();
-  if (!canBeGrouped(op) || !canBeGrouped(last) ||
+  if (!canBeGrouped(op, unit.phase) || !canBeGrouped(last, unit.phase) ||
       canStartFromSum(unit.ops.front()))
     return false;
   ShapedType type = getType(op);
@@ -206,6 +208,17 @@ bool ScheduleFormer::fitsGroup(Operation *op, const Unit &unit) const {
                       [&](Operation *one) { return hasOneType(one, type); });
 }
 
+/// Whether `op` reads what the forward pass or a replay makes: under some plan
+/// a replay comes right before it.
+bool ScheduleFormer::readsForward(Operation *op) const {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    auto found = unitOf.find(operand.getDefiningOp());
+    return found != unitOf.end() &&
+           (units[found->second].phase == Phase::Forward ||
+            found->first->hasAttr(remat::kReplayAttr));
+  });
+}
+
 /// Whether `op` continues `unit`, the last of the schedule: it reads what is
 /// made there, or has it made on its way.
 bool ScheduleFormer::extendsGroup(Operation *op, unsigned unit) const {
@@ -214,6 +227,9 @@ bool ScheduleFormer::extendsGroup(Operation *op, unsigned unit) const {
     return false;
   if (last->hasAttr(remat::kFreeAttr))
     return true;
+  if (rowsApart && units[unit].phase == Phase::Backward &&
+      !op->hasAttr(remat::kReplayAttr) && readsForward(op))
+    return false;
   return op->getAttr(remat::kReplayAttr) == last->getAttr(remat::kReplayAttr) &&
          llvm::any_of(op->getOperands(), [&](Value operand) {
            return isInside(operand.getDefiningOp(), unit);

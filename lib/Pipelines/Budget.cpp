@@ -19,15 +19,34 @@ using namespace reprise::pipelines;
 /// The label of what is recomputed for a budget.
 static constexpr StringLiteral kBudgetLabel = "budget";
 
+/// Values that something behind the forward pass reads.
+static std::vector<bool> findReadLater(const solver::StepGraph &graph,
+                                       const solver::KeptValues &kept) {
+  std::vector<bool> isRead(graph.values.size());
+  solver::StepSimulator simulator(graph);
+  for (auto [op, isReplay] : simulator.run(kept).schedule)
+    if (isReplay || graph.ops[op].phase != solver::StepPhase::Forward)
+      for (int64_t value : graph.ops[op].reads)
+        isRead[value] = true;
+  return isRead;
+}
+
 void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
                                const solver::KeptValues &kept,
                                ArrayRef<std::pair<int64_t, int64_t>> segments) {
   MLIRContext *context = step.getContext();
   std::vector<Operation *> ops;
-  for (Operation &op : step.getBody().front())
+  int64_t numLayers = 0;
+  for (Operation &op : step.getBody().front()) {
     ops.push_back(&op);
+    if (nn::ScopeAttr scope = nn::getScope(&op))
+      numLayers = std::max(numLayers, scope.getLayer() + 1);
+  }
   // By op: the results that are kept. Others of a launch are dropped with it.
   std::map<int64_t, SmallVector<int64_t>> saved;
+  // With a result that is dropped and made again.
+  std::vector<bool> isRead = findReadLater(traced.graph, kept);
+  DenseSet<int64_t> named;
   for (int64_t number : traced.fused)
     saved[number];
   for (size_t v = 0; v < traced.origins.size(); ++v)
@@ -36,6 +55,8 @@ void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
       if (kept[v] ||
           traced.graph.values[v].rule == solver::StepValue::Rule::Keep)
         results.push_back(origin.number);
+      else if (isRead[v])
+        named.insert(origin.op);
     }
   for (auto &[number, results] : saved) {
     Operation *op = ops[number];
@@ -43,18 +64,22 @@ void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
         op->getNumResults() == 0)
       continue;
     nn::ScopeAttr scope = nn::getScope(op);
-    if (!scope || scope.getLayer() < 0)
+    if (!scope)
       continue;
     SmallVector<int64_t> dropped;
     for (int64_t result = 0; result < op->getNumResults(); ++result)
       if (!llvm::is_contained(results, result))
         dropped.push_back(result);
+    // In no layer nothing goes with what the plan names.
+    if (scope.getLayer() < 0 && !named.contains(number))
+      continue;
     if (dropped.empty() || !isMemoryEffectFree(op)) {
       op->setAttr(remat::kDecisionAttr,
                   remat::SaveAttr::get(context, "within the budget", -1));
       continue;
     }
-    int64_t segment = scope.getLayer();
+    // What is in no layer comes behind the layers.
+    int64_t segment = scope.getLayer() < 0 ? numLayers : scope.getLayer();
     for (auto [first, last] : segments)
       if (first <= segment && segment <= last)
         segment = first;
@@ -65,99 +90,6 @@ void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
         remat::kDecisionAttr,
         remat::RecomputeAttr::get(context, segment, kBudgetLabel, some));
   }
-}
-
-namespace {
-/// Looks for the plan of a budget among those of a curve.
-class BudgetSearch {
-public:
-  BudgetSearch(Trial &trial, const PlanCurve &curve, const Budget &budget,
-               bool isFree)
-      : trial(trial), curve(curve), budget(budget), isFree(isFree) {}
-
-  /// The last point of the curve whose plan, planned, is within the budget; -1
-  /// if there is none.
-  int64_t run();
-
-  /// Of the point that `run` found.
-  PlannedBytes planned = {};
-  OwningOpRef<ModuleOp> program;
-
-  int64_t getBytes(const PlannedBytes &bytes) const {
-    return budget.kind == Budget::Kind::Memory ? bytes.arena
-                                               : bytes.activations;
-  }
-
-private:
-  bool tryPoint(int64_t point);
-
-  Trial &trial;
-  const PlanCurve &curve;
-  const Budget &budget;
-  bool isFree;
-};
-} // namespace
-
-/// Plans the memory of a point; whether that is within the budget. The launches
-/// of the graph are planned, for it is their buffers that a certificate has;
-/// and those that run, one of which may be several of the graph's: that it
-/// needs what they need is nowhere proven. The curve's first guess is nearly
-/// always the plan, so a budget pays for each once: 0.06 s with 12 layers of
-/// GPT-2, 0.4 s with 96, on a busy core.
-bool BudgetSearch::tryPoint(int64_t point) {
-  const HeadOption &option = curve.getOption(point);
-  setHeadRows(trial.getModule(), option.rows);
-  auto decide = [&](func::FuncOp step) {
-    writeDecisions(step, *option.traced, curve.getPlan(point),
-                   option.curve->getSegments(curve.points[point].point));
-  };
-  PlannedBytes most = {};
-  OwningOpRef<ModuleOp> apart;
-  for (bool rowsApart : {true, false}) {
-    auto found = trial.plan(decide, isFree, rowsApart);
-    if (failed(found))
-      return false;
-    FailureOr<PlannedBytes> bytes = getPlannedBytes(**found);
-    if (failed(bytes))
-      return false;
-    if (getBytes(*bytes) > getBytes(most))
-      most = *bytes;
-    planned = most;
-    if (getBytes(planned) > budget.bytes)
-      return false;
-    if (rowsApart)
-      apart = std::move(*found);
-  }
-  program = std::move(apart);
-  return true;
-}
-
-int64_t BudgetSearch::run() {
-  int64_t numPoints = curve.points.size();
-  // The curve's bytes are those of the memory plan, but for a kernel that is
-  // formed otherwise with a replay in it. So the guess is nearly always right;
-  // if it is not, what it misses by is kept free.
-  int64_t point = std::max<int64_t>(curve.find(budget.bytes), 0);
-  while (!tryPoint(point)) {
-    if (point == 0)
-      return -1;
-    int64_t missing = std::max<int64_t>(getBytes(planned) - budget.bytes, 1);
-    point = std::min(
-        point - 1,
-        std::max<int64_t>(curve.find(curve.points[point].bytes - missing), 0));
-  }
-  // What it needs less may be enough for the next.
-  while (point + 1 < numPoints &&
-         curve.points[point + 1].bytes - curve.points[point].bytes <=
-             budget.bytes - getBytes(planned)) {
-    PlannedBytes before = planned;
-    if (!tryPoint(point + 1)) {
-      planned = before;
-      break;
-    }
-    ++point;
-  }
-  return point;
 }
 
 /// Seconds that a byte more saves a micro-batch, around a point.
@@ -175,77 +107,48 @@ static double getSlope(const solver::BudgetCurve &curve, int64_t point) {
          double(points[high].peak - points[low].peak);
 }
 
-static void addPoints(const PlanCurve &curve, bool hasBounds,
-                      BudgetReport &report) {
+/// Of the curve the plans that budgets of its bytes get. With bounds, for a
+/// file of all of them, those that another one's program is no larger than are
+/// left out.
+static void addPoints(const PlanCurve &curve, BudgetSearch &search,
+                      bool hasBounds, BudgetReport &report) {
   std::vector<int64_t> budgets;
-  for (size_t number = 0; number < curve.points.size(); ++number) {
+  std::vector<size_t> numbers;
+  for (size_t number = curve.points.size(); number-- > 0;) {
+    int64_t bytes =
+        hasBounds ? search.foresee(number) : curve.points[number].bytes;
+    if (bytes < 0 || (!budgets.empty() && bytes >= budgets.back()))
+      continue;
+    budgets.push_back(bytes);
+    numbers.push_back(number);
+  }
+  std::reverse(budgets.begin(), budgets.end());
+  std::reverse(numbers.begin(), numbers.end());
+  for (auto [number, bytes] : llvm::zip(numbers, budgets)) {
     const HeadOption &option = curve.getOption(number);
-    const solver::BudgetPoint &own = curve.getOwn(number);
-    budgets.push_back(curve.points[number].bytes);
-    report.curve.push_back({budgets.back(), option.rows,
-                            option.getStepSeconds(),
-                            own.seconds * double(report.microBatches), 0});
+    report.curve.push_back(
+        {bytes, option.rows, option.getStepSeconds(),
+         curve.getOwn(number).seconds * double(report.microBatches), 0});
   }
   if (!hasBounds)
     return;
-  std::vector<double> bounds = curve.computeBounds(report.certificate, budgets);
+  std::vector<double> bounds =
+      curve.computeBounds(report.certificate, numbers, budgets);
   for (auto [point, bound] : llvm::zip(report.curve, bounds))
     point.boundSeconds = bound;
 }
 
-FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
-                                               const Budget &budget,
-                                               const CostTable &costs,
-                                               const BudgetSettings &settings) {
-  bool isFree = settings.isFree;
-  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  if (!step)
-    return module.emitError("needs a function @step to plan for a budget");
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
-  FailureOr<PlanCurve> curve = failure();
-  if (succeeded(trial))
-    curve = PlanCurve::find(**trial, budget.kind, costs, isFree);
-  auto refuseStep = [&] {
-    return step.emitError("needs to be a step that becomes a schedule, to be "
-                          "planned for a budget");
-  };
-  if (failed(curve))
-    return refuseStep();
-  BudgetSearch search(**trial, *curve, budget, isFree);
-  int64_t point = curve->points.empty() ? -1 : search.run();
+/// What the options would take that are tried beside a budget, with nothing
+/// else decided.
+static FailureOr<std::vector<BudgetChoice>>
+addRivals(Trial &trial, const CostTable &costs, const BudgetSettings &settings,
+          const Budget &budget) {
   bool isMemory = budget.kind == Budget::Kind::Memory;
-  if (point < 0) {
-    // Where no plan was too large, there was none.
-    if (!curve->points.empty() &&
-        search.getBytes(search.planned) <= budget.bytes)
-      return refuseStep();
-    refuseBudget(step, budget, *curve, search.planned);
-    return failure();
-  }
-
-  const HeadOption &option = curve->getOption(point);
-  const TracedGraph &traced = *option.traced;
-  int64_t ownPoint = curve->points[point].point;
-  solver::KeptValues kept = curve->getPlan(point);
-  BudgetReport report;
-  report.budget = budget;
-  report.machine = costs.machine;
-  report.headRows = option.rows;
-  report.baseBytes = search.planned.begin;
-  int64_t beside = isMemory ? report.baseBytes : 0;
-  report.plannedBytes = search.getBytes(search.planned);
-  report.foreseenBytes = curve->getOwn(point).peak + beside;
-  report.mostBytes = option.curve->getPoints().back().peak + beside;
-  report.isChain = option.curve->isChain();
-  int64_t times = report.microBatches = traced.graph.microBatches;
-  // An option has the head as it was.
-  for (auto head : step.getBody().getOps<nn::LinearCrossEntropyOp>())
-    setHeadRows((*trial)->getModule(), head.getRows());
-  FailureOr<TracedGraph> undecided = traceUndecided(**trial, costs, isFree);
+  FailureOr<TracedGraph> undecided =
+      traceUndecided(trial, costs, settings.isFree);
   if (failed(undecided))
-    return step.emitError("needs to become a schedule without what is decided "
-                          "of it, to be compared with Megatron's options");
-  // Gradients among activations may take more than is alive at one time.
+    return failure();
+  // What is alive may be packed worse, beside gradients more than elsewhere.
   auto planRival = [&](func::FuncOp decided) -> int64_t {
     auto decide = [&](func::FuncOp own) {
       for (auto [to, from] :
@@ -253,61 +156,139 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
         if (Attribute decision = from.getAttr(remat::kDecisionAttr))
           to.setAttr(remat::kDecisionAttr, decision);
     };
-    auto program = (*trial)->plan(decide, isFree, /*rowsApart=*/false);
+    auto program = trial.plan(decide, settings.isFree, /*rowsApart=*/false);
     if (failed(program))
       return -1;
     FailureOr<PlannedBytes> bytes = getPlannedBytes(**program);
-    return succeeded(bytes) ? bytes->arena : -1;
+    if (failed(bytes))
+      return -1;
+    return isMemory ? bytes->arena : bytes->activations;
   };
   TracedGraph whole = *undecided;
   countWrittenGradients(whole);
   solver::StepSimulator all(whole.graph), activations(undecided->graph);
-  report.rivals = tryRivals(
-      **trial, *undecided, settings, budget.bytes,
-      [&](const solver::KeptValues &kept) -> RivalRun {
-        const solver::StepRun &run = all.run(kept);
-        int64_t bytes = isMemory ? run.peak : activations.run(kept).peak;
-        return {bytes + beside, run.peak, run.replaySeconds * double(times)};
-      },
-      isMemory && !undecided->writtenGradients.empty() ? PlanRival(planRival)
-                                                       : PlanRival());
+  auto measure = [&](const solver::KeptValues &kept) -> RivalRun {
+    const solver::StepRun &run = all.run(kept);
+    int64_t bytes = isMemory
+                        ? run.peak + getBaseBytes(trial.getStep(), whole, run)
+                        : activations.run(kept).peak;
+    return {bytes, run.peak,
+            run.replaySeconds * double(undecided->graph.microBatches)};
+  };
+  return tryRivals(trial, *undecided, settings, budget.bytes, measure,
+                   planRival);
+}
 
+/// The price of memory, in seconds of a step for a byte, around a point.
+static double getPrice(const PlanCurve &curve, int64_t point, double slope,
+                       const BudgetReport &report) {
+  if (report.certificate.moments.empty())
+    return point + 1 < int64_t(curve.points.size())
+               ? slope * double(report.microBatches)
+               : 0;
+  double price = 0;
+  for (const solver::CertifiedMoment &moment : report.certificate.moments)
+    price += moment.secondsPerByte * double(report.microBatches);
+  return price;
+}
+
+/// Fills in the proof of a point's plan; fails without a diagnostic if its
+/// schedule is another one.
+static LogicalResult certifyPoint(const PlanCurve &curve, int64_t point,
+                                  BudgetSearch &search, double slope,
+                                  BudgetReport &report) {
   solver::Certificate &certificate = report.certificate;
-  certificate.kind = isMemory ? solver::Certificate::Budget::Memory
-                              : solver::Certificate::Budget::Activations;
-  certificate.budgetBytes = budget.bytes;
-  // A step of other launches may be given other numbers of micro-batches at a
-  // time, and have more places for what waits.
-  FailureOr<PlannedBytes> own = getPlannedBytes(*search.program);
-  certificate.baseBytes = succeeded(own) ? own->begin : report.baseBytes;
-  certificate.machine = costs.machine;
+  certificate.kind = report.budget.kind == Budget::Kind::Memory
+                         ? solver::Certificate::Budget::Memory
+                         : solver::Certificate::Budget::Activations;
+  certificate.budgetBytes = report.budget.bytes;
+  certificate.baseBytes = report.baseBytes;
+  certificate.machine = report.machine;
+  certificate.under = report.under;
+  auto program = search.planApart(point);
+  if (failed(program))
+    return failure();
+  solver::certify(curve.getOption(point).traced->graph, curve.getPlan(point),
+                  slope, certificate);
+  return addBuffers(**program, certificate);
+}
+
+FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
+                                               const Budget &budget,
+                                               const CostTable &costs,
+                                               const BudgetSettings &settings) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step)
+    return module.emitError("needs a function @step to plan for a budget");
+  bool isMemory = budget.kind == Budget::Kind::Memory;
+  if (!isMemory)
+    module->setAttr(rt::kActivationsFirstAttr,
+                    UnitAttr::get(module.getContext()));
+  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
+  FailureOr<PlanCurve> curve = failure();
+  if (succeeded(trial))
+    curve = PlanCurve::find(**trial, budget.kind, costs, settings.isFree);
+  auto refuseStep = [&] {
+    return step.emitError("needs to be a step that becomes a schedule, to be "
+                          "planned for a budget");
+  };
+  if (failed(curve))
+    return refuseStep();
+  BudgetSearch search(**trial, *curve, budget.kind, settings.isFree);
+  int64_t point = search.find(budget.bytes);
+  if (point < 0) {
+    if (!curve->points.empty() && search.findSmallest() < 0)
+      return refuseStep();
+    refuseBudget(step, budget, settings, *curve, search);
+    return failure();
+  }
+
+  const HeadOption &option = curve->getOption(point);
+  const TracedGraph &traced = *option.traced;
+  int64_t ownPoint = curve->points[point].point;
+  BudgetReport report;
+  report.budget = budget;
+  report.machine = costs.machine;
+  report.under = settings.under;
+  report.headRows = option.rows;
+  report.baseBytes = search.getPlanned(point).begin;
+  report.plannedBytes = isMemory ? search.getPlanned(point).arena
+                                 : search.getPlanned(point).activations;
+  report.foreseenBytes = curve->points[point].bytes;
+  report.mostBytes =
+      option.curve->getPoints().back().peak + (isMemory ? report.baseBytes : 0);
+  report.isChain = option.curve->isChain();
+  report.microBatches = traced.graph.microBatches;
   if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
-    certificate.model = name.str();
+    report.certificate.model = name.str();
   double slope = getSlope(*option.curve, ownPoint);
-  solver::certify(traced.graph, kept, slope, certificate);
-  if (failed(addBuffers(*search.program, certificate)))
+  if (failed(certifyPoint(*curve, point, search, slope, report)))
     return step.emitError("has a schedule that differs from the one its plan "
                           "was found for");
-  report.replaySeconds = certificate.replaySeconds;
-  report.stepSeconds = certificate.stepSeconds;
-  report.boundSeconds = certificate.lowerBoundSeconds;
-  report.secondsPerByte =
-      point + 1 < int64_t(curve->points.size()) ? slope * times : 0;
-  if (!certificate.moments.empty()) {
-    report.secondsPerByte = 0;
-    for (const solver::CertifiedMoment &moment : certificate.moments)
-      report.secondsPerByte += moment.secondsPerByte * times;
-  }
+  report.replaySeconds = report.certificate.replaySeconds;
+  report.stepSeconds = report.certificate.stepSeconds;
+  report.boundSeconds = report.certificate.lowerBoundSeconds;
+  report.secondsPerByte = getPrice(*curve, point, slope, report);
+  solver::KeptValues kept = curve->getPlan(point);
   if (settings.hasRegret) {
     std::vector<int64_t> groups;
     for (Work work : traced.works)
       groups.push_back(int64_t(work));
-    report.scenarios =
-        solver::computeRegret(traced.graph, kept, budget.bytes - beside, groups,
-                              {"products", "attention", "everything else"});
+    report.scenarios = solver::computeRegret(
+        traced.graph, kept, budget.bytes - (isMemory ? report.baseBytes : 0),
+        groups, {"products", "attention", "everything else"});
   }
-  addPoints(*curve, settings.hasBounds, report);
+  addPoints(*curve, search, settings.hasBounds, report);
+  // An option has the head as it was.
+  for (auto head : step.getBody().getOps<nn::LinearCrossEntropyOp>())
+    setHeadRows((*trial)->getModule(), head.getRows());
+  FailureOr<std::vector<BudgetChoice>> rivals =
+      addRivals(**trial, costs, settings, budget);
+  if (failed(rivals))
+    return step.emitError("needs to become a schedule without what is decided "
+                          "of it, to be compared with Megatron's options");
+  report.rivals = std::move(*rivals);
   setHeadRows(module, option.rows);
-  writeDecisions(step, traced, kept, option.curve->getSegments(ownPoint));
+  writeDecisions(step, traced, kept, curve->getSegments(point));
   return report;
 }

@@ -14,6 +14,7 @@
 
 #include "BudgetPlans.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -66,23 +67,67 @@ FailureOr<PlanCurve> PlanCurve::find(Trial &trial, Budget::Kind kind,
     for (const solver::StepOp &op : graph.ops)
       (op.phase == solver::StepPhase::Update ? option.updateSeconds
                                              : option.seconds) += op.seconds;
-    int64_t beside =
-        kind == Budget::Kind::Memory ? option.traced->baseBytes : 0;
-    for (auto [number, point] : llvm::enumerate(option.curve->getPoints()))
-      curve.points.push_back({int64_t(curve.options.size()) - 1,
-                              int64_t(number), point.peak + beside,
-                              option.seconds + point.seconds});
+    for (size_t number = 0; number < option.curve->getPoints().size(); ++number)
+      curve.addPoint(
+          trial, kind,
+          {int64_t(curve.options.size()) - 1, int64_t(number), 0, 0});
   }
   setHeadRows(trial.getModule(), allRows.front());
-  llvm::stable_sort(curve.points, [](const Point &a, const Point &b) {
+  // The curve's plans are of layers that do alike. Others may be better where
+  // little is kept: some options, and what comes of the smallest plan.
+  bool isDecided =
+      llvm::any_of(trial.getStep().getBody().front(), [](Operation &op) {
+        return op.hasAttr(remat::kDecisionAttr);
+      });
+  if (!isDecided)
+    for (const solver::KeptValues &kept :
+         listOptions(trial, *curve.options.front().traced))
+      curve.addBeside(trial, kind, 0, kept);
+  curve.keepBest();
+  if (curve.points.empty())
+    return curve;
+  int64_t option = curve.points.front().option;
+  for (const solver::FoundPlan &found :
+       solver::shrink(curve.options[option].traced->graph, curve.getPlan(0)))
+    curve.addBeside(trial, kind, option, found.kept);
+  curve.keepBest();
+  return curve;
+}
+
+/// Bytes and seconds are those of the whole step: what layers add up to may be
+/// more than what is alive at one time.
+void PlanCurve::addPoint(Trial &trial, Budget::Kind kind, Point point) {
+  points.push_back(point);
+  size_t number = points.size() - 1;
+  const HeadOption &option = getOption(number);
+  solver::StepSimulator simulator(option.traced->graph);
+  const solver::StepRun &run = simulator.run(getPlan(number));
+  points.back().bytes = run.peak;
+  if (kind == Budget::Kind::Memory)
+    points.back().bytes += getBaseBytes(trial.getStep(), *option.traced, run);
+  points.back().seconds = option.seconds + run.replaySeconds;
+}
+
+void PlanCurve::addBeside(Trial &trial, Budget::Kind kind, int64_t option,
+                          const solver::KeptValues &kept) {
+  solver::StepSimulator simulator(options[option].traced->graph);
+  const solver::StepRun &run = simulator.run(kept);
+  if (!run.isPossible)
+    return;
+  beside.push_back({kept, {run.peak, run.replaySeconds}});
+  Point point = {option, 0, 0, 0, int64_t(beside.size()) - 1};
+  addPoint(trial, kind, point);
+}
+
+void PlanCurve::keepBest() {
+  llvm::stable_sort(points, [](const Point &a, const Point &b) {
     return std::tie(a.bytes, a.seconds) < std::tie(b.bytes, b.seconds);
   });
   size_t kept = 0;
-  for (const Point &point : curve.points)
-    if (kept == 0 || point.seconds < curve.points[kept - 1].seconds)
-      curve.points[kept++] = point;
-  curve.points.resize(kept);
-  return curve;
+  for (const Point &point : points)
+    if (kept == 0 || point.seconds < points[kept - 1].seconds)
+      points[kept++] = point;
+  points.resize(kept);
 }
 
 int64_t PlanCurve::find(int64_t bytes) const {
@@ -95,6 +140,7 @@ int64_t PlanCurve::find(int64_t bytes) const {
 
 std::vector<double>
 PlanCurve::computeBounds(const solver::Certificate &like,
+                         const std::vector<size_t> &numbers,
                          const std::vector<int64_t> &budgets) const {
   // What no step is faster than, whatever its rows.
   std::vector<double> least;
@@ -117,8 +163,7 @@ PlanCurve::computeBounds(const solver::Certificate &like,
     for (auto [all, own] : llvm::zip(least, bounds))
       all = std::min(all, own);
   }
-  for (size_t point = 0; point < points.size(); ++point)
-    least[point] =
-        std::max(least[point] - getOption(point).getStepSeconds(), 0.0);
+  for (auto [bound, number] : llvm::zip(least, numbers))
+    bound = std::max(bound - getOption(number).getStepSeconds(), 0.0);
   return least;
 }

@@ -16,7 +16,8 @@ using namespace reprise::pipelines;
 using remat::formatBytes;
 
 static void printStage(raw_ostream &os, int64_t number,
-                       const StageReport &stage, const Budget &budget) {
+                       const StageReport &stage, const Budget &budget,
+                       StringRef under) {
   os << "budget of stage " << number << ": " << formatBytes(stage.plannedBytes)
      << " of " << formatBytes(budget.bytes) << ", ";
   llvm::interleave(
@@ -31,7 +32,8 @@ static void printStage(raw_ostream &os, int64_t number,
      << "; replays " << formatTime(stage.replaySeconds) << ", "
      << formatShare(stage.replaySeconds, stage.computeSeconds) << " of the "
      << formatTime(stage.computeSeconds) << " of a micro-batch\n"
-     << "  bound: no plan within the budget replays for less than "
+     << "  bound: " << formatUnder(under, ", ")
+     << "no plan within the budget replays for less than "
      << formatTime(stage.boundSeconds) << "; the gap is "
      << formatShare(std::max(stage.askedSeconds - stage.boundSeconds, 0.0),
                     stage.computeSeconds);
@@ -52,12 +54,12 @@ static void printStage(raw_ostream &os, int64_t number,
 
 void PipelineReport::print(raw_ostream &os) const {
   for (auto [number, stage] : llvm::enumerate(stages))
-    printStage(os, number, stage, budget);
+    printStage(os, number, stage, budget, under);
   double span = certificate.spanSeconds, bound = certificate.lowerBoundSeconds;
   os << "budget of the pipeline: the schedule takes " << formatTime(span)
      << " on " << machine << ", " << formatTime(span - bareSeconds)
      << " of it for replays\n"
-     << "  bound: no plans "
+     << "  bound: " << formatUnder(under, ", ") << "no plans "
      << (certificate.shape.virtualStages > 1
              ? "whose chunks' peaks add up to the budget "
              : "within the budget ")

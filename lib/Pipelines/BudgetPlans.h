@@ -13,6 +13,7 @@
 #include "reprise/Pipelines/Budget.h"
 #include "reprise/Solver/Budget.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 
 namespace reprise::pipelines {
 
@@ -35,8 +36,9 @@ class PlanCurve {
 public:
   struct Point {
     int64_t option, point; ///< of the options, and of its curve
-    int64_t bytes;         ///< what a budget is compared with
+    int64_t bytes;         ///< alive at one time, for what a budget counts
     double seconds;        ///< of a micro-batch, replays included
+    int64_t beside = -1;   ///< of the plans beside the curve, if it is one
   };
 
   /// Leaves the head of `trial` as the first option has it. Fails without a
@@ -51,22 +53,88 @@ public:
     return options[points[point].option];
   }
   solver::KeptValues getPlan(int64_t point) const {
-    return getOption(point).curve->getPlan(points[point].point);
+    const Point &it = points[point];
+    return it.beside >= 0 ? beside[it.beside].kept
+                          : getOption(point).curve->getPlan(it.point);
+  }
+  /// First and last layer of those that are replayed together.
+  std::vector<std::pair<int64_t, int64_t>> getSegments(int64_t point) const {
+    if (points[point].beside >= 0)
+      return {};
+    return getOption(point).curve->getSegments(points[point].point);
   }
   const solver::BudgetPoint &getOwn(int64_t point) const {
-    return getOption(point).curve->getPoints()[points[point].point];
+    const Point &it = points[point];
+    return it.beside >= 0 ? beside[it.beside].point
+                          : getOption(point).curve->getPoints()[it.point];
   }
 
-  /// Of each point, what the replays of its step take at least: no step with
-  /// its part of `budgets`, whatever the rows, is faster than that; 0 where one
-  /// with other rows may be faster than its own without replays. Seconds of a
-  /// step. Budgets are of the kind of `like`, near whose price the best is
-  /// looked for.
+  /// Of the points `numbers`, what the replays of its step take at least: no
+  /// step with its part of `budgets`, whatever the rows, is faster than that; 0
+  /// where one with other rows may be faster than its own without replays.
+  /// Seconds of a step. Budgets are of the kind of `like`, near whose price the
+  /// best is looked for.
   std::vector<double> computeBounds(const solver::Certificate &like,
+                                    const std::vector<size_t> &numbers,
                                     const std::vector<int64_t> &budgets) const;
 
   std::vector<HeadOption> options; ///< at least one
   std::vector<Point> points;       ///< bytes grow, seconds fall
+
+private:
+  void addPoint(Trial &trial, Budget::Kind kind, Point point);
+  /// A plan that is none of the curve of its option.
+  void addBeside(Trial &trial, Budget::Kind kind, int64_t option,
+                 const solver::KeptValues &kept);
+  /// Leaves those that none is better than.
+  void keepBest();
+
+  std::vector<solver::FoundPlan> beside;
+};
+
+/// The programs of the plans of a curve, each planned once, when it is asked
+/// for. Any number of budgets may be asked about: a larger one never gets a
+/// slower plan, and one of the bytes of an answer gets that answer.
+class BudgetSearch {
+public:
+  BudgetSearch(Trial &trial, const PlanCurve &curve, Budget::Kind kind,
+               bool isFree);
+
+  /// The fastest plan whose program takes at most `bytes`; -1 if there is none.
+  int64_t find(int64_t bytes);
+  /// The plan whose program takes least; -1 if no plan becomes a program.
+  int64_t findSmallest();
+
+  /// What a plan's program takes of what a budget counts; -1 if the plan
+  /// becomes none.
+  int64_t getBytes(int64_t point);
+  /// The same; where all points together have many launches, without planning
+  /// what can be packed without waste.
+  int64_t foresee(int64_t point);
+  /// Its memory plan, for a plan that becomes a program.
+  const PlannedBytes &getPlanned(int64_t point);
+
+  /// The program that a certificate is of: its launches are those of the graph,
+  /// one or more of which are one in the program that runs.
+  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> planApart(int64_t point) {
+    return plan(point, /*rowsApart=*/true);
+  }
+
+private:
+  struct Known {
+    PlannedBytes planned;
+    int64_t bytes = -1;
+  };
+
+  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> plan(int64_t point,
+                                                          bool rowsApart);
+  const Known &look(int64_t point);
+
+  Trial &trial;
+  const PlanCurve &curve;
+  Budget::Kind kind;
+  bool isFree;
+  std::map<int64_t, Known> known; ///< by point
 };
 
 /// Puts the heads of all schedules in chunks of so many rows; 0 leaves them.
@@ -96,6 +164,11 @@ using MeasureRival =
 /// compared with; -1 if there is none. Null where `MeasureRival` knows them.
 using PlanRival = llvm::function_ref<int64_t(mlir::func::FuncOp decided)>;
 
+/// What Megatron's options keep of a step that nobody has decided, each on its
+/// own; of those with a number of layers some.
+std::vector<solver::KeptValues> listOptions(const Trial &trial,
+                                            const TracedGraph &traced);
+
 /// What Megatron's options would take, each on its own, as they are decided
 /// here: of each kind that has a number of layers the fastest that takes at
 /// most `bytes`, or else the smallest. `trial` and `traced` are of a step that
@@ -116,9 +189,9 @@ void writeRivals(llvm::json::OStream &json,
                  llvm::ArrayRef<BudgetChoice> rivals);
 
 /// Fills in buffers, and what the schedule reads and writes of them, from the
-/// planned step; for a budget of activations without gradients that are made
-/// among them. Fails without a diagnostic if `certificate` is of another
-/// schedule.
+/// planned step, whose activations begin where those of the program that runs
+/// do; for a budget of activations without gradients that are made among them.
+/// Fails without a diagnostic if `certificate` is of another schedule.
 llvm::LogicalResult addBuffers(mlir::ModuleOp planned,
                                solver::Certificate &certificate);
 
@@ -129,10 +202,13 @@ std::string getFitting(Budget::Kind kind, int64_t smallest);
 void noteAlive(mlir::InFlightDiagnostic &error, mlir::func::FuncOp step,
                const TracedGraph &traced, const solver::KeptValues &kept);
 
-/// Says what the smallest plan needs, which is `planned`, and why, as an error
-/// of `step`.
+/// Says what the smallest plan needs, and why, as an error of `step`.
 void refuseBudget(mlir::func::FuncOp step, const Budget &budget,
-                  const PlanCurve &curve, const PlannedBytes &planned);
+                  const BudgetSettings &settings, const PlanCurve &curve,
+                  BudgetSearch &search);
+
+/// "under selective mlp" and what comes behind it; nothing without `under`.
+std::string formatUnder(llvm::StringRef under, llvm::StringRef behind);
 
 /// "12.3 ms"; "1.234 %".
 std::string formatTime(double seconds);

@@ -54,6 +54,10 @@ static std::pair<std::string, std::string> formatApart(int64_t left,
   return both;
 }
 
+std::string pipelines::formatUnder(StringRef under, StringRef behind) {
+  return under.empty() ? "" : ("under " + under + behind).str();
+}
+
 static StringRef getOption(Budget::Kind kind) {
   return kind == Budget::Kind::Memory ? "memory-budget" : "activation-budget";
 }
@@ -65,7 +69,8 @@ void BudgetReport::print(raw_ostream &os) const {
      << "; replays " << formatTime(replaySeconds) << ", "
      << formatShare(replaySeconds, stepSeconds) << " of the "
      << formatTime(stepSeconds) << " of a step on " << machine << "\n";
-  os << "  bound: no plan's replays take less than " << formatTime(boundSeconds)
+  os << "  bound: " << formatUnder(under, ", ")
+     << "no plan's replays take less than " << formatTime(boundSeconds)
      << "; the gap is "
      << formatShare(std::max(replaySeconds - boundSeconds, 0.0), stepSeconds)
      << " of the step"
@@ -77,7 +82,8 @@ void BudgetReport::print(raw_ostream &os) const {
     os << "  price: " << formatTime(secondsPerByte * (int64_t(1) << 30))
        << " a step for a GiB more or less\n";
   else
-    os << "  price: nothing; no replay would end with more memory\n";
+    os << "  price: nothing; " << formatUnder(under, " ")
+       << "no replay would end with more memory\n";
   if (headRows > 0)
     os << "  head: in chunks of " << headRows << " rows\n";
   printRivals(os, rivals, budget.bytes);
@@ -299,36 +305,61 @@ void pipelines::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
         << getReason(traced, run, value, getMaker(value.writer));
 }
 
+/// What no plan takes less than, whatever the rows of its head.
+static int64_t getLeastBytes(Budget::Kind kind, const PlanCurve &curve) {
+  int64_t least = INT64_MAX;
+  for (const HeadOption &option : curve.options) {
+    int64_t bytes = solver::getLeastPeak(option.traced->graph);
+    if (kind == Budget::Kind::Memory)
+      bytes += option.traced->baseBytes;
+    least = std::min(least, bytes);
+  }
+  return least;
+}
+
+/// "1.9 MiB (1992294 bytes)"
+static std::string withBytes(StringRef text, int64_t bytes) {
+  std::string digits = std::to_string(bytes);
+  bool isExact = text == digits + " B" || text == digits + " bytes";
+  return isExact ? text.str() : (text + " (" + digits + " bytes)").str();
+}
+
 void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
-                             const PlanCurve &curve,
-                             const PlannedBytes &planned) {
+                             const BudgetSettings &settings,
+                             const PlanCurve &curve, BudgetSearch &search) {
   if (curve.points.empty()) {
     step.emitError("has no plan for a budget: what decisions drop cannot be "
                    "computed again");
     return;
   }
   bool isMemory = budget.kind == Budget::Kind::Memory;
-  int64_t smallest = isMemory ? planned.arena : planned.activations;
+  int64_t point = search.findSmallest(), smallest = search.getBytes(point);
+  int64_t least = getLeastBytes(budget.kind, curve);
   std::string fitting = getFitting(budget.kind, smallest);
   auto [needed, most] = formatApart(smallest, budget.bytes);
-  auto withBytes = [](std::string text, int64_t bytes) {
-    std::string digits = std::to_string(bytes);
-    return text == digits + " B" ? text : text + " (" + digits + " bytes)";
-  };
-  InFlightDiagnostic error =
-      step.emitError("needs ")
-      << withBytes(needed, smallest) << (isMemory ? "" : " within a step")
-      << ", whatever is recomputed, but the budget is "
-      << withBytes(most, budget.bytes) << "; " << fitting << " fits";
+  InFlightDiagnostic error = step.emitError("needs ")
+                             << withBytes(needed, smallest)
+                             << (isMemory ? "" : " within a step");
+  if (least >= smallest)
+    error << ", whatever is recomputed";
+  else
+    error << " with the smallest plan found";
+  if (!settings.under.empty())
+    error << " under " << settings.under;
+  error << ", but the budget is " << withBytes(most, budget.bytes) << "; "
+        << fitting << " fits";
   if (isMemory)
-    error << "; " << formatBytes(planned.begin)
+    error << "; " << formatBytes(search.getPlanned(point).begin)
           << " of it outlive the step: parameters, "
-          << (curve.getOption(0).traced->writtenGradients.empty()
+          << (curve.getOption(point).traced->writtenGradients.empty()
                   ? "gradients"
                   : "gradients that are added to")
           << ", optimizer and batch";
-
-  noteAlive(error, step, *curve.getOption(0).traced, curve.getPlan(0));
+  if (least < smallest)
+    error.attachNote(step.getLoc())
+        << "no plan takes less than " << withBytes(formatBytes(least), least)
+        << (isMemory ? "" : " within a step") << ", whatever is recomputed";
+  noteAlive(error, step, *curve.getOption(point).traced, curve.getPlan(point));
   if (!budget.command.empty())
     error.attachNote(step.getLoc())
         << "this fits: " << budget.command << " " << fitting;
@@ -342,8 +373,9 @@ namespace {
 /// Reads buffers off a planned step.
 class BufferReader {
 public:
-  explicit BufferReader(solver::Certificate &certificate)
-      : certificate(certificate) {}
+  /// Offsets grow by `shift`.
+  BufferReader(solver::Certificate &certificate, int64_t shift)
+      : certificate(certificate), shift(shift) {}
 
   LogicalResult run(func::FuncOp step);
 
@@ -354,6 +386,7 @@ private:
   void addInPlace();
 
   solver::Certificate &certificate;
+  int64_t shift;
   llvm::MapVector<Operation *, int64_t> numbers;
   llvm::DenseMap<int64_t, int64_t> writtenAt; ///< last buffer by offset
   llvm::DenseSet<int64_t> gradients;          ///< offsets of those made
@@ -374,7 +407,8 @@ int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
   if (!part)
     return -1;
   rt::BufferOp buffer = part.getRoot();
-  bool isOutside = int64_t(buffer.getOffset()) < certificate.baseBytes;
+  int64_t offset = int64_t(buffer.getOffset()) + shift;
+  bool isOutside = offset < certificate.baseBytes;
   if (isOutside ||
       (isGradient(buffer) &&
        certificate.kind == solver::Certificate::Budget::Activations))
@@ -386,7 +420,7 @@ int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
     if (auto name = dyn_cast<NameLoc>(buffer.getLoc()))
       added.name = name.getName().str();
     added.bytes = getTypeBytes(buffer.getType());
-    added.offset = buffer.getOffset();
+    added.offset = offset;
     certificate.buffers.push_back(std::move(added));
   }
   return entry->second;
@@ -395,8 +429,8 @@ int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
 /// The value that is where `output` is to be.
 void BufferReader::addOld(Value output, std::vector<int64_t> &reads) {
   auto buffer = output.getDefiningOp<rt::BufferOp>();
-  auto old =
-      buffer ? writtenAt.find(buffer.getRoot().getOffset()) : writtenAt.end();
+  auto old = buffer ? writtenAt.find(buffer.getRoot().getOffset() + shift)
+                    : writtenAt.end();
   if (old != writtenAt.end() && !llvm::is_contained(reads, old->second))
     reads.push_back(old->second);
 }
@@ -471,7 +505,13 @@ LogicalResult BufferReader::run(func::FuncOp step) {
 LogicalResult pipelines::addBuffers(ModuleOp planned,
                                     solver::Certificate &certificate) {
   auto step = planned.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  if (!step || failed(BufferReader(certificate).run(step)))
+  FailureOr<PlannedBytes> bytes = getPlannedBytes(planned);
+  if (!step || failed(bytes))
+    return failure();
+  // Other launches may be given more micro-batches at a time, and have more
+  // places for what waits.
+  int64_t shift = certificate.baseBytes - bytes->begin;
+  if (failed(BufferReader(certificate, shift).run(step)))
     return failure();
   auto recorded = planned->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
   int64_t alignment = recorded ? recorded.getInt() : rt::kDefaultAlignment;

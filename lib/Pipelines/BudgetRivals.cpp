@@ -30,9 +30,15 @@ public:
   BudgetChoice tryFull(StringRef method, int64_t numLayers,
                        bool isListed = false);
 
+  /// What any of them keeps.
+  std::vector<solver::KeptValues> listKept();
+
   int64_t numLayers = 0;
 
 private:
+  void decide(std::unique_ptr<Pass> decider);
+  /// What the decisions keep, but for those of `segment`.
+  solver::KeptValues getKept(std::optional<int64_t> segment = {}) const;
   BudgetChoice run(std::string name, std::unique_ptr<Pass> decider, bool isFull,
                    bool isListed);
   remat::RecomputeAttr getDecision(size_t value) const;
@@ -86,25 +92,31 @@ int64_t Rivals::getLastSegment() const {
   return segment;
 }
 
-BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
-                         bool isFull, bool isListed) {
+void Rivals::decide(std::unique_ptr<Pass> decider) {
   for (Operation *op : ops)
     op->removeAttr(remat::kDecisionAttr);
   PassManager manager(module->getContext());
   if (decider)
     manager.addNestedPass<func::FuncOp>(std::move(decider));
   (void)manager.run(*module);
-  solver::KeptValues kept = solver::keepAll(traced.graph), lastKept = kept;
-  int64_t last = getLastSegment();
+}
+
+solver::KeptValues Rivals::getKept(std::optional<int64_t> segment) const {
+  solver::KeptValues kept = solver::keepAll(traced.graph);
   for (size_t v = 0; v < kept.size(); ++v)
-    if (remat::RecomputeAttr decision = getDecision(v)) {
-      kept[v] = false;
-      lastKept[v] = lastKept[v] && decision.getSegment() == last;
-    }
-  RivalRun found = measure(kept);
+    if (remat::RecomputeAttr decision = getDecision(v))
+      kept[v] = kept[v] && decision.getSegment() == segment;
+  return kept;
+}
+
+BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
+                         bool isFull, bool isListed) {
+  decide(std::move(decider));
+  int64_t last = getLastSegment();
+  RivalRun found = measure(getKept());
   // As reprise-keep-idle-segment does.
   if (isFull && keepsIdleSegment && last >= 0)
-    if (RivalRun other = measure(lastKept);
+    if (RivalRun other = measure(getKept(last));
         other.programBytes <= found.programBytes) {
       found = other;
       for (Operation *op : ops)
@@ -120,22 +132,73 @@ BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
   return {std::move(name), found.bytes, found.replaySeconds};
 }
 
-BudgetChoice Rivals::trySelective(StringRef modules) {
+/// What `selective` may recompute.
+static constexpr StringLiteral kModules[] = {"",
+                                             "layernorm",
+                                             "core_attn",
+                                             "mlp",
+                                             "core_attn,layernorm",
+                                             "mlp,layernorm",
+                                             "core_attn,mlp",
+                                             "core_attn,mlp,layernorm"};
+
+/// Null for none.
+static std::unique_ptr<Pass> createSelective(StringRef modules) {
   if (modules.empty())
-    return run("none", nullptr, /*isFull=*/false, /*isListed=*/true);
+    return nullptr;
   remat::AnnotateSelectiveOptions options;
   options.modules = modules.str();
-  return run("selective " + modules.str(),
-             remat::createAnnotateSelective(options), /*isFull=*/false,
-             /*isListed=*/true);
+  return remat::createAnnotateSelective(options);
 }
 
-BudgetChoice Rivals::tryFull(StringRef method, int64_t number, bool isListed) {
+static std::unique_ptr<Pass> createFull(StringRef method, int64_t number) {
   remat::AnnotateFullOptions options;
   options.method = method.str();
   options.numLayers = number;
+  return remat::createAnnotateFull(options);
+}
+
+BudgetChoice Rivals::trySelective(StringRef modules) {
+  return run(modules.empty() ? "none" : "selective " + modules.str(),
+             createSelective(modules), /*isFull=*/false, /*isListed=*/true);
+}
+
+BudgetChoice Rivals::tryFull(StringRef method, int64_t number, bool isListed) {
   return run("full " + method.str() + " " + std::to_string(number),
-             remat::createAnnotateFull(options), /*isFull=*/true, isListed);
+             createFull(method, number), /*isFull=*/true, isListed);
+}
+
+std::vector<solver::KeptValues> Rivals::listKept() {
+  std::vector<solver::KeptValues> all;
+  for (StringRef modules : kModules) {
+    decide(createSelective(modules));
+    all.push_back(getKept());
+  }
+  // Layers of `block` are segments of their own, each decided alike.
+  if (numLayers > 0)
+    decide(createFull("block", numLayers));
+  solver::KeptValues kept = solver::keepAll(traced.graph);
+  for (int64_t layer = 0; layer < numLayers; ++layer) {
+    for (size_t v = 0; v < kept.size(); ++v)
+      if (remat::RecomputeAttr decision = getDecision(v))
+        kept[v] = kept[v] && decision.getSegment() != layer;
+    all.push_back(kept);
+  }
+  // Long segments need more than they free; few of them are tried.
+  constexpr int64_t kShort = 8;
+  for (int64_t number = 1; number <= numLayers;
+       number += number < kShort ? 1 : number) {
+    decide(createFull("uniform", number));
+    all.push_back(getKept());
+    all.push_back(getKept(getLastSegment()));
+  }
+  return all;
+}
+
+std::vector<solver::KeptValues>
+pipelines::listOptions(const Trial &trial, const TracedGraph &traced) {
+  return Rivals(trial, traced, /*keepsIdleSegment=*/true, nullptr, nullptr)
+      .listKept();
 }
 
 FailureOr<TracedGraph>
@@ -151,9 +214,7 @@ pipelines::tryRivals(const Trial &trial, const TracedGraph &traced,
                      MeasureRival measure, PlanRival plan) {
   Rivals rivals(trial, traced, settings.keepsIdleSegment, measure, plan);
   std::vector<BudgetChoice> choices;
-  for (StringRef modules :
-       {"", "layernorm", "core_attn", "mlp", "core_attn,layernorm",
-        "mlp,layernorm", "core_attn,mlp", "core_attn,mlp,layernorm"})
+  for (StringRef modules : kModules)
     choices.push_back(rivals.trySelective(modules));
   if (rivals.numLayers == 0)
     return choices;

@@ -252,7 +252,7 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
   InFlightDiagnostic error =
       step.emitError("needs ")
       << remat::formatBytes(least) << " (" << least << " bytes) on stage "
-      << tightest << ", whatever is recomputed, but the budget is "
+      << tightest << " with the smallest plans found, but the budget is "
       << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
       << fitting << " fits";
   if (int64_t base = certificate.baseBytes[tightest])
@@ -358,8 +358,11 @@ static void addBounds(PipelineReport &report) {
     budgets.push_back(point.bytes);
   std::vector<double> bounds =
       solver::computeBounds(report.certificate, budgets);
+  // Less is rounding of what was added up.
+  constexpr double kRounding = 1e-12;
   for (auto [point, bound] : llvm::zip(report.curve, bounds))
-    point.boundSeconds = std::max(bound - report.bareSeconds, 0.0);
+    if (bound > report.bareSeconds * (1 + kRounding))
+      point.boundSeconds = bound - report.bareSeconds;
 }
 
 FailureOr<PipelineReport>
@@ -387,6 +390,7 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
   PipelineReport report;
   report.budget = budget;
   report.machine = costs.machine;
+  report.under = settings.under;
   solver::PipelineCertificate &certificate = report.certificate;
   certificate.shape = pipeline->shape;
   certificate.budgetBytes = budget.bytes;
@@ -398,6 +402,7 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
   for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks) {
     chunk.certificate.kind = solver::Certificate::Budget::Activations;
     chunk.certificate.machine = costs.machine;
+    chunk.certificate.under = settings.under;
     if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
       chunk.certificate.model = name.str();
   }

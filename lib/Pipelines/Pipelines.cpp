@@ -92,6 +92,17 @@ std::string RecomputeOptions::describe() const {
   return text;
 }
 
+std::string RecomputeOptions::describeConstraint() const {
+  SmallVector<std::string> parts;
+  if (!granularity.empty())
+    parts.push_back(describeDecision(*this));
+  if (granularity == "full" && !keepsIdleSegment)
+    parts.push_back(kLastToo.str());
+  if (!isFree)
+    parts.push_back(kNothingFree.str());
+  return llvm::join(parts, "; ");
+}
+
 static bool parseDecision(StringRef text, RecomputeOptions &options) {
   if (text == "none")
     return true;

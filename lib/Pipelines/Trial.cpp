@@ -55,6 +55,8 @@ Trial::plan(function_ref<void(func::FuncOp)> decide, bool isFree,
   TargetOptions target;
   target.rowsApart = rowsApart;
   PassManager manager(context.get());
+  // What is kept of it runs these passes again, and is verified then.
+  manager.enableVerifier(false);
   buildPipeline(manager, Phase::Joint, Phase::RT, asDecided,
                 /*inference=*/false, target);
   if (failed(manager.run(*program)))
@@ -165,13 +167,24 @@ void GraphReader::readSharing(Operation *op, solver::StepOp &into) {
       }
 }
 
+/// Whether a value of one type is of the other in a schedule: it may have more
+/// columns there, as logits of a padded vocabulary have.
+static bool isSame(Type original, Type scheduled) {
+  auto from = cast<ShapedType>(original), to = cast<ShapedType>(scheduled);
+  return from == to ||
+         (from.getElementType() == to.getElementType() &&
+          from.getRank() == to.getRank() && from.getRank() > 1 &&
+          from.getShape().drop_back() == to.getShape().drop_back() &&
+          from.getShape().back() < to.getShape().back());
+}
+
 /// Says of the results of `op`, of the forward pass, which op of the original
 /// makes them.
 void GraphReader::traceResults(Operation *op, ArrayRef<int64_t> numbers) {
   auto trace = [&](Value result, int64_t number, unsigned resultNumber) {
     Operation *maker = ops[number];
     if (resultNumber < maker->getNumResults() &&
-        maker->getResult(resultNumber).getType() == result.getType())
+        isSame(maker->getResult(resultNumber).getType(), result.getType()))
       traced->origins[numberOf.lookup(result)] = {number, resultNumber};
   };
   if (isa<rt::GemmOp>(op))
@@ -208,7 +221,12 @@ void GraphReader::readLaunch(Operation *op) {
                             : last < update ? solver::StepPhase::Backward
                                             : solver::StepPhase::Update);
   added.phase = phase;
-  if (nn::ScopeAttr scope = last >= 0 ? nn::getScope(ops[last]) : nullptr)
+  // A launch of backward may go on with ops of the layer below: what it reads
+  // of the forward pass is of the first one's.
+  int64_t first = phase == solver::StepPhase::Backward && last >= 0
+                      ? *llvm::min_element(numbers)
+                      : last;
+  if (nn::ScopeAttr scope = first >= 0 ? nn::getScope(ops[first]) : nullptr)
     added.layer = scope.getLayer();
   if (auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr))
     added.name = name.str();
@@ -259,9 +277,6 @@ void GraphReader::setRules() {
         values[v].rule = op.isReplayable && !isShared ? Rule::Drop : Rule::Keep;
         continue;
       }
-      // Embedding and head are kept, as by every option.
-      nn::ScopeAttr scope = nn::getScope(ops[origin.op]);
-      bool isInLayer = scope && scope.getLayer() >= 0;
       Attribute decision = ops[origin.op]->getAttr(remat::kDecisionAttr);
       auto dropped = dyn_cast_if_present<remat::RecomputeAttr>(decision);
       bool isDropped =
@@ -274,8 +289,23 @@ void GraphReader::setRules() {
       else if (isDropped || traced->free.contains(origin.op))
         values[v].rule = Rule::Drop;
       else
-        values[v].rule = decision || !isInLayer ? Rule::Keep : Rule::Free;
+        values[v].rule = decision ? Rule::Keep : Rule::Free;
     }
+}
+
+/// Bytes of those among `arguments` that change from micro-batch to
+/// micro-batch.
+static int64_t getWaiting(func::FuncOp step, const TracedGraph &traced,
+                          ArrayRef<BlockArgument> arguments) {
+  int64_t bytes = 0;
+  for (BlockArgument argument : arguments) {
+    unsigned number = argument.getArgNumber();
+    auto input = step.getArgAttrOfType<StringAttr>(number, nn::kInputAttr);
+    if (input && memory::isOfMicroBatch(input.getValue()))
+      bytes += llvm::alignTo(traced.graph.values[number].bytes,
+                             traced.graph.alignment);
+  }
+  return bytes;
 }
 
 LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
@@ -310,7 +340,8 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
   int64_t launches = llvm::count_if(into.graph.ops, [](const auto &op) {
     return op.phase != solver::StepPhase::Update;
   });
-  into.baseBytes = getBaseBytes(step, into, all, launches);
+  into.ofMicroBatch = getWaiting(step, into, all);
+  into.baseBytes = getBaseBytes(step, into, all, launches - into.joined);
   return success();
 }
 
@@ -325,19 +356,14 @@ void pipelines::countWrittenGradients(TracedGraph &traced) {
 int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
                                 ArrayRef<BlockArgument> arguments,
                                 int64_t launches) {
-  int64_t bytes = 0, ofMicroBatch = 0;
+  int64_t bytes = 0;
   llvm::StringSet<> roles;
   for (BlockArgument argument : arguments) {
     unsigned number = argument.getArgNumber();
-    int64_t own = llvm::alignTo(traced.graph.values[number].bytes,
-                                traced.graph.alignment);
-    bytes += own;
-    auto input = step.getArgAttrOfType<StringAttr>(number, nn::kInputAttr);
-    if (!input)
-      continue;
-    roles.insert(input.getValue());
-    if (memory::isOfMicroBatch(input.getValue()))
-      ofMicroBatch += own;
+    bytes += llvm::alignTo(traced.graph.values[number].bytes,
+                           traced.graph.alignment);
+    if (auto input = step.getArgAttrOfType<StringAttr>(number, nn::kInputAttr))
+      roles.insert(input.getValue());
   }
   // What the step puts out and no argument becomes; the loss where it is made.
   for (auto [number, type] : llvm::enumerate(step.getResultTypes())) {
@@ -347,7 +373,32 @@ int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
         (!isLoss || (!roles.contains("loss_sum") && roles.contains("targets"))))
       bytes += llvm::alignTo(getTypeBytes(type), traced.graph.alignment);
   }
-  return bytes + memory::getWaitingBytes(step, launches, ofMicroBatch);
+  return bytes + memory::getWaitingBytes(step, launches,
+                                         getWaiting(step, traced, arguments));
+}
+
+int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
+                                const solver::StepRun &run) {
+  auto isOfMicroBatch = [](const solver::StepOp &op) {
+    return op.phase != solver::StepPhase::Update;
+  };
+  int64_t bare = llvm::count_if(traced.graph.ops, isOfMicroBatch);
+  int64_t launches = llvm::count_if(run.schedule, [&](const auto &position) {
+    return isOfMicroBatch(traced.graph.ops[position.op]);
+  });
+  auto getBytes = [&](int64_t launches) {
+    return memory::getWaitingBytes(step, launches - traced.joined,
+                                   traced.ofMicroBatch);
+  };
+  return traced.baseBytes - getBytes(bare) + getBytes(launches);
+}
+
+/// Launches of the step.
+static int64_t countLaunches(ModuleOp program) {
+  auto step = program.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  return llvm::count_if(step.getBody().front(), [](Operation &op) {
+    return isa<rt::LaunchOp, rt::GemmOp>(op);
+  });
 }
 
 FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
@@ -382,13 +433,25 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
     if (op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr))
       for (int64_t number : getNumbers(op.getLoc()))
         traced.free.insert(number);
-  TargetOptions target;
-  target.rowsApart = true;
-  PassManager toSchedule(context.get());
-  buildPipeline(toSchedule, Phase::Remat, Phase::Kernels, nothing,
-                /*inference=*/false, target);
-  if (failed(toSchedule.run(*program)))
+  auto schedule = [&](ModuleOp decided, bool rowsApart) {
+    TargetOptions target;
+    target.rowsApart = rowsApart;
+    PassManager toSchedule(context.get());
+    toSchedule.enableVerifier(false);
+    buildPipeline(toSchedule, Phase::Remat, Phase::Kernels, nothing,
+                  /*inference=*/false, target);
+    return toSchedule.run(decided);
+  };
+  if ((*program)->hasAttr(rt::kMostLaunchesAttr)) {
+    OwningOpRef<ModuleOp> joined = program->clone();
+    if (failed(schedule(*joined, /*rowsApart=*/false)))
+      return failure();
+    traced.joined = -countLaunches(*joined);
+  }
+  if (failed(schedule(*program, /*rowsApart=*/true)))
     return failure();
+  if ((*program)->hasAttr(rt::kMostLaunchesAttr))
+    traced.joined += countLaunches(*program);
   if (auto count = getStep()->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     traced.graph.microBatches = count.getInt();
   constexpr int64_t kDefaultAlignment = 64;

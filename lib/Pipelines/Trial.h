@@ -39,15 +39,21 @@ struct TracedGraph {
   /// Gradients that the step makes from nothing, where it makes them. In the
   /// graph they outlive the step.
   std::vector<int64_t> writtenGradients;
-  /// Bytes of the arena that outlive the step as it is. With replays there are
-  /// more launches, and maybe fewer places for inputs that wait.
-  int64_t baseBytes = 0;
+  /// Bytes of the arena that outlive the step as it is; those of a micro-batch
+  /// whose inputs may wait; and how many launches fewer the program has, where
+  /// that counts (`rt.most_launches`).
+  int64_t baseBytes = 0, ofMicroBatch = 0, joined = 0;
 };
 
 /// Makes `traced` a graph of all that the memory of a step is for: gradients
 /// that are made from nothing live within it, from there on. What is alive
 /// then is no more than the program has bytes behind `baseBytes`.
 void countWrittenGradients(TracedGraph &traced);
+
+/// `baseBytes` of the program whose step runs as `run`: with replays there are
+/// more launches, and maybe fewer places for inputs that wait.
+int64_t getBaseBytes(mlir::func::FuncOp step, const TracedGraph &traced,
+                     const solver::StepRun &run);
 
 /// Bytes of the arena for some arguments of `step`, the first values of
 /// `traced`, for those among them that wait for a micro-batch of `launches`,

@@ -204,6 +204,8 @@ static void writeFields(Writer &writer, const Certificate &certificate) {
   writer.field("version", int64_t(2));
   writer.field("model", certificate.model);
   writer.field("machine", certificate.machine);
+  if (!certificate.under.empty())
+    writer.field("under", certificate.under);
   writer.field("kind",
                std::string(certificate.kind == Certificate::Budget::Memory
                                ? "memory"

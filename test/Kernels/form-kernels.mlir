@@ -117,8 +117,7 @@ func.func @rows(%x: tensor<2x4x8xf32>, %y: tensor<2x4x8xf32>, %g: tensor<8xf32>,
   // CHECK-NEXT: rt.launch @layer_norm_backward_add_dropout_2x4x8(%[[N]]#0, %[[G]], %[[N]]#2, %[[N]]#3, %[[DN]], %[[Y]], %[[RNG]]) ids [3] {flops = {{[0-9]+}} : i64,
   // CHECK-SAME:   rt.made_by = ["layer0.layernorm.n2.backward", "layer0.residual.ad.backward"], rt.name = "layer0.layernorm.n2.backward"}
   // CHECK-NEXT: return
-  // APART-NEXT: rt.launch @layer_norm_backward_2x4x8(
-  // APART-NEXT: rt.launch @add_dropout_2x4x8(
+  // APART-NEXT: rt.launch @layer_norm_backward_add_dropout_2x4x8(
   %dx = nn.layer_norm_backward %x1, %g, %mean, %rstd, %dn {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n2">}
     : (tensor<2x4x8xf32>, tensor<8xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
   %sum = nn.add %y, %dx {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n2">} : tensor<2x4x8xf32>

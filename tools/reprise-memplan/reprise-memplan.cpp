@@ -274,6 +274,11 @@ static int failAt(const std::string &name, const std::string &text,
   return 1;
 }
 
+/// The words of what was decided before: plan and bound are under that.
+static std::string formatUnder(const verify::CertificateFigures &figures) {
+  return figures.under.empty() ? "" : ", under " + figures.under;
+}
+
 /// What the bound takes as given: every plan that it speaks of obeys it.
 static void printRules(const verify::CertificateFigures &figures) {
   std::printf("; under %lld rule%s to keep, %lld to drop, and %lld op%s that "
@@ -289,8 +294,9 @@ static void print(const verify::CertificateFigures &figures) {
   auto share = [](double part, double whole) {
     return whole > 0 ? 100 * part / whole : 0.0;
   };
-  std::printf("%s on %s: %lld layers\n", figures.model.c_str(),
-              figures.machine.c_str(), static_cast<long long>(figures.layers));
+  std::printf("%s on %s: %lld layers%s\n", figures.model.c_str(),
+              figures.machine.c_str(), static_cast<long long>(figures.layers),
+              formatUnder(figures).c_str());
   std::printf("memory   peak %lld of %lld bytes%s, %.2f %%; %lld buffers at "
               "%lld positions share no byte\n",
               static_cast<long long>(figures.peak),

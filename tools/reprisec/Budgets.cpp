@@ -10,10 +10,12 @@
 #include "Output.h"
 #include "Reports.h"
 #include "mlir/Pass/PassManager.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Pipelines/Passes.h"
 #include "reprise/Pipelines/StageBytes.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/WithColor.h"
 #include <cmath>
 #include <sstream>
 
@@ -201,9 +203,44 @@ meetOnStages(ModuleOp module, const std::optional<pipelines::Budget> &budget,
   return met;
 }
 
+/// What is decided beside a budget: what options say. A description says what
+/// to do without one.
+static RecomputeOptions getConstraint(const Options &options,
+                                      const RecomputeOptions &recompute) {
+  constexpr StringLiteral keys[] = {
+      "recompute-granularity", "recompute-activations", "recompute-plan",
+      "recompute-method",      "recompute-num-layers",  "recompute-modules"};
+  if (llvm::any_of(keys, [&](StringRef key) { return options.getKey(key); }))
+    return recompute;
+  RecomputeOptions rest;
+  rest.stages = recompute.stages;
+  rest.chunks = recompute.chunks;
+  rest.keepsIdleSegment = recompute.keepsIdleSegment;
+  rest.isFree = recompute.isFree;
+  if (!recompute.granularity.empty() && !options.quiet)
+    llvm::WithColor::note()
+        << "the budget decides instead of what the description says of "
+           "recompute; as options beside it, that would be a constraint\n";
+  return rest;
+}
+
+/// What plans are under, in words.
+static std::string describeConstraint(ModuleOp module,
+                                      const RecomputeOptions &recompute) {
+  std::string text = recompute.describeConstraint();
+  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  auto rows =
+      train ? train.getAs<IntegerAttr>(nn::kHeadChunkRows) : IntegerAttr();
+  if (rows)
+    text += (text.empty() ? "" : "; ") +
+            ("head_chunk_rows " + llvm::Twine(rows.getInt())).str();
+  return text;
+}
+
 FailureOr<Met> driver::meetBudget(
     ModuleOp module, const std::optional<pipelines::Budget> &budget,
-    const Options &options, const RecomputeOptions &recompute, bool isCuda) {
+    const Options &options, const RecomputeOptions &given, bool isCuda) {
+  RecomputeOptions recompute = getConstraint(options, given);
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
     return failure();
@@ -230,6 +267,7 @@ FailureOr<Met> driver::meetBudget(
   settings.keepsIdleSegment = recompute.keepsIdleSegment;
   settings.hasRegret = budget && isReported;
   settings.hasBounds = !options.pareto.empty();
+  settings.under = describeConstraint(module, recompute);
   if (recompute.stages > 1)
     return meetOnStages(module, budget, *costs, options, settings);
   FailureOr<pipelines::BudgetReport> found =

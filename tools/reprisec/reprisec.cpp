@@ -140,15 +140,32 @@ static void recordPlan(ModuleOp module, StringRef name) {
   record(module, "recompute", StringAttr::get(module.getContext(), name));
 }
 
+/// The rows of a chunk of the head, as a plan has them, are those of the
+/// program.
+static LogicalResult setHeadRows(ModuleOp module, int64_t rows,
+                                 StringRef planFile) {
+  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  auto given =
+      train ? train.getAs<IntegerAttr>(nn::kHeadChunkRows) : IntegerAttr();
+  if (given && given.getInt() != rows)
+    return failure(fail("'" + planFile + "' is a plan for head_chunk_rows " +
+                        llvm::Twine(rows) + ", but the description has " +
+                        llvm::Twine(given.getInt())));
+  record(module, nn::kHeadChunkRows,
+         Builder(module.getContext()).getI64IntegerAttr(rows));
+  return success();
+}
+
 /// Reads of a plan file what is not about layers.
-static LogicalResult readPlanFile(MLIRContext &context,
-                                  RecomputeOptions &recompute,
+static LogicalResult readPlanFile(ModuleOp module, RecomputeOptions &recompute,
                                   std::string &name) {
   if (recompute.granularity != "plan")
     return success();
   FailureOr<remat::PlanFile> plan =
-      remat::parsePlanFile(recompute.planFile, &context);
-  if (failed(plan))
+      remat::parsePlanFile(recompute.planFile, module.getContext());
+  if (failed(plan) ||
+      (plan->headRows &&
+       failed(setHeadRows(module, *plan->headRows, recompute.planFile))))
     return failure();
   recompute.isFree &= plan->isFree;
   name = plan->name;
@@ -351,7 +368,7 @@ static int compile(int argc, char **argv) {
 
   std::string planName; // Which a plan has once it is decided.
   if (*from < Phase::Remat && to >= Phase::Remat &&
-      failed(readPlanFile(context, recompute, planName)))
+      failed(readPlanFile(*module, recompute, planName)))
     return 1;
 
   // What other plans begin with.

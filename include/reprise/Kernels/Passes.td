@@ -93,7 +93,8 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"rowsApart", "rows-apart", "bool", /*default=*/"false",
-                        "Leave what goes over rows alone, as a replay may run it">];
+                        "Leave what goes over rows in the forward pass alone, as a replay may run it, "
+                        "and what a replay may come before">];
   let dependentDialects = ["::reprise::rt::RTDialect", "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];

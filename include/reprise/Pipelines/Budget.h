@@ -51,6 +51,7 @@ struct BudgetPlan {
 struct BudgetReport {
   Budget budget;
   std::string machine;       ///< whose costs were taken
+  std::string under;         ///< of the settings
   int64_t plannedBytes = 0;  ///< of the memory plan
   int64_t foreseenBytes = 0; ///< as the solver saw it
   int64_t baseBytes = 0;     ///< of the plan, what outlives a step
@@ -83,6 +84,9 @@ struct BudgetSettings {
   bool keepsIdleSegment = true; ///< of Megatron's `full`, where they are tried
   bool hasRegret = false;       ///< solve again for costs that are 20 % off
   bool hasBounds = false;       ///< for each point of the curve
+  /// What is decided before, in the words of the options; empty: nothing. The
+  /// plan and its bound are under that.
+  std::string under = {};
 };
 
 /// Decides `@step` of `module`, of the phase joint, within `budget`. Decisions
@@ -122,7 +126,7 @@ struct PipelineReport {
   };
 
   Budget budget;
-  std::string machine;
+  std::string machine, under; ///< as in `BudgetReport`
   std::vector<StageReport> stages;
   std::vector<Point> curve; ///< bytes grow, seconds fall
   bool hasBounds = false;

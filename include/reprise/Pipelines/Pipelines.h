@@ -57,6 +57,9 @@ struct RecomputeOptions {
   /// 2", "plan FILE"; then what differs from a default: "; 2 stages of 4,4
   /// layers", "; last segment too", "; saved inputs shared", "; nothing free".
   std::string describe() const;
+  /// What of it a budget is planned under: "selective mlp; nothing free"; empty
+  /// if nothing is decided.
+  std::string describeConstraint() const;
   /// What `describe` wrote; nothing for any other text.
   static std::optional<RecomputeOptions> parse(llvm::StringRef text);
 };
@@ -67,7 +70,7 @@ struct TargetOptions {
   codegen::Registers registers = codegen::Registers::Base; ///< of a CPU
   std::string chip = "sm_80"; ///< the oldest of the GPUs
   bool biasKernels = false;   ///< gradients of biases not by the library
-  bool rowsApart = false;     ///< kernels of rows alone, as a replay may need
+  bool rowsApart = false;     ///< kernels apart, as some plan has them
 };
 
 /// Writes on `module` how memory is planned for the target, if that is not as

@@ -79,6 +79,19 @@ private:
   std::unique_ptr<Solver> solver;
 };
 
+/// A plan, and what it comes to.
+struct FoundPlan {
+  KeptValues kept;
+  BudgetPoint point;
+};
+
+/// Plans with smaller peaks than `start`, each smaller than the one before:
+/// what a value, or a value of all layers, is decided to be is changed as long
+/// as that helps, then some at random, with a fixed seed. A curve's plans are
+/// of layers that do alike; near the smallest peak others may need less. Runs
+/// the step some thousand times, of a long one two million launches in all.
+std::vector<FoundPlan> shrink(const StepGraph &graph, const KeptValues &start);
+
 /// Fills what `certificate`, whose budget is set, says of the plan `kept` and
 /// of what no plan can do better: classes, layers, times, and the bound, for a
 /// price of memory near `price`, in seconds of a micro-batch a byte. The

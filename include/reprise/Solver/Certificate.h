@@ -129,6 +129,9 @@ struct Certificate {
   enum class Budget { Memory, Activations };
 
   std::string model, machine; ///< for people
+  /// What was decided before, which plan and bound are under, in words; empty:
+  /// nothing.
+  std::string under;
   Budget kind = Budget::Memory;
   int64_t budgetBytes = 0;
   int64_t baseBytes = 0; ///< of what outlives the step; not in `buffers`

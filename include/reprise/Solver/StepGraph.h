@@ -83,6 +83,12 @@ using KeptValues = std::vector<bool>;
 /// Everything that a rule does not drop.
 KeptValues keepAll(const StepGraph &graph);
 
+/// No plan has a smaller peak: of all launches of backward and the update, the
+/// most that one reads of the forward pass, with what backward hands on there,
+/// its workspace, and what rules keep. Far below the least that a chain of
+/// layers needs, which holds something of each layer.
+int64_t getLeastPeak(const StepGraph &graph);
+
 /// A step as it runs under a plan.
 struct StepRun {
   struct Position {

@@ -400,6 +400,7 @@ reprise::verify::checkPipeline(const Pipeline &pipeline,
       return fault;
     CertificateFigures &stage = figures.stages[c % pipeline.stages];
     figures.model = chunk.model;
+    figures.under = chunk.under;
     figures.machine = chunk.machine;
     for (auto count :
          {&CertificateFigures::layers, &CertificateFigures::buffers,

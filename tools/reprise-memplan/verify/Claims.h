@@ -111,7 +111,7 @@ struct Moment {
 };
 
 struct Claims {
-  std::string model, machine;
+  std::string model, machine, under;
   bool isOfActivations = false;
   int64_t budget = 0, base = 0, peak = 0, microBatches = 1;
   double step = 0, replay = 0, bound = 0;

@@ -288,13 +288,15 @@ std::optional<Fault> reprise::verify::readClaims(const Json &value,
                                                  Claims &claims) {
   Reader reader;
   Object object(reader, value,
-                {"version", "model", "machine", "kind", "budget_bytes",
+                {"version", "model", "machine", "under", "kind", "budget_bytes",
                  "base_bytes", "peak_bytes", "micro_batches", "step_seconds",
                  "replay_seconds", "lower_bound_seconds", "classes", "layers",
                  "buffers", "schedule", "moments"});
   reader.readInteger(object.get("version"), 2, 2, "a version");
   claims.model = reader.readText(object.get("model"));
   claims.machine = reader.readText(object.get("machine"));
+  if (const Json *under = object.find("under"))
+    claims.under = reader.readText(*under);
   claims.isOfActivations =
       reader.readWord(object.get("kind"), {"memory", "activations"});
   claims.budget =

@@ -38,6 +38,7 @@ Place getPlace(std::string_view text, size_t at);
 /// What is true of a certificate without fault.
 struct CertificateFigures {
   std::string model, machine;
+  std::string under; ///< what was decided before, in words
   bool isOfActivations = false;
   int64_t layers = 0, buffers = 0, positions = 0, replays = 0, moments = 0;
   int64_t budget = 0, base = 0, peak = 0;

@@ -22,6 +22,7 @@ std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
     return fault;
 
   figures.model = claims.model;
+  figures.under = claims.under;
   figures.machine = claims.machine;
   figures.isOfActivations = claims.isOfActivations;
   figures.layers = claims.layers.size();

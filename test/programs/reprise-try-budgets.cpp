@@ -1,0 +1,462 @@
+//===- reprise-try-budgets.cpp - Budgets of random models -----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// reprise-try-budgets MODELS [FIRST]: small models at random, each with one
+// kind of budget, its curve solved once. Of each:
+//
+//   * no budget below the smallest program is met, and the one of its bytes is;
+//   * twenty budgets, near the smallest, at points of the curve and between
+//     them: what is found fits, more bytes never find a slower plan, and the
+//     bytes of an answer find it again;
+//   * points of the curve take no less than what is alive at one time;
+//   * Megatron's options take no less than the smallest program, and none is
+//     faster than the plan that a budget of its bytes gets; plans that drop
+//     values at random take no less but for a thousandth;
+//   * the certificate of one budget is verified, and the program that is
+//     compiled for it takes the bytes that were said.
+//
+// Prints how many there were; the first violation ends it with the command that
+// shows it again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Pipelines/BudgetPlans.h"
+#include "mlir/Pass/PassManager.h"
+#include "python-free-frontend/Frontend.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Pipelines/Registration.h"
+#include "tools/reprise-memplan/verify/Verify.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include <random>
+#include <set>
+#include <sstream>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::pipelines;
+
+namespace {
+/// A model, and what is asked of it.
+struct Case {
+  std::string description; ///< a file that says nothing: keys are options
+  std::vector<std::pair<std::string, std::string>> keys;
+  Budget::Kind kind = Budget::Kind::Memory;
+  RecomputeOptions under; ///< what is decided before
+  bool isFree = true, isCuda = false;
+
+  std::string describe() const;
+};
+
+/// Counts of what was tried.
+struct Tally {
+  int64_t models = 0, budgets = 0, points = 0, options = 0, plans = 0,
+          certificates = 0;
+  int64_t wasteful = 0; ///< points whose programs take more than is alive
+  int64_t untaken = 0;  ///< points that no budget gets
+  int64_t smaller = 0;  ///< plans at random that the smallest found is not
+};
+
+/// Draws numbers from a seed, the same on every machine.
+class Draw {
+public:
+  explicit Draw(uint64_t seed) : engine(seed * 2 + 1) {}
+
+  int64_t number(int64_t first, int64_t last) {
+    return first + int64_t(engine() % uint64_t(last - first + 1));
+  }
+  bool oneIn(int64_t count) { return number(1, count) == 1; }
+  template <typename T>
+  T pick(std::initializer_list<T> values) {
+    return values.begin()[number(0, values.size() - 1)];
+  }
+
+private:
+  std::mt19937_64 engine;
+};
+
+/// Tries one case.
+class Trier {
+public:
+  Trier(MLIRContext &context, const Case &model, Draw &draw, Tally &tally)
+      : context(context), model(model), draw(draw), tally(tally) {}
+
+  bool run();
+
+private:
+  bool build();
+  bool tryBudgets();
+  bool tryPoints();
+  bool tryPlans();
+  bool tryProgram(bool hasOptions);
+  bool tryOption(const BudgetChoice &option);
+  /// Says what is wrong, unless `holds`.
+  bool need(bool holds, const Twine &what);
+  /// Seconds of a step with its replays.
+  double getSeconds(int64_t point) const {
+    return curve->points[point].seconds;
+  }
+
+  MLIRContext &context;
+  const Case &model;
+  Draw &draw;
+  Tally &tally;
+  OwningOpRef<ModuleOp> module;
+  std::unique_ptr<Trial> trial;
+  std::optional<PlanCurve> curve;
+  std::optional<BudgetSearch> search;
+  int64_t smallest = 0; ///< bytes of the smallest program
+};
+} // namespace
+
+std::string Case::describe() const {
+  std::string text = kind == Budget::Kind::Memory ? "memory" : "activations";
+  text += isCuda ? ", cuda" : "";
+  std::string constraint = under.describeConstraint();
+  if (!constraint.empty())
+    text += ", under " + constraint;
+  for (auto &[key, value] : keys)
+    text += " --" + key + "=" + value;
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Models
+//===----------------------------------------------------------------------===//
+
+static void drawWidths(Draw &draw, Case &model, bool isGPT2) {
+  auto set = [&](const char *key, int64_t value) {
+    model.keys.push_back({key, std::to_string(value)});
+  };
+  int64_t heads = draw.pick<int64_t>({1, 2, 4}),
+          headWidth = draw.pick<int64_t>({8, 12, 16}),
+          width = heads * headWidth;
+  set(isGPT2 ? "n_embd" : "hidden_size", width);
+  set(isGPT2 ? "n_head" : "num_attention_heads", heads);
+  set(isGPT2 ? "n_layer" : "num_hidden_layers",
+      draw.oneIn(6) ? draw.number(4, 6) : draw.number(1, 3));
+  if (!isGPT2 || draw.oneIn(2))
+    set(isGPT2 ? "n_inner" : "intermediate_size",
+        draw.number(width, 4 * width));
+  if (!isGPT2 && heads > 1 && draw.oneIn(2))
+    set("num_key_value_heads", draw.oneIn(2) ? 1 : heads / 2);
+}
+
+static void drawTraining(Draw &draw, Case &model) {
+  auto set = [&](const char *key, const std::string &value) {
+    model.keys.push_back({key, value});
+  };
+  int64_t micro = draw.number(1, 3);
+  // Long ones have a head in chunks, where the vocabulary is large.
+  set("seq_length", std::to_string(draw.oneIn(4) ? draw.number(500, 1000)
+                                                 : draw.number(3, 32)));
+  set("micro_batch_size", std::to_string(micro));
+  set("global_batch_size",
+      std::to_string(micro * draw.pick<int64_t>({1, 1, 2, 3})));
+  set("lr", "1e-3");
+  set("lr_decay_style", "constant");
+  set("train_iters", "4");
+  if (draw.oneIn(3))
+    set("precision", "bf16");
+  if (draw.oneIn(3))
+    set("attention", "unfused");
+  if (draw.oneIn(4))
+    set("clip_grad", "0");
+  if (draw.oneIn(6))
+    set("head_chunk_rows", std::to_string(draw.pick<int64_t>({0, 1024})));
+}
+
+/// What a budget is planned under, once in a while.
+static void drawConstraint(Draw &draw, Case &model) {
+  model.isFree = !draw.oneIn(6);
+  model.under.isFree = model.isFree;
+  if (!draw.oneIn(6))
+    return;
+  model.under.granularity = "selective";
+  model.under.modules = {
+      draw.pick<std::string>({"mlp", "layernorm", "core_attn"})};
+}
+
+static Case drawCase(Draw &draw) {
+  Case model;
+  std::string family =
+      draw.pick<std::string>({"gpt2", "llama", "qwen2", "qwen3"});
+  bool isGPT2 = family == "gpt2";
+  model.keys.push_back({"model_type", family});
+  model.keys.push_back(
+      {"vocab_size", std::to_string(draw.pick<int64_t>({11, 97, 256, 50257}))});
+  model.keys.push_back(
+      {isGPT2 ? "n_positions" : "max_position_embeddings", "1024"});
+  drawWidths(draw, model, isGPT2);
+  if (isGPT2)
+    for (const char *key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
+      model.keys.push_back({key, draw.oneIn(3) ? "0.1" : "0.0"});
+  if (draw.oneIn(2))
+    model.keys.push_back(
+        {"tie_word_embeddings", draw.oneIn(2) ? "true" : "false"});
+  drawTraining(draw, model);
+  drawConstraint(draw, model);
+  model.isCuda = draw.oneIn(5);
+  if (draw.oneIn(2))
+    model.kind = Budget::Kind::Activations;
+  return model;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+bool Trier::need(bool holds, const Twine &what) {
+  if (!holds)
+    llvm::errs() << "violation: " << what << "\n  " << model.describe() << "\n";
+  return holds;
+}
+
+bool Trier::build() {
+  llvm::SourceMgr sources;
+  frontend::DescriptionReader reader(sources);
+  for (auto &[key, value] : model.keys)
+    if (failed(reader.setOption(key, value)))
+      return false;
+  FailureOr<frontend::Description> description = reader.read(model.description);
+  if (failed(description))
+    return false;
+  module = frontend::buildModel(context, *description);
+  TargetOptions target;
+  target.isCuda = model.isCuda;
+  setTarget(*module, target);
+  PassManager manager(&context);
+  buildPipeline(manager, Phase::NN, Phase::Joint, RecomputeOptions(),
+                /*inference=*/false);
+  buildDeciders(manager, model.under);
+  if (!module || failed(manager.run(*module)))
+    return false;
+  if (model.kind == Budget::Kind::Activations)
+    (*module)->setAttr(rt::kActivationsFirstAttr, UnitAttr::get(&context));
+  FailureOr<std::unique_ptr<Trial>> created = Trial::create(*module);
+  if (failed(created))
+    return false;
+  trial = std::move(*created);
+  CostTable costs =
+      model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
+  FailureOr<PlanCurve> found =
+      PlanCurve::find(*trial, model.kind, costs, model.isFree);
+  if (failed(found))
+    return false;
+  curve = std::move(*found);
+  search.emplace(*trial, *curve, model.kind, model.isFree);
+  return true;
+}
+
+bool Trier::tryBudgets() {
+  std::set<int64_t> budgets = {smallest - 1, smallest, smallest + 1};
+  int64_t most = curve->points.back().bytes;
+  // Few plans are asked for, each by several budgets.
+  constexpr size_t kBudgets = 20, kPlans = 4;
+  std::vector<size_t> near;
+  for (size_t k = 0; k < kPlans; ++k)
+    near.push_back(draw.number(0, curve->points.size() - 1));
+  while (budgets.size() < kBudgets) {
+    int64_t bytes = curve->points[near[draw.number(0, kPlans - 1)]].bytes;
+    int64_t step = draw.pick<int64_t>({0, 1, 64, 1024, most / 64 + 1});
+    budgets.insert(bytes + (draw.oneIn(2) ? step : draw.number(-step, step)));
+    if (draw.oneIn(8))
+      budgets.insert(draw.number(smallest, most + most / 16));
+  }
+  int64_t last = -1;
+  for (int64_t budget : budgets) {
+    ++tally.budgets;
+    int64_t point = search->find(budget);
+    if (!need((point >= 0) == (budget >= smallest),
+              "a budget of " + Twine(budget) + " finds plan " + Twine(point) +
+                  ", but the smallest takes " + Twine(smallest)))
+      return false;
+    if (point < 0)
+      continue;
+    int64_t bytes = search->getBytes(point);
+    if (!need(bytes <= budget, "a budget of " + Twine(budget) +
+                                   " is met by a program of " + Twine(bytes)) ||
+        !need(point >= last, "a budget of " + Twine(budget) +
+                                 " finds a slower plan than a smaller one") ||
+        !need(search->find(bytes) == point,
+              "a budget of the " + Twine(bytes) + " bytes that one of " +
+                  Twine(budget) + " found finds another plan"))
+      return false;
+    last = point;
+  }
+  return true;
+}
+
+bool Trier::tryPoints() {
+  constexpr int kPoints = 4;
+  for (int k = 0; k < kPoints; ++k) {
+    int64_t point = draw.number(0, curve->points.size() - 1);
+    ++tally.points;
+    int64_t bytes = search->getBytes(point);
+    if (bytes < 0) { // Its launches form otherwise: it is never taken.
+      ++tally.untaken;
+      continue;
+    }
+    if (!need(curve->points[point].bytes <= bytes,
+              "plan " + Twine(point) + " takes " + Twine(bytes) + ", but " +
+                  Twine(curve->points[point].bytes) + " are alive at one time"))
+      return false;
+    tally.wasteful += bytes > curve->points[point].bytes;
+  }
+  return true;
+}
+
+/// Plans that drop values at random.
+bool Trier::tryPlans() {
+  constexpr int kPlans = 200;
+  for (const HeadOption &option : curve->options) {
+    const solver::StepGraph &graph = option.traced->graph;
+    solver::StepSimulator simulator(graph);
+    int64_t least = solver::getLeastPeak(graph);
+    for (int k = 0; k < kPlans; ++k) {
+      ++tally.plans;
+      solver::KeptValues kept = solver::keepAll(graph);
+      int64_t share = draw.number(1, 8);
+      for (size_t v = 0; v < kept.size(); ++v)
+        if (graph.values[v].rule == solver::StepValue::Rule::Free)
+          kept[v] = draw.number(0, 8) >= share;
+      const solver::StepRun &run = simulator.run(kept);
+      int64_t base = model.kind == Budget::Kind::Memory
+                         ? getBaseBytes(trial->getStep(), *option.traced, run)
+                         : 0;
+      // The smallest found is not proven to be the smallest.
+      tally.smaller += base + run.peak < smallest;
+      if (!need(run.peak >= least, "a plan needs " + Twine(run.peak) +
+                                       ", but no plan less than " +
+                                       Twine(least)) ||
+          !need(base + run.peak >= smallest - smallest / 1000,
+                "a plan at random needs " + Twine(base + run.peak) +
+                    ", but the smallest found " + Twine(smallest)))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Nothing that an option takes is less than what a budget may have.
+bool Trier::tryOption(const BudgetChoice &option) {
+  ++tally.options;
+  int64_t point = search->find(option.bytes);
+  if (!need(point >= 0, option.name + " takes " + Twine(option.bytes) +
+                            ", but the smallest plan found " + Twine(smallest)))
+    return false;
+  const HeadOption &head = curve->options.front();
+  double seconds =
+      option.replaySeconds / double(head.traced->graph.microBatches) +
+      head.seconds;
+  return need(getSeconds(point) <= seconds * (1 + 1e-9),
+              option.name + " takes " + Twine(option.bytes) + " bytes and " +
+                  std::to_string(seconds) +
+                  " s, but a budget of as many gets " +
+                  std::to_string(getSeconds(point)) + " s");
+}
+
+/// A budget as the compiler meets it.
+bool Trier::tryProgram(bool hasOptions) {
+  ++tally.certificates;
+  int64_t point = search->find(
+      curve->points[draw.number(0, curve->points.size() - 1)].bytes);
+  int64_t bytes = point < 0 ? smallest : search->getBytes(point);
+  BudgetSettings settings;
+  settings.isFree = model.isFree;
+  settings.under = model.under.describeConstraint();
+  CostTable costs =
+      model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
+  OwningOpRef<ModuleOp> program = module->clone();
+  FailureOr<BudgetReport> report =
+      solveBudget(*program, {model.kind, bytes}, costs, settings);
+  if (!need(succeeded(report), "a budget of " + Twine(bytes) + " is refused"))
+    return false;
+  std::ostringstream text;
+  solver::writeCertificate(text, report->certificate);
+  verify::CertificateFigures figures;
+  std::optional<verify::Fault> fault =
+      verify::verifyCertificate(text.str(), figures);
+  if (!need(!fault, "the certificate of " + Twine(bytes) +
+                        " bytes: " + (fault ? fault->message : "")) ||
+      !need(report->boundSeconds <= report->replaySeconds * (1 + 1e-9) + 1e-12,
+            "the bound is above the replays"))
+    return false;
+  RecomputeOptions decided;
+  decided.isFree = model.isFree;
+  PassManager manager(&context);
+  buildPipeline(manager, Phase::Joint, Phase::RT, decided, /*inference=*/false);
+  if (!need(succeeded(manager.run(*program)), "the program is none"))
+    return false;
+  FailureOr<PlannedBytes> planned = getPlannedBytes(*program);
+  int64_t took = failed(planned)                      ? -1
+                 : model.kind == Budget::Kind::Memory ? planned->arena
+                                                      : planned->activations;
+  if (!need(took == report->plannedBytes && took <= bytes,
+            "the program takes " + Twine(took) + " bytes, but " +
+                Twine(report->plannedBytes) + " were said"))
+    return false;
+  bool isFree = model.under.granularity.empty();
+  return !hasOptions || !isFree ||
+         llvm::all_of(report->rivals, [&](const BudgetChoice &option) {
+           return tryOption(option);
+         });
+}
+
+bool Trier::run() {
+  ++tally.models;
+  if (!need(build(), "the model is none") ||
+      !need(!curve->points.empty(), "there is no plan"))
+    return false;
+  smallest = search->getBytes(search->findSmallest());
+  // The options are the dearest.
+  bool hasOptions = draw.oneIn(3);
+  return tryBudgets() && tryPoints() && tryPlans() && tryProgram(hasOptions);
+}
+
+int main(int argc, char **argv) {
+  int64_t models = argc > 1 ? std::atoll(argv[1]) : 0;
+  int64_t first = argc > 2 ? std::atoll(argv[2]) : 1;
+  if (models < 1 || first < 1 || argc > 3) {
+    llvm::errs() << "reprise-try-budgets MODELS [FIRST]: needs numbers of at "
+                    "least 1\n";
+    return 2;
+  }
+  llvm::SmallString<128> empty;
+  int file = -1;
+  if (llvm::sys::fs::createTemporaryFile("empty", "yaml", file, empty)) {
+    llvm::errs() << "reprise-try-budgets: cannot write a temporary file\n";
+    return 1;
+  }
+  llvm::FileRemover remover(empty);
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << "model: {}\n";
+  Tally tally;
+  for (int64_t number = first; number < first + models; ++number) {
+    DialectRegistry registry;
+    registerDialects(registry);
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    Draw draw(number);
+    Case model = drawCase(draw);
+    model.description = empty.str().str();
+    if (!Trier(context, model, draw, tally).run()) {
+      llvm::errs() << "  again: " << argv[0] << " 1 " << number << "\n";
+      return 1;
+    }
+  }
+  llvm::outs() << tally.models << " models, " << tally.budgets << " budgets, "
+               << tally.points << " points of curves (" << tally.wasteful
+               << " packed with waste, " << tally.untaken << " not taken), "
+               << tally.options << " options, " << tally.plans
+               << " plans at random (" << tally.smaller
+               << " smaller than the smallest found), " << tally.certificates
+               << " certificates: no violation\n";
+  return 0;
+}
