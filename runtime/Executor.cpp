@@ -233,11 +233,10 @@ bool Executor::prepare(Processor onCpu, bool profile, Error &error,
   return true;
 }
 
-int64_t Executor::endOf(const Schedules &schedules) const {
-  int64_t end = 0;
-  auto take = [&](const RepriseBuffer &buffer) {
-    end = std::max(end, buffer.offset + buffer.bytes);
-  };
+/// Calls `take` with what outlives the step and with what `schedules` use.
+template <typename Schedules, typename Take>
+static void takeBuffers(const RepriseModel &model, const Schedules &schedules,
+                        Take take) {
   auto takeAll = [&](const RepriseLaunch *launches, int count) {
     for (int i = 0; i < count; ++i)
       for (int j = 0; j < launches[i].numBuffers; ++j)
@@ -258,14 +257,34 @@ int64_t Executor::endOf(const Schedules &schedules) const {
     takeAll(model.evaluate, model.numEvaluate);
   if (schedules.sample)
     takeAll(model.sample, model.numSample);
+}
+
+int64_t Executor::endOf(const Schedules &schedules) const {
+  int64_t end = 0;
+  takeBuffers(model, schedules, [&](const RepriseBuffer &buffer) {
+    end = std::max(end, buffer.offset + buffer.bytes);
+  });
   return end;
 }
 
 int64_t Executor::withPadding(int64_t end) const {
-  return end == endOf({true, true, true}) ? model.arenaBytes : end;
+  Schedules all = {true, true, true};
+  if (end != endOf(all))
+    return end;
+  // Every offset and the arena are multiples of the plan's alignment, so it is
+  // at most the lowest bit that is set in any of them.
+  uint64_t bits = uint64_t(model.arenaBytes);
+  takeBuffers(model, all, [&](const RepriseBuffer &buffer) {
+    bits |= uint64_t(buffer.offset);
+  });
+  int64_t padding = model.arenaBytes - end;
+  return padding < int64_t(bits & -bits) ? model.arenaBytes : end;
 }
 
-int64_t Executor::plannedBytes() const { return withPadding(endOf(ran)); }
+int64_t Executor::plannedBytes() const {
+  int64_t end = endOf(ran);
+  return end == endOf({true, true, true}) ? model.arenaBytes : end;
+}
 
 int64_t Executor::highWaterBytes() const {
   return withPadding(arena.highWaterBytes());
