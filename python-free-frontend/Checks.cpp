@@ -52,7 +52,7 @@ private:
   /// By the name that origins know.
   const Key &getKey(StringRef name) const {
     return *llvm::find_if(allKeys(), [&](const Key &key) {
-      return key.name == name && (key.families & family);
+      return key.name == name && key.isOf(family);
     });
   }
   /// The first of the keys that was given: defaults cannot be wrong alone.
@@ -70,12 +70,14 @@ private:
   void checkRotaryKeys(ArrayRef<StringRef> required,
                        ArrayRef<StringRef> optional);
 
-  /// What the family calls a key: one of the two names.
-  StringRef either(StringRef gpt2, StringRef others) const {
-    return family == kGPT2 ? gpt2 : others;
+  /// What the family calls the key for a member of Model; empty if it has none.
+  template <auto member>
+  StringRef nameOf() const {
+    const Key *key = findKeyOf(family, modelField<member>);
+    return key ? key->name : "";
   }
 
-  const Family family;
+  const Family *family;
   const Model &model;
   const Rotary &rotary;
   const Train &train;
@@ -91,20 +93,18 @@ private:
 //===----------------------------------------------------------------------===//
 
 void Checker::checkModel() {
-  StringRef heads = either("n_head", "num_attention_heads");
-  StringRef width = either("n_embd", "hidden_size");
+  StringRef heads = nameOf<&Model::numHeads>();
+  StringRef width = nameOf<&Model::width>();
   if (!model.headWidth && model.width % model.numHeads != 0)
     error(firstGiven({heads, width}), "needs heads of equal width, but got " +
                                           heads + " " + Twine(model.numHeads) +
                                           ", which does not divide " + width +
                                           " " + Twine(model.width));
-  if (family == kGPT2)
-    return;
   if (model.numHeads % model.getNumKeyValueHeads() != 0)
     error(firstGiven({"num_key_value_heads", heads}),
           "needs to divide num_attention_heads " + Twine(model.numHeads) +
               ", but got " + Twine(model.getNumKeyValueHeads()));
-  if (model.getHeadWidth() % 2 != 0)
+  if (family->hasRotaryPositions() && model.getHeadWidth() % 2 != 0)
     error(firstGiven({"head_dim", heads, width}),
           "needs heads of an even width for rotary positions, but got " +
               Twine(model.getHeadWidth()));
@@ -124,7 +124,7 @@ void Checker::checkRotaryKeys(ArrayRef<StringRef> required,
 }
 
 void Checker::checkRotary() {
-  if (family == kGPT2)
+  if (!family->hasRotaryPositions())
     return;
   // At 1, all columns would turn alike; yarn divides by its logarithm.
   if (static_cast<float>(model.ropeTheta) <= 1)
@@ -183,7 +183,7 @@ void Checker::checkRotary() {
 }
 
 void Checker::checkTrain() {
-  StringRef positions = either("n_positions", "max_position_embeddings");
+  StringRef positions = nameOf<&Model::numPositions>();
   if (train.seqLength > model.numPositions)
     error(firstGiven({"seq_length", positions}),
           "needs seq_length to be at most " + positions +
@@ -237,20 +237,19 @@ void Checker::checkSizes() {
   int64_t batch = train.microBatchSize, length = train.seqLength;
   int64_t width = model.width, inner = model.getInnerWidth();
   int64_t queries = model.numHeads * model.getHeadWidth();
-  StringRef widthKey = either("n_embd", "hidden_size");
+  StringRef widthKey = nameOf<&Model::width>();
   SmallVector<Tensor> tensors = {
       {"the token embedding", "vocab_size", {model.vocabSize, width}},
-      {"a weight of attention", either("n_embd", "head_dim"), {width, queries}},
-      {"a weight of the MLP",
-       either("n_inner", "intermediate_size"),
-       {width, inner}},
+      {"a weight of attention", nameOf<&Model::headWidth>(), {width, queries}},
+      {"a weight of the MLP", nameOf<&Model::innerWidth>(), {width, inner}},
       {"the hidden state", "micro_batch_size", {batch, length, width}},
       {"the queries", "micro_batch_size", {batch, length, queries}},
       {"the MLP's hidden state", "micro_batch_size", {batch, length, inner}},
       {"the logits", "vocab_size", {batch, length, model.vocabSize}}};
-  if (family == kGPT2)
-    tensors.push_back(
-        {"the table of positions", "n_positions", {model.numPositions, width}});
+  if (!family->hasRotaryPositions())
+    tensors.push_back({"the table of positions",
+                       nameOf<&Model::numPositions>(),
+                       {model.numPositions, width}});
   if (train.attention == "unfused")
     tensors.push_back({"the attention scores",
                        "seq_length",

@@ -7,36 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/ConfigKeys.h"
+#include "python-free-frontend/Family.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace reprise::frontend;
 
-namespace {
-/// A key that would change what the models of a family compute, unless it is
-/// harmless.
-struct RefusedKey {
-  StringLiteral name;
-  unsigned families;
-  StringLiteral harmless = "";
-};
-} // namespace
-
+/// What every family refuses; each may refuse more.
 static constexpr RefusedKey kRefused[] = {
-    {"add_cross_attention", kAllFamilies},
-    {"hidden_act", kGPT2},
-    {"is_encoder_decoder", kAllFamilies},
-    {"layer_types", kAllFamilies, "full_attention"},
-    {"partial_rotary_factor", kRotaryFamilies, "1.0"},
-    {"pruned_heads", kAllFamilies},
-    {"quantization_config", kAllFamilies},
-    {"rope_parameters", kGPT2},
-    {"rope_scaling", kGPT2},
-    {"rope_type", kAllFamilies},
-    // In qwen2 and qwen3 it is the size of a window that another key turns on.
-    {"sliding_window", kGPT2 | kLlama},
-    {"use_mrope", kRotaryFamilies},
+    {"add_cross_attention"},           {"is_encoder_decoder"},
+    {"layer_types", "full_attention"}, {"pruned_heads"},
+    {"quantization_config"},           {"rope_type"},
 };
 
 /// What nobody reads who trains.
@@ -131,9 +113,10 @@ bool reprise::frontend::isHarmless(const json::Value &value,
 
 std::optional<bool> reprise::frontend::isRefused(StringRef key,
                                                  const json::Value &value,
-                                                 Family family) {
-  for (const RefusedKey &refused : kRefused)
-    if (refused.name == key && (refused.families & family))
+                                                 const Family &family) {
+  for (const RefusedKey &refused :
+       concat<const RefusedKey>(ArrayRef(kRefused), family.refused))
+    if (refused.name == key)
       return !isHarmless(value, refused.harmless);
   return std::nullopt;
 }

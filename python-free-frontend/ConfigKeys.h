@@ -26,7 +26,8 @@ bool isHarmless(const llvm::json::Value &value, llvm::StringRef harmless = "");
 /// Whether a key, with this value, changes what models of the family compute in
 /// a way that is not supported; nothing if it is no such key.
 std::optional<bool> isRefused(llvm::StringRef key,
-                              const llvm::json::Value &value, Family family);
+                              const llvm::json::Value &value,
+                              const Family &family);
 
 /// Whether nothing that the key says, of a model of any family, has a meaning
 /// for training.

@@ -29,15 +29,8 @@
 
 namespace reprise::frontend {
 
-/// A family of models, by `model_type`; also a bit in sets of families.
-enum Family : unsigned {
-  kGPT2 = 1,
-  kLlama = 2,
-  kQwen2 = 4,
-  kQwen3 = 8,
-  kRotaryFamilies = kLlama | kQwen2 | kQwen3,
-  kAllFamilies = kGPT2 | kRotaryFamilies,
-};
+/// A family of models, by `model_type`: see Family.h.
+struct Family;
 
 /// The section `model`, under the names of Hugging Face's `config.json`. What a
 /// family has no key for keeps the value that it has here.
@@ -126,10 +119,11 @@ struct SourcePosition {
 };
 
 struct Description {
-  /// With the default of every key of `family` that has one.
-  explicit Description(Family family = kGPT2);
+  /// With the default of every key of `family` that has one; null is one that
+  /// is not known.
+  explicit Description(const Family *family = nullptr);
 
-  Family family;
+  const Family *family;
   Model model;
   Rotary rotary;
   Train train;

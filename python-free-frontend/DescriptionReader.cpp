@@ -33,8 +33,8 @@ private:
   SourcePosition getPosition(const Origin &origin);
   /// With the keys of all families, and those of one if it is known.
   void checkRequired(const MemoryBuffer &file, ArrayRef<Entry> entries,
-                     const Description &description,
-                     std::optional<Family> family, Diagnostics &diagnostics);
+                     const Description &description, const Family *family,
+                     Diagnostics &diagnostics);
   /// Makes the path of the plan file, if there is one, what it is from here.
   void findPlan(StringRef path, std::string &plan, Diagnostics &diagnostics);
 
@@ -177,12 +177,11 @@ void DescriptionReader::Impl::readConfig(StringRef path,
 void DescriptionReader::Impl::checkRequired(const MemoryBuffer &file,
                                             ArrayRef<Entry> entries,
                                             const Description &description,
-                                            std::optional<Family> family,
+                                            const Family *family,
                                             Diagnostics &diagnostics) {
   MapVector<StringRef, std::string> absent; ///< Sections, and what they need.
   for (const Key &key : allKeys()) {
-    if (key.families != kAllFamilies &&
-        !(key.families & family.value_or(Family())))
+    if (family ? !key.isOf(family) : !key.isOfAll())
       continue;
     bool required =
         key.need == Need::Required ||
@@ -242,10 +241,10 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   std::vector<Entry> members;
   readConfig(path, entries, members, about, diagnostics);
   dropReplaced(members, entries);
-  std::optional<Family> family = findFamily(entries);
+  const Family *family = findFamily(entries);
   if (!family)
     family = findFamily(members);
-  Description description(family.value_or(kGPT2));
+  Description description(family);
   description.ignoredKeys = std::move(about.ignoredKeys);
   description.tokenIds = std::move(about.tokenIds);
   if (family) {

@@ -150,8 +150,8 @@ bool reprise::frontend::decides(ArrayRef<Entry> entries, StringRef section) {
 // Families
 //===----------------------------------------------------------------------===//
 
-std::optional<Family> reprise::frontend::findFamily(ArrayRef<Entry> entries) {
-  std::optional<Family> family;
+const Family *reprise::frontend::findFamily(ArrayRef<Entry> entries) {
+  const Family *family = nullptr;
   for (const Entry &entry : entries)
     if (entry.key->name == "model_type" && entry.value.kind != Value::Null)
       family = parseFamily(entry.value.text);
@@ -159,16 +159,17 @@ std::optional<Family> reprise::frontend::findFamily(ArrayRef<Entry> entries) {
 }
 
 void reprise::frontend::resolveFamily(std::vector<Entry> &entries,
-                                      Family family, Diagnostics &diagnostics) {
+                                      const Family &family,
+                                      Diagnostics &diagnostics) {
   for (Entry &entry : entries) {
     const Key &key = *entry.key;
-    if (const Key *own = findKey(entry.name, key.section, family)) {
+    if (const Key *own = findKey(entry.name, key.section, &family)) {
       entry.key = own;
       continue;
     }
     std::string message = "is a key of " + describeFamilies(key.families) +
-                          ", not of " + describeFamilies(family);
-    if (const Key *counterpart = findCounterpart(key, family))
+                          ", not of " + family.name.str();
+    if (const Key *counterpart = findCounterpart(key, &family))
       message += ", where it is '" + counterpart->name.str() + "'";
     diagnostics.error(key, entry.origin, message);
   }

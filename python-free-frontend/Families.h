@@ -1,4 +1,4 @@
-//===- Families.h - A builder for each family of models ---------*- C++ -*-===//
+//===- Families.h - What a description becomes ------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,10 +13,8 @@
 
 namespace reprise::frontend {
 
-/// Each adds `@forward` to an empty module.
-void buildGPT2(mlir::ModuleOp module, const Description &description);
-/// Of the families llama, qwen2 and qwen3.
-void buildLlama(mlir::ModuleOp module, const Description &description);
+/// Adds `@forward` to an empty module, of the blocks that the family has.
+void buildForward(mlir::ModuleOp module, const Description &description);
 
 /// Marks the parameters of `@forward` that `train.frozen` names. Fails, with a
 /// diagnostic, if a pattern names none or nothing is left to train.

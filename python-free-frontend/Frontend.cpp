@@ -73,10 +73,7 @@ reprise::frontend::buildModel(MLIRContext &context,
   (*module)->setAttr(nn::kTrainJsonAttr,
                      builder.getStringAttr(writeTrainJson(description)));
 
-  if (description.family == kGPT2)
-    buildGPT2(*module, description);
-  else
-    buildLlama(*module, description);
+  buildForward(*module, description);
 
   auto forward = module->lookupSymbol<func::FuncOp>(nn::kForwardFunction);
   if (failed(freezeParameters(forward, description)))

@@ -74,7 +74,7 @@ static std::map<std::string, std::string>
 collect(StringRef section, Description &description, bool all) {
   std::map<std::string, std::string> members;
   for (const Key &key : allKeys()) {
-    if (key.section != section || !(key.families & description.family))
+    if (key.section != section || !key.isOf(description.family))
       continue;
     std::optional<std::string> value = formatValue(key.field(description));
     if (value && (all || value != "null"))
@@ -108,19 +108,22 @@ std::string reprise::frontend::writeHubConfig(const Description &given) {
   std::map<std::string, std::string> members =
       collect("model", description, /*all=*/true);
   members.erase("hf_config");
-  members["architectures"] = "[" + quote(getClassName(given.family)) + "]";
+  members["architectures"] = "[" + quote(getClassName(*given.family)) + "]";
   members["dtype"] = members["torch_dtype"] = quote("float32");
   for (const char *name : {"bos_token_id", "eos_token_id"})
     members[name] = "null";
   for (const auto &[name, json] : given.tokenIds)
     members[name] = json;
-  if (given.family != kGPT2) {
-    const Model &model = given.model;
-    members["head_dim"] = std::to_string(model.getHeadWidth());
-    members["num_key_value_heads"] =
-        std::to_string(model.getNumKeyValueHeads());
-    members["rope_scaling"] = "null";
-  }
+  // What other keys make is written as a number.
+  auto resolve = [&](Field (*field)(Description &), int64_t value) {
+    if (const Key *key = findKeyOf(given.family, field))
+      members[key->name.str()] = std::to_string(value);
+  };
+  resolve(modelField<&Model::headWidth>, given.model.getHeadWidth());
+  resolve(modelField<&Model::numKeyValueHeads>,
+          given.model.getNumKeyValueHeads());
+  if (findKey(kRopeScaling, "model", given.family))
+    members[kRopeScaling.str()] = "null";
 
   std::string text;
   raw_string_ostream os(text);

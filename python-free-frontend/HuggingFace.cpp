@@ -82,14 +82,15 @@ public:
         description(description), diagnostics(diagnostics) {}
 
   /// The family that the file says it is for; adds the entry that says so.
-  std::optional<Family> readFamily(ArrayRef<RawMember> members);
+  const Family *readFamily(ArrayRef<RawMember> members);
   /// `start` is where the file begins.
-  void readMembers(ArrayRef<RawMember> members, Family family, Origin start);
+  void readMembers(ArrayRef<RawMember> members, const Family &family,
+                   Origin start);
 
 private:
-  void readMember(const RawMember &member, Family family);
+  void readMember(const RawMember &member, const Family &family);
   bool hasSizes() const;
-  void refuseWithoutSizes(ArrayRef<RawMember> members, Family family,
+  void refuseWithoutSizes(ArrayRef<RawMember> members, const Family &family,
                           Origin start);
 
   const json::Object &object;
@@ -108,13 +109,8 @@ static Origin getOrigin(const RawMember &member) {
   return {SMLoc::getFromPointer(member.key.data() - 1)};
 }
 
-/// Meta's `params.json`, which does not say what it is.
-static bool isParams(const json::Object &object) {
-  return object.get("dim") && object.get("n_layers") && object.get("n_heads");
-}
-
-std::optional<Family> ConfigReader::readFamily(ArrayRef<RawMember> members) {
-  std::optional<Family> family;
+const Family *ConfigReader::readFamily(ArrayRef<RawMember> members) {
+  const Family *family = nullptr;
   // Files from before `model_type` name the class alone.
   const json::Value *type = object.get("model_type");
   bool hasType = type && !type->getAsNull();
@@ -129,7 +125,7 @@ std::optional<Family> ConfigReader::readFamily(ArrayRef<RawMember> members) {
           classes->empty() ? "" : classes->front().getAsString().value_or("");
       family = parseFamily(name);
       value.kind = name.empty() ? Value::Null : Value::Quoted;
-      value.text = family ? describeFamilies(*family) : name.str();
+      value.text = family ? family->name.str() : name.str();
     } else {
       family = parseFamily(value.text);
     }
@@ -139,15 +135,15 @@ std::optional<Family> ConfigReader::readFamily(ArrayRef<RawMember> members) {
   return family;
 }
 
-void ConfigReader::readMember(const RawMember &member, Family family) {
+void ConfigReader::readMember(const RawMember &member, const Family &family) {
   Origin origin = getOrigin(member);
   const json::Value *json = object.get(member.key);
   if (!json || member.key == "model_type" || member.key == "architectures")
     return;
-  const Key *key = findKey(member.key, "model", family);
+  const Key *key = findKey(member.key, "model", &family);
   // Phi-3's place for it, where transformers reads it, too.
   if (!key && member.key == "original_max_position_embeddings")
-    key = findKey(member.key, kRopeScaling, family);
+    key = findKey(member.key, kRopeScaling, &family);
   if (key && key->name != "hf_config")
     return list.add(*key,
                     {member.key.str(), origin, toValue(*json, member.value)});
@@ -158,7 +154,7 @@ void ConfigReader::readMember(const RawMember &member, Family family) {
       diagnostics.error(origin, "'" + member.key +
                                     "' changes what the model computes and is "
                                     "not supported for " +
-                                    describeFamilies(family));
+                                    family.name);
     return;
   }
   if (is_contained(kTokenIds, member.key) && isTokenId(*json))
@@ -200,15 +196,15 @@ static std::optional<int64_t> getInnerWidth(const json::Object &params) {
 
 /// Without a size of its own, the model would be the default one.
 void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
-                                      Family family, Origin start) {
-  std::string type = describeFamilies(family), foreign, instead;
+                                      const Family &family, Origin start) {
+  std::string type = family.name.str(), foreign, instead;
   for (const auto &[member, suggestion] : unknown)
     if (!suggestion.empty())
       foreign += (foreign.empty() ? "'" : ", '") + member.key.str() + "'";
   if (foreign.empty()) {
     std::string names;
     for (const Key &key : allKeys())
-      if ((key.families & family) && isSize(key))
+      if (key.isOf(&family) && isSize(key))
         names += (names.empty() ? "'" : ", '") + key.name.str() + "'";
     return diagnostics.error(
         start, "needs one of " + names +
@@ -234,8 +230,8 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
   entries.clear(); // Nothing else about this file is worth saying.
 }
 
-void ConfigReader::readMembers(ArrayRef<RawMember> members, Family family,
-                               Origin start) {
+void ConfigReader::readMembers(ArrayRef<RawMember> members,
+                               const Family &family, Origin start) {
   for (const RawMember &member : members)
     readMember(member, family);
   if (!hasSizes() && !diagnostics.hasFailed())
@@ -245,6 +241,15 @@ void ConfigReader::readMembers(ArrayRef<RawMember> members, Family family,
         getOrigin(member),
         "unknown key '" + member.key + "'" +
             (suggestion.empty() ? ", which is passed over" : suggestion));
+}
+
+/// The family of a file that does not say what it is for; null if none knows
+/// it.
+static const Family *recognize(const json::Object &object) {
+  for (const Family *family : allFamilies())
+    if (family->recognizes && family->recognizes(object))
+      return family;
+  return nullptr;
 }
 
 void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
@@ -268,21 +273,20 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
     if (!object->get(member.key))
       diagnostics.error(getOrigin(member), "needs keys without escapes");
   ConfigReader reader(*object, given, entries, description, diagnostics);
-  std::optional<Family> own = reader.readFamily(members);
-  std::optional<Family> family = findFamily(given);
+  const Family *own = reader.readFamily(members);
+  const Family *family = findFamily(given);
   if (!family)
     family = own;
-  if (!family && entries.empty() && isParams(*object))
-    family = kLlama;
+  if (!family && entries.empty())
+    family = recognize(*object);
   // Of a family that is not known, that is all there is to say.
   if (!family)
     return;
   reader.readMembers(members, *family, start);
-  // Hugging Face's default of these two is a number, unless it is null.
-  constexpr StringLiteral kKVHeads = "num_key_value_heads";
-  if ((*family & (kQwen2 | kQwen3)) && !object->get(kKVHeads))
-    entries.push_back({findKey(kKVHeads, "model", *family),
-                       {Value::Plain, "32", {}, start},
-                       kKVHeads.str(),
-                       {}});
+  for (const KeyUse &use : family->keys)
+    if (!use.absent.empty() && !object->get(use.name))
+      entries.push_back({findKey(use.name, "model", family),
+                         {Value::Plain, use.absent.str(), {}, start},
+                         use.name.str(),
+                         {}});
 }

@@ -8,6 +8,7 @@
 
 #include "python-free-frontend/Keys.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -49,199 +50,150 @@ static Field only(Description &) {
 }
 static Field nested(Description &) { return Nested{}; }
 
-/// A key that some families have.
-static Key of(unsigned families, Key key) {
-  key.families = families;
-  return key;
+/// A key of the section `model` that families take, each with its default.
+static Key taken(StringRef name, Field (*field)(Description &),
+                 StringRef summary, Bound bound = Bound::None,
+                 StringRef words = "", StringRef aliases = "",
+                 int64_t most = INT32_MAX) {
+  return {name,    "model", field, Need::ByFamily, "",
+          summary, bound,   words, aliases,        most};
 }
 
-/// Every key, and option of `reprisec`. Defaults of `train` are those of
-/// GPT-3's training, but for the number of steps; those of `model` are Hugging
-/// Face's for the family.
-static const Key table[] = {
+/// `gpt2|llama`.
+static StringRef listFamilies() {
+  static const std::string names =
+      join(map_range(allFamilies(),
+                     [](const Family *family) { return family->name; }),
+           "|");
+  return names;
+}
+
+/// Every key, and option of `reprisec`, in the order of the documentation.
+/// Defaults of `train` are those of GPT-3's training, but for the number of
+/// steps; those of `model` are in the families.
+static const Key rows[] = {
     {"hf_config", "model", model<&Model::hfConfig>, Need::Unset, "unset",
      "A Hugging Face `config.json`, or a folder with one, relative to this "
      "file; keys given beside it win"},
     {"model_type", "model", model<&Model::modelType>, Need::Required, "",
-     "The family of models", Bound::None, "gpt2|llama|qwen2|qwen3"},
-    {"vocab_size",
-     "model",
-     model<&Model::vocabSize>,
-     Need::HFDefault,
-     {"50257", "32000", "151936", "151936"},
-     "Tokens in the vocabulary; ids are below it",
+     "The family of models", Bound::None, listFamilies()},
+    taken("vocab_size", model<&Model::vocabSize>,
+          "Tokens in the vocabulary; ids are below it", Bound::Positive),
+    taken("n_positions", model<&Model::numPositions>,
+          "Rows of the table of positions", Bound::Positive, "",
+          "max_position_embeddings"),
+    taken("n_embd", model<&Model::width>, "Hidden width", Bound::Positive, "",
+          "hidden_size"),
+    taken("n_layer", model<&Model::numLayers>, "Layers", Bound::Positive, "",
+          "num_hidden_layers", 4096),
+    taken("n_head", model<&Model::numHeads>,
+          "Attention heads; divides `n_embd`", Bound::Positive, "",
+          "num_attention_heads"),
+    taken("n_inner", model<&Model::innerWidth>, "Width inside the MLP",
+          Bound::Positive),
+    taken("activation_function", model<&Model::activation>,
+          "GELU in its tanh form (the first two, which are the same) or "
+          "its exact form",
+          Bound::None, "gelu_new|gelu_pytorch_tanh|gelu"),
+    taken("layer_norm_epsilon", model<&Model::normEpsilon>,
+          "Added to the variance in every LayerNorm", Bound::Positive),
+
+    taken("max_position_embeddings", model<&Model::numPositions>,
+          "Longest text that the model is for", Bound::Positive),
+    taken("hidden_size", model<&Model::width>, "Hidden width", Bound::Positive),
+    taken("num_hidden_layers", model<&Model::numLayers>, "Layers",
+          Bound::Positive, "", "", 4096),
+    taken("num_attention_heads", model<&Model::numHeads>, "Attention heads",
+          Bound::Positive),
+    taken("num_key_value_heads", model<&Model::numKeyValueHeads>,
+          "Heads of keys and values, each for as many neighbouring attention "
+          "heads; divides `num_attention_heads`",
+          Bound::Positive),
+    taken("head_dim", model<&Model::headWidth>,
+          "Columns of a head, an even number", Bound::Positive),
+    taken("intermediate_size", model<&Model::innerWidth>,
+          "Width inside the MLP", Bound::Positive),
+    taken("hidden_act", model<&Model::activation>,
+          "What the gate of the MLP goes through", Bound::None, "silu"),
+    taken("rms_norm_eps", model<&Model::normEpsilon>,
+          "Added to the mean square in every RMSNorm", Bound::Positive),
+    taken("rope_theta", model<&Model::ropeTheta>,
+          "Base of the wavelengths of rotary positions; above 1",
+          Bound::Positive),
+    taken("rope_scaling", nested,
+          "How rotary positions are stretched, see below; also with "
+          "`rope_theta` among its keys",
+          Bound::None, "", "rope_parameters"),
+    taken("attention_bias", model<&Model::attentionBias>,
+          "The four projections of attention have a bias (in qwen2, those to "
+          "q, k and v always do)"),
+    taken("mlp_bias", model<&Model::mlpBias>,
+          "The three projections of the MLP have a bias"),
+    taken("attention_dropout", model<&Model::attnDropout>,
+          "Dropout of the attention probabilities", Bound::Rate),
+    taken("use_sliding_window", only<false>,
+          "Attention reaches back over a window alone"),
+
+    taken("initializer_range", model<&Model::initializerRange>,
+          "Standard deviation of a new weight; in gpt2, projections into the "
+          "residual stream get it divided by sqrt(2 * n_layer)",
+          Bound::NotNegative),
+    taken("resid_pdrop", model<&Model::residDropout>,
+          "Dropout of what is added to the residual stream", Bound::Rate),
+    taken("embd_pdrop", model<&Model::embdDropout>, "Dropout of the embeddings",
+          Bound::Rate),
+    taken("attn_pdrop", model<&Model::attnDropout>,
+          "Dropout of the attention probabilities", Bound::Rate),
+    taken("tie_word_embeddings", model<&Model::tieWordEmbeddings>,
+          "The output head is the token embedding"),
+    taken("scale_attn_weights", only<true>,
+          "Scores are divided by the square root of the head width"),
+    taken("scale_attn_by_inverse_layer_idx", only<false>,
+          "Scores are also divided by the number of the layer"),
+    taken("reorder_and_upcast_attn", only<false>,
+          "Scores are computed in another order and precision"),
+
+    {"rope_type", kRopeScaling, rotary<&Rotary::type>, Need::Defaulted,
+     "default",
+     "`linear` divides all positions; `llama3` and `yarn` leave the short "
+     "wavelengths as they are",
+     Bound::None, "default|linear|llama3|yarn", "type"},
+    {"factor", kRopeScaling, rotary<&Rotary::factor>, Need::Unset, "unset",
+     "By which long wavelengths are stretched; required but for `default`",
      Bound::Positive},
-    of(kGPT2, {"n_positions", "model", model<&Model::numPositions>,
-               Need::Defaulted, "1024", "Rows of the table of positions",
-               Bound::Positive, "", "max_position_embeddings"}),
-    of(kGPT2, {"n_embd", "model", model<&Model::width>, Need::HFDefault, "768",
-               "Hidden width", Bound::Positive, "", "hidden_size"}),
-    of(kGPT2, {"n_layer", "model", model<&Model::numLayers>, Need::HFDefault,
-               "12", "Layers", Bound::Positive, "", "num_hidden_layers", 4096}),
-    of(kGPT2, {"n_head", "model", model<&Model::numHeads>, Need::HFDefault,
-               "12", "Attention heads; divides `n_embd`", Bound::Positive, "",
-               "num_attention_heads"}),
-    of(kGPT2, {"n_inner", "model", model<&Model::innerWidth>, Need::Unset,
-               "4 * n_embd", "Width inside the MLP", Bound::Positive}),
-    of(kGPT2, {"activation_function", "model", model<&Model::activation>,
-               Need::Defaulted, "gelu_new",
-               "GELU in its tanh form (the first two, which are the same) or "
-               "its exact form",
-               Bound::None, "gelu_new|gelu_pytorch_tanh|gelu"}),
-    of(kGPT2, {"layer_norm_epsilon", "model", model<&Model::normEpsilon>,
-               Need::Defaulted, "1e-5",
-               "Added to the variance in every LayerNorm", Bound::Positive}),
-
-    of(kRotaryFamilies, {"max_position_embeddings",
-                         "model",
-                         model<&Model::numPositions>,
-                         Need::Defaulted,
-                         {"", "2048", "32768", "32768"},
-                         "Longest text that the model is for",
-                         Bound::Positive}),
-    of(kRotaryFamilies,
-       {"hidden_size", "model", model<&Model::width>, Need::HFDefault, "4096",
-        "Hidden width", Bound::Positive}),
-    of(kRotaryFamilies,
-       {"num_hidden_layers", "model", model<&Model::numLayers>, Need::HFDefault,
-        "32", "Layers", Bound::Positive, "", "", 4096}),
-    of(kRotaryFamilies,
-       {"num_attention_heads", "model", model<&Model::numHeads>,
-        Need::HFDefault, "32", "Attention heads", Bound::Positive}),
-    of(kRotaryFamilies,
-       {"num_key_value_heads",
-        "model",
-        model<&Model::numKeyValueHeads>,
-        Need::Unset,
-        {"", "num_attention_heads",
-         "num_attention_heads; 32 in a config.json without it",
-         "num_attention_heads; 32 in a config.json without it"},
-        "Heads of keys and values, each for as many neighbouring attention "
-        "heads; divides `num_attention_heads`",
-        Bound::Positive}),
-    of(kLlama | kQwen2, {"head_dim", "model", model<&Model::headWidth>,
-                         Need::Unset, "hidden_size / num_attention_heads",
-                         "Columns of a head, an even number", Bound::Positive}),
-    of(kQwen3, {"head_dim", "model", model<&Model::headWidth>, Need::Defaulted,
-                "128", "Columns of a head, an even number", Bound::Positive}),
-    of(kRotaryFamilies, {"intermediate_size",
-                         "model",
-                         model<&Model::innerWidth>,
-                         Need::HFDefault,
-                         {"", "11008", "22016", "22016"},
-                         "Width inside the MLP",
-                         Bound::Positive}),
-    of(kRotaryFamilies,
-       {"hidden_act", "model", model<&Model::activation>, Need::Defaulted,
-        "silu", "What the gate of the MLP goes through", Bound::None, "silu"}),
-    of(kRotaryFamilies,
-       {"rms_norm_eps", "model", model<&Model::normEpsilon>, Need::Defaulted,
-        "1e-6", "Added to the mean square in every RMSNorm", Bound::Positive}),
-    of(kRotaryFamilies,
-       {"rope_theta", "model", model<&Model::ropeTheta>, Need::Defaulted,
-        "10000.0", "Base of the wavelengths of rotary positions; above 1",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"rope_scaling", "model", nested, Need::Unset, "unset",
-        "How rotary positions are stretched, see below; also with "
-        "`rope_theta` among its keys",
-        Bound::None, "", "rope_parameters"}),
-    of(kLlama | kQwen3,
-       {"attention_bias", "model", model<&Model::attentionBias>,
-        Need::Defaulted, "false",
-        "The four projections of attention have a bias (in qwen2, those to "
-        "q, k and v always do)"}),
-    of(kLlama, {"mlp_bias", "model", model<&Model::mlpBias>, Need::Defaulted,
-                "false", "The three projections of the MLP have a bias"}),
-    of(kRotaryFamilies,
-       {"attention_dropout", "model", model<&Model::attnDropout>,
-        Need::Defaulted, "0.0", "Dropout of the attention probabilities",
-        Bound::Rate}),
-    of(kQwen2 | kQwen3,
-       {"use_sliding_window", "model", only<false>, Need::Defaulted, "false",
-        "Attention reaches back over a window alone"}),
-
-    {"initializer_range", "model", model<&Model::initializerRange>,
-     Need::Defaulted, "0.02",
-     "Standard deviation of a new weight; in gpt2, projections into the "
-     "residual stream get it divided by sqrt(2 * n_layer)",
-     Bound::NotNegative},
-    of(kGPT2,
-       {"resid_pdrop", "model", model<&Model::residDropout>, Need::Defaulted,
-        "0.1", "Dropout of what is added to the residual stream", Bound::Rate}),
-    of(kGPT2,
-       {"embd_pdrop", "model", model<&Model::embdDropout>, Need::Defaulted,
-        "0.1", "Dropout of the embeddings", Bound::Rate}),
-    of(kGPT2,
-       {"attn_pdrop", "model", model<&Model::attnDropout>, Need::Defaulted,
-        "0.1", "Dropout of the attention probabilities", Bound::Rate}),
-    {"tie_word_embeddings",
-     "model",
-     model<&Model::tieWordEmbeddings>,
-     Need::Defaulted,
-     {"true", "false", "false", "false"},
-     "The output head is the token embedding"},
-    of(kGPT2,
-       {"scale_attn_weights", "model", only<true>, Need::Defaulted, "true",
-        "Scores are divided by the square root of the head width"}),
-    of(kGPT2, {"scale_attn_by_inverse_layer_idx", "model", only<false>,
-               Need::Defaulted, "false",
-               "Scores are also divided by the number of the layer"}),
-    of(kGPT2, {"reorder_and_upcast_attn", "model", only<false>, Need::Defaulted,
-               "false", "Scores are computed in another order and precision"}),
-
-    of(kRotaryFamilies,
-       {"rope_type", kRopeScaling, rotary<&Rotary::type>, Need::Defaulted,
-        "default",
-        "`linear` divides all positions; `llama3` and `yarn` leave the short "
-        "wavelengths as they are",
-        Bound::None, "default|linear|llama3|yarn", "type"}),
-    of(kRotaryFamilies,
-       {"factor", kRopeScaling, rotary<&Rotary::factor>, Need::Unset, "unset",
-        "By which long wavelengths are stretched; required but for `default`",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"original_max_position_embeddings", kRopeScaling,
-        rotary<&Rotary::originalPositions>, Need::Unset, "unset",
-        "Longest text before the stretching; required by `llama3` and `yarn`",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"low_freq_factor", kRopeScaling, rotary<&Rotary::lowFreqFactor>,
-        Need::Unset, "unset",
-        "Required by `llama3`: wavelengths above the original length divided "
-        "by it are stretched",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"high_freq_factor", kRopeScaling, rotary<&Rotary::highFreqFactor>,
-        Need::Unset, "unset",
-        "Required by `llama3`, above `low_freq_factor`: wavelengths below the "
-        "original length divided by it are not",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"beta_fast", kRopeScaling, rotary<&Rotary::betaFast>, Need::Unset, "32",
-        "Of `yarn`: with more turns than this in the original length, a "
-        "wavelength is not stretched",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"beta_slow", kRopeScaling, rotary<&Rotary::betaSlow>, Need::Unset, "1",
-        "Of `yarn`: with fewer turns it is stretched in full; at most "
-        "`beta_fast`",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"attention_factor", kRopeScaling, rotary<&Rotary::attentionFactor>,
-        Need::Unset, "0.1 * ln(factor) + 1",
-        "Of `yarn`: multiplies rotated queries and keys", Bound::Positive}),
-    of(kRotaryFamilies,
-       {"mscale", kRopeScaling, rotary<&Rotary::mscale>, Need::Unset, "unset",
-        "Of `yarn`: with both, `attention_factor` is (0.1 * mscale * "
-        "ln(factor) + 1) / (0.1 * mscale_all_dim * ln(factor) + 1)",
-        Bound::Positive}),
-    of(kRotaryFamilies,
-       {"mscale_all_dim", kRopeScaling, rotary<&Rotary::mscaleAllDim>,
-        Need::Unset, "unset", "Of `yarn`: see `mscale`", Bound::Positive}),
-    of(kRotaryFamilies,
-       {"truncate", kRopeScaling, rotary<&Rotary::truncate>, Need::Defaulted,
-        "true", "Of `yarn`: the ends of the ramp are whole numbers"}),
+    {"original_max_position_embeddings", kRopeScaling,
+     rotary<&Rotary::originalPositions>, Need::Unset, "unset",
+     "Longest text before the stretching; required by `llama3` and `yarn`",
+     Bound::Positive},
+    {"low_freq_factor", kRopeScaling, rotary<&Rotary::lowFreqFactor>,
+     Need::Unset, "unset",
+     "Required by `llama3`: wavelengths above the original length divided "
+     "by it are stretched",
+     Bound::Positive},
+    {"high_freq_factor", kRopeScaling, rotary<&Rotary::highFreqFactor>,
+     Need::Unset, "unset",
+     "Required by `llama3`, above `low_freq_factor`: wavelengths below the "
+     "original length divided by it are not",
+     Bound::Positive},
+    {"beta_fast", kRopeScaling, rotary<&Rotary::betaFast>, Need::Unset, "32",
+     "Of `yarn`: with more turns than this in the original length, a "
+     "wavelength is not stretched",
+     Bound::Positive},
+    {"beta_slow", kRopeScaling, rotary<&Rotary::betaSlow>, Need::Unset, "1",
+     "Of `yarn`: with fewer turns it is stretched in full; at most "
+     "`beta_fast`",
+     Bound::Positive},
+    {"attention_factor", kRopeScaling, rotary<&Rotary::attentionFactor>,
+     Need::Unset, "0.1 * ln(factor) + 1",
+     "Of `yarn`: multiplies rotated queries and keys", Bound::Positive},
+    {"mscale", kRopeScaling, rotary<&Rotary::mscale>, Need::Unset, "unset",
+     "Of `yarn`: with both, `attention_factor` is (0.1 * mscale * "
+     "ln(factor) + 1) / (0.1 * mscale_all_dim * ln(factor) + 1)",
+     Bound::Positive},
+    {"mscale_all_dim", kRopeScaling, rotary<&Rotary::mscaleAllDim>, Need::Unset,
+     "unset", "Of `yarn`: see `mscale`", Bound::Positive},
+    {"truncate", kRopeScaling, rotary<&Rotary::truncate>, Need::Defaulted,
+     "true", "Of `yarn`: the ends of the ramp are whole numbers"},
 
     {"seq_length", "train", train<&Train::seqLength>, Need::Required, "",
      "Tokens in a sequence, at most `n_positions` or `max_position_embeddings`",
@@ -372,7 +324,48 @@ static const Key table[] = {
      "Head and loss take the place of a layer in the last chunk"},
 };
 
-ArrayRef<Key> reprise::frontend::allKeys() { return table; }
+/// A key for each way in which families need what `row` is about.
+static SmallVector<Key> splitByNeed(const Key &row) {
+  SmallVector<Key> keys;
+  for (const Family *family : allFamilies()) {
+    const KeyUse *use = family->findUse(row.name);
+    if (!use)
+      continue;
+    Key *key = llvm::find_if(
+        keys, [&](const Key &other) { return other.need == use->need; });
+    if (key == keys.end()) {
+      key = &keys.emplace_back(row);
+      key->need = use->need;
+    }
+    std::string text = use->defaultValue.str();
+    if (!use->absent.empty())
+      text += ("; " + use->absent + " in a config.json without it").str();
+    key->families.push_back(family);
+    key->defaultValue.set(family, std::move(text));
+  }
+  return keys;
+}
+
+static std::vector<Key> buildKeys() {
+  std::vector<Key> keys;
+  for (const Key &row : rows) {
+    if (row.need == Need::ByFamily) {
+      llvm::append_range(keys, splitByNeed(row));
+      continue;
+    }
+    Key &key = keys.emplace_back(row);
+    // Those of a map are of the families that have the map.
+    for (const Family *family : allFamilies())
+      if (key.section != kRopeScaling || family->findUse(kRopeScaling))
+        key.families.push_back(family);
+  }
+  return keys;
+}
+
+ArrayRef<Key> reprise::frontend::allKeys() {
+  static const std::vector<Key> keys = buildKeys();
+  return keys;
+}
 
 ArrayRef<StringRef> reprise::frontend::allSections() {
   static const StringRef sections[] = {"model", "train", "recompute",
@@ -399,62 +392,17 @@ bool Key::hasName(StringRef given, bool asOption) const {
 }
 
 const Key *reprise::frontend::findKey(StringRef name, StringRef section,
-                                      unsigned families) {
-  for (const Key &key : table)
-    if ((key.families & families) &&
-        (section.empty() || key.section == section) &&
+                                      const Family *family) {
+  for (const Key &key : allKeys())
+    if (key.isOf(family) && (section.empty() || key.section == section) &&
         key.hasName(name, /*asOption=*/section.empty()))
       return &key;
   return nullptr;
 }
 
 //===----------------------------------------------------------------------===//
-// Families
+// Members
 //===----------------------------------------------------------------------===//
-
-namespace {
-struct FamilyName {
-  Family family;
-  StringLiteral name, className;
-};
-} // namespace
-
-static constexpr FamilyName kFamilyNames[] = {{kGPT2, "gpt2", "GPT2"},
-                                              {kLlama, "llama", "Llama"},
-                                              {kQwen2, "qwen2", "Qwen2"},
-                                              {kQwen3, "qwen3", "Qwen3"}};
-
-StringRef PerFamily::get(Family family) const {
-  return texts[llvm::countr_zero(static_cast<unsigned>(family))];
-}
-
-std::optional<Family> reprise::frontend::parseFamily(StringRef name) {
-  for (const FamilyName &known : kFamilyNames) {
-    StringRef rest = name;
-    if (name == known.name ||
-        (rest.consume_front(known.className) &&
-         (rest.starts_with("For") || rest.starts_with("LMHead") ||
-          rest.starts_with("DoubleHeads") || rest == "Model")))
-      return known.family;
-  }
-  return std::nullopt;
-}
-
-std::string reprise::frontend::describeFamilies(unsigned families) {
-  SmallVector<StringRef> names;
-  for (const FamilyName &known : kFamilyNames)
-    if (known.family & families)
-      names.push_back(known.name);
-  StringRef last = names.pop_back_val();
-  return names.empty() ? last.str() : join(names, ", ") + " and " + last.str();
-}
-
-std::string reprise::frontend::getClassName(Family family) {
-  const FamilyName *known = llvm::find_if(
-      kFamilyNames, [&](auto &name) { return name.family == family; });
-  return (known->className + (family == kGPT2 ? "LMHeadModel" : "ForCausalLM"))
-      .str();
-}
 
 /// Where a key puts its value, if that is a place.
 static const void *getAddress(const Field &field) {
@@ -468,14 +416,19 @@ static const void *getAddress(const Field &field) {
       field);
 }
 
-const Key *reprise::frontend::findCounterpart(const Key &key, Family family) {
+const Key *reprise::frontend::findKeyOf(const Family *family,
+                                        Field (*field)(Description &)) {
   Description none;
-  const void *member = getAddress(key.field(none));
-  for (const Key &other : table)
-    if (member && (other.families & family) &&
-        getAddress(other.field(none)) == member)
-      return &other;
+  const void *member = getAddress(field(none));
+  for (const Key &key : allKeys())
+    if (member && key.isOf(family) && getAddress(key.field(none)) == member)
+      return &key;
   return nullptr;
+}
+
+const Key *reprise::frontend::findCounterpart(const Key &key,
+                                              const Family *family) {
+  return findKeyOf(family, key.field);
 }
 
 //===----------------------------------------------------------------------===//
@@ -516,15 +469,15 @@ std::string reprise::frontend::describeType(const Key &key) {
                                       : "a whole number of at least 0";
 }
 
-Description::Description(Family family) : family(family) {
+Description::Description(const Family *family) : family(family) {
   llvm::SourceMgr sources;
   Diagnostics diagnostics(sources);
   // Defaults are read from the table, so that it cannot disagree with them.
-  for (const Key &key : table)
-    if ((key.families & family) &&
+  for (const Key &key : allKeys())
+    if (StringRef text = key.defaultValue.get(family);
+        key.isOf(family) && !text.empty() &&
         (key.need == Need::Defaulted || key.need == Need::HFDefault))
-      assign(key, {Value::Plain, key.defaultValue.get(family).str(), {}, {}},
-             *this, diagnostics);
+      assign(key, {Value::Plain, text.str(), {}, {}}, *this, diagnostics);
   assert(!diagnostics.hasFailed() && "defaults are of their keys' types");
 }
 
@@ -536,19 +489,11 @@ Description::Description(Family family) : family(family) {
 static std::string describeDefault(const Key &key) {
   if (key.need == Need::Required)
     return "required";
-  SmallVector<std::pair<StringRef, unsigned>> texts;
-  for (const FamilyName &known : kFamilyNames) {
-    if (!(key.families & known.family))
-      continue;
-    StringRef text = key.defaultValue.get(known.family);
-    auto *same = llvm::find_if(texts, [&](auto &t) { return t.first == text; });
-    if (same == texts.end())
-      texts.push_back({text, known.family});
-    else
-      same->second |= known.family;
-  }
+  MapVector<StringRef, SmallVector<const Family *>> texts;
+  for (const Family *family : key.families)
+    texts[key.defaultValue.get(family)].push_back(family);
   std::string result;
-  for (auto [text, families] : texts) {
+  for (const auto &[text, families] : texts) {
     result += (result.empty() ? "" : ", ") + text.str();
     if (texts.size() > 1)
       result += " (" + describeFamilies(families) + ")";
@@ -560,10 +505,10 @@ static std::string describeDefault(const Key &key) {
 std::vector<KeyInfo> reprise::frontend::listKeys() {
   std::vector<KeyInfo> keys;
   std::vector<std::string> names;
-  for (const Key &key : table)
+  for (const Key &key : allKeys())
     names.push_back(key.getOption());
   Description none;
-  for (const Key &key : table) {
+  for (const Key &key : allKeys()) {
     Field field = key.field(none);
     std::string name = key.getOption();
     bool isListed = llvm::any_of(
@@ -573,11 +518,11 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
     KeyInfo info;
     info.name = name;
     info.section = key.section;
-    unsigned families = 0;
-    for (const Key &other : table)
-      if (other.hasName(name, /*asOption=*/true))
-        families |= other.families;
-    if (families != kAllFamilies)
+    SmallVector<const Family *> families;
+    for (const Family *family : allFamilies())
+      if (findKey(name, "", family))
+        families.push_back(family);
+    if (families.size() < allFamilies().size())
       info.families = describeFamilies(families);
     info.type = describeType(key);
     info.defaultValue = describeDefault(key);
@@ -594,7 +539,7 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
 
 void reprise::frontend::printKeysAsMarkdown(raw_ostream &os) {
   StringRef section;
-  for (const Key &key : table) {
+  for (const Key &key : allKeys()) {
     bool hasFamilies = key.section == "model";
     if (key.section != section) {
       section = key.section;
@@ -608,9 +553,7 @@ void reprise::frontend::printKeysAsMarkdown(raw_ostream &os) {
     for (StringRef alias : splitWords(key.aliases))
       os << ", `" << alias << "`";
     if (hasFamilies)
-      os << " | "
-         << (key.families == kAllFamilies ? "all"
-                                          : describeFamilies(key.families));
+      os << " | " << (key.isOfAll() ? "all" : describeFamilies(key.families));
     os << " | " << describeType(key) << " | " << describeDefault(key) << " | "
        << key.summary << ". |\n";
   }

@@ -17,8 +17,10 @@
 #define REPRISE_FRONTEND_KEYS_H
 
 #include "python-free-frontend/Description.h"
+#include "python-free-frontend/Family.h"
 #include "python-free-frontend/FileKind.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -52,24 +54,25 @@ enum class Bound {
   Rate,        ///< 0 <= x < 1, also after rounding to f32
 };
 
-enum class Need {
-  Required,
-  Unset, ///< May be left out; the default is shown, not a value.
-  Defaulted,
-  HFDefault, ///< Required, but has the default in a Hugging Face file.
-};
-
 /// Text that is the same for all families, or for each its own.
-struct PerFamily {
-  PerFamily(const char *all) : texts{all, all, all, all} {}
-  PerFamily(const char *gpt2, const char *llama, const char *qwen2,
-            const char *qwen3)
-      : texts{gpt2, llama, qwen2, qwen3} {}
-  llvm::StringRef get(Family family) const;
+class PerFamily {
+public:
+  PerFamily(llvm::StringRef all) : all(all) {}
+  PerFamily(const char *all) : all(all) {}
+  llvm::StringRef get(const Family *family) const {
+    auto own = texts.find(family);
+    return own == texts.end() ? all : llvm::StringRef(own->second);
+  }
+  void set(const Family *family, std::string text) {
+    texts[family] = std::move(text);
+  }
 
-  llvm::StringRef texts[4];
+private:
+  llvm::StringRef all;
+  std::map<const Family *, std::string> texts;
 };
 
+/// A key, for those families that need it alike.
 struct Key {
   llvm::StringRef name, section;
   Field (*field)(Description &);
@@ -77,11 +80,16 @@ struct Key {
   PerFamily defaultValue;
   llvm::StringRef summary;
   Bound bound = Bound::None;
-  llvm::StringRef words = "";       ///< `flash|unfused`
-  llvm::StringRef aliases = "";     ///< `hidden_size`, separated by `|`
-  int64_t most = INT32_MAX;         ///< for whole numbers
-  unsigned families = kAllFamilies; ///< that have the key
+  llvm::StringRef words = "";   ///< `flash|unfused`
+  llvm::StringRef aliases = ""; ///< `hidden_size`, separated by `|`
+  int64_t most = INT32_MAX;     ///< for whole numbers
+  llvm::SmallVector<const Family *, 8> families = {}; ///< that have the key
 
+  /// Whether the family has the key; null is any.
+  bool isOf(const Family *family) const {
+    return !family || llvm::is_contained(families, family);
+  }
+  bool isOfAll() const { return families.size() == allFamilies().size(); }
   /// What it is as an option, with underscores: those of a map have its name
   /// before their own, `rope_scaling_factor`.
   std::string getOption(llvm::StringRef name) const;
@@ -103,21 +111,21 @@ std::string describeType(const Key &key);
 /// The words of `a|b`.
 llvm::SmallVector<llvm::StringRef> splitWords(llvm::StringRef words);
 
-/// The first key of any of the families by name or alias; null if there is
+/// The first key of the family, or of any, by name or alias; null if there is
 /// none. Without a `section`, by its name as an option.
 const Key *findKey(llvm::StringRef name, llvm::StringRef section = "",
-                   unsigned families = kAllFamilies);
+                   const Family *family = nullptr);
 
 /// The key of `family` for what `key` is a key for in others; null if none.
-const Key *findCounterpart(const Key &key, Family family);
+const Key *findCounterpart(const Key &key, const Family *family);
 
-/// The family of that name, `architectures` of `config.json` included
-/// (`LlamaForCausalLM`).
-std::optional<Family> parseFamily(llvm::StringRef name);
-/// "gpt2", "llama and qwen3".
-std::string describeFamilies(unsigned families);
-/// Of the model with its head, in transformers: `LlamaForCausalLM`.
-std::string getClassName(Family family);
+/// The key of `family` for a member of Model; null if it has none.
+const Key *findKeyOf(const Family *family, Field (*member)(Description &));
+/// `findKeyOf(family, modelField<&Model::width>)`.
+template <auto member>
+Field modelField(Description &description) {
+  return &(description.model.*member);
+}
 
 /// `; did you mean 'lr'?` if a candidate is near enough, otherwise nothing.
 std::string suggest(llvm::StringRef word,
@@ -125,12 +133,12 @@ std::string suggest(llvm::StringRef word,
 /// The same for a key, which may be of another section, have another name in
 /// other programs, or lack a colon or the space after it.
 std::string suggestKey(llvm::StringRef word, llvm::StringRef section,
-                       unsigned families = kAllFamilies);
+                       const Family *family = nullptr);
 /// The key of the section `model` that the family has for what it, another
 /// family or another program calls `name`; null if there is none.
-const Key *findModelKey(llvm::StringRef name, Family family);
+const Key *findModelKey(llvm::StringRef name, const Family &family);
 /// What `suggestKey` says, of a key of a `config.json`.
-std::string suggestModelKey(llvm::StringRef word, Family family);
+std::string suggestModelKey(llvm::StringRef word, const Family &family);
 
 //===----------------------------------------------------------------------===//
 // Values and diagnostics
@@ -210,12 +218,12 @@ private:
 /// lower rank say of it.
 bool decides(llvm::ArrayRef<Entry> entries, llvm::StringRef section);
 
-/// What the last entry for `model_type` says; nothing if it is no family.
-std::optional<Family> findFamily(llvm::ArrayRef<Entry> entries);
+/// What the last entry for `model_type` says; null if it is no family.
+const Family *findFamily(llvm::ArrayRef<Entry> entries);
 
 /// From here on each entry has the key of `family`, where names mean different
 /// things; one of other families alone is an error.
-void resolveFamily(std::vector<Entry> &entries, Family family,
+void resolveFamily(std::vector<Entry> &entries, const Family &family,
                    Diagnostics &diagnostics);
 
 /// `'x'`, `a list`.

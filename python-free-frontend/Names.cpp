@@ -99,27 +99,24 @@ StringRef reprise::frontend::findOwnName(StringRef name) {
   return "";
 }
 
-/// The key that `own` names, of the first of the families.
-static const Key *findOwnKey(StringRef own, unsigned families) {
-  const Key *key = findKey(own, "", families);
-  for (unsigned bit = 1; !key && bit < kAllFamilies; bit *= 2)
-    if (families & bit)
-      key = findCounterpart(*findKey(own), static_cast<Family>(bit));
-  return key;
+/// The key that `own` names, as the family calls it; null is any family.
+static const Key *findOwnKey(StringRef own, const Family *family) {
+  const Key *key = findKey(own, "", family);
+  return key ? key : findCounterpart(*findKey(own), family);
 }
 
 /// What other programs mean by `word`, in `section` or, unless `isOnlyHere`,
 /// elsewhere.
 static std::string suggestOwn(StringRef word, StringRef section,
-                              unsigned families, bool isOnlyHere = false) {
+                              const Family *family, bool isOnlyHere = false) {
   std::string elsewhere;
   for (const OtherName &other : kOtherNames) {
     if (!is_contained(splitWords(other.names), word))
       continue;
-    const Key *key = findOwnKey(other.key, families);
+    const Key *key = findOwnKey(other.key, family);
     if (!key)
       continue;
-    StringRef name = families == kAllFamilies ? other.key : key->name;
+    StringRef name = family ? key->name : StringRef(other.key);
     bool isHere = section.empty() || key->section == section;
     std::string text = ("; did you mean '" + name + "'").str();
     if (!isHere)
@@ -239,11 +236,11 @@ std::string reprise::frontend::suggest(StringRef word,
 /// The nearest of the keys in `section`, or of all, by their names as options
 /// if there is no section.
 static std::string suggestNearest(StringRef word, StringRef section,
-                                  unsigned families) {
+                                  const Family *family) {
   SmallVector<StringRef> here, anywhere;
   std::vector<std::string> options;
   for (const Key &key : allKeys()) {
-    if (!(key.families & families))
+    if (!key.isOf(family))
       continue;
     SmallVector<StringRef> names = splitWords(key.aliases);
     names.push_back(key.name);
@@ -270,7 +267,7 @@ static std::string suggestNearest(StringRef word, StringRef section,
 }
 
 std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
-                                          unsigned families) {
+                                          const Family *family) {
   // To YAML, `n_head 4` and `n_head:4` are whole names.
   StringRef first =
       word.take_until([](char c) { return c == ':' || c == ' '; });
@@ -279,34 +276,36 @@ std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
   for (const Key &key : allKeys())
     if (key.hasName(word, /*asOption=*/false))
       return ("; it belongs to section '" + key.section + "'").str();
-  std::string own = suggestOwn(word, section, families);
-  return own.empty() ? suggestNearest(word, section, families) : own;
+  std::string own = suggestOwn(word, section, family);
+  return own.empty() ? suggestNearest(word, section, family) : own;
 }
 
-const Key *reprise::frontend::findModelKey(StringRef name, Family family) {
-  if (const Key *own = findKey(name, "model", family))
+const Key *reprise::frontend::findModelKey(StringRef name,
+                                           const Family &family) {
+  if (const Key *own = findKey(name, "model", &family))
     return own;
   if (const Key *other = findKey(name, "model"))
-    return findCounterpart(*other, family);
+    return findCounterpart(*other, &family);
   for (const OtherName &other : kOtherNames)
     if (other.note.empty() && is_contained(splitWords(other.names), name))
-      if (const Key *key = findOwnKey(other.key, family))
+      if (const Key *key = findOwnKey(other.key, &family))
         if (key->section == "model")
           return key;
   return nullptr;
 }
 
-std::string reprise::frontend::suggestModelKey(StringRef word, Family family) {
+std::string reprise::frontend::suggestModelKey(StringRef word,
+                                               const Family &family) {
   if (const Key *key = findModelKey(word, family))
     return ("; did you mean '" + key->name + "'?").str();
   if (const Key *other = findKey(word, "model"))
     return "; it is a key of " + describeFamilies(other->families);
-  std::string own = suggestOwn(word, "model", family, /*isOnlyHere=*/true);
+  std::string own = suggestOwn(word, "model", &family, /*isOnlyHere=*/true);
   if (!own.empty())
     return own;
   SmallVector<StringRef> names;
   for (const Key &key : allKeys())
-    if (key.section == "model" && (key.families & family)) {
+    if (key.section == "model" && key.isOf(&family)) {
       names.push_back(key.name);
       names.append(splitWords(key.aliases));
     }

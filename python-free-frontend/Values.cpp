@@ -247,8 +247,6 @@ struct OtherWord {
 } // namespace
 
 static constexpr OtherWord kOtherWords[] = {
-    {"model_type", "llama2|llama3|llama-2|llama-3", "; did you mean 'llama'?"},
-    {"model_type", "qwen2.5|qwen2_5", "; did you mean 'qwen2'?"},
     {"model_type", "gpt3",
      "; gpt2 is its architecture, but for GPT-3's sparse attention"},
     {"activation_function",
@@ -283,6 +281,10 @@ static std::string explainWord(const Key &key, const Value &value,
     if (other.key == key.name &&
         is_contained(splitWords(other.words), value.text))
       return other.note.str();
+  if (key.name == "model_type")
+    for (const Family *family : allFamilies())
+      if (is_contained(splitWords(family->otherNames), value.text))
+        return ("; did you mean '" + family->name + "'?").str();
   bool isNone = is_contained({"none", "None", "no", "off"}, value.text);
   if (isNone && key.need == Need::Unset)
     return value.origin.isOption() ? "; without a value there is none"

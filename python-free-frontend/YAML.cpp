@@ -186,11 +186,10 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
     if (foreign && !foreign->empty())
       diagnostics.error(given.origin, *foreign);
     else if (!foreign)
-      diagnostics.error(
-          given.origin,
-          "unknown key '" + *name + "' in section '" + section + "'" +
-              suggestKey(*name, section,
-                         findFamily(entries).value_or(kAllFamilies)));
+      diagnostics.error(given.origin,
+                        "unknown key '" + *name + "' in section '" + section +
+                            "'" +
+                            suggestKey(*name, section, findFamily(entries)));
   }
 }
 

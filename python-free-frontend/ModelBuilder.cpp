@@ -1,0 +1,297 @@
+//===- ModelBuilder.cpp - Builds a model from blocks ------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One layer, from x0 to x2; what a family does not have is left out:
+//
+//   n1 = norm(x0)                 q, k, v = n1 Wq, n1 Wk, n1 Wv
+//   qn, kn = norm(q), norm(k)     qr, kr = rotate(qn), rotate(kn)
+//   ctx = attention(qr, kr, v)    a = ctx Wo
+//   an = norm(a)                  x1 = x0 + dropout(an)
+//   n2 = norm(x1)                 y = mlp(n2)
+//   yn = norm(y)                  x2 = x1 + dropout(yn)
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Families.h"
+#include "python-free-frontend/Family.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::frontend;
+
+namespace {
+class ModelBuilder {
+public:
+  ModelBuilder(ModuleOp module, const Description &description)
+      : description(description), model(description.model),
+        blocks(description.family->blocks), names(description.family->tensors),
+        forward(module, description) {}
+
+  void build();
+
+private:
+  /// What surrounds a block in the residual stream.
+  struct Around {
+    StringRef normBefore, normAfter; ///< Names of tensors; empty: none.
+    StringRef before, after;         ///< Values: of the norms,
+    StringRef dropped, sum;          ///< and of what follows.
+    int64_t stream;
+  };
+
+  nn::RotaryAttr getRotary(MLIRContext *context) const;
+  Value buildEmbedding(Value table);
+  Value buildLayer(int64_t index, Value x0);
+  Value buildAround(const Around &around, Value input,
+                    function_ref<Value(Value)> buildBlock);
+  Value buildAttention(Value input, int64_t stream);
+  Value buildMLP(Value input);
+
+  /// Of groups of `width` columns, with the tensors of `tensor`.
+  Value norm(StringRef module, const Twine &tensor, StringRef name, Value input,
+             int64_t width);
+  /// A projection to `width` columns whose weight starts with deviation `std`,
+  /// with the tensors of `tensor`, which may be parts of published ones.
+  Value linear(StringRef module, const Twine &tensor, StringRef name,
+               Value input, int64_t width, BiasKind bias, double std,
+               const Published &published = {});
+  /// Of queries, keys or values: the `part` of the three.
+  Value project(StringRef tensor, StringRef name, Value input, int64_t width,
+                int64_t part);
+  Value normProjection(StringRef tensor, StringRef name, Value input);
+  Value rotate(StringRef name, Value input, int64_t heads);
+
+  /// The tensor of this layer.
+  std::string inLayer(StringRef name) const {
+    return (names.layer + Twine(layer) + name).str();
+  }
+  double getResidualStd() const {
+    return blocks.scalesResidualInit
+               ? model.initializerRange / std::sqrt(2.0 * model.numLayers)
+               : model.initializerRange;
+  }
+
+  const Description &description;
+  const Model &model;
+  const Blocks &blocks;
+  const TensorNames &names;
+  ForwardBuilder forward;
+  Value rotary;
+  int64_t layer = 0;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+Value ModelBuilder::norm(StringRef module, const Twine &tensor, StringRef name,
+                         Value input, int64_t width) {
+  Value gain =
+      forward.addParameter(tensor + ".weight", {width}, nn::Init::Ones);
+  FloatAttr epsilon = forward.getF32(model.normEpsilon);
+  SmallVector<int64_t> groups(
+      cast<RankedTensorType>(input.getType()).getShape());
+  groups.back() /= width;
+  if (groups.back() == 1)
+    groups.pop_back();
+  RankedTensorType statistic = forward.getType(groups);
+  if (blocks.norm == NormKind::RMSNorm)
+    return forward
+        .create<nn::RMSNormOp>(module, name,
+                               TypeRange{input.getType(), statistic}, input,
+                               gain, epsilon)
+        .getOut();
+  Value bias = forward.addParameter(tensor + ".bias", {width}, nn::Init::Zeros);
+  return forward
+      .create<nn::LayerNormOp>(module, name,
+                               TypeRange{input.getType(), statistic, statistic},
+                               input, gain, bias, epsilon)
+      .getOut();
+}
+
+Value ModelBuilder::linear(StringRef module, const Twine &tensor,
+                           StringRef name, Value input, int64_t width,
+                           BiasKind bias, double std,
+                           const Published &published) {
+  int64_t inputs = cast<RankedTensorType>(input.getType()).getShape().back();
+  bool isInOut = blocks.layout == nn::WeightLayout::InOut;
+  auto publishedAs = [&](const char *end) {
+    Published result = published;
+    if (!result.hub.empty())
+      result.hub += end;
+    return result;
+  };
+  Value weight = forward.addParameter(
+      tensor + ".weight", {isInOut ? inputs : width, isInOut ? width : inputs},
+      nn::Init::Normal, std, publishedAs(".weight"));
+  bool isGiven = module == "mlp" ? model.mlpBias : model.attentionBias;
+  Value sum;
+  if (bias == BiasKind::Always || (bias == BiasKind::ByKey && isGiven))
+    sum = forward.addParameter(tensor + ".bias", {width}, nn::Init::Zeros,
+                               /*std=*/0, publishedAs(".bias"));
+  return forward.linear(module, name, input, weight, sum, blocks.layout);
+}
+
+Value ModelBuilder::rotate(StringRef name, Value input, int64_t heads) {
+  return forward.create<nn::RopeOp>("attention", name, input.getType(), input,
+                                    rotary, heads, nn::RopeStyle::HalfSplit);
+}
+
+/// With the numbers that the type uses; the description may have others.
+nn::RotaryAttr ModelBuilder::getRotary(MLIRContext *context) const {
+  const Rotary &given = description.rotary;
+  Builder builder(context);
+  auto number = [&](const std::optional<double> &value, bool isUsed) {
+    return value && isUsed ? builder.getF64FloatAttr(*value) : FloatAttr();
+  };
+  nn::RotaryType type = *nn::symbolizeRotaryType(given.type);
+  bool isLlama3 = type == nn::RotaryType::Llama3;
+  bool isYarn = type == nn::RotaryType::Yarn;
+  return nn::RotaryAttr::get(
+      context, builder.getF64FloatAttr(model.ropeTheta), type,
+      number(given.factor, type != nn::RotaryType::Default),
+      number(given.lowFreqFactor, isLlama3),
+      number(given.highFreqFactor, isLlama3),
+      isLlama3 || isYarn ? given.originalPositions.value_or(0) : 0,
+      number(given.betaFast, isYarn), number(given.betaSlow, isYarn),
+      !isYarn || given.truncate, number(given.attentionFactor, isYarn),
+      number(given.mscale, isYarn), number(given.mscaleAllDim, isYarn));
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+Value ModelBuilder::project(StringRef tensor, StringRef name, Value input,
+                            int64_t width, int64_t part) {
+  Published published;
+  if (!names.queryKeyValue.empty())
+    published = {inLayer(names.queryKeyValue), part, 3};
+  return linear("attention", inLayer(tensor), name, input, width,
+                blocks.queryKeyValueBias, model.initializerRange, published);
+}
+
+Value ModelBuilder::normProjection(StringRef tensor, StringRef name,
+                                   Value input) {
+  switch (blocks.queryKeyNorm) {
+  case QueryKeyNorm::None:
+    return input;
+  case QueryKeyNorm::Head:
+    return norm("attention", inLayer(tensor), name, input,
+                model.getHeadWidth());
+  case QueryKeyNorm::Projection:
+    return norm("attention", inLayer(tensor), name, input,
+                cast<RankedTensorType>(input.getType()).getShape().back());
+  }
+  llvm_unreachable("a kind of norm");
+}
+
+Value ModelBuilder::buildAttention(Value input, int64_t stream) {
+  int64_t width = model.getHeadWidth(), heads = model.numHeads;
+  int64_t shared = model.getNumKeyValueHeads();
+  Value q = project(names.query, "q", input, heads * width, /*part=*/0);
+  Value k = project(names.key, "k", input, shared * width, /*part=*/1);
+  Value v = project(names.value, "v", input, shared * width, /*part=*/2);
+  q = normProjection(names.queryNorm, "qn", q);
+  k = normProjection(names.keyNorm, "kn", k);
+  if (blocks.positions == PositionKind::Rotary) {
+    q = rotate("qr", q, heads);
+    k = rotate("kr", k, shared);
+  }
+  Value ctx = forward.attention(q, k, v, stream);
+  return linear("attention", inLayer(names.output), "a", ctx, model.width,
+                blocks.outputBias, getResidualStd());
+}
+
+Value ModelBuilder::buildMLP(Value input) {
+  int64_t inner = model.getInnerWidth();
+  auto widen = [&](StringRef tensor, StringRef name) {
+    return linear("mlp", inLayer(tensor), name, input, inner, blocks.mlpBias,
+                  model.initializerRange);
+  };
+  Value g;
+  if (blocks.mlp == MLPKind::SwiGLU) {
+    Value gt = widen(names.gate, "gt"), u = widen(names.up, "u");
+    g = forward.create<nn::SwiGLUOp>("mlp", "g", gt.getType(), gt, u);
+  } else {
+    Value u = widen(names.up, "u");
+    nn::GeluForm form =
+        model.activation == "gelu" ? nn::GeluForm::Erf : nn::GeluForm::Tanh;
+    g = forward.create<nn::GeluOp>("mlp", "g", u.getType(), u, form);
+  }
+  return linear("mlp", inLayer(names.down), "y", g, model.width, blocks.mlpBias,
+                getResidualStd());
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+Value ModelBuilder::buildAround(const Around &around, Value input,
+                                function_ref<Value(Value)> buildBlock) {
+  Value value = input;
+  if (!around.normBefore.empty())
+    value = norm("layernorm", inLayer(around.normBefore), around.before, value,
+                 model.width);
+  value = buildBlock(value);
+  if (!around.normAfter.empty())
+    value = norm("layernorm", inLayer(around.normAfter), around.after, value,
+                 model.width);
+  value = forward.dropout("residual", around.dropped, value, model.residDropout,
+                          around.stream);
+  return forward.add(around.sum, input, value);
+}
+
+Value ModelBuilder::buildLayer(int64_t index, Value x0) {
+  layer = index;
+  forward.setLayer(index);
+  // Streams count dropouts that are off as well: what is drawn for one does not
+  // depend on the others, nor on the form of attention.
+  int64_t stream = blocks.streamsBefore + blocks.streamsPerLayer * index;
+  Value x1 = buildAround(
+      {names.attentionNorm, names.attentionNormAfter, "n1", "an", "ad", "x1",
+       stream + 1},
+      x0, [&](Value input) { return buildAttention(input, stream); });
+  return buildAround(
+      {names.mlpNorm, names.mlpNormAfter, "n2", "yn", "yd", "x2", stream + 2},
+      x1, [&](Value input) { return buildMLP(input); });
+}
+
+Value ModelBuilder::buildEmbedding(Value table) {
+  if (blocks.positions != PositionKind::Learned)
+    return forward.embed("e", table);
+  Value positions = forward.addParameter(
+      names.positions + Twine(".weight"), {model.numPositions, model.width},
+      nn::Init::Normal, model.initializerRange);
+  Value e = forward.embed("e", table);
+  Value ep = forward.create<nn::AddPositionsOp>("embedding", "ep", e.getType(),
+                                                e, positions);
+  return forward.dropout("embedding", "epd", ep, model.embdDropout,
+                         /*stream=*/0);
+}
+
+void ModelBuilder::build() {
+  if (blocks.positions == PositionKind::Rotary)
+    rotary = forward.addRotary(getRotary(forward.getContext()));
+  Value table = forward.addParameter(names.embedding + Twine(".weight"),
+                                     {model.vocabSize, model.width},
+                                     nn::Init::Normal, model.initializerRange);
+  Value hidden = buildEmbedding(table);
+  for (int64_t i = 0; i < model.numLayers; ++i)
+    hidden = buildLayer(i, hidden);
+  forward.setLayer(-1);
+  forward.finish(norm("layernorm", names.finalNorm, "nf", hidden, model.width),
+                 table);
+}
+
+void reprise::frontend::buildForward(ModuleOp module,
+                                     const Description &description) {
+  ModelBuilder(module, description).build();
+}
