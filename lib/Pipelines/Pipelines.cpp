@@ -16,7 +16,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
-#include "reprise/Pipelines/Passes.h"
+#include "reprise/Planning/Passes.h"
 #include "reprise/Remat/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -210,19 +210,23 @@ void reprise::buildDeciders(OpPassManager &manager,
   }
 }
 
-/// A decider writes attributes, one pass applies them, one checks the outcome.
-static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
-  buildDeciders(manager, options);
-  if (options.granularity == "full" && options.keepsIdleSegment) {
-    pipelines::KeepIdleSegmentOptions keep;
-    keep.isFree = options.isFree;
-    manager.addPass(pipelines::createKeepIdleSegment(keep));
-  }
+/// One pass applies the attributes that deciders write, one checks the outcome.
+static void addApply(OpPassManager &manager, bool isFree) {
   OpPassManager &decided = manager.nest<func::FuncOp>();
-  if (options.isFree)
+  if (isFree)
     decided.addPass(remat::createAnnotateFree());
   decided.addPass(remat::createApply());
   decided.addPass(remat::createVerify());
+}
+
+static void addRemat(OpPassManager &manager, const RecomputeOptions &options) {
+  buildDeciders(manager, options);
+  if (options.granularity == "full" && options.keepsIdleSegment) {
+    planning::KeepIdleSegmentOptions keep;
+    keep.isFree = options.isFree;
+    manager.addPass(planning::createKeepIdleSegment(getPhases(), keep));
+  }
+  addApply(manager, options.isFree);
 }
 
 /// From here on nothing merges equal ops: the replays lose their fences.
@@ -243,6 +247,10 @@ static void addRT(OpPassManager &manager) {
   manager.addPass(memory::createPlanMemory());
   manager.addPass(memory::createVerifyPlan());
 }
+
+/// A decider is none of them: planning is called by the pipeline, and calls no
+/// pipeline that has planning in it.
+planning::Phases reprise::getPhases() { return {addApply, addKernels, addRT}; }
 
 void reprise::setTarget(ModuleOp module, const TargetOptions &target) {
   if (!target.isCuda)

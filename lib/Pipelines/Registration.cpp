@@ -28,7 +28,8 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
-#include "reprise/Pipelines/Passes.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Planning/Passes.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Report/Passes.h"
 
@@ -52,7 +53,7 @@ void reprise::registerPasses() {
   cuda::registerCUDAPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();
-  pipelines::registerPipelinesPasses();
+  planning::registerPlanningPasses(getPhases());
   remat::registerRematPasses();
   report::registerReportPasses();
   // A short name for what people ask for most.

@@ -25,7 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Pipelines/BudgetPlans.h"
+#include "lib/Planning/BudgetPlans.h"
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
 #include "reprise/Dialect/NN/NNOps.h"
@@ -41,7 +41,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 namespace {
 /// A model, and what is asked of it.
@@ -240,7 +240,8 @@ bool Trier::build() {
     return false;
   if (model.kind == Budget::Kind::Activations)
     (*module)->setAttr(rt::kActivationsFirstAttr, UnitAttr::get(&context));
-  FailureOr<std::unique_ptr<Trial>> created = Trial::create(*module);
+  FailureOr<std::unique_ptr<Trial>> created =
+      Trial::create(*module, getPhases());
   if (failed(created))
     return false;
   trial = std::move(*created);
@@ -376,7 +377,7 @@ bool Trier::tryProgram(bool hasOptions) {
       model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
   OwningOpRef<ModuleOp> program = module->clone();
   FailureOr<BudgetReport> report =
-      solveBudget(*program, {model.kind, bytes}, costs, settings);
+      solveBudget(getPhases(), *program, {model.kind, bytes}, costs, settings);
   if (!need(succeeded(report), "a budget of " + Twine(bytes) + " is refused"))
     return false;
   std::ostringstream text;

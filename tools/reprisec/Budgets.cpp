@@ -12,8 +12,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
-#include "reprise/Pipelines/Passes.h"
-#include "reprise/Pipelines/StageBytes.h"
+#include "reprise/Planning/Passes.h"
+#include "reprise/Planning/StageBytes.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/WithColor.h"
 #include <cmath>
@@ -49,9 +49,9 @@ std::optional<int64_t> driver::parseBytes(StringRef text) {
   return int64_t(std::floor(value * factor));
 }
 
-FailureOr<std::optional<pipelines::Budget>>
+FailureOr<std::optional<planning::Budget>>
 driver::readBudget(const Options &options, Phase from, Phase to) {
-  using pipelines::Budget;
+  using planning::Budget;
   bool hasMemory = options.memoryBudget.getNumOccurrences(),
        hasActivations = options.activationBudget.getNumOccurrences();
   std::optional<Budget> budget;
@@ -126,18 +126,18 @@ static std::vector<std::string> getOptions(StringRef name) {
 }
 
 /// In the terms of reports.
-static report::Budget asReport(const pipelines::BudgetReport &found,
+static report::Budget asReport(const planning::BudgetReport &found,
                                const Options &options, bool isAskedFor) {
   report::Budget budget;
   budget.isOfActivations =
-      found.budget.kind == pipelines::Budget::Kind::Activations;
+      found.budget.kind == planning::Budget::Kind::Activations;
   // A head in other chunks takes another time.
-  for (const pipelines::BudgetPlan &point : found.curve)
+  for (const planning::BudgetPlan &point : found.curve)
     budget.curve.push_back(
         {point.bytes,
          std::max(point.replaySeconds + point.stepSeconds - found.stepSeconds,
                   0.0)});
-  for (const pipelines::BudgetChoice &rival : found.rivals)
+  for (const planning::BudgetChoice &rival : found.rivals)
     budget.rivals.push_back({rival.name,
                              options.getCommand(getOptions(rival.name)),
                              rival.bytes, rival.replaySeconds});
@@ -172,12 +172,12 @@ static LogicalResult writeFiles(const Report &report, bool hasBudget,
 }
 
 /// In the terms of reports.
-static report::PipelineNeed asReport(const pipelines::PipelineReport &found) {
+static report::PipelineNeed asReport(const planning::PipelineReport &found) {
   report::PipelineNeed need;
   need.budgetBytes = found.budget.bytes;
   need.isOfActivations =
-      found.budget.kind == pipelines::Budget::Kind::Activations;
-  for (const pipelines::StageReport &stage : found.stages)
+      found.budget.kind == planning::Budget::Kind::Activations;
+  for (const planning::StageReport &stage : found.stages)
     need.stages.push_back(
         {stage.stateBytes,
          stage.plannedBytes - (need.isOfActivations ? 0 : stage.stateBytes)});
@@ -185,12 +185,12 @@ static report::PipelineNeed asReport(const pipelines::PipelineReport &found) {
 }
 
 static FailureOr<Met>
-meetOnStages(ModuleOp module, const std::optional<pipelines::Budget> &budget,
+meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
              const CostTable &costs, const Options &options,
-             const pipelines::BudgetSettings &settings) {
-  pipelines::Budget any = {pipelines::Budget::Kind::Activations, kMostBytes};
-  FailureOr<pipelines::PipelineReport> found =
-      pipelines::solveStages(module, budget.value_or(any), costs, settings);
+             const planning::BudgetSettings &settings) {
+  planning::Budget any = {planning::Budget::Kind::Activations, kMostBytes};
+  FailureOr<planning::PipelineReport> found = planning::solveStages(
+      getPhases(), module, budget.value_or(any), costs, settings);
   if (failed(found))
     return failure();
   if (budget && !options.quiet)
@@ -237,9 +237,10 @@ static std::string describeConstraint(ModuleOp module,
   return text;
 }
 
-FailureOr<Met> driver::meetBudget(
-    ModuleOp module, const std::optional<pipelines::Budget> &budget,
-    const Options &options, const RecomputeOptions &given, bool isCuda) {
+FailureOr<Met> driver::meetBudget(ModuleOp module,
+                                  const std::optional<planning::Budget> &budget,
+                                  const Options &options,
+                                  const RecomputeOptions &given, bool isCuda) {
   RecomputeOptions recompute = getConstraint(options, given);
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
@@ -250,19 +251,19 @@ FailureOr<Met> driver::meetBudget(
     copy = module.clone();
     module = *copy;
   }
-  pipelines::Budget any = {pipelines::Budget::Kind::Memory, kMostBytes};
+  planning::Budget any = {planning::Budget::Kind::Memory, kMostBytes};
   PassManager manager(module.getContext());
   buildDeciders(manager, recompute);
   if (recompute.granularity == "full" && recompute.keepsIdleSegment) {
-    pipelines::KeepIdleSegmentOptions open;
+    planning::KeepIdleSegmentOptions open;
     open.leaveOpen = true;
-    manager.addPass(pipelines::createKeepIdleSegment(open));
+    manager.addPass(planning::createKeepIdleSegment(getPhases(), open));
   }
   if (failed(manager.run(module)))
     return failure();
   module->getContext()->getOrLoadDialect<remat::RematDialect>();
   bool isReported = !options.getReport().empty();
-  pipelines::BudgetSettings settings;
+  planning::BudgetSettings settings;
   settings.isFree = recompute.isFree;
   settings.keepsIdleSegment = recompute.keepsIdleSegment;
   settings.hasRegret = budget && isReported;
@@ -270,8 +271,8 @@ FailureOr<Met> driver::meetBudget(
   settings.under = describeConstraint(module, recompute);
   if (recompute.stages > 1)
     return meetOnStages(module, budget, *costs, options, settings);
-  FailureOr<pipelines::BudgetReport> found =
-      pipelines::solveBudget(module, budget.value_or(any), *costs, settings);
+  FailureOr<planning::BudgetReport> found = planning::solveBudget(
+      getPhases(), module, budget.value_or(any), *costs, settings);
   if (failed(found))
     return failure();
   if (budget && !options.quiet)
@@ -293,9 +294,9 @@ driver::measurePipeline(ModuleOp module, const Options &options,
   PassManager manager(module.getContext());
   buildDeciders(manager, recompute);
   if (recompute.granularity == "full" && recompute.keepsIdleSegment) {
-    pipelines::KeepIdleSegmentOptions keep;
+    planning::KeepIdleSegmentOptions keep;
     keep.isFree = recompute.isFree;
-    manager.addPass(pipelines::createKeepIdleSegment(keep));
+    manager.addPass(planning::createKeepIdleSegment(getPhases(), keep));
   }
   report::PipelineNeed need;
   // A step that no stages can run still has a report, which says so. What
@@ -307,11 +308,12 @@ driver::measurePipeline(ModuleOp module, const Options &options,
           need.fault = diagnostic.str();
         return success();
       });
-  FailureOr<std::vector<pipelines::StageBytes>> measured = failure();
+  FailureOr<std::vector<planning::StageBytes>> measured = failure();
   if (succeeded(manager.run(*copy)))
-    measured = pipelines::measureStages(*copy, *costs, recompute.isFree);
+    measured =
+        planning::measureStages(getPhases(), *copy, *costs, recompute.isFree);
   if (succeeded(measured))
-    for (const pipelines::StageBytes &stage : *measured)
+    for (const planning::StageBytes &stage : *measured)
       need.stages.push_back({stage.states, stage.activations});
   return need;
 }

@@ -11,8 +11,8 @@
 
 #include "Options.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "reprise/Pipelines/Budget.h"
 #include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Planning/Budget.h"
 #include "reprise/Report/Budget.h"
 #include "reprise/Report/Pipeline.h"
 
@@ -21,7 +21,7 @@ namespace reprise::driver {
 std::optional<int64_t> parseBytes(llvm::StringRef text);
 
 /// The budget that is asked for, if one is; fails with a message.
-mlir::FailureOr<std::optional<pipelines::Budget>>
+mlir::FailureOr<std::optional<planning::Budget>>
 readBudget(const Options &options, Phase from, Phase to);
 
 /// "budget of 24GiB", as reports call the plan.
@@ -38,7 +38,7 @@ struct Met {
 /// asked for; without a budget finds the curve of all budgets and decides
 /// nothing. What reports show of it comes back.
 mlir::FailureOr<Met> meetBudget(mlir::ModuleOp module,
-                                const std::optional<pipelines::Budget> &budget,
+                                const std::optional<planning::Budget> &budget,
                                 const Options &options,
                                 const RecomputeOptions &recompute, bool isCuda);
 

@@ -254,7 +254,7 @@ static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
 /// records the plan's name if it has one. What reports show of a budget comes
 /// back.
 static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
-                             const std::optional<pipelines::Budget> &budget,
+                             const std::optional<planning::Budget> &budget,
                              const Options &options,
                              const RecomputeOptions &recompute,
                              StringRef planName, bool isCuda) {
@@ -273,7 +273,7 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
   }
   if (budget) {
     // What the program takes for other things is to fit as well.
-    if (budget->kind == pipelines::Budget::Kind::Memory)
+    if (budget->kind == planning::Budget::Kind::Memory)
       record(module, nn::kMemoryBudget,
              Builder(module.getContext()).getI64IntegerAttr(budget->bytes));
     rest = RecomputeOptions();
@@ -335,7 +335,7 @@ static int compile(int argc, char **argv) {
                   options.output.empty() && options.emit.empty();
   if (isReport)
     to = plansMemory ? Phase::RT : Phase::Remat;
-  FailureOr<std::optional<pipelines::Budget>> budget =
+  FailureOr<std::optional<planning::Budget>> budget =
       readBudget(options, *from, to);
   if (failed(budget))
     return 1;

@@ -10,16 +10,12 @@
 #define REPRISE_PIPELINES_PIPELINES_H
 
 #include "reprise/Codegen/CPU/Registers.h"
+#include "reprise/Planning/Phases.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace mlir {
-class ModuleOp;
-class OpPassManager;
-} // namespace mlir
 
 namespace reprise {
 /// The phases that a model goes through; each is text that can be printed, read
@@ -81,6 +77,9 @@ void setTarget(mlir::ModuleOp module, const TargetOptions &target);
 /// the phase joint. They are the beginning of what leads to the phase remat.
 void buildDeciders(mlir::OpPassManager &manager,
                    const RecomputeOptions &recompute);
+
+/// The phases from decisions to planned memory, for planning to try plans in.
+planning::Phases getPhases();
 
 /// Appends the passes that lead from phase `from` to phase `to`, verifiers
 /// included. With `inference`, what comes from the phase nn gets `@evaluate`

@@ -17,14 +17,14 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 using remat::formatBytes;
 
 //===----------------------------------------------------------------------===//
 // For people
 //===----------------------------------------------------------------------===//
 
-std::string pipelines::formatTime(double seconds) {
+std::string planning::formatTime(double seconds) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (seconds >= 1)
@@ -36,7 +36,7 @@ std::string pipelines::formatTime(double seconds) {
   return text;
 }
 
-std::string pipelines::formatShare(double part, double whole) {
+std::string planning::formatShare(double part, double whole) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << llvm::format("%.3f %%", whole > 0 ? 100 * part / whole : 0.0);
@@ -54,7 +54,7 @@ static std::pair<std::string, std::string> formatApart(int64_t left,
   return both;
 }
 
-std::string pipelines::formatUnder(StringRef under, StringRef behind) {
+std::string planning::formatUnder(StringRef under, StringRef behind) {
   return under.empty() ? "" : ("under " + under + behind).str();
 }
 
@@ -89,8 +89,8 @@ void BudgetReport::print(raw_ostream &os) const {
   printRivals(os, rivals, budget.bytes);
 }
 
-void pipelines::printRivals(raw_ostream &os, ArrayRef<BudgetChoice> rivals,
-                            int64_t bytes) {
+void planning::printRivals(raw_ostream &os, ArrayRef<BudgetChoice> rivals,
+                           int64_t bytes) {
   // The fastest that fit, and the smallest that does not.
   std::vector<BudgetChoice> fitting;
   const BudgetChoice *nearest = nullptr;
@@ -151,8 +151,8 @@ void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
   os << "\n";
 }
 
-void pipelines::writeRivals(llvm::json::OStream &json,
-                            ArrayRef<BudgetChoice> rivals) {
+void planning::writeRivals(llvm::json::OStream &json,
+                           ArrayRef<BudgetChoice> rivals) {
   json.attributeArray("megatron", [&] {
     for (const BudgetChoice &choice : rivals)
       json.object([&] {
@@ -261,7 +261,7 @@ static int64_t findPin(const TracedGraph &traced, const solver::StepRun &run,
   return found;
 }
 
-std::string pipelines::getFitting(Budget::Kind kind, int64_t smallest) {
+std::string planning::getFitting(Budget::Kind kind, int64_t smallest) {
   // A few digits, rounded up, are easier to type.
   constexpr int64_t kKiB = 1 << 10, kMiB = 1 << 20;
   bool isSmall = smallest < 64 * kMiB;
@@ -272,9 +272,9 @@ std::string pipelines::getFitting(Budget::Kind kind, int64_t smallest) {
       .str();
 }
 
-void pipelines::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
-                          const TracedGraph &traced,
-                          const solver::KeptValues &kept) {
+void planning::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
+                         const TracedGraph &traced,
+                         const solver::KeptValues &kept) {
   solver::StepSimulator simulator(traced.graph);
   const solver::StepRun &run = simulator.run(kept);
   if (run.schedule.empty())
@@ -324,9 +324,9 @@ static std::string withBytes(StringRef text, int64_t bytes) {
   return isExact ? text.str() : (text + " (" + digits + " bytes)").str();
 }
 
-void pipelines::refuseBudget(func::FuncOp step, const Budget &budget,
-                             const BudgetSettings &settings,
-                             const PlanCurve &curve, BudgetSearch &search) {
+void planning::refuseBudget(func::FuncOp step, const Budget &budget,
+                            const BudgetSettings &settings,
+                            const PlanCurve &curve, BudgetSearch &search) {
   if (curve.points.empty()) {
     step.emitError("has no plan for a budget: what decisions drop cannot be "
                    "computed again");
@@ -502,8 +502,8 @@ LogicalResult BufferReader::run(func::FuncOp step) {
   return success();
 }
 
-LogicalResult pipelines::addBuffers(ModuleOp planned,
-                                    solver::Certificate &certificate) {
+LogicalResult planning::addBuffers(ModuleOp planned,
+                                   solver::Certificate &certificate) {
   auto step = planned.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   FailureOr<PlannedBytes> bytes = getPlannedBytes(planned);
   if (!step || failed(bytes))

@@ -6,14 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Pipelines/StageBytes.h"
+#include "reprise/Planning/StageBytes.h"
 #include "BudgetStages.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 /// What a chunk keeps: all that no decision drops, and what it receives.
 static solver::KeptValues getKept(const Chunk &chunk) {
@@ -26,7 +26,8 @@ static solver::KeptValues getKept(const Chunk &chunk) {
 }
 
 FailureOr<std::vector<StageBytes>>
-pipelines::measureStages(ModuleOp module, const CostTable &costs, bool isFree) {
+planning::measureStages(const Phases &phases, ModuleOp module,
+                        const CostTable &costs, bool isFree) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   auto chunks = step
                     ? step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr)
@@ -34,7 +35,7 @@ pipelines::measureStages(ModuleOp module, const CostTable &costs, bool isFree) {
   if (!chunks)
     return module.emitError("needs a function @step with 'remat.chunks' for "
                             "the bytes of its stages");
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
+  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
   FailureOr<TracedGraph> traced = failure();
   if (succeeded(trial))
     traced = (*trial)->trace(costs, isFree);

@@ -10,7 +10,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 /// What a chunk needs, and replays of a micro-batch, if `kept` of the step is
 /// kept; what it receives it keeps in any case.
@@ -33,10 +33,9 @@ static solver::BudgetPoint measure(const Chunk &chunk,
 }
 
 FailureOr<std::vector<BudgetChoice>>
-pipelines::tryStageRivals(func::FuncOp step, Trial &trial,
-                          const CostTable &costs,
-                          const BudgetSettings &settings, int64_t bytes,
-                          ArrayRef<int64_t> baseBytes) {
+planning::tryStageRivals(func::FuncOp step, Trial &trial,
+                         const CostTable &costs, const BudgetSettings &settings,
+                         int64_t bytes, ArrayRef<int64_t> baseBytes) {
   FailureOr<TracedGraph> traced = traceUndecided(trial, costs, settings.isFree);
   if (failed(traced))
     return failure();

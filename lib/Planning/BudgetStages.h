@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_PIPELINES_BUDGETSTAGES_H
-#define REPRISE_LIB_PIPELINES_BUDGETSTAGES_H
+#ifndef REPRISE_LIB_PLANNING_BUDGETSTAGES_H
+#define REPRISE_LIB_PLANNING_BUDGETSTAGES_H
 
 #include "BudgetPlans.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Solver/Pipeline.h"
 #include <map>
 
-namespace reprise::pipelines {
+namespace reprise::planning {
 
 /// A model chunk with the most micro-batches that its stage ever keeps of it.
 struct Chunk {
@@ -111,6 +111,6 @@ tryStageRivals(mlir::func::FuncOp step, Trial &trial, const CostTable &costs,
                const BudgetSettings &settings, int64_t bytes,
                llvm::ArrayRef<int64_t> baseBytes);
 
-} // namespace reprise::pipelines
+} // namespace reprise::planning
 
-#endif // REPRISE_LIB_PIPELINES_BUDGETSTAGES_H
+#endif // REPRISE_LIB_PLANNING_BUDGETSTAGES_H

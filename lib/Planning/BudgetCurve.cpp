@@ -18,9 +18,9 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
-void pipelines::setHeadRows(ModuleOp module, int64_t rows) {
+void planning::setHeadRows(ModuleOp module, int64_t rows) {
   if (rows == 0)
     return;
   for (auto function : module.getOps<func::FuncOp>())

@@ -6,16 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_PIPELINES_BUDGETPLANS_H
-#define REPRISE_LIB_PIPELINES_BUDGETPLANS_H
+#ifndef REPRISE_LIB_PLANNING_BUDGETPLANS_H
+#define REPRISE_LIB_PLANNING_BUDGETPLANS_H
 
 #include "Trial.h"
-#include "reprise/Pipelines/Budget.h"
+#include "reprise/Planning/Budget.h"
 #include "reprise/Solver/Budget.h"
 #include "llvm/Support/JSON.h"
 #include <map>
 
-namespace reprise::pipelines {
+namespace reprise::planning {
 
 /// A step with its head in chunks of some rows, and the plans for all budgets.
 struct HeadOption {
@@ -214,6 +214,6 @@ std::string formatUnder(llvm::StringRef under, llvm::StringRef behind);
 std::string formatTime(double seconds);
 std::string formatShare(double part, double whole);
 
-} // namespace reprise::pipelines
+} // namespace reprise::planning
 
-#endif // REPRISE_LIB_PIPELINES_BUDGETPLANS_H
+#endif // REPRISE_LIB_PLANNING_BUDGETPLANS_H

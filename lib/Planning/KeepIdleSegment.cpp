@@ -13,25 +13,27 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
-#include "reprise/Pipelines/Passes.h"
-#include "reprise/Pipelines/Pipelines.h"
-#include "reprise/Pipelines/Registration.h"
+#include "reprise/Planning/Passes.h"
 #include "reprise/Solver/Budget.h"
 #include <set>
 
-namespace reprise::pipelines {
+namespace reprise::planning {
 #define GEN_PASS_DEF_KEEPIDLESEGMENT
-#include "reprise/Pipelines/Passes.h.inc"
-} // namespace reprise::pipelines
+#include "reprise/Planning/Passes.h.inc"
+} // namespace reprise::planning
 
 using namespace mlir;
 using namespace reprise;
+using namespace reprise::planning;
 
 namespace {
 struct KeepIdleSegment
-    : public pipelines::impl::KeepIdleSegmentBase<KeepIdleSegment> {
-  using KeepIdleSegmentBase::KeepIdleSegmentBase;
+    : public planning::impl::KeepIdleSegmentBase<KeepIdleSegment> {
+  KeepIdleSegment(Phases phases, KeepIdleSegmentOptions options)
+      : KeepIdleSegmentBase(std::move(options)), phases(std::move(phases)) {}
   void runOnOperation() override;
+
+  Phases phases;
 };
 } // namespace
 
@@ -65,19 +67,19 @@ static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
 /// Bytes that the program which `module`, decided, becomes needs for what is
 /// alive at one time; by how much packing misses that is no merit of a plan.
 /// Planned elsewhere: what is tried is not to be heard of.
-static FailureOr<int64_t> planBytes(ModuleOp module, bool isFree) {
+static FailureOr<int64_t> planBytes(ModuleOp module, const Phases &phases,
+                                    bool isFree) {
   std::string text;
   llvm::raw_string_ostream os(text);
   module.print(os, OpPrintingFlags().useLocalScope());
-  DialectRegistry registry;
-  registerDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  MLIRContext context(module.getContext()->getDialectRegistry(),
+                      MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {});
   OwningOpRef<ModuleOp> trial = parseSourceString<ModuleOp>(text, &context);
   PassManager manager(&context);
-  RecomputeOptions asDecided;
-  asDecided.isFree = isFree;
-  buildPipeline(manager, Phase::Joint, Phase::RT, asDecided);
+  phases.applyDecisions(manager, isFree);
+  phases.formKernels(manager, /*rowsApart=*/false);
+  phases.planMemory(manager);
   if (!trial || failed(manager.run(*trial)))
     return failure();
   auto plan = (*trial)->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
@@ -104,7 +106,7 @@ void KeepIdleSegment::runOnOperation() {
     return;
   }
 
-  FailureOr<int64_t> before = planBytes(getOperation(), isFree);
+  FailureOr<int64_t> before = planBytes(getOperation(), phases, isFree);
   SmallVector<Attribute> decisions;
   int64_t number = -1;
   for (Operation *op : segment) {
@@ -117,7 +119,7 @@ void KeepIdleSegment::runOnOperation() {
                     "nothing at the peak",
                     number));
   }
-  FailureOr<int64_t> after = planBytes(getOperation(), isFree);
+  FailureOr<int64_t> after = planBytes(getOperation(), phases, isFree);
   // What cannot be planned is refused by the phase that finds out.
   bool isIdle = succeeded(before) && succeeded(after) && *after <= *before;
   if (!isIdle)
@@ -131,4 +133,10 @@ void KeepIdleSegment::runOnOperation() {
                                     .function(step.getName()))
       << remark::metric("segment", number)
       << remark::metric("bytes", *after - *before);
+}
+
+std::unique_ptr<Pass>
+planning::createKeepIdleSegment(Phases phases, KeepIdleSegmentOptions options) {
+  return std::make_unique<KeepIdleSegment>(std::move(phases),
+                                           std::move(options));
 }

@@ -12,7 +12,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 using remat::formatBytes;
 
 static void printStage(raw_ostream &os, int64_t number,

@@ -20,7 +20,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 BudgetSearch::BudgetSearch(Trial &trial, const PlanCurve &curve,
                            Budget::Kind kind, bool isFree)

@@ -20,7 +20,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 StagePlans::StagePlans(const Pipeline &pipeline, ArrayRef<int64_t> baseBytes)
     : pipeline(pipeline), baseBytes(baseBytes) {

@@ -6,17 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_PIPELINES_BUDGET_H
-#define REPRISE_PIPELINES_BUDGET_H
+#ifndef REPRISE_PLANNING_BUDGET_H
+#define REPRISE_PLANNING_BUDGET_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Interfaces/CostTable.h"
+#include "reprise/Planning/Phases.h"
 #include "reprise/Solver/Certificate.h"
 #include "reprise/Solver/Regret.h"
 #include <string>
 #include <vector>
 
-namespace reprise::pipelines {
+namespace reprise::planning {
 
 /// Most bytes that a program may take.
 struct Budget {
@@ -89,13 +90,13 @@ struct BudgetSettings {
   std::string under = {};
 };
 
-/// Decides `@step` of `module`, of the phase joint, within `budget`. Decisions
-/// that are there stay. Fails, with a diagnostic, if no plan fits; it names the
-/// smallest plan, and what is alive at its peak.
-mlir::FailureOr<BudgetReport> solveBudget(mlir::ModuleOp module,
-                                          const Budget &budget,
-                                          const CostTable &costs,
-                                          const BudgetSettings &settings);
+/// Decides `@step` of `module`, of the phase joint, within `budget`, by what
+/// `phases` make of it. Decisions that are there stay. Fails, with a
+/// diagnostic, if no plan fits; it names the smallest plan, and what is alive
+/// at its peak.
+mlir::FailureOr<BudgetReport>
+solveBudget(const Phases &phases, mlir::ModuleOp module, const Budget &budget,
+            const CostTable &costs, const BudgetSettings &settings);
 
 /// How a stage of a pipeline meets a budget. Times are of a micro-batch.
 struct StageReport {
@@ -142,10 +143,9 @@ struct PipelineReport {
 
 /// As `solveBudget`, for each stage of the pipeline that `remat.chunks` of
 /// `@step` makes, with the micro-batches in flight of its simulated schedule.
-mlir::FailureOr<PipelineReport> solveStages(mlir::ModuleOp module,
-                                            const Budget &budget,
-                                            const CostTable &costs,
-                                            const BudgetSettings &settings);
-} // namespace reprise::pipelines
+mlir::FailureOr<PipelineReport>
+solveStages(const Phases &phases, mlir::ModuleOp module, const Budget &budget,
+            const CostTable &costs, const BudgetSettings &settings);
+} // namespace reprise::planning
 
-#endif // REPRISE_PIPELINES_BUDGET_H
+#endif // REPRISE_PLANNING_BUDGET_H

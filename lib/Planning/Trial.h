@@ -6,16 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_PIPELINES_TRIAL_H
-#define REPRISE_LIB_PIPELINES_TRIAL_H
+#ifndef REPRISE_LIB_PLANNING_TRIAL_H
+#define REPRISE_LIB_PLANNING_TRIAL_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Interfaces/CostTable.h"
+#include "reprise/Planning/Phases.h"
 #include "reprise/Solver/StepGraph.h"
 #include "llvm/ADT/DenseSet.h"
 
-namespace reprise::pipelines {
+namespace reprise::planning {
 
 /// A result of an op of `@step`, by number of the op in its block.
 struct StepResult {
@@ -68,7 +69,8 @@ class Trial {
 public:
   /// Takes a copy of `module`, of the phase joint. Fails without a diagnostic:
   /// what cannot be read is refused by the phase that comes to it.
-  static mlir::FailureOr<std::unique_ptr<Trial>> create(mlir::ModuleOp module);
+  static mlir::FailureOr<std::unique_ptr<Trial>> create(mlir::ModuleOp module,
+                                                        Phases phases);
 
   mlir::func::FuncOp getStep() const;
   mlir::ModuleOp getModule() const { return *module; }
@@ -87,10 +89,11 @@ public:
        bool rowsApart);
 
 private:
-  explicit Trial(std::unique_ptr<mlir::MLIRContext> context)
-      : context(std::move(context)) {}
+  Trial(std::unique_ptr<mlir::MLIRContext> context, Phases phases)
+      : context(std::move(context)), phases(std::move(phases)) {}
 
   std::unique_ptr<mlir::MLIRContext> context;
+  Phases phases;
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
@@ -100,6 +103,6 @@ struct PlannedBytes {
 };
 mlir::FailureOr<PlannedBytes> getPlannedBytes(mlir::ModuleOp module);
 
-} // namespace reprise::pipelines
+} // namespace reprise::planning
 
-#endif // REPRISE_LIB_PIPELINES_TRIAL_H
+#endif // REPRISE_LIB_PLANNING_TRIAL_H

@@ -18,7 +18,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 double Pipeline::getSpan(ArrayRef<int64_t> points) const {
   std::vector<solver::ChunkTimes> times(shape.stages * shape.virtualStages);
@@ -63,9 +63,9 @@ static void addChunk(Stage &stage, const solver::BudgetCurve &curve) {
       stage.curve.push_back(std::move(point));
 }
 
-FailureOr<Pipeline> pipelines::getPipeline(func::FuncOp step,
-                                           const TracedGraph &traced,
-                                           remat::ChunksAttr chunks) {
+FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
+                                          const TracedGraph &traced,
+                                          remat::ChunksAttr chunks) {
   int64_t numStages = chunks.getStages();
   ArrayRef<int64_t> layers = chunks.getLayers().asArrayRef();
   Pipeline pipeline;
@@ -131,10 +131,10 @@ static void solveChunks(Pipeline &pipeline) {
     }
 }
 
-std::vector<int64_t> pipelines::getStateBytes(func::FuncOp step,
-                                              const TracedGraph &traced,
-                                              const Pipeline &pipeline,
-                                              remat::ChunksAttr chunks) {
+std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
+                                             const TracedGraph &traced,
+                                             const Pipeline &pipeline,
+                                             remat::ChunksAttr chunks) {
   int64_t numStages = chunks.getStages();
   SmallVector<int64_t> stageOf; // of each layer
   for (auto [chunk, count] : llvm::enumerate(chunks.getLayers().asArrayRef()))
@@ -180,7 +180,7 @@ std::vector<int64_t> pipelines::getStateBytes(func::FuncOp step,
     int64_t launches = 0;
     for (const Chunk &chunk : stage.chunks)
       launches += chunk.step.graph.ops.size();
-    bytes.push_back(pipelines::getBaseBytes(step, traced, arguments, launches));
+    bytes.push_back(planning::getBaseBytes(step, traced, arguments, launches));
   }
   return bytes;
 }
@@ -366,8 +366,9 @@ static void addBounds(PipelineReport &report) {
 }
 
 FailureOr<PipelineReport>
-pipelines::solveStages(ModuleOp module, const Budget &budget,
-                       const CostTable &costs, const BudgetSettings &settings) {
+planning::solveStages(const Phases &phases, ModuleOp module,
+                      const Budget &budget, const CostTable &costs,
+                      const BudgetSettings &settings) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   auto chunks = step
                     ? step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr)
@@ -375,7 +376,7 @@ pipelines::solveStages(ModuleOp module, const Budget &budget,
   if (!chunks)
     return module.emitError("needs a function @step with 'remat.chunks' to be "
                             "planned for the stages of a pipeline");
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
+  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
   FailureOr<TracedGraph> traced = failure();
   if (succeeded(trial))
     traced = (*trial)->trace(costs, settings.isFree);

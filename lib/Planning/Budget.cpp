@@ -14,7 +14,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 /// The label of what is recomputed for a budget.
 static constexpr StringLiteral kBudgetLabel = "budget";
@@ -31,9 +31,9 @@ static std::vector<bool> findReadLater(const solver::StepGraph &graph,
   return isRead;
 }
 
-void pipelines::writeDecisions(func::FuncOp step, const TracedGraph &traced,
-                               const solver::KeptValues &kept,
-                               ArrayRef<std::pair<int64_t, int64_t>> segments) {
+void planning::writeDecisions(func::FuncOp step, const TracedGraph &traced,
+                              const solver::KeptValues &kept,
+                              ArrayRef<std::pair<int64_t, int64_t>> segments) {
   MLIRContext *context = step.getContext();
   std::vector<Operation *> ops;
   int64_t numLayers = 0;
@@ -213,10 +213,11 @@ static LogicalResult certifyPoint(const PlanCurve &curve, int64_t point,
   return addBuffers(**program, certificate);
 }
 
-FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
-                                               const Budget &budget,
-                                               const CostTable &costs,
-                                               const BudgetSettings &settings) {
+FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
+                                              ModuleOp module,
+                                              const Budget &budget,
+                                              const CostTable &costs,
+                                              const BudgetSettings &settings) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
     return module.emitError("needs a function @step to plan for a budget");
@@ -224,7 +225,7 @@ FailureOr<BudgetReport> pipelines::solveBudget(ModuleOp module,
   if (!isMemory)
     module->setAttr(rt::kActivationsFirstAttr,
                     UnitAttr::get(module.getContext()));
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module);
+  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
   FailureOr<PlanCurve> curve = failure();
   if (succeeded(trial))
     curve = PlanCurve::find(**trial, budget.kind, costs, settings.isFree);

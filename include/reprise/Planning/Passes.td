@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_PIPELINES_PASSES
-#define REPRISE_PIPELINES_PASSES
+#ifndef REPRISE_PLANNING_PASSES
+#define REPRISE_PLANNING_PASSES
 
 include "mlir/Pass/PassBase.td"
 
@@ -42,6 +42,7 @@ def KeepIdleSegment : Pass<"reprise-keep-idle-segment", "::mlir::ModuleOp"> {
     Option<"leaveOpen", "leave-open", "bool", /*default=*/"false",
            "Take the decisions of the segment away, for a budget to decide">];
   let dependentDialects = ["::reprise::remat::RematDialect"];
+  let constructor = "::reprise::planning::createKeepIdleSegment({})";
 }
 
 def RematSolve : Pass<"reprise-remat-solve", "::mlir::ModuleOp"> {
@@ -77,6 +78,7 @@ def RematSolve : Pass<"reprise-remat-solve", "::mlir::ModuleOp"> {
     Option<"isFree", "free", "bool", /*default=*/"true",
            "Plan with reprise-remat-annotate-free behind it">];
   let dependentDialects = ["::reprise::remat::RematDialect"];
+  let constructor = "::reprise::planning::createRematSolve({})";
 }
 
-#endif // REPRISE_PIPELINES_PASSES
+#endif // REPRISE_PLANNING_PASSES

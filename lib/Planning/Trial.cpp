@@ -16,23 +16,22 @@
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Memory/WrittenGradients.h"
-#include "reprise/Pipelines/Pipelines.h"
-#include "reprise/Pipelines/Registration.h"
 #include "reprise/Remat/Summary.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
-FailureOr<std::unique_ptr<Trial>> Trial::create(ModuleOp module) {
+FailureOr<std::unique_ptr<Trial>> Trial::create(ModuleOp module,
+                                                Phases phases) {
   std::string text;
   llvm::raw_string_ostream os(text);
   module.print(os, OpPrintingFlags().useLocalScope());
-  DialectRegistry registry;
-  registerDialects(registry);
-  std::unique_ptr<Trial> trial(new Trial(std::make_unique<MLIRContext>(
-      registry, MLIRContext::Threading::DISABLED)));
+  std::unique_ptr<Trial> trial(new Trial(
+      std::make_unique<MLIRContext>(module.getContext()->getDialectRegistry(),
+                                    MLIRContext::Threading::DISABLED),
+      std::move(phases)));
   trial->context->getDiagEngine().registerHandler([](Diagnostic &) {});
   trial->module = parseSourceString<ModuleOp>(text, trial->context.get());
   if (!trial->module || !trial->getStep() ||
@@ -50,21 +49,18 @@ Trial::plan(function_ref<void(func::FuncOp)> decide, bool isFree,
             bool rowsApart) {
   OwningOpRef<ModuleOp> program = module->clone();
   decide(program->lookupSymbol<func::FuncOp>(nn::kStepFunction));
-  RecomputeOptions asDecided;
-  asDecided.isFree = isFree;
-  TargetOptions target;
-  target.rowsApart = rowsApart;
   PassManager manager(context.get());
   // What is kept of it runs these passes again, and is verified then.
   manager.enableVerifier(false);
-  buildPipeline(manager, Phase::Joint, Phase::RT, asDecided,
-                /*inference=*/false, target);
+  phases.applyDecisions(manager, isFree);
+  phases.formKernels(manager, rowsApart);
+  phases.planMemory(manager);
   if (failed(manager.run(*program)))
     return failure();
   return program;
 }
 
-FailureOr<PlannedBytes> pipelines::getPlannedBytes(ModuleOp module) {
+FailureOr<PlannedBytes> planning::getPlannedBytes(ModuleOp module) {
   auto plan = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
   auto arena = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
   auto categories =
@@ -345,7 +341,7 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
   return success();
 }
 
-void pipelines::countWrittenGradients(TracedGraph &traced) {
+void planning::countWrittenGradients(TracedGraph &traced) {
   for (int64_t number : traced.writtenGradients) {
     solver::StepValue &value = traced.graph.values[number];
     value.outlives = false;
@@ -353,9 +349,9 @@ void pipelines::countWrittenGradients(TracedGraph &traced) {
   }
 }
 
-int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
-                                ArrayRef<BlockArgument> arguments,
-                                int64_t launches) {
+int64_t planning::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
+                               ArrayRef<BlockArgument> arguments,
+                               int64_t launches) {
   int64_t bytes = 0;
   llvm::StringSet<> roles;
   for (BlockArgument argument : arguments) {
@@ -377,8 +373,8 @@ int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
                                          getWaiting(step, traced, arguments));
 }
 
-int64_t pipelines::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
-                                const solver::StepRun &run) {
+int64_t planning::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
+                               const solver::StepRun &run) {
   auto isOfMicroBatch = [](const solver::StepOp &op) {
     return op.phase != solver::StepPhase::Update;
   };
@@ -404,8 +400,6 @@ static int64_t countLaunches(ModuleOp program) {
 FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
   OwningOpRef<ModuleOp> program = module->clone();
   auto step = program->lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  RecomputeOptions nothing;
-  nothing.isFree = isFree;
   // What kernels of backward make on their way is made there in every plan;
   // what else is to be dropped, the graph drops.
   FailureOr<DenseSet<Operation *>> free = remat::findFree(step);
@@ -426,7 +420,7 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
       function.erase();
   TracedGraph traced;
   PassManager toRemat(context.get());
-  buildPipeline(toRemat, Phase::Joint, Phase::Remat, nothing);
+  phases.applyDecisions(toRemat, isFree);
   if (failed(toRemat.run(*program)))
     return failure();
   for (Operation &op : step.getBody().front())
@@ -434,12 +428,9 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
       for (int64_t number : getNumbers(op.getLoc()))
         traced.free.insert(number);
   auto schedule = [&](ModuleOp decided, bool rowsApart) {
-    TargetOptions target;
-    target.rowsApart = rowsApart;
     PassManager toSchedule(context.get());
     toSchedule.enableVerifier(false);
-    buildPipeline(toSchedule, Phase::Remat, Phase::Kernels, nothing,
-                  /*inference=*/false, target);
+    phases.formKernels(toSchedule, rowsApart);
     return toSchedule.run(decided);
   };
   if ((*program)->hasAttr(rt::kMostLaunchesAttr)) {

@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_PIPELINES_STAGEBYTES_H
-#define REPRISE_PIPELINES_STAGEBYTES_H
+#ifndef REPRISE_PLANNING_STAGEBYTES_H
+#define REPRISE_PLANNING_STAGEBYTES_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Interfaces/CostTable.h"
+#include "reprise/Planning/Phases.h"
 #include <vector>
 
-namespace reprise::pipelines {
+namespace reprise::planning {
 
 /// Bytes of a stage, as a budget of the whole memory counts them.
 struct StageBytes {
@@ -25,9 +26,11 @@ struct StageBytes {
 /// under the decisions on its ops. `module` is of the phase joint. Fails with a
 /// diagnostic if the step is no chain of layers, a chunk has none, or the
 /// schedule of the pipeline cannot run.
-mlir::FailureOr<std::vector<StageBytes>>
-measureStages(mlir::ModuleOp module, const CostTable &costs, bool isFree);
+mlir::FailureOr<std::vector<StageBytes>> measureStages(const Phases &phases,
+                                                       mlir::ModuleOp module,
+                                                       const CostTable &costs,
+                                                       bool isFree);
 
-} // namespace reprise::pipelines
+} // namespace reprise::planning
 
-#endif // REPRISE_PIPELINES_STAGEBYTES_H
+#endif // REPRISE_PLANNING_STAGEBYTES_H

@@ -14,7 +14,7 @@
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 namespace {
 /// Decides as an option says, and runs that on the graph of a step that nobody
@@ -196,22 +196,22 @@ std::vector<solver::KeptValues> Rivals::listKept() {
 }
 
 std::vector<solver::KeptValues>
-pipelines::listOptions(const Trial &trial, const TracedGraph &traced) {
+planning::listOptions(const Trial &trial, const TracedGraph &traced) {
   return Rivals(trial, traced, /*keepsIdleSegment=*/true, nullptr, nullptr)
       .listKept();
 }
 
 FailureOr<TracedGraph>
-pipelines::traceUndecided(Trial &trial, const CostTable &costs, bool isFree) {
+planning::traceUndecided(Trial &trial, const CostTable &costs, bool isFree) {
   for (Operation &op : trial.getStep().getBody().front())
     op.removeAttr(remat::kDecisionAttr);
   return trial.trace(costs, isFree);
 }
 
 std::vector<BudgetChoice>
-pipelines::tryRivals(const Trial &trial, const TracedGraph &traced,
-                     const BudgetSettings &settings, int64_t bytes,
-                     MeasureRival measure, PlanRival plan) {
+planning::tryRivals(const Trial &trial, const TracedGraph &traced,
+                    const BudgetSettings &settings, int64_t bytes,
+                    MeasureRival measure, PlanRival plan) {
   Rivals rivals(trial, traced, settings.keepsIdleSegment, measure, plan);
   std::vector<BudgetChoice> choices;
   for (StringRef modules : kModules)

@@ -9,22 +9,24 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "reprise/Dialect/Remat/RematOps.h"
-#include "reprise/Pipelines/Budget.h"
-#include "reprise/Pipelines/Passes.h"
+#include "reprise/Planning/Budget.h"
+#include "reprise/Planning/Passes.h"
 
-namespace reprise::pipelines {
+namespace reprise::planning {
 #define GEN_PASS_DEF_REMATSOLVE
-#include "reprise/Pipelines/Passes.h.inc"
-} // namespace reprise::pipelines
+#include "reprise/Planning/Passes.h.inc"
+} // namespace reprise::planning
 
 using namespace mlir;
 using namespace reprise;
-using namespace reprise::pipelines;
+using namespace reprise::planning;
 
 namespace {
-struct RematSolve : public pipelines::impl::RematSolveBase<RematSolve> {
-  using RematSolveBase::RematSolveBase;
+struct RematSolve : public planning::impl::RematSolveBase<RematSolve> {
+  explicit RematSolve(Phases phases) : phases(std::move(phases)) {}
   void runOnOperation() override;
+
+  Phases phases;
 };
 } // namespace
 
@@ -53,7 +55,7 @@ void RematSolve::runOnOperation() {
   BudgetSettings settings;
   settings.isFree = isFree;
   FailureOr<BudgetReport> report =
-      solveBudget(getOperation(), budget, *costs, settings);
+      solveBudget(phases, getOperation(), budget, *costs, settings);
   if (failed(report))
     return signalPassFailure();
   remark::passed(getOperation().getLoc(),
@@ -63,4 +65,13 @@ void RematSolve::runOnOperation() {
       << remark::metric("foreseen", report->foreseenBytes)
       << remark::metric("nanoseconds", int64_t(report->replaySeconds * 1e9))
       << remark::metric("bound", int64_t(report->boundSeconds * 1e9));
+}
+
+std::unique_ptr<Pass> planning::createRematSolve(Phases phases) {
+  return std::make_unique<RematSolve>(std::move(phases));
+}
+
+void planning::registerPlanningPasses(const Phases &phases) {
+  registerPass([=] { return createKeepIdleSegment(phases); });
+  registerPass([=] { return createRematSolve(phases); });
 }
