@@ -233,10 +233,11 @@ bool Executor::prepare(Processor onCpu, bool profile, Error &error,
   return true;
 }
 
-/// Calls `take` with what outlives the step and with what `schedules` use.
-template <typename Schedules, typename Take>
-static void takeBuffers(const RepriseModel &model, const Schedules &schedules,
-                        Take take) {
+int64_t Executor::endOf(const Schedules &schedules) const {
+  int64_t end = 0;
+  auto take = [&](const RepriseBuffer &buffer) {
+    end = std::max(end, buffer.offset + buffer.bytes);
+  };
   auto takeAll = [&](const RepriseLaunch *launches, int count) {
     for (int i = 0; i < count; ++i)
       for (int j = 0; j < launches[i].numBuffers; ++j)
@@ -257,28 +258,13 @@ static void takeBuffers(const RepriseModel &model, const Schedules &schedules,
     takeAll(model.evaluate, model.numEvaluate);
   if (schedules.sample)
     takeAll(model.sample, model.numSample);
-}
-
-int64_t Executor::endOf(const Schedules &schedules) const {
-  int64_t end = 0;
-  takeBuffers(model, schedules, [&](const RepriseBuffer &buffer) {
-    end = std::max(end, buffer.offset + buffer.bytes);
-  });
   return end;
 }
 
 int64_t Executor::withPadding(int64_t end) const {
-  Schedules all = {true, true, true};
-  if (end != endOf(all))
-    return end;
-  // Every offset and the arena are multiples of the plan's alignment, so it is
-  // at most the lowest bit that is set in any of them.
-  uint64_t bits = uint64_t(model.arenaBytes);
-  takeBuffers(model, all, [&](const RepriseBuffer &buffer) {
-    bits |= uint64_t(buffer.offset);
-  });
+  bool isLast = end == endOf({true, true, true});
   int64_t padding = model.arenaBytes - end;
-  return padding < int64_t(bits & -bits) ? model.arenaBytes : end;
+  return isLast && padding < model.arenaAlignment ? model.arenaBytes : end;
 }
 
 int64_t Executor::plannedBytes() const {

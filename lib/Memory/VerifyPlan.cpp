@@ -679,10 +679,12 @@ void VerifyPlan::runOnOperation() {
     end = std::max(end, verifiers.back().getEnd());
   }
   // Past the last buffer there is at most what rounds its size up.
-  constexpr int64_t kMostAlignment = 4096;
-  if (arena - end >= kMostAlignment) {
+  auto recorded = getOperation()->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
+  int64_t alignment = recorded ? recorded.getInt() : rt::kDefaultAlignment;
+  if (arena - end >= alignment) {
     step.emitError("needs an arena that ends with its last buffer, at ")
-        << end << ", but it has " << arena << " bytes";
+        << end << ", rounded up to the alignment of " << alignment
+        << ", but it has " << arena << " bytes";
     signalPassFailure();
   }
 }

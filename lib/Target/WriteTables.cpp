@@ -360,6 +360,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
   if (failed(tables.checkRoles(source, getInteger(train, "vocab_size"))))
     return failure();
   auto arena = plan.getAs<IntegerAttr>("arena");
+  auto alignment = source->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
   auto shares = plan.getAs<DictionaryAttr>("categories");
   if (!arena || !shares)
     return source.emitError("needs 'rt.plan' with 'arena' and 'categories', "
@@ -413,6 +414,7 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
        integer(shape[1]),
        integer(getInteger(train, "vocab_size")),
        integer(arena.getInt()),
+       integer(alignment ? alignment.getInt() : rt::kDefaultAlignment),
        integer(getInteger(train, nn::kMemoryBudget)),
        word(categories.size()),
        word(states.size()),

@@ -152,8 +152,8 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128
 
 // -----
 
-module attributes {rt.plan = {arena = 8192 : i64, categories = {activations = 8192 : i64}}} {
-  // expected-error@below {{needs an arena that ends with its last buffer, at 64, but it has 8192 bytes}}
+module attributes {rt.plan = {arena = 128 : i64, categories = {activations = 128 : i64}}} {
+  // expected-error@below {{needs an arena that ends with its last buffer, at 64, rounded up to the alignment of 64, but it has 128 bytes}}
   func.func @step() {
     %a = rt.buffer at 0 : memref<16xf32>
     return

@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#define REPRISE_ABI_VERSION 20
+#define REPRISE_ABI_VERSION 21
 
 #ifdef __cplusplus
 extern "C" {
@@ -441,7 +441,9 @@ typedef struct RepriseModel {
   const char *compiler, *trainJson;
   int64_t microBatchSize, seqLength, vocabSize;
 
-  int64_t arenaBytes;
+  /* The arena is as long as its last buffer needs, rounded up to the alignment
+     of the plan, a power of two. */
+  int64_t arenaBytes, arenaAlignment;
   /* What all of the program may take, which the plan was made for; 0 if nobody
      has said. */
   int64_t budgetBytes;

@@ -152,6 +152,7 @@ public:
   /// Hands the tables to the model; again after a change.
   void finish() {
     model.arenaBytes = end;
+    model.arenaAlignment = 1;
     model.categories = categories.data();
     model.numCategories = int32_t(categories.size());
     model.states = states.data();
