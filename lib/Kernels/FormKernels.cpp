@@ -18,6 +18,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace reprise::kernels {
 #define GEN_PASS_DEF_FORMKERNELS
@@ -83,6 +84,8 @@ private:
   Block &block;
   KernelTable &kernels;
   bool rowsApart; ///< and what a replay may come before
+  /// Names of ops of the forward pass that one launch runs after each other.
+  llvm::StringSet<> forwardPairs;
   OpBuilder builder;
   std::vector<Unit> units;
   DenseMap<Operation *, unsigned> unitOf;
@@ -219,6 +222,11 @@ bool ScheduleFormer::readsForward(Operation *op) const {
   });
 }
 
+/// "layer3.residual.x1, layer3.residual.x2", also of their replays.
+static std::string getPair(Operation *first, Operation *second) {
+  return getScopeName(getScope(first)) + ", " + getScopeName(getScope(second));
+}
+
 /// Whether `op` continues `unit`, the last of the schedule: it reads what is
 /// made there, or has it made on its way.
 bool ScheduleFormer::extendsGroup(Operation *op, unsigned unit) const {
@@ -229,6 +237,9 @@ bool ScheduleFormer::extendsGroup(Operation *op, unsigned unit) const {
     return true;
   if (rowsApart && units[unit].phase == Phase::Backward &&
       !op->hasAttr(remat::kReplayAttr) && readsForward(op))
+    return false;
+  if (rowsApart && op->hasAttr(remat::kReplayAttr) &&
+      !forwardPairs.contains(getPair(last, op)))
     return false;
   return op->getAttr(remat::kReplayAttr) == last->getAttr(remat::kReplayAttr) &&
          llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -319,6 +330,8 @@ void ScheduleFormer::findUnits() {
       continue;
     }
     if (isOpen && extendsGroup(&op, units.size() - 1)) {
+      if (phase == Phase::Forward)
+        forwardPairs.insert(getPair(units.back().ops.back(), &op));
       addToLast(&op);
       continue;
     }

@@ -83,6 +83,34 @@ func.func @layers(%x: tensor<4x6xf32>, %g: tensor<6xf32>, %b: tensor<6xf32>, %rn
 
 // -----
 
+// A replay is in one launch with another if the forward pass has them in one,
+// where launches are to be those of any plan.
+
+// CHECK-LABEL: func @replays(
+// APART-LABEL: func @replays(
+func.func @replays(%x: tensor<8xf32>, %w: tensor<8x8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x8xf32>) {
+  // CHECK-NEXT: rt.launch @add_gelu_8(
+  // CHECK-NEXT: rt.launch @scale_8x8(
+  // CHECK-NEXT: rt.launch @add_8(
+  // APART-NEXT: rt.launch @add_gelu_8(
+  // APART-NEXT: rt.launch @scale_8x8(
+  // APART-NEXT: rt.launch @add_8(
+  %a = nn.add %x, %x {nn.scope = #nn.scope<layer = 0, module = "residual", value = "x1">} : tensor<8xf32>
+  %b = nn.gelu %a tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">} : tensor<8xf32>
+  %s = nn.scale %w by 5.0e-01 {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "s">} : tensor<8x8xf32>
+  %c = nn.add %b, %x {nn.scope = #nn.scope<layer = 0, module = "residual", value = "x2">} : tensor<8xf32>
+  nn.backward
+  // CHECK-NEXT: rt.launch @add_gelu_add_8({{.*}}rt.name = "layer0.residual.x2@replay"}
+  // APART-NEXT: rt.launch @add_gelu_8({{.*}}rt.name = "layer0.mlp.g@replay"}
+  // APART-NEXT: rt.launch @add_8({{.*}}rt.name = "layer0.residual.x2@replay"}
+  %ra = nn.add %x, %x {nn.scope = #nn.scope<layer = 0, module = "residual", value = "x1">, remat.replay = 0 : i64} : tensor<8xf32>
+  %rb = nn.gelu %ra tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">, remat.replay = 0 : i64} : tensor<8xf32>
+  %rc = nn.add %rb, %x {nn.scope = #nn.scope<layer = 0, module = "residual", value = "x2">, remat.replay = 0 : i64} : tensor<8xf32>
+  return %b, %c, %rc, %s : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
 // What goes over rows takes in what is pointwise before it and behind it, one
 // such op to a launch; and says what makes each result. Each of two inputs may
 // become a result. A replay of rows is alone, and so is all that goes over rows

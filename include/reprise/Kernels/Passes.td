@@ -94,7 +94,7 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
   }];
   let options = [Option<"rowsApart", "rows-apart", "bool", /*default=*/"false",
                         "Leave what goes over rows in the forward pass alone, as a replay may run it, "
-                        "and what a replay may come before">];
+                        "and what a replay may come before; launch replays as the forward pass does">];
   let dependentDialects = ["::reprise::rt::RTDialect", "::mlir::arith::ArithDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];
