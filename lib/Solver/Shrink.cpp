@@ -145,6 +145,17 @@ std::vector<FoundPlan> Shrinker::run() {
     random = random * 6364136223846793005u + 1442695040888963407u;
     return size_t((random >> 33) % count);
   };
+  // Half of what is left goes down from plans at random, from those that drop
+  // little to those that drop nearly everything; the other half goes on near
+  // the smallest.
+  int64_t half = work / 2;
+  for (size_t share = 1; work > half; share = share % 7 + 1) {
+    for (int64_t value : choices)
+      start[value] = pick(8) >= share;
+    descend(start, half);
+  }
+  if (!found.empty())
+    descend(found.back().kept, 0);
   while (work > 0) {
     std::vector<int64_t> values;
     for (size_t changes = 2 + pick(2); changes > 0; --changes)
