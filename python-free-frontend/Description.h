@@ -1,4 +1,4 @@
-//===- Description.h - What to train, and how ------------------*- C++ -*-===//
+//===- Description.h - What to train, and how -------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Frontend.h - From a description to nn -------------------*- C++ -*-===//
+//===- Frontend.h - From a description to nn --------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

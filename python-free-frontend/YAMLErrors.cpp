@@ -1,4 +1,4 @@
-//===- YAMLErrors.cpp - What is wrong with text that is not YAML -*- C++ -*-==//
+//===- YAMLErrors.cpp - What is wrong with text that is not YAML ----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

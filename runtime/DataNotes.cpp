@@ -1,5 +1,4 @@
-//===- DataNotes.cpp - What to know of the data
-//----------------------------===//
+//===- DataNotes.cpp - What to know of the data ---------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

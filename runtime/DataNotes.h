@@ -1,5 +1,4 @@
-//===- DataNotes.h - What to know of the data --------------------*- C++
-//-*-===//
+//===- DataNotes.h - What to know of the data -------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

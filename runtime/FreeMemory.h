@@ -1,5 +1,4 @@
-//===- FreeMemory.h - What a process may still take --------------*- C++
-//-*-===//
+//===- FreeMemory.h - What a process may still take -------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

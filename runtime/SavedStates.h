@@ -1,5 +1,4 @@
-//===- SavedStates.h - Where a save reads the states from --------*- C++
-//-*-===//
+//===- SavedStates.h - Where a save reads the states from -------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

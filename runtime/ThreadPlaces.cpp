@@ -1,4 +1,4 @@
-//===- ThreadPlaces.cpp - On which processors threads are ---------------===//
+//===- ThreadPlaces.cpp - On which processors threads are -----------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

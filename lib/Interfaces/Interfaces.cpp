@@ -1,4 +1,4 @@
-//===- Interfaces.cpp - Op interfaces ----------------------------*- C++ -*===//
+//===- Interfaces.cpp - Op interfaces -------------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

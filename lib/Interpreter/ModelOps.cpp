@@ -1,5 +1,4 @@
-//===- ModelOps.cpp - Embeddings, norms, projections, pointwise --*- C++
-//-*-===//
+//===- ModelOps.cpp - Embeddings, norms, projections, pointwise -----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

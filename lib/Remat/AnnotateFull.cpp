@@ -1,5 +1,4 @@
-//===- AnnotateFull.cpp - Decides to recompute whole layers ------------*- C++
-//-*-===//
+//===- AnnotateFull.cpp - Decides to recompute whole layers ---------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- AnnotateSelective.cpp - Decides to recompute named parts of layers ----*-
-// C++ -*-===//
+//===- AnnotateSelective.cpp - Decides to recompute named parts of layers -===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

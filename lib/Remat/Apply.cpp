@@ -1,5 +1,4 @@
-//===- Apply.cpp - Replays dropped values in backward ------------------*- C++
-//-*-===//
+//===- Apply.cpp - Replays dropped values in backward ---------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

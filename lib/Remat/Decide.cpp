@@ -1,5 +1,4 @@
-//===- Decide.cpp - What deciders share --------------------------------*- C++
-//-*-===//
+//===- Decide.cpp - What deciders share -----------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Decide.h - What deciders share ----------------------------------*- C++
-//-*-===//
+//===- Decide.h - What deciders share ---------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

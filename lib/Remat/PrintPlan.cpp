@@ -1,5 +1,4 @@
-//===- PrintPlan.cpp - Prints the effective plan -----------------------*- C++
-//-*-===//
+//===- PrintPlan.cpp - Prints the effective plan --------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Step.h - The phases of a step, and what replays need ------------*- C++
-//-*-===//
+//===- Step.h - The phases of a step, and what replays need -----*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

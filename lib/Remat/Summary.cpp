@@ -1,5 +1,4 @@
-//===- Summary.cpp - The effective recompute plan of a step ------------*- C++
-//-*-===//
+//===- Summary.cpp - The effective recompute plan of a step ---------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Verify.cpp - Checks applied recomputation -----------------------*- C++
-//-*-===//
+//===- Verify.cpp - Checks applied recomputation --------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

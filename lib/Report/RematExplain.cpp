@@ -1,4 +1,4 @@
-//===- RematExplain.cpp - Prints why values are kept or replayed *- C++ -*-===//
+//===- RematExplain.cpp - Prints why values are kept or replayed ----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

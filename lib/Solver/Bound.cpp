@@ -1,4 +1,4 @@
-//===- Bound.cpp - The least that replays can cost -----------------------===//
+//===- Bound.cpp - The least that replays can cost ------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- BoundSearch.cpp - The moment and the price that prove most --------===//
+//===- BoundSearch.cpp - The moment and the price that prove most ---------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Budget.cpp - The cheapest plan for every budget -------------------===//
+//===- Budget.cpp - The cheapest plan for every budget --------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Certificate.cpp - Writes certificates -----------------------------===//
+//===- Certificate.cpp - Writes certificates ------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

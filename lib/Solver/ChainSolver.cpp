@@ -1,4 +1,4 @@
-//===- ChainSolver.cpp - Every budget of a chain of layers ---------------===//
+//===- ChainSolver.cpp - Every budget of a chain of layers ----------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- GraphSolver.cpp - Plans for steps that are no chain ---------------===//
+//===- GraphSolver.cpp - Plans for steps that are no chain ----------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

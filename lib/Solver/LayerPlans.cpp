@@ -1,4 +1,4 @@
-//===- LayerPlans.cpp - What a layer may keep, and what of it ------------===//
+//===- LayerPlans.cpp - What a layer may keep, and what of it -------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Layers.cpp - A step as a chain of layers --------------------------===//
+//===- Layers.cpp - A step as a chain of layers ---------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

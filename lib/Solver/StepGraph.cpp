@@ -1,4 +1,4 @@
-//===- StepGraph.cpp - Runs a training step in the mind ------------------===//
+//===- StepGraph.cpp - Runs a training step in the mind -------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- reprise-compare-step.cpp - A run against the interpreter --*- C++
-//-*-===//
+//===- reprise-compare-step.cpp - A run against the interpreter -----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

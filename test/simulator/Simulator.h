@@ -1,4 +1,4 @@
-//===- Simulator.h - Device kernels on the host -----------------*- C -*-===//
+//===- Simulator.h - Device kernels on the host -------------------*- C -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Model.h - What a compiled model tells its runtime --------*- C -*-===//
+//===- Model.h - What a compiled model tells its runtime ----------*- C -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

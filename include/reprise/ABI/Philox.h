@@ -1,4 +1,4 @@
-//===- Philox.h - Counter-based random numbers ------------------*- C -*-===//
+//===- Philox.h - Counter-based random numbers --------------------*- C -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Differentiable.td - Ops that know their own gradient -*- tablegen -*===//
+//===- Differentiable.td - Ops that know gradients ---------*- tablegen -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Passes.td - Passes that decide and apply recomputation --*- tablegen -*-===//
+//===- Passes.td - Passes that decide on recomputation -----*- tablegen -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- NNDialect.cpp - Registration and attributes of the nn dialect --*- C++
-//-*-===//
+//===- NNDialect.cpp - Registration and attributes of the nn dialect ------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

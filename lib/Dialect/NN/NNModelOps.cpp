@@ -1,5 +1,4 @@
-//===- NNModelOps.cpp - Embeddings, norms, projections, activations --*- C++
-//-*-===//
+//===- NNModelOps.cpp - Embeddings, norms, projections, activations -------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

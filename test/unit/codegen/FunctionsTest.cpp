@@ -1,4 +1,4 @@
-//===- FunctionsTest.cpp - Transcendentals against the C library *- C++ -*-===//
+//===- FunctionsTest.cpp - Transcendentals against the C library ----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

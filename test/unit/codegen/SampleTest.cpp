@@ -1,5 +1,4 @@
-//===- SampleTest.cpp - Compiled sampling against the interpreter *- C++
-//-*-===//
+//===- SampleTest.cpp - Compiled sampling against the interpreter ---------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- UpdateTest.cpp - Compiled updates against the interpreter *- C++ -*-===//
+//===- UpdateTest.cpp - Compiled updates against the interpreter ----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

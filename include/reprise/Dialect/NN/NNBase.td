@@ -1,4 +1,4 @@
-//===- NNBase.td - The nn dialect, its attributes and types --*- tablegen -*-===//
+//===- NNBase.td - The nn dialect, its attributes, types ---*- tablegen -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- NNModelOps.td - Embeddings, norms, projections, activations --*- tablegen -*-===//
+//===- NNModelOps.td - Embeddings, norms, projections ------*- tablegen -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- NNTrainingOps.td - Loss, phases of a step, optimizer --*- tablegen -*-===//
+//===- NNTrainingOps.td - Loss, phases, optimizer ----------*- tablegen -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

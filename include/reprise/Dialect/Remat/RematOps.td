@@ -1,4 +1,4 @@
-//===- RematOps.td - Decisions on what is kept, and what keeps them --*- tablegen -*-===//
+//===- RematOps.td - Decisions, and ops that keep them -----*- tablegen -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

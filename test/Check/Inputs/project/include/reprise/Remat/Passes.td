@@ -1,4 +1,4 @@
-//===- Passes.td - Two passes -----------------------------*- tablegen -*-===//
+//===- Passes.td - Two passes ------------------------------*- tablegen -*-===//
 //
 // Short.
 //
