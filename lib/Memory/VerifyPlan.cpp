@@ -679,7 +679,8 @@ void VerifyPlan::runOnOperation() {
     end = std::max(end, verifiers.back().getEnd());
   }
   // Past the last buffer there is at most what rounds its size up.
-  auto recorded = getOperation()->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
+  auto recorded =
+      getOperation()->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
   int64_t alignment = recorded ? recorded.getInt() : rt::kDefaultAlignment;
   if (arena - end >= alignment) {
     step.emitError("needs an arena that ends with its last buffer, at ")
