@@ -35,6 +35,8 @@ enum class Share {
 enum class Where {
   Always,
   NormedHeads,
+  NormsBefore,
+  NormsAfter,
   Gated,
   Unfused,
   Fused,
@@ -57,10 +59,11 @@ struct Stored {
 // of labels as in Megatron Core 0.15 to 0.19. With f = 4h and k = a these add
 // up to s b h (34 + 5 a s / h). A mask has a byte, the fused log-sum-exp is
 // f32. Attention keeps queries and keys as it reads them, normed and turned;
-// turning back needs nothing, the norms need what they read.
+// turning back needs nothing, the norms need what they read: those behind a
+// block its output, while nobody reads what they put out but a sum.
 static constexpr Stored kStored[] = {
     {"x0", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
-    {"n1", 2, Unit::Hidden, Share::Replicated, Where::Always, "layernorm"},
+    {"n1", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
     {"q", 2, Unit::Queries, Share::Divided, Where::Always, ""},
     {"k", 2, Unit::Keys, Share::Divided, Where::Always, ""},
     {"v", 2, Unit::Keys, Share::Divided, Where::Always, ""},
@@ -74,12 +77,14 @@ static constexpr Stored kStored[] = {
     {"pd", 2, Unit::Scores, Share::Divided, Where::UnfusedDropout, "core_attn"},
     {"ctx.lse", 4, Unit::Rows, Share::Divided, Where::Fused, "core_attn"},
     {"ctx", 2, Unit::Queries, Share::Divided, Where::Always, ""},
+    {"a", 2, Unit::Hidden, Share::Replicated, Where::NormsAfter, ""},
     {"mask of a", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
     {"x1", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
-    {"n2", 2, Unit::Hidden, Share::Replicated, Where::Always, "layernorm"},
+    {"n2", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
     {"gt", 2, Unit::FeedForward, Share::Divided, Where::Gated, "mlp"},
     {"u", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
     {"g", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
+    {"y", 2, Unit::Hidden, Share::Replicated, Where::NormsAfter, ""},
     {"mask of y", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
 };
 
@@ -89,6 +94,10 @@ static bool isStored(const Stored &stored, const LayerShape &shape) {
     return true;
   case Where::NormedHeads:
     return shape.normedHeads;
+  case Where::NormsBefore:
+    return shape.normsBefore;
+  case Where::NormsAfter:
+    return shape.normsAfter;
   case Where::Gated:
     return shape.gated;
   case Where::Unfused:

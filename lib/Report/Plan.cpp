@@ -118,6 +118,14 @@ static void readHeads(OpTy op, Value query, megatron::LayerShape &shape) {
       cast<ShapedType>(query.getType()).getDimSize(2) / shape.heads;
 }
 
+/// Whether `value` is the residual stream, rather than what a block puts out.
+static bool isInStream(Value value) {
+  Operation *op = value.getDefiningOp();
+  nn::ScopeAttr scope = op ? nn::getScope(op) : nn::ScopeAttr();
+  return !scope || scope.getModule() == "residual" ||
+         scope.getModule() == "embedding";
+}
+
 /// Adds to `shape` what `op`, of its layer, tells of it.
 static void readShape(Operation *op, megatron::LayerShape &shape) {
   StringRef module = nn::getScope(op).getModule();
@@ -136,6 +144,8 @@ static void readShape(Operation *op, megatron::LayerShape &shape) {
     shape.microBatch = type.getDimSize(0);
     shape.sequence = type.getDimSize(1);
     shape.hidden = type.getDimSize(2);
+    (isInStream(op->getOperand(0)) ? shape.normsBefore : shape.normsAfter) =
+        true;
   } else if (isa<nn::GeluOp, nn::SwiGLUOp>(op)) {
     shape.feedForward = type.getDimSize(2);
     shape.gated = isa<nn::SwiGLUOp>(op);
@@ -162,7 +172,7 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     if (!scope || scope.getLayer() < 0 || op.getNumResults() == 0)
       continue;
     megatron::LayerShape none;
-    none.attentionDropout = none.hiddenDropout = false;
+    none.attentionDropout = none.hiddenDropout = none.normsBefore = false;
     readShape(&op, shapes.try_emplace(scope.getLayer(), none).first->second);
   }
   auto chunks = step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr);

@@ -25,7 +25,9 @@ struct LayerShape {
   int64_t keyHeads = 0;     ///< of keys and values; 0: as many as `heads`
   int64_t headWidth = 0;    ///< 0: all heads are as wide as `hidden`
   bool gated = false;       ///< two projections into the feed-forward width
-  bool normedHeads = false; ///< a norm of queries and keys, head by head
+  bool normedHeads = false; ///< norms of queries and keys
+  bool normsBefore = true;  ///< a norm before attention, one before the MLP
+  bool normsAfter = false;  ///< norms of what these put out
   bool fusedAttention = false;
   bool attentionDropout = true, hiddenDropout = true;
 };

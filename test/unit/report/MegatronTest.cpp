@@ -78,6 +78,10 @@ TEST(Megatron, SharedKeysAndGates) {
   shape.normedHeads = true;
   EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0),
             rows * (2 * (4 * 64 + 3 * 128 + 3 * 32 + 3 * 96) + lse));
+  // Norms behind the blocks keep what these put out, under every label.
+  shape.normsBefore = false, shape.normsAfter = true;
+  EXPECT_EQ(getLayerBytes(shape, {}, select({"layernorm"}), 0),
+            rows * (2 * (4 * 64 + 3 * 128 + 3 * 32 + 3 * 96) + lse));
   EXPECT_EQ(checkDivision(shape, {4, false}),
             "needs a number of key heads that the 4 ranks of a tensor-parallel "
             "group can divide, but got 2");
