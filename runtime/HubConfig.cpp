@@ -41,7 +41,8 @@ enum Family : unsigned {
   kLlama = 2,
   kQwen2 = 4,
   kQwen3 = 8,
-  kRotary = kLlama | kQwen2 | kQwen3,
+  kOlmo2 = 16,
+  kRotary = kLlama | kQwen2 | kQwen3 | kOlmo2,
   kAll = kGPT2 | kRotary
 };
 
@@ -85,9 +86,9 @@ static double widthOfHeads(const Config &config, bool) {
 
 /// In Qwen only null means as many as heads.
 static double keyValueHeads(const Config &config, bool isNull) {
-  return config.family == kLlama || isNull
-             ? config.number("num_attention_heads")
-             : 32;
+  return config.family & (kQwen2 | kQwen3) && !isNull
+             ? 32
+             : config.number("num_attention_heads");
 }
 
 /// Every key that changes what a model computes from its weights, but for
@@ -110,11 +111,12 @@ static constexpr ConfigKey kKeys[] = {
     {"num_hidden_layers", "", kRotary},
     {"num_attention_heads", "", kRotary, "32"},
     {"num_key_value_heads", "", kRotary, nullptr, keyValueHeads},
-    {"head_dim", "", kLlama | kQwen2, nullptr, widthOfHeads},
+    {"head_dim", "", kLlama | kQwen2 | kOlmo2, nullptr, widthOfHeads},
     {"head_dim", "", kQwen3, "128"},
     {"hidden_act", "", kRotary, "silu"},
-    {"rms_norm_eps", "", kRotary, "1e-06"},
-    {"attention_bias", "", kLlama | kQwen3, "false"},
+    {"rms_norm_eps", "", kLlama | kQwen2 | kQwen3, "1e-06"},
+    {"rms_norm_eps", "", kOlmo2, "1e-05"},
+    {"attention_bias", "", kLlama | kQwen3 | kOlmo2, "false"},
     {"mlp_bias", "", kLlama, "false"},
     {"use_sliding_window", "", kQwen2 | kQwen3, "false"},
     {"partial_rotary_factor", "", kRotary, "1.0"},
@@ -147,7 +149,8 @@ static constexpr struct {
 } kFamilies[] = {{"gpt2", "GPT2", kGPT2},
                  {"llama", "Llama", kLlama},
                  {"qwen2", "Qwen2", kQwen2},
-                 {"qwen3", "Qwen3", kQwen3}};
+                 {"qwen3", "Qwen3", kQwen3},
+                 {"olmo2", "Olmo2", kOlmo2}};
 
 /// What a class is called behind its family.
 static constexpr std::string_view kClassEnds[] = {"LMHeadModel", "ForCausalLM",

@@ -187,7 +187,7 @@ static void drawConstraint(Draw &draw, Case &model) {
 static Case drawCase(Draw &draw) {
   Case model;
   std::string family =
-      draw.pick<std::string>({"gpt2", "llama", "qwen2", "qwen3"});
+      draw.pick<std::string>({"gpt2", "llama", "qwen2", "qwen3", "olmo2"});
   bool isGPT2 = family == "gpt2";
   model.keys.push_back({"model_type", family});
   model.keys.push_back(

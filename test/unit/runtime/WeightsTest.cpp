@@ -518,6 +518,14 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
   EXPECT_EQ(
       check(with(kQwen3Config, "use_sliding_window", "true"), kQwen3Config),
       "use_sliding_window true" + mid + "false");
+  // Of olmo2 the epsilon has a default of its own.
+  const std::string olmo2 = with(kLlamaConfig, "model_type", "\"olmo2\"");
+  EXPECT_EQ(check(with(olmo2, "rms_norm_eps", ""), olmo2),
+            "rms_norm_eps 1e-05 (by default)" + mid + "1e-06");
+  EXPECT_EQ(check(with(olmo2, "num_key_value_heads", ""), olmo2),
+            "num_key_value_heads 4 (by default)" + mid + "2");
+  EXPECT_EQ(check(R"({"architectures": ["Olmo2ForCausalLM"]})", kLlamaConfig),
+            "model_type olmo2" + mid + "llama");
   // Files from before model_type.
   EXPECT_EQ(check(R"({"architectures": ["GPT2LMHeadModel"]})", kLlamaConfig),
             "model_type gpt2" + mid + "llama");
