@@ -203,10 +203,8 @@ meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
   return met;
 }
 
-/// What is decided beside a budget: what options say. A description says what
-/// to do without one.
-static RecomputeOptions getConstraint(const Options &options,
-                                      const RecomputeOptions &recompute) {
+RecomputeOptions driver::getConstraint(const Options &options,
+                                       const RecomputeOptions &recompute) {
   constexpr StringLiteral keys[] = {
       "recompute-granularity", "recompute-activations", "recompute-plan",
       "recompute-method",      "recompute-num-layers",  "recompute-modules"};
@@ -217,10 +215,6 @@ static RecomputeOptions getConstraint(const Options &options,
   rest.chunks = recompute.chunks;
   rest.keepsIdleSegment = recompute.keepsIdleSegment;
   rest.isFree = recompute.isFree;
-  if (!recompute.granularity.empty() && !options.quiet)
-    llvm::WithColor::note()
-        << "the budget decides instead of what the description says of "
-           "recompute; as options beside it, that would be a constraint\n";
   return rest;
 }
 
@@ -242,6 +236,10 @@ FailureOr<Met> driver::meetBudget(ModuleOp module,
                                   const Options &options,
                                   const RecomputeOptions &given, bool isCuda) {
   RecomputeOptions recompute = getConstraint(options, given);
+  if (recompute.granularity != given.granularity && !options.quiet)
+    llvm::WithColor::note()
+        << "the budget decides instead of what the description says of "
+           "recompute; as options beside it, that would be a constraint\n";
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
     return failure();

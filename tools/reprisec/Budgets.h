@@ -33,6 +33,11 @@ struct Met {
   std::optional<report::PipelineNeed> pipeline;
 };
 
+/// What is decided beside a budget: what options say of recompute. A
+/// description says what to do without a budget.
+RecomputeOptions getConstraint(const Options &options,
+                               const RecomputeOptions &recompute);
+
 /// Decides `module`, of the phase joint, for `budget` and the CPU or a GPU, on
 /// top of what `recompute` decides, prints how and writes the files that are
 /// asked for; without a budget finds the curve of all budgets and decides

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Advice.h"
 #include "Alternatives.h"
 #include "Budgets.h"
 #include "Files.h"
@@ -102,11 +103,12 @@ static LogicalResult takeRecompute(const frontend::Description &description,
 }
 
 /// The module of phase `from`, from a description or as IR; null after a
-/// message. `recompute` comes from the description or the options.
-static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
-                                       llvm::SourceMgr &sources,
-                                       const Options &options, Phase from,
-                                       RecomputeOptions &recompute) {
+/// message. `recompute` comes from the description or the options; a
+/// description comes back as `text`.
+static OwningOpRef<ModuleOp>
+readInput(MLIRContext &context, llvm::SourceMgr &sources,
+          const Options &options, Phase from, RecomputeOptions &recompute,
+          std::optional<frontend::Description> &text) {
   if (!options.from.empty())
     return readIR(context, sources, options, from, recompute);
   frontend::DescriptionReader reader(sources);
@@ -122,6 +124,7 @@ static OwningOpRef<ModuleOp> readInput(MLIRContext &context,
           << "the key '" << key << "' of the model means nothing here\n";
   if (failed(takeRecompute(*description, options, recompute)))
     return nullptr;
+  text = *description;
   return frontend::buildModel(context, *description);
 }
 
@@ -356,8 +359,9 @@ static int compile(int argc, char **argv) {
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
   RecomputeOptions recompute;
+  std::optional<frontend::Description> description;
   OwningOpRef<ModuleOp> module =
-      readInput(context, sources, options, *from, recompute);
+      readInput(context, sources, options, *from, recompute, description);
   if (!module || failed(checkPlanned(*module, *from, *targets)) ||
       failed(checkFiles(options, recompute.planFile)))
     return 1;
@@ -395,6 +399,9 @@ static int compile(int argc, char **argv) {
   }
   FailureOr<Met> met = decide(*module, begin, to, *budget, options, recompute,
                               planName, !targets->cpu);
+  if (failed(met) && *budget && description && !options.quiet)
+    adviseOn(context, *description, **budget, options, recompute,
+             targets->first());
   if (failed(met) ||
       (hasOther && failed(decide(*other, begin, to, *budget, options, recompute,
                                  planName, /*isCuda=*/true))))

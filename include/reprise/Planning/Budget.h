@@ -98,6 +98,14 @@ mlir::FailureOr<BudgetReport>
 solveBudget(const Phases &phases, mlir::ModuleOp module, const Budget &budget,
             const CostTable &costs, const BudgetSettings &settings);
 
+/// The bytes, of what `kind` counts, that the smallest plan found for `@step`
+/// of `module` takes as a program. `module` is of the phase joint; decisions
+/// that are there stay. Costs as much as a curve. Fails if the step becomes no
+/// schedule.
+mlir::FailureOr<int64_t> findSmallest(const Phases &phases,
+                                      mlir::ModuleOp module, Budget::Kind kind,
+                                      const CostTable &costs, bool isFree);
+
 /// How a stage of a pipeline meets a budget. Times are of a micro-batch.
 struct StageReport {
   struct Chunk {
