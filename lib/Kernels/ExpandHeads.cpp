@@ -9,6 +9,7 @@
 #include "PrepareSchedule.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -32,6 +33,7 @@ private:
     auto made = OpTy::create(builder, op.getLoc(), std::forward<Args>(args)...);
     if (scope)
       made->setAttr(kScopeAttr, scope);
+    remat::keepId(op, made);
     return made;
   }
 

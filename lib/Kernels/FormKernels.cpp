@@ -78,7 +78,8 @@ private:
   rt::LaunchOp formLaunch(func::FuncOp kernel, ValueRange inputs, int64_t flops,
                           Operation *origin, Phase phase);
   void formLaunch(unsigned index);
-  void annotate(Operation *formed, Operation *origin, Phase phase);
+  void annotate(Operation *formed, Operation *origin, Phase phase,
+                ArrayRef<Operation *> ops);
 
   func::FuncOp function;
   Block &block;
@@ -400,12 +401,13 @@ static Operation *getMaker(Value value) {
   return term && canStartFromSum(term) ? term : value.getDefiningOp();
 }
 
-void ScheduleFormer::annotate(Operation *formed, Operation *origin,
-                              Phase phase) {
+void ScheduleFormer::annotate(Operation *formed, Operation *origin, Phase phase,
+                              ArrayRef<Operation *> ops) {
   formed->setAttr(rt::kNameAttr, builder.getStringAttr(getLaunchName(
                                      origin, phase == Phase::Backward)));
   if (Attribute replay = origin->getAttr(remat::kReplayAttr))
     formed->setAttr(remat::kReplayAttr, replay);
+  remat::keepIds(ops, formed);
 }
 
 LogicalResult ScheduleFormer::formUnit(unsigned index) {
@@ -440,7 +442,7 @@ LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
                   : makesSquares(product, last) ? Beside::Squares
                                                 : Beside::Nothing;
   rt::GemmOp gemm = formProduct(builder, product, addend, beside);
-  annotate(gemm, product, unit.phase);
+  annotate(gemm, product, unit.phase, product);
   if (sums)
     sums.getOut().replaceAllUsesWith(gemm.getAuxiliary());
   Value result = gemm.getResult();
@@ -456,7 +458,7 @@ rt::LaunchOp ScheduleFormer::formLaunch(func::FuncOp kernel, ValueRange inputs,
   auto launch = rt::LaunchOp::create(
       builder, origin->getLoc(), kernel.getResultTypes(), kernel.getSymName(),
       inputs, ValueRange(), DenseI64ArrayAttr(), flops);
-  annotate(launch, origin, phase);
+  annotate(launch, origin, phase, origin);
   return launch;
 }
 
@@ -632,7 +634,7 @@ void ScheduleFormer::formLaunch(unsigned index) {
       streams.empty() ? DenseI64ArrayAttr()
                       : builder.getDenseI64ArrayAttr(streams),
       flops);
-  annotate(launch, origin, unit.phase);
+  annotate(launch, origin, unit.phase, unit.ops);
   SmallVector<Attribute> makers;
   for (Value output : group.outputs)
     makers.push_back(builder.getStringAttr(

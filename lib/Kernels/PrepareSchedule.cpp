@@ -70,8 +70,10 @@ static LogicalResult returnGradients(func::FuncOp function) {
     Value left = adamw.getGradient();
     if (startsFromArgument(left)) {
       builder.setInsertionPointAfter(adamw);
-      left = ConstantOp::create(builder, adamw.getLoc(), left.getType(),
-                                builder.getF32FloatAttr(0));
+      auto zero = ConstantOp::create(builder, adamw.getLoc(), left.getType(),
+                                     builder.getF32FloatAttr(0));
+      remat::keepId(adamw, zero);
+      left = zero;
     }
     auto [entry, isNew] =
         gradients.try_emplace(parameter.getName(), results.size());

@@ -6,12 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Trial.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Solver/Budget.h"
@@ -64,29 +62,47 @@ static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
   return decided;
 }
 
-/// Bytes that the program which `module`, decided, becomes needs for what is
-/// alive at one time; by how much packing misses that is no merit of a plan.
-/// Planned elsewhere: what is tried is not to be heard of.
-static FailureOr<int64_t> planBytes(ModuleOp module, const Phases &phases,
-                                    bool isFree) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os, OpPrintingFlags().useLocalScope());
-  MLIRContext context(module.getContext()->getDialectRegistry(),
-                      MLIRContext::Threading::DISABLED);
-  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {});
-  OwningOpRef<ModuleOp> trial = parseSourceString<ModuleOp>(text, &context);
-  PassManager manager(&context);
-  phases.applyDecisions(manager, isFree);
-  phases.formKernels(manager, /*rowsApart=*/false);
-  phases.planMemory(manager);
-  if (!trial || failed(manager.run(*trial)))
+/// Decides that `segment` is kept, with the number that it has.
+static void keep(ArrayRef<Operation *> segment) {
+  for (Operation *op : segment) {
+    int64_t number =
+        op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr)
+            .getSegment();
+    op->setAttr(remat::kDecisionAttr,
+                remat::SaveAttr::get(
+                    op->getContext(),
+                    "in the segment before the loss, whose replay frees "
+                    "nothing at the peak",
+                    number));
+  }
+}
+
+/// Leaves the layers of `segment` to a search, if it can find a plan of so
+/// many.
+static void leaveToBudget(ArrayRef<Operation *> segment) {
+  std::set<int64_t> layers;
+  for (Operation *op : segment)
+    layers.insert(nn::getScope(op).getLayer());
+  if (layers.size() <= solver::kMostSegmentLayers)
+    for (Operation *op : segment)
+      op->removeAttr(remat::kDecisionAttr);
+}
+
+/// Bytes that the program needs for what is alive at one time, with its last
+/// segment as it is decided or kept; by how much packing misses that is no
+/// merit of a plan.
+static FailureOr<int64_t> planBytes(Trial &trial, bool isFree, bool isKept) {
+  auto decide = [&](func::FuncOp step) {
+    if (isKept)
+      keep(getLastSegment(step));
+  };
+  auto program = trial.plan(decide, isFree, /*rowsApart=*/false);
+  if (failed(program))
     return failure();
-  auto plan = (*trial)->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  auto least = plan ? plan.getAs<IntegerAttr>("least") : IntegerAttr();
-  if (!least)
+  FailureOr<PlannedBytes> bytes = getPlannedBytes(**program);
+  if (failed(bytes))
     return failure();
-  return least.getInt();
+  return bytes->least;
 }
 
 void KeepIdleSegment::runOnOperation() {
@@ -96,37 +112,24 @@ void KeepIdleSegment::runOnOperation() {
     segment = getLastSegment(step);
   if (segment.empty())
     return markAllAnalysesPreserved();
-  if (leaveOpen) {
-    std::set<int64_t> layers;
-    for (Operation *op : segment)
-      layers.insert(nn::getScope(op).getLayer());
-    if (layers.size() <= solver::kMostSegmentLayers)
-      for (Operation *op : segment)
-        op->removeAttr(remat::kDecisionAttr);
-    return;
-  }
+  if (leaveOpen)
+    return leaveToBudget(segment);
 
-  FailureOr<int64_t> before = planBytes(getOperation(), phases, isFree);
-  SmallVector<Attribute> decisions;
-  int64_t number = -1;
-  for (Operation *op : segment) {
-    decisions.push_back(op->getAttr(remat::kDecisionAttr));
-    number = cast<remat::RecomputeAttr>(decisions.back()).getSegment();
-    op->setAttr(remat::kDecisionAttr,
-                remat::SaveAttr::get(
-                    &getContext(),
-                    "in the segment before the loss, whose replay frees "
-                    "nothing at the peak",
-                    number));
-  }
-  FailureOr<int64_t> after = planBytes(getOperation(), phases, isFree);
   // What cannot be planned is refused by the phase that finds out.
-  bool isIdle = succeeded(before) && succeeded(after) && *after <= *before;
-  if (!isIdle)
-    for (auto [op, decision] : llvm::zip(segment, decisions))
-      op->setAttr(remat::kDecisionAttr, decision);
+  auto trial = Trial::create(getOperation(), phases);
+  if (failed(trial))
+    return;
+  FailureOr<int64_t> before = planBytes(**trial, isFree, /*isKept=*/false);
+  FailureOr<int64_t> after = planBytes(**trial, isFree, /*isKept=*/true);
   if (failed(before) || failed(after))
     return;
+  bool isIdle = *after <= *before;
+  int64_t number =
+      segment.front()
+          ->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr)
+          .getSegment();
+  if (isIdle)
+    keep(segment);
   remark::passed(step.getLoc(), remark::RemarkOpts::name(
                                     isIdle ? "KeepSegment" : "ReplaySegment")
                                     .category("Remat")

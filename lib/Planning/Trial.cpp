@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Trial.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
@@ -23,17 +24,36 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
 
+/// `module` in another context. A trial needs one: the remarks of its passes
+/// are of plans that nobody asked for, and MLIR has no way to set the one
+/// engine of remarks aside that a context has. What types and attributes a
+/// trial makes goes with it, too. No op is cloned into another context, so it
+/// goes as bytecode; its locations, which are for messages, stay behind.
+static OwningOpRef<ModuleOp> copyInto(MLIRContext &context, ModuleOp module) {
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  if (failed(writeBytecodeToFile(module, os)))
+    return nullptr;
+  auto copy = parseSourceString<ModuleOp>(bytes, &context);
+  Location nowhere = UnknownLoc::get(&context);
+  if (copy)
+    copy->walk([&](Operation *op) {
+      op->setLoc(nowhere);
+      for (Region &region : op->getRegions())
+        for (BlockArgument argument : region.getArguments())
+          argument.setLoc(nowhere);
+    });
+  return copy;
+}
+
 FailureOr<std::unique_ptr<Trial>> Trial::create(ModuleOp module,
                                                 Phases phases) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os, OpPrintingFlags().useLocalScope());
   std::unique_ptr<Trial> trial(new Trial(
       std::make_unique<MLIRContext>(module.getContext()->getDialectRegistry(),
                                     MLIRContext::Threading::DISABLED),
       std::move(phases)));
   trial->context->getDiagEngine().registerHandler([](Diagnostic &) {});
-  trial->module = parseSourceString<ModuleOp>(text, trial->context.get());
+  trial->module = copyInto(*trial->context, module);
   if (!trial->module || !trial->getStep() ||
       !trial->getStep().getBody().hasOneBlock())
     return failure();
@@ -68,9 +88,11 @@ FailureOr<PlannedBytes> planning::getPlannedBytes(ModuleOp module) {
   auto activations =
       categories ? categories.getAs<IntegerAttr>("activations") : IntegerAttr();
   auto begin = plan ? plan.getAs<IntegerAttr>("begin") : IntegerAttr();
-  if (!arena || !activations || !begin)
+  auto least = plan ? plan.getAs<IntegerAttr>("least") : IntegerAttr();
+  if (!arena || !activations || !begin || !least)
     return failure();
-  return PlannedBytes{arena.getInt(), activations.getInt(), begin.getInt()};
+  return PlannedBytes{arena.getInt(), activations.getInt(), begin.getInt(),
+                      least.getInt()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -78,8 +100,8 @@ FailureOr<PlannedBytes> planning::getPlannedBytes(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads the schedule of a step whose ops have been told apart by their
-/// locations.
+/// Reads the schedule of a step whose ops have been told apart by
+/// `remat.id`.
 class GraphReader {
 public:
   GraphReader(ModuleOp module, func::FuncOp original, const CostTable &costs)
@@ -111,21 +133,6 @@ private:
   DenseMap<Value, int64_t> numberOf;
 };
 } // namespace
-
-/// The file of locations that number ops.
-static constexpr StringLiteral kNumbered = "step";
-
-/// The numbers of the ops that a launch was made of, in their order.
-static SmallVector<int64_t> getNumbers(Location loc) {
-  if (auto place = dyn_cast<FileLineColLoc>(loc))
-    if (place.getFilename() == kNumbered)
-      return {place.getLine()};
-  SmallVector<int64_t> numbers;
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      llvm::append_range(numbers, getNumbers(part));
-  return numbers;
-}
 
 int64_t GraphReader::addValue(Value value) {
   auto [entry, isNew] = numberOf.try_emplace(value, 0);
@@ -205,7 +212,7 @@ void GraphReader::traceResults(Operation *op, ArrayRef<int64_t> numbers) {
 
 void GraphReader::readLaunch(Operation *op) {
   solver::StepOp added;
-  SmallVector<int64_t> numbers = getNumbers(op->getLoc());
+  ArrayRef<int64_t> numbers = remat::getIds(op);
   int64_t last = -1;
   for (int64_t number : numbers)
     last = std::max(last, number);
@@ -316,6 +323,9 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
   }
   for (Operation &op : step.getBody().front()) {
     if (isa<rt::LaunchOp, rt::GemmOp>(op)) {
+      // Made of no op of the step: it could be of any phase.
+      if (remat::getIds(&op).empty())
+        return failure();
       readLaunch(&op);
     } else if (auto view = dyn_cast<rt::ViewOp>(op)) {
       int64_t input = addValue(view.getInput()), out = addValue(view.getOut());
@@ -406,7 +416,7 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
   if (failed(free))
     return failure();
   for (auto [number, op] : llvm::enumerate(step.getBody().front())) {
-    op.setLoc(FileLineColLoc::get(context.get(), kNumbered, number, 0));
+    op.setAttr(remat::kIdAttr, Builder(&op).getI64IntegerAttr(number));
     auto dropped = op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
     // With a segment it is left to free recompute, which would take it.
     if (dropped && !free->contains(&op))
@@ -425,8 +435,8 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
     return failure();
   for (Operation &op : step.getBody().front())
     if (op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr))
-      for (int64_t number : getNumbers(op.getLoc()))
-        traced.free.insert(number);
+      traced.free.insert(
+          op.getAttrOfType<IntegerAttr>(remat::kIdAttr).getInt());
   auto schedule = [&](ModuleOp decided, bool rowsApart) {
     PassManager toSchedule(context.get());
     toSchedule.enableVerifier(false);

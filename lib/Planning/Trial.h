@@ -97,9 +97,10 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// The bytes of `rt.plan`: of the whole arena, of activations, and before them.
+/// The bytes of `rt.plan`: of the whole arena, of activations, before them, and
+/// the most that are alive at one time.
 struct PlannedBytes {
-  int64_t arena, activations, begin;
+  int64_t arena, activations, begin, least;
 };
 mlir::FailureOr<PlannedBytes> getPlannedBytes(mlir::ModuleOp module);
 

@@ -9,6 +9,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -69,6 +70,48 @@ static LogicalResult verifyChunks(Operation *op, ChunksAttr chunks) {
   return success();
 }
 
+void remat::keepId(Operation *from, Operation *to) {
+  if (Attribute id = from->getAttr(kIdAttr))
+    to->setAttr(kIdAttr, id);
+}
+
+void remat::keepIds(ArrayRef<Operation *> ops, Operation *to) {
+  llvm::SmallSetVector<int64_t, 4> ids;
+  for (Operation *op : ops)
+    if (auto id = op->getAttrOfType<IntegerAttr>(kIdAttr))
+      ids.insert(id.getInt());
+  if (!ids.empty())
+    to->setAttr(kIdsAttr,
+                DenseI64ArrayAttr::get(to->getContext(), ids.getArrayRef()));
+}
+
+ArrayRef<int64_t> remat::getIds(Operation *op) {
+  auto ids = op->getAttrOfType<DenseI64ArrayAttr>(kIdsAttr);
+  return ids ? ids.asArrayRef() : ArrayRef<int64_t>();
+}
+
+/// Numbers of ops are at least 0, and there is one.
+static LogicalResult verifyIds(Operation *op, Attribute value) {
+  auto ids = dyn_cast<DenseI64ArrayAttr>(value);
+  if (ids && !ids.empty() &&
+      llvm::all_of(ids.asArrayRef(), [](int64_t id) { return id >= 0; }))
+    return success();
+  return op->emitOpError("needs numbers of ops, i64 of at least 0, for '")
+         << kIdsAttr << "', but got " << value;
+}
+
+/// An i64 of at least 0, which is the number of `what`.
+static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute,
+                                  StringRef what) {
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (number && number.getType().isInteger(64) && number.getInt() >= 0)
+    return success();
+  return op->emitOpError("needs the number of ")
+         << what << ", an i64 of at least 0, for '"
+         << attribute.getName().strref() << "', but got "
+         << attribute.getValue();
+}
+
 LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -82,14 +125,12 @@ LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
                            "'remat.decision', but got ")
            << value;
   }
-  if (name == kReplayAttr) {
-    auto segment = dyn_cast<IntegerAttr>(value);
-    if (segment && segment.getType().isInteger(64) && segment.getInt() >= 0)
-      return success();
-    return op->emitOpError("needs the number of a segment, an i64 of at least "
-                           "0, for 'remat.replay', but got ")
-           << value;
-  }
+  if (name == kReplayAttr)
+    return verifyNumber(op, attribute, "a segment");
+  if (name == kIdAttr)
+    return verifyNumber(op, attribute, "an op");
+  if (name == kIdsAttr)
+    return verifyIds(op, value);
   if (name == kFreeAttr) {
     if (isa<UnitAttr>(value) && op->hasAttr(kReplayAttr))
       return success();

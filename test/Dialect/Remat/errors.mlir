@@ -81,3 +81,27 @@ func.func private @chunks_count() attributes {remat.chunks = #remat.chunks<stage
 
 // expected-error @+1 {{'func.func' op needs chunks of at least 0 layers, but got -1}}
 func.func private @chunks_layers() attributes {remat.chunks = #remat.chunks<stages = 2, layers = [1, -1]>}
+
+// -----
+
+func.func @id_kind(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs the number of an op, an i64 of at least 0, for 'remat.id', but got -1 : i64}}
+  %y = nn.gelu %x tanh {remat.id = -1} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @ids_kind(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs numbers of ops, i64 of at least 0, for 'remat.ids', but got array<i64: 2, -1>}}
+  %y = nn.gelu %x tanh {remat.ids = array<i64: 2, -1>} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @ids_none(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs numbers of ops, i64 of at least 0, for 'remat.ids', but got array<i64>}}
+  %y = nn.gelu %x tanh {remat.ids = array<i64>} : tensor<4xf32>
+  return
+}

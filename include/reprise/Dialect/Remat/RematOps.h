@@ -36,6 +36,18 @@ inline constexpr llvm::StringLiteral kFreeAttr = "remat.free";
 inline constexpr llvm::StringLiteral kFreeLabel = "free";
 /// On a function: how its layers are spread over pipeline stages.
 inline constexpr llvm::StringLiteral kChunksAttr = "remat.chunks";
+/// On an op: its number, which what is made of it keeps.
+inline constexpr llvm::StringLiteral kIdAttr = "remat.id";
+/// On what several ops became: their numbers.
+inline constexpr llvm::StringLiteral kIdsAttr = "remat.ids";
+
+/// Gives `to`, which is made of `from`, its number, if it has one.
+void keepId(mlir::Operation *from, mlir::Operation *to);
+/// Gives `to` the numbers of `ops`, in their order, each once, if they have
+/// any.
+void keepIds(llvm::ArrayRef<mlir::Operation *> ops, mlir::Operation *to);
+/// The numbers of the ops that `op` was made of; empty: none had one.
+llvm::ArrayRef<int64_t> getIds(mlir::Operation *op);
 } // namespace reprise::remat
 
 #endif // REPRISE_DIALECT_REMAT_REMATOPS_H

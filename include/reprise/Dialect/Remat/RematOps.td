@@ -23,6 +23,11 @@ def Remat_Dialect : Dialect {
     that defines the values it is about; an op without one is saved. Deciding and
     applying are separate: deciders write attributes and move nothing, one pass
     applies them. A replayed op carries `remat.replay = SEGMENT`.
+
+    `remat.id = N` numbers an op, so that planning finds it again in a schedule:
+    replays and what else is made of an op keep its number, and a launch or GEMM
+    has those of all ops that it was made of, in their order, each once, as
+    `remat.ids = array<i64: N, …>`.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
