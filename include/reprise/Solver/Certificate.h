@@ -9,8 +9,8 @@
 // A plan for a budget of bytes together with all that is needed to check, from
 // the outside, that it fits, what it costs, and that no plan costs less than
 // the bound says. `reprise-memplan --verify` reads the file; it shares no code
-// with this room. docs/solver.md has the format and the reasoning behind the
-// bound.
+// with this room. docs/certificates.md has the format and the reasoning behind
+// the bound.
 //
 // Tensors, ops and layers are called by name where a person would, and by index
 // where there are thousands of them (buffers, positions of the schedule).

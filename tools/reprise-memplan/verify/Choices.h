@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The bound is about all plans: here they are gone through, a layer at a time
-// and then all layers together. docs/solver.md has the reasoning.
+// and then all layers together. docs/certificates.md has the reasoning.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 //
-// docs/solver.md tells what the fields mean. Names are resolved, and what can
-// be told of a field alone is checked; `at` is where to point at.
+// docs/certificates.md tells what the fields mean. Names are resolved, and what
+// can be told of a field alone is checked; `at` is where to point at.
 //
 //===----------------------------------------------------------------------===//
 

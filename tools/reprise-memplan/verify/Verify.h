@@ -57,10 +57,10 @@ struct CertificateFigures {
   double span = 0, spanBound = 0;
 };
 
-/// Checks a certificate of docs/solver.md: the text's form, lives and offsets
-/// of the buffers, the plan of each layer, what replays cost, and the bound,
-/// from a search of its own. One of a pipeline has those of its chunks, whose
-/// micro-batches in flight are to be those of its schedule.
+/// Checks a certificate of docs/certificates.md: the text's form, lives and
+/// offsets of the buffers, the plan of each layer, what replays cost, and the
+/// bound, from a search of its own. One of a pipeline has those of its chunks,
+/// whose micro-batches in flight are to be those of its schedule.
 std::optional<Fault> verifyCertificate(std::string_view text,
                                        CertificateFigures &figures);
 
