@@ -74,4 +74,5 @@ std::unique_ptr<Pass> planning::createRematSolve(Phases phases) {
 void planning::registerPlanningPasses(const Phases &phases) {
   registerPass([=] { return createKeepIdleSegment(phases); });
   registerPass([=] { return createRematSolve(phases); });
+  registerPass([=] { return createWriteStep(phases); });
 }

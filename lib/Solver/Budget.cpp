@@ -13,7 +13,9 @@
 using namespace reprise::solver;
 
 BudgetCurve::BudgetCurve(const StepGraph &graph, const BudgetOptions &options) {
-  if (std::optional<Chain> chain = Chain::find(graph, reason)) {
+  if (options.isSearched) {
+    reason = "asked for a search";
+  } else if (std::optional<Chain> chain = Chain::find(graph, reason)) {
     auto solved = std::make_unique<ChainSolver>(std::move(*chain), options);
     points = solved->getPoints();
     solver = std::move(solved);

@@ -19,63 +19,149 @@ static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 // Graphs
 //===----------------------------------------------------------------------===//
 
-std::optional<std::string> reprise::solver::check(const StepGraph &graph) {
-  int64_t numValues = graph.values.size();
-  std::vector<int64_t> writer(numValues, -1), reader(numValues, -1);
-  std::vector<bool> isWhole(numValues);
-  if (graph.alignment < 1 || graph.microBatches < 1)
-    return "needs an alignment and a number of micro-batches of at least 1, "
-           "but got " +
-           std::to_string(graph.alignment) + " and " +
-           std::to_string(graph.microBatches);
-  for (const StepValue &value : graph.values) {
-    if (value.bytes < 0 || value.whole < -1 || value.whole >= numValues)
-      return "value '" + value.name + "' has " + std::to_string(value.bytes) +
-             " bytes and is part of value " + std::to_string(value.whole);
-    if (value.whole >= 0)
-      isWhole[value.whole] = true;
-  }
-  StepPhase phase = StepPhase::Forward;
-  for (size_t index = 0; index < graph.ops.size(); ++index) {
-    const StepOp &op = graph.ops[index];
-    if (op.phase < phase)
-      return "op '" + op.name + "' comes behind ops of a later phase";
-    phase = op.phase;
-    if (!(op.seconds >= 0) || op.workspace < 0)
-      return "op '" + op.name + "' takes " + std::to_string(op.seconds) +
-             " s and " + std::to_string(op.workspace) + " bytes of workspace";
-    for (const std::vector<int64_t> *list : {&op.reads, &op.writes})
-      for (int64_t value : *list)
-        if (value < 0 || value >= numValues)
-          return "op '" + op.name + "' has an operand " +
-                 std::to_string(value) + " of " + std::to_string(numValues);
-    for (int64_t value : op.reads)
-      if (reader[value] < 0)
-        reader[value] = index;
-    for (int64_t value : op.writes) {
-      if (writer[value] >= 0)
-        return "value '" + graph.values[value].name + "' is written twice";
-      writer[value] = index;
-      if (reader[value] >= 0)
-        return "value '" + graph.values[value].name +
-               "' is read before it is written";
-    }
-    for (const StepOp::Sharing &pair : op.sharing)
-      if (pair.read < 0 || pair.read >= int64_t(op.reads.size()) ||
-          pair.write < 0 || pair.write >= int64_t(op.writes.size()))
-        return "op '" + op.name + "' shares what it does not have";
-  }
-  for (int64_t v = 0; v < numValues; ++v) {
-    const StepValue &value = graph.values[v];
-    bool isForward =
-        writer[v] >= 0 && graph.ops[writer[v]].phase == StepPhase::Forward;
-    if (value.rule != StepValue::Rule::Keep &&
-        (!isForward || value.whole >= 0 || isWhole[v] || value.isReturned))
-      return "value '" + value.name +
-             "' needs to be a whole one that the forward pass makes for "
-             "backward, to be dropped";
+namespace {
+/// Looks for a fault in a graph.
+class Checker {
+public:
+  explicit Checker(const StepGraph &graph)
+      : graph(graph), numValues(graph.values.size()), writer(numValues, -1),
+        reader(numValues, -1), isWhole(numValues) {}
+
+  std::optional<StepFault> run();
+
+private:
+  std::optional<StepFault> checkWhole(int64_t value);
+  std::optional<StepFault> checkOp(int64_t op);
+  std::optional<StepFault> checkOrder(int64_t op);
+  std::optional<StepFault> checkRule(int64_t value);
+
+  const StepGraph &graph;
+  int64_t numValues;
+  std::vector<int64_t> writer, reader; ///< first op that does; -1: none
+  std::vector<bool> isWhole;
+};
+} // namespace
+
+static StepFault getFaultOfValue(int64_t value, std::string message) {
+  return {std::move(message), value, -1};
+}
+
+static StepFault getFaultOfOp(int64_t op, std::string message) {
+  return {std::move(message), -1, op};
+}
+
+/// Parts of parts end at a value that is whole.
+std::optional<StepFault> Checker::checkWhole(int64_t number) {
+  const StepValue &value = graph.values[number];
+  if (value.bytes < 0 || value.whole < -1 || value.whole >= numValues)
+    return getFaultOfValue(number, "value '" + value.name + "' has " +
+                                       std::to_string(value.bytes) +
+                                       " bytes and is part of value " +
+                                       std::to_string(value.whole));
+  int64_t steps = 0;
+  for (int64_t v = value.whole; v >= 0 && v < numValues;
+       v = graph.values[v].whole)
+    if (++steps > numValues)
+      return getFaultOfValue(number,
+                             "value '" + value.name + "' is part of itself");
+  if (value.whole >= 0)
+    isWhole[value.whole] = true;
+  return std::nullopt;
+}
+
+std::optional<StepFault> Checker::checkOp(int64_t number) {
+  const StepOp &op = graph.ops[number];
+  if (number > 0 && op.phase < graph.ops[number - 1].phase)
+    return getFaultOfOp(number, "op '" + op.name +
+                                    "' comes behind ops of a later phase");
+  if (!(op.seconds >= 0) || op.workspace < 0)
+    return getFaultOfOp(number, "op '" + op.name + "' takes " +
+                                    std::to_string(op.seconds) + " s and " +
+                                    std::to_string(op.workspace) +
+                                    " bytes of workspace");
+  for (const std::vector<int64_t> *list : {&op.reads, &op.writes})
+    for (int64_t value : *list)
+      if (value < 0 || value >= numValues)
+        return getFaultOfOp(number, "op '" + op.name + "' has an operand " +
+                                        std::to_string(value) + " of " +
+                                        std::to_string(numValues));
+  for (const StepOp::Sharing &pair : op.sharing)
+    if (pair.read < 0 || pair.read >= int64_t(op.reads.size()) ||
+        pair.write < 0 || pair.write >= int64_t(op.writes.size()))
+      return getFaultOfOp(number,
+                          "op '" + op.name + "' shares what it does not have");
+  return std::nullopt;
+}
+
+std::optional<StepFault> Checker::checkOrder(int64_t number) {
+  const StepOp &op = graph.ops[number];
+  for (int64_t value : op.reads)
+    if (reader[value] < 0)
+      reader[value] = number;
+  for (int64_t value : op.writes) {
+    if (writer[value] >= 0)
+      return getFaultOfOp(number, "value '" + graph.values[value].name +
+                                      "' is written twice");
+    writer[value] = number;
+    if (reader[value] >= 0)
+      return getFaultOfOp(number, "value '" + graph.values[value].name +
+                                      "' is read before it is written");
   }
   return std::nullopt;
+}
+
+std::optional<StepFault> Checker::checkRule(int64_t number) {
+  const StepValue &value = graph.values[number];
+  bool isForward = writer[number] >= 0 &&
+                   graph.ops[writer[number]].phase == StepPhase::Forward;
+  if (value.rule == StepValue::Rule::Keep ||
+      (isForward && value.whole < 0 && !isWhole[number] && !value.isReturned))
+    return std::nullopt;
+  return getFaultOfValue(
+      number, "value '" + value.name +
+                  "' needs to be a whole one that the forward pass makes for "
+                  "backward, to be dropped");
+}
+
+std::optional<StepFault> Checker::run() {
+  if (graph.alignment < 1 || graph.microBatches < 1)
+    return StepFault{
+        "needs an alignment and a number of micro-batches of at least 1, "
+        "but got " +
+            std::to_string(graph.alignment) + " and " +
+            std::to_string(graph.microBatches),
+        -1, -1};
+  for (int64_t value = 0; value < numValues; ++value)
+    if (auto fault = checkWhole(value))
+      return fault;
+  for (size_t op = 0; op < graph.ops.size(); ++op) {
+    if (auto fault = checkOp(op))
+      return fault;
+    if (auto fault = checkOrder(op))
+      return fault;
+  }
+  for (int64_t value = 0; value < numValues; ++value)
+    if (auto fault = checkRule(value))
+      return fault;
+  return std::nullopt;
+}
+
+std::optional<StepFault> reprise::solver::findFault(const StepGraph &graph) {
+  return Checker(graph).run();
+}
+
+std::optional<std::string> reprise::solver::check(const StepGraph &graph) {
+  if (std::optional<StepFault> fault = findFault(graph))
+    return fault->message;
+  return std::nullopt;
+}
+
+std::vector<int64_t> reprise::solver::getChoices(const StepGraph &graph) {
+  std::vector<int64_t> choices;
+  for (size_t v = 0; v < graph.values.size(); ++v)
+    if (graph.values[v].rule == StepValue::Rule::Free)
+      choices.push_back(v);
+  return choices;
 }
 
 KeptValues reprise::solver::keepAll(const StepGraph &graph) {

@@ -13,7 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SolveStep.h"
 #include "reprise/Solver/Packing.h"
+#include "reprise/Solver/StepText.h"
 #include "tools/command-line/CommandLine.h"
 #include "verify/Verify.h"
 
@@ -40,7 +42,8 @@ struct Options {
   std::optional<int64_t> capacity;
   int64_t alignment = 1;
   int64_t workInMillions = 3000;
-  bool verify = false;
+  bool verify = false, solve = false;
+  std::vector<int64_t> budgets;
 };
 } // namespace
 
@@ -76,6 +79,8 @@ static tools::Tool getTool() {
        "checks a plan of these rows, of this program or another"},
       {"reprise-memplan --verify proof.json",
        "checks what reprisec --certificate has written"},
+      {"reprise-memplan --solve model.step --memory 1000000",
+       "finds what a training step should keep, by every solver there is"},
   };
   tool.topics = {
       {"Options",
@@ -97,7 +102,18 @@ static tools::Tool getTool() {
          Takes::Nothing},
         {"against", "file",
          "With --verify: the rows must be those of this file",
-         Takes::InputFile}}}};
+         Takes::InputFile},
+        {"solve", "",
+         "Read a step (FILE.step) instead of rows, and print what each solver "
+         "of plans finds: bytes at the peak, and seconds of replays",
+         Takes::Nothing},
+        {"memory",
+         "n",
+         "With --solve: bytes to find the fastest plan within; may be given "
+         "again",
+         Takes::Text,
+         {},
+         /*mayRepeat=*/true}}}};
   tools::addCommonOptions(tool);
   return tool;
 }
@@ -116,6 +132,8 @@ static std::optional<std::string> apply(const tools::Given &given,
   const std::string &name = given.option->name, &value = given.value;
   if (name == "verify")
     options.verify = true;
+  else if (name == "solve")
+    options.solve = true;
   else if (name == "o")
     options.output = value;
   else if (name == "against")
@@ -128,6 +146,8 @@ static std::optional<std::string> apply(const tools::Given &given,
              std::to_string(highest) + ", but got '" + value + "'";
     if (name == "capacity")
       options.capacity = number;
+    else if (name == "memory")
+      options.budgets.push_back(number);
     else if (name == "alignment")
       options.alignment = number;
     else
@@ -151,6 +171,12 @@ static std::optional<std::string> check(const Options &options) {
     return "--verify writes no plan, so it does not go with -o";
   if (!options.verify && !options.against.empty())
     return "--against needs --verify";
+  if (options.solve &&
+      (options.verify || options.capacity || !options.output.empty()))
+    return "--solve finds plans of a step, so it does not go with --verify, "
+           "--capacity and -o";
+  if (!options.solve && !options.budgets.empty())
+    return "--memory needs --solve";
   if (std::string refusal = tools::checkPlace(options.output); !refusal.empty())
     return "option -o: " + refusal;
   return std::nullopt;
@@ -266,12 +292,16 @@ static bool readFile(const std::string &name, std::string &text) {
   return !in.bad(); // A folder, for one.
 }
 
+static int failAt(const std::string &name, const TextError &error) {
+  std::cerr << name << ':' << error.line << ':' << error.column
+            << ": error: " << error.message << '\n';
+  return 1;
+}
+
 static int failAt(const std::string &name, const std::string &text,
                   const verify::Fault &fault) {
   verify::Place place = verify::getPlace(text, fault.at);
-  std::cerr << name << ':' << place.line << ':' << place.column
-            << ": error: " << fault.message << '\n';
-  return 1;
+  return failAt(name, TextError{place.line, place.column, fault.message});
 }
 
 /// The words of what was decided before: plan and bound are under that.
@@ -393,6 +423,18 @@ static int verifyFile(const Options &options) {
                 "verified");
 }
 
+/// `in`, or a message that there is nothing to be read.
+static int solveFile(std::istream &in, const Options &options) {
+  StepGraph graph;
+  std::optional<TextError> error = readStep(in, graph);
+  if (in.bad())
+    return failTo("read", options.input);
+  if (error)
+    return failAt(options.input, *error);
+  tools::solveStep(graph, options.budgets, std::cout);
+  return 0;
+}
+
 static int run(int argc, char **argv) {
   Options options;
   if (auto status = parseOptions(argc, argv, options))
@@ -409,17 +451,16 @@ static int run(int argc, char **argv) {
       return failTo("read", options.input);
   }
   std::istream &in = options.input == "-" ? std::cin : file;
+  if (options.solve)
+    return solveFile(in, options);
   PackingProblem problem;
   problem.alignment = options.alignment;
   std::optional<PackingSolution> solution;
   std::optional<TextError> error = readPacking(in, problem, solution);
   if (in.bad()) // A folder, for one.
     return failTo("read", options.input);
-  if (error) {
-    std::cerr << options.input << ':' << error->line << ':' << error->column
-              << ": error: " << error->message << '\n';
-    return 1;
-  }
+  if (error)
+    return failAt(options.input, *error);
   if (auto error = check(problem))
     return fail("'" + options.input + "': " + *error);
   return pack(problem, options);

@@ -21,6 +21,7 @@ namespace reprise::planning {
 std::unique_ptr<mlir::Pass>
 createKeepIdleSegment(Phases phases, KeepIdleSegmentOptions options = {});
 std::unique_ptr<mlir::Pass> createRematSolve(Phases phases);
+std::unique_ptr<mlir::Pass> createWriteStep(Phases phases);
 
 /// Registers all passes of the room.
 void registerPlanningPasses(const Phases &phases);

@@ -81,4 +81,32 @@ def RematSolve : Pass<"reprise-remat-solve", "::mlir::ModuleOp"> {
   let constructor = "::reprise::planning::createRematSolve({})";
 }
 
+def WriteStep : Pass<"reprise-write-step", "::mlir::ModuleOp"> {
+  let summary = "Write the step as a problem for the solvers of plans";
+  let description = [{
+    Writes launches and values of a step that keeps everything, with bytes and
+    seconds, as a `.step` file: the problem that `reprise-remat-solve` solves for
+    a budget of activations. Decisions that are there become rules of its values.
+    `reprise-memplan --solve` reads it.
+
+    Needs: `@step`, decisions not applied yet. Keeps: the module.
+
+    ```mlir
+    %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "u">} : tensor<8xf32>
+    // writes: forward layer3.mlp.u layer=3 seconds=1.2e-08 reads=argument writes=layer3.mlp.u
+    ```
+  }];
+  let options = [
+    Option<"file", "file", "std::string", /*default=*/"\"-\"",
+           "Where to; - is standard output">,
+    Option<"machine", "machine", "std::string", /*default=*/"\"cpu\"",
+           "Whose costs count: cpu, a100, h100, h200 or b200">,
+    Option<"gradients", "gradients", "bool", /*default=*/"false",
+           "Count gradients that the step writes, as a budget of memory does">,
+    Option<"isFree", "free", "bool", /*default=*/"true",
+           "Plan with reprise-remat-annotate-free behind it">];
+  let dependentDialects = ["::reprise::remat::RematDialect"];
+  let constructor = "::reprise::planning::createWriteStep({})";
+}
+
 #endif // REPRISE_PLANNING_PASSES

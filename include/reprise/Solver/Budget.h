@@ -43,6 +43,8 @@ struct BudgetOptions {
   /// Micro-batches whose kept values are there when most are: a peak has them
   /// once for each but the one that runs. A step that is no chain needs 1.
   int64_t inFlight = 1;
+  /// Searches for plans of a chain, too, as if it were none.
+  bool isSearched = false;
 };
 
 class BudgetCurve {
@@ -91,6 +93,11 @@ struct FoundPlan {
 /// of layers that do alike; near the smallest peak others may need less. Runs
 /// the step some thousand times, of a long one two million launches in all.
 std::vector<FoundPlan> shrink(const StepGraph &graph, const KeptValues &start);
+
+/// Of all plans of a step, those that none is better than: peaks grow, seconds
+/// fall. Runs the step twice as often for each value more to decide on: for
+/// small steps, to compare others with.
+std::vector<FoundPlan> tryAllPlans(const StepGraph &graph);
 
 /// Fills what `certificate`, whose budget is set, says of the plan `kept` and
 /// of what no plan can do better: classes, layers, times, and the bound, for a

@@ -72,9 +72,22 @@ struct StepGraph {
   int64_t microBatches = 1;
 };
 
-/// Says what is wrong with a graph: phases or layers out of order, a value that
-/// two ops write or that is read before, a rule on what cannot be dropped.
+/// What is wrong with a graph, and of which value or op.
+struct StepFault {
+  std::string message;
+  int64_t value = -1, op = -1; ///< at most one of them
+};
+
+/// The first fault of a graph, if it has one: phases or layers out of order, a
+/// value that two ops write or that is read before, a rule on what cannot be
+/// dropped.
+std::optional<StepFault> findFault(const StepGraph &graph);
+
+/// Its message.
 std::optional<std::string> check(const StepGraph &graph);
+
+/// The values that a plan may keep or drop.
+std::vector<int64_t> getChoices(const StepGraph &graph);
 
 /// Which values are kept for backward, by number. What is not of the forward
 /// pass counts as kept.

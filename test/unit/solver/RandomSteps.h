@@ -133,15 +133,6 @@ inline StepGraph makeRandomChain(unsigned seed, int64_t layers, int64_t width,
   return builder.graph;
 }
 
-/// Values that a plan may keep or not.
-inline std::vector<int64_t> getChoices(const StepGraph &graph) {
-  std::vector<int64_t> choices;
-  for (size_t v = 0; v < graph.values.size(); ++v)
-    if (graph.values[v].rule == StepValue::Rule::Free)
-      choices.push_back(v);
-  return choices;
-}
-
 } // namespace reprise::solver
 
 #endif // REPRISE_TEST_UNIT_SOLVER_RANDOMSTEPS_H
