@@ -42,7 +42,7 @@ function(install_reprise)
   set(config ${CMAKE_INSTALL_LIBDIR}/cmake/Reprise)
   install(DIRECTORY include/reprise ${PROJECT_BINARY_DIR}/include/reprise
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.td" PATTERN "*.h.inc"
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.td" PATTERN "*.h.inc"
     PATTERN CMakeFiles EXCLUDE)
   install(DIRECTORY python-free-frontend
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development

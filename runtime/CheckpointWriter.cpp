@@ -548,7 +548,7 @@ bool CheckpointWriter::writeTrainer(const char *path) {
     return false;
   FILE *file = out.file;
   int64_t rows = model.numMicroBatches * model.microBatchSize;
-  fprintf(file, "{\n  \"format\": %" PRId64 ",\n  \"interface\": %d,\n",
+  fprintf(file, "{\n  \"format\": %" PRId64 ",\n  \"interface\": %u,\n",
           kCheckpointFormat, REPRISE_ABI_VERSION);
   fprintf(file, "  \"model\": ");
   writeJsonString(file, model.name);

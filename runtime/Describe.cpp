@@ -41,7 +41,7 @@ void reprise::runtime::printDescription(const RepriseModel &model) {
   writeJsonString(stdout, model.plan);
   printf(",\n  \"compiler\": ");
   writeJsonString(stdout, isKnown(model.compiler) ? model.compiler : "");
-  printf(",\n  \"interface\": %d,\n  \"planned_bytes\": %" PRId64 ",\n",
+  printf(",\n  \"interface\": %u,\n  \"planned_bytes\": %" PRId64 ",\n",
          REPRISE_ABI_VERSION, model.arenaBytes);
   if (model.budgetBytes > 0)
     printf("  \"budget_bytes\": %" PRId64, model.budgetBytes);

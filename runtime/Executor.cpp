@@ -105,39 +105,32 @@ static bool checkSchedule(const RepriseModel &model,
   return true;
 }
 
-/// What goes forward alone, if the model has it.
-static bool checkInference(const RepriseModel &model, Error &error) {
-  if (model.numEvaluate > 0 &&
-      !checkRange("evalLoss", model.evalLoss, 4, model.arenaBytes, error))
+/// The table `name` of a model: its rows have an address.
+static bool checkRows(const char *name, const void *rows, int32_t count,
+                      Error &error) {
+  if (count == 0 || (count > 0 && rows))
+    return true;
+  return error.set("damaged model: %s needs the address of 0 or more rows, but "
+                   "has %d rows and %s address",
+                   name, count, rows ? "an" : "no");
+}
+
+/// The inputs and outputs of a model lie in its arena, and its tables are
+/// there.
+static bool checkFields(const RepriseModel &model, Error &error) {
+#define REPRISE_ROWS(TYPE, NAME, COUNT)                                        \
+  if (!checkRows(#NAME, model.NAME, model.COUNT, error))                       \
     return false;
-  if (model.numSample > 0 &&
-      (!checkRange("sampleTokens", model.sampleTokens, model.seqLength * 4,
-                   model.arenaBytes, error) ||
-       !checkRange("position", model.position, 4, model.arenaBytes, error) ||
-       !checkRange("logits", model.logits, model.vocabSize * 4,
-                   model.arenaBytes, error)))
+#define REPRISE_ROLE(NAME, BYTES)                                              \
+  if (!checkRange(#NAME, model.NAME, BYTES, model.arenaBytes, error))          \
     return false;
-  return checkSchedule(model, model.evaluate, model.numEvaluate, error) &&
-         checkSchedule(model, model.sample, model.numSample, error);
+#include "reprise/ABI/Model.def"
+  return true;
 }
 
 static bool checkModel(const RepriseModel &model, Error &error) {
-  int64_t inputBytes = model.microBatchSize * model.seqLength * 4;
-  const struct {
-    const char *name;
-    const RepriseBuffer &buffer;
-    int64_t least;
-  } fixed[] = {{"tokens", model.tokens, inputBytes},
-               {"targets", model.targets, inputBytes},
-               {"rng", model.rng, 16},
-               {"lr", model.lr, 4},
-               {"biasCorrection1", model.biasCorrection1, 4},
-               {"biasCorrection2", model.biasCorrection2, 4},
-               {"loss", model.loss, 4},
-               {"gradNorm", model.gradNorm, 4}};
-  for (auto &[name, buffer, least] : fixed)
-    if (!checkRange(name, buffer, least, model.arenaBytes, error))
-      return false;
+  if (!checkFields(model, error))
+    return false;
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
     bool isWorking = state.kind == REPRISE_STATE_WORKING;
@@ -163,7 +156,8 @@ static bool checkModel(const RepriseModel &model, Error &error) {
   }
   return checkSchedule(model, model.micro, model.numMicro, error) &&
          checkSchedule(model, model.update, model.numUpdate, error) &&
-         checkInference(model, error);
+         checkSchedule(model, model.evaluate, model.numEvaluate, error) &&
+         checkSchedule(model, model.sample, model.numSample, error);
 }
 
 /// Whether the norm of the gradients is the last thing that `launch` names:

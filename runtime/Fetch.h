@@ -14,7 +14,7 @@
 #ifndef REPRISE_RUNTIME_FETCH_H
 #define REPRISE_RUNTIME_FETCH_H
 
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 
 #include <cstdint>
 

@@ -11,7 +11,7 @@
 
 #include "ThreadPool.h"
 
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 
 namespace reprise::runtime {
 

@@ -9,7 +9,7 @@
 #ifndef REPRISE_RUNTIME_PACK_H
 #define REPRISE_RUNTIME_PACK_H
 
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 
 #include <cstdint>
 

@@ -8,7 +8,7 @@
 
 #include "Squares.h"
 
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 
 #include <algorithm>
 #include <cstring>

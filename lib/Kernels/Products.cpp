@@ -8,7 +8,7 @@
 
 #include "Products.h"
 #include "Shape.h"
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Rows.h"
 #include "Tables.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -30,76 +31,75 @@ class TableWriter {
 public:
   TableWriter(llvm::Module &module)
       : module(module), context(module.getContext()), builder(context),
-        pointer(builder.getPtrTy()), i64(builder.getInt64Ty()),
-        i32(builder.getInt32Ty()), f32(builder.getFloatTy()),
-        f64(builder.getDoubleTy()),
-        bufferType(llvm::StructType::get(i64, i64)) {}
+        constants(context) {}
 
   /// The address of the table of one model.
-  FailureOr<llvm::Constant *> write(ModuleOp source, const Tables &tables,
-                                    const DeviceImage *image);
-  void writeMain(ArrayRef<llvm::Constant *> models);
+  FailureOr<Typed<const RepriseModel *>>
+  write(ModuleOp source, const Tables &tables, const DeviceImage *image);
+  void writeMain(ArrayRef<Typed<const RepriseModel *>> models);
 
 private:
-  llvm::Constant *integer(int64_t value) {
-    return llvm::ConstantInt::getSigned(i64, value);
+  Typed<RepriseBuffer> place(int64_t offset, int64_t bytes) {
+    using B = Fields<RepriseBuffer>;
+    return Row<RepriseBuffer>{constants, B::offset(offset), B::bytes(bytes)};
   }
-  llvm::Constant *word(int64_t value) {
-    return llvm::ConstantInt::getSigned(i32, value);
-  }
-  llvm::Constant *number(double value) {
-    return llvm::ConstantFP::get(f64, value);
-  }
-  llvm::Constant *single(double value) {
-    return llvm::ConstantFP::get(f32, value);
-  }
-  llvm::Constant *array(ArrayRef<int64_t> values) {
-    return llvm::ConstantDataArray::get(
-        context,
-        ArrayRef<uint64_t>(reinterpret_cast<const uint64_t *>(values.data()),
-                           values.size()));
-  }
-  llvm::Constant *buffer(rt::BufferOp op) {
-    return llvm::ConstantStruct::get(
-        bufferType, {integer(op ? int64_t(op.getOffset()) : 0),
-                     integer(op ? getTypeBytes(op.getType()) : 0)});
+  Typed<RepriseBuffer> buffer(rt::BufferOp op) {
+    return op ? place(op.getOffset(), getTypeBytes(op.getType())) : place(0, 0);
   }
   /// The address of a function of the code, null without a name.
-  llvm::Constant *function(StringRef name) {
+  template <typename Function>
+  Typed<Function> function(StringRef name) {
     if (name.empty())
-      return llvm::ConstantPointerNull::get(pointer);
+      return constants.null<Function>();
     auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
     auto *function = cast<llvm::Function>(
         module.getOrInsertFunction(getCodeSymbol(name), type).getCallee());
     function->setVisibility(llvm::GlobalValue::HiddenVisibility);
     function->setDSOLocal(true);
-    return function;
+    return {function};
   }
   /// The address of `text`, one copy of each.
-  llvm::Constant *string(StringRef text);
+  Typed<const char *> string(StringRef text);
   /// The address of an array of constants, null if there are none.
-  llvm::Constant *table(ArrayRef<llvm::Constant *> rows, StringRef name);
-
-  llvm::Constant *writeSchedule(ArrayRef<Tables::Launch> launches,
-                                StringRef name);
-  llvm::Constant *writeGemm(const RepriseGemm &gemm);
-  llvm::Constant *writeState(rt::BufferOp op);
-  llvm::Constant *writeRotary(rt::BufferOp op);
-  llvm::Constant *writeMicroKernels(const Tables &tables);
-  SmallVector<llvm::Constant *> writeCategories(DictionaryAttr plan,
-                                                DictionaryAttr shares);
+  template <typename T>
+  Typed<const T *> table(ArrayRef<Typed<T>> rows, StringRef name) {
+    if (rows.empty())
+      return constants.null<const T *>();
+    auto *type = llvm::ArrayType::get(constants.type<T>(), rows.size());
+    auto elements = llvm::map_to_vector(
+        rows, [](const Typed<T> &row) { return row.constant; });
+    return {global(llvm::ConstantArray::get(type, elements), name)};
+  }
+  template <typename T>
+  Typed<const T *> table(const SmallVectorImpl<Typed<T>> &rows,
+                         StringRef name) {
+    return table(ArrayRef<Typed<T>>(rows), name);
+  }
+  llvm::GlobalVariable *global(llvm::Constant *value, StringRef name);
   llvm::Constant *bytes(StringRef data, StringRef name, bool isText);
-  llvm::Constant *writeDevice(ModuleOp source, const Tables &tables,
-                              const DeviceImage &image);
+
+  Typed<const RepriseLaunch *> writeSchedule(ArrayRef<Tables::Launch> launches,
+                                             StringRef name);
+  Typed<RepriseGemm> writeGemm(const RepriseGemm &gemm);
+  Typed<RepriseState> writeState(rt::BufferOp op);
+  Typed<RepriseRotary> writeRotary(rt::BufferOp op);
+  Typed<const RepriseMicroKernel *> writeMicroKernels(const Tables &tables);
+  SmallVector<Typed<RepriseKernel>> writeKernels(const Tables &tables,
+                                                 bool areOfDevice);
+  SmallVector<Typed<RepriseCategory>> writeCategories(DictionaryAttr plan,
+                                                      DictionaryAttr shares);
+  SmallVector<Typed<RepriseCudaKernel>>
+  writeDeviceKernels(ModuleOp source, const Tables &tables);
+  Typed<const RepriseCudaModule *>
+  writeDevice(ModuleOp source, const Tables &tables, const DeviceImage &image);
 
   llvm::Module &module;
   llvm::LLVMContext &context;
   llvm::IRBuilder<> builder;
-  llvm::PointerType *pointer;
-  llvm::Type *i64, *i32, *f32, *f64;
-  llvm::StructType *bufferType;
+  ConstantMaker constants;
   llvm::StringMap<llvm::Constant *> strings;
-  SmallVector<llvm::Constant *> buffers, ids;
+  SmallVector<Typed<RepriseBuffer>> buffers;
+  SmallVector<Typed<int64_t>> ids;
 };
 } // namespace
 
@@ -107,54 +107,74 @@ private:
 // Writing constants
 //===----------------------------------------------------------------------===//
 
-llvm::Constant *TableWriter::string(StringRef text) {
+Typed<const char *> TableWriter::string(StringRef text) {
   llvm::Constant *&address = strings[text];
   if (!address)
     address = builder.CreateGlobalString(text, "text", 0, &module);
-  return address;
+  return {address};
 }
 
-llvm::Constant *TableWriter::table(ArrayRef<llvm::Constant *> rows,
-                                   StringRef name) {
-  if (rows.empty())
-    return llvm::ConstantPointerNull::get(pointer);
-  auto *type = llvm::ArrayType::get(rows.front()->getType(), rows.size());
-  return new llvm::GlobalVariable(module, type, /*isConstant=*/true,
-                                  llvm::GlobalValue::PrivateLinkage,
-                                  llvm::ConstantArray::get(type, rows), name);
+llvm::GlobalVariable *TableWriter::global(llvm::Constant *value,
+                                          StringRef name) {
+  return new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                                  llvm::GlobalValue::PrivateLinkage, value,
+                                  name);
 }
 
-llvm::Constant *TableWriter::writeSchedule(ArrayRef<Tables::Launch> launches,
-                                           StringRef name) {
-  SmallVector<llvm::Constant *> rows;
+llvm::Constant *TableWriter::bytes(StringRef data, StringRef name,
+                                   bool isText) {
+  llvm::GlobalVariable *variable =
+      global(llvm::ConstantDataArray::getString(context, data, isText), name);
+  variable->setAlignment(llvm::Align(16));
+  return variable;
+}
+
+Typed<const RepriseLaunch *>
+TableWriter::writeSchedule(ArrayRef<Tables::Launch> launches, StringRef name) {
+  using L = Fields<RepriseLaunch>;
+  SmallVector<Typed<RepriseLaunch>> rows;
   for (const Tables::Launch &launch : launches) {
-    rows.push_back(llvm::ConstantStruct::getAnon(
-        {word(launch.kind), word(launch.callee), word(buffers.size()),
-         word(launch.buffers.size()), word(ids.size()), word(launch.ids.size()),
-         integer(launch.tasks), integer(launch.flops), string(launch.name)}));
+    rows.push_back(Row<RepriseLaunch>{
+        constants, L::kind(launch.kind), L::callee(launch.callee),
+        L::firstBuffer(buffers.size()), L::numBuffers(launch.buffers.size()),
+        L::firstId(ids.size()), L::numIds(launch.ids.size()),
+        L::tasks(launch.tasks), L::flops(launch.flops),
+        L::name(string(launch.name))});
     for (rt::BufferOp op : launch.buffers)
       buffers.push_back(buffer(op));
     for (int64_t id : launch.ids)
-      ids.push_back(integer(id));
+      ids.push_back(constants.make<int64_t>(id));
   }
   return table(rows, name);
 }
 
-llvm::Constant *TableWriter::writeGemm(const RepriseGemm &gemm) {
-  return llvm::ConstantStruct::getAnon(
-      {integer(gemm.m),       integer(gemm.n),
-       integer(gemm.k),       integer(gemm.lda),
-       integer(gemm.ldb),     integer(gemm.ldc),
-       array(gemm.batch),     array(gemm.strideA),
-       array(gemm.strideB),   array(gemm.strideC),
-       single(gemm.alpha),    word(gemm.transposeA),
-       word(gemm.transposeB), word(gemm.bias),
-       word(gemm.accumulate), word(gemm.typeAB),
-       word(gemm.typeC),      word(gemm.epilogue),
-       word(gemm.packedB),    word(0)});
+Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
+  using G = Fields<RepriseGemm>;
+  return Row<RepriseGemm>{constants,
+                          G::m(gemm.m),
+                          G::n(gemm.n),
+                          G::k(gemm.k),
+                          G::lda(gemm.lda),
+                          G::ldb(gemm.ldb),
+                          G::ldc(gemm.ldc),
+                          G::batch(gemm.batch),
+                          G::strideA(gemm.strideA),
+                          G::strideB(gemm.strideB),
+                          G::strideC(gemm.strideC),
+                          G::alpha(gemm.alpha),
+                          G::transposeA(gemm.transposeA),
+                          G::transposeB(gemm.transposeB),
+                          G::bias(gemm.bias),
+                          G::accumulate(gemm.accumulate),
+                          G::typeAB(gemm.typeAB),
+                          G::typeC(gemm.typeC),
+                          G::epilogue(gemm.epilogue),
+                          G::packedB(gemm.packedB),
+                          G::reserved(0)};
 }
 
-llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
+Typed<RepriseState> TableWriter::writeState(rt::BufferOp op) {
+  using S = Fields<RepriseState>;
   auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
   ArrayRef<int64_t> dims = op.getType().getShape();
   int64_t shape[4] = {1, 1, 1, 1};
@@ -163,45 +183,75 @@ llvm::Constant *TableWriter::writeState(rt::BufferOp op) {
     shape[0] = state.getRows();
   double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
   StringRef name = state.getParameter(), hub = state.getHub();
-  return llvm::ConstantStruct::getAnon(
-      {string(name), string(hub.empty() ? name : hub),
-       word(int(state.getKind())), word(int(state.getInit())), single(std),
-       word(state.getPart()), word(state.getParts()), word(dims.size()),
-       word(getElementType(op.getType())), word(0), array(shape), buffer(op)});
+  return Row<RepriseState>{constants,
+                           S::name(string(name)),
+                           S::hubName(string(hub.empty() ? name : hub)),
+                           S::kind(int(state.getKind())),
+                           S::init(int(state.getInit())),
+                           S::initStd(std),
+                           S::part(state.getPart()),
+                           S::parts(state.getParts()),
+                           S::rank(dims.size()),
+                           S::elementType(getElementType(op.getType())),
+                           S::reserved(0),
+                           S::shape(shape),
+                           S::buffer(buffer(op))};
 }
 
-llvm::Constant *TableWriter::writeRotary(rt::BufferOp op) {
+Typed<RepriseRotary> TableWriter::writeRotary(rt::BufferOp op) {
+  using R = Fields<RepriseRotary>;
   auto rotary = op->getAttrOfType<rt::RotaryAttr>(rt::kRotaryAttr);
-  SmallVector<llvm::Constant *> frequencies;
+  SmallVector<Typed<float>> frequencies;
   for (float frequency : rotary.getFrequencies().asArrayRef())
-    frequencies.push_back(single(frequency));
+    frequencies.push_back(constants.make<float>(frequency));
   MemRefType type = op.getType();
-  return llvm::ConstantStruct::getAnon(
-      {buffer(op), integer(type.getDimSize(0)), integer(type.getDimSize(1)),
-       table(frequencies, "frequencies"),
-       single(rotary.getScale().getValueAsDouble()), word(0)});
+  return Row<RepriseRotary>{constants,
+                            R::buffer(buffer(op)),
+                            R::length(type.getDimSize(0)),
+                            R::width(type.getDimSize(1)),
+                            R::frequencies(table(frequencies, "frequencies")),
+                            R::scale(rotary.getScale().getValueAsDouble()),
+                            R::reserved(0)};
 }
 
-llvm::Constant *TableWriter::writeMicroKernels(const Tables &tables) {
-  SmallVector<llvm::Constant *> rows;
+SmallVector<Typed<RepriseKernel>>
+TableWriter::writeKernels(const Tables &tables, bool areOfDevice) {
+  using K = Fields<RepriseKernel>;
+  auto find = [&](StringRef name) { return function<RepriseKernelFn>(name); };
+  SmallVector<Typed<RepriseKernel>> rows;
+  for (auto &[name, index] : tables.kernels)
+    rows.push_back(Row<RepriseKernel>{
+        constants, K::fn(find(areOfDevice ? StringRef() : name)),
+        K::wideFn(find(tables.wideKernels.lookup(name))),
+        K::pairsFn(find(tables.pairsKernels.lookup(name))),
+        K::amxFn(find(tables.amxKernels.lookup(name))), K::name(string(name))});
+  return rows;
+}
+
+Typed<const RepriseMicroKernel *>
+TableWriter::writeMicroKernels(const Tables &tables) {
+  using K = Fields<RepriseMicroKernel>;
+  SmallVector<Typed<RepriseMicroKernel>> rows;
   for (const Tables::MicroKernel &kernel : tables.microKernels)
-    rows.push_back(llvm::ConstantStruct::getAnon(
-        {function(kernel.function), word(kernel.tile->rows),
-         word(kernel.tile->cols), word(kernel.tile->isa),
-         word(kernel.tile->typeAB)}));
+    rows.push_back(Row<RepriseMicroKernel>{
+        constants, K::fn(function<RepriseMicroKernelFn>(kernel.function)),
+        K::rows(kernel.tile->rows), K::cols(kernel.tile->cols),
+        K::isa(kernel.tile->isa), K::typeAB(kernel.tile->typeAB)});
   return table(rows, "micro_kernels");
 }
 
-void TableWriter::writeMain(ArrayRef<llvm::Constant *> models) {
+void TableWriter::writeMain(ArrayRef<Typed<const RepriseModel *>> models) {
+  llvm::Type *i32 = builder.getInt32Ty(), *pointer = builder.getPtrTy();
   auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
   auto *main = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
                                       "main", module);
   llvm::FunctionCallee entry = module.getOrInsertFunction(
       "repriseMain", i32, i32, pointer, pointer, i32);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", main));
-  builder.CreateRet(builder.CreateCall(entry, {main->getArg(0), main->getArg(1),
-                                               table(models, "models"),
-                                               word(models.size())}));
+  builder.CreateRet(builder.CreateCall(
+      entry,
+      {main->getArg(0), main->getArg(1), table(models, "models").constant,
+       constants.make<int32_t>(models.size()).constant}));
 }
 
 /// Numbers and words of the module's `nn.train`.
@@ -242,16 +292,6 @@ static FailureOr<std::string> getModelType(ModuleOp source, StringRef config) {
   return type->str();
 }
 
-llvm::Constant *TableWriter::bytes(StringRef data, StringRef name,
-                                   bool isText) {
-  auto *value = llvm::ConstantDataArray::getString(context, data, isText);
-  auto *global =
-      new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
-                               llvm::GlobalValue::PrivateLinkage, value, name);
-  global->setAlignment(llvm::Align(16));
-  return global;
-}
-
 /// Bytes of the variables in device memory of the code in `source`.
 static int64_t countGlobalBytes(ModuleOp source) {
   int64_t bytes = 0;
@@ -264,8 +304,9 @@ static int64_t countGlobalBytes(ModuleOp source) {
   return bytes;
 }
 
-llvm::Constant *TableWriter::writeDevice(ModuleOp source, const Tables &tables,
-                                         const DeviceImage &image) {
+SmallVector<Typed<RepriseCudaKernel>>
+TableWriter::writeDeviceKernels(ModuleOp source, const Tables &tables) {
+  using K = Fields<RepriseCudaKernel>;
   llvm::StringMap<cuda::KernelFacts> facts;
   for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
     facts[kernel.name] = kernel;
@@ -280,40 +321,50 @@ llvm::Constant *TableWriter::writeDevice(ModuleOp source, const Tables &tables,
       if (launch.kind == REPRISE_LAUNCH_KERNEL)
         launches[names[launch.callee]] = &launch;
 
-  SmallVector<llvm::Constant *> kernels, cubins;
-  auto three = [&](const std::array<int64_t, 3> &sizes) {
-    auto words =
-        llvm::map_to_vector(sizes, [](int64_t size) { return uint32_t(size); });
-    return llvm::ConstantDataArray::get(context, ArrayRef<uint32_t>(words));
-  };
+  SmallVector<Typed<RepriseCudaKernel>> kernels;
   for (StringRef name : names) {
     const cuda::KernelFacts &kernel = facts[name];
     const Tables::Launch *launch = launches[name];
-    kernels.push_back(llvm::ConstantStruct::getAnon(
-        {string(name), three(kernel.grid), three(kernel.block),
-         word(launch->buffers.size()), word(launch->ids.size()),
-         integer(kernel.sharedBytes)}));
+    kernels.push_back(Row<RepriseCudaKernel>{
+        constants, K::name(string(name)), K::grid(kernel.grid),
+        K::block(kernel.block), K::numBuffers(launch->buffers.size()),
+        K::numIds(launch->ids.size()), K::sharedBytes(kernel.sharedBytes)});
   }
-  for (const DeviceImage::Cubin &cubin : image.cubins)
-    cubins.push_back(llvm::ConstantStruct::getAnon(
-        {word(cubin.major), word(cubin.minor), word(cubin.archSpecific),
-         word(0),
-         bytes({cubin.code.data(), cubin.code.size()}, "cubin",
-               /*isText=*/false),
-         integer(cubin.code.size())}));
-  llvm::Constant *table = llvm::ConstantStruct::getAnon(
-      {bytes(image.ptx, "ptx", /*isText=*/true), integer(image.ptx.size()),
-       this->table(cubins, "cubins"), this->table(kernels, "device_kernels"),
-       word(cubins.size()), word(image.major), word(image.minor), word(0),
-       integer(countGlobalBytes(source))});
-  return new llvm::GlobalVariable(
-      module, table->getType(),
-      /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, table, "device");
+  return kernels;
+}
+
+Typed<const RepriseCudaModule *>
+TableWriter::writeDevice(ModuleOp source, const Tables &tables,
+                         const DeviceImage &image) {
+  using C = Fields<RepriseCubin>;
+  using D = Fields<RepriseCudaModule>;
+  SmallVector<Typed<RepriseCudaKernel>> kernels =
+      writeDeviceKernels(source, tables);
+  SmallVector<Typed<RepriseCubin>> cubins;
+  for (const DeviceImage::Cubin &cubin : image.cubins) {
+    StringRef code(cubin.code.data(), cubin.code.size());
+    cubins.push_back(Row<RepriseCubin>{
+        constants, C::smMajor(cubin.major), C::smMinor(cubin.minor),
+        C::archSpecific(cubin.archSpecific), C::reserved(0),
+        C::data({bytes(code, "cubin", /*isText=*/false)}),
+        C::bytes(code.size())});
+  }
+  Row<RepriseCudaModule> row{constants,
+                             D::ptx({bytes(image.ptx, "ptx", /*isText=*/true)}),
+                             D::ptxBytes(image.ptx.size()),
+                             D::cubins(table(cubins, "cubins")),
+                             D::kernels(table(kernels, "device_kernels")),
+                             D::numCubins(cubins.size()),
+                             D::ptxMajor(image.major),
+                             D::ptxMinor(image.minor),
+                             D::reserved(0),
+                             D::globalBytes(countGlobalBytes(source))};
+  return {global(row.constant, "device")};
 }
 
 /// The lines of the plan, in the order of the arena, but for gradients that lie
 /// behind all else.
-SmallVector<llvm::Constant *>
+SmallVector<Typed<RepriseCategory>>
 TableWriter::writeCategories(DictionaryAttr plan, DictionaryAttr shares) {
   auto getBytes = [](DictionaryAttr numbers, StringRef name) {
     auto bytes = numbers.getAs<IntegerAttr>(name);
@@ -325,30 +376,26 @@ TableWriter::writeCategories(DictionaryAttr plan, DictionaryAttr shares) {
       plan.contains("begin") ? getBytes(plan, "begin") : arena - activations;
   int64_t behind = std::clamp<int64_t>(arena - begin - activations, 0,
                                        getBytes(shares, "gradients"));
-  SmallVector<llvm::Constant *> categories;
-  auto place = [&](int64_t offset, int64_t bytes) {
-    return llvm::ConstantStruct::getAnon({integer(offset), integer(bytes)});
-  };
+  using C = Fields<RepriseCategory>;
+  SmallVector<Typed<RepriseCategory>> categories;
   for (StringRef name : {"parameters", "gradients", "optimizer state",
                          "inputs and outputs", "activations"}) {
     if (!shares.contains(name))
       continue;
     int64_t bytes = getBytes(shares, name);
     int64_t rest = name == "gradients" ? behind : 0;
-    llvm::Constant *places[] = {place(at, bytes - rest),
-                                place(arena - rest, rest)};
-    categories.push_back(llvm::ConstantStruct::getAnon(
-        {string(name), integer(bytes),
-         llvm::ConstantArray::get(llvm::ArrayType::get(places[0]->getType(), 2),
-                                  places)}));
+    Typed<RepriseBuffer> places[] = {place(at, bytes - rest),
+                                     place(arena - rest, rest)};
+    categories.push_back(Row<RepriseCategory>{
+        constants, C::name(string(name)), C::bytes(bytes), C::places(places)});
     at += bytes - rest;
   }
   return categories;
 }
 
-FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
-                                               const Tables &tables,
-                                               const DeviceImage *image) {
+FailureOr<Typed<const RepriseModel *>>
+TableWriter::write(ModuleOp source, const Tables &tables,
+                   const DeviceImage *image) {
   auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   auto plan = source->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
   if (!train || !plan)
@@ -369,25 +416,24 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
   if (tables.isDevice && !image)
     return source.emitError("needs the machine code of '@device'");
 
-  SmallVector<llvm::Constant *> categories = writeCategories(plan, shares);
-  SmallVector<llvm::Constant *> states, rotaries, kernels, gemms;
+  SmallVector<Typed<RepriseCategory>> categories =
+      writeCategories(plan, shares);
+  SmallVector<Typed<RepriseState>> states;
   for (rt::BufferOp op : tables.states)
     states.push_back(writeState(op));
+  SmallVector<Typed<RepriseRotary>> rotaries;
   for (rt::BufferOp op : tables.rotaries)
     rotaries.push_back(writeRotary(op));
-  for (auto &[name, index] : tables.kernels)
-    kernels.push_back(llvm::ConstantStruct::getAnon(
-        {function(image ? StringRef() : name),
-         function(tables.wideKernels.lookup(name)),
-         function(tables.pairsKernels.lookup(name)),
-         function(tables.amxKernels.lookup(name)), string(name)}));
+  SmallVector<Typed<RepriseKernel>> kernels =
+      writeKernels(tables, /*areOfDevice=*/image != nullptr);
+  SmallVector<Typed<RepriseGemm>> gemms;
   for (const RepriseGemm &gemm : tables.gemms)
     gemms.push_back(writeGemm(gemm));
-  llvm::Constant *micro = writeSchedule(tables.micro, "micro");
-  llvm::Constant *update = writeSchedule(tables.update, "update");
-  llvm::Constant *evaluate = writeSchedule(tables.evaluate, "evaluate");
-  llvm::Constant *sample = writeSchedule(tables.sample, "sample");
-  llvm::Constant *noTable = llvm::ConstantPointerNull::get(pointer);
+  Typed<const RepriseLaunch *> micro = writeSchedule(tables.micro, "micro");
+  Typed<const RepriseLaunch *> update = writeSchedule(tables.update, "update");
+  Typed<const RepriseLaunch *> evaluate =
+      writeSchedule(tables.evaluate, "evaluate");
+  Typed<const RepriseLaunch *> sample = writeSchedule(tables.sample, "sample");
   auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
   auto config = source->getAttrOfType<StringAttr>(nn::kHubConfigAttr);
@@ -401,87 +447,82 @@ FailureOr<llvm::Constant *> TableWriter::write(ModuleOp source,
   int64_t decay = style == "linear"   ? REPRISE_LR_LINEAR
                   : style == "cosine" ? REPRISE_LR_COSINE
                                       : REPRISE_LR_CONSTANT;
-  llvm::Constant *model = llvm::ConstantStruct::getAnon(
-      {word(REPRISE_ABI_VERSION),
-       word(tables.numMicroBatches),
-       string(name ? name.getValue() : "model"),
-       string(getWord(train, "recompute")),
-       string(*modelType),
-       string(configJson),
-       string("reprisec " REPRISE_VERSION ", LLVM " LLVM_VERSION_STRING),
-       string(section ? section.getValue() : ""),
-       integer(shape[0]),
-       integer(shape[1]),
-       integer(getInteger(train, "vocab_size")),
-       integer(arena.getInt()),
-       integer(alignment ? alignment.getInt() : rt::kDefaultAlignment),
-       integer(getInteger(train, nn::kMemoryBudget)),
-       word(categories.size()),
-       word(states.size()),
-       word(kernels.size()),
-       word(gemms.size()),
-       word(tables.microKernels.size()),
-       word(tables.micro.size()),
-       word(tables.update.size()),
-       word(tables.evaluate.size()),
-       word(tables.sample.size()),
-       word(rotaries.size()),
-       table(categories, "categories"),
-       table(states, "states"),
-       table(rotaries, "rotaries"),
-       table(kernels, "kernels"),
-       table(gemms, "gemms"),
-       writeMicroKernels(tables),
-       micro,
-       update,
-       evaluate,
-       sample,
-       table(buffers, "buffers"),
-       table(ids, "ids"),
-       role("tokens"),
-       role("targets"),
-       role("rng"),
-       role("lr"),
-       role("bias_correction1"),
-       role("bias_correction2"),
-       role("loss"),
-       role("grad_norm"),
-       role("eval_loss"),
-       role("sample_tokens"),
-       role("position"),
-       role("logits"),
-       role("batches"),
-       number(getNumber(train, "lr")),
-       number(getNumber(train, "min_lr")),
-       number(getNumber(train, "adam_beta1")),
-       number(getNumber(train, "adam_beta2")),
-       integer(getInteger(train, "lr_warmup_iters")),
-       integer(getInteger(train, "train_iters")),
-       integer(getInteger(train, "seed")),
-       word(decay),
-       word(image ? REPRISE_TARGET_CUDA : REPRISE_TARGET_CPU),
-       number(tables.modelFlops),
-       number(tables.replayFlops),
-       image ? writeDevice(source, tables, *image) : noTable});
-  if (module.getDataLayout().getTypeAllocSize(model->getType()) !=
-      sizeof(RepriseModel))
-    return source.emitError("has a model table of ")
-           << module.getDataLayout()
-                  .getTypeAllocSize(model->getType())
-                  .getFixedValue()
-           << " bytes, but the runtime's has " << sizeof(RepriseModel);
-  return static_cast<llvm::Constant *>(new llvm::GlobalVariable(
-      module, model->getType(), /*isConstant=*/true,
-      llvm::GlobalValue::PrivateLinkage, model, "model"));
+  using M = Fields<RepriseModel>;
+  Row<RepriseModel> model{
+      constants,
+      M::abiVersion(REPRISE_ABI_VERSION),
+      M::numMicroBatches(tables.numMicroBatches),
+      M::name(string(name ? name.getValue() : "model")),
+      M::plan(string(getWord(train, "recompute"))),
+      M::modelType(string(*modelType)),
+      M::configJson(string(configJson)),
+      M::compiler(
+          string("reprisec " REPRISE_VERSION ", LLVM " LLVM_VERSION_STRING)),
+      M::trainJson(string(section ? section.getValue() : "")),
+      M::microBatchSize(shape[0]),
+      M::seqLength(shape[1]),
+      M::vocabSize(getInteger(train, "vocab_size")),
+      M::arenaBytes(arena.getInt()),
+      M::arenaAlignment(alignment ? alignment.getInt() : rt::kDefaultAlignment),
+      M::budgetBytes(getInteger(train, nn::kMemoryBudget)),
+      M::numCategories(categories.size()),
+      M::numStates(states.size()),
+      M::numKernels(kernels.size()),
+      M::numGemms(gemms.size()),
+      M::numMicroKernels(tables.microKernels.size()),
+      M::numMicro(tables.micro.size()),
+      M::numUpdate(tables.update.size()),
+      M::numEvaluate(tables.evaluate.size()),
+      M::numSample(tables.sample.size()),
+      M::numRotaries(rotaries.size()),
+      M::categories(table(categories, "categories")),
+      M::states(table(states, "states")),
+      M::rotaries(table(rotaries, "rotaries")),
+      M::kernels(table(kernels, "kernels")),
+      M::gemms(table(gemms, "gemms")),
+      M::microKernels(writeMicroKernels(tables)),
+      M::micro(micro),
+      M::update(update),
+      M::evaluate(evaluate),
+      M::sample(sample),
+      M::buffers(table(buffers, "buffers")),
+      M::ids(table(ids, "ids")),
+      M::tokens(role("tokens")),
+      M::targets(role("targets")),
+      M::rng(role("rng")),
+      M::lr(role("lr")),
+      M::biasCorrection1(role("bias_correction1")),
+      M::biasCorrection2(role("bias_correction2")),
+      M::loss(role("loss")),
+      M::gradNorm(role("grad_norm")),
+      M::evalLoss(role("eval_loss")),
+      M::sampleTokens(role("sample_tokens")),
+      M::position(role("position")),
+      M::logits(role("logits")),
+      M::batches(role("batches")),
+      M::learningRate(getNumber(train, "lr")),
+      M::minLearningRate(getNumber(train, "min_lr")),
+      M::beta1(getNumber(train, "adam_beta1")),
+      M::beta2(getNumber(train, "adam_beta2")),
+      M::warmupIters(getInteger(train, "lr_warmup_iters")),
+      M::trainIters(getInteger(train, "train_iters")),
+      M::seed(getInteger(train, "seed")),
+      M::lrDecayStyle(decay),
+      M::target(image ? REPRISE_TARGET_CUDA : REPRISE_TARGET_CPU),
+      M::modelFlops(tables.modelFlops),
+      M::replayFlops(tables.replayFlops),
+      M::cuda(image ? writeDevice(source, tables, *image)
+                    : constants.null<const RepriseCudaModule *>())};
+  return Typed<const RepriseModel *>{global(model.constant, "model")};
 }
 
 std::unique_ptr<llvm::Module>
 target::writeTables(ArrayRef<CompiledModel> models, ArrayRef<Tables> tables,
                     llvm::LLVMContext &context) {
   auto module = std::make_unique<llvm::Module>("reprise", context);
-  SmallVector<llvm::Constant *> addresses;
+  SmallVector<Typed<const RepriseModel *>> addresses;
   for (auto [model, table] : llvm::zip_equal(models, tables)) {
-    FailureOr<llvm::Constant *> address =
+    FailureOr<Typed<const RepriseModel *>> address =
         TableWriter(*module).write(model.module, table, model.image);
     if (failed(address))
       return nullptr;

@@ -9,7 +9,7 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_MICROKERNELPARTS_H
 #define REPRISE_LIB_CODEGEN_CPU_MICROKERNELPARTS_H
 
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/Common/Code.h"
 

@@ -15,7 +15,7 @@
 #include "Segments.h"
 #include "Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 #include "reprise/Codegen/Common/Expressions.h"
 #include "reprise/Codegen/Common/Families.h"
 #include "llvm/ADT/bit.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelRunner.h"
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "gtest/gtest.h"
 #include <cmath>

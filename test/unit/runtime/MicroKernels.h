@@ -9,7 +9,7 @@
 #ifndef REPRISE_TEST_UNIT_RUNTIME_MICROKERNELS_H
 #define REPRISE_TEST_UNIT_RUNTIME_MICROKERNELS_H
 
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 
 #include <algorithm>
 #include <atomic>

@@ -19,6 +19,7 @@
 
 #include "MicroKernels.h"
 
+#include "reprise/ABI/Model.h"
 #include "reprise/ABI/Philox.h"
 
 #include <algorithm>

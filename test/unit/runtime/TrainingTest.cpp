@@ -374,6 +374,18 @@ TEST_F(Training, DamagedModelsAreRefused) {
                 .find("damaged model: gradNorm needs at least 4 bytes in the "
                       "arena of "),
             std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) { toy.model.gemms = nullptr; })
+                .find("damaged model: gemms needs the address of 0 or more "
+                      "rows, but has 3 rows and no address"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) { toy.model.numUpdate = -1; })
+                .find("damaged model: update needs the address of 0 or more "
+                      "rows, but has -1 rows and an address"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) { toy.model.batches = {-64, 64}; })
+                .find("damaged model: batches needs at least 0 bytes in the "
+                      "arena of "),
+            std::string::npos);
   std::vector<RepriseState> states;
   EXPECT_NE(refusal([&](ToyModel &toy) {
               states.assign(toy.model.states,

@@ -9,7 +9,7 @@
 #ifndef REPRISE_CODEGEN_CPU_MICROKERNELS_H
 #define REPRISE_CODEGEN_CPU_MICROKERNELS_H
 
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Gemm.h"
 #include "llvm/ADT/ArrayRef.h"
 #include <cstdint>
 #include <string>
