@@ -97,6 +97,11 @@ private:
 struct FormKernels : public kernels::impl::FormKernelsBase<FormKernels> {
   using FormKernelsBase::FormKernelsBase;
 
+  void getDependentDialects(DialectRegistry &registry) const override {
+    FormKernelsBase::getDependentDialects(registry);
+    registerKernelBodies(registry);
+  }
+
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions;
     for (auto function : getOperation().getOps<func::FuncOp>())
@@ -271,6 +276,11 @@ bool ScheduleFormer::joinsSums(Operation *op) {
   };
   return isOfBias(op) && !units.empty() && isOfBias(units.back().ops.front()) &&
          units.back().ops.size() < kMostSums;
+}
+
+static bool sumsColumns(Operation *op) {
+  auto sum = dyn_cast<SumBody>(op);
+  return sum && sum.sumsColumns();
 }
 
 /// Whether `op` sums columns of rows that the last unit reads for such a sum

@@ -29,6 +29,11 @@ using Values = LoopBuilder::Values;
 namespace {
 struct ConvertNNToLinalg
     : public kernels::impl::ConvertNNToLinalgBase<ConvertNNToLinalg> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    ConvertNNToLinalgBase::getDependentDialects(registry);
+    registerKernelBodies(registry);
+  }
+
   void runOnOperation() override {
     if (getOperation()->hasAttr(rt::kKernelAttr) &&
         !getOperation().isDeclaration() && failed(convertBody()))
@@ -45,7 +50,7 @@ static Operation *getAccumulated(Operation *op) {
   if (!accumulate || !accumulate.getTerm().hasOneUse())
     return nullptr;
   Operation *term = accumulate.getTerm().getDefiningOp();
-  return term && canAccumulate(term) ? term : nullptr;
+  return isa_and_present<SumBody>(term) ? term : nullptr;
 }
 
 /// The elementwise ops that `ops` begin with, of one shape; an update is a loop
@@ -61,7 +66,7 @@ static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
                     llvm::none_of(op->getOperands(), [&](Value operand) {
                       return llvm::is_contained(run, operand.getDefiningOp());
                     }));
-    if (!isElementwise(op) || getShape(op) != getShape(ops.front()) ||
+    if (!isa<ElementBody>(op) || getShape(op) != getShape(ops.front()) ||
         (isAlone && !run.empty()))
       break;
     run.push_back(op);
@@ -124,16 +129,16 @@ LogicalResult ConvertNNToLinalg::convertBody() {
     Operation *replaced = accumulate ? accumulate.getOperation() : op;
     builder.setInsertionPointAfter(replaced);
     LoopBuilder loops(builder, op->getLoc());
-    FailureOr<Values> results = Values();
-    if (canAccumulate(op))
-      results->push_back(
-          convertSum(loops, op, accumulate ? accumulate.getSum() : Value()));
+    Values results;
+    if (auto sum = dyn_cast<SumBody>(op))
+      results.push_back(
+          sum.buildSum(loops, accumulate ? accumulate.getSum() : Value()));
+    else if (auto body = dyn_cast<LoopBody>(op))
+      results = body.buildLoops(loops);
     else
-      results = convertRows(loops, op);
-    if (failed(results))
       return op->emitOpError("needs a form as loops to be in the kernel @")
              << kernel.getName() << ", but has none";
-    replace(loops, replaced, *results);
+    replace(loops, replaced, results);
   }
   for (Operation *op : llvm::reverse(old))
     op->erase();

@@ -9,47 +9,21 @@
 #ifndef REPRISE_KERNELS_NNTOLINALG_H
 #define REPRISE_KERNELS_NNTOLINALG_H
 
-#include "LoopBuilder.h"
+#include "KernelBody.h"
 #include "reprise/Dialect/NN/NNOps.h"
 
 namespace reprise::kernels {
-
-/// Whether element i of the results depends on element i of the operands that
-/// have the results' shape, and on scalars, alone.
-bool isElementwise(mlir::Operation *op);
 
 /// Builds one loop nest for elementwise `ops` of one shape, each reading what
 /// it likes of those before, and replaces the results.
 void convertElementwise(LoopBuilder &loops,
                         llvm::ArrayRef<mlir::Operation *> ops);
 
-/// Whether `op` sums the columns of its first operand, or of what it makes of
-/// that row by row.
-bool sumsColumns(mlir::Operation *op);
-
-/// Whether `op` makes its one result by adding up, so that an nn.accumulate of
-/// it can start from the old sum.
-bool canAccumulate(mlir::Operation *op);
-
-/// Builds the loops of such an op, and returns its result, in f32; with `sum`,
-/// added to that.
-mlir::Value convertSum(LoopBuilder &loops, mlir::Operation *op,
-                       mlir::Value sum);
-
-/// Builds the loops of any other op, and returns its results, flattened. Fails,
-/// without a diagnostic, for an op that has no loops.
-mlir::FailureOr<LoopBuilder::Values> convertRows(LoopBuilder &loops,
-                                                 mlir::Operation *op);
-
 /// Builds the loops of a loss and of its gradient, where one kernel has both:
 /// an exponential serves for either. Returns their results, flattened.
 LoopBuilder::Values convertLossAndGradient(LoopBuilder &loops,
                                            nn::CrossEntropyOp loss,
                                            nn::CrossEntropyBackwardOp backward);
-
-/// Builds the loops of a rotation, and returns its result, flattened.
-LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeOp op);
-LoopBuilder::Values convertRope(LoopBuilder &loops, nn::RopeBackwardOp op);
 
 /// [B, T, H*D] with a copy of each of `value`'s heads, [B, T, G*D], for every
 /// one of the `heads / keyHeads` heads that share it, flattened, of `element`.

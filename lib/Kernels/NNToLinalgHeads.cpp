@@ -79,16 +79,30 @@ static Values rotate(LoopBuilder &loops, Value input, Value rotary,
   return loops.map(getShape(x), {{x}}, element, body);
 }
 
-Values kernels::convertRope(LoopBuilder &loops, RopeOp op) {
+static Values convert(LoopBuilder &loops, RopeOp op) {
   return rotate(loops, op.getInput(), op.getRotary(), op.getHeads(),
                 op.getStyle(), getElementTypeOrSelf(op.getOut()),
                 /*isBackward=*/false);
 }
 
-Values kernels::convertRope(LoopBuilder &loops, RopeBackwardOp op) {
+static Values convert(LoopBuilder &loops, RopeBackwardOp op) {
   return rotate(loops, op.getDout(), op.getRotary(), op.getHeads(),
                 op.getStyle(), getElementTypeOrSelf(op.getDinput()),
                 /*isBackward=*/true);
+}
+
+namespace {
+template <typename OpTy>
+struct Turn : LoopBody::ExternalModel<Turn<OpTy>, OpTy> {
+  Values buildLoops(Operation *op, LoopBuilder &loops) const {
+    return convert(loops, cast<OpTy>(op));
+  }
+};
+} // namespace
+
+void kernels::attachHeadBodies(MLIRContext &context) {
+  RopeOp::attachInterface<Turn<RopeOp>>(context);
+  RopeBackwardOp::attachInterface<Turn<RopeBackwardOp>>(context);
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,7 +14,6 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
 using namespace mlir;
@@ -24,47 +23,32 @@ using namespace reprise::nn;
 
 static double getDouble(APFloat number) { return number.convertToDouble(); }
 
-bool kernels::isElementwise(Operation *op) {
-  return op->hasTrait<nn::Pointwise>() ||
-         isa<ConstantOp, BroadcastOp, AdamWOp>(op);
-}
-
 //===----------------------------------------------------------------------===//
 // Random numbers
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// What the random words of one op depend on besides the element.
-struct RandomSource {
-  Value seedLow, seedHigh, step, microBatch, stream;
-};
-} // namespace
-
-/// Reads the source of an op's random numbers, before the loops.
-static RandomSource buildRandomSource(ImplicitLocOpBuilder &builder, Value rng,
-                                      int64_t stream) {
-  auto word = [&](int64_t index) -> Value {
+/// Reads what an op's random words depend on besides the element, before the
+/// loops: seed (low, high), step, micro-batch and stream.
+static SmallVector<Value> buildRandomSource(ImplicitLocOpBuilder &builder,
+                                            Value rng, int64_t stream) {
+  SmallVector<Value> source;
+  for (int64_t index = 0; index < 4; ++index) {
     Value at = arith::ConstantIndexOp::create(builder, index);
-    return tensor::ExtractOp::create(builder, rng, at);
-  };
-  RandomSource source;
-  source.seedLow = word(0);
-  source.seedHigh = word(1);
-  source.step = word(2);
-  source.microBatch = word(3);
-  source.stream = rt::StreamOp::create(builder, builder.getI32Type(), stream);
+    source.push_back(tensor::ExtractOp::create(builder, rng, at));
+  }
+  source.push_back(rt::StreamOp::create(builder, builder.getI32Type(), stream));
   return source;
 }
 
 static Scalar buildDropout(ImplicitLocOpBuilder &builder, Scalar x, double rate,
-                           const RandomSource &source) {
+                           ArrayRef<Value> source) {
   double threshold = std::min(std::round(rate * 0x1p32), 0x1p32 - 1);
   Value bound = arith::ConstantOp::create(
       builder, builder.getI32IntegerAttr(static_cast<uint32_t>(threshold)));
   Value element = linalg::IndexOp::create(builder, 0);
-  Value word = rt::RandomWordOp::create(
-      builder, builder.getI32Type(), element, source.seedLow, source.seedHigh,
-      source.step, source.microBatch, source.stream);
+  Value word = rt::RandomWordOp::create(builder, builder.getI32Type(), element,
+                                        source[0], source[1], source[2],
+                                        source[3], source[4]);
   Value keep =
       arith::CmpIOp::create(builder, arith::CmpIPredicate::uge, word, bound);
   Scalar scaled = x * x.number(1.0 / (1.0 - rate));
@@ -184,47 +168,95 @@ static SmallVector<Scalar> buildAdamW(ImplicitLocOpBuilder &builder, AdamWOp op,
 }
 
 //===----------------------------------------------------------------------===//
+// Formulas
+//===----------------------------------------------------------------------===//
+
+using LocBuilder = ImplicitLocOpBuilder;
+using Scalars = ArrayRef<Scalar>;
+using Results = SmallVector<Scalar>;
+
+static Results build(LocBuilder &, GeluOp op, Scalars x) {
+  return {buildGelu(x[0], op.getForm())};
+}
+static Results build(LocBuilder &, GeluBackwardOp op, Scalars x) {
+  return {x[1] * buildGeluDerivative(x[0], op.getForm())};
+}
+static Results build(LocBuilder &, SwiGLUOp, Scalars x) {
+  return {buildSwiGLU(x[0], x[1])};
+}
+static Results build(LocBuilder &, SwiGLUBackwardOp, Scalars x) {
+  return buildSwiGLUBackward(x[0], x[1], x[2]);
+}
+static Results build(LocBuilder &, AddOp, Scalars x) { return {x[0] + x[1]}; }
+static Results build(LocBuilder &, AccumulateOp, Scalars x) {
+  return {x[0] + x[1]};
+}
+static Results build(LocBuilder &, ScaleOp op, Scalars x) {
+  return {getDouble(op.getFactor()) * x[0]};
+}
+static Results build(LocBuilder &, CastOp, Scalars x) { return {x[0]}; }
+static Results build(LocBuilder &builder, ConstantOp op, Scalars) {
+  return {Scalar(builder, getDouble(op.getValue()))};
+}
+static Results build(LocBuilder &, BroadcastOp op, Scalars x) {
+  return {getDouble(op.getFactor()) * x[0]};
+}
+
+//===----------------------------------------------------------------------===//
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// The numbers that `op` makes of those of its operands.
-static SmallVector<Scalar>
-buildElement(ImplicitLocOpBuilder &builder, Operation *op,
-             ArrayRef<Scalar> operands,
-             const DenseMap<Operation *, RandomSource> &sources) {
-  using Results = SmallVector<Scalar>;
-  return TypeSwitch<Operation *, Results>(op)
-      .Case([&](GeluOp gelu) -> Results {
-        return {buildGelu(operands[0], gelu.getForm())};
-      })
-      .Case([&](GeluBackwardOp gelu) -> Results {
-        return {operands[1] * buildGeluDerivative(operands[0], gelu.getForm())};
-      })
-      .Case([&](SwiGLUOp) -> Results {
-        return {buildSwiGLU(operands[0], operands[1])};
-      })
-      .Case([&](SwiGLUBackwardOp) {
-        return buildSwiGLUBackward(operands[0], operands[1], operands[2]);
-      })
-      .Case([&](AddOp) -> Results { return {operands[0] + operands[1]}; })
-      .Case(
-          [&](AccumulateOp) -> Results { return {operands[0] + operands[1]}; })
-      .Case([&](ScaleOp scale) -> Results {
-        return {getDouble(scale.getFactor()) * operands[0]};
-      })
-      .Case([&](DropoutOp dropout) -> Results {
-        return {buildDropout(builder, operands[0], getDouble(dropout.getRate()),
-                             sources.lookup(op))};
-      })
-      .Case([&](CastOp) -> Results { return {operands[0]}; })
-      .Case([&](ConstantOp constant) -> Results {
-        return {Scalar(builder, getDouble(constant.getValue()))};
-      })
-      .Case([&](BroadcastOp broadcast) -> Results {
-        return {getDouble(broadcast.getFactor()) * operands[0]};
-      })
-      .Case([&](AdamWOp adamw) { return buildAdamW(builder, adamw, operands); })
-      .DefaultUnreachable("an elementwise op without a formula");
+namespace {
+/// An op that needs nothing but its formula, an overload of `build`.
+template <typename OpTy>
+struct Element : ElementBody::ExternalModel<Element<OpTy>, OpTy> {
+  SmallVector<Scalar> buildElement(Operation *op, ImplicitLocOpBuilder &builder,
+                                   ArrayRef<Scalar> operands,
+                                   ArrayRef<Value>) const {
+    return build(builder, cast<OpTy>(op), operands);
+  }
+};
+
+struct DropoutElement : ElementBody::ExternalModel<DropoutElement, DropoutOp> {
+  SmallVector<Value> buildBefore(Operation *op,
+                                 ImplicitLocOpBuilder &builder) const {
+    auto dropout = cast<DropoutOp>(op);
+    return buildRandomSource(builder, dropout.getRng(), dropout.getStream());
+  }
+  SmallVector<Scalar> buildElement(Operation *op, ImplicitLocOpBuilder &builder,
+                                   ArrayRef<Scalar> operands,
+                                   ArrayRef<Value> before) const {
+    double rate = getDouble(cast<DropoutOp>(op).getRate());
+    return {buildDropout(builder, operands[0], rate, before)};
+  }
+  bool readsNumbersOf(Operation *op, OpOperand &operand) const {
+    return operand.get() != cast<DropoutOp>(op).getRng();
+  }
+};
+
+struct AdamWElement : ElementBody::ExternalModel<AdamWElement, AdamWOp> {
+  SmallVector<Scalar> buildElement(Operation *op, ImplicitLocOpBuilder &builder,
+                                   ArrayRef<Scalar> operands,
+                                   ArrayRef<Value>) const {
+    return buildAdamW(builder, cast<AdamWOp>(op), operands);
+  }
+  /// The old working copy is there to be written over.
+  bool readsNumbersOf(Operation *op, OpOperand &operand) const {
+    return operand.get() != cast<AdamWOp>(op).getWorking();
+  }
+};
+} // namespace
+
+template <typename... Ops>
+static void attach(MLIRContext &context) {
+  (Ops::template attachInterface<Element<Ops>>(context), ...);
+}
+
+void kernels::attachElementBodies(MLIRContext &context) {
+  attach<GeluOp, GeluBackwardOp, SwiGLUOp, SwiGLUBackwardOp, AddOp,
+         AccumulateOp, ScaleOp, CastOp, ConstantOp, BroadcastOp>(context);
+  DropoutOp::attachInterface<DropoutElement>(context);
+  AdamWOp::attachInterface<AdamWElement>(context);
 }
 
 void kernels::convertElementwise(LoopBuilder &loops,
@@ -233,23 +265,18 @@ void kernels::convertElementwise(LoopBuilder &loops,
   int64_t numElements = shape.getNumElements();
   DenseSet<Operation *> members(ops.begin(), ops.end());
 
-  // What the loop reads: elements, or scalars; random words come as values.
+  // What the loop reads: elements, or scalars; what comes before it is values.
   llvm::MapVector<Value, LoopOperand> inputs;
-  DenseMap<Operation *, RandomSource> sources;
+  DenseMap<Operation *, SmallVector<Value>> before;
   SmallVector<Value> outputs;
   SmallVector<Type> elementTypes;
   for (Operation *op : ops) {
-    auto dropout = dyn_cast<DropoutOp>(op);
-    auto adamw = dyn_cast<AdamWOp>(op);
-    if (dropout)
-      sources[op] = buildRandomSource(loops.getBuilder(), dropout.getRng(),
-                                      dropout.getStream());
-    for (Value operand : op->getOperands()) {
-      Operation *definition = operand.getDefiningOp();
-      // The old working copy is there to be written over.
-      if ((dropout && operand == dropout.getRng()) ||
-          (adamw && operand == adamw.getWorking()) ||
-          members.contains(definition) || inputs.count(operand))
+    auto body = cast<ElementBody>(op);
+    before[op] = body.buildBefore(loops.getBuilder());
+    for (OpOperand &use : op->getOpOperands()) {
+      Value operand = use.get();
+      if (!body.readsNumbersOf(use) ||
+          members.contains(operand.getDefiningOp()) || inputs.count(operand))
         continue;
       auto type = cast<ShapedType>(operand.getType());
       bool isScalar = type.getRank() == 0 && shape.getRank() != 0;
@@ -278,7 +305,8 @@ void kernels::convertElementwise(LoopBuilder &loops,
           SmallVector<Scalar> arguments;
           for (Value operand : op->getOperands())
             arguments.emplace_back(builder, numbers.lookup(operand));
-          auto made = buildElement(builder, op, arguments, sources);
+          auto made = cast<ElementBody>(op).buildElement(builder, arguments,
+                                                         before[op]);
           for (auto [result, number] : llvm::zip(op->getResults(), made)) {
             Type element = getElementTypeOrSelf(result);
             numbers[result] = number.roundedTo(element).get();

@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/RT/RTOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <limits>
 
 using namespace mlir;
@@ -435,34 +434,39 @@ static Values convert(LoopBuilder &loops, TakePositionOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Attention
-//===----------------------------------------------------------------------===//
-
-template <typename Target, typename Op>
-static Values renamed(LoopBuilder &loops, Op op) {
-  return Target::create(loops.getBuilder(), op->getResultTypes(),
-                        op->getOperands(), op->getAttrs())
-      ->getResults();
-}
-
-//===----------------------------------------------------------------------===//
 // All of them
 //===----------------------------------------------------------------------===//
 
-FailureOr<Values> kernels::convertRows(LoopBuilder &loops, Operation *op) {
-  return TypeSwitch<Operation *, FailureOr<Values>>(op)
-      .Case<LayerNormOp, LayerNormBackwardOp, RMSNormOp, RMSNormBackwardOp,
-            SoftmaxOp, SoftmaxBackwardOp, CrossEntropyOp,
-            CrossEntropyBackwardOp, MeanOp, ClipScaleOp, EmbeddingOp,
-            AddPositionsOp, TakePositionOp>(
-          [&](auto typed) { return convert(loops, typed); })
-      .Case<RopeOp, RopeBackwardOp>(
-          [&](auto rope) { return convertRope(loops, rope); })
-      .Case([&](AttentionOp attention) {
-        return renamed<rt::AttentionOp>(loops, attention);
-      })
-      .Case([&](AttentionBackwardOp attention) {
-        return renamed<rt::AttentionBackwardOp>(loops, attention);
-      })
-      .Default([](Operation *) { return failure(); });
+namespace {
+template <typename OpTy>
+struct Loops : LoopBody::ExternalModel<Loops<OpTy>, OpTy> {
+  Values buildLoops(Operation *op, LoopBuilder &loops) const {
+    return convert(loops, cast<OpTy>(op));
+  }
+};
+
+/// An op that has an equal in `rt`, which emitters write.
+template <typename OpTy, typename Target>
+struct Renamed : LoopBody::ExternalModel<Renamed<OpTy, Target>, OpTy> {
+  Values buildLoops(Operation *op, LoopBuilder &loops) const {
+    return Target::create(loops.getBuilder(), op->getResultTypes(),
+                          op->getOperands(), op->getAttrs())
+        ->getResults();
+  }
+};
+} // namespace
+
+template <typename... Ops>
+static void attach(MLIRContext &context) {
+  (Ops::template attachInterface<Loops<Ops>>(context), ...);
+}
+
+void kernels::attachRowBodies(MLIRContext &context) {
+  attach<LayerNormOp, LayerNormBackwardOp, RMSNormOp, RMSNormBackwardOp,
+         SoftmaxOp, SoftmaxBackwardOp, CrossEntropyOp, CrossEntropyBackwardOp,
+         MeanOp, ClipScaleOp, EmbeddingOp, AddPositionsOp, TakePositionOp>(
+      context);
+  AttentionOp::attachInterface<Renamed<AttentionOp, rt::AttentionOp>>(context);
+  AttentionBackwardOp::attachInterface<
+      Renamed<AttentionBackwardOp, rt::AttentionBackwardOp>>(context);
 }

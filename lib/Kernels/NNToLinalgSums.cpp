@@ -9,7 +9,6 @@
 #include "NNToLinalg.h"
 #include "Shape.h"
 #include "reprise/Dialect/RT/RTOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -18,14 +17,6 @@ using namespace reprise::nn;
 
 using Scalars = ArrayRef<Scalar>;
 using Results = SmallVector<Scalar>;
-
-bool kernels::sumsColumns(Operation *op) {
-  return isa<SumRowsOp, LayerNormBackwardGainOp, RMSNormBackwardGainOp>(op);
-}
-
-bool kernels::canAccumulate(Operation *op) {
-  return sumsColumns(op) || isa<PositionsBackwardOp, EmbeddingBackwardOp>(op);
-}
 
 static Value convert(LoopBuilder &loops, SumRowsOp op, Value sum) {
   Value x = loops.asMatrix(op.getInput());
@@ -82,10 +73,24 @@ static Value convert(LoopBuilder &loops, EmbeddingBackwardOp op, Value sum) {
                                   op.getIds());
 }
 
-Value kernels::convertSum(LoopBuilder &loops, Operation *op, Value sum) {
-  return TypeSwitch<Operation *, Value>(op)
-      .Case<SumRowsOp, LayerNormBackwardGainOp, RMSNormBackwardGainOp,
-            PositionsBackwardOp, EmbeddingBackwardOp>(
-          [&](auto typed) { return convert(loops, typed, sum); })
-      .DefaultUnreachable("an op that cannot accumulate");
+namespace {
+template <typename OpTy, bool isOfColumns>
+struct Sum : SumBody::ExternalModel<Sum<OpTy, isOfColumns>, OpTy> {
+  Value buildSum(Operation *op, LoopBuilder &loops, Value sum) const {
+    return convert(loops, cast<OpTy>(op), sum);
+  }
+  bool sumsColumns(Operation *) const { return isOfColumns; }
+};
+} // namespace
+
+template <bool isOfColumns, typename... Ops>
+static void attach(MLIRContext &context) {
+  (Ops::template attachInterface<Sum<Ops, isOfColumns>>(context), ...);
+}
+
+void kernels::attachSumBodies(MLIRContext &context) {
+  attach</*isOfColumns=*/true, SumRowsOp, LayerNormBackwardGainOp,
+         RMSNormBackwardGainOp>(context);
+  attach</*isOfColumns=*/false, PositionsBackwardOp, EmbeddingBackwardOp>(
+      context);
 }

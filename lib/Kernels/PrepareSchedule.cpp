@@ -19,7 +19,7 @@ using namespace reprise::nn;
 
 bool kernels::canStartFromSum(Operation *op) {
   if (!isProduct(op))
-    return canAccumulate(op);
+    return isa<SumBody>(op);
   // A bias would have to come after the sum, and so would sums of heads.
   auto linear = dyn_cast<LinearOp>(op);
   std::optional<SharedHeads> shared = getSharedHeads(op);
