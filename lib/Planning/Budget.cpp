@@ -213,6 +213,78 @@ static LogicalResult certifyPoint(const PlanCurve &curve, int64_t point,
   return addBuffers(**program, certificate);
 }
 
+static InFlightDiagnostic refuseStep(func::FuncOp step) {
+  return step.emitError("needs to be a step that becomes a schedule, to be "
+                        "planned for a budget");
+}
+
+/// What a point's plan comes to, before its proof.
+static BudgetReport beginReport(const PlanCurve &curve, int64_t point,
+                                BudgetSearch &search, const Budget &budget,
+                                const CostTable &costs,
+                                const BudgetSettings &settings) {
+  bool isMemory = budget.kind == Budget::Kind::Memory;
+  const HeadOption &option = curve.getOption(point);
+  const PlannedBytes &planned = search.getPlanned(point);
+  BudgetReport report;
+  report.budget = budget;
+  report.machine = costs.machine;
+  report.under = settings.under;
+  report.headRows = option.rows;
+  report.baseBytes = planned.begin;
+  report.plannedBytes = isMemory ? planned.arena : planned.activations;
+  report.foreseenBytes = curve.points[point].bytes;
+  report.mostBytes =
+      option.curve->getPoints().back().peak + (isMemory ? report.baseBytes : 0);
+  report.isChain = option.curve->isChain();
+  report.microBatches = option.traced->graph.microBatches;
+  return report;
+}
+
+/// Adds the proof of a point's plan, and the times and the price in it; fails
+/// without a diagnostic as `certifyPoint` does.
+static LogicalResult addProof(const PlanCurve &curve, int64_t point,
+                              BudgetSearch &search, BudgetReport &report) {
+  double slope =
+      getSlope(*curve.getOption(point).curve, curve.points[point].point);
+  if (failed(certifyPoint(curve, point, search, slope, report)))
+    return failure();
+  report.replaySeconds = report.certificate.replaySeconds;
+  report.stepSeconds = report.certificate.stepSeconds;
+  report.boundSeconds = report.certificate.lowerBoundSeconds;
+  report.secondsPerByte = getPrice(curve, point, slope, report);
+  return success();
+}
+
+/// Solves again for costs that are off, by kind of work.
+static void addRegret(const PlanCurve &curve, int64_t point,
+                      BudgetReport &report) {
+  const TracedGraph &traced = *curve.getOption(point).traced;
+  bool isMemory = report.budget.kind == Budget::Kind::Memory;
+  std::vector<int64_t> groups;
+  for (Work work : traced.works)
+    groups.push_back(int64_t(work));
+  report.scenarios = solver::computeRegret(
+      traced.graph, curve.getPlan(point),
+      report.budget.bytes - (isMemory ? report.baseBytes : 0), groups,
+      {"products", "attention", "everything else"});
+}
+
+/// The point whose plan a budget gets; -1 after a message that says why it gets
+/// none.
+static int64_t findPoint(func::FuncOp step, const PlanCurve &curve,
+                         BudgetSearch &search, const Budget &budget,
+                         const BudgetSettings &settings) {
+  int64_t point = search.find(budget.bytes);
+  if (point >= 0)
+    return point;
+  if (!curve.points.empty() && search.findSmallest() < 0)
+    refuseStep(step);
+  else
+    refuseBudget(step, budget, settings, curve, search);
+  return -1;
+}
+
 FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
                                               ModuleOp module,
                                               const Budget &budget,
@@ -221,64 +293,29 @@ FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
     return module.emitError("needs a function @step to plan for a budget");
-  bool isMemory = budget.kind == Budget::Kind::Memory;
-  if (!isMemory)
+  if (budget.kind == Budget::Kind::Activations)
     module->setAttr(rt::kActivationsFirstAttr,
                     UnitAttr::get(module.getContext()));
   FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
   FailureOr<PlanCurve> curve = failure();
   if (succeeded(trial))
     curve = PlanCurve::find(**trial, budget.kind, costs, settings.isFree);
-  auto refuseStep = [&] {
-    return step.emitError("needs to be a step that becomes a schedule, to be "
-                          "planned for a budget");
-  };
   if (failed(curve))
-    return refuseStep();
+    return refuseStep(step);
   BudgetSearch search(**trial, *curve, budget.kind, settings.isFree);
-  int64_t point = search.find(budget.bytes);
-  if (point < 0) {
-    if (!curve->points.empty() && search.findSmallest() < 0)
-      return refuseStep();
-    refuseBudget(step, budget, settings, *curve, search);
+  int64_t point = findPoint(step, *curve, search, budget, settings);
+  if (point < 0)
     return failure();
-  }
 
-  const HeadOption &option = curve->getOption(point);
-  const TracedGraph &traced = *option.traced;
-  int64_t ownPoint = curve->points[point].point;
-  BudgetReport report;
-  report.budget = budget;
-  report.machine = costs.machine;
-  report.under = settings.under;
-  report.headRows = option.rows;
-  report.baseBytes = search.getPlanned(point).begin;
-  report.plannedBytes = isMemory ? search.getPlanned(point).arena
-                                 : search.getPlanned(point).activations;
-  report.foreseenBytes = curve->points[point].bytes;
-  report.mostBytes =
-      option.curve->getPoints().back().peak + (isMemory ? report.baseBytes : 0);
-  report.isChain = option.curve->isChain();
-  report.microBatches = traced.graph.microBatches;
+  BudgetReport report =
+      beginReport(*curve, point, search, budget, costs, settings);
   if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
     report.certificate.model = name.str();
-  double slope = getSlope(*option.curve, ownPoint);
-  if (failed(certifyPoint(*curve, point, search, slope, report)))
+  if (failed(addProof(*curve, point, search, report)))
     return step.emitError("has a schedule that differs from the one its plan "
                           "was found for");
-  report.replaySeconds = report.certificate.replaySeconds;
-  report.stepSeconds = report.certificate.stepSeconds;
-  report.boundSeconds = report.certificate.lowerBoundSeconds;
-  report.secondsPerByte = getPrice(*curve, point, slope, report);
-  solver::KeptValues kept = curve->getPlan(point);
-  if (settings.hasRegret) {
-    std::vector<int64_t> groups;
-    for (Work work : traced.works)
-      groups.push_back(int64_t(work));
-    report.scenarios = solver::computeRegret(
-        traced.graph, kept, budget.bytes - (isMemory ? report.baseBytes : 0),
-        groups, {"products", "attention", "everything else"});
-  }
+  if (settings.hasRegret)
+    addRegret(*curve, point, report);
   addPoints(*curve, search, settings.hasBounds, report);
   // An option has the head as it was.
   for (auto head : step.getBody().getOps<nn::LinearCrossEntropyOp>())
@@ -289,7 +326,9 @@ FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
     return step.emitError("needs to become a schedule without what is decided "
                           "of it, to be compared with Megatron's options");
   report.rivals = std::move(*rivals);
+  const HeadOption &option = curve->getOption(point);
   setHeadRows(module, option.rows);
-  writeDecisions(step, traced, kept, curve->getSegments(point));
+  writeDecisions(step, *option.traced, curve->getPlan(point),
+                 curve->getSegments(point));
   return report;
 }

@@ -365,6 +365,107 @@ static void addBounds(PipelineReport &report) {
       point.boundSeconds = bound - report.bareSeconds;
 }
 
+/// What is asked, and the certificates of the chunks without a plan.
+static PipelineReport beginReport(ModuleOp module, const Pipeline &pipeline,
+                                  const std::vector<int64_t> &states,
+                                  const Budget &budget, const CostTable &costs,
+                                  const BudgetSettings &settings) {
+  PipelineReport report;
+  report.budget = budget;
+  report.machine = costs.machine;
+  report.under = settings.under;
+  solver::PipelineCertificate &certificate = report.certificate;
+  certificate.shape = pipeline.shape;
+  certificate.budgetBytes = budget.bytes;
+  certificate.baseBytes = budget.kind == Budget::Kind::Memory
+                              ? states
+                              : std::vector<int64_t>(states.size(), 0);
+  certificate.chunks.resize(pipeline.shape.stages *
+                            pipeline.shape.virtualStages);
+  for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks) {
+    chunk.certificate.kind = solver::Certificate::Budget::Activations;
+    chunk.certificate.machine = costs.machine;
+    chunk.certificate.under = settings.under;
+    if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
+      chunk.certificate.model = name.str();
+  }
+  return report;
+}
+
+/// Certifies the `point` that slack leaves a stage, or, since less memory may
+/// be packed worse, that which was `asked` for.
+static void settleStage(const Pipeline &pipeline, int64_t number, int64_t asked,
+                        int64_t &point,
+                        solver::PipelineCertificate &certificate) {
+  if (point >= asked || certifyStage(pipeline, number, point, certificate))
+    return;
+  point = asked;
+  certifyStage(pipeline, number, point, certificate);
+}
+
+/// What a stage's certified plan comes to beside the one that was asked for;
+/// notes in `certificate` the replays that are for nothing.
+static StageReport describeStage(const Pipeline &pipeline, int64_t number,
+                                 int64_t point, int64_t asked,
+                                 int64_t stateBytes,
+                                 solver::PipelineCertificate &certificate) {
+  const Stage &stage = pipeline.stages[number];
+  const Stage::Point &own = stage.curve[point], &most = stage.curve[asked];
+  int64_t base = certificate.baseBytes[number];
+  StageReport report;
+  report.mostBytes = stage.curve.back().peak + base;
+  report.plannedBytes = base;
+  report.stateBytes = stateBytes;
+  report.replaySeconds = own.seconds;
+  report.askedSeconds = most.seconds;
+  report.boundSeconds = solver::getStageBound(certificate, number);
+  // Chunks have one price.
+  for (const solver::CertifiedMoment &moment :
+       certificate.chunks[number].certificate.moments)
+    report.secondsPerByte += moment.secondsPerByte;
+  for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
+    report.chunks.push_back({chunk.first, chunk.count, chunk.inFlight});
+    report.computeSeconds += chunk.times.forward + chunk.times.backward;
+    solver::PipelineCertificate::Chunk &certified =
+        certificate.chunks[v * pipeline.shape.stages + number];
+    report.plannedBytes += certified.certificate.peakBytes;
+    const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
+    certified.slackSeconds = std::max(
+        curve[own.points[v]].seconds - curve[most.points[v]].seconds, 0.0);
+  }
+  report.askedBytes = point < asked ? most.peak + base : report.plannedBytes;
+  return report;
+}
+
+namespace {
+/// What the plans of all stages decide of the step.
+struct StageDecisions {
+  solver::KeptValues kept;
+  std::vector<std::pair<int64_t, int64_t>> segments;
+};
+} // namespace
+
+static StageDecisions getDecisions(const TracedGraph &traced,
+                                   const Pipeline &pipeline,
+                                   ArrayRef<int64_t> points) {
+  StageDecisions decided = {solver::keepAll(traced.graph), {}};
+  for (auto [stage, point] : llvm::zip(pipeline.stages, points))
+    for (auto [chunk, own] :
+         llvm::zip(stage.chunks, stage.curve[point].points)) {
+      solver::KeptValues part = chunk.curve->getPlan(own);
+      for (int64_t value : solver::getChoices(chunk.step.graph))
+        decided.kept[chunk.step.values[value]] = part[value];
+      llvm::append_range(decided.segments, chunk.curve->getSegments(own));
+    }
+  // What a chunk receives it keeps, whatever the one before it does.
+  for (const Stage &stage : pipeline.stages)
+    for (const Chunk &chunk : stage.chunks)
+      for (int64_t value : chunk.step.graph.ops.front().writes)
+        if (int64_t of = chunk.step.values[value]; chunk.first > 0)
+          decided.kept[of] = true;
+  return decided;
+}
+
 FailureOr<PipelineReport>
 planning::solveStages(const Phases &phases, ModuleOp module,
                       const Budget &budget, const CostTable &costs,
@@ -388,25 +489,10 @@ planning::solveStages(const Phases &phases, ModuleOp module,
     return failure();
   solveChunks(*pipeline);
 
-  PipelineReport report;
-  report.budget = budget;
-  report.machine = costs.machine;
-  report.under = settings.under;
-  solver::PipelineCertificate &certificate = report.certificate;
-  certificate.shape = pipeline->shape;
-  certificate.budgetBytes = budget.bytes;
   std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
-  certificate.baseBytes = budget.kind == Budget::Kind::Memory
-                              ? states
-                              : std::vector<int64_t>(chunks.getStages(), 0);
-  certificate.chunks.resize(chunks.getLayers().size());
-  for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks) {
-    chunk.certificate.kind = solver::Certificate::Budget::Activations;
-    chunk.certificate.machine = costs.machine;
-    chunk.certificate.under = settings.under;
-    if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
-      chunk.certificate.model = name.str();
-  }
+  PipelineReport report =
+      beginReport(module, *pipeline, states, budget, costs, settings);
+  solver::PipelineCertificate &certificate = report.certificate;
   StagePlans plans(*pipeline, certificate.baseBytes);
   FailureOr<SmallVector<int64_t>> asked =
       planStages(step, *traced, *pipeline, plans, budget, certificate);
@@ -419,56 +505,13 @@ planning::solveStages(const Phases &phases, ModuleOp module,
     for (auto [bytes, span] : plans.getCurve())
       report.curve.push_back(
           {bytes, std::max(span - report.bareSeconds, 0.0), 0});
-
-  solver::KeptValues kept = solver::keepAll(traced->graph);
-  std::vector<std::pair<int64_t, int64_t>> segments;
-  for (auto [number, stage] : llvm::enumerate(pipeline->stages)) {
-    // Less memory may be packed worse.
-    if (points[number] < (*asked)[number] &&
-        !certifyStage(*pipeline, number, points[number], certificate)) {
-      points[number] = (*asked)[number];
-      certifyStage(*pipeline, number, points[number], certificate);
-    }
-    const Stage::Point &own = stage.curve[points[number]],
-                       &most = stage.curve[(*asked)[number]];
-    StageReport added;
-    int64_t base = certificate.baseBytes[number];
-    added.mostBytes = stage.curve.back().peak + base;
-    added.plannedBytes = base;
-    added.stateBytes = states[number];
-    added.replaySeconds = own.seconds;
-    added.askedSeconds = most.seconds;
-    added.boundSeconds = solver::getStageBound(certificate, number);
-    // Chunks have one price.
-    for (const solver::CertifiedMoment &moment :
-         certificate.chunks[number].certificate.moments)
-      added.secondsPerByte += moment.secondsPerByte;
-    for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
-      added.chunks.push_back({chunk.first, chunk.count, chunk.inFlight});
-      added.computeSeconds += chunk.times.forward + chunk.times.backward;
-      solver::PipelineCertificate::Chunk &certified =
-          certificate.chunks[v * pipeline->shape.stages + number];
-      added.plannedBytes += certified.certificate.peakBytes;
-      const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
-      certified.slackSeconds = std::max(
-          curve[own.points[v]].seconds - curve[most.points[v]].seconds, 0.0);
-      solver::KeptValues part = chunk.curve->getPlan(own.points[v]);
-      for (size_t value = 0; value < part.size(); ++value)
-        if (chunk.step.graph.values[value].rule ==
-            solver::StepValue::Rule::Free)
-          kept[chunk.step.values[value]] = part[value];
-      llvm::append_range(segments, chunk.curve->getSegments(own.points[v]));
-    }
-    added.askedBytes = points[number] < (*asked)[number] ? most.peak + base
-                                                         : added.plannedBytes;
-    report.stages.push_back(std::move(added));
+  for (int64_t number = 0; number < pipeline->shape.stages; ++number) {
+    settleStage(*pipeline, number, (*asked)[number], points[number],
+                certificate);
+    report.stages.push_back(describeStage(*pipeline, number, points[number],
+                                          (*asked)[number], states[number],
+                                          certificate));
   }
-  // What a chunk receives it keeps, whatever the one before it does.
-  for (const Stage &stage : pipeline->stages)
-    for (const Chunk &chunk : stage.chunks)
-      for (int64_t value : chunk.step.graph.ops.front().writes)
-        if (int64_t of = chunk.step.values[value]; chunk.first > 0)
-          kept[of] = true;
   solver::computeSpans(certificate);
   dropSlack(certificate);
   if (settings.hasBounds)
@@ -479,6 +522,7 @@ planning::solveStages(const Phases &phases, ModuleOp module,
     return step.emitError("needs to become a schedule without what is decided "
                           "of it, to be compared with Megatron's options");
   report.rivals = std::move(*rivals);
-  writeDecisions(step, *traced, kept, segments);
+  StageDecisions decided = getDecisions(*traced, *pipeline, points);
+  writeDecisions(step, *traced, decided.kept, decided.segments);
   return report;
 }
