@@ -252,6 +252,19 @@ static const Family *recognize(const json::Object &object) {
   return nullptr;
 }
 
+/// Says that `given` has another family than the file, which is of `own`.
+static void warnOfOtherFamily(ArrayRef<Entry> given, const Family &own,
+                              Diagnostics &diagnostics) {
+  for (const Entry &entry : llvm::reverse(given))
+    if (entry.key->name == "model_type" && entry.value.kind != Value::Null)
+      return diagnostics.warning(
+          entry.origin, "the file of 'hf_config' is of " + own.name +
+                            ", but 'model_type' says " +
+                            describeBare(entry.value) +
+                            ": the model is another one than the file's, and "
+                            "the file's weights are not for it");
+}
+
 void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
                                         ArrayRef<Entry> given,
                                         std::vector<Entry> &entries,
@@ -275,6 +288,8 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   ConfigReader reader(*object, given, entries, description, diagnostics);
   const Family *own = reader.readFamily(members);
   const Family *family = findFamily(given);
+  if (family && own && family != own)
+    warnOfOtherFamily(given, *own, diagnostics);
   if (!family)
     family = own;
   if (!family && entries.empty())

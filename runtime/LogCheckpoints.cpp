@@ -79,11 +79,11 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
   };
   Error text;
   if (data.tokens > 0 && then.tokens > 0 && data.tokens != then.tokens)
-    text.set("the data had %s tokens then, so other samples follow",
+    text.set("the data had %s tokens then, so other samples may follow",
              grouped(then.tokens).chars);
   else if (differ(data.crc, then.crc))
     text.set("the data has as many tokens as then, but others (%s then, "
-             "%08" PRIx64 " now), so other samples follow",
+             "%08" PRIx64 " now), so other samples may follow",
              shownSum(then.crc).chars, data.crc);
   if (text.text[0])
     note(text.text);

@@ -11,6 +11,7 @@
 #include "reprise/Remat/Passes.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Support/RecomputeLabels.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace reprise::remat {
@@ -207,11 +208,19 @@ LogicalResult PlanReader::applyChunks(const PlanFile &plan) {
   MLIRContext *context = function.getContext();
   auto chunks = ChunksAttr::get(context, plan.stages,
                                 DenseI64ArrayAttr::get(context, plan.chunks));
-  Attribute there = function->getAttr(kChunksAttr);
+  auto describe = [](ChunksAttr chunks) {
+    return std::to_string(chunks.getStages()) + " stages of " +
+           llvm::join(llvm::map_range(
+                          chunks.getLayers().asArrayRef(),
+                          [](int64_t size) { return std::to_string(size); }),
+                      ",") +
+           " layers";
+  };
+  auto there = function->getAttrOfType<ChunksAttr>(kChunksAttr);
   if (there && there != chunks)
     return emitError(*plan.chunksLocation)
-           << "needs the chunks that are asked for elsewhere, " << there
-           << ", but got " << chunks;
+           << "needs the stages that description or options ask for, "
+           << describe(there) << ", but got " << describe(chunks);
   function->setAttr(kChunksAttr, chunks);
   int64_t sum = 0;
   for (int64_t size : plan.chunks)
