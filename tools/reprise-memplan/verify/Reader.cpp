@@ -20,9 +20,11 @@ int64_t Reader::readInteger(const Json &value, int64_t least, int64_t most,
   const char *end = value.text.data() + value.text.size();
   auto [rest, code] = std::from_chars(value.text.data(), end, number);
   if (code != std::errc() || rest != end || number < least || number > most) {
-    fail(value.at, std::string("needs ") + what + " between " +
-                       std::to_string(least) + " and " + std::to_string(most) +
-                       ", but got " + value.text);
+    std::string range = most > least ? "between " + std::to_string(least) +
+                                           " and " + std::to_string(most)
+                                     : "that is " + std::to_string(least);
+    fail(value.at, std::string("needs ") + what + " " + range + ", but got " +
+                       value.text);
     return 0;
   }
   return number;
