@@ -8,6 +8,7 @@
 
 #include "BudgetPlans.h"
 #include "reprise/Remat/Summary.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -23,9 +24,9 @@ static void printStage(raw_ostream &os, int64_t number,
   llvm::interleave(
       stage.chunks, os,
       [&](const StageReport::Chunk &chunk) {
-        os << "layers " << chunk.firstLayer << "-"
-           << chunk.firstLayer + chunk.numLayers - 1 << " with "
-           << chunk.inFlight << " in flight";
+        os << remat::formatLayers(llvm::to_vector(llvm::seq(
+                  chunk.firstLayer, chunk.firstLayer + chunk.numLayers)))
+           << " with " << chunk.inFlight << " in flight";
       },
       "; ");
   os << "; keeping all that may be kept takes " << formatBytes(stage.mostBytes)

@@ -12,6 +12,7 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Remat/Summary.h"
 #include "reprise/Solver/Pipeline.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
 #include <set>
@@ -281,8 +282,9 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
     part.places.push_back(known == places.end() ? -1 : known->second);
   }
   error.attachNote(step.getLoc())
-      << "that is layers " << chunk.first << "-"
-      << chunk.first + chunk.count - 1
+      << "that is "
+      << remat::formatLayers(
+             llvm::to_vector(llvm::seq(chunk.first, chunk.first + chunk.count)))
       << ", with micro-batches in flight: " << chunk.inFlight
       << "; what backward needs is kept of each, and one of them runs:";
   noteAlive(error, step, part,
