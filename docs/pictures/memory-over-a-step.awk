@@ -27,7 +27,7 @@ FNR == 1 { finishPlan(); plans++; inStep = launches = buffers = loss = 0; split(
 /rt\.update/ { inStep = 0 }
 
 inStep && / = rt\.buffer at / {
-  begin[$1] = after("at ") + 0
+  begin[$1] = after("at <device, ") + 0
   if (/rt\.state/) states[$1] = 1
   rank = split(after("memref<"), dims, "x")
   end[$1] = begin[$1] + 4

@@ -19,15 +19,18 @@ static MemRefType getBufferType(Type type) {
 
 Value Planner::createBuffer(OpBuilder &builder, Location loc, Type type,
                             const Buffer &buffer) {
-  return rt::BufferOp::create(builder, loc, getBufferType(type), buffer.offset,
+  auto place =
+      rt::PlaceAttr::get(builder.getContext(), buffer.space, buffer.offset);
+  return rt::BufferOp::create(builder, loc, getBufferType(type), place,
                               /*whole=*/Value());
 }
 
 Value Planner::createPart(OpBuilder &builder, Value value, Value whole) {
   const Buffer &buffer = buffers[bufferOf.lookup(value)];
+  auto place = rt::PlaceAttr::get(builder.getContext(), buffer.space,
+                                  buffer.offset + beginOf.lookup(value));
   return rt::BufferOp::create(builder, value.getLoc(),
-                              getBufferType(value.getType()),
-                              buffer.offset + beginOf.lookup(value), whole);
+                              getBufferType(value.getType()), place, whole);
 }
 
 void Planner::rewrite() {
@@ -47,11 +50,11 @@ void Planner::rewrite() {
     view[argument] = value;
   }
   if (batches >= 0) {
-    auto further = rt::BufferOp::create(
+    Value further = createBuffer(
         builder, function.getLoc(),
         MemRefType::get({buffers[batches].bytes}, builder.getI8Type()),
-        buffers[batches].offset, /*whole=*/Value());
-    further->setAttr(rt::kRoleAttr, buffers[batches].role);
+        buffers[batches]);
+    further.getDefiningOp()->setAttr(rt::kRoleAttr, buffers[batches].role);
   }
   SmallVector<Operation *> schedule;
   for (Operation &op : block)

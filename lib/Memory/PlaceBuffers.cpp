@@ -19,8 +19,10 @@ using namespace reprise::memory;
 // All the time
 //===----------------------------------------------------------------------===//
 
-static bool isInputOfMicroBatch(const Buffer &buffer) {
-  return buffer.role && memory::isOfMicroBatch(buffer.role.getValue());
+/// Whether the device has a place for it for each micro-batch.
+static bool isPlacedInBatches(const Buffer &buffer) {
+  return buffer.space == Space::Device && buffer.role &&
+         memory::isOfMicroBatch(buffer.role.getValue());
 }
 
 /// How often the device is launched for a micro-batch.
@@ -35,55 +37,57 @@ static int64_t countLaunches(func::FuncOp function) {
 }
 
 /// Places what changes from micro-batch to micro-batch, once for each that is
-/// on the device at a time, and again for the next ones.
-void Planner::placeBatches() {
-  if (llvm::none_of(buffers, isInputOfMicroBatch) ||
+/// on the device at a time, and again for the next ones. Returns their end.
+int64_t Planner::placeBatches(int64_t begin) {
+  if (llvm::none_of(buffers, isPlacedInBatches) ||
       getWaitingBytes(function, countLaunches(function), /*bytes=*/1) == 0)
-    return;
+    return begin;
   int64_t start = begin;
   for (Buffer &buffer : buffers)
-    if (isInputOfMicroBatch(buffer)) {
+    if (isPlacedInBatches(buffer)) {
       buffer.offset = begin;
       begin += llvm::alignTo(buffer.bytes, alignment);
     }
   Buffer further;
-  further.category = Category::Inputs;
+  further.category = Category::InputsAndOutputs;
   further.role = StringAttr::get(function.getContext(), "batches");
   further.offset = begin;
   further.bytes =
       getWaitingBytes(function, countLaunches(function), begin - start);
-  begin += further.bytes;
   batches = buffers.size();
   buffers.push_back(further);
+  return begin + further.bytes;
 }
 
 /// What is there all the time: each category is one array.
-void Planner::placeFixed() {
-  for (Category category : {Category::Parameters, Category::Gradients,
-                            Category::Optimizer, Category::Inputs}) {
-    int64_t start = begin;
+void Planner::placeFixed(Space space, ArenaSizes &sizes) {
+  for (Category category :
+       {Category::Parameters, Category::Gradients, Category::OptimizerState,
+        Category::InputsAndOutputs}) {
+    int64_t start = sizes.begin;
     // Both moments are arrays of their own, as the optimizer walks them.
     auto place = [&](auto &&matches) {
       for (Buffer &buffer : buffers)
-        if (buffer.category == category && matches(buffer)) {
-          buffer.offset = begin;
-          begin += llvm::alignTo(buffer.bytes, alignment);
+        if (buffer.space == space && buffer.category == category &&
+            !buffer.isWritten && matches(buffer)) {
+          buffer.offset = sizes.begin;
+          sizes.begin += llvm::alignTo(buffer.bytes, alignment);
         }
     };
-    bool moments = category == Category::Optimizer;
-    if (category == Category::Inputs)
-      placeBatches();
-    bool isPlaced = category == Category::Inputs && batches >= 0;
+    bool moments = category == Category::OptimizerState;
+    if (category == Category::InputsAndOutputs && space == Space::Device)
+      sizes.begin = placeBatches(sizes.begin);
+    bool isPlaced = category == Category::InputsAndOutputs && batches >= 0;
     place([&](Buffer &buffer) {
       if (isPlaced &&
-          (isInputOfMicroBatch(buffer) || &buffer == &buffers[batches]))
+          (isPlacedInBatches(buffer) || &buffer == &buffers[batches]))
         return false;
       return !moments || buffer.state.getKind() == rt::StateKind::Moment1;
     });
     place([&](Buffer &buffer) {
       return moments && buffer.state.getKind() == rt::StateKind::Moment2;
     });
-    categoryBytes[int(category)] = begin - start;
+    sizes.fixed[int(category)] = sizes.begin - start;
   }
 }
 
@@ -111,31 +115,25 @@ packBothWays(const solver::PackingProblem &problem) {
 /// with nothing in its bytes before, takes what they leave free from there on.
 /// Where that needs more than is alive at one time, both are packed together,
 /// unless activations are to come first (`rt.activations_first`).
-LogicalResult Planner::place() {
-  if (step)
-    begin = step->begin;
-  else
-    placeFixed();
+LogicalResult Planner::placeWithin(Space space, ArenaSizes &sizes) {
   solver::PackingProblem problem;
   problem.alignment = alignment;
   SmallVector<Buffer *> placed;
-  auto add = [&](Category category, auto getUpper) {
+  auto add = [&](bool areWritten) {
     for (Buffer &buffer : buffers)
-      if (buffer.category == category) {
-        problem.items.push_back(
-            {"", buffer.firstUse, getUpper(buffer), buffer.bytes});
+      if (buffer.space == space && buffer.isWritten == areWritten &&
+          (areWritten || buffer.category == Category::Activations)) {
+        int64_t upper = areWritten ? end + 1 : buffer.lastUse + 1;
+        problem.items.push_back({"", buffer.firstUse, upper, buffer.bytes});
         placed.push_back(&buffer);
       }
   };
-  add(Category::Activations,
-      [](const Buffer &buffer) { return buffer.lastUse + 1; });
+  add(/*areWritten=*/false);
   if (std::optional<std::string> fault = solver::check(problem))
     return function.emitError("has no memory plan: ") << *fault;
   solver::PackingResult packed = packBothWays(problem);
-  peak = packed.solution.peak;
-  bound = packed.bound;
   if (!step)
-    add(Category::WrittenGradients, [&](const Buffer &) { return end + 1; });
+    add(/*areWritten=*/true);
   if (std::optional<std::string> fault = solver::check(problem))
     return function.emitError("has no memory plan: ") << *fault;
   solver::PackingResult all =
@@ -147,10 +145,39 @@ LogicalResult Planner::place() {
         together.solution.peak < all.solution.peak)
       all = std::move(together);
   for (auto [buffer, offset] : llvm::zip(placed, all.solution.offsets))
-    buffer->offset = begin + offset;
+    buffer->offset = sizes.begin + offset;
   // Sizes count as rounded up to the alignment, the last one's too.
-  usedWithin = all.solution.peak;
-  used = std::min(peak, usedWithin);
-  leastWithin = all.bound;
+  sizes.usedWithin = all.solution.peak;
+  sizes.peak = std::min(packed.solution.peak, sizes.usedWithin);
+  sizes.bound = packed.bound;
+  sizes.leastWithin = all.bound;
+  return success();
+}
+
+SmallVector<Space> Planner::getSpaces() const {
+  SmallVector<Space> spaces = {Space::Device};
+  for (const Buffer &buffer : buffers)
+    if (!llvm::is_contained(spaces, buffer.space))
+      spaces.push_back(buffer.space);
+  llvm::sort(spaces);
+  return spaces;
+}
+
+ArenaSizes Planner::getSizes(Space space) const {
+  auto found = arenas.find(space);
+  return found == arenas.end() ? ArenaSizes() : found->second;
+}
+
+/// Each space is a problem of its own.
+LogicalResult Planner::place() {
+  for (Space space : getSpaces()) {
+    ArenaSizes &sizes = arenas[space];
+    if (step)
+      sizes.begin = step->getSizes(space).begin;
+    else
+      placeFixed(space, sizes);
+    if (failed(placeWithin(space, sizes)))
+      return failure();
+  }
   return success();
 }

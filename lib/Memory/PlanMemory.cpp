@@ -38,49 +38,52 @@ LogicalResult PlanMemory::checkSchedule(func::FuncOp function) {
   return success();
 }
 
-/// The arena has room for whichever schedule needs most.
-void PlanMemory::recordPlan(ArrayRef<std::unique_ptr<Planner>> planners) {
-  const Planner &step = *planners.front();
-  int64_t used = 0, peak = 0, bound = 0, usedWithin = 0, leastWithin = 0;
+/// The arena of `space` has room for whichever schedule needs most.
+static rt::ArenaAttr getArena(ArrayRef<std::unique_ptr<Planner>> planners,
+                              Space space, MLIRContext *context) {
+  ArenaSizes most = planners.front()->getSizes(space);
   for (const std::unique_ptr<Planner> &planner : planners) {
-    used = std::max(used, planner->getUsed());
-    peak = std::max(peak, planner->getPeak());
-    bound = std::max(bound, planner->getBound());
-    usedWithin = std::max(usedWithin, planner->getUsedWithin());
-    leastWithin = std::max(leastWithin, planner->getLeastWithin());
+    ArenaSizes sizes = planner->getSizes(space);
+    most.peak = std::max(most.peak, sizes.peak);
+    most.bound = std::max(most.bound, sizes.bound);
+    most.usedWithin = std::max(most.usedWithin, sizes.usedWithin);
+    most.leastWithin = std::max(most.leastWithin, sizes.leastWithin);
   }
-  Builder builder(&getContext());
-  auto number = [&](StringRef name, int64_t bytes) {
-    return builder.getNamedAttr(name, builder.getI64IntegerAttr(bytes));
-  };
-  SmallVector<NamedAttribute> categories;
-  for (auto [index, name] : llvm::enumerate(kCategoryNames)) {
+  SmallVector<rt::CategoryBytesAttr> categories;
+  for (int index = 0; index <= int(Category::Activations); ++index) {
     auto category = Category(index);
     int64_t bytes =
-        category == Category::Activations ? used : step.getBytes(category);
+        category == Category::Activations ? most.peak : most.fixed[index];
     if (category == Category::Gradients)
-      bytes += usedWithin - used;
-    categories.push_back(number(name, bytes));
+      bytes += most.usedWithin - most.peak;
+    categories.push_back(rt::CategoryBytesAttr::get(context, category, bytes));
   }
-  getOperation()->setAttr(
-      rt::kPlanAttr,
-      builder.getDictionaryAttr(
-          {number("arena", step.getBegin() + usedWithin),
-           number("least", step.getBegin() + leastWithin),
-           number("begin", step.getBegin()), number("peak", peak),
-           number("bound", bound),
-           builder.getNamedAttr("categories",
-                                builder.getDictionaryAttr(categories))}));
+  return rt::ArenaAttr::get(context, space, most.begin + most.usedWithin,
+                            most.begin + most.leastWithin, most.begin,
+                            most.peak, most.bound, categories);
+}
+
+void PlanMemory::recordPlan(ArrayRef<std::unique_ptr<Planner>> planners) {
+  SmallVector<Space> spaces;
+  for (const std::unique_ptr<Planner> &planner : planners)
+    llvm::append_range(spaces, planner->getSpaces());
+  llvm::sort(spaces);
+  spaces.erase(llvm::unique(spaces), spaces.end());
+  SmallVector<rt::ArenaAttr> arenas;
+  for (Space space : spaces)
+    arenas.push_back(getArena(planners, space, &getContext()));
+  getOperation()->setAttr(rt::kPlanAttr,
+                          rt::PlanAttr::get(&getContext(), arenas));
   for (const std::unique_ptr<Planner> &planner : planners) {
     func::FuncOp function = planner->getFunction();
+    ArenaSizes sizes = planner->getSizes(Space::Device);
     remark::passed(
         function.getLoc(),
         remark::RemarkOpts::name("Planned").category("Memory").function(
             function.getName()))
-        << remark::metric("arena",
-                          planner->getBegin() + planner->getUsedWithin())
-        << remark::metric("peak", planner->getPeak())
-        << remark::metric("bound", planner->getBound());
+        << remark::metric("arena", sizes.begin + sizes.usedWithin)
+        << remark::metric("peak", sizes.peak)
+        << remark::metric("bound", sizes.bound);
   }
 }
 

@@ -16,6 +16,7 @@ using namespace reprise::memory;
 
 int64_t Planner::addBuffer(Category category, Type type, int64_t position) {
   Buffer buffer;
+  buffer.space = rt::getSpace(type);
   buffer.category = category;
   buffer.bytes = getTypeBytes(type);
   buffer.firstUse = buffer.lastUse = position;
@@ -60,7 +61,7 @@ static Category getCategory(rt::StateAttr state) {
     return Category::Gradients;
   case rt::StateKind::Moment1:
   case rt::StateKind::Moment2:
-    return Category::Optimizer;
+    return Category::OptimizerState;
   }
   llvm_unreachable("unknown kind of state");
 }
@@ -75,6 +76,11 @@ LogicalResult Planner::checkSizes() {
         !tensor.getElementType().isIntOrFloat())
       return emitError(loc, "needs tensors of static shapes, of integers or "
                             "floats, to be planned, but got ")
+             << type;
+    if (Attribute encoding = tensor.getEncoding();
+        encoding && !isa<rt::SpaceAttr>(encoding))
+      return emitError(loc, "needs no encoding but an #rt.space, to be "
+                            "planned, but got ")
              << type;
     int64_t bytes = getTypeBytes(type);
     if (bytes > kMostBytes - total)
@@ -98,8 +104,9 @@ LogicalResult Planner::checkSizes() {
 FailureOr<Buffer> Planner::getArgumentBuffer(BlockArgument argument) {
   unsigned index = argument.getArgNumber();
   Buffer buffer;
+  buffer.space = rt::getSpace(argument.getType());
   buffer.bytes = getTypeBytes(argument.getType());
-  buffer.category = Category::Inputs;
+  buffer.category = Category::InputsAndOutputs;
   if ((buffer.state = getState(function, index))) {
     buffer.category = getCategory(buffer.state);
   } else if (auto rotary = function.getArgAttrOfType<nn::RotaryAttr>(
@@ -141,6 +148,11 @@ FailureOr<Buffer> Planner::getSharedBuffer(BlockArgument argument) {
     return buffer;
   }
   const Buffer &other = step->buffers[shared->second];
+  if (other.space != buffer->space)
+    return function.emitError("needs argument #")
+           << index << " to be in the space that @" << nn::kStepFunction
+           << " has it in, " << rt::stringifySpace(other.space) << ", but got "
+           << rt::stringifySpace(buffer->space);
   if (other.bytes != buffer->bytes)
     return function.emitError("needs argument #")
            << index << " to have the " << other.bytes << " bytes that @"
@@ -285,7 +297,7 @@ void Planner::assignWrittenGradients() {
     if (!bufferOf.try_emplace(value, id).second)
       continue;
     Buffer &buffer = buffers[id];
-    buffer.category = Category::WrittenGradients;
+    buffer.isWritten = true;
     buffer.firstUse = positions.lookup(value.getDefiningOp());
     buffer.state = rt::StateAttr::get(
         function.getContext(), buffer.state.getKind(),
@@ -368,7 +380,7 @@ LogicalResult Planner::checkReturn() {
       continue;
     if (buffer.category == Category::Activations && !buffer.role) {
       if (!step)
-        buffer.category = Category::Inputs;
+        buffer.category = Category::InputsAndOutputs;
       buffer.role = output;
       buffer.output = value;
     } else if (buffer.role != output) {

@@ -12,31 +12,23 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include <map>
 
 namespace reprise::memory {
 
-/// Where a buffer lies: the order of this enumeration is that of the arena.
-/// Gradients that are written, and not added to, lie among the activations and
-/// behind them.
-enum class Category {
-  Parameters,
-  Gradients,
-  Optimizer,
-  Inputs,
-  Activations,
-  WrittenGradients,
-};
-/// Of those that count by themselves.
-inline constexpr llvm::StringLiteral kCategoryNames[] = {
-    "parameters", "gradients", "optimizer state", "inputs and outputs",
-    "activations"};
+using rt::Category;
+using rt::Space;
 
 /// Bytes that one or more values take turns in.
 struct Buffer {
+  Space space = Space::Device;
   Category category = Category::Activations;
+  /// A gradient that is written, and not added to: it lies among the
+  /// activations and behind them.
+  bool isWritten = false;
   int64_t bytes = 0;
-  /// Positions in the schedule, for Activations; WrittenGradients stay from the
-  /// first to the end.
+  /// Positions in the schedule, for activations; written gradients stay from
+  /// the first to the end.
   int64_t firstUse = 0, lastUse = 0;
   int64_t offset = 0;
   /// What the buffer is outside the schedule, if it is that.
@@ -46,6 +38,19 @@ struct Buffer {
   /// The value that puts out what `role` says, if it is made within the
   /// schedule.
   mlir::Value output;
+};
+
+/// The sizes of the arena of one space, which a schedule needs. Sizes of
+/// buffers are rounded up to the alignment.
+struct ArenaSizes {
+  /// The categories that are there all the time, in the order of Category.
+  int64_t fixed[int(Category::Activations)] = {};
+  /// Where activations begin; their bytes, packed by themselves, and the most
+  /// that are alive at one time.
+  int64_t begin = 0, peak = 0, bound = 0;
+  /// From there on, written gradients included: bytes in use, and those that no
+  /// plan does without, since so many are alive at one time.
+  int64_t usedWithin = 0, leastWithin = 0;
 };
 
 /// The plan of one schedule. What `@evaluate` and `@sample` share with `step`
@@ -64,21 +69,10 @@ public:
   void rewrite();
 
   mlir::func::FuncOp getFunction() const { return function; }
-  /// Where activations begin, and their bytes, sizes rounded up to the
-  /// alignment: within the arena, packed by themselves, and the most that are
-  /// alive at one time.
-  int64_t getBegin() const { return begin; }
-  int64_t getUsed() const { return used; }
-  int64_t getPeak() const { return peak; }
-  int64_t getBound() const { return bound; }
-  /// From there on, written gradients included: bytes in use, and those that no
-  /// plan does without, since so many are alive at one time.
-  int64_t getUsedWithin() const { return usedWithin; }
-  int64_t getLeastWithin() const { return leastWithin; }
-  /// Of a category that is no activations.
-  int64_t getBytes(Category category) const {
-    return categoryBytes[int(category)];
-  }
+  /// The spaces that the schedule has values in, and always the device.
+  llvm::SmallVector<Space> getSpaces() const;
+  /// All 0 for a space without values.
+  ArenaSizes getSizes(Space space) const;
 
 private:
   llvm::LogicalResult checkSizes();
@@ -92,8 +86,9 @@ private:
                                          unsigned input,
                                          llvm::StringRef attribute);
   llvm::LogicalResult checkReturn();
-  void placeFixed();
-  void placeBatches();
+  void placeFixed(Space space, ArenaSizes &sizes);
+  int64_t placeBatches(int64_t begin);
+  llvm::LogicalResult placeWithin(Space space, ArenaSizes &sizes);
   llvm::LogicalResult place();
 
   void findUses();
@@ -130,9 +125,7 @@ private:
   llvm::DenseMap<mlir::Value, int64_t> lastUse;
   /// The position of the return, whose values nothing may share bytes with.
   int64_t end = 0;
-  int64_t begin = 0, used = 0, peak = 0, bound = 0;
-  int64_t usedWithin = 0, leastWithin = 0;
-  int64_t categoryBytes[4] = {};
+  std::map<Space, ArenaSizes> arenas;
 };
 
 } // namespace reprise::memory

@@ -25,37 +25,37 @@ using namespace mlir;
 using namespace reprise;
 
 namespace {
-/// The bytes from `begin` up to `end` of the arena.
+/// The bytes from `begin` up to `end` of the arena of `space`.
 struct Range {
+  rt::Space space;
   int64_t begin, end;
 
   bool operator==(Range other) const {
-    return begin == other.begin && end == other.end;
+    return space == other.space && begin == other.begin && end == other.end;
   }
   bool overlaps(Range other) const {
-    return begin < other.end && other.begin < end;
+    return space == other.space && begin < other.end && other.begin < end;
   }
 };
 
 Diagnostic &operator<<(Diagnostic &diagnostic, Range range) {
-  return diagnostic << "[" << range.begin << ", " << range.end << ")";
+  diagnostic << "[" << range.begin << ", " << range.end << ")";
+  if (range.space != rt::Space::Device)
+    diagnostic << " of the " << rt::stringifySpace(range.space);
+  return diagnostic;
 }
 
-/// Which rt.buffer each byte of the arena was last written through, or through
+/// Which rt.buffer each byte of the arenas was last written through, or through
 /// a part of which. Pieces are disjoint; their number stays that of the live
 /// buffers.
 class ByteMap {
 public:
-  struct Piece {
-    int64_t end;
-    rt::BufferOp writer;
-  };
-
   void write(Range range, rt::BufferOp writer) {
     if (range.begin == range.end)
       return;
-    split(range.begin);
-    split(range.end);
+    std::map<int64_t, Piece> &pieces = spaces[range.space];
+    split(pieces, range.begin);
+    split(pieces, range.end);
     pieces.erase(pieces.lower_bound(range.begin),
                  pieces.lower_bound(range.end));
     pieces[range.begin] = {range.end, writer};
@@ -64,6 +64,10 @@ public:
   /// Who wrote `range`, piece by piece; null where nobody did.
   SmallVector<rt::BufferOp, 2> getWriters(Range range) const {
     SmallVector<rt::BufferOp, 2> writers;
+    auto space = spaces.find(range.space);
+    if (space == spaces.end() || range.begin == range.end)
+      return SmallVector<rt::BufferOp, 2>(range.begin != range.end);
+    const std::map<int64_t, Piece> &pieces = space->second;
     int64_t at = range.begin;
     auto it = pieces.upper_bound(at);
     if (it != pieces.begin() && std::prev(it)->second.end > at)
@@ -79,11 +83,23 @@ public:
     return writers;
   }
 
-  const std::map<int64_t, Piece> &getPieces() const { return pieces; }
+  /// All that was written, and by whom.
+  SmallVector<std::pair<Range, rt::BufferOp>> getPieces() const {
+    SmallVector<std::pair<Range, rt::BufferOp>> all;
+    for (auto &[space, pieces] : spaces)
+      for (auto &[begin, piece] : pieces)
+        all.push_back({Range{space, begin, piece.end}, piece.writer});
+    return all;
+  }
 
 private:
+  struct Piece {
+    int64_t end;
+    rt::BufferOp writer;
+  };
+
   /// Makes `at` a border between pieces.
-  void split(int64_t at) {
+  static void split(std::map<int64_t, Piece> &pieces, int64_t at) {
     auto it = pieces.upper_bound(at);
     if (it == pieces.begin())
       return;
@@ -94,7 +110,7 @@ private:
     }
   }
 
-  std::map<int64_t, Piece> pieces;
+  std::map<rt::Space, std::map<int64_t, Piece>> spaces; ///< by first byte
 };
 
 /// The buffers that an op of the schedule touches, and which of its reads each
@@ -110,18 +126,22 @@ struct Access {
 /// them: what outlives a schedule is as that has it, and is only read.
 class Verifier {
 public:
-  Verifier(const SymbolTable &symbols, func::FuncOp function,
+  Verifier(const SymbolTable &symbols, func::FuncOp function, rt::PlanAttr plan,
            const Verifier *step)
-      : symbols(symbols), function(function), step(step) {}
+      : symbols(symbols), function(function), plan(plan), step(step) {}
 
-  LogicalResult verify(int64_t arena, DictionaryAttr categories);
+  LogicalResult verify();
 
-  /// The end of the last buffer.
-  int64_t getEnd() const { return end; }
+  /// The end of the last buffer of `space`.
+  int64_t getEnd(rt::Space space) const {
+    auto found = ends.find(space);
+    return found == ends.end() ? 0 : found->second;
+  }
 
 private:
   LogicalResult verifySizes();
   LogicalResult verifyCategories();
+  LogicalResult verifyCategories(rt::ArenaAttr arena, const ByteMap &all);
   LogicalResult verifyPersistent();
   LogicalResult verifyShared(rt::BufferOp buffer);
   LogicalResult verifySchedule();
@@ -135,9 +155,9 @@ private:
 
   const SymbolTable &symbols;
   func::FuncOp function;
+  rt::PlanAttr plan;
   const Verifier *step; ///< Null for the step itself.
-  DictionaryAttr categories;
-  int64_t arena = 0, end = 0;
+  std::map<rt::Space, int64_t> ends;
   /// Buffers whose bytes outlive the step or come from outside it; and with the
   /// gradients that were made up to now, all that changes in place alone.
   ByteMap persistent, settled;
@@ -155,8 +175,9 @@ struct VerifyPlan : public memory::impl::VerifyPlanBase<VerifyPlan> {
 } // namespace
 
 static Range getRange(rt::BufferOp buffer) {
-  int64_t begin = buffer.getOffset();
-  return {begin, begin + getTypeBytes(buffer.getType())};
+  rt::PlaceAttr place = buffer.getPlace();
+  int64_t begin = place.getOffset();
+  return {place.getSpace(), begin, begin + getTypeBytes(buffer.getType())};
 }
 
 static rt::StateAttr getState(rt::BufferOp buffer) {
@@ -200,22 +221,23 @@ static std::string describe(rt::BufferOp persistent) {
   return ("'" + getRole(persistent) + "'").str();
 }
 
-static StringRef getCategory(rt::BufferOp buffer) {
+static rt::Category getCategory(rt::BufferOp buffer) {
   if (rt::StateAttr state = getState(buffer))
     switch (state.getKind()) {
     case rt::StateKind::Parameter:
     case rt::StateKind::Working:
-      return "parameters";
+      return rt::Category::Parameters;
     case rt::StateKind::Gradient:
-      return "gradients";
+      return rt::Category::Gradients;
     case rt::StateKind::Moment1:
     case rt::StateKind::Moment2:
-      return "optimizer state";
+      return rt::Category::OptimizerState;
     }
   StringRef role = getRole(buffer);
   bool outlivesStep =
       isRotary(buffer) || !(role.empty() || isInput(role) || isOutput(role));
-  return outlivesStep ? "inputs and outputs" : "activations";
+  return outlivesStep ? rt::Category::InputsAndOutputs
+                      : rt::Category::Activations;
 }
 
 //===----------------------------------------------------------------------===//
@@ -229,63 +251,70 @@ LogicalResult Verifier::verifySizes() {
       return buffer.emitOpError(
                  "needs elements of integers or floats, but got ")
              << type;
-    int64_t offset = buffer.getOffset(), bytes = getTypeBytes(buffer.getType());
-    if (bytes > arena || offset > arena - bytes)
+    Range range = getRange(buffer);
+    int64_t offset = range.begin, bytes = getTypeBytes(buffer.getType());
+    rt::ArenaAttr arena = plan.getArena(range.space);
+    if (!arena)
+      return buffer.emitOpError("needs an arena of its space, ")
+             << rt::stringifySpace(range.space)
+             << ", in 'rt.plan' of the module, but there is none";
+    if (bytes > arena.getBytes() || offset > arena.getBytes() - bytes)
       return buffer.emitOpError("needs to lie within the arena of ")
-             << arena << " bytes, but has " << bytes << " bytes from " << offset
-             << " on";
+             << arena.getBytes() << " bytes, but has " << bytes
+             << " bytes from " << offset << " on";
     int64_t element = (type.getIntOrFloatBitWidth() + 7) / 8;
     if (offset % element != 0)
       return buffer.emitOpError("needs an offset that is a multiple of its "
                                 "element's ")
              << element << " bytes, but got " << offset;
-    end = std::max(end, offset + bytes);
+    ends[range.space] = std::max(ends[range.space], offset + bytes);
   }
   return success();
 }
 
 LogicalResult Verifier::verifyCategories() {
-  int64_t sum = 0;
-  for (NamedAttribute category : categories) {
-    auto bytes = dyn_cast<IntegerAttr>(category.getValue());
-    if (!bytes || bytes.getInt() < 0 || bytes.getInt() > arena)
-      return function.emitError("needs a number of bytes from 0 to ")
-             << arena << " for the category " << category.getName()
-             << ", but got " << category.getValue();
-    sum += bytes.getInt();
-  }
-  if (sum != arena)
-    return function.emitError("needs categories that add up to the arena of ")
-           << arena << " bytes, but got " << sum;
-
   // What takes turns with a gradient in its bytes is counted as that.
   ByteMap all;
   for (bool made : {false, true})
     for (auto buffer : function.getOps<rt::BufferOp>())
       if (isMade(buffer) == made)
         all.write(getRange(buffer), buffer);
-  for (auto &[begin, piece] : persistent.getPieces())
-    all.write({begin, piece.end}, piece.writer);
-  std::map<StringRef, int64_t> used;
-  int64_t within = 0;
-  for (auto &[begin, piece] : all.getPieces())
-    (isMade(piece.writer) ? within : used[getCategory(piece.writer)]) +=
-        piece.end - begin;
-  auto getCounted = [&](StringRef name) {
-    auto category = categories.getAs<IntegerAttr>(name);
-    return category ? category.getInt() : 0;
-  };
-  for (auto [name, bytes] : used)
-    if (getCounted(name) < bytes)
+  for (auto [range, writer] : persistent.getPieces())
+    all.write(range, writer);
+  for (rt::ArenaAttr arena : plan.getArenas())
+    if (failed(verifyCategories(arena, all)))
+      return failure();
+  return success();
+}
+
+LogicalResult Verifier::verifyCategories(rt::ArenaAttr arena,
+                                         const ByteMap &all) {
+  std::map<rt::Category, int64_t> counted, used;
+  int64_t sum = 0, within = 0;
+  for (rt::CategoryBytesAttr category : arena.getCategories()) {
+    counted[category.getCategory()] += category.getBytes();
+    sum += category.getBytes();
+  }
+  if (sum != arena.getBytes())
+    return function.emitError("needs categories that add up to the arena of ")
+           << arena.getBytes() << " bytes, but got " << sum;
+  for (auto [range, writer] : all.getPieces())
+    if (range.space == arena.getSpace())
+      (isMade(writer) ? within : used[getCategory(writer)]) +=
+          range.end - range.begin;
+  for (auto [category, bytes] : used)
+    if (counted[category] < bytes)
       return function.emitError("needs the bytes of all its buffers, ")
-             << bytes << ", in the category '" << name << "', but got "
-             << getCounted(name);
-  within += used["gradients"] + used["activations"];
-  int64_t counted = getCounted("gradients") + getCounted("activations");
-  if (counted < within)
+             << bytes << ", in the category '"
+             << rt::stringifyCategory(category) << "', but got "
+             << counted[category];
+  constexpr rt::Category kGradients = rt::Category::Gradients,
+                         kActivations = rt::Category::Activations;
+  within += used[kGradients] + used[kActivations];
+  if (counted[kGradients] + counted[kActivations] < within)
     return function.emitError("needs the bytes of all its buffers, ")
            << within << ", in the categories 'gradients' and 'activations', "
-           << "but got " << counted;
+           << "but got " << counted[kGradients] + counted[kActivations];
   return success();
 }
 
@@ -312,7 +341,7 @@ LogicalResult Verifier::verifyPersistent() {
     persistent = step->persistent;
   auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
   for (auto buffer : function.getOps<rt::BufferOp>()) {
-    if (getCategory(buffer) == "activations")
+    if (getCategory(buffer) == rt::Category::Activations)
       continue;
     if (isMade(buffer) && !step) {
       if (count && count.getInt() != 1)
@@ -622,9 +651,7 @@ LogicalResult Verifier::verifyOutputs() {
   return success();
 }
 
-LogicalResult Verifier::verify(int64_t arenaBytes, DictionaryAttr shares) {
-  arena = arenaBytes;
-  categories = shares;
+LogicalResult Verifier::verify() {
   return failure(failed(verifySizes()) || failed(verifyPersistent()) ||
                  failed(verifyCategories()) || failed(verifySchedule()) ||
                  failed(verifyGradients()) || failed(verifyOutputs()));
@@ -659,33 +686,32 @@ void VerifyPlan::runOnOperation() {
   if (failed(schedules))
     return signalPassFailure();
   func::FuncOp step = schedules->front();
-  auto plan = getOperation()->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  auto size = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
-  auto categories =
-      plan ? plan.getAs<DictionaryAttr>("categories") : DictionaryAttr();
-  if (!size || !categories) {
-    step.emitError("needs 'rt.plan' with 'arena' and 'categories' on the "
-                   "module");
+  auto plan = getOperation()->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
+  if (!plan) {
+    step.emitError("needs 'rt.plan' on the module");
     return signalPassFailure();
   }
   SymbolTable symbols(getOperation());
   std::deque<Verifier> verifiers;
-  int64_t arena = size.getInt(), end = 0;
   for (func::FuncOp schedule : *schedules) {
-    verifiers.emplace_back(symbols, schedule,
+    verifiers.emplace_back(symbols, schedule, plan,
                            verifiers.empty() ? nullptr : &verifiers.front());
-    if (failed(verifiers.back().verify(arena, categories)))
+    if (failed(verifiers.back().verify()))
       return signalPassFailure();
-    end = std::max(end, verifiers.back().getEnd());
   }
   // Past the last buffer there is at most what rounds its size up.
   auto recorded =
       getOperation()->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
   int64_t alignment = recorded ? recorded.getInt() : rt::kDefaultAlignment;
-  if (arena - end >= alignment) {
+  for (rt::ArenaAttr arena : plan.getArenas()) {
+    int64_t end = 0;
+    for (const Verifier &verifier : verifiers)
+      end = std::max(end, verifier.getEnd(arena.getSpace()));
+    if (arena.getBytes() - end < alignment)
+      continue;
     step.emitError("needs an arena that ends with its last buffer, at ")
         << end << ", rounded up to the alignment of " << alignment
-        << ", but it has " << arena << " bytes";
-    signalPassFailure();
+        << ", but it has " << arena.getBytes() << " bytes";
+    return signalPassFailure();
   }
 }

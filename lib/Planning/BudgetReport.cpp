@@ -401,7 +401,8 @@ bool BufferReader::isGradient(rt::BufferOp buffer) {
   return gradients.contains(buffer.getOffset());
 }
 
-/// -1 for what outlives the step, and what counts as that.
+/// -1 for what outlives the step, what counts as that, and what is not on the
+/// device, whose memory the budget is of.
 int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
   auto part = value.getDefiningOp<rt::BufferOp>();
   if (!part)
@@ -409,7 +410,7 @@ int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
   rt::BufferOp buffer = part.getRoot();
   int64_t offset = int64_t(buffer.getOffset()) + shift;
   bool isOutside = offset < certificate.baseBytes;
-  if (isOutside ||
+  if (isOutside || buffer.getSpace() != rt::Space::Device ||
       (isGradient(buffer) &&
        certificate.kind == solver::Certificate::Budget::Activations))
     return -1;
@@ -429,8 +430,9 @@ int64_t BufferReader::getNumber(Value value, bool isWorkspace) {
 /// The value that is where `output` is to be.
 void BufferReader::addOld(Value output, std::vector<int64_t> &reads) {
   auto buffer = output.getDefiningOp<rt::BufferOp>();
-  auto old = buffer ? writtenAt.find(buffer.getRoot().getOffset() + shift)
-                    : writtenAt.end();
+  bool isOnDevice = buffer && buffer.getSpace() == rt::Space::Device;
+  auto old = isOnDevice ? writtenAt.find(buffer.getRoot().getOffset() + shift)
+                        : writtenAt.end();
   if (old != writtenAt.end() && !llvm::is_contained(reads, old->second))
     reads.push_back(old->second);
 }

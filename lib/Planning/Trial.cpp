@@ -81,18 +81,14 @@ Trial::plan(function_ref<void(func::FuncOp)> decide, bool isFree,
 }
 
 FailureOr<PlannedBytes> planning::getPlannedBytes(ModuleOp module) {
-  auto plan = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  auto arena = plan ? plan.getAs<IntegerAttr>("arena") : IntegerAttr();
-  auto categories =
-      plan ? plan.getAs<DictionaryAttr>("categories") : DictionaryAttr();
-  auto activations =
-      categories ? categories.getAs<IntegerAttr>("activations") : IntegerAttr();
-  auto begin = plan ? plan.getAs<IntegerAttr>("begin") : IntegerAttr();
-  auto least = plan ? plan.getAs<IntegerAttr>("least") : IntegerAttr();
-  if (!arena || !activations || !begin || !least)
+  auto plan = module->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
+  rt::ArenaAttr arena =
+      plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr();
+  if (!arena)
     return failure();
-  return PlannedBytes{arena.getInt(), activations.getInt(), begin.getInt(),
-                      least.getInt()};
+  return PlannedBytes{arena.getBytes(),
+                      arena.getBytesOf(rt::Category::Activations),
+                      arena.getBegin(), arena.getLeast()};
 }
 
 //===----------------------------------------------------------------------===//

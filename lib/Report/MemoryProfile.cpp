@@ -137,8 +137,9 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
   // reads the one and writes the other in its place.
   llvm::DenseMap<int64_t, int64_t> lastAt;
   for (auto &[op, accesses] : buffers) {
-    int64_t offset = cast<rt::BufferOp>(op).getOffset();
-    if (offset < begin)
+    auto buffer = cast<rt::BufferOp>(op);
+    int64_t offset = buffer.getOffset();
+    if (offset < begin || buffer.getSpace() != rt::Space::Device)
       continue;
     int64_t writer = accesses.positions.front();
     int64_t reader = accesses.positions.back();

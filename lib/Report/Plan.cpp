@@ -250,28 +250,25 @@ static void readMeasured(Plan &plan, const MemoryProfile &profile) {
 
 LogicalResult report::readSchedule(Plan &plan, ModuleOp module) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  auto planned = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  auto getNumber = [&](StringRef key) {
-    auto number = planned ? planned.getAs<IntegerAttr>(key) : IntegerAttr();
-    return number ? number.getInt() : -1;
-  };
-  int64_t arena = getNumber("arena"), begin = getNumber("begin"),
-          least = getNumber("least");
-  if (!step || arena < 0 || begin < 0 || least < 0)
-    return module.emitError("needs a function @step and 'rt.plan' with arena, "
-                            "begin and least: memory that is planned");
+  auto planned = module->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
+  rt::ArenaAttr arena =
+      planned ? planned.getArena(rt::Space::Device) : rt::ArenaAttr();
+  if (!step || !arena)
+    return module.emitError("needs a function @step and 'rt.plan' with an "
+                            "arena of the device: memory that is planned");
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     plan.numMicroBatches = count.getInt();
 
   MemoryPlan memory;
-  memory.arenaBytes = arena;
-  memory.boundBytes = least;
-  memory.stepBytes = arena - begin;
-  if (auto categories = planned.getAs<DictionaryAttr>("categories"))
-    for (NamedAttribute category : categories)
-      if (auto bytes = dyn_cast<IntegerAttr>(category.getValue()))
-        memory.categories.push_back({category.getName().str(), bytes.getInt()});
-  memory.profile = MemoryProfile(step, begin);
+  memory.arenaBytes = arena.getBytes();
+  memory.boundBytes = arena.getLeast();
+  memory.stepBytes = arena.getBytes() - arena.getBegin();
+  for (rt::CategoryBytesAttr category : arena.getCategories())
+    memory.categories.push_back(
+        {rt::getDisplayName(category.getCategory()), category.getBytes()});
+  // Reports have them by name.
+  llvm::sort(memory.categories);
+  memory.profile = MemoryProfile(step, arena.getBegin());
   addUp(plan, memory.profile);
   readMeasured(plan, memory.profile);
   plan.memory = std::move(memory);

@@ -61,6 +61,10 @@ static bool isPacked(MemRefType type) {
 
 /// What the tables and the runtime take for granted of a state or a role.
 static LogicalResult verifyBuffer(rt::BufferOp buffer) {
+  if (buffer.getSpace() != rt::Space::Device)
+    return buffer.emitOpError("needs to be in the space device, the arena that "
+                              "a program has, but got ")
+           << rt::stringifySpace(buffer.getSpace());
   MemRefType type = buffer.getType();
   if (auto state = buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr)) {
     constexpr int64_t kMost = 4;

@@ -86,8 +86,7 @@ private:
   Typed<const RepriseMicroKernel *> writeMicroKernels(const Tables &tables);
   SmallVector<Typed<RepriseKernel>> writeKernels(const Tables &tables,
                                                  bool areOfDevice);
-  SmallVector<Typed<RepriseCategory>> writeCategories(DictionaryAttr plan,
-                                                      DictionaryAttr shares);
+  SmallVector<Typed<RepriseCategory>> writeCategories(rt::ArenaAttr arena);
   SmallVector<Typed<RepriseCudaKernel>>
   writeDeviceKernels(ModuleOp source, const Tables &tables);
   Typed<const RepriseCudaModule *>
@@ -365,27 +364,23 @@ TableWriter::writeDevice(ModuleOp source, const Tables &tables,
 /// The lines of the plan, in the order of the arena, but for gradients that lie
 /// behind all else.
 SmallVector<Typed<RepriseCategory>>
-TableWriter::writeCategories(DictionaryAttr plan, DictionaryAttr shares) {
-  auto getBytes = [](DictionaryAttr numbers, StringRef name) {
-    auto bytes = numbers.getAs<IntegerAttr>(name);
-    return bytes ? bytes.getInt() : 0;
-  };
-  int64_t arena = getBytes(plan, "arena"), at = 0;
-  int64_t activations = getBytes(shares, "activations");
-  int64_t begin =
-      plan.contains("begin") ? getBytes(plan, "begin") : arena - activations;
-  int64_t behind = std::clamp<int64_t>(arena - begin - activations, 0,
-                                       getBytes(shares, "gradients"));
+TableWriter::writeCategories(rt::ArenaAttr arena) {
+  int64_t activations = arena.getBytesOf(rt::Category::Activations), at = 0;
+  int64_t behind =
+      std::clamp<int64_t>(arena.getBytes() - arena.getBegin() - activations, 0,
+                          arena.getBytesOf(rt::Category::Gradients));
   using C = Fields<RepriseCategory>;
+  SmallVector<rt::CategoryBytesAttr> inOrder(arena.getCategories());
+  llvm::sort(inOrder,
+             [](auto a, auto b) { return a.getCategory() < b.getCategory(); });
   SmallVector<Typed<RepriseCategory>> categories;
-  for (StringRef name : {"parameters", "gradients", "optimizer state",
-                         "inputs and outputs", "activations"}) {
-    if (!shares.contains(name))
-      continue;
-    int64_t bytes = getBytes(shares, name);
-    int64_t rest = name == "gradients" ? behind : 0;
+  for (rt::CategoryBytesAttr category : inOrder) {
+    int64_t bytes = category.getBytes();
+    int64_t rest =
+        category.getCategory() == rt::Category::Gradients ? behind : 0;
     Typed<RepriseBuffer> places[] = {place(at, bytes - rest),
-                                     place(arena - rest, rest)};
+                                     place(arena.getBytes() - rest, rest)};
+    std::string name = rt::getDisplayName(category.getCategory());
     categories.push_back(Row<RepriseCategory>{
         constants, C::name(string(name)), C::bytes(bytes), C::places(places)});
     at += bytes - rest;
@@ -397,27 +392,23 @@ FailureOr<Typed<const RepriseModel *>>
 TableWriter::write(ModuleOp source, const Tables &tables,
                    const DeviceImage *image) {
   auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
-  auto plan = source->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  if (!train || !plan)
-    return source.emitError("needs 'nn.train' and 'rt.plan' on the module");
+  auto plan = source->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
+  rt::ArenaAttr arena =
+      plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr();
+  if (!train || !arena)
+    return source.emitError("needs 'nn.train', and 'rt.plan' with an arena "
+                            "of the device, on the module");
   for (StringRef key : {"lr", "min_lr", "adam_beta1", "adam_beta2", "seed",
                         "lr_warmup_iters", "train_iters", "vocab_size"})
     if (!train.contains(key))
       return source.emitError("needs '") << key << "' in 'nn.train'";
   if (failed(tables.checkRoles(source, getInteger(train, "vocab_size"))))
     return failure();
-  auto arena = plan.getAs<IntegerAttr>("arena");
   auto alignment = source->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
-  auto shares = plan.getAs<DictionaryAttr>("categories");
-  if (!arena || !shares)
-    return source.emitError("needs 'rt.plan' with 'arena' and 'categories', "
-                            "but got ")
-           << plan;
   if (tables.isDevice && !image)
     return source.emitError("needs the machine code of '@device'");
 
-  SmallVector<Typed<RepriseCategory>> categories =
-      writeCategories(plan, shares);
+  SmallVector<Typed<RepriseCategory>> categories = writeCategories(arena);
   SmallVector<Typed<RepriseState>> states;
   for (rt::BufferOp op : tables.states)
     states.push_back(writeState(op));
@@ -462,7 +453,7 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::microBatchSize(shape[0]),
       M::seqLength(shape[1]),
       M::vocabSize(getInteger(train, "vocab_size")),
-      M::arenaBytes(arena.getInt()),
+      M::arenaBytes(arena.getBytes()),
       M::arenaAlignment(alignment ? alignment.getInt() : rt::kDefaultAlignment),
       M::budgetBytes(getInteger(train, nn::kMemoryBudget)),
       M::numCategories(categories.size()),

@@ -33,14 +33,14 @@
 // Parts lie in the bytes of their whole.
 
 //  PLAN-LABEL: func.func @step()
-//        PLAN:   %[[XB:.*]] = rt.buffer at [[#X:]] {{.*}}kind = parameter, parameter = "x"{{.*}} : memref<2x300x8xf32>
-//        PLAN:   rt.buffer at [[#X]] in %[[XB]](memref<2x300x8xf32>) : memref<1x256x8xf32>
-//        PLAN:   %[[LB:.*]] = rt.buffer at [[#L:]] : memref<2x300xf32>
-//   PLAN-NEXT:   rt.buffer at [[#L]] in %[[LB]](memref<2x300xf32>) : memref<1x256xf32>
-//        PLAN:   rt.buffer at [[#X + 8192]] in %[[XB]](memref<2x300x8xf32>) : memref<1x256x8xf32>
-//        PLAN:   rt.buffer at [[#L + 1024]] in %[[LB]](memref<2x300xf32>) : memref<1x256xf32>
-//        PLAN:   rt.buffer at [[#X + 16384]] in %[[XB]](memref<2x300x8xf32>) : memref<1x88x8xf32>
-//        PLAN:   rt.buffer at [[#L + 2048]] in %[[LB]](memref<2x300xf32>) : memref<1x88xf32>
+//        PLAN:   %[[XB:.*]] = rt.buffer at <device, [[#X:]]> {{.*}}kind = parameter, parameter = "x"{{.*}} : memref<2x300x8xf32>
+//        PLAN:   rt.buffer at <device, [[#X]]> in %[[XB]](memref<2x300x8xf32>) : memref<1x256x8xf32>
+//        PLAN:   %[[LB:.*]] = rt.buffer at <device, [[#L:]]> : memref<2x300xf32>
+//   PLAN-NEXT:   rt.buffer at <device, [[#L]]> in %[[LB]](memref<2x300xf32>) : memref<1x256xf32>
+//        PLAN:   rt.buffer at <device, [[#X + 8192]]> in %[[XB]](memref<2x300x8xf32>) : memref<1x256x8xf32>
+//        PLAN:   rt.buffer at <device, [[#L + 1024]]> in %[[LB]](memref<2x300xf32>) : memref<1x256xf32>
+//        PLAN:   rt.buffer at <device, [[#X + 16384]]> in %[[XB]](memref<2x300x8xf32>) : memref<1x88x8xf32>
+//        PLAN:   rt.buffer at <device, [[#L + 2048]]> in %[[LB]](memref<2x300xf32>) : memref<1x88xf32>
 //        PLAN:   rt.launch @mean_2x300(%[[LB]])
 func.func @step(%x: tensor<2x300x8xf32> {nn.parameter = #nn.parameter<name = "x", init = zeros>}, %targets: tensor<2x300xi32> {nn.input = "targets"},
                 %w: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}, %gw: tensor<7x8xf32> {nn.gradient = "w"},

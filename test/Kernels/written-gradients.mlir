@@ -34,9 +34,9 @@
 //   MORE-NEXT:   return %[[NEW]]#3, %[[NEW]]#7, %[[NEW]]#11,
 
 //  PLAN-LABEL: func.func @step()
-//        PLAN:   %[[W:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "w", init = none
-//        PLAN:   %[[B:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "b", init = none
-//        PLAN:   %[[S:.*]] = rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "s", init = none
+//        PLAN:   %[[W:.*]] = rt.buffer at <device, {{.*}}> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none
+//        PLAN:   %[[B:.*]] = rt.buffer at <device, {{.*}}> {rt.state = #rt.state<kind = gradient, parameter = "b", init = none
+//        PLAN:   %[[S:.*]] = rt.buffer at <device, {{.*}}> {rt.state = #rt.state<kind = gradient, parameter = "s", init = none
 //        PLAN:   rt.gemm {{.*}} to(%[[W]]) {{.*}}transpose_a epilogue squares_of_c m 4
 //   PLAN-NEXT:   rt.launch @sum_rows_16x8(%{{.*}}) to(%[[B]])
 //   PLAN-NEXT:   rt.launch @scale_add_16x8(%{{.*}}) to(%[[S]])
@@ -98,14 +98,14 @@ func.func @step(%x: tensor<16x4xf32> {nn.parameter = #nn.parameter<name = "x", i
 //   MORE-NEXT:   return %[[NEW]]#3, %[[NEW]]#7,
 
 //  PLAN-LABEL: func.func @step()
-//        PLAN:   %[[T0:.*]] = rt.buffer at [[#T_AT:]] {rt.state = #rt.state<kind = gradient, parameter = "t", init = none
-//        PLAN:   rt.buffer at {{.*}} {rt.state = #rt.state<kind = gradient, parameter = "p", init = zeros
+//        PLAN:   %[[T0:.*]] = rt.buffer at <device, [[#T_AT:]]> {rt.state = #rt.state<kind = gradient, parameter = "t", init = none
+//        PLAN:   rt.buffer at <device, {{.*}}> {rt.state = #rt.state<kind = gradient, parameter = "p", init = zeros
 //        PLAN:   rt.gemm {{.*}} to(%[[T0]]) workspace(%{{.*}}) transpose_a m 7 n 8 k 256
-//        PLAN:   %[[T1:.*]] = rt.buffer at [[#T_AT]] : memref<7x8xf32>
+//        PLAN:   %[[T1:.*]] = rt.buffer at <device, [[#T_AT]]> : memref<7x8xf32>
 //        PLAN:   rt.gemm {{.*}} to(%[[T1]]) workspace(%{{.*}}) transpose_a accumulate m 7 n 8 k 256
-//        PLAN:   %[[T2:.*]] = rt.buffer at [[#T_AT]] : memref<7x8xf32>
+//        PLAN:   %[[T2:.*]] = rt.buffer at <device, [[#T_AT]]> : memref<7x8xf32>
 //        PLAN:   rt.gemm {{.*}} to(%[[T2]]) {{.*}} accumulate m 7 n 8 k 88
-//        PLAN:   %[[T3:.*]] = rt.buffer at [[#T_AT]] : memref<7x8xf32>
+//        PLAN:   %[[T3:.*]] = rt.buffer at <device, [[#T_AT]]> : memref<7x8xf32>
 //   PLAN-NEXT:   rt.launch @embedding_backward_accumulate_2x300x8(%{{.*}}, %[[T2]]) to(%[[T3]])
 func.func @step(%ids: tensor<2x300xi32> {nn.input = "tokens"}, %targets: tensor<2x300xi32> {nn.input = "targets"},
     %t: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros>}, %p: tensor<300x8xf32> {nn.parameter = #nn.parameter<name = "p", init = zeros>},

@@ -48,7 +48,7 @@ func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
 func.func @step() {
   // expected-error@below {{'rt.buffer' op needs to be a launch or a product by now}}
-  %a = rt.buffer at 0 : memref<4xf32>
+  %a = rt.buffer at <device, 0> : memref<4xf32>
   rt.launch @k(%a) to (%a) : (memref<4xf32>, memref<4xf32>) -> ()
   return
 }

@@ -7,34 +7,34 @@
 // %b where that is read last. To the first a product adds, then the update reads
 // both. What a step has of micro-batches, if it does not say, is one.
 
-module attributes {rt.plan = {arena = 1248 : i64, categories = {parameters = 64 : i64, "inputs and outputs" = 64 : i64, gradients = 32 : i64, activations = 1088 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 1248, least = 1248, begin = 160, peak = 1088, bound = 1088, [<parameters, 64>, <gradients, 32>, <inputs_and_outputs, 64>, <activations, 1088>]>]>} {
   func.func private @k(tensor<4x4xf32> {rt.may_alias = 0 : i64}) -> tensor<4x4xf32> attributes {rt.kernel}
   func.func private @update(tensor<4x4xf32> {rt.in_place = 0 : i64}, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
   func.func @step() {
-    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
-    %lr = rt.buffer at 64 {rt.role = "lr"} : memref<4x4xf32>
-    %g = rt.buffer at 1184 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
-    %h = rt.buffer at 128 {rt.state = #rt.state<kind = gradient, parameter = "v", init = none>} : memref<4x4xf32>
-    %a = rt.buffer at 1152 : memref<4x4xf32>
+    %w = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %lr = rt.buffer at <device, 64> {rt.role = "lr"} : memref<4x4xf32>
+    %g = rt.buffer at <device, 1184> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
+    %h = rt.buffer at <device, 128> {rt.state = #rt.state<kind = gradient, parameter = "v", init = none>} : memref<4x4xf32>
+    %a = rt.buffer at <device, 1152> : memref<4x4xf32>
     rt.launch @k(%w) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-    %b = rt.buffer at 128 : memref<4x4xf32>
+    %b = rt.buffer at <device, 128> : memref<4x4xf32>
     rt.launch @k(%a) to (%b) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
     rt.launch @k(%w) to (%g) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
     rt.launch @k(%b) to (%h) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-    %g1 = rt.buffer at 1184 : memref<4x4xf32>
-    %s = rt.buffer at 192 : memref<224xf32>
+    %g1 = rt.buffer at <device, 1184> : memref<4x4xf32>
+    %s = rt.buffer at <device, 192> : memref<224xf32>
     rt.gemm %w, %h to (%g1) workspace(%s) accumulate m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
     rt.update
-    %w1 = rt.buffer at 0 : memref<4x4xf32>
+    %w1 = rt.buffer at <device, 0> : memref<4x4xf32>
     rt.launch @update(%w, %g1, %h) to (%w1) : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>) -> ()
     return
   }
   // Between two steps they hold nothing.
   func.func @evaluate() {
-    %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
-    %a = rt.buffer at 128 : memref<4x4xf32>
+    %w = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<4x4xf32>
+    %a = rt.buffer at <device, 128> : memref<4x4xf32>
     rt.launch @k(%w) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-    %loss = rt.buffer at 1184 {rt.role = "eval_loss"} : memref<4x4xf32>
+    %loss = rt.buffer at <device, 1184> {rt.role = "eval_loss"} : memref<4x4xf32>
     rt.launch @k(%a) to (%loss) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
     return
   }
@@ -44,17 +44,17 @@ module attributes {rt.plan = {arena = 1248 : i64, categories = {parameters = 64 
 
 // Over a value that is read once more.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, activations = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 64, peak = 64, bound = 64, [<inputs_and_outputs, 64>, <activations, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
     // expected-note@below {{the value that is there}}
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     // expected-note@below {{the value that is read}}
-    %a = rt.buffer at 64 : memref<16xf32>
+    %a = rt.buffer at <device, 64> : memref<16xf32>
     rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
-    %b = rt.buffer at 64 : memref<16xf32>
+    %b = rt.buffer at <device, 64> : memref<16xf32>
     // expected-error@below {{reads bytes [64, 128), which do not hold this value any more}}
     rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
     return
@@ -65,17 +65,17 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 
 // Over a part of one.
 
-module attributes {rt.plan = {arena = 160 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 32 : i64, activations = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 160, least = 160, begin = 96, peak = 64, bound = 64, [<gradients, 32>, <inputs_and_outputs, 64>, <activations, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
     // expected-note@below {{the value that is there}}
-    %g = rt.buffer at 96 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %g = rt.buffer at <device, 96> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     // expected-note@below {{the value that is read}}
-    %a = rt.buffer at 64 : memref<16xf32>
+    %a = rt.buffer at <device, 64> : memref<16xf32>
     rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
-    %b = rt.buffer at 64 : memref<16xf32>
+    %b = rt.buffer at <device, 64> : memref<16xf32>
     // expected-error@below {{reads bytes [64, 128), which do not hold this value any more}}
     rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
     return
@@ -86,13 +86,13 @@ module attributes {rt.plan = {arena = 160 : i64, categories = {"inputs and outpu
 
 // Read before it is made: what the step before has left, or anything else.
 
-module attributes {rt.plan = {arena = 192 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64, activations = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 192, least = 192, begin = 128, peak = 64, bound = 64, [<gradients, 64>, <inputs_and_outputs, 64>, <activations, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
     // expected-note@below {{the value that is read}}
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
-    %a = rt.buffer at 128 : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %a = rt.buffer at <device, 128> : memref<16xf32>
     // expected-error@below {{reads bytes [64, 128), which nothing has written}}
     rt.launch @k(%g) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
@@ -104,12 +104,12 @@ module attributes {rt.plan = {arena = 192 : i64, categories = {"inputs and outpu
 
 // Added to before it is made.
 
-module attributes {rt.plan = {arena = 1024 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64, activations = 896 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 1024, least = 1024, begin = 128, peak = 896, bound = 896, [<gradients, 64>, <inputs_and_outputs, 64>, <activations, 896>]>]>} {
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
-    %g1 = rt.buffer at 64 : memref<4x4xf32>
-    %s = rt.buffer at 128 : memref<224xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<4x4xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
+    %g1 = rt.buffer at <device, 64> : memref<4x4xf32>
+    %s = rt.buffer at <device, 128> : memref<224xf32>
     // expected-error@below {{adds to bytes [64, 128), which do not hold one value to add to}}
     rt.gemm %x, %x to (%g1) workspace(%s) accumulate m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<224xf32>) -> ()
     return
@@ -120,11 +120,11 @@ module attributes {rt.plan = {arena = 1024 : i64, categories = {"inputs and outp
 
 // Made twice: the first term is lost.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 128, peak = 0, bound = 0, [<gradients, 64>, <inputs_and_outputs, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
     // expected-error@below {{writes the gradient of 'w' to bytes [64, 128), where the step has made it before}}
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
@@ -137,16 +137,16 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 // What comes later has its bytes, though the norm has read it: a dump, say,
 // looks at the end of the step.
 
-module attributes {rt.plan = {arena = 192 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64, activations = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 192, least = 192, begin = 128, peak = 64, bound = 64, [<gradients, 64>, <inputs_and_outputs, 64>, <activations, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
     rt.update
-    %a = rt.buffer at 128 : memref<16xf32>
+    %a = rt.buffer at <device, 128> : memref<16xf32>
     rt.launch @k(%g) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
-    %b = rt.buffer at 64 : memref<16xf32>
+    %b = rt.buffer at <device, 64> : memref<16xf32>
     // expected-error@below {{writes bytes [64, 128) over the gradient of 'w' in [64, 128), which stays to the end of the step}}
     rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
     return
@@ -157,14 +157,14 @@ module attributes {rt.plan = {arena = 192 : i64, categories = {"inputs and outpu
 
 // The same of a part.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 128, peak = 0, bound = 0, [<gradients, 64>, <inputs_and_outputs, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func private @half(tensor<16xf32>) -> tensor<8xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
-    %b = rt.buffer at 96 : memref<8xf32>
+    %b = rt.buffer at <device, 96> : memref<8xf32>
     // expected-error@below {{writes bytes [96, 128) over the gradient of 'w' in [64, 128), which stays to the end of the step}}
     rt.launch @half(%x) to (%b) : (memref<16xf32>, memref<8xf32>) -> ()
     return
@@ -175,13 +175,13 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 
 // Two gradients in the same bytes.
 
-module attributes {rt.plan = {arena = 160 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 96 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 160, least = 160, begin = 160, peak = 0, bound = 0, [<gradients, 96>, <inputs_and_outputs, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
     // expected-note@below {{which is here}}
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
-    %h = rt.buffer at 96 {rt.state = #rt.state<kind = gradient, parameter = "v", init = none>} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %h = rt.buffer at <device, 96> {rt.state = #rt.state<kind = gradient, parameter = "v", init = none>} : memref<16xf32>
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
     // expected-error@below {{writes the gradient of 'v' to bytes [96, 160), over the gradient of 'w' in [64, 128)}}
     rt.launch @k(%x) to (%h) : (memref<16xf32>, memref<16xf32>) -> ()
@@ -193,13 +193,13 @@ module attributes {rt.plan = {arena = 160 : i64, categories = {"inputs and outpu
 
 // In bytes of what outlives the step.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, parameters = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 128, peak = 0, bound = 0, [<parameters, 64>, <inputs_and_outputs, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
     // expected-note@below {{which is here}}
-    %w = rt.buffer at 64 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %w = rt.buffer at <device, 64> {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     // expected-error@below {{writes the gradient of 'w' to bytes [64, 128), over the parameter of 'w' in [64, 128)}}
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
     return
@@ -210,12 +210,12 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 
 // Half of it.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 128, peak = 0, bound = 0, [<gradients, 64>, <inputs_and_outputs, 64>]>]>} {
   func.func private @half(tensor<16xf32>) -> tensor<8xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
-    %part = rt.buffer at 64 in %g(memref<16xf32>) : memref<8xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %part = rt.buffer at <device, 64> in %g(memref<16xf32>) : memref<8xf32>
     // expected-error@below {{writes bytes [64, 96) of the gradient of 'w' in [64, 128), which is made as a whole}}
     rt.launch @half(%x) to (%part) : (memref<16xf32>, memref<8xf32>) -> ()
     return
@@ -226,13 +226,13 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 
 // Not made, or not there: through another buffer it could be any value.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 128, peak = 0, bound = 0, [<gradients, 64>, <inputs_and_outputs, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
     // expected-error@below {{needs the gradient of 'w' to be made in bytes [64, 128), but nothing writes them}}
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
-    %a = rt.buffer at 64 : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %a = rt.buffer at <device, 64> : memref<16xf32>
     rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
     rt.update
     return
@@ -243,12 +243,12 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 
 // With more than one micro-batch each would write over those before.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 128, peak = 0, bound = 0, [<gradients, 64>, <inputs_and_outputs, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() attributes {nn.micro_batches = 2 : i64} {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
     // expected-error@below {{needs the gradient of 'w' to be there before the step, where each of 2 micro-batches adds to it}}
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
     return
   }
@@ -258,17 +258,17 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 
 // Between two steps there is no such gradient.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, gradients = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 128, peak = 0, bound = 0, [<gradients, 64>, <inputs_and_outputs, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
     return
   }
   func.func @evaluate() {
     // expected-error@below {{needs bytes [64, 128) to be the gradient of 'w' in @step too, but they are not}}
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
     return
   }
 }
@@ -277,13 +277,13 @@ module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outpu
 
 // What it takes beside other values is counted.
 
-module attributes {rt.plan = {arena = 192 : i64, categories = {"inputs and outputs" = 128 : i64, activations = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 192, least = 192, begin = 128, peak = 64, bound = 64, [<inputs_and_outputs, 128>, <activations, 64>]>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   // expected-error@below {{needs the bytes of all its buffers, 128, in the categories 'gradients' and 'activations', but got 64}}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
-    %g = rt.buffer at 128 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
-    %a = rt.buffer at 64 : memref<16xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
+    %g = rt.buffer at <device, 128> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<16xf32>
+    %a = rt.buffer at <device, 64> : memref<16xf32>
     rt.launch @k(%x) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
     rt.launch @k(%x) to (%g) : (memref<16xf32>, memref<16xf32>) -> ()
     return
@@ -294,14 +294,14 @@ module attributes {rt.plan = {arena = 192 : i64, categories = {"inputs and outpu
 
 // Added to what another value has left there.
 
-module attributes {rt.plan = {arena = 1088 : i64, categories = {"inputs and outputs" = 64 : i64, activations = 1024 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 1088, least = 1088, begin = 64, peak = 1024, bound = 1024, [<inputs_and_outputs, 64>, <activations, 1024>]>]>} {
   func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
-    %a = rt.buffer at 64 : memref<4x4xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<4x4xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
+    %a = rt.buffer at <device, 64> : memref<4x4xf32>
     rt.launch @k(%x) to (%a) : (memref<4x4xf32>, memref<4x4xf32>) -> ()
-    %s = rt.buffer at 128 : memref<240xf32>
+    %s = rt.buffer at <device, 128> : memref<240xf32>
     // expected-error@below {{changes}}
     rt.gemm %x, %x to (%g) workspace(%s) accumulate m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<240xf32>) -> ()
     rt.update
@@ -313,11 +313,11 @@ module attributes {rt.plan = {arena = 1088 : i64, categories = {"inputs and outp
 
 // Made where the norm of all gradients has been taken.
 
-module attributes {rt.plan = {arena = 128 : i64, categories = {"inputs and outputs" = 64 : i64, activations = 64 : i64}}} {
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 64, peak = 64, bound = 64, [<inputs_and_outputs, 64>, <activations, 64>]>]>} {
   func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
   func.func @step() {
-    %x = rt.buffer at 0 {rt.role = "lr"} : memref<4x4xf32>
-    %g = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
+    %x = rt.buffer at <device, 0> {rt.role = "lr"} : memref<4x4xf32>
+    %g = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = none>} : memref<4x4xf32>
     rt.update
     // expected-error@below {{makes}}
     rt.launch @k(%x) to (%g) : (memref<4x4xf32>, memref<4x4xf32>) -> ()

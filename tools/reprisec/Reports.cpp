@@ -145,20 +145,23 @@ LogicalResult driver::writeReports(report::Plan &plan, ModuleOp module,
 }
 
 void driver::printMemory(ModuleOp module) {
-  auto plan = module->getAttrOfType<DictionaryAttr>(rt::kPlanAttr);
-  auto getNumber = [&](llvm::StringRef key) {
-    auto number = plan ? plan.getAs<IntegerAttr>(key) : IntegerAttr();
-    return number ? number.getInt() : -1;
-  };
-  int64_t arena = getNumber("arena"), begin = getNumber("begin"),
-          least = getNumber("least");
-  if (arena < 0 || begin < 0 || least < 0)
+  auto plan = module->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
+  if (!plan)
     return;
-  double ratio = least > begin ? double(arena - begin) / (least - begin) : 1.0;
-  llvm::errs() << "memory: " << remat::formatBytes(arena) << ", " << arena
-               << " bytes; " << arena - begin << " of them within a step, "
-               << llvm::format("%.3f", ratio)
-               << " of what is alive at one time\n";
+  for (rt::ArenaAttr arena : plan.getArenas()) {
+    int64_t bytes = arena.getBytes(), begin = arena.getBegin(),
+            least = arena.getLeast();
+    double ratio =
+        least > begin ? double(bytes - begin) / (least - begin) : 1.0;
+    llvm::StringRef space = arena.getSpace() == rt::Space::Device
+                                ? ""
+                                : rt::stringifySpace(arena.getSpace());
+    llvm::errs() << space << (space.empty() ? "" : " ")
+                 << "memory: " << remat::formatBytes(bytes) << ", " << bytes
+                 << " bytes; " << bytes - begin << " of them within a step, "
+                 << llvm::format("%.3f", ratio)
+                 << " of what is alive at one time\n";
+  }
 }
 
 LogicalResult driver::checkReports(const Options &options, Phase from,

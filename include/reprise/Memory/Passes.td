@@ -64,9 +64,9 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
       %y = rt.launch @gelu_16(%w) : (tensor<16xf32>) -> tensor<16xf32>
       return %gw : tensor<16xf32>
     }
-    // ==> %w = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
-    //     %gw = rt.buffer at 64 {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
-    //     %y = rt.buffer at 128 : memref<16xf32>
+    // ==> %w = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = ones>} : memref<16xf32>
+    //     %gw = rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "w", init = zeros>} : memref<16xf32>
+    //     %y = rt.buffer at <device, 128> : memref<16xf32>
     //     rt.launch @gelu_16(%w) to (%y) : (memref<16xf32>, memref<16xf32>) -> ()
     ```
   }];
@@ -111,15 +111,15 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
       has them, and write none of these bytes; what they put out is there at the end.
 
     ```mlir
-    module attributes {rt.plan = {arena = 192 : i64, categories = {activations = 128 : i64, "inputs and outputs" = 64 : i64}}} {
+    module attributes {rt.plan = #rt.plan<[<device, bytes = 192, least = 192, begin = 64, peak = 128, bound = 128, [<inputs_and_outputs, 64>, <activations, 128>]>]>} {
       func.func private @k(tensor<16xf32> {rt.may_alias = 0 : i64}) -> tensor<16xf32> attributes {rt.kernel}
       func.func @step() {
-        %lr = rt.buffer at 0 {rt.role = "lr"} : memref<16xf32>
-        %a = rt.buffer at 64 : memref<16xf32>
+        %lr = rt.buffer at <device, 0> {rt.role = "lr"} : memref<16xf32>
+        %a = rt.buffer at <device, 64> : memref<16xf32>
         rt.launch @k(%lr) to (%a) : (memref<16xf32>, memref<16xf32>) -> ()
-        %b = rt.buffer at 64 : memref<16xf32> // in place of %a
+        %b = rt.buffer at <device, 64> : memref<16xf32> // in place of %a
         rt.launch @k(%a) to (%b) : (memref<16xf32>, memref<16xf32>) -> ()
-        %c = rt.buffer at 128 : memref<16xf32>
+        %c = rt.buffer at <device, 128> : memref<16xf32>
         rt.launch @k(%b) to (%c) : (memref<16xf32>, memref<16xf32>) -> ()
         return
       }

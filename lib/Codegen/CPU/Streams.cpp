@@ -24,13 +24,11 @@ static int64_t bytesOf(Type tensor) {
 }
 
 static bool overlap(rt::BufferOp a, rt::BufferOp b) {
-  auto beginOf = [](rt::BufferOp buffer) {
-    return int64_t(buffer.getOffset());
-  };
   auto endOf = [&](rt::BufferOp buffer) {
-    return beginOf(buffer) + bytesOf(buffer.getType());
+    return buffer.getOffset() + bytesOf(buffer.getType());
   };
-  return beginOf(a) < endOf(b) && beginOf(b) < endOf(a);
+  return a.getSpace() == b.getSpace() && a.getOffset() < endOf(b) &&
+         b.getOffset() < endOf(a);
 }
 
 /// Whether result `output` of `kernel` begins at a cache line in each launch,
@@ -48,7 +46,7 @@ static bool liesApart(func::FuncOp kernel, unsigned output) {
           launch.getOutputs().empty())
         return WalkResult::advance();
       auto to = launch.getOutputs()[output].getDefiningOp<rt::BufferOp>();
-      if (!to || int64_t(to.getOffset()) % kLine != 0)
+      if (!to || to.getOffset() % kLine != 0)
         return WalkResult::interrupt();
       isLaunched = true;
       for (Value input : launch.getInputs()) {

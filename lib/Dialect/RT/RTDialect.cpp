@@ -81,6 +81,88 @@ LogicalResult RotaryAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                Space, int64_t offset) {
+  if (offset < 0)
+    return emitError() << "needs an offset of at least 0, but got " << offset;
+  return success();
+}
+
+LogicalResult
+CategoryBytesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                          Category category, int64_t bytes) {
+  if (bytes < 0)
+    return emitError() << "needs at least 0 bytes of "
+                       << stringifyCategory(category) << ", but got " << bytes;
+  return success();
+}
+
+LogicalResult ArenaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                Space space, int64_t bytes, int64_t least,
+                                int64_t begin, int64_t peak, int64_t bound,
+                                ArrayRef<CategoryBytesAttr> categories) {
+  if (begin < 0 || begin > least || least > bytes) // C1
+    return emitError() << "needs 0 <= begin <= least <= bytes, but got begin "
+                       << begin << ", least " << least << " and bytes "
+                       << bytes;
+  if (bound < 0 || bound > peak || peak > bytes - begin) // C1
+    return emitError() << "needs 0 <= bound <= peak, and a peak of at most "
+                       << bytes - begin << " bytes, those behind begin, but "
+                       << "got bound " << bound << " and peak " << peak;
+  uint64_t sum = 0;
+  for (auto [number, category] : llvm::enumerate(categories)) {
+    for (CategoryBytesAttr other : categories.take_front(number))
+      if (other.getCategory() == category.getCategory()) // C2
+        return emitError() << "needs each category once, but "
+                           << stringifyCategory(category.getCategory())
+                           << " is there again";
+    sum = llvm::SaturatingAdd(sum, uint64_t(category.getBytes()));
+  }
+  if (sum != uint64_t(bytes)) // C2
+    return emitError() << "needs categories that add up to the "
+                       << stringifySpace(space) << "'s arena of " << bytes
+                       << " bytes, but got " << sum;
+  return success();
+}
+
+int64_t ArenaAttr::getBytesOf(Category category) const {
+  for (CategoryBytesAttr part : getCategories())
+    if (part.getCategory() == category)
+      return part.getBytes();
+  return 0;
+}
+
+LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               ArrayRef<ArenaAttr> arenas) {
+  for (auto [number, arena] : llvm::enumerate(arenas))
+    for (ArenaAttr other : arenas.take_front(number))
+      if (other.getSpace() == arena.getSpace()) // C1
+        return emitError() << "needs one arena for each space, but "
+                           << stringifySpace(arena.getSpace())
+                           << " has another one";
+  return success();
+}
+
+ArenaAttr PlanAttr::getArena(Space space) const {
+  for (ArenaAttr arena : getArenas())
+    if (arena.getSpace() == space)
+      return arena;
+  return {};
+}
+
+Space rt::getSpace(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  auto space = tensor ? dyn_cast_if_present<SpaceAttr>(tensor.getEncoding())
+                      : SpaceAttr();
+  return space ? space.getValue() : Space::Device;
+}
+
+std::string rt::getDisplayName(Category category) {
+  std::string name = stringifyCategory(category).str();
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 /// A rotary table has a cosine and a sine for each frequency.
 static LogicalResult verifyRotary(Operation *op, Attribute value) {
   auto rotary = dyn_cast<RotaryAttr>(value);
@@ -211,12 +293,15 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("needs '")
            << name << "' of at least 0, but got " << value;
   }
+  if (name == kPlanAttr && !isa<PlanAttr>(value))
+    return op->emitOpError("needs 'rt.plan' to be an #rt.plan, but got ")
+           << value;
   if (name == kInsteadAttr || name == kChipAttr)
     return verifyChipForm(op, name, value);
   if ((name == kStateAttr && isa<StateAttr>(value)) ||
       (name == kKernelAttr && isa<UnitAttr>(value)) ||
       (name == kNameAttr && isa<StringAttr>(value)) ||
-      (name == kPlanAttr && isa<DictionaryAttr>(value)))
+      (name == kPlanAttr && isa<PlanAttr>(value)))
     return success();
   return op->emitOpError("has no use for the attribute '")
          << name << "' with value " << value;
@@ -272,6 +357,10 @@ LogicalResult BufferOp::verify() {
     return emitOpError("needs the element type, an integer or float, of what "
                        "it is part of, ")
            << whole.getType() << ", but got " << getType();
+  if (getSpace() != whole.getSpace()) // C1
+    return emitOpError("needs the space of what it is part of, ")
+           << stringifySpace(whole.getSpace()) << ", but got "
+           << stringifySpace(getSpace());
   int64_t begin = getOffset() - whole.getOffset();
   int64_t bytes = getBytes(getType()), wholeBytes = getBytes(whole.getType());
   if (begin < 0 || bytes > wholeBytes || begin > wholeBytes - bytes) // C1
@@ -290,6 +379,9 @@ LogicalResult ViewOp::verify() {
     return emitOpError("needs ")
            << want << " elements of " << to.getElementType() << " from "
            << getFirst() << " on, but got " << from;
+  if (rt::getSpace(from) != rt::getSpace(to)) // C1
+    return emitOpError("needs a part in the space of ")
+           << from << ", but got " << to;
   return success();
 }
 
@@ -301,6 +393,9 @@ LogicalResult JoinOp::verify() {
     if (part.getElementType() != whole.getElementType()) // C1
       return emitOpError("needs parts of ")
              << whole.getElementType() << ", but got " << part;
+    if (rt::getSpace(part) != rt::getSpace(whole)) // C1
+      return emitOpError("needs parts in the space of ")
+             << whole << ", but got " << part;
     elements += part.getNumElements();
   }
   if (elements != whole.getNumElements()) // C1

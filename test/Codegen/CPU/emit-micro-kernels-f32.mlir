@@ -10,9 +10,9 @@
 // BF16: llvm.func @reprise_micro_12x32_bf16(
 // BF16: llvm.func @reprise_micro_32x32_amx(
 func.func @step() {
-  %x = rt.buffer at 0 : memref<4x4xf32>
-  %y = rt.buffer at 64 : memref<4x4xf32>
-  %space = rt.buffer at 128 : memref<256xf32>
+  %x = rt.buffer at <device, 0> : memref<4x4xf32>
+  %y = rt.buffer at <device, 64> : memref<4x4xf32>
+  %space = rt.buffer at <device, 128> : memref<256xf32>
   rt.gemm %x, %x to(%y) workspace(%space) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, memref<4x4xf32>, memref<256xf32>) -> ()
   return
 }

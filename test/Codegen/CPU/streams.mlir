@@ -60,14 +60,14 @@ func.func private @unaligned(%x: tensor<4194304xf32>) -> tensor<4194304xf32> att
   return %y : tensor<4194304xf32>
 }
 func.func @step() {
-  %x = rt.buffer at 0 : memref<4194304xf32>
-  %y = rt.buffer at 16777216 : memref<4194304xf32>
+  %x = rt.buffer at <device, 0> : memref<4194304xf32>
+  %y = rt.buffer at <device, 16777216> : memref<4194304xf32>
   rt.launch @unaligned(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
   return
 }
 func.func @evaluate() {
-  %x = rt.buffer at 0 : memref<4194304xf32>
-  %y = rt.buffer at 16777248 : memref<4194304xf32>
+  %x = rt.buffer at <device, 0> : memref<4194304xf32>
+  %y = rt.buffer at <device, 16777248> : memref<4194304xf32>
   rt.launch @unaligned(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
   return
 }
@@ -150,15 +150,15 @@ func.func private @apart(%x: tensor<4194304xf32> {rt.may_alias = 0 : i64}) -> te
   return %y : tensor<4194304xf32>
 }
 func.func @step() {
-  %x = rt.buffer at 0 : memref<4194304xf32>
-  %y = rt.buffer at 16777216 : memref<4194304xf32>
-  %z = rt.buffer at 33554432 : memref<4194304xf32>
+  %x = rt.buffer at <device, 0> : memref<4194304xf32>
+  %y = rt.buffer at <device, 16777216> : memref<4194304xf32>
+  %z = rt.buffer at <device, 33554432> : memref<4194304xf32>
   rt.launch @apart(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
   rt.launch @apart(%y) to (%z) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
   return
 }
 func.func @evaluate() {
-  %x = rt.buffer at 0 : memref<4194304xf32>
+  %x = rt.buffer at <device, 0> : memref<4194304xf32>
   rt.launch @apart(%x) to (%x) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
   return
 }
@@ -181,9 +181,9 @@ func.func private @aliases(%x: tensor<4194304xf32> {rt.may_alias = 0 : i64}) -> 
   return %y : tensor<4194304xf32>
 }
 func.func @step() {
-  %x = rt.buffer at 0 : memref<4194304xf32>
-  %y = rt.buffer at 16777216 : memref<4194304xf32>
-  %z = rt.buffer at 16777216 : memref<4194304xf32>
+  %x = rt.buffer at <device, 0> : memref<4194304xf32>
+  %y = rt.buffer at <device, 16777216> : memref<4194304xf32>
+  %z = rt.buffer at <device, 16777216> : memref<4194304xf32>
   rt.launch @aliases(%x) to (%y) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
   rt.launch @aliases(%y) to (%z) : (memref<4194304xf32>, memref<4194304xf32>) -> ()
   return

@@ -5,8 +5,8 @@
 // CHECK-LABEL: func.func @step
 //       CHECK:   rt.launch @double
 func.func @step() {
-  %x = rt.buffer at 0 : memref<4102xf32>
-  %s = rt.buffer at 16640 : memref<f32>
+  %x = rt.buffer at <device, 0> : memref<4102xf32>
+  %s = rt.buffer at <device, 16640> : memref<f32>
   rt.launch @double(%x, %s) to (%x) : (memref<4102xf32>, memref<f32>, memref<4102xf32>) -> ()
   return
 }

@@ -3,8 +3,8 @@
 // Every constraint, by its number in the op's description.
 
 func.func @buffer_offset() {
-  // expected-error @+1 {{'rt.buffer' op attribute 'offset' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
-  %b = rt.buffer at -64 : memref<16xf32>
+  // expected-error @+1 {{needs an offset of at least 0, but got -64}}
+  %b = rt.buffer at <device, -64> : memref<16xf32>
   return
 }
 
@@ -637,7 +637,7 @@ func.func @stream() {
 
 func.func @role() {
   // expected-error @+1 {{'rt.buffer' op needs 'rt.role' to be tokens, targets, rng, lr, bias_correction1, bias_correction2, loss, grad_norm, sample_tokens, position, logits, eval_loss or batches, but got "los"}}
-  %b = rt.buffer at 0 {rt.role = "los"} : memref<f32>
+  %b = rt.buffer at <device, 0> {rt.role = "los"} : memref<f32>
   return
 }
 
@@ -645,7 +645,7 @@ func.func @role() {
 
 func.func @state() {
   // expected-error @+1 {{'rt.buffer' op has no use for the attribute 'rt.state' with value "w"}}
-  %b = rt.buffer at 0 {rt.state = "w"} : memref<f32>
+  %b = rt.buffer at <device, 0> {rt.state = "w"} : memref<f32>
   return
 }
 
@@ -653,7 +653,7 @@ func.func @state() {
 
 func.func @state_name() {
   // expected-error @+1 {{needs a parameter name, but got an empty one}}
-  %b = rt.buffer at 0 {rt.state = #rt.state<kind = gradient, parameter = "", init = zeros>} : memref<f32>
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = gradient, parameter = "", init = zeros>} : memref<f32>
   return
 }
 
@@ -661,7 +661,7 @@ func.func @state_name() {
 
 func.func @state_none() {
   // expected-error @+1 {{needs a gradient for init none, but got a moment1}}
-  %b = rt.buffer at 0 {rt.state = #rt.state<kind = moment1, parameter = "w", init = none>} : memref<f32>
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = moment1, parameter = "w", init = none>} : memref<f32>
   return
 }
 
@@ -669,7 +669,7 @@ func.func @state_none() {
 
 func.func @state_std() {
   // expected-error @+1 {{needs 'std' with init normal and only there, but got none with init normal}}
-  %b = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal>} : memref<f32>
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal>} : memref<f32>
   return
 }
 
@@ -677,7 +677,7 @@ func.func @state_std() {
 
 func.func @state_part() {
   // expected-error @+1 {{needs a part from 0 to one below the number of parts, but got part 3 of 3}}
-  %b = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, hub = "qkv", part = 3, parts = 3>} : memref<f32>
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, hub = "qkv", part = 3, parts = 3>} : memref<f32>
   return
 }
 
@@ -685,7 +685,7 @@ func.func @state_part() {
 
 func.func @state_hub() {
   // expected-error @+1 {{needs the published tensor that it is part 1 of 3 of, but got no 'hub'}}
-  %b = rt.buffer at 0 {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, part = 1, parts = 3>} : memref<f32>
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, part = 1, parts = 3>} : memref<f32>
   return
 }
 
@@ -693,7 +693,7 @@ func.func @state_hub() {
 
 func.func @rotary_empty() {
   // expected-error @+1 {{needs at least one frequency, but got none}}
-  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [], scale = 1.0 : f32>} : memref<8x4xf32>
+  %b = rt.buffer at <device, 0> {rt.rotary = #rt.rotary<frequencies = [], scale = 1.0 : f32>} : memref<8x4xf32>
   return
 }
 
@@ -701,7 +701,7 @@ func.func @rotary_empty() {
 
 func.func @rotary_infinite() {
   // expected-error @+1 {{needs finite frequencies, but got INF}}
-  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 1.0e40], scale = 1.0 : f32>} : memref<8x4xf32>
+  %b = rt.buffer at <device, 0> {rt.rotary = #rt.rotary<frequencies = [1.0, 1.0e40], scale = 1.0 : f32>} : memref<8x4xf32>
   return
 }
 
@@ -709,7 +709,7 @@ func.func @rotary_infinite() {
 
 func.func @rotary_scale() {
   // expected-error @+1 {{needs a finite 'scale' in f32, but got 1.000000e+00 : f64}}
-  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f64>} : memref<8x4xf32>
+  %b = rt.buffer at <device, 0> {rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f64>} : memref<8x4xf32>
   return
 }
 
@@ -717,7 +717,7 @@ func.func @rotary_scale() {
 
 func.func @rotary_kind() {
   // expected-error @+1 {{needs 'rt.rotary' to be an #rt.rotary of an rt.buffer, but got 1 : i64}}
-  %b = rt.buffer at 0 {rt.rotary = 1} : memref<8x4xf32>
+  %b = rt.buffer at <device, 0> {rt.rotary = 1} : memref<8x4xf32>
   return
 }
 
@@ -725,7 +725,7 @@ func.func @rotary_kind() {
 
 func.func @rotary_role() {
   // expected-error @+1 {{needs to be one thing, but has 'rt.rotary' and 'rt.role'}}
-  %b = rt.buffer at 0 {rt.role = "lr", rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f32>} : memref<8x4xf32>
+  %b = rt.buffer at <device, 0> {rt.role = "lr", rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f32>} : memref<8x4xf32>
   return
 }
 
@@ -733,7 +733,7 @@ func.func @rotary_role() {
 
 func.func @rotary_width() {
   // expected-error @+1 {{needs a table of f32 [T, 4] for 2 frequencies, but got 'memref<8x6xf32>'}}
-  %b = rt.buffer at 0 {rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f32>} : memref<8x6xf32>
+  %b = rt.buffer at <device, 0> {rt.rotary = #rt.rotary<frequencies = [1.0, 0.1], scale = 1.0 : f32>} : memref<8x6xf32>
   return
 }
 
@@ -750,27 +750,27 @@ func.func private @unknown() attributes {rt.kernl}
 // -----
 
 func.func @buffer_c1() {
-  %b = rt.buffer at 64 : memref<16xf32>
+  %b = rt.buffer at <device, 64> : memref<16xf32>
   // expected-error @+1 {{needs to lie within the 64 bytes from 64 on that it is part of, but has 32 bytes from 100 on}}
-  %c = rt.buffer at 100 in %b(memref<16xf32>) : memref<8xf32>
+  %c = rt.buffer at <device, 100> in %b(memref<16xf32>) : memref<8xf32>
   return
 }
 
 // -----
 
 func.func @buffer_c1_before() {
-  %b = rt.buffer at 64 : memref<16xf32>
+  %b = rt.buffer at <device, 64> : memref<16xf32>
   // expected-error @+1 {{needs to lie within the 64 bytes from 64 on that it is part of, but has 32 bytes from 60 on}}
-  %c = rt.buffer at 60 in %b(memref<16xf32>) : memref<8xf32>
+  %c = rt.buffer at <device, 60> in %b(memref<16xf32>) : memref<8xf32>
   return
 }
 
 // -----
 
 func.func @buffer_c1_type() {
-  %b = rt.buffer at 64 : memref<16xf32>
+  %b = rt.buffer at <device, 64> : memref<16xf32>
   // expected-error @+1 {{needs the element type, an integer or float, of what it is part of, 'memref<16xf32>', but got 'memref<8xi32>'}}
-  %c = rt.buffer at 64 in %b(memref<16xf32>) : memref<8xi32>
+  %c = rt.buffer at <device, 64> in %b(memref<16xf32>) : memref<8xi32>
   return
 }
 
@@ -778,7 +778,7 @@ func.func @buffer_c1_type() {
 
 func.func @buffer_c1_no_buffer(%b: memref<16xf32>) {
   // expected-error @+1 {{needs an rt.buffer to be part of, but got}}
-  %c = rt.buffer at 64 in %b(memref<16xf32>) : memref<8xf32>
+  %c = rt.buffer at <device, 64> in %b(memref<16xf32>) : memref<8xf32>
   return
 }
 

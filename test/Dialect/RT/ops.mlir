@@ -3,8 +3,11 @@
 
 // Every op as its description shows it, the schedule in both of its forms.
 
-// CHECK: module attributes {rt.plan = {arena = 128 : i64}}
-module attributes {rt.plan = {arena = 128}} {
+// CHECK: module attributes {rt.plan = #rt.plan<[<device, bytes = 192, least = 192, begin = 64, peak = 128, bound = 128, [<parameters, 64>, <activations, 128>]>,
+// CHECK-SAME: <host, bytes = 0, least = 0, begin = 0, peak = 0, bound = 0, []>]>}
+module attributes {rt.plan = #rt.plan<[
+    <device, bytes = 192, least = 192, begin = 64, peak = 128, bound = 128, [<parameters, 64>, <activations, 128>]>,
+    <host, bytes = 0, least = 0, begin = 0, peak = 0, bound = 0, []>]>} {
 
 // CHECK-LABEL: func private @gelu(
 //  CHECK-SAME:   attributes {rt.kernel}
@@ -39,16 +42,18 @@ func.func @tensors(%x: tensor<16xf32>, %rng: tensor<4xi32>) -> tensor<16xf32> {
 
 // CHECK-LABEL: func @buffers(
 func.func @buffers() {
-  // CHECK: %[[B0:.*]] = rt.buffer at 0 {rt.role = "loss"} : memref<16xf32>
-  %b0 = rt.buffer at 0 {rt.role = "loss"} : memref<16xf32>
-  // CHECK: %[[B1:.*]] = rt.buffer at 64 {rt.state = #rt.state<kind = moment1, parameter = "w", init = zeros>} : memref<16xf32>
-  %b1 = rt.buffer at 64 {rt.state = #rt.state<kind = moment1, parameter = "w", init = zeros>} : memref<16xf32>
-  // CHECK: rt.buffer at 128 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.000000e-02 : f32>}
-  %b2 = rt.buffer at 128 {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.0e-02 : f32>} : memref<16xf32>
-  // CHECK: rt.buffer at 192 {rt.state = #rt.state<kind = parameter, parameter = "q", init = ones, hub = "qkv", part = 2, parts = 3>}
-  %b3 = rt.buffer at 192 {rt.state = #rt.state<kind = parameter, parameter = "q", init = ones, hub = "qkv", part = 2, parts = 3>} : memref<16xf32>
-  // CHECK: rt.buffer at 256 {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 1.000000e-02], scale = 1.250000e+00 : f32>} : memref<8x4xf32>
-  %b4 = rt.buffer at 256 {rt.rotary = #rt.rotary<frequencies = [1.0, 0.01], scale = 1.25 : f32>} : memref<8x4xf32>
+  // CHECK: %[[B0:.*]] = rt.buffer at <device, 0> {rt.role = "loss"} : memref<16xf32>
+  %b0 = rt.buffer at <device, 0> {rt.role = "loss"} : memref<16xf32>
+  // CHECK: %[[B1:.*]] = rt.buffer at <device, 64> {rt.state = #rt.state<kind = moment1, parameter = "w", init = zeros>} : memref<16xf32>
+  %b1 = rt.buffer at <device, 64> {rt.state = #rt.state<kind = moment1, parameter = "w", init = zeros>} : memref<16xf32>
+  // CHECK: rt.buffer at <device, 128> {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.000000e-02 : f32>}
+  %b2 = rt.buffer at <device, 128> {rt.state = #rt.state<kind = parameter, parameter = "w", init = normal, std = 2.0e-02 : f32>} : memref<16xf32>
+  // CHECK: rt.buffer at <device, 192> {rt.state = #rt.state<kind = parameter, parameter = "q", init = ones, hub = "qkv", part = 2, parts = 3>}
+  %b3 = rt.buffer at <device, 192> {rt.state = #rt.state<kind = parameter, parameter = "q", init = ones, hub = "qkv", part = 2, parts = 3>} : memref<16xf32>
+  // CHECK: rt.buffer at <device, 256> {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 1.000000e-02], scale = 1.250000e+00 : f32>} : memref<8x4xf32>
+  %b4 = rt.buffer at <device, 256> {rt.rotary = #rt.rotary<frequencies = [1.0, 0.01], scale = 1.25 : f32>} : memref<8x4xf32>
+  // CHECK: rt.buffer at <host, 64> : memref<16xf32>
+  %b5 = rt.buffer at <host, 64> : memref<16xf32>
   // CHECK: rt.launch @gelu(%[[B0]]) to(%[[B1]]) : (memref<16xf32>, memref<16xf32>) -> ()
   rt.launch @gelu(%b0) to (%b1) : (memref<16xf32>, memref<16xf32>) -> ()
   // CHECK: rt.launch @emitted(%[[B0]]) to(%[[B1]]) : (memref<16xf32>, memref<16xf32>) -> ()
@@ -89,9 +94,9 @@ func.func @batch(%q: tensor<2x8x24xf32>, %k: tensor<2x8x24xf32>) {
 
 // CHECK-LABEL: func @gemm_buffers(
 func.func @gemm_buffers() {
-  %a = rt.buffer at 0 : memref<24x24xf32>
-  %c = rt.buffer at 2304 : memref<24x24xf32>
-  %w = rt.buffer at 4608 : memref<1344xf32>
+  %a = rt.buffer at <device, 0> : memref<24x24xf32>
+  %c = rt.buffer at <device, 2304> : memref<24x24xf32>
+  %w = rt.buffer at <device, 4608> : memref<1344xf32>
   // CHECK: rt.gemm %[[A:.*]], %[[A]] to(%{{.*}}) workspace(%{{.*}}) transpose_a accumulate m 24 n 24 k 24 lda 24 ldb 24 ldc 24
   // CHECK-SAME: : (memref<24x24xf32>, memref<24x24xf32>, memref<24x24xf32>, memref<1344xf32>) -> ()
   rt.gemm %a, %a to(%c) workspace(%w) transpose_a accumulate m 24 n 24 k 24 lda 24 ldb 24 ldc 24
@@ -170,10 +175,10 @@ func.func @sums(%t: tensor<307x24xf32>, %p: tensor<16x24xf32>, %ids: tensor<2x8x
 
 // CHECK-LABEL: func @parts(
 func.func @parts(%x: tensor<2x8x24xf32>) -> tensor<2x8x24xf32> {
-  // CHECK: %[[B:.*]] = rt.buffer at 64 : memref<2x8x24xf32>
-  %b = rt.buffer at 64 : memref<2x8x24xf32>
-  // CHECK: rt.buffer at 832 in %[[B]](memref<2x8x24xf32>) : memref<8x24xf32>
-  %c = rt.buffer at 832 in %b(memref<2x8x24xf32>) : memref<8x24xf32>
+  // CHECK: %[[B:.*]] = rt.buffer at <device, 64> : memref<2x8x24xf32>
+  %b = rt.buffer at <device, 64> : memref<2x8x24xf32>
+  // CHECK: rt.buffer at <device, 832> in %[[B]](memref<2x8x24xf32>) : memref<8x24xf32>
+  %c = rt.buffer at <device, 832> in %b(memref<2x8x24xf32>) : memref<8x24xf32>
   // CHECK: %[[V:.*]] = rt.view %{{.*}} from 192 : tensor<2x8x24xf32> to tensor<1x8x24xf32>
   %v = rt.view %x from 192 : tensor<2x8x24xf32> to tensor<1x8x24xf32>
   // CHECK: rt.join %[[V]], %[[V]] : (tensor<1x8x24xf32>, tensor<1x8x24xf32>) -> tensor<2x8x24xf32>

@@ -6,7 +6,7 @@ shift 2
 mkdir -p "$work"
 plan() { # the arena of a budget
   reprisec "$@" --quiet --emit=rt -o "$work/planned.mlir" --certificate "$work/proof.json"
-  grep -o 'arena = [0-9]*' "$work/planned.mlir" | sed 's/.* //'
+  grep -o 'device, bytes = [0-9]*' "$work/planned.mlir" | sed 's/.* //'
 }
 arena=$(plan "$@" --memory-budget="$budget")
 reprise-memplan --verify "$work/proof.json" | grep -o "peak $arena of"

@@ -45,9 +45,9 @@ TEST(Workload, BytesOfProducts) {
                 "tensor<4x4xf32>"),
             4 * 64);
   // Not the workspace.
-  std::string buffers = "%x = rt.buffer at 0 : memref<4x4xf32>\n"
-                        "%c = rt.buffer at 64 : memref<4x4xf32>\n"
-                        "%s = rt.buffer at 128 : memref<224xf32>\n"
+  std::string buffers = "%x = rt.buffer at <device, 0> : memref<4x4xf32>\n"
+                        "%c = rt.buffer at <device, 64> : memref<4x4xf32>\n"
+                        "%s = rt.buffer at <device, 128> : memref<224xf32>\n"
                         "rt.gemm %x, %x to (%c) workspace(%s) ";
   std::string rest =
       "m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, "

@@ -45,7 +45,7 @@ inline constexpr llvm::StringLiteral kMadeByAttr = "rt.made_by";
 inline constexpr llvm::StringLiteral kStateAttr = "rt.state";
 inline constexpr llvm::StringLiteral kRotaryAttr = "rt.rotary";
 inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
-/// On the module: sizes of the plan.
+/// On the module: the sizes of its arenas, a PlanAttr.
 inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
 /// On a module: offsets of buffers are multiples of so many bytes.
 inline constexpr llvm::StringLiteral kAlignmentAttr = "rt.alignment";
@@ -83,6 +83,12 @@ inline constexpr llvm::StringLiteral kBytesAttr = "rt.bytes";
 /// names of that kernel and of the chip.
 inline constexpr llvm::StringLiteral kInsteadAttr = "rt.instead";
 inline constexpr llvm::StringLiteral kChipAttr = "rt.chip";
+
+/// The space of a value of type `type`: its encoding, or the device.
+Space getSpace(mlir::Type type);
+
+/// What people call a category: "optimizer state".
+std::string getDisplayName(Category category);
 
 /// The shape of a matrix that is the `packed_b` of a product, or nothing if one
 /// of these sizes cannot be.

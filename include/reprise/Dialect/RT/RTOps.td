@@ -39,9 +39,7 @@ def RT_Dialect : Dialect {
     `bias_correction2`, `loss` and `grad_norm`, and outside `@step` `sample_tokens`,
     `position`, `logits` and `eval_loss`. With `batches` it is bytes for `tokens`, `targets` and `rng` of
     further micro-batches, behind those of the first: see `rt.most_launches`. Every value has an `rt.buffer` of its own, also where it is made
-    in place. The module's `rt.plan` has `arena`, `peak` and `bound` (bytes of activations:
-    as packed, and the most alive at one time), `begin`, where they begin, `least` (no arena of these values is smaller), and
-    `categories`, which add up to the arena. With `rt.gemm_workspace = BYTES` on a module every product has a
+    in place. The sizes of the arenas are `rt.plan = #rt.plan<…>` of the module. With `rt.gemm_workspace = BYTES` on a module every product has a
     workspace of so many bytes, whatever its shape: what a library of the target asks for. With `rt.bias_kernels` beside it
     the library is not asked for gradients of biases. With
     `rt.alignment = BYTES` buffers begin at multiples of that. With `rt.activations_first` activations are packed
@@ -87,7 +85,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     `parameter` is the name of the parameter it belongs to; `std` the standard
     deviation of `init = normal`. A gradient with `init = none` is made by the step: before that there is
     nothing, or something else, in its bytes. The numbers of both enumerations are those of
-    `reprise/ABI/Model.h`. A parameter that is published under another name is
+    `reprise/ABI/Model.def`. A parameter that is published under another name is
     block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`.
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
     With `rows`, only so many rows of the buffer are the tensor; further ones stay zero.
@@ -120,6 +118,109 @@ def RT_RotaryAttr : AttrDef<RT_Dialect, "Rotary"> {
   let genVerifyDecl = 1;
 }
 
+def RT_Space : I32EnumAttr<"Space", "A memory that buffers are in", [
+    I32EnumAttrCase<"Device", 0, "device">, I32EnumAttrCase<"Host", 1, "host">]> {
+  let cppNamespace = "::reprise::rt";
+  let genSpecializedAttr = 0;
+}
+
+def RT_SpaceAttr : EnumAttr<RT_Dialect, RT_Space, "space"> {
+  let summary = "The memory of a value that has no place yet";
+  let description = [{
+    The encoding of a tensor. `device` is the memory of the processor that runs the schedule, and
+    the space of tensors without an encoding; `host` is that of the machine beside it. Each space
+    has an arena of its own.
+
+    Example: `tensor<16xf32, #rt.space<host>>`
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def RT_PlaceAttr : AttrDef<RT_Dialect, "Place"> {
+  let mnemonic = "place";
+  let summary = "Where a buffer begins";
+  let description = [{
+    Byte `offset`, at least 0, of the arena of `space`.
+
+    Example: `#rt.place<device, 37748736>`
+  }];
+  let parameters = (ins EnumParameter<RT_Space>:$space, "int64_t":$offset);
+  let assemblyFormat = "`<` $space `,` $offset `>`";
+  let genVerifyDecl = 1;
+}
+
+def RT_Category : I32EnumAttr<"Category", "A part of an arena, in the order of its bytes", [
+    I32EnumAttrCase<"Parameters", 0, "parameters">,
+    I32EnumAttrCase<"Gradients", 1, "gradients">,
+    I32EnumAttrCase<"OptimizerState", 2, "optimizer_state">,
+    I32EnumAttrCase<"InputsAndOutputs", 3, "inputs_and_outputs">,
+    I32EnumAttrCase<"Activations", 4, "activations">]> {
+  let cppNamespace = "::reprise::rt";
+  let genSpecializedAttr = 0;
+}
+
+def RT_CategoryAttr : AttrDef<RT_Dialect, "CategoryBytes"> {
+  let mnemonic = "category";
+  let summary = "The bytes of a category in an arena";
+  let description = [{
+    `bytes` is at least 0. `optimizer_state` and `inputs_and_outputs` are shown to people as
+    `optimizer state` and `inputs and outputs`.
+
+    Example: `#rt.category<optimizer_state, 384>`
+  }];
+  let parameters = (ins EnumParameter<RT_Category>:$category, "int64_t":$bytes);
+  let assemblyFormat = "`<` $category `,` $bytes `>`";
+  let genVerifyDecl = 1;
+}
+
+def RT_ArenaAttr : AttrDef<RT_Dialect, "Arena"> {
+  let mnemonic = "arena";
+  let summary = "The sizes of the arena of one space";
+  let description = [{
+    | parameter | bytes |
+    |---|---|
+    | `bytes` | the whole arena |
+    | `least` | no arena of these values is smaller: what is there all the time, and the most of all else that is alive at one time |
+    | `begin` | the offset of the first activation |
+    | `peak` | of activations, packed by themselves |
+    | `bound` | the most bytes of activations that are alive at one time |
+
+    * (C1) `bound <= peak <= bytes - begin`, and `begin <= least <= bytes`; none is below 0.
+    * (C2) No category is there twice, and all add up to `bytes`.
+
+    Example:
+    `#rt.arena<device, bytes = 192, least = 192, begin = 64, peak = 128, bound = 128, [<parameters, 64>, <activations, 128>]>`
+  }];
+  let parameters = (ins EnumParameter<RT_Space>:$space, "int64_t":$bytes, "int64_t":$least,
+                        "int64_t":$begin, "int64_t":$peak, "int64_t":$bound,
+                        OptionalArrayRefParameter<"::reprise::rt::CategoryBytesAttr">:$categories);
+  let assemblyFormat = [{
+    `<` $space `,` struct($bytes, $least, $begin, $peak, $bound) `,` `[` (`]`) : ($categories^ `]`)? `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The bytes of `category`, 0 if the arena has none.
+    int64_t getBytesOf(Category category) const;
+  }];
+}
+
+def RT_PlanAttr : AttrDef<RT_Dialect, "Plan"> {
+  let mnemonic = "plan";
+  let summary = "The arenas of a program";
+  let description = [{
+    * (C1) There is one arena for each space at most.
+
+    Example: `#rt.plan<[<device, bytes = 64, least = 64, begin = 0, peak = 64, bound = 64, [<activations, 64>]>]>`
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"::reprise::rt::ArenaAttr">:$arenas);
+  let assemblyFormat = "`<` `[` (`]`) : ($arenas^ `]`)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The arena of `space`, or null.
+    ArenaAttr getArena(Space space) const;
+  }];
+}
+
 def RT_Epilogue : I32EnumAttr<"Epilogue", "What a product makes beside C", [
     I32EnumAttrCase<"SumsOfA", 1, "sums_of_a">, I32EnumAttrCase<"SumsOfB", 2, "sums_of_b">,
     I32EnumAttrCase<"SquaresOfC", 3, "squares_of_c">]> {
@@ -141,28 +242,31 @@ class RT_Op<string mnemonic, list<Trait> traits = []> : Op<RT_Dialect, mnemonic,
 def RT_BufferOp : RT_Op<"buffer", [Pure]> {
   let summary = "A view of the arena";
   let description = [{
-    `bytes(memref) ` bytes of the arena from `offset` on. With `in`, part of that buffer: who
-    writes it writes part of that value.
+    The bytes of the arena that the type needs, from its place on. With `in`, part of that
+    buffer: an op that writes it writes part of that value.
 
-    * (C1) A part lies within its whole, and has its element type.
+    * (C1) A part lies within its whole, in the same space, and has its element type.
 
     Examples:
 
     ```mlir
-    %b = rt.buffer at 37748736 : memref<2x8x96xf32>
-    %c = rt.buffer at 37749504 in %b(memref<2x8x96xf32>) : memref<8x96xf32>
+    %b = rt.buffer at <device, 37748736> : memref<2x8x96xf32>
+    %c = rt.buffer at <device, 37749504> in %b(memref<2x8x96xf32>) : memref<8x96xf32>
     ```
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$offset,
+  let arguments = (ins RT_PlaceAttr:$place,
                        Optional<AnyStaticShapeMemRef>:$whole);
   let results = (outs AnyStaticShapeMemRef:$out);
   let assemblyFormat = [{
-    `at` $offset (`in` $whole^ `(` type($whole) `)`)? attr-dict `:` type($out)
+    `at` $place (`in` $whole^ `(` type($whole) `)`)? attr-dict `:` type($out)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The buffer that this is part of, or itself.
     BufferOp getRoot();
+    /// The arena, and the byte of it where the buffer begins.
+    ::reprise::rt::Space getSpace() { return getPlace().getSpace(); }
+    int64_t getOffset() { return getPlace().getOffset(); }
   }];
 }
 
@@ -172,7 +276,7 @@ def RT_ViewOp : RT_Op<"view", [Pure]> {
     The elements from `first` on, in row-major order. Once memory is planned, it
     is an `rt.buffer` in that of `input`.
 
-    * (C1) `out` has the element type of `input`, which has all its elements.
+    * (C1) `out` has the element type and the space of `input`, which has all its elements.
 
     Example:
 
@@ -193,7 +297,7 @@ def RT_JoinOp : RT_Op<"join", [Pure]> {
     The elements of `parts`, one after another. Nothing is copied: once memory is planned,
     each part is made where it belongs in the whole.
 
-    * (C1) `parts` have the element type of `out` and together as many elements.
+    * (C1) `parts` have the element type and the space of `out` and together as many elements.
 
     Example:
 
@@ -232,8 +336,8 @@ def RT_LaunchOp : RT_Op<"launch", [
       return %y : tensor<16xf32>
     }
     func.func @buffers() {
-      %b0 = rt.buffer at 0 : memref<16xf32>
-      %b1 = rt.buffer at 64 : memref<16xf32>
+      %b0 = rt.buffer at <device, 0> : memref<16xf32>
+      %b1 = rt.buffer at <device, 64> : memref<16xf32>
       rt.launch @gelu(%b0) to (%b1) : (memref<16xf32>, memref<16xf32>) -> ()
       return
     }
@@ -280,7 +384,7 @@ def RT_GemmOp : RT_Op<"gemm", [
     `[c/32, r/2, c%32, r%2]`. So tiles of AMX read a weight where it is.
 
     The order of summation depends on `m, n, k` alone: see `RepriseGemm` in
-    `reprise/ABI/Model.h`.
+    `reprise/ABI/Gemm.def`.
 
     * (C1) `m`, `n` and `k` are at least 1, and so are the two sizes of `batch`.
     * (C2) `a` and `b` are both f32 or both bf16. `C` is f32, or bf16 where `a`
