@@ -95,17 +95,22 @@ void Planner::placeFixed(Space space, ArenaSizes &sizes) {
 // Within the step
 //===----------------------------------------------------------------------===//
 
+/// Elementary steps: half a second. What settling leaves hard seldom gets
+/// smaller by more of them, and a budget plans the memory of many programs.
+static constexpr int64_t kPackingWork = 200'000'000;
+
 /// Packs forward in time, and backward if that leaves waste: what is hard to
 /// place in one order may be easy in the other.
 static solver::PackingResult
 packBothWays(const solver::PackingProblem &problem) {
-  solver::PackingResult best = solver::pack(problem);
+  solver::PackingOptions effort;
+  effort.workLimit = kPackingWork;
+  solver::PackingResult best = solver::pack(problem, effort);
   if (best.solution.peak == best.bound)
     return best;
   solver::PackingProblem mirrored = problem;
   for (solver::PackingItem &item : mirrored.items)
     std::tie(item.lower, item.upper) = std::pair(-item.upper, -item.lower);
-  solver::PackingOptions effort;
   effort.workLimit /= 4;
   solver::PackingResult other = solver::pack(mirrored, effort);
   return other.solution.peak < best.solution.peak ? other : best;

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Settling blocks packs a training step at once. Where it does not reach the
-// target, and the problem is small enough, an exhaustive search goes on: first
-// at the target, then, should that be too hard, at peaks between the target
-// and the best one found.
+// target, and the problem is small enough, a short search settles what is easy;
+// then orders of settling are changed at random; then an exhaustive search goes
+// on: first at the target, then, should that be too hard, at peaks between the
+// target and the best one found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,76 @@ static constexpr int32_t maxSearchedBlocks = 3000;
 /// A peak that is easier than the target halves the distance to the best.
 static constexpr int maxHalvings = 5;
 
+/// Elementary steps of a first search, which easy problems end in.
+static constexpr int64_t quickWork = 4'000'000;
+
+/// Of changes to orders.
+static constexpr int64_t reorderWork = 100'000'000;
+
+namespace {
+class Packer {
+public:
+  Packer(const Space &space, int64_t target, int64_t workLimit)
+      : space(space), low(target), meter{0, workLimit} {}
+
+  void run();
+  Offsets offsets;
+  const char *method = "settle";
+  int64_t getWork() const { return meter.done; }
+
+private:
+  bool isDone() const { return space.peak(offsets) <= low || meter.spent(); }
+  int64_t getRest() const { return meter.limit - meter.done; }
+  /// Looks for a packing of peak `wanted`, which is at least `low`. From then
+  /// on peaks above it count unless it is found, or is to be looked for again.
+  void search(int64_t wanted, int64_t work, bool isLast);
+  void improveOrders();
+
+  const Space &space;
+  int64_t low; ///< no search reached less
+  bool isHard = false;
+  WorkMeter meter;
+};
+} // namespace
+
+void Packer::search(int64_t wanted, int64_t work, bool isLast) {
+  WorkMeter share{0, work};
+  Offsets found;
+  SearchEnd end = searchCanonical(space, wanted, share, found);
+  meter.done += share.done;
+  if (end == SearchEnd::Found) {
+    offsets = std::move(found);
+    method = "canonical search";
+  } else if (end == SearchEnd::Refuted || isLast) {
+    low = wanted + 1;
+    isHard = true;
+  }
+}
+
+void Packer::improveOrders() {
+  WorkMeter share{0, std::min(reorderWork, getRest() / 2)};
+  Offsets found = reorder(space, low, offsets, share);
+  meter.done += share.done;
+  if (space.peak(found) < space.peak(offsets)) {
+    offsets = std::move(found);
+    method = "reorder";
+  }
+}
+
+void Packer::run() {
+  offsets = settle(space, low, meter);
+  if (isDone() || space.size() > maxSearchedBlocks)
+    return;
+  search(low, std::min(quickWork, getRest() / 4), /*isLast=*/false);
+  if (!isDone())
+    improveOrders();
+  for (int k = 0; k <= maxHalvings && !isDone(); ++k) {
+    int64_t wanted = isHard ? low + (space.peak(offsets) - low) / 2 : low;
+    // Half of what is left for the target, then half of the rest, ...
+    search(wanted, getRest() / 2, /*isLast=*/true);
+  }
+}
+
 PackingResult reprise::solver::pack(const PackingProblem &problem,
                                     const PackingOptions &options) {
   Space space(problem);
@@ -33,36 +104,14 @@ PackingResult reprise::solver::pack(const PackingProblem &problem,
   int64_t target = space.bound;
   if (options.capacity)
     target = std::max(target, *options.capacity / space.unit);
-
-  WorkMeter meter{0, options.workLimit};
-  Offsets best = settle(space, target, meter);
-  result.method = "settle";
-
-  int64_t low = target; // No search reached less than this.
-  bool isHard = false;
-  for (int k = 0; k <= maxHalvings && space.peak(best) > low &&
-                  space.size() <= maxSearchedBlocks && !meter.spent();
-       ++k) {
-    int64_t peak = space.peak(best);
-    int64_t wanted = isHard ? low + (peak - low) / 2 : low;
-    // Half of what is left for the target, then half of the rest, ...
-    WorkMeter share{0, (meter.limit - meter.done) / 2};
-    Offsets found;
-    SearchEnd end = searchCanonical(space, wanted, share, found);
-    meter.done += share.done;
-    if (end == SearchEnd::Found) {
-      best = std::move(found);
-      result.method = "canonical search";
-    } else {
-      low = wanted + 1;
-      isHard = true;
-    }
-  }
-
+  Packer packer(space, target, options.workLimit);
+  packer.run();
+  result.method = packer.method;
   result.solution.offsets.assign(problem.items.size(), 0);
   for (int32_t i = 0; i != space.size(); ++i)
-    result.solution.offsets[space.blocks[i].item] = best[i] * space.unit;
-  result.solution.peak = space.peak(best) * space.unit;
-  result.work = meter.done;
+    result.solution.offsets[space.blocks[i].item] =
+        packer.offsets[i] * space.unit;
+  result.solution.peak = space.peak(packer.offsets) * space.unit;
+  result.work = packer.getWork();
   return result;
 }

@@ -221,10 +221,9 @@ void Skyline::leave(int32_t section) {
 /// Elementary steps that looking at a block counts for, in time.
 constexpr int64_t lookWork = 200;
 
-/// One pass: an offset for every block of `order`.
-static Offsets settleInOrder(const Space &space,
-                             const std::vector<int32_t> &order,
-                             WorkMeter &meter) {
+Offsets reprise::solver::settleInOrder(const Space &space,
+                                       const std::vector<int32_t> &order,
+                                       WorkMeter &meter) {
   Offsets offsets(space.blocks.size(), unplaced);
   Skyline skyline(space, order);
   std::vector<int32_t> waitsAt; ///< By rank.
@@ -249,10 +248,8 @@ static Offsets settleInOrder(const Space &space,
   return offsets;
 }
 
-/// Sorts the blocks by the letters of `word`: the largest value of the first
-/// letter goes to the front, ties go to the next letter. A area, W lifetime, Z
-/// size, T largest load met, E last section, s first section (earliest first).
-static std::vector<int32_t> orderBy(const Space &space, std::string_view word) {
+std::vector<int32_t> reprise::solver::orderBy(const Space &space,
+                                              std::string_view word) {
   auto key = [&](char letter, const Block &block) -> int64_t {
     switch (letter) {
     case 'A':

@@ -24,6 +24,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 namespace reprise::solver {
@@ -78,6 +79,21 @@ struct WorkMeter {
 /// rounds. Stops at a peak of at most `target`, at the end of its rounds or
 /// when the meter is spent, but has always placed every block. (Settle.cpp)
 Offsets settle(const Space &space, int64_t target, WorkMeter &meter);
+
+/// One pass of settling: an offset for every block of `order`. (Settle.cpp)
+Offsets settleInOrder(const Space &space, const std::vector<int32_t> &order,
+                      WorkMeter &meter);
+
+/// Sorts the blocks by the letters of `word`: the largest value of the first
+/// letter goes to the front, ties go to the next letter. A area, W lifetime, Z
+/// size, T largest load met, E last section, s first section (earliest first).
+std::vector<int32_t> orderBy(const Space &space, std::string_view word);
+
+/// Changes orders of settling at random for a packing whose peak is below that
+/// of `start`. Stops at a peak of at most `target` or when the meter is spent.
+/// (Reorder.cpp)
+Offsets reorder(const Space &space, int64_t target, const Offsets &start,
+                WorkMeter &meter);
 
 /// Searches all canonical packings, depth first, for one of peak at most
 /// `target`, and writes it to `offsets`. Memory and the time of a descent grow
