@@ -30,23 +30,6 @@ static std::vector<int64_t> getLastReads(const Class &kind) {
   return last;
 }
 
-/// What backward reads of each layer, its own and that of later layers.
-static std::vector<std::vector<bool>> getNeeded(const Claims &claims) {
-  std::vector<std::vector<bool>> needed;
-  for (size_t l = 0; l < claims.layers.size(); ++l)
-    needed.emplace_back(claims.classOf(l).tensors.size());
-  for (size_t l = 0; l < claims.layers.size(); ++l)
-    for (const Gradient &gradient : claims.classOf(l).backward) {
-      for (int64_t tensor : gradient.reads.tensors)
-        needed[l][tensor] = true;
-      for (int64_t input : gradient.reads.inputs) {
-        const Source &source = claims.layers[l].inputs[input];
-        needed[source.layer][source.tensor] = true;
-      }
-    }
-  return needed;
-}
-
 /// The position at which a moment is, and what it is called: where its op of
 /// backward runs, or the last op of the forward pass.
 static std::pair<int64_t, std::string> getPosition(const Claims &claims,
@@ -102,21 +85,6 @@ static std::optional<Fault> checkMoments(const Claims &claims) {
   return std::nullopt;
 }
 
-/// Adds what replays read.
-static void addReplayReads(const Claims &claims,
-                           std::vector<std::vector<bool>> &isRead) {
-  for (size_t l = 0; l < claims.layers.size(); ++l)
-    for (const Ref &replay : claims.layers[l].replays) {
-      const Reads &reads = claims.classOf(l).ops[replay.index].reads;
-      for (int64_t tensor : reads.tensors)
-        isRead[l][tensor] = true;
-      for (int64_t input : reads.inputs) {
-        const Source &source = claims.layers[l].inputs[input];
-        isRead[source.layer][source.tensor] = true;
-      }
-    }
-}
-
 /// Bytes at each op of a layer's backward, earlier layers left out.
 static std::vector<int64_t> getBackwardBytes(const Class &kind,
                                              const std::vector<bool> &isKept) {
@@ -138,23 +106,86 @@ static std::vector<int64_t> getBackwardBytes(const Class &kind,
   return bytes;
 }
 
+/// Which layer reads a tensor last: backward runs from the last layer to the
+/// first. By layer and tensor; `claims.layers.size()` where nothing behind the
+/// forward pass reads it.
+static std::vector<std::vector<size_t>> getLastLayers(const Claims &claims) {
+  size_t count = claims.layers.size();
+  std::vector<std::vector<size_t>> last;
+  for (size_t l = 0; l < count; ++l)
+    last.emplace_back(claims.classOf(l).tensors.size(), count);
+  auto add = [&](size_t l, const Reads &reads) {
+    for (int64_t tensor : reads.tensors)
+      last[l][tensor] = std::min(last[l][tensor], l);
+    for (int64_t input : reads.inputs) {
+      const Source &source = claims.layers[l].inputs[input];
+      size_t &known = last[source.layer][source.tensor];
+      known = std::min(known, l);
+    }
+  };
+  for (size_t l = 0; l < count; ++l) {
+    for (const Gradient &gradient : claims.classOf(l).backward)
+      add(l, gradient.reads);
+    for (const Ref &replay : claims.layers[l].replays)
+      add(l, claims.classOf(l).ops[replay.index].reads);
+  }
+  return last;
+}
+
+/// Of what earlier layers keep, the bytes that nothing reads any more at each
+/// op of a layer's backward. `dead` are those that are dead before it begins.
+static std::vector<int64_t>
+getDeadBytes(const Claims &claims, size_t l, int64_t dead,
+             const std::vector<std::vector<bool>> &isKept,
+             const std::vector<std::vector<size_t>> &lastLayers) {
+  const std::vector<Gradient> &backward = claims.classOf(l).backward;
+  const std::vector<Source> &inputs = claims.layers[l].inputs;
+  // By the op that is the last to read them; inputs of one source count once.
+  std::map<std::pair<int64_t, int64_t>, int64_t> lastOps;
+  for (const Source &source : inputs)
+    if (isKept[source.layer][source.tensor] &&
+        lastLayers[source.layer][source.tensor] == l)
+      lastOps[{source.layer, source.tensor}] = -1;
+  for (size_t g = 0; g < backward.size(); ++g)
+    for (int64_t input : backward[g].reads.inputs)
+      if (auto found =
+              lastOps.find({inputs[input].layer, inputs[input].tensor});
+          found != lastOps.end())
+        found->second = g;
+  std::vector<int64_t> bytes(backward.size(), dead);
+  for (auto [source, last] : lastOps)
+    for (size_t g = last + 1; g < bytes.size(); ++g)
+      bytes[g] += claims.classOf(source.first).tensors[source.second].bytes;
+  return bytes;
+}
+
 /// Even where memory has no price: the schedule must have room for what layers
 /// keep, all at once at the end of the forward pass, and at each op of backward
 /// for what is left of it. Which positions those are it does not say.
-static std::optional<Fault> checkKept(const Claims &claims,
-                                      std::vector<std::vector<bool>> isRead) {
-  addReplayReads(claims, isRead);
+static std::optional<Fault> checkKept(const Claims &claims) {
   std::vector<int64_t> live = getLiveBytes(claims), before;
+  std::vector<std::vector<size_t>> lastLayers = getLastLayers(claims);
+  std::vector<std::vector<bool>> isKept;
+  // Of what earlier layers keep, what is dead in all of a layer's backward:
+  // here what a layer has more than the one before it.
+  std::vector<int64_t> dead(claims.layers.size() + 1);
   int64_t most = *std::max_element(live.begin(), live.end()), bytes = 0;
   std::string room = " bytes, but the schedule has no more than " +
                      std::to_string(most) + " alive at any position";
   for (size_t l = 0; l < claims.layers.size(); ++l) {
     const Layer &layer = claims.layers[l];
     before.push_back(bytes);
+    isKept.emplace_back(claims.classOf(l).tensors.size());
     for (const Ref &kept : layer.keeps) {
       const Tensor &tensor = claims.classOf(l).tensors[kept.index];
-      if (!isRead[l][kept.index])
+      isKept[l][kept.index] = true;
+      size_t last = lastLayers[l][kept.index];
+      if (last == claims.layers.size()) // Nothing reads it.
         continue;
+      if (last > l) {
+        dead[l + 1] += tensor.bytes;
+        dead[last] -= tensor.bytes;
+      }
       bytes += tensor.bytes;
       if (bytes > most)
         return Fault{kept.at, "with '" + tensor.name + "' of '" + layer.name +
@@ -162,18 +193,21 @@ static std::optional<Fault> checkKept(const Claims &claims,
                                   std::to_string(bytes) + room};
     }
   }
+  int64_t gone = 0;
   for (size_t l = 0; l < claims.layers.size(); ++l) {
     const Layer &layer = claims.layers[l];
     const Class &kind = claims.classOf(l);
-    std::vector<bool> isKept(kind.tensors.size());
-    for (const Ref &kept : layer.keeps)
-      isKept[kept.index] = true;
-    std::vector<int64_t> own = getBackwardBytes(kind, isKept);
-    for (size_t g = 0; g < own.size(); ++g)
-      if (before[l] + own[g] > most)
+    gone += dead[l];
+    std::vector<int64_t> beside = getBackwardBytes(kind, isKept[l]),
+                         without =
+                             getDeadBytes(claims, l, gone, isKept, lastLayers);
+    for (size_t g = 0; g < beside.size(); ++g) {
+      beside[g] += before[l] - without[g];
+      if (beside[g] > most)
         return Fault{layer.at, "'" + kind.backward[g].name + "' of '" +
                                    layer.name + "' runs beside " +
-                                   std::to_string(before[l] + own[g]) + room};
+                                   std::to_string(beside[g]) + room};
+    }
   }
   return std::nullopt;
 }
@@ -331,7 +365,7 @@ std::optional<Fault> reprise::verify::checkBound(const Claims &claims,
                                                  Line &line) {
   if (std::optional<Fault> fault = checkMoments(claims))
     return fault;
-  if (std::optional<Fault> fault = checkKept(claims, getNeeded(claims)))
+  if (std::optional<Fault> fault = checkKept(claims))
     return fault;
   BoundChecker checker(claims);
   std::optional<Fault> fault = checker.check();
