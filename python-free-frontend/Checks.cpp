@@ -27,10 +27,11 @@ class Checker {
 public:
   Checker(Description &description, const Origins &origins,
           Diagnostics &diagnostics)
-      : family(description.family), model(description.model),
-        rotary(description.rotary), train(description.train),
-        recompute(description.recompute), parallel(description.parallel),
-        origins(origins), diagnostics(diagnostics) {}
+      : description(description), family(description.family),
+        model(description.model), rotary(description.rotary),
+        train(description.train), recompute(description.recompute),
+        parallel(description.parallel), origins(origins),
+        diagnostics(diagnostics) {}
 
   void checkModel();
   void checkRotary();
@@ -77,6 +78,7 @@ private:
     return key ? key->name : "";
   }
 
+  const Description &description;
   const Family *family;
   const Model &model;
   const Rotary &rotary;
@@ -189,11 +191,18 @@ void Checker::checkTrain() {
           "needs seq_length to be at most " + positions +
               ", but got seq_length " + Twine(train.seqLength) + " and " +
               positions + " " + Twine(model.numPositions));
-  int64_t global = train.globalBatchSize.value_or(train.microBatchSize);
-  if (global % train.microBatchSize != 0)
-    error(firstGiven({"global_batch_size", "micro_batch_size"}),
+  int64_t global = description.getGlobalBatchSize();
+  int64_t together = train.microBatchSize * parallel.dataParallel;
+  if (global % together != 0)
+    error(firstGiven(
+              {"global_batch_size", "micro_batch_size", "data_parallel_size"}),
           "needs to be a multiple of micro_batch_size " +
-              Twine(train.microBatchSize) + ", but got " + Twine(global));
+              Twine(train.microBatchSize) +
+              (parallel.dataParallel == 1
+                   ? std::string()
+                   : " times data_parallel_size " +
+                         std::to_string(parallel.dataParallel)) +
+              ", but got " + Twine(global));
   constexpr int64_t kBlock = 256, kBlockOfBF16 = 1024;
   bool isBF16 = train.precision == "bf16";
   if (train.headChunkRows.value_or(0) % (isBF16 ? kBlockOfBF16 : kBlock) != 0)
@@ -399,6 +408,12 @@ void Checker::checkParallel() {
                   "account_for_embedding_in_pipeline_split",
                   "account_for_loss_in_pipeline_split", "pipeline_stages",
                   "virtual_stages"});
+  if (parallel.dataParallel > 1 && parallel.stages > 1)
+    return error(firstGiven({"pipeline_stages", "data_parallel_size"}),
+                 "needs pipeline_stages or data_parallel_size to be 1, since "
+                 "a pipeline is planned and does not run yet, but got " +
+                     Twine(parallel.stages) + " stages and " +
+                     Twine(parallel.dataParallel) + " ranks");
   if (parallel.stages == 1) {
     if (parallel.virtualStages > 1)
       error("virtual_stages", "needs pipeline_stages above 1, but got 1");

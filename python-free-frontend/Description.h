@@ -68,11 +68,12 @@ struct Rotary {
 /// The section `train`.
 struct Train {
   int64_t seqLength, microBatchSize;
-  std::optional<int64_t> globalBatchSize; ///< Unset: one micro-batch a step.
-  std::string attention;                  ///< "flash" or "unfused".
-  std::optional<int64_t> headChunkRows;   ///< Unset: as the pass decides.
-  std::string precision;                  ///< "fp32".
-  std::string optimizer;                  ///< "adamw".
+  /// Unset: a step has one micro-batch for each rank.
+  std::optional<int64_t> globalBatchSize;
+  std::string attention;                ///< "flash" or "unfused".
+  std::optional<int64_t> headChunkRows; ///< Unset: as the pass decides.
+  std::string precision;                ///< "fp32".
+  std::string optimizer;                ///< "adamw".
   double lr, minLr;
   std::string lrDecayStyle; ///< "constant", "linear" or "cosine".
   int64_t lrWarmupIters, trainIters;
@@ -81,10 +82,6 @@ struct Train {
   int64_t seed;
   /// Shell patterns for names of parameters that are not trained.
   std::optional<std::vector<std::string>> frozen;
-
-  int64_t getNumMicroBatches() const {
-    return globalBatchSize.value_or(microBatchSize) / microBatchSize;
-  }
 };
 
 /// The section `recompute`, checked, aliases and shorthands resolved.
@@ -101,9 +98,10 @@ struct Recompute {
   std::string isFree;      ///< "on" or "off".
 };
 
-/// The section `parallel`: what plans are about, of a program that is for one
-/// device.
+/// The section `parallel`: the ranks of the program, and what plans of a
+/// pipeline are about.
 struct Parallel {
+  int64_t dataParallel;          ///< Ranks that have samples of their own.
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.
   std::optional<int64_t> firstStage, lastStage; ///< Their numbers of layers.
   bool countsEmbedding, countsLoss;
@@ -129,6 +127,16 @@ struct Description {
   Train train;
   Recompute recompute;
   Parallel parallel;
+  /// Sequences in a step of all ranks.
+  int64_t getGlobalBatchSize() const {
+    return train.globalBatchSize.value_or(train.microBatchSize *
+                                          parallel.dataParallel);
+  }
+  /// Micro-batches in a step of one rank.
+  int64_t getMicroBatchesPerRank() const {
+    return getGlobalBatchSize() / train.microBatchSize / parallel.dataParallel;
+  }
+
   SourcePosition modelPosition; ///< Of the section `model`.
   /// Of each key that a file gives, by its name in the family.
   std::map<std::string, SourcePosition, std::less<>> positions;

@@ -39,12 +39,12 @@ static constexpr ForeignKey kForeign[] = {
      "hierarchical_context_parallel_sizes|hybrid_context_parallel|"
      "max_seqlen_per_dp_cp_rank",
      "1|false", "context parallelism is not supported yet"},
-    {"data_parallel_degree|data_parallel_replicate_degree|"
-     "data_parallel_shard_degree|data_parallel_size|devices|dp|num_nodes",
-     "1", "a program trains on one device"},
+    {"data_parallel_shard_degree|devices|num_nodes", "1",
+     "'data_parallel_size' says how many ranks there are, each with all "
+     "parameters"},
     {"distributed_optimizer|fsdp|fsdp_*|overlap_grad_*|overlap_param_*|"
      "use_distributed_optimizer|use_fsdp|use_megatron_fsdp|zero_stage",
-     "0|false", "parameters and states are all on one device"},
+     "0|false", "parameters and states are whole on each rank"},
     {"ep|etp|expert_model_parallel_size|expert_tensor_parallel_size|moe_*|"
      "num_experts|num_local_experts|num_moe_experts",
      "0|1|false", "experts are not supported yet"},

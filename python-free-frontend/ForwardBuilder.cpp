@@ -21,7 +21,8 @@ ForwardBuilder::ForwardBuilder(ModuleOp module, const Description &description)
                                     builder.getFunctionType({}, {}))),
       body(function.addEntryBlock()), description(description),
       model(description.model), train(description.train) {
-  function->setAttr(nn::kMicroBatchesAttr, getI64(train.getNumMicroBatches()));
+  function->setAttr(nn::kMicroBatchesAttr,
+                    getI64(description.getMicroBatchesPerRank()));
   builder.setInsertionPointToEnd(body);
   int64_t batch = train.microBatchSize, length = train.seqLength;
   tokens = addInput("tokens", {batch, length});

@@ -68,6 +68,11 @@ reprise::frontend::buildModel(MLIRContext &context,
                      "x" + std::to_string(model.width);
   (*module)->setAttr(nn::kModelAttr, builder.getStringAttr(name));
   (*module)->setAttr(nn::kTrainAttr, buildTrainAttr(builder, description));
+  if (int64_t ranks = description.parallel.dataParallel; ranks > 1)
+    (*module)->setAttr(nn::kMeshAttr,
+                       nn::MeshAttr::get(builder.getContext(),
+                                         builder.getStringAttr(nn::kDataAxis),
+                                         ranks));
   (*module)->setAttr(nn::kHubConfigAttr,
                      builder.getStringAttr(writeHubConfig(description)));
   (*module)->setAttr(nn::kTrainJsonAttr,

@@ -202,9 +202,9 @@ static const Key rows[] = {
      "", "Sequences that go through the model together", Bound::Positive, "",
      "per_device_train_batch_size"},
     {"global_batch_size", "train", train<&Train::globalBatchSize>, Need::Unset,
-     "micro_batch_size",
-     "Sequences in a step, a multiple of `micro_batch_size`; the gradients of "
-     "the micro-batches are added up",
+     "one micro-batch for each rank",
+     "Sequences in a step of all ranks, a multiple of `micro_batch_size` times "
+     "`data_parallel_size`; the gradients of the micro-batches are added up",
      Bound::Positive},
     {"attention", "train", train<&Train::attention>, Need::Defaulted, "flash",
      "`flash` is one op that stores nothing of the size of `seq_length` "
@@ -297,6 +297,11 @@ static const Key rows[] = {
      "kept, whatever else is recomputed",
      Bound::None, "on|off"},
 
+    {"data_parallel_size", "parallel", parallel<&Parallel::dataParallel>,
+     Need::Defaulted, "1",
+     "Ranks of the program, processes that have samples of their own and add "
+     "up their gradients",
+     Bound::Positive, "", "", 4096},
     {"pipeline_stages", "parallel", parallel<&Parallel::stages>,
      Need::Defaulted, "1",
      "Stages of a pipeline to plan for; the program is for one device",

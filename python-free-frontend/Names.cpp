@@ -89,6 +89,8 @@ static constexpr OtherName kOtherNames[] = {
      "recompute_granularity",
      "'recompute_granularity: full' with 'recompute_method: uniform' and "
      "'recompute_num_layers: 1' does it here"},
+    {"data_parallel_degree|data_parallel_replicate_degree|dp",
+     "data_parallel_size"},
     {"pipeline_parallel_degree|pipeline_parallel_size", "pipeline_stages"},
 };
 

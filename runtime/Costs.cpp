@@ -143,7 +143,7 @@ bool Costs::write(const double *seconds, int64_t steps, const char *machine,
     bool isMicro = i < model.numMicro;
     Entry entry = describe(model, isMicro ? model.micro[i]
                                           : model.update[i - model.numMicro]);
-    int64_t calls = steps * (isMicro ? model.numMicroBatches : 1);
+    int64_t calls = steps * (isMicro ? model.microBatchesPerRank : 1);
     Entry *known =
         std::find_if(entries.begin(), entries.end(), [&](const Entry &other) {
           return !strcmp(other.key, entry.key);

@@ -27,12 +27,12 @@ bool CudaInputs::prepare(Error &error) {
       numAtOnce = 0;
   if (numAtOnce < 1 || batches.bytes != bytes * (2 * numAtOnce - 1) ||
       batches.offset > model.arenaBytes - batches.bytes ||
-      model.numMicroBatches % numAtOnce != 0)
+      model.microBatchesPerRank % numAtOnce != 0)
     return error.set(
         "damaged model: %d micro-batches need an odd number of places for "
         "their inputs behind the first, but got %" PRId64 " bytes at %" PRId64
         ", behind %" PRId64 " bytes of inputs",
-        model.numMicroBatches, batches.bytes, batches.offset, bytes);
+        model.microBatchesPerRank, batches.bytes, batches.offset, bytes);
   const CudaDriver &driver = device.driver();
   void *memory = nullptr;
   if (!device.check(

@@ -107,10 +107,10 @@ int64_t TrainingData::sampleOf(int64_t step, int64_t row) const {
 
 bool TrainingData::fill(int64_t step, int64_t microBatch, int32_t *inputs,
                         int32_t *targets, Error &error) const {
+  int64_t first = shape.globalMicroBatch(microBatch) * shape.rows;
   for (int64_t row = 0; row < shape.rows; ++row)
-    if (!samples.read(sampleOf(step, microBatch * shape.rows + row),
-                      inputs + row * shape.length, targets + row * shape.length,
-                      error))
+    if (!samples.read(sampleOf(step, first + row), inputs + row * shape.length,
+                      targets + row * shape.length, error))
       return false;
   return true;
 }

@@ -24,10 +24,22 @@ namespace reprise::runtime {
 /// CT-RSA 2002, section 3 (cycle walking).
 uint64_t permute(uint64_t index, uint64_t size, uint64_t seed, uint64_t epoch);
 
-/// How a data set is cut into batches.
+/// One of equal parts.
+struct Shard {
+  int64_t part = 0, of = 1;
+};
+
+/// How a data set is cut into batches: a step has those of all shards, one
+/// after another.
 struct BatchShape {
-  int64_t microBatches, rows, length; ///< rows of `length` tokens each.
-  int64_t globalRows() const { return microBatches * rows; }
+  /// Of one shard; rows of `length` tokens each.
+  int64_t microBatches, rows, length;
+  Shard shard = {};
+  int64_t globalRows() const { return shard.of * microBatches * rows; }
+  /// The number of a micro-batch of this shard among those of a step.
+  int64_t globalMicroBatch(int64_t microBatch) const {
+    return shard.part * microBatches + microBatch;
+  }
 };
 
 /// A stream of tokens, cut in pieces. With n tokens there are (n - 1) / length
@@ -75,8 +87,8 @@ public:
   /// The sample in this row (over all micro-batches) of a step, from 0.
   int64_t sampleOf(int64_t step, int64_t row) const;
 
-  /// Writes one micro-batch: rows x length tokens and as many targets. May be
-  /// called by several threads.
+  /// Writes one micro-batch of the shard: rows x length tokens and as many
+  /// targets. May be called by several threads.
   bool fill(int64_t step, int64_t microBatch, int32_t *inputs, int32_t *targets,
             Error &error) const;
 

@@ -47,7 +47,7 @@ bool Dump::start(const char *path, Error &error) {
     return false;
   size_t bytes =
       size_t(model.numStates) * sizeof(char *) +
-      size_t(model.numMicroBatches) * 4 * (2 * inputElements(model) + 4);
+      size_t(model.microBatchesPerRank) * 4 * (2 * inputElements(model) + 4);
   for (int i = 0; i < model.numStates; ++i)
     if (isDumped(model.states[i]))
       bytes += size_t(elementCount(model.states[i])) * 4;
@@ -64,8 +64,8 @@ bool Dump::start(const char *path, Error &error) {
       next += elementCount(model.states[i]) * 4;
   }
   tokens = reinterpret_cast<int32_t *>(next);
-  targets = tokens + size_t(model.numMicroBatches) * inputElements(model);
-  rng = targets + size_t(model.numMicroBatches) * inputElements(model);
+  targets = tokens + size_t(model.microBatchesPerRank) * inputElements(model);
+  rng = targets + size_t(model.microBatchesPerRank) * inputElements(model);
   return true;
 }
 
@@ -127,7 +127,7 @@ bool Dump::write(float gradNorm, Error &error) {
       ++next;
     }
     count = int(next - tensors) + kNumOtherTensors;
-    int64_t micro = model.numMicroBatches;
+    int64_t micro = model.microBatchesPerRank;
     int64_t rows = model.microBatchSize, length = model.seqLength;
     const OutputTensor others[kNumOtherTensors] = {
         {"loss", "", false, 1, {1}, &loss},

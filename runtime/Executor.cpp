@@ -11,7 +11,9 @@
 #include "Cpu.h"
 #include "Gemm.h"
 #include "Init.h"
+#include "Mesh.h"
 #include "Peak.h"
+#include "transport/Collectives.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -24,6 +26,9 @@ using namespace reprise::runtime;
 /// Launches below both limits are over before a second thread is awake.
 static constexpr int64_t kSerialBytes = 32 << 10;
 static constexpr int64_t kSerialFlops = 100'000;
+
+/// More than anybody trains on, and few enough to count.
+static constexpr int64_t kMostRanks = 1 << 20;
 
 /// Chunks per thread: few enough to cost nothing, enough to even out threads
 /// that are held up.
@@ -51,12 +56,31 @@ static bool checkRange(const char *what, const RepriseBuffer &buffer,
                    what, least, arenaBytes, buffer.bytes, buffer.offset);
 }
 
+/// Checks that there is an axis, and a workspace with a place for each of its
+/// ranks.
+static bool checkCollective(const RepriseModel &model,
+                            const RepriseLaunch &launch, Error &error) {
+  const RepriseCollective &collective = model.collectives[launch.callee];
+  if (collective.operation != REPRISE_COLLECTIVE_ALL_REDUCE ||
+      collective.axis < 0 || collective.axis >= model.numAxes ||
+      launch.numBuffers == 0)
+    return error.set("damaged model: %s has operation %d along axis %d of %d "
+                     "on %d buffers",
+                     launch.name, collective.operation, collective.axis,
+                     model.numAxes, launch.numBuffers);
+  return checkRange(
+      launch.name, model.buffers[launch.firstBuffer + launch.numBuffers - 1],
+      4 * model.axes[collective.axis].size, model.arenaBytes, error);
+}
+
 static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
                         Error &error) {
-  bool isGemm = launch.kind == REPRISE_LAUNCH_GEMM;
-  int callees = isGemm ? model.numGemms : model.numKernels;
-  if ((!isGemm && launch.kind != REPRISE_LAUNCH_KERNEL) || launch.callee < 0 ||
-      launch.callee >= callees || launch.firstBuffer < 0 ||
+  const int numCallees[] = {model.numKernels, model.numGemms,
+                            model.numCollectives};
+  bool isKnown = launch.kind >= REPRISE_LAUNCH_KERNEL &&
+                 launch.kind <= REPRISE_LAUNCH_COLLECTIVE;
+  int callees = isKnown ? numCallees[launch.kind] : 0;
+  if (launch.callee < 0 || launch.callee >= callees || launch.firstBuffer < 0 ||
       launch.numBuffers < 0)
     return error.set("damaged model: launch %s names kind %d, callee %d of %d",
                      launch.name, launch.kind, launch.callee, callees);
@@ -64,7 +88,9 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
     if (!checkRange(launch.name, model.buffers[launch.firstBuffer + i],
                     /*least=*/0, model.arenaBytes, error))
       return false;
-  if (!isGemm)
+  if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+    return checkCollective(model, launch, error);
+  if (launch.kind != REPRISE_LAUNCH_GEMM)
     return true;
   const RepriseGemm &gemm = model.gemms[launch.callee];
   if (launch.numBuffers != buffersOfGemm(gemm))
@@ -131,6 +157,10 @@ static bool checkFields(const RepriseModel &model, Error &error) {
 static bool checkModel(const RepriseModel &model, Error &error) {
   if (!checkFields(model, error))
     return false;
+  for (int i = 0; i < model.numAxes; ++i)
+    if (model.axes[i].size < 1 || model.axes[i].size > kMostRanks)
+      return error.set("damaged model: axis %d has %" PRId64 " ranks", i,
+                       model.axes[i].size);
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
     bool isWorking = state.kind == REPRISE_STATE_WORKING;
@@ -304,15 +334,18 @@ bool Executor::clearGradients(Error &error) {
   return true;
 }
 
-bool Executor::runAll(const RepriseLaunch *launches, int count, double *times) {
+bool Executor::runAll(const RepriseLaunch *launches, int count, double *times,
+                      Error &error) {
   if (!times) {
     for (int i = 0; i < count; ++i)
-      runLaunch(launches[i]);
+      if (!runLaunch(launches[i], error))
+        return false;
     return true;
   }
   double last = now();
   for (int i = 0; i < count; ++i) {
-    runLaunch(launches[i]);
+    if (!runLaunch(launches[i], error))
+      return false;
     double end = now();
     times[i] += end - last;
     last = end;
@@ -320,7 +353,25 @@ bool Executor::runAll(const RepriseLaunch *launches, int count, double *times) {
   return true;
 }
 
-void Executor::runLaunch(const RepriseLaunch &launch) {
+/// With its addresses in `addresses`, the last one that of the workspace.
+bool Executor::runCollective(const RepriseLaunch &launch, Error &error) {
+  const RepriseCollective &collective = model.collectives[launch.callee];
+  const RepriseBuffer *buffers = model.buffers + launch.firstBuffer;
+  auto span = [&](int i) -> Span {
+    return {static_cast<float *>(addresses[launch.firstBuffer + i]),
+            buffers[i].bytes / int64_t(sizeof(float))};
+  };
+  int last = launch.numBuffers - 1;
+  List<Span> spans;
+  for (int i = 0; i < last; ++i)
+    if (!spans.push(span(i)))
+      return error.set("no memory left for %d buffers of %s", last,
+                       launch.name);
+  return allReduce(ranks, groupOf(model, ranks.rank(), collective.axis),
+                   launch.name, spans.begin(), last, span(last), error);
+}
+
+bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {
   int64_t bytes = 0;
   for (int i = 0; i < launch.numBuffers; ++i) {
     const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + i];
@@ -328,6 +379,8 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
     bytes += buffer.bytes;
   }
   void **buffers = addresses + launch.firstBuffer;
+  if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+    return runCollective(launch, error);
   if (launch.kind == REPRISE_LAUNCH_GEMM) {
     const RepriseGemm &shape = model.gemms[launch.callee];
     void **c = buffers + (shape.bias ? 3 : 2);
@@ -337,7 +390,7 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
           static_cast<float *>(*workspace),
           shape.epilogue && isLast ? static_cast<float *>(c[1]) : nullptr},
          shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
-    return;
+    return true;
   }
   const RepriseKernel &kernel = model.kernels[launch.callee];
   RepriseKernelFn fn = chooseKernel(kernel, processor);
@@ -350,4 +403,5 @@ void Executor::runLaunch(const RepriseLaunch &launch) {
                      TileRegisters tiles(fn == kernel.amxFn);
                      fn(buffers, ids, begin, end);
                    });
+  return true;
 }

@@ -16,19 +16,22 @@
 #include "GemmAmx.h"
 #include "MicroBatch.h"
 #include "ThreadPool.h"
+#include "transport/Transport.h"
 
 #include <algorithm>
 
 namespace reprise::runtime {
 
 /// Executes launches in order on the arena's buffers, one at a time, each with
-/// all threads; or lets a GPU do it, where alone they can fail.
+/// all threads; or lets a GPU do it. They can fail there, and where ranks do
+/// something together.
 class Executor {
 public:
-  /// \param gpu  null: the CPU.
+  /// \param ranks  as many as the model is for.
+  /// \param gpu    null: the CPU.
   Executor(const RepriseModel &model, Arena &arena, ThreadPool &pool,
-           CudaExecutor *gpu = nullptr)
-      : model(model), arena(arena), pool(pool), gpu(gpu) {}
+           Transport &ranks, CudaExecutor *gpu = nullptr)
+      : model(model), arena(arena), pool(pool), ranks(ranks), gpu(gpu) {}
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
   ~Executor();
@@ -67,7 +70,7 @@ public:
     ran.step = true;
     isLast = areLast;
     return gpu ? gpu->runMicros(error)
-               : runAll(model.micro, model.numMicro, seconds);
+               : runAll(model.micro, model.numMicro, seconds, error);
   }
 
   /// The same with the last ones of a step, and the update. What comes out,
@@ -77,8 +80,8 @@ public:
     ran.step = true;
     isLast = true;
     return gpu ? gpu->runLast(error)
-               : runAll(model.micro, model.numMicro, seconds) &&
-                     runUpdate(0, model.numUpdate);
+               : runAll(model.micro, model.numMicro, seconds, error) &&
+                     runUpdate(0, model.numUpdate, error);
   }
   bool endStep(Error &error) { return !gpu || gpu->endStep(error); }
 
@@ -86,10 +89,11 @@ public:
   /// what computes the norm of the gradients, with which the loss is known,
   /// too; then the rest.
   bool runNorm(Error &error) {
-    return gpu ? gpu->runNorm(error) : runUpdate(0, numNorm);
+    return gpu ? gpu->runNorm(error) : runUpdate(0, numNorm, error);
   }
   bool runOptimizer(Error &error) {
-    return gpu ? gpu->runOptimizer(error) : runUpdate(numNorm, model.numUpdate);
+    return gpu ? gpu->runOptimizer(error)
+               : runUpdate(numNorm, model.numUpdate, error);
   }
 
   /// In place of the optimizer: takes back what the micro-batches have added.
@@ -99,12 +103,12 @@ public:
   bool runEvaluate(Error &error) {
     ran.evaluate = true;
     return gpu ? gpu->runEvaluate(error)
-               : runAll(model.evaluate, model.numEvaluate, nullptr);
+               : runAll(model.evaluate, model.numEvaluate, nullptr, error);
   }
   bool runSample(Error &error) {
     ran.sample = true;
     return gpu ? gpu->runSample(error)
-               : runAll(model.sample, model.numSample, nullptr);
+               : runAll(model.sample, model.numSample, nullptr, error);
   }
 
   /// Waits until everything is done that was begun.
@@ -144,16 +148,19 @@ private:
   };
   /// The end of the last state, and of the last buffer of these.
   int64_t endOf(const Schedules &schedules) const;
-  bool runUpdate(int begin, int end) {
+  bool runUpdate(int begin, int end, Error &error) {
     return runAll(model.update + begin, end - begin,
-                  seconds ? seconds + model.numMicro + begin : nullptr);
+                  seconds ? seconds + model.numMicro + begin : nullptr, error);
   }
-  bool runAll(const RepriseLaunch *launches, int count, double *times);
-  void runLaunch(const RepriseLaunch &launch);
+  bool runAll(const RepriseLaunch *launches, int count, double *times,
+              Error &error);
+  bool runLaunch(const RepriseLaunch &launch, Error &error);
+  bool runCollective(const RepriseLaunch &launch, Error &error);
 
   const RepriseModel &model;
   Arena &arena;
   ThreadPool &pool;
+  Transport &ranks;
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
   AmxRooms rooms;

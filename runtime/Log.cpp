@@ -12,6 +12,7 @@
 #include "DataNotes.h"
 #include "Init.h"
 #include "Json.h"
+#include "Mesh.h"
 #include "Text.h"
 
 #include <algorithm>
@@ -49,7 +50,7 @@ Log::Log(const RepriseModel &model, const Options &options)
     : model(model), options(options),
       tokensPerStep(model.numMicroBatches * model.microBatchSize *
                     model.seqLength),
-      hasBar(canMoveCursor()) {}
+      hasBar(!options.isQuiet && canMoveCursor()) {}
 
 bool Log::flush(Error &error) {
   bool good = fflush(stdout) == 0 && !ferror(stdout);
@@ -121,6 +122,11 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
   printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g,"
          "\"peak_flops\":%.6g",
          model.modelFlops, model.replayFlops, peakFlops);
+  if (model.numAxes > 0) {
+    char mesh[128];
+    describeMesh(model, mesh, sizeof(mesh));
+    printf(",\"ranks\":%" PRId64 ",\"mesh\":\"%s\"", countRanks(model), mesh);
+  }
   if (gpu[0]) {
     printf(",\"device\":");
     writeJsonString(stdout, gpu);
@@ -158,6 +164,12 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   }
   printf("model    %s, %s parameters, recompute: %s\n", model.name,
          grouped(countParameters(model)).chars, model.plan);
+  if (model.numAxes > 0) {
+    char mesh[128];
+    describeMesh(model, mesh, sizeof(mesh));
+    printf("ranks    %" PRId64 " (%s), processes of this machine\n",
+           countRanks(model), mesh);
+  }
   if (options.data.size() > 0)
     printData(data);
   noteData(data.stream(), options, model.vocabSize, *this);
@@ -177,13 +189,15 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   else if (gpu[0])
     printf("\nmachine  %s", gpu);
   else
-    printf("\nmachine  %" PRId64 " thread%s, %s", options.threads,
-           options.threads == 1 ? "" : "s", isaName(kernel));
+    printf("\nmachine  %" PRId64 " thread%s%s, %s", options.threads,
+           options.threads == 1 ? "" : "s",
+           model.numAxes > 0 ? " in each rank" : "", isaName(kernel));
   if (kernel)
     printf(", product tiles %d x %d, %.4g GFLOP/s at most", kernel->rows,
            kernel->cols, peakFlops * 1e-9);
-  printf("\nmemory   %s = %s bytes, allocated now and never again\n",
-         human(model.arenaBytes).chars, grouped(model.arenaBytes).chars);
+  printf("\nmemory   %s = %s bytes%s, allocated now and never again\n",
+         human(model.arenaBytes).chars, grouped(model.arenaBytes).chars,
+         model.numAxes > 0 ? " in each rank" : "");
   for (int i = 0; i < model.numCategories; ++i) {
     const RepriseCategory &category = model.categories[i];
     printf("  %-22s %12s %18s  %5.1f%%\n", category.name,
@@ -287,7 +301,7 @@ void Log::showProgress(int64_t stepsDone, int microBatches) {
   if (microBatches > 0)
     length += snprintf(numbers + length, sizeof(numbers) - size_t(length),
                        ", micro-batch %d/%d", microBatches + 1,
-                       model.numMicroBatches);
+                       model.microBatchesPerRank);
   int room = (columnsOf(STDERR_FILENO) ? columnsOf(STDERR_FILENO) : 80) - 1;
   int width = std::min(room - length - int(strlen("[] ")), kLongestBar);
   int filled = int(stepsDone * width / options.steps);
@@ -449,8 +463,8 @@ void Log::profile(const double *seconds, int64_t steps) {
       memcpy(line->name, name, sizeof(name));
       ++count;
     }
-    int64_t calls = steps * (micro ? model.numMicroBatches : 1);
-    int hasWorkspace = launch.kind == REPRISE_LAUNCH_GEMM;
+    int64_t calls = steps * (micro ? model.microBatchesPerRank : 1);
+    int hasWorkspace = launch.kind != REPRISE_LAUNCH_KERNEL;
     for (int j = 0; j < launch.numBuffers - hasWorkspace; ++j) {
       const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + j];
       line->bytes += double(calls) * double(buffer.bytes);

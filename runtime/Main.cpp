@@ -18,6 +18,7 @@
 #include "Init.h"
 #include "Interrupts.h"
 #include "Log.h"
+#include "Mesh.h"
 #include "Options.h"
 #include "Outliers.h"
 #include "Outputs.h"
@@ -26,8 +27,11 @@
 #include "Saves.h"
 #include "Schedule.h"
 #include "Text.h"
+#include "transport/Collectives.h"
+#include "transport/Embedded.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cinttypes>
 #include <cmath>
 #include <csignal>
@@ -46,13 +50,13 @@ enum class ExitStatus {
   Stopped = 4 ///< By a signal, behind a step; with --save it is saved.
 };
 
-/// One run, from the first message to the last.
+/// One run, from the first message to the last, as one of its ranks.
 class Trainer {
 public:
-  Trainer(Placement &placement, const Options &options)
+  Trainer(Placement &placement, const Options &options, Transport &ranks)
       : model(*placement.model), options(options), placement(placement),
-        gpu(model, placement.device, arena),
-        executor(model, arena, pool,
+        ranks(ranks), gpu(model, placement.device, arena),
+        executor(model, arena, pool, ranks,
                  placement.device.isOpen() ? &gpu : nullptr),
         log(model, options), metrics(model), dump(model), costs(model),
         tensors(model), saves(model, options, tensors, arena, pool, log),
@@ -86,13 +90,15 @@ private:
   }
   bool infer(bool isLast, Error &error);
   bool runSteps(Error &error);
-  bool isStopped() const { return Interrupts::stopFlag(); }
+  bool isFirst() const { return ranks.rank() == 0; }
+  bool findStop(bool &stops, Error &error);
   bool finish(int64_t stepsDone, Error &error);
   bool writeCosts(int64_t stepsDone, Error &error);
 
   const RepriseModel &model;
   const Options &options;
   Placement &placement;
+  Transport &ranks;
   ThreadPool pool;
   Tokenizer tokenizer;
   TokenFormat format;
@@ -149,8 +155,8 @@ bool Trainer::openData(Error &error) {
   }
   if (options.data.size() == 0) // Only steps need data.
     return true;
-  BatchShape batch = {model.numMicroBatches, model.microBatchSize,
-                      model.seqLength};
+  BatchShape batch = {model.microBatchesPerRank, model.microBatchSize,
+                      model.seqLength, dataShardOf(model, ranks.rank())};
   return data.open(options, format, batch, model.vocabSize, error) &&
          reader.start(data, options.steps, error);
 }
@@ -256,7 +262,7 @@ bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
     batch.rng[0] = uint32_t(options.seed);
     batch.rng[1] = uint32_t(options.seed >> 32);
     batch.rng[2] = uint32_t(step);
-    batch.rng[3] = uint32_t(first + i);
+    batch.rng[3] = uint32_t(data.batch().globalMicroBatch(first + i));
     if (isDumped(step))
       dump.keepInputs(first + i, batch);
   }
@@ -276,7 +282,7 @@ bool Trainer::haveInputs(int64_t step, int64_t first, Error &error) {
 /// said when it is their turn.
 void Trainer::writeNextInputs(int64_t step, int64_t first) {
   first += executor.numAtOnce();
-  if (first == model.numMicroBatches) {
+  if (first == model.microBatchesPerRank) {
     ++step;
     first = 0;
   }
@@ -290,8 +296,8 @@ void Trainer::writeNextInputs(int64_t step, int64_t first) {
 /// Begins forward and backward of a step, and unless `isApart` its update.
 bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
   int64_t atOnce = executor.numAtOnce();
-  for (int64_t first = 0; first < model.numMicroBatches; first += atOnce) {
-    bool isLast = first + atOnce == model.numMicroBatches;
+  for (int64_t first = 0; first < model.microBatchesPerRank; first += atOnce) {
+    bool isLast = first + atOnce == model.microBatchesPerRank;
     if (!haveInputs(step, first, error)) {
       isWhole = true; // Nothing has been updated.
       return false;
@@ -324,7 +330,7 @@ void Trainer::showLife(int64_t microBatches) {
   double seconds = log.expectedSeconds();
   if (seconds == 0)
     seconds =
-        (now() - stepBegin) * model.numMicroBatches / double(microBatches);
+        (now() - stepBegin) * model.microBatchesPerRank / double(microBatches);
   tell(Activity::Step, seconds);
 }
 
@@ -358,9 +364,11 @@ bool Trainer::show(StepReport &report, Error &error) {
   report.tokensPerSecond =
       double(model.numMicroBatches * model.microBatchSize * model.seqLength) /
       report.seconds;
-  peak.reached((model.modelFlops + model.replayFlops) / report.seconds);
+  double flops = model.modelFlops + model.replayFlops;
+  peak.reached(flops / report.seconds / ranks.size());
   bool isKnown = peak.flops() > 0 && model.modelFlops > 0;
-  double available = isKnown ? peak.flops() * report.seconds : NAN;
+  double available =
+      isKnown ? peak.flops() * report.seconds * ranks.size() : NAN;
   report.mfu = model.modelFlops / available;
   report.hfu = (model.modelFlops + model.replayFlops) / available;
   return log.step(report, error) && metrics.step(report, error) &&
@@ -372,6 +380,7 @@ bool Trainer::runStep(Error &error) {
   report.step = state.step;
   stepBegin = now();
   tell(Activity::Step, log.expectedSeconds());
+  ranks.reportStep(state.step + 1);
   isWhole = false;
   if (!compute(report, error))
     return false;
@@ -406,9 +415,10 @@ bool Trainer::takeResults(StepReport &report, Error &error) {
 /// Keeps the states that are dumped, and changes the parameters unless loss or
 /// norm stand out more than the options allow.
 bool Trainer::updateApart(StepReport &report, Error &error) {
-  if (isDumped(report.step) && !dump.keepStates(arena, error))
-    return false;
-  if (!executor.runNorm(error) || !takeResults(report, error))
+  // With the norm, gradients are the sums over all ranks.
+  if (!executor.runNorm(error) ||
+      (isDumped(report.step) && !dump.keepStates(arena, error)) ||
+      !takeResults(report, error))
     return false;
   auto standsOut = [](double z, double limit) {
     return limit > 0 && z > limit;
@@ -465,10 +475,22 @@ bool Trainer::infer(bool isLast, Error &error) {
   return false;
 }
 
+/// Whether the run ends before the next step. Signals are rank 0's, which lets
+/// the others know, so that all end behind the same step.
+bool Trainer::findStop(bool &stops, Error &error) {
+  stops = isFirst() && Interrupts::stopFlag();
+  return ranks.size() == 1 ||
+         broadcast(ranks, "the start of a step", &stops, sizeof(stops), error);
+}
+
 bool Trainer::runSteps(Error &error) {
   int64_t first = state.step;
   log.begin(state.step);
-  while (state.step < options.steps && !isStopped()) {
+  for (bool stops = false; state.step < options.steps;) {
+    if (!findStop(stops, error))
+      return false;
+    if (stops)
+      break;
     if (state.step == first + 1) // The first one touches memory and code anew.
       executor.forgetProfile();
     if (!runStep(error))
@@ -490,7 +512,7 @@ bool Trainer::runSteps(Error &error) {
 
 ExitStatus Trainer::run(Error &error) {
   if (!prepare(error) ||
-      !interrupts.start(options.save, log.hasProgress(), error))
+      (isFirst() && !interrupts.start(options.save, log.hasProgress(), error)))
     return ExitStatus::Failed;
   int64_t first = state.step;
   if (runSteps(error)) {
@@ -510,6 +532,66 @@ ExitStatus Trainer::run(Error &error) {
 static const char *programName(const char *path) {
   const char *slash = path ? strrchr(path, '/') : nullptr;
   return slash ? slash + 1 : path ? path : "train";
+}
+
+namespace {
+/// What the program begins with.
+struct Program {
+  const RepriseModel *const *models;
+  int numModels;
+  Options options;
+};
+} // namespace
+
+/// Trains as one of the ranks.
+static ExitStatus train(const Program &program, const Options &options,
+                        Transport &ranks, Error &error) {
+  Placement placement;
+  if (int status =
+          place(program.models, program.numModels, options, placement, error))
+    return ExitStatus(status);
+  Trainer trainer(placement, options, ranks);
+  return trainer.run(error);
+}
+
+/// Rank 0 alone shows something and writes files.
+static bool becomeQuiet(Options &options, Error &error) {
+  options.isQuiet = true;
+  options.json = options.profile = false;
+  options.save = options.csv = options.tensorboard = nullptr;
+  options.costs = options.dump = nullptr;
+  options.valData = Paths();
+  options.sample = 0;
+  return freopen("/dev/null", "w", stdout) ||
+         error.set("cannot open /dev/null: %s", strerror(errno));
+}
+
+/// A process of its own.
+static int trainAsRank(Transport &ranks, void *context) {
+  const Program &program = *static_cast<const Program *>(context);
+  Options options = program.options;
+  Error error;
+  takeProcessors(ranks.rank(), ranks.size(), options.threads);
+  ExitStatus status = ExitStatus::Failed;
+  if (ranks.rank() == 0 || becomeQuiet(options, error))
+    status = train(program, options, ranks, error);
+  if (status == ExitStatus::Finished || status == ExitStatus::Stopped)
+    return int(status);
+  ranks.abort(error.text);
+  return 1;
+}
+
+/// Starts all ranks of the model on this machine.
+static int trainInRanks(Program &program, Error &error) {
+  const RepriseModel &model = *program.models[0];
+  RankSettings settings;
+  settings.numRanks = int(countRanks(model));
+  settings.silenceSeconds = program.options.timeout;
+  settings.name = +[](int rank, char *text, size_t size, const void *context) {
+    nameRank(*static_cast<const Program *>(context)->models[0], rank, text,
+             size);
+  };
+  return runRanks(settings, trainAsRank, &program, error);
 }
 
 int reprise::runtime::trainingMain(int argc, char **argv,
@@ -532,7 +614,8 @@ int reprise::runtime::trainingMain(int argc, char **argv,
               model.abiVersion, REPRISE_ABI_VERSION);
     return fail(ExitStatus::Failed);
   }
-  Options options;
+  Program all = {models, numModels, {}};
+  Options &options = all.options;
   if (!parseOptions(argc, argv, model, options, error))
     return fail(ExitStatus::WrongOption);
   if (options.help) {
@@ -547,10 +630,10 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   // so is a file that may not grow.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
-  Placement placement;
-  if (int status = place(models, numModels, options, placement, error))
-    return fail(ExitStatus(status));
-  Trainer trainer(placement, options);
-  ExitStatus status = trainer.run(error);
-  return status == ExitStatus::Failed ? fail(status) : int(status);
+  Transport alone;
+  ExitStatus status = countRanks(model) > 1
+                          ? ExitStatus(trainInRanks(all, error))
+                          : train(all, options, alone, error);
+  bool isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
+  return isGood ? int(status) : fail(status);
 }

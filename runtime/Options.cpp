@@ -8,6 +8,7 @@
 
 #include "Options.h"
 
+#include "Mesh.h"
 #include "ThreadPool.h"
 
 #include <algorithm>
@@ -162,8 +163,15 @@ static constexpr OptionInfo kOptions[] = {
      "FLOP/s that utilization is measured against; measured at each start if "
      "not given",
      1, 1e21},
+    {"ranks", "N", &Options::ranks,
+     "start N ranks on this machine, as many as the program is for", 1,
+     1 << 16},
+    {"timeout", "SECONDS", &Options::timeout,
+     "end the run if a rank gives no sign of life for so long (default: 10)", 1,
+     kMany},
     {"threads", "N", &Options::threads,
-     "use N threads; results do not depend on it", 1, ThreadPool::kMaxThreads},
+     "use N threads in each rank; results do not depend on it", 1,
+     ThreadPool::kMaxThreads},
     {"portable-bits", "", &Options::portableBits,
      "do without what has bits of its own in bf16: AMX, attention in pairs"},
     {"seed", "N", &Options::seed,
@@ -378,6 +386,29 @@ static int64_t availableProcessors() {
   return std::clamp<int64_t>(CPU_COUNT(&allowed), 1, ThreadPool::kMaxThreads);
 }
 
+/// The threads of a rank, if nothing is said of them.
+static int64_t defaultThreads(const RepriseModel &model) {
+  return std::max<int64_t>(availableProcessors() / countRanks(model), 1);
+}
+
+/// Whether `--ranks` says what the program says.
+static bool checkRanks(const Options &options, const RepriseModel &model,
+                       Error &error) {
+  int64_t ranks = countRanks(model);
+  if (options.ranks == 0 || options.ranks == ranks)
+    return true;
+  if (ranks == 1)
+    return error.set("--ranks %" PRId64 " needs a program that was compiled "
+                     "for so many, but this one is for one: compile it with "
+                     "--data-parallel-size=%" PRId64,
+                     options.ranks, options.ranks);
+  char mesh[128];
+  describeMesh(model, mesh, sizeof(mesh));
+  return error.set("--ranks needs the %" PRId64 " ranks that the program was "
+                   "compiled for (%s), but got %" PRId64,
+                   ranks, mesh, options.ranks);
+}
+
 /// Refuses a word that is no option. `before` is the option that it stands
 /// behind, with `value`; null if there is none.
 static bool refuseWord(const char *word, const OptionInfo *before,
@@ -418,7 +449,7 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
                                     Error &error) {
   options.steps = model.trainIters;
   options.seed = uint64_t(model.seed);
-  options.threads = availableProcessors();
+  options.threads = defaultThreads(model);
   static_assert(std::size(kOptions) <= 64, "each has a bit");
   uint64_t given = 0;
   const char *values[std::size(kOptions)];
@@ -457,7 +488,9 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   bool isQuestion = options.help || options.version || options.describe;
   if (!options.data.size() && options.steps > 0 && !isQuestion)
     return error.set("--data FILE is missing: what to train on");
-  return checkTogether(options, given, error);
+  options.autoFolder = options.save;
+  return checkTogether(options, given, error) &&
+         checkRanks(options, model, error);
 }
 
 /// Prints the words of `text` from column `indent` on, where the line is, in 80
@@ -511,7 +544,7 @@ void reprise::runtime::printHelp(const char *program,
   printf("\nOptions:\n");
   for (const OptionInfo &info : kOptions)
     printOption(info, !strcmp(info.name, "steps")     ? model.trainIters
-                      : !strcmp(info.name, "threads") ? availableProcessors()
+                      : !strcmp(info.name, "threads") ? defaultThreads(model)
                       : !strcmp(info.name, "seed")    ? model.seed
                                                       : -1);
   printf("\n");

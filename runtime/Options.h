@@ -48,6 +48,7 @@ struct Options {
   const char *initFrom = nullptr;
   const char *save = nullptr;
   const char *resume = nullptr;     ///< A folder, or "auto".
+  const char *autoFolder = nullptr; ///< Where "auto" looks: that of `save`.
   int64_t saveInterval = 0;         ///< 0: only at the end.
   int64_t keepLast = 0;             ///< 0: all.
   std::optional<bool> saveFromCopy; ///< Not given: if there is room for one.
@@ -56,7 +57,9 @@ struct Options {
   int64_t logInterval = 1;
   double skipLossZ = 0, skipGradZ = 0; ///< 0: never
   double peakFlops = 0;                ///< 0: to be measured.
-  int64_t threads = 0;
+  int64_t ranks = 0;                   ///< 0: as many as the program is for.
+  int64_t timeout = 10;
+  int64_t threads = 0;          ///< Of each rank.
   const char *device = nullptr; ///< "auto" if not given.
   bool portableBits = false;
   bool noCudaGraph = false;
@@ -66,6 +69,7 @@ struct Options {
   bool nvtx = false;
   uint64_t seed = 0;
   bool json = false;
+  bool isQuiet = false; ///< For ranks that show nothing and write no files.
   bool shuffled = true;
   bool checkMemory = false;
   bool profile = false;

@@ -436,7 +436,7 @@ static bool isCheckpoint(const char *folder) {
 /// Where the checkpoint is; empty if a fresh run is as welcome.
 static bool findFolder(const Options &options, Path &folder, Error &error) {
   bool isAuto = !strcmp(options.resume, "auto");
-  folder = withoutSlashes(isAuto ? options.save : options.resume);
+  folder = withoutSlashes(isAuto ? options.autoFolder : options.resume);
   if (!isAuto && (exists(Path("%s/%s", folder.chars, kTrainerFile)) ||
                   isCheckpoint(folder)))
     return true;

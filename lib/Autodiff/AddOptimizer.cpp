@@ -105,6 +105,9 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
   LogicalResult append(func::FuncOp step);
   FailureOr<double> getNumber(StringRef key);
   FailureOr<SmallVector<Trained>> findTrained(func::FuncOp step);
+  void sumOverRanks(OpBuilder &builder, Location loc,
+                    SmallVectorImpl<Trained> &trained, Value &loss,
+                    SmallVectorImpl<Value> &results);
 };
 } // namespace
 
@@ -167,6 +170,31 @@ static Value findLoss(func::FuncOp step) {
   return {};
 }
 
+/// Sums the loss and all gradients over the ranks that have samples of their
+/// own, in one collective. What the step returns are these sums.
+void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
+                                SmallVectorImpl<Trained> &trained, Value &loss,
+                                SmallVectorImpl<Value> &results) {
+  if (getAxisSize(getOperation(), kDataAxis) == 1)
+    return;
+  SmallVector<Value> parts;
+  if (loss)
+    parts.push_back(loss);
+  for (Trained &one : trained)
+    parts.push_back(one.gradient);
+  auto sums = AllReduceOp::create(builder, loc, parts,
+                                  builder.getStringAttr(kDataAxis));
+  sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
+                                           "optimizer", "sum_over_ranks"));
+  for (auto [part, sum] : llvm::zip_equal(parts, sums.getSums()))
+    llvm::replace(results, part, Value(sum));
+  if (loss)
+    loss = sums.getSums().front();
+  for (auto [one, sum] :
+       llvm::zip_equal(trained, sums.getSums().take_back(trained.size())))
+    one.gradient = sum;
+}
+
 LogicalResult AddOptimizer::append(func::FuncOp step) {
   FailureOr<SmallVector<Trained>> trained = findTrained(step);
   FailureOr<double> beta1 = getNumber("adam_beta1");
@@ -214,13 +242,15 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
         ScopeAttr::get(builder.getContext(), -1, "optimizer", name));
     return value;
   };
+  Value loss = findLoss(step);
+  sumOverRanks(builder, loc, *trained, loss, results);
   SmallVector<Value> gradients;
   for (Trained &one : *trained)
     gradients.push_back(one.gradient);
   Value norm = setScope(GlobalNormOp::create(builder, loc, scalar, gradients),
                         "grad_norm");
   addResult(norm, kOutputAttr, "grad_norm");
-  Value scale = ClipScaleOp::create(builder, loc, scalar, norm, findLoss(step),
+  Value scale = ClipScaleOp::create(builder, loc, scalar, norm, loss,
                                     *clip > 0 ? builder.getF32FloatAttr(*clip)
                                               : FloatAttr());
   setScope(scale, "clip_scale");

@@ -206,7 +206,9 @@ LogicalResult Differentiator::run() {
   Location loc = exit.getLoc();
   function.getAllArgAttrs(argumentAttributes);
 
-  // Each micro-batch counts alike in the step's loss.
+  // Each micro-batch counts alike in the step's loss, whichever rank has it.
+  if (auto module = function->getParentOfType<ModuleOp>())
+    microBatches *= getAxisSize(module, kDataAxis);
   auto weight = builder.getF32FloatAttr(1.0f / float(microBatches));
   Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
   Value scaled = ScaleOp::create(builder, loc, loss, weight);

@@ -73,6 +73,7 @@ private:
                   Phase phase);
   bool makesSquares(Operation *product, Operation *last);
   void formGlobalNorm(GlobalNormOp op, Phase phase);
+  void formAllReduce(AllReduceOp op, Phase phase);
   Value formSums(StringRef name, ValueRange inputs, bool square,
                  GlobalNormOp norm, Phase phase);
   rt::LaunchOp formLaunch(func::FuncOp kernel, ValueRange inputs, int64_t flops,
@@ -430,6 +431,8 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
     rt::UpdateOp::create(builder, first->getLoc());
   else if (auto norm = dyn_cast<GlobalNormOp>(first))
     formGlobalNorm(norm, unit.phase);
+  else if (auto sums = dyn_cast<AllReduceOp>(first))
+    formAllReduce(sums, unit.phase);
   else
     formLaunch(index);
   return success();
@@ -573,6 +576,16 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
       });
   auto norm = formLaunch(root, all, numBlocks + 1, op, phase);
   op.getNorm().replaceAllUsesWith(norm.getResult(0));
+}
+
+void ScheduleFormer::formAllReduce(AllReduceOp op, Phase phase) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto formed = rt::CollectiveOp::create(
+      builder, op.getLoc(), op.getResultTypes(), rt::Collective::AllReduce,
+      op.getValues(), /*outputs=*/ValueRange(), /*workspace=*/Value(),
+      op.getAxisAttr(), getAxisSize(module, op.getAxis()));
+  annotate(formed, op, phase, op.getOperation());
+  op.replaceAllUsesWith(formed.getResults());
 }
 
 void ScheduleFormer::formLaunch(unsigned index) {

@@ -96,7 +96,8 @@ bool Padder::follow(Operation *op, Value value, bool areColumns) {
               found.insert({fence.getOut(), areColumns});
         return true;
       })
-      .Case<GlobalNormOp, func::ReturnOp>([&](auto) { return true; })
+      .Case<GlobalNormOp, AllReduceOp, func::ReturnOp>(
+          [&](auto) { return true; })
       .Case([&](EmbeddingOp embedding) {
         return value == embedding.getTable() && !areColumns;
       })

@@ -37,9 +37,16 @@ static void dropFences(Block &block) {
 /// Whether `gradient` is added to an argument, which has to be zero when the
 /// step begins.
 static bool startsFromArgument(Value gradient) {
-  while (auto accumulate = gradient.getDefiningOp<AccumulateOp>())
-    gradient = accumulate.getSum();
-  return isa<BlockArgument>(gradient);
+  while (!isa<BlockArgument>(gradient)) {
+    auto result = cast<OpResult>(gradient);
+    if (auto accumulate = dyn_cast<AccumulateOp>(result.getOwner()))
+      gradient = accumulate.getSum();
+    else if (auto sums = dyn_cast<AllReduceOp>(result.getOwner()))
+      gradient = sums.getValues()[result.getResultNumber()];
+    else
+      return false;
+  }
+  return true;
 }
 
 /// A gradient that is added to an argument is left at zero by nn.adamw: writes

@@ -58,7 +58,8 @@ void Planner::rewrite() {
   }
   SmallVector<Operation *> schedule;
   for (Operation &op : block)
-    if (isa<rt::LaunchOp, rt::GemmOp, rt::ViewOp, rt::JoinOp>(op))
+    if (isa<rt::LaunchOp, rt::GemmOp, rt::CollectiveOp, rt::ViewOp, rt::JoinOp>(
+            op))
       schedule.push_back(&op);
   auto createWhole = [&](Value value) {
     const Buffer &buffer = buffers[bufferOf.lookup(value)];
@@ -95,6 +96,12 @@ void Planner::rewrite() {
     auto get = [&](Value value) {
       return value ? view.lookup(value) : Value();
     };
+    auto createWorkspace = [&]() {
+      const Buffer &scratch = buffers[workspaceOf.lookup(op)];
+      return createBuffer(
+          builder, op->getLoc(),
+          MemRefType::get({scratch.bytes / 4}, builder.getF32Type()), scratch);
+    };
     if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
       SmallVector<Value> inputs, written;
       for (Value input : launch.getInputs())
@@ -104,12 +111,17 @@ void Planner::rewrite() {
       planned = rt::LaunchOp::create(
           builder, op->getLoc(), TypeRange(), launch.getKernelAttr(), inputs,
           written, launch.getIdsAttr(), launch.getFlopsAttr());
+    } else if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
+      planned = rt::CollectiveOp::create(
+          builder, op->getLoc(), TypeRange(), collective.getKindAttr(),
+          llvm::map_to_vector(collective.getInputs(), get),
+          llvm::map_to_vector(collective.getResults(),
+                              [&](Value value) { return get(value); }),
+          createWorkspace(), collective.getAxisAttr(),
+          collective.getRanksAttr());
     } else {
       auto gemm = cast<rt::GemmOp>(op);
-      const Buffer &scratch = buffers[workspaceOf.lookup(op)];
-      Value workspace = createBuffer(
-          builder, op->getLoc(),
-          MemRefType::get({scratch.bytes / 4}, builder.getF32Type()), scratch);
+      Value workspace = createWorkspace();
       planned = rt::GemmOp::create(
           builder, op->getLoc(), TypeRange(), get(gemm.getA()),
           get(gemm.getB()), get(gemm.getBias()), /*addend=*/Value(),

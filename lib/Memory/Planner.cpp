@@ -95,7 +95,7 @@ LogicalResult Planner::checkSizes() {
       return failure();
   for (Operation &op : block)
     for (Type type : op.getResultTypes())
-      if (isa<rt::LaunchOp, rt::GemmOp, rt::JoinOp>(op) &&
+      if (isa<rt::LaunchOp, rt::GemmOp, rt::CollectiveOp, rt::JoinOp>(op) &&
           failed(check(op.getLoc(), type)))
         return failure();
   return success();
@@ -238,6 +238,26 @@ LogicalResult Planner::assignLaunch(rt::LaunchOp launch, int64_t position) {
   return success();
 }
 
+/// Sums over ranks are made in place.
+LogicalResult Planner::assignCollective(rt::CollectiveOp op, int64_t position) {
+  if (op.getWorkspace())
+    return op.emitOpError("needs to be on tensors to be planned");
+  for (auto [input, result] :
+       llvm::zip_equal(op.getInputs(), op.getResults())) {
+    if (lastUse.lookup(input) != position ||
+        llvm::count(op.getInputs(), input) != 1)
+      return op.emitOpError("needs to be the last to read ")
+             << input << ", which it overwrites, but it is read again";
+    if (beginOf.count(input) || beginOf.count(result))
+      return op.emitOpError("needs whole values, but got parts");
+    bufferOf[result] = bufferOf.lookup(input);
+  }
+  auto workspace = MemRefType::get({op.getWorkspaceElements()},
+                                   Float32Type::get(op.getContext()));
+  workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
+  return success();
+}
+
 LogicalResult Planner::assignResults(Operation *op, int64_t position) {
   if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
     if (failed(assignLaunch(launch, position)))
@@ -259,10 +279,14 @@ LogicalResult Planner::assignResults(Operation *op, int64_t position) {
     auto workspace = MemRefType::get({gemm.getWorkspaceBytes() / 4},
                                      Float32Type::get(op->getContext()));
     workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
+  } else if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
+    if (failed(assignCollective(collective, position)))
+      return failure();
   } else if (auto view = dyn_cast<rt::ViewOp>(op)) {
     assignView(view);
   } else if (!isa<rt::JoinOp, rt::UpdateOp, func::ReturnOp>(op)) {
-    return op->emitOpError("needs to be a launch or a product by now");
+    return op->emitOpError("needs to be a launch, a product or a collective "
+                           "by now");
   }
   for (Value operand : op->getOperands()) {
     Buffer &buffer = buffers[bufferOf.lookup(operand)];

@@ -81,6 +81,7 @@ private:
   llvm::FailureOr<Buffer> getSharedBuffer(mlir::BlockArgument argument);
   llvm::LogicalResult assignResults(mlir::Operation *op, int64_t position);
   llvm::LogicalResult assignLaunch(rt::LaunchOp launch, int64_t position);
+  llvm::LogicalResult assignCollective(rt::CollectiveOp op, int64_t position);
   llvm::FailureOr<mlir::Value> getShared(rt::LaunchOp launch,
                                          mlir::func::FuncOp kernel,
                                          unsigned input,

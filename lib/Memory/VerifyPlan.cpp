@@ -392,6 +392,7 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
   };
   auto launch = dyn_cast<rt::LaunchOp>(op);
   auto gemm = dyn_cast<rt::GemmOp>(op);
+  auto collective = dyn_cast<rt::CollectiveOp>(op);
   if (launch) {
     for (Value input : launch.getInputs())
       add(access.reads, input);
@@ -405,15 +406,25 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
                          Value(gemm.getWorkspace())})
       if (output)
         add(access.writes, output);
+  } else if (collective) {
+    for (Value input : collective.getInputs())
+      add(access.reads, input);
+    for (Value output : collective.getOutputs())
+      add(access.writes, output);
+    if (collective.getWorkspace())
+      add(access.writes, collective.getWorkspace());
   }
-  if ((!launch && !gemm) || op->getNumResults() != 0 ||
+  if ((!launch && !gemm && !collective) || op->getNumResults() != 0 ||
       llvm::is_contained(access.reads, rt::BufferOp()) ||
       llvm::is_contained(access.writes, rt::BufferOp()))
-    return op->emitOpError("needs to be a launch or a product on rt.buffers "
-                           "by now");
+    return op->emitOpError("needs to be a launch, a product or a collective on "
+                           "rt.buffers by now");
 
   access.inPlace.resize(access.reads.size(), -1);
   access.mayAlias.resize(access.reads.size(), -1);
+  if (collective) // Sums are made in place.
+    for (unsigned index = 0; index < access.reads.size(); ++index)
+      access.inPlace[index] = index;
   if (!launch)
     return access;
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());

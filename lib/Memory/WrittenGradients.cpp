@@ -18,6 +18,8 @@ using namespace reprise;
 static Value getReplaced(Value value, const SymbolTable &symbols) {
   if (auto gemm = value.getDefiningOp<rt::GemmOp>())
     return value == gemm.getResult() ? gemm.getAddend() : Value();
+  if (auto collective = value.getDefiningOp<rt::CollectiveOp>())
+    return collective.getInputs()[cast<OpResult>(value).getResultNumber()];
   auto launch = value.getDefiningOp<rt::LaunchOp>();
   auto kernel = launch ? symbols.lookup<func::FuncOp>(launch.getKernel())
                        : func::FuncOp();

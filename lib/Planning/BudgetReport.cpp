@@ -466,7 +466,7 @@ LogicalResult BufferReader::run(func::FuncOp step) {
   certificate.buffers.clear();
   size_t position = 0;
   for (Operation &op : step.getBody().front()) {
-    if (!isa<rt::LaunchOp, rt::GemmOp>(op))
+    if (!rt::isScheduled(&op))
       continue;
     auto name = op.getAttrOfType<StringAttr>(rt::kNameAttr);
     if (position == certificate.schedule.size() ||
@@ -490,6 +490,14 @@ LogicalResult BufferReader::run(func::FuncOp step) {
       add(gemm.getOutput(), true);
       add(gemm.getAux(), true);
       add(gemm.getWorkspace(), true, /*isWorkspace=*/true);
+      continue;
+    }
+    if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
+      for (Value read : collective.getInputs())
+        add(read, false);
+      for (Value written : collective.getOutputs())
+        add(written, true);
+      add(collective.getWorkspace(), true, /*isWorkspace=*/true);
       continue;
     }
     auto plain = cast<rt::LaunchOp>(op);

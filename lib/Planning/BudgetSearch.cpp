@@ -46,7 +46,7 @@ static bool hasSchedule(ModuleOp program, const PlanCurve &curve,
   size_t position = 0;
   auto step = program.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   for (Operation &op : step.getBody().front()) {
-    if (!isa<rt::LaunchOp, rt::GemmOp>(op))
+    if (!rt::isScheduled(&op))
       continue;
     if (position == run.schedule.size())
       return false;

@@ -152,6 +152,11 @@ void GraphReader::readSharing(Operation *op, solver::StepOp &into) {
            0, true});
     return;
   }
+  if (isa<rt::CollectiveOp>(op)) {
+    for (unsigned number = 0; number < op->getNumResults(); ++number)
+      into.sharing.push_back({int64_t(number), int64_t(number), true});
+    return;
+  }
   auto launch = cast<rt::LaunchOp>(op);
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
   for (auto [attribute, isForced] :
@@ -235,6 +240,8 @@ void GraphReader::readLaunch(Operation *op) {
   traced->places.push_back(last);
   if (auto gemm = dyn_cast<rt::GemmOp>(op))
     added.workspace = gemm.getWorkspaceBytes();
+  if (auto collective = dyn_cast<rt::CollectiveOp>(op))
+    added.workspace = 4 * collective.getWorkspaceElements();
   for (Value operand : op->getOperands())
     added.reads.push_back(addValue(operand));
   for (auto [number, result] : llvm::enumerate(op->getResults())) {
@@ -318,7 +325,7 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
     into.writtenGradients.push_back(number);
   }
   for (Operation &op : step.getBody().front()) {
-    if (isa<rt::LaunchOp, rt::GemmOp>(op)) {
+    if (rt::isScheduled(&op)) {
       // Made of no op of the step: it could be of any phase.
       if (remat::getIds(&op).empty())
         return failure();
@@ -398,9 +405,8 @@ int64_t planning::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
 /// Launches of the step.
 static int64_t countLaunches(ModuleOp program) {
   auto step = program.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  return llvm::count_if(step.getBody().front(), [](Operation &op) {
-    return isa<rt::LaunchOp, rt::GemmOp>(op);
-  });
+  return llvm::count_if(step.getBody().front(),
+                        [](Operation &op) { return rt::isScheduled(&op); });
 }
 
 FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {

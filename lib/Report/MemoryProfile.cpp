@@ -83,6 +83,8 @@ static Role getRole(Phase writer, Phase lastReader) {
 static SmallVector<Value> getWritten(Operation *op) {
   if (auto launch = dyn_cast<rt::LaunchOp>(op))
     return SmallVector<Value>(launch.getOutputs());
+  if (auto collective = dyn_cast<rt::CollectiveOp>(op))
+    return SmallVector<Value>(collective.getOutputs());
   auto gemm = cast<rt::GemmOp>(op);
   SmallVector<Value> written = {gemm.getOutput()};
   if (gemm.getAux())
@@ -115,7 +117,7 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
   bool isUpdate = false;
   for (Operation &op : step.getBody().front()) {
     isUpdate |= isa<rt::UpdateOp>(op);
-    if (!isa<rt::LaunchOp, rt::GemmOp>(op))
+    if (!rt::isScheduled(&op))
       continue;
     int64_t position = positions.size();
     positions.push_back(readPosition(&op, isUpdate, symbols));

@@ -220,6 +220,26 @@ LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
   return success();
 }
 
+LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
+  if (isLibrary)
+    return op.emitOpError("needs the CPU: programs for GPUs are for one rank");
+  if (!mesh || !llvm::is_contained(mesh.getNames(), op.getAxisAttr()) ||
+      mesh.getSize(op.getAxis()) != int64_t(op.getRanks()))
+    return op.emitOpError("needs an axis ")
+           << op.getAxisAttr() << " of " << op.getRanks()
+           << " ranks in the module's '" << nn::kMeshAttr << "'";
+  const auto *axis = llvm::find(mesh.getNames(), op.getAxisAttr());
+  launch.kind = REPRISE_LAUNCH_COLLECTIVE;
+  launch.callee = collectives.size();
+  collectives.push_back(
+      {REPRISE_COLLECTIVE_ALL_REDUCE, int32_t(axis - mesh.getNames().begin())});
+  launch.flops = op.getFlops();
+  for (Value value : op.getOutputs())
+    launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
+  launch.buffers.push_back(op.getWorkspace().getDefiningOp<rt::BufferOp>());
+  return success();
+}
+
 FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
                                              Operation *op) {
   if (op->getNumResults() > 0)
@@ -289,6 +309,9 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
       use(value);
     for (Value value : {gemm.getOutput(), gemm.getAux(), gemm.getWorkspace()})
       use(value);
+  } else if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
+    if (failed(readCollective(collective, launch)))
+      return failure();
   } else {
     return op->emitOpError("needs to be in buffer form by now");
   }
@@ -299,9 +322,9 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
 
 LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
-    numMicroBatches = count.getInt();
+    microBatchesPerRank = count.getInt();
   SmallVector<Launch> *schedule = &micro;
-  double times = double(numMicroBatches);
+  double times = double(microBatchesPerRank);
   for (Operation &op : step.getBody().front()) {
     if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
       if (failed(readBuffer(buffer)))
@@ -363,6 +386,7 @@ void Tables::readMicroKernels(const SymbolTable &symbols) {
 
 LogicalResult Tables::read(ModuleOp module) {
   isLibrary = module->hasAttr(rt::kGemmWorkspaceAttr);
+  mesh = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
   SymbolTable symbols(module);
   readMicroKernels(symbols);
   auto step = symbols.lookup<func::FuncOp>(nn::kStepFunction);

@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/ABI/Model.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/ADT/MapVector.h"
@@ -48,11 +49,13 @@ struct Tables {
   /// And the one for AMX.
   llvm::DenseMap<llvm::StringRef, llvm::StringRef> amxKernels;
   llvm::SmallVector<RepriseGemm> gemms;
+  llvm::SmallVector<RepriseCollective> collectives;
+  nn::MeshAttr mesh; ///< null for one rank
   llvm::SmallVector<MicroKernel> microKernels;
   llvm::SmallVector<rt::BufferOp> states, rotaries;
   llvm::StringMap<rt::BufferOp> roles;
-  double modelFlops = 0, replayFlops = 0; ///< of one step
-  int64_t numMicroBatches = 1;
+  double modelFlops = 0, replayFlops = 0; ///< of one step and rank
+  int64_t microBatchesPerRank = 1;
   bool isLibrary = false; ///< whether products are a library's
   bool isDevice = false;  ///< whether kernels are those of `@device`
 
@@ -77,6 +80,7 @@ private:
                                       rt::LaunchOp call);
   llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
                                      mlir::Operation *op);
+  llvm::LogicalResult readCollective(rt::CollectiveOp op, Launch &launch);
   llvm::LogicalResult checkSample(int64_t vocabSize) const;
 };
 

@@ -81,6 +81,8 @@ private:
   Typed<const RepriseLaunch *> writeSchedule(ArrayRef<Tables::Launch> launches,
                                              StringRef name);
   Typed<RepriseGemm> writeGemm(const RepriseGemm &gemm);
+  Typed<RepriseCollective> writeCollective(const RepriseCollective &collective);
+  SmallVector<Typed<RepriseAxis>> writeAxes(nn::MeshAttr mesh);
   Typed<RepriseState> writeState(rt::BufferOp op);
   Typed<RepriseRotary> writeRotary(rt::BufferOp op);
   Typed<const RepriseMicroKernel *> writeMicroKernels(const Tables &tables);
@@ -170,6 +172,23 @@ Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
                           G::epilogue(gemm.epilogue),
                           G::packedB(gemm.packedB),
                           G::reserved(0)};
+}
+
+Typed<RepriseCollective>
+TableWriter::writeCollective(const RepriseCollective &collective) {
+  using C = Fields<RepriseCollective>;
+  return Row<RepriseCollective>{constants, C::operation(collective.operation),
+                                C::axis(collective.axis)};
+}
+
+SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {
+  using A = Fields<RepriseAxis>;
+  SmallVector<Typed<RepriseAxis>> axes;
+  if (mesh)
+    for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
+      axes.push_back(Row<RepriseAxis>{
+          constants, A::name(string(name.getValue())), A::size(size)});
+  return axes;
 }
 
 Typed<RepriseState> TableWriter::writeState(rt::BufferOp op) {
@@ -420,6 +439,11 @@ TableWriter::write(ModuleOp source, const Tables &tables,
   SmallVector<Typed<RepriseGemm>> gemms;
   for (const RepriseGemm &gemm : tables.gemms)
     gemms.push_back(writeGemm(gemm));
+  SmallVector<Typed<RepriseCollective>> collectives;
+  for (const RepriseCollective &collective : tables.collectives)
+    collectives.push_back(writeCollective(collective));
+  SmallVector<Typed<RepriseAxis>> axes = writeAxes(tables.mesh);
+  double numRanks = tables.mesh ? double(tables.mesh.getNumRanks()) : 1;
   Typed<const RepriseLaunch *> micro = writeSchedule(tables.micro, "micro");
   Typed<const RepriseLaunch *> update = writeSchedule(tables.update, "update");
   Typed<const RepriseLaunch *> evaluate =
@@ -442,7 +466,8 @@ TableWriter::write(ModuleOp source, const Tables &tables,
   Row<RepriseModel> model{
       constants,
       M::abiVersion(REPRISE_ABI_VERSION),
-      M::numMicroBatches(tables.numMicroBatches),
+      M::numMicroBatches(tables.microBatchesPerRank *
+                         nn::getAxisSize(source, nn::kDataAxis)),
       M::name(string(name ? name.getValue() : "model")),
       M::plan(string(getWord(train, "recompute"))),
       M::modelType(string(*modelType)),
@@ -466,12 +491,18 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::numEvaluate(tables.evaluate.size()),
       M::numSample(tables.sample.size()),
       M::numRotaries(rotaries.size()),
+      M::numAxes(axes.size()),
+      M::numCollectives(collectives.size()),
+      M::microBatchesPerRank(tables.microBatchesPerRank),
+      M::reserved(0),
       M::categories(table(categories, "categories")),
       M::states(table(states, "states")),
       M::rotaries(table(rotaries, "rotaries")),
       M::kernels(table(kernels, "kernels")),
       M::gemms(table(gemms, "gemms")),
       M::microKernels(writeMicroKernels(tables)),
+      M::axes(table(axes, "axes")),
+      M::collectives(table(collectives, "collectives")),
       M::micro(micro),
       M::update(update),
       M::evaluate(evaluate),
@@ -500,8 +531,8 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::seed(getInteger(train, "seed")),
       M::lrDecayStyle(decay),
       M::target(image ? REPRISE_TARGET_CUDA : REPRISE_TARGET_CPU),
-      M::modelFlops(tables.modelFlops),
-      M::replayFlops(tables.replayFlops),
+      M::modelFlops(numRanks * tables.modelFlops),
+      M::replayFlops(numRanks * tables.replayFlops),
       M::cuda(image ? writeDevice(source, tables, *image)
                     : constants.null<const RepriseCudaModule *>())};
   return Typed<const RepriseModel *>{global(model.constant, "model")};

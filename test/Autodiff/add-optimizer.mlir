@@ -54,3 +54,30 @@ module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0
     return %loss, %gw : tensor<f32>, tensor<4xf32>
   }
 }
+
+// -----
+
+// Ranks with samples of their own sum gradients and loss before the norm; the
+// step returns the sums.
+
+// CHECK-LABEL: func.func @step(
+//       CHECK:   %[[G:.*]] = nn.scale
+//       CHECK:   %[[LOSS:.*]] = nn.accumulate
+//       CHECK:   nn.update
+//  CHECK-NEXT:   %[[SUMS:.*]]:2 = nn.all_reduce %[[LOSS]], %[[G]] over "dp"
+//  CHECK-SAME:     {nn.scope = #nn.scope<module = "optimizer", value = "sum_over_ranks">} : tensor<f32>, tensor<8xf32>
+//  CHECK-NEXT:   %[[NORM:.*]] = nn.global_norm %[[SUMS]]#1
+//  CHECK-NEXT:   nn.clip_scale %[[NORM]] with %[[SUMS]]#0
+//  CHECK-NEXT:   nn.adamw %{{.*}}, %[[SUMS]]#1,
+//  CHECK-NEXT:   return %[[SUMS]]#0, %[[SUMS]]#1, %[[NORM]]
+module attributes {nn.mesh = #nn.mesh<dp = 3>, nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = 0.5}} {
+  func.func @step(%w: tensor<8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+                  %loss: tensor<f32> {nn.input = "loss_sum"}, %g: tensor<8xf32> {nn.gradient = "w"})
+      -> (tensor<f32> {nn.output = "loss"}, tensor<8xf32> {nn.gradient = "w"}) {
+    nn.backward
+    %g1 = nn.scale %g by 2.0 : tensor<8xf32>
+    %term = nn.constant 1.0 : tensor<f32>
+    %total = nn.accumulate %loss, %term : tensor<f32>
+    return %total, %g1 : tensor<f32>, tensor<8xf32>
+  }
+}

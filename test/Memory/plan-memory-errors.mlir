@@ -36,7 +36,7 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %x: tensor<4xf32>) {
 // -----
 
 func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
-  // expected-error@below {{'nn.gelu' op needs to be a launch or a product by now}}
+  // expected-error@below {{'nn.gelu' op needs to be a launch, a product or a collective by now}}
   %y = nn.gelu %w tanh : tensor<4xf32>
   return
 }
@@ -47,7 +47,7 @@ func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init
 
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
 func.func @step() {
-  // expected-error@below {{'rt.buffer' op needs to be a launch or a product by now}}
+  // expected-error@below {{'rt.buffer' op needs to be a launch, a product or a collective by now}}
   %a = rt.buffer at <device, 0> : memref<4xf32>
   rt.launch @k(%a) to (%a) : (memref<4xf32>, memref<4xf32>) -> ()
   return

@@ -52,7 +52,7 @@ struct Work {
 class Trainer {
 public:
   explicit Trainer(const RepriseModel &model)
-      : model(model), executor(model, arena, pool) {}
+      : model(model), executor(model, arena, pool, alone) {}
 
   bool start(int threads, bool profile) {
     runtime::Error error;
@@ -70,12 +70,12 @@ public:
   void run(int step) {
     runtime::Error error; // There is none on the CPU.
     *arena.at<float>(model.loss) = 0;
-    for (int micro = 0; micro < model.numMicroBatches; ++micro) {
+    for (int micro = 0; micro < model.microBatchesPerRank; ++micro) {
       drawTokens(model.tokens);
       drawTokens(model.targets);
       auto *rng = arena.at<uint32_t>(model.rng);
       rng[0] = 1, rng[1] = 0, rng[2] = uint32_t(step), rng[3] = uint32_t(micro);
-      executor.runMicros(error, micro + 1 == model.numMicroBatches);
+      executor.runMicros(error, micro + 1 == model.microBatchesPerRank);
     }
     *arena.at<float>(model.lr) = 1e-4f;
     *arena.at<float>(model.biasCorrection1) = 1;
@@ -128,6 +128,7 @@ private:
   const RepriseModel &model;
   runtime::ThreadPool pool;
   runtime::Arena arena;
+  runtime::Transport alone;
   runtime::Executor executor;
   uint32_t random = 1;
 };
@@ -159,7 +160,7 @@ public:
       const RepriseLaunch &launch =
           isMicro ? model.micro[i] : model.update[i - size_t(model.numMicro)];
       Work work;
-      work.add(model, &launch, 1, isMicro ? model.numMicroBatches : 1);
+      work.add(model, &launch, 1, isMicro ? model.microBatchesPerRank : 1);
       Line &line = lines[nameOf(launch)];
       ++line.launches;
       line.seconds += least[i];

@@ -8,10 +8,13 @@
 //
 // Usage: reprise-compare-dumps HAVE.safetensors WANT.safetensors
 //                              [--tolerance=1e-5] [--norms]
+//                              [--first-inputs]
 //
 // Compares what two programs that were compiled from one description wrote with
 // --dump: loss, norm and gradients by their largest element, parameters and
-// moments by their norm. What they were given has to be the same. With --norms
+// moments by their norm. What they were given has to be the same; with
+// --first-inputs the first has only been given the first part of it, as a rank
+// of several has. With --norms
 // gradients are compared by their norm: for bf16, of which single elements are
 // rounding in any order of sums.
 //
@@ -38,6 +41,11 @@ static cl::opt<bool> byNorm("norms",
 static cl::opt<double> tolerance("tolerance", cl::init(1e-5),
                                  cl::desc("Largest relative difference"),
                                  cl::cat(category));
+
+static cl::opt<bool>
+    firstInputs("first-inputs",
+                cl::desc("The first has some inputs of the second"),
+                cl::cat(category));
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
@@ -80,8 +88,12 @@ int main(int argc, char **argv) {
           want->count(gradient) && getNorm((*want)[gradient]) < 1e-3 * floor;
       if (!isStep && getNorm(entry.second) > 0)
         comparison.addNorm(name, other, entry.second);
-    } else
-      inputs.add(name, other, entry.second);
+    } else {
+      Tensor given = entry.second;
+      if (firstInputs && other.size() > 0 && other.size() < given.size())
+        given.values.resize(other.size());
+      inputs.add(name, other, given);
+    }
   }
   if (inputs.worst > 0)
     return fail("needs the same inputs, but " + inputs.where + " differs");

@@ -8,6 +8,7 @@
 
 #include "Targets.h"
 #include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/ADT/STLExtras.h"
@@ -152,6 +153,11 @@ FailureOr<Phase> driver::readFrom(const Options &options,
 
 LogicalResult driver::checkPlanned(ModuleOp module, Phase from,
                                    const Targets &targets) {
+  auto mesh = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
+  if (targets.cuda && mesh && mesh.getNumRanks() > 1)
+    return module.emitError("is for ")
+           << mesh.getNumRanks() << " ranks, which compute on the CPU, but "
+           << "--target says " << (targets.cpu ? "cpu,cuda" : "cuda");
   bool isForCuda = module->hasAttr(rt::kGemmWorkspaceAttr);
   if (from < Phase::RT || isForCuda == !targets.cpu)
     return success();

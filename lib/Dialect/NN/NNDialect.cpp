@@ -168,6 +168,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
        name == kTrainJsonAttr) &&
       isa<StringAttr>(value))
     return success();
+  if (name == kMeshAttr && isa<MeshAttr>(value))
+    return success();
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
     return verifyTrain(op, cast<DictionaryAttr>(value));
   return op->emitOpError("has no use for the attribute '")

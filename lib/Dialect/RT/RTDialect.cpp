@@ -476,6 +476,78 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return check(results, kernel.getResultTypes(), "output");
 }
 
+bool rt::isScheduled(Operation *op) {
+  return isa<LaunchOp, GemmOp, CollectiveOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// rt.collective
+//===----------------------------------------------------------------------===//
+
+void CollectiveOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  SmallVector<Value> writes(getOutputs());
+  if (getWorkspace())
+    writes.push_back(getWorkspace());
+  addEffects(*this, getInputs(), writes, effects);
+  // Ranks meet in it: it is never dropped, nor merged with another.
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+static int64_t countElements(TypeRange types) {
+  int64_t elements = 0;
+  for (Type type : types)
+    elements += cast<ShapedType>(type).getNumElements();
+  return elements;
+}
+
+int64_t CollectiveOp::getWorkspaceElements() {
+  // 64 KiB from each rank: large enough for the speed of the memory, and small
+  // enough for L2.
+  constexpr int64_t kMostForARank = 16 << 10;
+  int64_t ranks = getRanks();
+  int64_t shares =
+      llvm::divideCeil(countElements(getInputs().getTypes()), ranks);
+  return ranks * std::clamp<int64_t>(shares, 1, kMostForARank);
+}
+
+int64_t CollectiveOp::getFlops() {
+  int64_t elements = countElements(getInputs().getTypes());
+  return llvm::divideCeil(elements, getRanks()) * (getRanks() - 1);
+}
+
+LogicalResult CollectiveOp::verify() {
+  constexpr int64_t kMostRanks = 1 << 20;
+  if (getInputs().empty()) // C2
+    return emitOpError("needs an input, but got none");
+  if (getRanks() < 1 || int64_t(getRanks()) > kMostRanks) // C2
+    return emitOpError("needs 1 to ")
+           << kMostRanks << " ranks, but got " << getRanks();
+  bool isOnTensors = getNumResults() != 0;
+  if (isOnTensors != !getWorkspace() ||
+      (isOnTensors && !getOutputs().empty())) // C1
+    return emitOpError("needs either results, or outputs and a workspace");
+  if (failed(verifyForm(*this, /*buffers=*/!isOnTensors)))
+    return failure();
+  TypeRange made = isOnTensors ? TypeRange(getResultTypes())
+                               : TypeRange(getOutputs().getTypes());
+  if (made != TypeRange(getInputs().getTypes())) // C1
+    return emitOpError("needs ")
+           << (isOnTensors ? "results" : "outputs") << " of the types "
+           << getInputs().getTypes() << ", but got " << made;
+  for (Type type : made)
+    if (!cast<ShapedType>(type).getElementType().isF32()) // C1
+      return emitOpError("needs elements of f32, but got ") << type;
+  if (getWorkspace() && (!getWorkspace().getType().getElementType().isF32() ||
+                         getWorkspace().getType().getNumElements() !=
+                             getWorkspaceElements())) // C3
+    return emitOpError("needs a workspace of ")
+           << getWorkspaceElements() << " elements of f32, but got "
+           << getWorkspace().getType();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // rt.gemm
 //===----------------------------------------------------------------------===//

@@ -52,6 +52,15 @@ Workload rt::getWorkload(Operation *op, SymbolTable &symbols) {
     load.key = getKey(gemm);
     return load;
   }
+  if (auto collective = dyn_cast<CollectiveOp>(op)) {
+    if (Value workspace = collective.getWorkspace())
+      load.bytes -= getTypeBytes(workspace.getType());
+    load.flops = collective.getFlops();
+    load.key = (stringifyCollective(collective.getKind()) + " over " +
+                collective.getAxis())
+                   .str();
+    return load;
+  }
   auto launch = cast<LaunchOp>(op);
   load.flops = launch.getFlops();
   load.key = launch.getKernel().str();

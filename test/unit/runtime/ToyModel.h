@@ -126,7 +126,7 @@ class ToyModel {
 public:
   ToyModel() {
     model.abiVersion = REPRISE_ABI_VERSION;
-    model.numMicroBatches = kMicroBatches;
+    model.numMicroBatches = model.microBatchesPerRank = kMicroBatches;
     model.name = "toy \"bigram\"";
     model.plan = "none";
     model.modelType = "toy";

@@ -77,7 +77,7 @@ protected:
     model.numStates = int32_t(states.size());
     model.name = "small";
     model.plan = "none";
-    model.numMicroBatches = 1;
+    model.numMicroBatches = model.microBatchesPerRank = 1;
     for (float i = 0; i < 20; ++i)
       wte.push_back(i / 8);
     for (float i = 0; i < 24; ++i)

@@ -69,7 +69,8 @@ def NN_Dialect : Dialect {
 
     Function attributes: `nn.micro_batches`. Module attributes:
     `nn.model` (a name to show), `nn.train` (the hyper-parameters), `nn.hub_config`
-    (the text of the `config.json` that published weights of this model come with) and
+    (the text of the `config.json` that published weights of this model come with), `nn.mesh` (the
+    ranks of the program, if it is for more than one) and
     `nn.train_json` (the section `train` of its description as JSON, each key with its
     value, which checkpoints say and nothing depends on).
   }];

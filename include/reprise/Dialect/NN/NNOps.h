@@ -38,6 +38,12 @@ class Pointwise : public mlir::OpTrait::TraitBase<ConcreteOp, Pointwise> {};
 template <typename ConcreteOp>
 class Rowwise : public mlir::OpTrait::TraitBase<ConcreteOp, Rowwise> {};
 
+/// Where ranks meet: collectives have effects on it, which keep their order.
+struct NetworkResource
+    : public mlir::SideEffects::Resource::Base<NetworkResource> {
+  llvm::StringRef getName() final { return "network"; }
+};
+
 //===----------------------------------------------------------------------===//
 // Names of attributes that say what an argument or result of @step is
 //===----------------------------------------------------------------------===//
@@ -61,6 +67,12 @@ inline constexpr llvm::StringLiteral kHeadChunkRows = "head_chunk_rows";
 inline constexpr llvm::StringLiteral kMemoryBudget = "memory_budget";
 inline constexpr llvm::StringLiteral kHubConfigAttr = "nn.hub_config";
 inline constexpr llvm::StringLiteral kTrainJsonAttr = "nn.train_json";
+inline constexpr llvm::StringLiteral kMeshAttr = "nn.mesh";
+
+/// The axis of a mesh along which ranks have samples of their own.
+inline constexpr llvm::StringLiteral kDataAxis = "dp";
+/// The axes that there are.
+inline constexpr llvm::StringLiteral kAxes[] = {kDataAxis};
 
 /// The function of a step, before and after differentiation.
 inline constexpr llvm::StringLiteral kForwardFunction = "forward";
@@ -73,6 +85,9 @@ inline constexpr llvm::StringLiteral kSampleFunction = "sample";
 /// be missing.
 inline constexpr llvm::StringLiteral kScheduleFunctions[] = {
     kStepFunction, kEvaluateFunction, kSampleFunction};
+
+/// The ranks along an axis of the module's mesh; 1 without one.
+int64_t getAxisSize(mlir::Operation *module, llvm::StringRef axis);
 
 /// The scope of `op`, or null.
 ScopeAttr getScope(mlir::Operation *op);

@@ -13,5 +13,6 @@ include "reprise/Dialect/NN/NNModelOps.td"
 include "reprise/Dialect/NN/NNRotaryOps.td"
 include "reprise/Dialect/NN/NNAttentionOps.td"
 include "reprise/Dialect/NN/NNTrainingOps.td"
+include "reprise/Dialect/NN/NNCollectiveOps.td"
 
 #endif // REPRISE_DIALECT_NN_NNOPS

@@ -90,6 +90,10 @@ Space getSpace(mlir::Type type);
 /// What people call a category: "optimizer state".
 std::string getDisplayName(Category category);
 
+/// Whether `op` is run where it stands in a schedule: a launch, a product or a
+/// collective.
+bool isScheduled(mlir::Operation *op);
+
 /// The shape of a matrix that is the `packed_b` of a product, or nothing if one
 /// of these sizes cannot be.
 std::optional<llvm::SmallVector<int64_t, 4>> getPackedShape(int64_t rows,

@@ -227,6 +227,11 @@ def RT_Epilogue : I32EnumAttr<"Epilogue", "What a product makes beside C", [
   let cppNamespace = "::reprise::rt";
 }
 
+def RT_Collective : I32EnumAttr<"Collective", "What ranks do together", [
+    I32EnumAttrCase<"AllReduce", 0, "all_reduce">]> {
+  let cppNamespace = "::reprise::rt";
+}
+
 //===----------------------------------------------------------------------===//
 // Types and base classes
 //===----------------------------------------------------------------------===//
@@ -461,6 +466,48 @@ def RT_GemmOp : RT_Op<"gemm", [
     /// Bytes that the product needs beside its operands: what its module says
     /// with `rt.gemm_workspace`, or else the packed panels of the CPU.
     int64_t getWorkspaceBytes();
+  }];
+}
+
+def RT_CollectiveOp : RT_Op<"collective", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Something that the ranks along an axis do together";
+  let description = [{
+    `all_reduce`: result or output `i` is the sum of input `i` over the `ranks` ranks along `axis`, as of
+    `nn.all_reduce`, and has its bytes. The workspace is for what comes from other ranks at a
+    time. Ranks meet in their collectives in the order of the schedule, which is the same
+    for all.
+
+    * (C1) All operands are tensors of f32 and there are results of their types; or all are
+      buffers of f32, there are outputs of their types, a workspace and no result.
+    * (C2) There is an input; `ranks` is at least 1.
+    * (C3) The workspace has `getWorkspaceElements()` elements.
+
+    Examples:
+
+    ```mlir
+    %sums:2 = rt.collective all_reduce(%dw, %db) over "dp" ranks 2
+      : (tensor<24x96xf32>, tensor<96xf32>) -> (tensor<24x96xf32>, tensor<96xf32>)
+    rt.collective all_reduce(%b0) to (%b1) workspace(%b2) over "dp" ranks 2
+      : (memref<96xf32>, memref<96xf32>, memref<96xf32>) -> ()
+    ```
+  }];
+  let arguments = (ins RT_Collective:$kind, Variadic<RT_Buffer>:$inputs,
+                       Variadic<AnyStaticShapeMemRef>:$outputs,
+                       Optional<AnyStaticShapeMemRef>:$workspace, StrAttr:$axis,
+                       I64Attr:$ranks);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$results);
+  let assemblyFormat = [{
+    $kind `(` $inputs `)` (`to` `(` $outputs^ `)`)? (`workspace` `(` $workspace^ `)`)?
+    `over` $axis `ranks` $ranks attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Elements of f32 in the workspace: a place for each rank, of as many as are exchanged at a
+    /// time and no more than there are.
+    int64_t getWorkspaceElements();
+    /// Additions of one rank, if all add up an equal share.
+    int64_t getFlops();
   }];
 }
 

@@ -1,0 +1,81 @@
+//===- Mesh.cpp - The ranks that a program is for -------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mesh.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <sched.h>
+
+using namespace reprise::runtime;
+
+int64_t reprise::runtime::countRanks(const RepriseModel &model) {
+  int64_t count = 1;
+  for (int i = 0; i < model.numAxes; ++i)
+    count *= model.axes[i].size;
+  return count;
+}
+
+/// From one rank along an axis to the next: the axes behind it count first.
+static int64_t strideOf(const RepriseModel &model, int axis) {
+  int64_t stride = 1;
+  for (int i = axis + 1; i < model.numAxes; ++i)
+    stride *= model.axes[i].size;
+  return stride;
+}
+
+/// Where `rank` is along an axis.
+static int64_t coordinateOf(const RepriseModel &model, int rank, int axis) {
+  return rank / strideOf(model, axis) % model.axes[axis].size;
+}
+
+void reprise::runtime::nameRank(const RepriseModel &model, int rank, char *text,
+                                size_t size) {
+  int length = snprintf(text, size, "rank %d", rank);
+  for (int i = 0; i < model.numAxes && size_t(length) < size; ++i)
+    length += snprintf(text + length, size - size_t(length),
+                       "%s%s %" PRId64 "%s", i == 0 ? " (" : ", ",
+                       model.axes[i].name, coordinateOf(model, rank, i),
+                       i + 1 == model.numAxes ? ")" : "");
+}
+
+void reprise::runtime::describeMesh(const RepriseModel &model, char *text,
+                                    size_t size) {
+  int length = snprintf(text, size, "%s", "");
+  for (int i = 0; i < model.numAxes && size_t(length) < size; ++i)
+    length +=
+        snprintf(text + length, size - size_t(length), "%s%s %" PRId64,
+                 i == 0 ? "" : " x ", model.axes[i].name, model.axes[i].size);
+}
+
+Shard reprise::runtime::dataShardOf(const RepriseModel &model, int rank) {
+  for (int i = 0; i < model.numAxes; ++i)
+    if (!strcmp(model.axes[i].name, "dp"))
+      return {coordinateOf(model, rank, i), model.axes[i].size};
+  return {};
+}
+
+Group reprise::runtime::groupOf(const RepriseModel &model, int rank, int axis) {
+  int64_t stride = strideOf(model, axis);
+  return {int(rank - coordinateOf(model, rank, axis) * stride), int(stride),
+          int(model.axes[axis].size)};
+}
+
+void reprise::runtime::takeProcessors(int rank, int numRanks, int64_t threads) {
+  cpu_set_t allowed, own;
+  CPU_ZERO(&own);
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
+      threads * numRanks > CPU_COUNT(&allowed))
+    return;
+  int64_t share = CPU_COUNT(&allowed) / numRanks, seen = 0;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor)
+    if (CPU_ISSET(processor, &allowed) && seen++ / share == rank)
+      CPU_SET(processor, &own);
+  sched_setaffinity(0, sizeof(own), &own);
+}

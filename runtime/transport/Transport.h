@@ -1,0 +1,73 @@
+//===- Transport.h - Bytes between ranks ------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An engine of a run of many ranks moves bytes and adds nothing: sums are made
+// by Collectives.h, in an order that the program fixes. So every engine gives
+// the same bits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_TRANSPORT_TRANSPORT_H
+#define REPRISE_RUNTIME_TRANSPORT_TRANSPORT_H
+
+#include "Error.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace reprise::runtime {
+
+/// Bytes that go to another rank, or come from it.
+struct Parcel {
+  int rank;
+  char *bytes;
+  size_t size;
+};
+
+/// The ranks of a run, seen from one of them. One thread makes all calls. This
+/// class is a run of one rank; engines derive from it.
+class Transport {
+public:
+  Transport() = default;
+  ~Transport() = default; // Nobody owns an engine through its base.
+  Transport(const Transport &) = delete;
+  Transport &operator=(const Transport &) = delete;
+
+  int rank() const { return itsRank; }
+  int size() const { return numRanks; }
+
+  /// Sends and receives all these parcels, which may cross: returns when what
+  /// was received is there and what was sent may be written over. Between two
+  /// ranks, parcels come in the order in which they were sent; a rank receives
+  /// the sizes that were sent to it. No rank sends to itself.
+  ///
+  /// False if another rank has ended, or if nothing has come for too long.
+  ///
+  /// \param what  names the operation in an error, e.g. "the sum of gradients".
+  virtual bool exchange(const char *what, const Parcel *sends, int numSends,
+                        const Parcel *receives, int numReceives, Error &error) {
+    return true;
+  }
+
+  /// Lets the others know which step this rank computes, from 1; 0 before the
+  /// first.
+  virtual void reportStep(int64_t step) {}
+
+  /// Ends the run of all ranks: the first reason is the one that is shown.
+  virtual void abort(const char *reason) {}
+
+protected:
+  Transport(int rank, int size) : itsRank(rank), numRanks(size) {}
+
+private:
+  int itsRank = 0, numRanks = 1;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_TRANSPORT_TRANSPORT_H
