@@ -8,6 +8,7 @@
 
 #include "BudgetPlans.h"
 #include "reprise/Remat/Summary.h"
+#include "reprise/Support/Format.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/JSON.h"
 
@@ -30,26 +31,27 @@ static void printStage(raw_ostream &os, int64_t number,
       },
       "; ");
   os << "; keeping all that may be kept takes " << formatBytes(stage.mostBytes)
-     << "; replays " << formatTime(stage.replaySeconds) << ", "
+     << "; replays " << formatSeconds(stage.replaySeconds) << ", "
      << formatShare(stage.replaySeconds, stage.computeSeconds) << " of the "
-     << formatTime(stage.computeSeconds) << " of a micro-batch\n"
+     << formatSeconds(stage.computeSeconds) << " of a micro-batch\n"
      << "  bound: " << formatUnder(under, ", ")
      << "no plan within the budget replays for less than "
-     << formatTime(stage.boundSeconds) << "; the gap is "
+     << formatSeconds(stage.boundSeconds) << "; the gap is "
      << formatShare(std::max(stage.askedSeconds - stage.boundSeconds, 0.0),
                     stage.computeSeconds);
   if (stage.plannedBytes < stage.askedBytes)
     os << ", of the replays without those for slack";
   os << "\n";
   if (stage.secondsPerByte > 0)
-    os << "  price: " << formatTime(stage.secondsPerByte * (int64_t(1) << 30))
+    os << "  price: "
+       << formatSeconds(stage.secondsPerByte * (int64_t(1) << 30))
        << " a micro-batch for a GiB more or less\n";
   else
     os << "  price: nothing; no replay is known to end with more memory\n";
   if (stage.plannedBytes < stage.askedBytes)
     os << "  slack: waits for other stages; recomputing "
-       << formatTime(stage.replaySeconds - stage.askedSeconds) << " more frees "
-       << formatBytes(stage.askedBytes - stage.plannedBytes)
+       << formatSeconds(stage.replaySeconds - stage.askedSeconds)
+       << " more frees " << formatBytes(stage.askedBytes - stage.plannedBytes)
        << ", and the step is as long\n";
 }
 
@@ -57,14 +59,14 @@ void PipelineReport::print(raw_ostream &os) const {
   for (auto [number, stage] : llvm::enumerate(stages))
     printStage(os, number, stage, budget, under);
   double span = certificate.spanSeconds, bound = certificate.lowerBoundSeconds;
-  os << "budget of the pipeline: the schedule takes " << formatTime(span)
-     << " on " << machine << ", " << formatTime(span - bareSeconds)
+  os << "budget of the pipeline: the schedule takes " << formatSeconds(span)
+     << " on " << machine << ", " << formatSeconds(span - bareSeconds)
      << " of it for replays\n"
      << "  bound: " << formatUnder(under, ", ") << "no plans "
      << (certificate.shape.virtualStages > 1
              ? "whose chunks' peaks add up to the budget "
              : "within the budget ")
-     << "take less than " << formatTime(bound) << "; the gap is "
+     << "take less than " << formatSeconds(bound) << "; the gap is "
      << formatShare(std::max(span - bound, 0.0), span) << "\n";
   printRivals(os, rivals, budget.bytes);
 }

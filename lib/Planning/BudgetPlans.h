@@ -210,8 +210,7 @@ void refuseBudget(mlir::func::FuncOp step, const Budget &budget,
 /// "under selective mlp" and what comes behind it; nothing without `under`.
 std::string formatUnder(llvm::StringRef under, llvm::StringRef behind);
 
-/// "12.3 ms"; "1.234 %".
-std::string formatTime(double seconds);
+/// "1.234 %".
 std::string formatShare(double part, double whole);
 
 } // namespace reprise::planning

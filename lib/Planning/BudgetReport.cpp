@@ -11,6 +11,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Remat/Summary.h"
+#include "reprise/Support/Format.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -23,18 +24,6 @@ using remat::formatBytes;
 //===----------------------------------------------------------------------===//
 // For people
 //===----------------------------------------------------------------------===//
-
-std::string planning::formatTime(double seconds) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (seconds >= 1)
-    os << llvm::format("%.3f s", seconds);
-  else if (seconds >= 1e-3 || seconds == 0)
-    os << llvm::format("%.2f ms", seconds * 1e3);
-  else
-    os << llvm::format("%.1f us", seconds * 1e6);
-  return text;
-}
 
 std::string planning::formatShare(double part, double whole) {
   std::string text;
@@ -66,11 +55,11 @@ void BudgetReport::print(raw_ostream &os) const {
   os << "budget: " << formatBytes(plannedBytes) << " of "
      << formatBytes(budget.bytes)
      << (budget.kind == Budget::Kind::Memory ? "" : " within a step")
-     << "; replays " << formatTime(replaySeconds) << ", "
+     << "; replays " << formatSeconds(replaySeconds) << ", "
      << formatShare(replaySeconds, stepSeconds) << " of the "
-     << formatTime(stepSeconds) << " of a step on " << machine << "\n";
+     << formatSeconds(stepSeconds) << " of a step on " << machine << "\n";
   os << "  bound: " << formatUnder(under, ", ")
-     << "no plan's replays take less than " << formatTime(boundSeconds)
+     << "no plan's replays take less than " << formatSeconds(boundSeconds)
      << "; the gap is "
      << formatShare(std::max(replaySeconds - boundSeconds, 0.0), stepSeconds)
      << " of the step"
@@ -79,7 +68,7 @@ void BudgetReport::print(raw_ostream &os) const {
                    "the step is no chain of layers")
      << "\n";
   if (secondsPerByte > 0)
-    os << "  price: " << formatTime(secondsPerByte * (int64_t(1) << 30))
+    os << "  price: " << formatSeconds(secondsPerByte * (int64_t(1) << 30))
        << " a step for a GiB more or less\n";
   else
     os << "  price: nothing; " << formatUnder(under, " ")
@@ -105,7 +94,7 @@ void planning::printRivals(raw_ostream &os, ArrayRef<BudgetChoice> rivals,
   constexpr size_t kShown = 3;
   os << "  Megatron's options:";
   for (const BudgetChoice &rival : ArrayRef(fitting).take_front(kShown))
-    os << " " << rival.name << " " << formatTime(rival.replaySeconds) << ", "
+    os << " " << rival.name << " " << formatSeconds(rival.replaySeconds) << ", "
        << formatBytes(rival.bytes) << ";";
   if (fitting.empty())
     os << " none fits;";
