@@ -63,6 +63,15 @@ private:
         return key;
     return keys.front();
   }
+  /// "; lr has its default", for those of the keys in a message that nobody
+  /// gave; empty if there are none.
+  std::string nameDefaults(ArrayRef<StringRef> keys) const {
+    std::string text;
+    for (StringRef key : keys)
+      if (!isGiven(key))
+        text += ("; " + key + " has its default").str();
+    return text;
+  }
   /// Whether the module is one that this model has; says what it is if not.
   bool checkModule(StringRef word, const Origin &origin);
   void checkModules();
@@ -98,14 +107,15 @@ void Checker::checkModel() {
   StringRef heads = nameOf<&Model::numHeads>();
   StringRef width = nameOf<&Model::width>();
   if (!model.headWidth && model.width % model.numHeads != 0)
-    error(firstGiven({heads, width}), "needs heads of equal width, but got " +
-                                          heads + " " + Twine(model.numHeads) +
-                                          ", which does not divide " + width +
-                                          " " + Twine(model.width));
+    error(firstGiven({heads, width}),
+          "needs heads of equal width, but got " + heads + " " +
+              Twine(model.numHeads) + ", which does not divide " + width + " " +
+              Twine(model.width) + nameDefaults({heads, width}));
   if (model.numHeads % model.getNumKeyValueHeads() != 0)
     error(firstGiven({"num_key_value_heads", heads}),
           "needs to divide num_attention_heads " + Twine(model.numHeads) +
-              ", but got " + Twine(model.getNumKeyValueHeads()));
+              ", but got " + Twine(model.getNumKeyValueHeads()) +
+              nameDefaults({"num_key_value_heads", heads}));
   if (family->hasRotaryPositions() && model.getHeadWidth() % 2 != 0)
     error(firstGiven({"head_dim", heads, width}),
           "needs heads of an even width for rotary positions, but got " +
@@ -190,7 +200,8 @@ void Checker::checkTrain() {
     error(firstGiven({"seq_length", positions}),
           "needs seq_length to be at most " + positions +
               ", but got seq_length " + Twine(train.seqLength) + " and " +
-              positions + " " + Twine(model.numPositions));
+              positions + " " + Twine(model.numPositions) +
+              nameDefaults({"seq_length", positions}));
   int64_t global = description.getGlobalBatchSize();
   int64_t together = train.microBatchSize * parallel.dataParallel;
   if (global % together != 0)
@@ -202,7 +213,8 @@ void Checker::checkTrain() {
                    ? std::string()
                    : " times data_parallel_size " +
                          std::to_string(parallel.dataParallel)) +
-              ", but got " + Twine(global));
+              ", but got " + Twine(global) +
+              nameDefaults({"micro_batch_size", "global_batch_size"}));
   constexpr int64_t kBlock = 256, kBlockOfBF16 = 1024;
   bool isBF16 = train.precision == "bf16";
   if (train.headChunkRows.value_or(0) % (isBF16 ? kBlockOfBF16 : kBlock) != 0)
@@ -211,16 +223,18 @@ void Checker::checkTrain() {
               (isBF16 ? " in bf16" : "") + ", or 0, but got " +
               Twine(*train.headChunkRows));
   if (train.minLr > train.lr)
-    error(
-        firstGiven({"min_lr", "lr"}),
-        formatv("needs min_lr to be at most lr, but got min_lr {0} and lr {1}",
-                format("%g", train.minLr), format("%g", train.lr)));
+    error(firstGiven({"min_lr", "lr"}),
+          formatv(
+              "needs min_lr to be at most lr, but got min_lr {0} and lr {1}{2}",
+              format("%g", train.minLr), format("%g", train.lr),
+              nameDefaults({"min_lr", "lr"})));
   if (train.lrWarmupIters > train.trainIters)
     error(firstGiven({"lr_warmup_iters", "train_iters"}),
           "needs lr_warmup_iters to be at most train_iters, but got "
           "lr_warmup_iters " +
               Twine(train.lrWarmupIters) + " and train_iters " +
-              Twine(train.trainIters));
+              Twine(train.trainIters) +
+              nameDefaults({"lr_warmup_iters", "train_iters"}));
   checkFrozen();
 }
 

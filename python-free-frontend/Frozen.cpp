@@ -28,21 +28,26 @@ static LogicalResult refuse(MLIRContext *context,
   return emitError(location, "'frozen' " + message);
 }
 
-/// The name that has most in common with `pattern`.
-static StringRef findNearestParameter(StringRef pattern,
-                                      func::FuncOp function) {
-  StringRef nearest;
+/// "; the nearest is 'h.0.w'": the name that a part of is `pattern`, or that is
+/// like it but for a third of its letters; else one of the names.
+static std::string suggestParameter(StringRef pattern, func::FuncOp function) {
+  StringRef nearest, first;
   unsigned least = UINT_MAX;
   for (unsigned i = 0; i < function.getNumArguments(); ++i)
     if (auto parameter = function.getArgAttrOfType<nn::ParameterAttr>(
             i, nn::kParameterAttr)) {
-      unsigned distance = pattern.edit_distance(parameter.getName());
-      if (distance < least) {
+      StringRef name = parameter.getName();
+      first = first.empty() ? name : first;
+      unsigned distance = pattern.edit_distance(name);
+      bool isNear = name.contains(pattern) || 3 * distance <= pattern.size();
+      if (isNear && distance < least) {
         least = distance;
-        nearest = parameter.getName();
+        nearest = name;
       }
     }
-  return nearest;
+  return (nearest.empty() ? "; one is '" + first + "'"
+                          : "; the nearest is '" + nearest + "'")
+      .str();
 }
 
 static nn::ParameterAttr freeze(nn::ParameterAttr parameter) {
@@ -74,9 +79,8 @@ reprise::frontend::freezeParameters(func::FuncOp function,
     }
     if (!isUsed)
       return refuse(context, position,
-                    "has '" + pattern +
-                        "', which no parameter is called; the nearest is '" +
-                        findNearestParameter(pattern, function) + "'");
+                    "has '" + pattern + "', which no parameter is called" +
+                        suggestParameter(pattern, function));
   }
 
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {

@@ -69,7 +69,7 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
            resumed.data.tokens);
   } else {
     printf("resumed  %s, step %" PRId64, resumed.folder.chars, step);
-    if (options.steps > 0)
+    if (options.steps >= step) // Else it is of a longer run.
       printf(" of %" PRId64, options.steps);
     printf(" is finished\n");
   }

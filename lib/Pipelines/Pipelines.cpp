@@ -100,7 +100,7 @@ std::string RecomputeOptions::describeConstraint() const {
     parts.push_back(kLastToo.str());
   if (!isFree)
     parts.push_back(kNothingFree.str());
-  return llvm::join(parts, "; ");
+  return llvm::join(parts, " and ");
 }
 
 static bool parseDecision(StringRef text, RecomputeOptions &options) {

@@ -49,6 +49,18 @@ std::optional<int64_t> driver::parseBytes(StringRef text) {
   return int64_t(std::floor(value * factor));
 }
 
+/// A number alone is of bytes. Who writes a small one means another unit: no
+/// step fits into so little.
+static void noteUnit(const cl::opt<std::string> &option, int64_t bytes) {
+  constexpr int64_t kPlausible = 1 << 16;
+  StringRef number = option;
+  if (bytes < kPlausible &&
+      number.find_first_not_of("0123456789.") == StringRef::npos)
+    llvm::WithColor::note()
+        << "option --" << option.ArgStr << ": " << number
+        << " is of bytes; did you mean " << number << "GiB?\n";
+}
+
 FailureOr<std::optional<planning::Budget>>
 driver::readBudget(const Options &options, Phase from, Phase to) {
   using planning::Budget;
@@ -74,6 +86,7 @@ driver::readBudget(const Options &options, Phase from, Phase to) {
                           "1048576TiB (" +
                           llvm::Twine(kMostBytes) + " bytes), but got '" +
                           option + "'"));
+    noteUnit(option, *bytes);
     budget = {hasMemory ? Budget::Kind::Memory : Budget::Kind::Activations,
               *bytes, options.getCommandWithout(option)};
   }

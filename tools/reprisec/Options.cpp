@@ -72,7 +72,10 @@ static std::string getHelp(const frontend::KeyInfo &info) {
   return families + info.summary.str() + " (" + value.str() + ")";
 }
 
-/// What other compilers have.
+static constexpr llvm::StringLiteral kMicroBatches =
+    "a step has --global-batch-size / --micro-batch-size micro-batches";
+
+/// What other programs have.
 static std::vector<tools::ForeignOption> getForeign() {
   return {
       {"O", true, "there are no levels: programs are always optimized"},
@@ -83,6 +86,11 @@ static std::vector<tools::ForeignOption> getForeign() {
       {"mcpu", false, "the processor is --cpu, as in --cpu=native"},
       {"mtune", false, "the processor is --cpu, as in --cpu=native"},
       {"v", false, "the version is shown with --version"},
+      // What trainers have.
+      {"bf16", false, "that is --precision=bf16"},
+      {"fp16", false, "of 16 bits there is bf16, with --precision=bf16"},
+      {"gradient-accumulation-steps", false, kMicroBatches},
+      {"gradient_accumulation_steps", false, kMicroBatches},
   };
 }
 

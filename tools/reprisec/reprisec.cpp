@@ -225,10 +225,10 @@ static FailureOr<std::string> describePlan(ModuleOp module) {
   return text;
 }
 
-/// What is decided on `module`, and for a second target on `other`, if that is
-/// there.
+/// What is decided on `module` under the plan `name`, and for a second target
+/// on `other`, if that is there.
 static LogicalResult printPlan(ModuleOp module, ModuleOp other,
-                               const RecomputeOptions &recompute) {
+                               StringRef name) {
   FailureOr<std::string> plan = describePlan(module), second = plan;
   if (other)
     second = describePlan(other);
@@ -236,7 +236,7 @@ static LogicalResult printPlan(ModuleOp module, ModuleOp other,
     return failure();
   if (plan->empty())
     return success();
-  llvm::errs() << "recompute: " << recompute.describe() << "\n";
+  llvm::errs() << "recompute: " << name << "\n";
   if (*plan == *second)
     llvm::errs() << *plan;
   else
@@ -342,13 +342,11 @@ static int compile(int argc, char **argv) {
       readBudget(options, *from, to);
   if (failed(budget))
     return 1;
-  if (options.output.empty() && !isReport) {
-    if (goal->kind == Goal::Program || goal->kind == Goal::Object)
-      return fail("needs a place for the program: -o FILE");
-    options.output = "-";
-  }
   bool isFile = goal->kind == Goal::Program || goal->kind == Goal::Object;
-  if (isFile && !isReport &&
+  bool lacksPlace = isFile && options.output.empty() && !isReport;
+  if (options.output.empty() && !isFile && !isReport)
+    options.output = "-";
+  if (isFile && !isReport && !lacksPlace &&
       failed(checkOutput(options, goal->kind == Goal::Program)))
     return 1;
 
@@ -365,10 +363,15 @@ static int compile(int argc, char **argv) {
   if (!module || failed(checkPlanned(*module, *from, *targets)) ||
       failed(checkFiles(options, recompute.planFile)))
     return 1;
+  // What is wrong with the input is to be heard of first.
+  if (lacksPlace)
+    return fail("needs a place for the program: -o FILE");
   if (*from < Phase::RT)
     setTarget(*module, targets->first());
+  // A plan file decides what is free as it decides the rest.
+  std::string described = recompute.describe();
   if (options.from.empty())
-    recordPlan(*module, recompute.describe());
+    recordPlan(*module, described);
 
   std::string planName; // Which a plan has once it is decided.
   if (*from < Phase::Remat && to >= Phase::Remat &&
@@ -409,10 +412,11 @@ static int compile(int argc, char **argv) {
   if (*budget) {
     recompute.granularity = "plan";
     recompute.planFile = planName;
+    described = recompute.describe();
   }
   Phase decided = std::min(to, Phase::Remat);
   if (*from < Phase::Remat && to >= Phase::Remat && !options.quiet &&
-      failed(printPlan(*module, hasOther ? *other : ModuleOp(), recompute)))
+      failed(printPlan(*module, hasOther ? *other : ModuleOp(), described)))
     return 1;
   if (failed(savePlan(*module, options.savePlan)))
     return 1;

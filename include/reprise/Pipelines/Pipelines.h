@@ -53,8 +53,8 @@ struct RecomputeOptions {
   /// 2", "plan FILE"; then what differs from a default: "; 2 stages of 4,4
   /// layers", "; last segment too", "; saved inputs shared", "; nothing free".
   std::string describe() const;
-  /// What of it a budget is planned under: "selective mlp; nothing free"; empty
-  /// if nothing is decided.
+  /// What of it a budget is planned under: "selective mlp and nothing free";
+  /// empty if nothing is decided.
   std::string describeConstraint() const;
   /// What `describe` wrote; nothing for any other text.
   static std::optional<RecomputeOptions> parse(llvm::StringRef text);
