@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "transport/Board.h"
+#include "Board.h"
 
 #include <cerrno>
 #include <climits>

@@ -18,7 +18,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_BOARD_H
 #define REPRISE_RUNTIME_TRANSPORT_BOARD_H
 
-#include "transport/Embedded.h"
+#include "Embedded.h"
 
 #include <atomic>
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "transport/Collectives.h"
+#include "Collectives.h"
 
-#include "List.h"
+#include "runtime/base/List.h"
 
 #include <algorithm>
 #include <cstring>

@@ -9,7 +9,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_COLLECTIVES_H
 #define REPRISE_RUNTIME_TRANSPORT_COLLECTIVES_H
 
-#include "transport/Transport.h"
+#include "Transport.h"
 
 namespace reprise::runtime {
 

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "transport/Embedded.h"
+#include "Embedded.h"
 
-#include "List.h"
-#include "transport/Board.h"
+#include "Board.h"
+#include "runtime/base/List.h"
 
 #include <algorithm>
 #include <cstring>

@@ -20,7 +20,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_EMBEDDED_H
 #define REPRISE_RUNTIME_TRANSPORT_EMBEDDED_H
 
-#include "transport/Transport.h"
+#include "Transport.h"
 
 namespace reprise::runtime {
 

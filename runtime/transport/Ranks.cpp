@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "List.h"
-#include "transport/Board.h"
+#include "Board.h"
+#include "runtime/base/List.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -15,7 +15,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_TRANSPORT_H
 #define REPRISE_RUNTIME_TRANSPORT_TRANSPORT_H
 
-#include "Error.h"
+#include "runtime/base/Error.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -14,8 +14,8 @@
 #ifndef REPRISE_TEST_BENCH_BENCH_H
 #define REPRISE_TEST_BENCH_BENCH_H
 
-#include "runtime/Cpu.h"
-#include "runtime/Executor.h"
+#include "runtime/compute/Cpu.h"
+#include "runtime/device/Executor.h"
 
 #include <algorithm>
 #include <cstdio>

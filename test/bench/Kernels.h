@@ -11,8 +11,8 @@
 
 #include "Bench.h"
 
-#include "runtime/Arena.h"
-#include "runtime/Cpu.h"
+#include "runtime/compute/Cpu.h"
+#include "runtime/device/Arena.h"
 
 #include <cstdlib>
 #include <cstring>

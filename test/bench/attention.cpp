@@ -15,8 +15,8 @@
 
 #include "Kernels.h"
 
-#include "runtime/Gemm.h"
-#include "runtime/Peak.h"
+#include "runtime/compute/Gemm.h"
+#include "runtime/device/Peak.h"
 
 using namespace reprise;
 using namespace reprise::bench;

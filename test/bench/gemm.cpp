@@ -17,8 +17,8 @@
 #include "Bench.h"
 #include "Libraries.h"
 
-#include "runtime/GemmAmx.h"
-#include "runtime/Peak.h"
+#include "runtime/compute/GemmAmx.h"
+#include "runtime/device/Peak.h"
 
 #include <cmath>
 #include <cstring>

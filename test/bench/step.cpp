@@ -19,9 +19,9 @@
 
 #include "Kernels.h"
 
-#include "runtime/Arena.h"
-#include "runtime/Init.h"
-#include "runtime/Peak.h"
+#include "runtime/device/Arena.h"
+#include "runtime/device/Init.h"
+#include "runtime/device/Peak.h"
 
 #include <map>
 #include <sched.h>

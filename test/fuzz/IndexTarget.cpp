@@ -12,7 +12,7 @@
 
 #include "Target.h"
 
-#include "runtime/TokenStream.h"
+#include "runtime/data/TokenStream.h"
 
 #include <vector>
 

@@ -13,7 +13,7 @@
 
 #include "Target.h"
 
-#include "runtime/SafeTensors.h"
+#include "runtime/checkpoint/SafeTensors.h"
 
 #include <vector>
 

@@ -12,7 +12,7 @@
 
 #include "Target.h"
 
-#include "runtime/Tokenizer.h"
+#include "runtime/text/Tokenizer.h"
 
 using namespace reprise::runtime;
 using namespace reprise::fuzz;

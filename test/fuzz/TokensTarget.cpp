@@ -13,7 +13,7 @@
 
 #include "Target.h"
 
-#include "runtime/TokenStream.h"
+#include "runtime/data/TokenStream.h"
 
 #include <vector>
 

@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares runtime/CudaApi.h with NVIDIA's headers, where there are any: each
-// function's symbol and the kinds and sizes of what it takes, each value, each
-// struct. Compiling is the test.
+// Compares runtime/device/CudaApi.h with NVIDIA's headers, where there are any:
+// each function's symbol and the kinds and sizes of what it takes, each value,
+// each struct. Compiling is the test.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/CudaApi.h"
+#include "runtime/device/CudaApi.h"
 
 #include <cublasLt.h>
 #include <cuda.h>

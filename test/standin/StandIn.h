@@ -21,7 +21,7 @@
 #ifndef REPRISE_TEST_STANDIN_STANDIN_H
 #define REPRISE_TEST_STANDIN_STANDIN_H
 
-#include "runtime/CudaApi.h"
+#include "runtime/device/CudaApi.h"
 
 #include <functional>
 #include <string>

@@ -9,7 +9,7 @@
 #include "KernelRunner.h"
 #include "reprise/ABI/Gemm.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
-#include "runtime/Cpu.h"
+#include "runtime/compute/Cpu.h"
 #include "gtest/gtest.h"
 #include <cmath>
 #include <cstring>

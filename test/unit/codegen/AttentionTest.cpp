@@ -8,7 +8,7 @@
 
 #include "KernelRunner.h"
 #include "reprise/ABI/Philox.h"
-#include "runtime/Cpu.h"
+#include "runtime/compute/Cpu.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <cmath>

@@ -8,8 +8,8 @@
 
 #include "CheckpointRun.h"
 
-#include "runtime/Files.h"
-#include "runtime/Json.h"
+#include "runtime/base/Files.h"
+#include "runtime/text/Json.h"
 
 #include <sys/stat.h>
 

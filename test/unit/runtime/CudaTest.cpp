@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Arena.h"
-#include "runtime/CudaProducts.h"
-#include "runtime/Placement.h"
+#include "runtime/device/Arena.h"
+#include "runtime/device/CudaProducts.h"
+#include "runtime/device/Placement.h"
 
 #include <cmath>
 #include <cstring>

@@ -8,8 +8,8 @@
 
 #include "TestFiles.h"
 
-#include "runtime/BatchReader.h"
-#include "runtime/DataMark.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/data/DataMark.h"
 
 #include <algorithm>
 

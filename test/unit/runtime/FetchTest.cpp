@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Fetch.h"
+#include "runtime/compute/Fetch.h"
 
 #include <gtest/gtest.h>
 #include <map>

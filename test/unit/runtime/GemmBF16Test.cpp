@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "MicroKernels.h"
-#include "runtime/Cpu.h"
-#include "runtime/GemmAmx.h"
+#include "runtime/compute/Cpu.h"
+#include "runtime/compute/GemmAmx.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Gemm.h"
+#include "runtime/compute/Gemm.h"
 #include "MicroKernels.h"
-#include "runtime/Cpu.h"
+#include "runtime/compute/Cpu.h"
 
 #include <atomic>
 #include <chrono>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Inference.h"
+#include "runtime/trainer/Inference.h"
 
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Json.h"
+#include "runtime/text/Json.h"
 
 #include <chrono>
 #include <gtest/gtest.h>

@@ -8,8 +8,8 @@
 
 #include "TrainingRun.h"
 
-#include "runtime/Log.h"
-#include "runtime/Text.h"
+#include "runtime/base/Text.h"
+#include "runtime/show/Log.h"
 
 #include <cmath>
 #include <fcntl.h>

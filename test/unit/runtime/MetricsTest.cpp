@@ -8,9 +8,9 @@
 
 #include "TrainingRun.h"
 
-#include "runtime/Crc32c.h"
-#include "runtime/Metrics.h"
-#include "runtime/Outliers.h"
+#include "runtime/base/Crc32c.h"
+#include "runtime/base/Outliers.h"
+#include "runtime/show/Metrics.h"
 
 #include <filesystem>
 #include <map>

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Init.h"
-#include "runtime/Schedule.h"
+#include "runtime/device/Init.h"
+#include "runtime/trainer/Schedule.h"
 
 #include "reprise/ABI/Philox.h"
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Options.h"
+#include "runtime/trainer/Options.h"
 
 #include <gtest/gtest.h>
 #include <string>

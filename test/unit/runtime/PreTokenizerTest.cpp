@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/PreTokenizer.h"
+#include "runtime/text/PreTokenizer.h"
 
 #include <gtest/gtest.h>
 #include <random>

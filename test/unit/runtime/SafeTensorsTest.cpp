@@ -8,8 +8,8 @@
 
 #include "TestFiles.h"
 
-#include "runtime/SafeTensors.h"
-#include "runtime/SafeTensorsWriter.h"
+#include "runtime/checkpoint/SafeTensors.h"
+#include "runtime/checkpoint/SafeTensorsWriter.h"
 
 #include <cmath>
 #include <random>

@@ -8,8 +8,8 @@
 
 #include "CheckpointRun.h"
 
-#include "runtime/FreeMemory.h"
-#include "runtime/Interrupts.h"
+#include "runtime/base/FreeMemory.h"
+#include "runtime/trainer/Interrupts.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

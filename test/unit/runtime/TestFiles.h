@@ -9,7 +9,7 @@
 #ifndef REPRISE_TEST_UNIT_RUNTIME_TESTFILES_H
 #define REPRISE_TEST_UNIT_RUNTIME_TESTFILES_H
 
-#include "runtime/TokenStream.h"
+#include "runtime/data/TokenStream.h"
 
 #include <filesystem>
 #include <fstream>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/ThreadPool.h"
+#include "runtime/base/ThreadPool.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

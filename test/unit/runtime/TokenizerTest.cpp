@@ -8,8 +8,8 @@
 
 #include "TestFiles.h"
 
-#include "runtime/Data.h"
-#include "runtime/Tokenizer.h"
+#include "runtime/data/Data.h"
+#include "runtime/text/Tokenizer.h"
 
 #include <algorithm>
 #include <random>

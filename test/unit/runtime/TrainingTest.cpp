@@ -8,7 +8,7 @@
 
 #include "TrainingRun.h"
 
-#include "runtime/Cpu.h"
+#include "runtime/compute/Cpu.h"
 
 #include <atomic>
 #include <csignal>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/Unicode.h"
+#include "runtime/text/Unicode.h"
 
 #include <gtest/gtest.h>
 #include <string>

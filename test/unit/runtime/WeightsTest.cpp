@@ -8,9 +8,9 @@
 
 #include "CheckpointRun.h"
 
-#include "runtime/CheckpointWriter.h"
-#include "runtime/HubConfig.h"
-#include "runtime/Weights.h"
+#include "runtime/checkpoint/CheckpointWriter.h"
+#include "runtime/checkpoint/HubConfig.h"
+#include "runtime/checkpoint/Weights.h"
 
 #include <array>
 #include <cmath>

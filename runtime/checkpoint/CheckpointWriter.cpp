@@ -1,0 +1,605 @@
+//===- CheckpointWriter.cpp - Saves while training goes on ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckpointWriter.h"
+
+#include "runtime/base/Crc32c.h"
+#include "runtime/base/Text.h"
+#include "runtime/device/Executor.h"
+#include "runtime/text/Json.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <csignal>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <iterator>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+static constexpr char kShardFormat[] = "model-%05d-of-%05d.safetensors";
+
+//===----------------------------------------------------------------------===//
+// Start and end
+//===----------------------------------------------------------------------===//
+
+/// Whether both names mean the same folder.
+static bool sameFolder(const char *a, const char *b) {
+  struct stat first, second;
+  return stat(a, &first) == 0 && stat(b, &second) == 0 &&
+         first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+}
+
+/// What programs of the hub look for beside weights, besides the configuration.
+static constexpr const char *kCompanions[] = {
+    "added_tokens.json", "chat_template.jinja",     "generation_config.json",
+    "merges.txt",        "special_tokens_map.json", "tokenizer.json",
+    "tokenizer.model",   "tokenizer_config.json",   "vocab.json"};
+
+/// Whether runs write files of this name into checkpoints.
+static bool isOurs(const char *name) {
+  constexpr const char *kOwn[] = {kConfigFile,    kModelFile,
+                                  kIndexFile,     kDescriptionFile,
+                                  kOptimizerFile, kTrainerFile};
+  auto isName = [&](const char *known) { return !strcmp(known, name); };
+  if (std::any_of(std::begin(kOwn), std::end(kOwn), isName) ||
+      std::any_of(std::begin(kCompanions), std::end(kCompanions), isName))
+    return true;
+  int number = 0, count = 0;
+  char shard[64];
+  if (sscanf(name, "model-%d-of-%d", &number, &count) != 2)
+    return false;
+  snprintf(shard, sizeof(shard), kShardFormat, number, count);
+  return isName(shard);
+}
+
+void CheckpointWriter::noteLeft(const char *path, const char *reason) {
+  note.set("cannot remove '%s', which is not needed any more: %s", path,
+           reason);
+}
+
+void CheckpointWriter::remove(const char *name) {
+  Path path("%s/%s", settings.folder, name);
+  struct stat info;
+  // A link stays, and so does what is behind it.
+  if (lstat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+    return noteLeft(path, strerror(ENOTDIR));
+  // It loses its name before it loses a file.
+  int step = 5 + int(strspn(name + 5, "0123456789")); // step-00000001
+  Path unfinished("%s/%.*s.tmp", settings.folder, step, name);
+  if (strcmp(path, unfinished) != 0 && rename(path, unfinished) != 0)
+    return noteLeft(path, strerror(errno));
+  if (removeFolder(unfinished, isOurs))
+    return;
+  if (errno != ENOTEMPTY && errno != EEXIST)
+    return noteLeft(unfinished, strerror(errno));
+  // What others put there stays, under a name that nobody goes on from.
+  Path rest("%s/%.*s.rest", settings.folder, step, name);
+  for (int i = 2; lstat(rest, &info) == 0; ++i)
+    rest = Path("%s/%.*s.rest%d", settings.folder, step, name, i);
+  if (rename(unfinished, rest) != 0)
+    return noteLeft(unfinished, strerror(errno));
+  note.set("'%s' has files that no run wrote; they are all that is left of an "
+           "old checkpoint",
+           rest.chars);
+}
+
+/// Whether this was being written.
+static bool isUnfinished(const char *name) {
+  int64_t step;
+  const char *rest = parseCheckpointName(name, step);
+  return rest && !strcmp(rest, ".tmp");
+}
+
+/// Whether this was later than a checkpoint that a run went on from.
+static bool isSetAside(const char *name) {
+  int64_t step;
+  const char *rest = parseCheckpointName(name, step);
+  return rest && !strncmp(rest, ".old", 4) &&
+         strspn(rest + 4, "0123456789") == strlen(rest + 4);
+}
+
+void CheckpointWriter::removeAll(bool (*isOne)(const char *name)) {
+  DIR *entries = opendir(settings.folder);
+  if (!entries)
+    return noteLeft(settings.folder, strerror(errno));
+  while (const dirent *entry = readdir(entries))
+    if (isOne(entry->d_name))
+      remove(entry->d_name);
+  closedir(entries);
+}
+
+bool CheckpointWriter::takeNote(Error &taken) {
+  if (running || !note.text[0])
+    return false;
+  taken = note;
+  note = {};
+  return true;
+}
+
+bool CheckpointWriter::setAside(int64_t step, Error &error) {
+  Path path = checkpointPath(settings.folder, step);
+  struct stat info;
+  Path old("%s.old", path.chars);
+  for (int i = 2; lstat(old, &info) == 0; ++i)
+    old = Path("%s.old%d", path.chars, i);
+  return rename(path, old) == 0 ||
+         error.set("cannot rename '%s', which is later than the step this run "
+                   "goes on from, to '%s': %s",
+                   path.chars, old.chars, strerror(errno));
+}
+
+bool CheckpointWriter::prepareFolder(const char *resumedFrom,
+                                     int64_t resumedStep, Error &error) {
+  const char *path = settings.folder;
+  if (Path made("%s", path); makeFolders(made))
+    folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0 || access(path, W_OK | X_OK) != 0)
+    return error.set("cannot save in '%s': %s", path, strerror(errno));
+  syncFolder(Path("%s/..", path)); // It may be new there.
+  if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return error.set("cannot save in '%s': another run does", path);
+  // What a run left that was killed while it saved.
+  removeAll(isUnfinished);
+  unlink(Path("%s/LATEST.tmp", path));
+  List<int64_t> steps;
+  if (!findCheckpoints(path, steps, error))
+    return false;
+  bool isOwn =
+      resumedFrom && sameFolder(resumedFrom, checkpointPath(path, resumedStep));
+  if (!steps.empty() && !isOwn)
+    return error.set(
+        "'%s' has checkpoints of another run, the last one of step "
+        "%" PRId64 "; --resume auto goes on from there, or name "
+        "another folder",
+        path, steps.back());
+  if (isOwn) {
+    completeStep = resumedStep;
+    complete = checkpointPath(path, resumedStep);
+    // Before later ones lose their names: it always names one that is there.
+    if (!isLatest(resumedStep) && !pointLatest(resumedStep))
+      return error.set("cannot write '%s/LATEST': %s", path, strerror(errno));
+  }
+  for (int64_t step : steps)
+    if (step > resumedStep && !setAside(step, error))
+      return false;
+  return true;
+}
+
+bool CheckpointWriter::noteTensors(Error &error) {
+  bool good = true;
+  for (int i = 0; i < tensors.size() && good; ++i) {
+    const ModelTensor &tensor = tensors[i];
+    OutputTensor output = {tensor.prefix, tensor.name, false,
+                           tensor.rank,   {},          nullptr};
+    memcpy(output.shape, tensor.shape, sizeof(output.shape));
+    good = outputs.push(output) && sums.push(0);
+  }
+  return good || error.set("no memory left to note %d tensors", tensors.size());
+}
+
+bool CheckpointWriter::cutShards(Error &error) {
+  bool good = shards.push({0, 0, 0});
+  for (int i = 0; i < tensors.numParameters() && good; ++i) {
+    int64_t size = tensors[i].elements() * 4;
+    Shard *shard = &shards.back();
+    if (shard->count && shard->bytes + size > settings.shardBytes) {
+      good = shards.push({i, 0, 0});
+      shard = &shards.back();
+    }
+    ++shard->count;
+    shard->bytes += size;
+  }
+  return good || error.set("no memory left for the names of files");
+}
+
+bool CheckpointWriter::addCompanion(const char *name, const char *path,
+                                    Error &error) {
+  Companion companion = {name, {}};
+  if (!companion.file.map(path, error))
+    return false;
+  if (companions.push(companion))
+    return true;
+  companion.file.unmap();
+  return error.set("no memory left for the name '%s'", path);
+}
+
+bool CheckpointWriter::openCompanions(Error &error) {
+  for (const char *name : kCompanions) {
+    Path path("%s/%s", settings.companionsFrom ? settings.companionsFrom : "",
+              name);
+    struct stat info;
+    bool isThere = settings.companionsFrom && stat(path, &info) == 0;
+    const char *chosen = isThere ? path.chars : nullptr;
+    if (settings.tokenizer && !strcmp(name, "tokenizer.json"))
+      chosen = settings.tokenizer;
+    if (chosen && !addCompanion(name, chosen, error))
+      return false;
+  }
+  return true;
+}
+
+bool CheckpointWriter::start(const SaveSettings &chosen,
+                             const char *resumedFrom, int64_t resumedStep,
+                             const Arena &arena, ThreadPool &pool,
+                             Error &error) {
+  settings = chosen;
+  root = withoutSlashes(chosen.folder);
+  settings.folder = root;
+  return prepareFolder(resumedFrom, resumedStep, error) &&
+         states.start(settings.room, arena, pool, error) &&
+         noteTensors(error) && cutShards(error) && openCompanions(error);
+}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (running)
+    pthread_join(thread, nullptr);
+  for (Companion &companion : companions)
+    companion.file.unmap();
+  if (folder >= 0)
+    close(folder);
+}
+
+//===----------------------------------------------------------------------===//
+// The thread and the run
+//===----------------------------------------------------------------------===//
+
+bool CheckpointWriter::save(const RunState &now, const Arena &arena,
+                            ThreadPool &pool, Error &error) {
+  wait();
+  state = now;
+  hasReport = false;
+  failure = {};
+  report = {state.step, 0, runtime::now()};
+  if (!states.take(arena, pool, error))
+    return false;
+  finished = false;
+  // Interrupts are for the thread that trains.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int code = pthread_create(&thread, nullptr, threadEntry, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (code != 0)
+    return error.set("cannot start a thread to save step %" PRId64 ": %s",
+                     state.step, strerror(code));
+  running = true;
+  if (!states.isCopy())
+    wait();
+  return true;
+}
+
+void CheckpointWriter::wait() {
+  if (!running)
+    return;
+  pthread_join(thread, nullptr);
+  running = false;
+  hasReport = !failure.text[0];
+}
+
+bool CheckpointWriter::takeFailure(Error &taken) {
+  if (running || !failure.text[0])
+    return false;
+  taken = failure;
+  failure = {};
+  return true;
+}
+
+bool CheckpointWriter::takeReport(SaveReport &taken) {
+  if (!hasReport)
+    return false;
+  hasReport = false;
+  taken = report;
+  return true;
+}
+
+void *CheckpointWriter::threadEntry(void *writer) {
+  auto *self = static_cast<CheckpointWriter *>(writer);
+  self->write();
+  self->finished = true;
+  return nullptr;
+}
+
+void CheckpointWriter::write() {
+  Path path = checkpointPath(settings.folder, state.step);
+  Path unfinished("%s.tmp", path.chars);
+  if (mkdir(unfinished, 0777) != 0) {
+    failure.set("cannot save step %" PRId64 ": cannot make the folder '%s': %s",
+                state.step, unfinished.chars, strerror(errno));
+    return;
+  }
+  if (!writeFolder(unfinished) || !syncFolder(unfinished) ||
+      rename(unfinished, path) != 0) {
+    int code = errno;
+    removeFolder(unfinished, isOurs);
+    failure.set("cannot save step %" PRId64 " in '%s': %s", state.step,
+                path.chars, strerror(code));
+    return;
+  }
+  complete = path;
+  completeStep = state.step;
+  isLatestBehind = true;
+  if (!catchUp(failure))
+    return;
+  removeOld();
+  for (const FileSum &file : files)
+    report.bytes += file.bytes;
+  report.seconds = now() - report.seconds;
+}
+
+bool CheckpointWriter::catchUp(Error &error) {
+  if (!isLatestBehind)
+    return true;
+  if (!syncFolder(settings.folder) || !pointLatest(completeStep))
+    return error.set("cannot write '%s/LATEST': %s", settings.folder,
+                     strerror(errno));
+  isLatestBehind = false;
+  return true;
+}
+
+/// What LATEST says of a step.
+static Text latestLine(int64_t step) {
+  Text line;
+  snprintf(line.chars, sizeof(line.chars), "step-%08" PRId64 "\n", step);
+  return line;
+}
+
+bool CheckpointWriter::isLatest(int64_t step) const {
+  MappedFile file;
+  Error ignored;
+  Text line = latestLine(step);
+  bool same = file.map(Path("%s/LATEST", settings.folder), ignored) &&
+              file.size == int64_t(strlen(line.chars)) &&
+              !memcmp(file.data, line.chars, size_t(file.size));
+  file.unmap();
+  return same;
+}
+
+bool CheckpointWriter::pointLatest(int64_t step) {
+  Path partial("%s/LATEST.tmp", settings.folder);
+  Path latest("%s/LATEST", settings.folder);
+  Text line = latestLine(step);
+  OutputFile file;
+  unlink(partial);
+  return file.create(partial) && file.write(line.chars, strlen(line.chars)) &&
+         file.finish() && rename(partial, latest) == 0 &&
+         syncFolder(settings.folder);
+}
+
+void CheckpointWriter::removeOld() {
+  if (settings.keepLast == 0)
+    return;
+  List<int64_t> steps;
+  Error reason;
+  if (!findCheckpoints(settings.folder, steps, reason))
+    return noteLeft(settings.folder, reason.text);
+  for (int64_t i = 0; i + settings.keepLast < int64_t(steps.size()); ++i) {
+    char name[32];
+    snprintf(name, sizeof(name), "step-%08" PRId64, steps[size_t(i)]);
+    remove(name);
+  }
+  if (++saves >= 2) // Those of this run would do now.
+    removeAll(isSetAside);
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+void CheckpointWriter::shardName(int index, char *name, size_t size) const {
+  if (shards.size() == 1)
+    snprintf(name, size, "%s", kModelFile);
+  else
+    snprintf(name, size, kShardFormat, index + 1, int(shards.size()));
+}
+
+/// Whether the compiler says what the model was described with.
+static bool hasSection(const RepriseModel &model) {
+  return model.trainJson && *model.trainJson;
+}
+
+bool CheckpointWriter::writeFolder(const char *path) {
+  files.clear();
+  if (model.configJson && *model.configJson &&
+      !writeText(path, kConfigFile, model.configJson, strlen(model.configJson)))
+    return false;
+  if (hasSection(model) && !writeDescription(path))
+    return false;
+  for (const Companion &companion : companions)
+    if (!writeText(path, companion.name,
+                   reinterpret_cast<const char *>(companion.file.data),
+                   size_t(companion.file.size)))
+      return false;
+  for (int i = 0; i < int(shards.size()); ++i) {
+    char name[64];
+    shardName(i, name, sizeof(name));
+    if (!writeTensors(path, name, shards[size_t(i)]))
+      return false;
+  }
+  if (shards.size() > 1 && !writeIndex(path))
+    return false;
+  int first = tensors.numParameters();
+  return writeTensors(path, kOptimizerFile,
+                      {first, tensors.size() - first, 0}) &&
+         writeTrainer(path);
+}
+
+bool CheckpointWriter::writeText(const char *path, const char *name,
+                                 const char *text, size_t size) {
+  FileSum sum = {"", int64_t(size), int64_t(size), 0};
+  snprintf(sum.name, sizeof(sum.name), "%s", name);
+  OutputFile file;
+  return file.create(Path("%s/%s", path, name)) &&
+         file.write(text, size, &sum.crc) && file.finish() && files.push(sum);
+}
+
+bool CheckpointWriter::writeTensors(const char *path, const char *name,
+                                    const Shard &shard) {
+  FileSum sum = {};
+  snprintf(sum.name, sizeof(sum.name), "%s", name);
+  size_t size = 0;
+  OutputTensor *first = outputs.begin() + shard.first;
+  // They are sorted already, so it changes nothing that this sorts.
+  char *header = makeSafeTensorsHeader(first, shard.count, size);
+  sum.bytes = sum.summed = int64_t(size);
+  OutputFile file;
+  bool good = header && file.create(Path("%s/%s", path, name)) &&
+              file.write(header, size, &sum.crc);
+  free(header);
+  for (int i = 0; i < shard.count && good; ++i) {
+    uint32_t &crc = sums.begin()[shard.first + i];
+    crc = 0;
+    good = states.read(shard.first + i, [&](const void *bytes, size_t count) {
+      return file.write(bytes, count, &crc);
+    });
+    sum.bytes += int64_t(first[i].bytes());
+  }
+  return good && file.finish() && files.push(sum);
+}
+
+namespace {
+/// A text in memory that is written like a file.
+struct TextFile {
+  ~TextFile() {
+    close();
+    free(text);
+  }
+  bool close() {
+    bool good = file && !ferror(file);
+    bool closed = file && fclose(file) == 0;
+    file = nullptr;
+    return good && closed;
+  }
+
+  char *text = nullptr;
+  size_t size = 0;
+  FILE *file = open_memstream(&text, &size);
+};
+} // namespace
+
+bool CheckpointWriter::writeIndex(const char *path) {
+  TextFile out;
+  if (!out.file)
+    return false;
+  int64_t total = 0;
+  for (const Shard &shard : shards)
+    total += shard.bytes;
+  fprintf(out.file,
+          "{\n  \"metadata\": {\n    \"total_size\": %" PRId64
+          "\n  },\n  \"weight_map\": {",
+          total);
+  for (int i = 0; i < int(shards.size()); ++i) {
+    char name[64];
+    shardName(i, name, sizeof(name));
+    const Shard &shard = shards[size_t(i)];
+    for (int j = shard.first; j < shard.first + shard.count; ++j) {
+      fprintf(out.file, "%s\n    ", j ? "," : "");
+      writeJsonString(out.file, tensors[j].name);
+      fprintf(out.file, ": \"%s\"", name);
+    }
+  }
+  fprintf(out.file, "\n  }\n}\n");
+  return out.close() && writeText(path, kIndexFile, out.text, out.size);
+}
+
+bool CheckpointWriter::writeDescription(const char *path) {
+  TextFile out;
+  if (!out.file)
+    return false;
+  fprintf(out.file, "# %s, recompute: %s; %s\n", model.name, model.plan,
+          model.compiler);
+  fprintf(out.file, "model: {hf_config: %s}\ntrain: ", kConfigFile);
+  writeNestedJson(out.file, model.trainJson);
+  fprintf(out.file, "\n");
+  return out.close() && writeText(path, kDescriptionFile, out.text, out.size);
+}
+
+/// The last values that outliers are measured against, oldest place first.
+static void writeOutliers(FILE *file, const char *key, const Outliers &values) {
+  fprintf(file, "  \"%s\": {\"count\": %" PRId64 ", \"values\": [", key,
+          values.count);
+  int64_t known = std::min(values.count, Outliers::kWindow);
+  for (int64_t i = 0; i < known; ++i)
+    fprintf(file, "%s%.17g", i ? ", " : "", values.values[i]);
+  fprintf(file, "]},\n");
+}
+
+/// A checksum; null if there is nothing that has one.
+static void writeSum(FILE *file, const char *key, int64_t crc) {
+  if (crc >= 0)
+    fprintf(file, "  \"%s\": \"%08" PRIx64 "\",\n", key, crc);
+  else if (crc == DataMark::kNone)
+    fprintf(file, "  \"%s\": null,\n", key);
+}
+
+bool CheckpointWriter::writeTrainer(const char *path) {
+  TextFile out;
+  if (!out.file)
+    return false;
+  FILE *file = out.file;
+  int64_t rows = model.numMicroBatches * model.microBatchSize;
+  fprintf(file, "{\n  \"format\": %" PRId64 ",\n  \"interface\": %u,\n",
+          kCheckpointFormat, REPRISE_ABI_VERSION);
+  fprintf(file, "  \"model\": ");
+  writeJsonString(file, model.name);
+  fprintf(file, ",\n  \"plan\": ");
+  writeJsonString(file, model.plan);
+  if (hasSection(model)) {
+    fprintf(file, ",\n  \"compiler\": ");
+    writeJsonString(file, model.compiler);
+    fprintf(file, ",\n  \"train\": ");
+    writeNestedJson(file, model.trainJson);
+  }
+  fprintf(file, ",\n  \"step\": %" PRId64 ",\n  \"samples\": %" PRId64 ",\n",
+          state.step, state.step * rows);
+  fprintf(file, "  \"seed\": %" PRIu64 ",\n  \"data_order\": \"%s\",\n",
+          settings.seed, settings.shuffled ? "shuffled" : "sequential");
+  if (settings.files.size() > 0) {
+    fprintf(file, "  \"data\": [");
+    for (const char *const &name : settings.files) {
+      fputs(&name == settings.files.begin() ? "" : ", ", file);
+      writeJsonString(file, name);
+    }
+    fprintf(file, "],\n");
+  }
+  fprintf(file, "  \"data_tokens\": %" PRId64 ",\n", settings.data.tokens);
+  fprintf(file, "  \"data_is_text\": %s,\n",
+          settings.data.isText ? "true" : "false");
+  writeSum(file, "data_crc32c", settings.data.crc);
+  writeSum(file, "tokenizer_crc32c", settings.data.tokenizer);
+  fprintf(file,
+          "  \"micro_batches\": %d,\n  \"micro_batch_size\": %" PRId64
+          ",\n  \"seq_length\": %" PRId64 ",\n  \"vocab_size\": %" PRId64 ",\n",
+          model.numMicroBatches, model.microBatchSize, model.seqLength,
+          model.vocabSize);
+  writeOutliers(file, "losses", state.losses);
+  writeOutliers(file, "grad_norms", state.gradNorms);
+  fprintf(file, "  \"files\": {");
+  for (const FileSum &sum : files)
+    fprintf(file,
+            "%s\n    \"%s\": {\"bytes\": %" PRId64 ", \"summed\": %" PRId64
+            ", \"crc32c\": \"%08" PRIx32 "\"}",
+            &sum == files.begin() ? "" : ",", sum.name, sum.bytes, sum.summed,
+            sum.crc);
+  fprintf(file, "\n  },\n  \"tensors\": {");
+  for (int i = 0; i < tensors.size(); ++i)
+    fprintf(file, "%s\n    \"%s%s\": \"%08" PRIx32 "\"", i ? "," : "",
+            tensors[i].prefix, tensors[i].name, sums[size_t(i)]);
+  fprintf(file, "\n  }");
+  // The sum of all before it; the reader expects exactly this line.
+  if (fflush(file) != 0)
+    return false;
+  fprintf(file, ",\n  \"crc32c\": \"%08" PRIx32 "\"\n}\n",
+          crc32c(out.text, out.size));
+  return out.close() && writeText(path, kTrainerFile, out.text, out.size);
+}

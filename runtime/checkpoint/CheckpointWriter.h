@@ -1,0 +1,182 @@
+//===- CheckpointWriter.h - Saves while training goes on --------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_CHECKPOINT_CHECKPOINTWRITER_H
+#define REPRISE_RUNTIME_CHECKPOINT_CHECKPOINTWRITER_H
+
+#include "Checkpoint.h"
+#include "ModelTensors.h"
+#include "SafeTensorsWriter.h"
+#include "SavedStates.h"
+#include "runtime/data/DataMark.h"
+#include "runtime/trainer/Options.h"
+
+#include <atomic>
+#include <pthread.h>
+
+namespace reprise::runtime {
+
+/// Who asks for checkpoints, and what stands in them besides the states.
+struct SaveSettings {
+  const char *folder; ///< Where they go; made if it is not there.
+  int64_t keepLast;   ///< Older ones are removed; 0: none is.
+  uint64_t seed;
+  bool shuffled;
+  DataMark data;
+  Paths files; ///< The data, as they were given.
+  /// A folder whose files of tokenizers and the like go into every checkpoint;
+  /// and a tokenizer.json that goes there, too. Null: none.
+  const char *companionsFrom = nullptr, *tokenizer = nullptr;
+  /// Files of parameters get no larger, if they have more than one tensor.
+  int64_t shardBytes = INT64_C(5'000'000'000);
+  SaveRoom room = {};
+};
+
+/// A checkpoint that was written.
+struct SaveReport {
+  int64_t step;
+  int64_t bytes;  ///< Of all files.
+  double seconds; ///< From the copy on; while training went on if there is one.
+};
+
+/// Writes checkpoints in a thread of its own, from a copy of the states or, if
+/// there is no room for that, from the states, while training waits. A
+/// folder belongs to one run at a time. Whenever the program or the machine
+/// stops, what has a checkpoint's name is complete; what else is there is
+/// removed by the next run.
+class CheckpointWriter {
+public:
+  CheckpointWriter(const RepriseModel &model, const ModelTensors &tensors)
+      : model(model), tensors(tensors) {}
+  CheckpointWriter(const CheckpointWriter &) = delete;
+  CheckpointWriter &operator=(const CheckpointWriter &) = delete;
+  ~CheckpointWriter();
+
+  /// Prepares the folder and takes the memory of the copy. A run that goes on
+  /// from a checkpoint says which; if that lies in this folder, later ones get
+  /// the end
+  /// `.old` to their names, since this run will write others. All others need a
+  /// folder without checkpoints.
+  bool start(const SaveSettings &settings, const char *resumedFrom,
+             int64_t resumedStep, const Arena &arena, ThreadPool &pool,
+             Error &error);
+
+  /// What is written, and the memory that takes beside the plan.
+  const SavedStates &source() const { return states; }
+
+  /// Copies the states and begins to write them; if another checkpoint is not
+  /// yet written, waits for that. No step may run meanwhile. False if it could
+  /// not begin.
+  bool save(const RunState &state, const Arena &arena, ThreadPool &pool,
+            Error &error);
+
+  /// Lets LATEST name the last checkpoint that is complete, if that could not
+  /// be done when it was written.
+  bool catchUp(Error &error);
+
+  /// Looks whether what was being written is there. Does not wait.
+  void poll() {
+    if (running && finished)
+      wait();
+  }
+
+  /// Waits until nothing is being written.
+  void wait();
+
+  /// The step that is being written, or of the last checkpoint that is
+  /// complete; -1 if there is none.
+  int64_t lastStep() const { return running ? state.step : completeStep; }
+
+  /// The last checkpoint that is complete, with the folder's name; null if
+  /// there is none.
+  const char *lastComplete() const {
+    return complete.chars[0] ? complete.chars : nullptr;
+  }
+
+  /// Hands out, once, what the user should know: what could not be removed.
+  bool takeNote(Error &taken);
+
+  /// Hands out what was written before the last call of `wait`, once.
+  bool takeReport(SaveReport &report);
+
+  /// Hands out, once, why the last one could not be written.
+  bool takeFailure(Error &taken);
+
+private:
+  struct FileSum {
+    char name[64];
+    int64_t bytes, summed; ///< The bytes of the file, and of the sum: the rest
+                           ///< are tensors.
+    uint32_t crc;
+  };
+  /// A file that goes along as it is.
+  struct Companion {
+    const char *name;
+    MappedFile file;
+  };
+  /// The tensors of one file: a slice of `outputs`.
+  struct Shard {
+    int first, count;
+    int64_t bytes;
+  };
+
+  bool prepareFolder(const char *resumedFrom, int64_t resumedStep,
+                     Error &error);
+  bool setAside(int64_t step, Error &error);
+  bool noteTensors(Error &error);
+  bool cutShards(Error &error);
+  bool openCompanions(Error &error);
+  bool addCompanion(const char *name, const char *path, Error &error);
+
+  static void *threadEntry(void *writer);
+  void write();
+  bool writeFolder(const char *path);
+  bool writeText(const char *folder, const char *name, const char *text,
+                 size_t size);
+  bool writeTensors(const char *folder, const char *name, const Shard &shard);
+  bool writeIndex(const char *folder);
+  bool writeDescription(const char *folder);
+  bool writeTrainer(const char *folder);
+  /// Whether LATEST names this checkpoint; and lets it do so.
+  bool isLatest(int64_t step) const;
+  bool pointLatest(int64_t step);
+  void removeOld();
+  void removeAll(bool (*isOne)(const char *name));
+  /// Removes a checkpoint by its name in the folder; what cannot be removed
+  /// becomes a note.
+  void remove(const char *name);
+  void noteLeft(const char *path, const char *reason);
+  void shardName(int index, char *name, size_t size) const;
+
+  const RepriseModel &model;
+  const ModelTensors &tensors;
+  SaveSettings settings = {};
+  Path root = Path("%s", ""); ///< What the settings call their folder.
+  int folder = -1;            ///< Locked while the run lasts.
+  int64_t completeStep = -1;
+  Path complete = Path("%s", "");
+
+  SavedStates states{tensors};
+  List<OutputTensor> outputs; ///< The tensors as they are written.
+  List<uint32_t> sums;        ///< Their checksums.
+  List<Shard> shards;         ///< Of the parameters.
+  List<Companion> companions;
+  List<FileSum> files; ///< Of the checkpoint that is being written.
+
+  pthread_t thread = {};
+  bool running = false, hasReport = false, isLatestBehind = false;
+  std::atomic<bool> finished{false};
+  RunState state; ///< Of what is being written.
+  SaveReport report = {};
+  Error failure, note;
+  int64_t saves = 0;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_CHECKPOINT_CHECKPOINTWRITER_H

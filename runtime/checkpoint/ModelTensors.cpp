@@ -1,0 +1,233 @@
+//===- ModelTensors.cpp - States under the names of files -----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModelTensors.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/device/Init.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <cmath>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+/// Elements that a thread reads or copies at a time: some MiB, so that the
+/// system is asked for much at once.
+static constexpr int64_t kPieceElements = 1 << 20;
+
+bool ModelTensors::add(int kind, const char *prefix, Error &error) {
+  bool isParameter = kind == REPRISE_STATE_PARAMETER;
+  size_t firstTensor = tensors.size(), firstState = states.size();
+  for (int i = 0; i < model.numStates; ++i)
+    if (model.states[i].kind == kind && !states.push(i))
+      return error.set("no memory left to note %d states", model.numStates);
+  auto nameOf = [&](int state) {
+    const RepriseState &s = model.states[state];
+    return isParameter ? s.hubName : s.name;
+  };
+  std::sort(states.begin() + firstState, states.end(), [&](int a, int b) {
+    if (int order = strcmp(nameOf(a), nameOf(b)))
+      return order < 0;
+    return model.states[a].part < model.states[b].part;
+  });
+  for (size_t i = firstState; i < states.size();) {
+    const RepriseState &state = model.states[states[i]];
+    ModelTensor tensor = {prefix, nameOf(states[i]), state.rank, {}, int(i), 1};
+    memcpy(tensor.shape, state.shape, sizeof(tensor.shape));
+    if (isParameter)
+      tensor.parts = state.parts;
+    for (int part = 0; part < tensor.parts; ++part, ++i) {
+      const RepriseState *other =
+          i < states.size() ? &model.states[states[i]] : nullptr;
+      bool fits = other && !strcmp(nameOf(states[i]), tensor.name) &&
+                  (!isParameter ||
+                   (other->part == part && other->parts == tensor.parts)) &&
+                  other->rank == state.rank &&
+                  !memcmp(other->shape, state.shape, sizeof(state.shape));
+      if (!fits)
+        return error.set("damaged model: '%s' needs %d parts of one shape, but "
+                         "part %d is missing or another",
+                         tensor.name, tensor.parts, part);
+    }
+    if (tensor.parts > 1)
+      tensor.shape[tensor.rank - 1] *= tensor.parts;
+    if (tensors.size() > firstTensor &&
+        !strcmp(tensors.back().name, tensor.name))
+      return error.set("damaged model: the name '%s' stands twice",
+                       tensor.name);
+    if (!tensors.push(tensor))
+      return error.set("no memory left to note %d states", model.numStates);
+  }
+  return true;
+}
+
+bool ModelTensors::find(Error &error) {
+  if (!add(REPRISE_STATE_PARAMETER, "", error))
+    return false;
+  parameters = size();
+  return add(REPRISE_STATE_MOMENT1, "exp_avg.", error) &&
+         add(REPRISE_STATE_MOMENT2, "exp_avg_sq.", error) &&
+         (cut() || error.set("no memory left to cut %d tensors", size()));
+}
+
+bool ModelTensors::cut() {
+  for (int i = 0; i < size(); ++i) {
+    int64_t rows = tensors[size_t(i)].rows();
+    int64_t step = std::max<int64_t>(
+        1, kPieceElements / std::max<int64_t>(1, tensors[size_t(i)].columns()));
+    for (int64_t row = 0; row < rows; row += step)
+      if (!pieces.push({i, row, std::min(row + step, rows)}))
+        return false;
+  }
+  return true;
+}
+
+const ModelTensors::Piece *ModelTensors::firstPieceOf(int tensor) const {
+  return std::lower_bound(
+      pieces.begin(), pieces.end(), tensor,
+      [](const Piece &piece, int other) { return piece.tensor < other; });
+}
+
+template <typename Action>
+bool ModelTensors::forEachState(int first, int count, Action action) const {
+  for (int i = first; i < first + count; ++i)
+    for (int part = 0; part < tensors[size_t(i)].parts; ++part)
+      if (!action(
+              model.states[states[size_t(tensors[size_t(i)].first + part)]]))
+        return false;
+  return true;
+}
+
+bool ModelTensors::copyOut(const Arena &arena, float *const *places,
+                           ThreadPool &pool, Error &error) const {
+  if (!arena.isOnDevice())
+    return copyOut(arena, places, 0, size(), pool, error);
+  // One after another, so that few are on the host twice.
+  for (int i = 0; i < size(); ++i)
+    if (!copyOut(arena, places, i, 1, pool, error))
+      return false;
+  return true;
+}
+
+bool ModelTensors::copyOut(const Arena &arena, float *const *places, int first,
+                           int count, ThreadPool &pool, Error &error) const {
+  if (!forEachState(first, count, [&](const RepriseState &state) {
+        return arena.download(state.buffer, error);
+      }))
+    return false;
+  auto copy = [&](const Piece &piece) {
+    const ModelTensor &tensor = tensors[size_t(piece.tensor)];
+    int64_t columns = tensor.columns(), width = columns / tensor.parts;
+    for (int part = 0; part < tensor.parts; ++part) {
+      const RepriseState &state =
+          model.states[states[size_t(tensor.first + part)]];
+      const float *from = arena.at<float>(state.buffer);
+      float *to = places[piece.tensor] + part * width;
+      if (tensor.parts == 1)
+        memcpy(to + piece.begin * columns, from + piece.begin * columns,
+               size_t((piece.end - piece.begin) * columns) * 4);
+      else
+        for (int64_t row = piece.begin; row < piece.end; ++row)
+          memcpy(to + row * columns, from + row * width, size_t(width) * 4);
+    }
+  };
+  const Piece *ours = firstPieceOf(first);
+  pool.parallelFor(firstPieceOf(first + count) - ours, 1,
+                   [&](int, int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i)
+                       copy(ours[i]);
+                   });
+  return forEachState(first, count, [&](const RepriseState &state) {
+    arena.release(state.buffer);
+    return true;
+  });
+}
+
+/// Lets the system fetch these bytes of a file.
+static void expect(const unsigned char *bytes, int64_t count) {
+  uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
+  uintptr_t begin = reinterpret_cast<uintptr_t>(bytes) & ~(page - 1);
+  uintptr_t end = reinterpret_cast<uintptr_t>(bytes + count);
+  madvise(reinterpret_cast<void *>(begin), end - begin, MADV_WILLNEED);
+}
+
+bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
+                        int first, int count, bool onlyFinite, Arena &arena,
+                        ThreadPool &pool, Error &error) const {
+  if (arena.isOnDevice() && count > 1) {
+    for (int i = 0; i < count; ++i)
+      if (!read(set, sources + i, first + i, 1, onlyFinite, arena, pool, error))
+        return false;
+    return true;
+  }
+  const Piece *ours = firstPieceOf(first);
+  int64_t numPieces = firstPieceOf(first + count) - ours;
+  forEachState(first, count, [&](const RepriseState &state) {
+    arena.touch(state.buffer);
+    return true;
+  });
+
+  // Where the rows [begin, end) of a part are, in the file and in the arena.
+  auto convert = [&](const Piece &piece, int part, int64_t begin, int64_t end) {
+    const ModelTensor &tensor = tensors[size_t(piece.tensor)];
+    const TensorEntry &source = *sources[piece.tensor - first];
+    int64_t columns = tensor.columns(), width = columns / tensor.parts;
+    const RepriseState &state =
+        model.states[states[size_t(tensor.first + part)]];
+    const unsigned char *from =
+        set.bytesOf(source) +
+        (begin * columns + part * width) * (source.type->bits / 8);
+    return convertToFloat(*source.type, from, (end - begin) * width,
+                          arena.at<float>(state.buffer) + begin * width);
+  };
+  std::atomic<int64_t> bad{INT64_MAX}; // The first piece that is not finite.
+  pool.parallelFor(numPieces, 1, [&](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Piece &piece = ours[i];
+      const ModelTensor &tensor = tensors[size_t(piece.tensor)];
+      const TensorEntry &source = *sources[piece.tensor - first];
+      int64_t rowBytes = tensor.columns() * source.type->bits / 8;
+      expect(set.bytesOf(source) + piece.begin * rowBytes,
+             (piece.end - piece.begin) * rowBytes);
+      bool good = true;
+      if (tensor.parts == 1)
+        good = convert(piece, 0, piece.begin, piece.end);
+      else
+        for (int64_t row = piece.begin; row < piece.end; ++row)
+          for (int part = 0; part < tensor.parts; ++part)
+            good = convert(piece, part, row, row + 1) && good;
+      int64_t known = bad;
+      while (!good && i < known && !bad.compare_exchange_weak(known, i))
+        ;
+    }
+  });
+  if (!onlyFinite || bad == INT64_MAX)
+    return forEachState(first, count, [&](const RepriseState &state) {
+      return handOverState(state, arena, error);
+    });
+  const Piece &piece = ours[bad.load()];
+  const ModelTensor &tensor = tensors[size_t(piece.tensor)];
+  const TensorEntry &source = *sources[piece.tensor - first];
+  int64_t element = piece.begin * tensor.columns();
+  float value = 0;
+  while (convertToFloat(*source.type,
+                        set.bytesOf(source) + element * (source.type->bits / 8),
+                        1, &value))
+    ++element;
+  int64_t place[4] = {}, rest = element;
+  for (int i = tensor.rank - 1; i >= 0; rest /= tensor.shape[i--])
+    place[i] = rest % tensor.shape[i];
+  return error.set("tensor '%s' of '%s' is %s at %s; weights need to be finite",
+                   source.name, set.pathOf(source), shown(double(value)).chars,
+                   ShapeText(place, tensor.rank).chars);
+}

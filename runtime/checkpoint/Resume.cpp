@@ -1,0 +1,493 @@
+//===- Resume.cpp - Going on from a checkpoint ----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Resume.h"
+
+#include "HubConfig.h"
+#include "runtime/base/Crc32c.h"
+#include "runtime/text/Json.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <cstring>
+#include <sys/stat.h>
+
+using namespace reprise::runtime;
+
+namespace {
+
+/// One checkpoint while it is being read.
+class Checkpoint {
+public:
+  Checkpoint(const RepriseModel &model, const Options &options,
+             const ModelTensors &tensors, const char *path)
+      : model(model), options(options), tensors(tensors), path(path),
+        trainerPath("%s/%s", path, kTrainerFile) {}
+  Checkpoint(const Checkpoint &) = delete;
+  Checkpoint &operator=(const Checkpoint &) = delete;
+  ~Checkpoint() { trainer.unmap(); }
+
+  /// Checks everything. After false, `isDamaged` tells whether the files are
+  /// not what was written, or only not what this run needs.
+  bool open(ThreadPool &pool, Resumed &resumed, Error &error);
+
+  /// Reads the states of an open checkpoint.
+  bool load(Arena &arena, ThreadPool &pool, Error &error) const;
+
+  bool isDamaged = false;
+
+private:
+  bool damaged() {
+    isDamaged = true;
+    return false;
+  }
+  bool readTrainer(Error &error);
+  bool integer(const char *key, int64_t &value, Error &error);
+  bool same(const char *key, const char *option, int64_t ours, Error &error);
+  bool checkRun(Error &error);
+  int64_t readSum(const char *key) const;
+  bool readMark(DataMark &mark, Error &error);
+  bool readOutliers(const char *key, Outliers &outliers, Error &error);
+  bool checkFiles(Error &error);
+  bool checkFile(const JsonItem &item, Error &error);
+  bool checkConfig(Error &error) const;
+  bool findTensors(Error &error);
+  bool checkSums(ThreadPool &pool, Error &error);
+  const TensorSet &setOf(int tensor) const {
+    return tensor < tensors.numParameters() ? parameters : moments;
+  }
+
+  const RepriseModel &model;
+  const Options &options;
+  const ModelTensors &tensors;
+  const char *path;
+  Path trainerPath;
+  MappedFile trainer;
+  JsonDocument document;
+  TensorSet parameters, moments;
+  List<const TensorEntry *> sources; ///< Of each tensor.
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// trainer.json
+//===----------------------------------------------------------------------===//
+
+bool Checkpoint::readTrainer(Error &error) {
+  if (!trainer.map(trainerPath, error))
+    return damaged();
+  auto *text = reinterpret_cast<const char *>(trainer.data);
+  size_t size = size_t(trainer.size);
+  // The last line is the checksum of all before it.
+  char line[64];
+  size_t length =
+      size_t(snprintf(line, sizeof(line), ",\n  \"crc32c\": \"%08x\"\n}\n", 0));
+  if (size < length) {
+    error.set("'%s' is damaged: it has %zu bytes", trainer.path, size);
+    return damaged();
+  }
+  uint32_t crc = crc32c(text, size - length);
+  snprintf(line, sizeof(line), ",\n  \"crc32c\": \"%08" PRIx32 "\"\n}\n", crc);
+  if (memcmp(text + size - length, line, length) != 0) {
+    error.set("'%s' is damaged: its checksum is %08" PRIx32
+              ", but it does not end with that",
+              trainer.path, crc);
+    return damaged();
+  }
+  if (!document.parse({text, size}, trainer.path, error))
+    return damaged();
+  int64_t format = 0;
+  if (!integer("format", format, error))
+    return false;
+  return format == kCheckpointFormat ||
+         error.set("'%s' has format %" PRId64 ", but this program reads "
+                   "%" PRId64,
+                   trainer.path, format, kCheckpointFormat);
+}
+
+bool Checkpoint::integer(const char *key, int64_t &value, Error &error) {
+  JsonValue found = document.root().find(key);
+  if (found.asInteger(value) && value >= 0)
+    return true;
+  document.fail(found, error, "\"%s\" needs a whole number, but got %s", key,
+                found.kindName());
+  return damaged();
+}
+
+/// Whether a number of the checkpoint is that of this run.
+bool Checkpoint::same(const char *key, const char *what, int64_t ours,
+                      Error &error) {
+  int64_t theirs = 0;
+  if (!integer(key, theirs, error))
+    return false;
+  if (theirs == ours)
+    return true;
+  error.set("'%s' was trained with %s %" PRId64 ", but this run has %" PRId64,
+            path, what, theirs, ours);
+  // Parameters do not depend on the batch.
+  size_t length = strlen(error.text);
+  if (!strncmp(key, "micro", 5))
+    snprintf(error.text + length, sizeof(error.text) - length,
+             "; --init-from %s begins a new run with its parameters", path);
+  return false;
+}
+
+/// Whether the checkpoint belongs to a run like this one.
+bool Checkpoint::checkRun(Error &error) {
+  std::string_view name = document.root().find("model").text();
+  if (name != model.name)
+    return error.set("'%s' is of the model '%.*s', but this program trains "
+                     "'%s'",
+                     path, int(std::min<size_t>(name.size(), 200)), name.data(),
+                     model.name);
+  std::string_view order = document.root().find("data_order").text();
+  const char *ours = options.shuffled ? "shuffled" : "sequential";
+  if (order != ours)
+    return error.set("'%s' was trained with --data-order %.*s, but this run "
+                     "has %s",
+                     path, int(std::min<size_t>(order.size(), 40)),
+                     order.data(), ours);
+  return same("seed", "--seed", int64_t(options.seed), error) &&
+         same("micro_batches",
+              "micro-batches (global_batch_size / "
+              "micro_batch_size):",
+              model.numMicroBatches, error) &&
+         same("micro_batch_size", "micro_batch_size", model.microBatchSize,
+              error) &&
+         same("seq_length", "seq_length", model.seqLength, error) &&
+         same("vocab_size", "vocab_size", model.vocabSize, error);
+}
+
+/// Old checkpoints have no such checksums.
+int64_t Checkpoint::readSum(const char *key) const {
+  JsonValue found = document.root().find(key);
+  char text[9] = "";
+  std::string_view digits = found.text();
+  memcpy(text, digits.data(), std::min(digits.size(), sizeof(text) - 1));
+  return found.is(JsonKind::String) ? strtoll(text, nullptr, 16)
+         : found.is(JsonKind::Null) ? DataMark::kNone
+                                    : DataMark::kUnknown;
+}
+
+bool Checkpoint::readMark(DataMark &mark, Error &error) {
+  mark.crc = readSum("data_crc32c");
+  mark.tokenizer = readSum("tokenizer_crc32c");
+  mark.isText = document.root().find("data_is_text").is(JsonKind::True);
+  return integer("data_tokens", mark.tokens, error);
+}
+
+bool Checkpoint::readOutliers(const char *key, Outliers &outliers,
+                              Error &error) {
+  JsonValue found = document.root().find(key);
+  JsonValue values = found.find("values");
+  bool good = found.find("count").asInteger(outliers.count) &&
+              values.is(JsonKind::Array) &&
+              values.size() == std::min(outliers.count, Outliers::kWindow);
+  double *next = outliers.values;
+  for (JsonItem item : values)
+    good = good && item.value.asDouble(*next++);
+  if (good)
+    return true;
+  document.fail(found, error, "\"%s\" needs a count and that many values", key);
+  return damaged();
+}
+
+//===----------------------------------------------------------------------===//
+// The other files
+//===----------------------------------------------------------------------===//
+
+bool Checkpoint::checkFile(const JsonItem &item, Error &error) {
+  std::string_view name = item.key.text();
+  int64_t bytes = 0, summed = 0;
+  if (!item.value.find("bytes").asInteger(bytes) ||
+      !item.value.find("summed").asInteger(summed) || summed > bytes ||
+      summed < 0 || name.find('/') != name.npos)
+    return document.fail(item.value, error, "a file needs bytes and summed");
+  MappedFile file;
+  if (!file.map(Path("%s/%.*s", path, int(name.size()), name.data()), error))
+    return false;
+  char crc[16] = "";
+  bool whole = file.size == bytes;
+  if (!whole)
+    error.set("'%s' is damaged: it needs %" PRId64 " bytes, but has %" PRId64,
+              file.path, bytes, file.size);
+  else
+    snprintf(crc, sizeof(crc), "%08" PRIx32, crc32c(file.data, size_t(summed)));
+  std::string_view wanted = item.value.find("crc32c").text();
+  if (whole && wanted != crc)
+    whole =
+        error.set("'%s' is damaged: the checksum of its first %" PRId64
+                  " bytes needs to be %.*s, but is %s",
+                  file.path, summed, int(std::min<size_t>(wanted.size(), 40)),
+                  wanted.data(), crc);
+  file.unmap();
+  return whole;
+}
+
+bool Checkpoint::checkFiles(Error &error) {
+  JsonValue files = document.root().find("files");
+  if (!files.find(kOptimizerFile))
+    return document.fail(files, error, "\"files\" needs %s", kOptimizerFile);
+  for (JsonItem item : files)
+    if (!checkFile(item, error))
+      return false;
+  bool isIndexed = bool(files.find(kIndexFile));
+  return parameters.open(
+             Path("%s/%s", path, isIndexed ? kIndexFile : kModelFile), error) &&
+         moments.open(Path("%s/%s", path, kOptimizerFile), error);
+}
+
+/// Takes the first line off a text.
+static std::string_view takeLine(std::string_view &text) {
+  size_t end = text.find('\n');
+  std::string_view line = {text.data(), end == text.npos ? text.size() : end};
+  text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  return line;
+}
+
+/// Whether the model is the same in all that its name does not tell.
+bool Checkpoint::checkConfig(Error &error) const {
+  if (!document.root().find("files").find(kConfigFile) || !model.configJson)
+    return true;
+  MappedFile file;
+  if (!file.map(Path("%s/%s", path, kConfigFile), error))
+    return false;
+  std::string_view theirs = {reinterpret_cast<const char *>(file.data),
+                             size_t(file.size)};
+  std::string_view ours = model.configJson;
+  bool same = true;
+  while (same && !(theirs.empty() && ours.empty())) {
+    std::string_view line = takeLine(theirs), other = takeLine(ours);
+    if (line != other)
+      same = checkHubConfig(path, model.configJson, error) &&
+             error.set("'%s' has the line '%.*s', but this program's model "
+                       "'%.*s'",
+                       file.path, int(std::min<size_t>(line.size(), 200)),
+                       line.data(), int(std::min<size_t>(other.size(), 200)),
+                       other.data());
+  }
+  file.unmap();
+  return same;
+}
+
+namespace {
+/// What to do if moments are those of other parameters; else nothing.
+struct FrozenHint {
+  FrozenHint(const char *path, bool isNeeded) {
+    if (isNeeded)
+      snprintf(chars, sizeof(chars),
+               "; are others frozen (train.frozen)? --init-from %s begins a "
+               "new run with its parameters",
+               path);
+  }
+  char chars[600] = "";
+};
+} // namespace
+
+/// Finds a source for each tensor. What does not fit is another model's.
+bool Checkpoint::findTensors(Error &error) {
+  int numParameters = tensors.numParameters();
+  for (int i = 0; i < tensors.size(); ++i) {
+    const ModelTensor &tensor = tensors[i];
+    char name[512];
+    snprintf(name, sizeof(name), "%s%s", tensor.prefix, tensor.name);
+    const TensorEntry *source = setOf(i).find(name);
+    if (!source)
+      return error.set("'%s' has no tensor '%s', which the model has%s", path,
+                       name, FrozenHint(path, i >= numParameters).chars);
+    if (source->rank != tensor.rank ||
+        !std::equal(source->shape, source->shape + source->rank,
+                    tensor.shape) ||
+        strcmp(source->type->name, "F32") != 0)
+      return error.set("tensor '%s' of '%s' needs to be F32 of the shape %s, "
+                       "but got %s of %s",
+                       name, setOf(i).pathOf(*source),
+                       ShapeText(tensor.shape, tensor.rank).chars,
+                       source->type->name,
+                       ShapeText(source->shape, source->rank).chars);
+    if (!sources.push(source))
+      return error.set("no memory left for %d names", tensors.size());
+  }
+  auto count = [](const TensorSet &set) {
+    return int(set.end() - set.begin());
+  };
+  int numMoments = tensors.size() - numParameters;
+  if (count(parameters) != numParameters || count(moments) != numMoments)
+    return error.set("'%s' has %d parameters and %d moments, but the model has "
+                     "%d and %d%s",
+                     path, count(parameters), count(moments), numParameters,
+                     numMoments,
+                     FrozenHint(path, count(moments) != numMoments).chars);
+  return true;
+}
+
+bool Checkpoint::checkSums(ThreadPool &pool, Error &error) {
+  JsonValue sums = document.root().find("tensors");
+  List<std::string_view> wanted;
+  for (int i = 0; i < tensors.size(); ++i)
+    if (!wanted.push(sums.find(sources[size_t(i)]->name).text()))
+      return error.set("no memory left for %d checksums", tensors.size());
+  std::atomic<int> bad{INT_MAX};
+  pool.parallelFor(tensors.size(), 1, [&](int, int64_t begin, int64_t end) {
+    for (int i = int(begin); i < int(end); ++i) {
+      const TensorEntry &source = *sources[size_t(i)];
+      char crc[16];
+      snprintf(crc, sizeof(crc), "%08" PRIx32,
+               crc32c(setOf(i).bytesOf(source), size_t(source.bytes)));
+      int known = bad;
+      while (wanted[size_t(i)] != crc && i < known &&
+             !bad.compare_exchange_weak(known, i))
+        ;
+    }
+  });
+  if (bad == INT_MAX)
+    return true;
+  const TensorEntry &source = *sources[size_t(bad.load())];
+  std::string_view sum = wanted[size_t(bad.load())];
+  return error.set("'%s' is damaged: the checksum of tensor '%s' needs to be "
+                   "%.*s, but is %08" PRIx32,
+                   setOf(bad).pathOf(source), source.name,
+                   int(std::min<size_t>(sum.size(), 40)), sum.data(),
+                   crc32c(setOf(bad).bytesOf(source), size_t(source.bytes)));
+}
+
+bool Checkpoint::open(ThreadPool &pool, Resumed &resumed, Error &error) {
+  if (!readTrainer(error) || !integer("step", resumed.state.step, error) ||
+      !checkRun(error) || !readMark(resumed.data, error) ||
+      !readOutliers("losses", resumed.state.losses, error) ||
+      !readOutliers("grad_norms", resumed.state.gradNorms, error))
+    return false;
+  if (!checkFiles(error))
+    return damaged();
+  if (!checkConfig(error) || !findTensors(error))
+    return false;
+  return checkSums(pool, error) || damaged();
+}
+
+bool Checkpoint::load(Arena &arena, ThreadPool &pool, Error &error) const {
+  int count = tensors.numParameters();
+  // Moments may be infinite and training still go on; the sums are right.
+  return tensors.read(parameters, sources.begin(), 0, count,
+                      /*onlyFinite=*/false, arena, pool, error) &&
+         tensors.read(moments, sources.begin() + count, count,
+                      tensors.size() - count, /*onlyFinite=*/false, arena, pool,
+                      error);
+}
+
+//===----------------------------------------------------------------------===//
+// Which one
+//===----------------------------------------------------------------------===//
+
+static bool exists(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0;
+}
+
+/// Adds to an error about a damaged checkpoint which one before it is good.
+static void offerEarlier(const RepriseModel &model, const Options &options,
+                         const ModelTensors &tensors, const char *damaged,
+                         ThreadPool &pool, Error &error) {
+  Path folder = withoutSlashes(damaged);
+  const char *name = folder;
+  if (char *slash = strrchr(folder.chars, '/')) {
+    *slash = '\0';
+    name = slash + 1;
+  } else {
+    name = damaged;
+    folder = Path(".");
+  }
+  int64_t damagedStep = 0;
+  if (!parseCheckpointName(name, damagedStep))
+    damagedStep = INT64_MAX;
+  List<int64_t> steps;
+  Error ignored;
+  if (!findCheckpoints(folder, steps, ignored))
+    return;
+  size_t length = strlen(error.text), room = sizeof(error.text) - length;
+  for (size_t i = steps.size(); i-- > 0;) {
+    Path earlier = checkpointPath(folder, steps[i]);
+    Checkpoint checkpoint(model, options, tensors, earlier);
+    Resumed unused;
+    if (steps[i] >= damagedStep || !checkpoint.open(pool, unused, ignored))
+      continue;
+    snprintf(error.text + length, room,
+             "; the checkpoint of step %" PRId64 " is good: --resume %s",
+             steps[i], earlier.chars);
+    return;
+  }
+  snprintf(error.text + length, room, "; no earlier one is good");
+}
+
+/// Whether a folder has a checkpoint's name, whatever is in it.
+static bool isCheckpoint(const char *folder) {
+  const char *slash = strrchr(folder, '/');
+  int64_t step;
+  const char *rest = parseCheckpointName(slash ? slash + 1 : folder, step);
+  return rest && !*rest && exists(folder);
+}
+
+/// Where the checkpoint is; empty if a fresh run is as welcome.
+static bool findFolder(const Options &options, Path &folder, Error &error) {
+  bool isAuto = !strcmp(options.resume, "auto");
+  folder = withoutSlashes(isAuto ? options.autoFolder : options.resume);
+  if (!isAuto && (exists(Path("%s/%s", folder.chars, kTrainerFile)) ||
+                  isCheckpoint(folder)))
+    return true;
+  List<int64_t> steps;
+  if (!findCheckpoints(folder, steps, error))
+    return false;
+  if (!steps.empty()) {
+    folder = checkpointPath(Path(folder), steps.back());
+    return true;
+  }
+  if (!isAuto)
+    return error.set("'%s' is no checkpoint, with a file %s, nor a folder of "
+                     "checkpoints, step-00000001 or the like",
+                     folder.chars, kTrainerFile);
+  folder = Path("%s", "");
+  return true;
+}
+
+bool reprise::runtime::wasTrainedOnBytes(const Options &options) {
+  Path folder("%s", "");
+  Error ignored;
+  if (options.initFrom)
+    folder = folderOfWeights(options.initFrom);
+  else if (!options.resume || !findFolder(options, folder, ignored))
+    return false;
+  MappedFile file;
+  JsonDocument trainer;
+  bool good = file.map(Path("%s/%s", folder.chars, kTrainerFile), ignored) &&
+              trainer.parse({reinterpret_cast<const char *>(file.data),
+                             size_t(file.size)},
+                            file.path, ignored);
+  bool isBytes = good &&
+                 trainer.root().find("data_is_text").is(JsonKind::True) &&
+                 trainer.root().find("tokenizer_crc32c").is(JsonKind::Null);
+  file.unmap();
+  return isBytes;
+}
+
+bool reprise::runtime::resumeTraining(const RepriseModel &model,
+                                      const Options &options,
+                                      const ModelTensors &tensors, Arena &arena,
+                                      ThreadPool &pool, Resumed &resumed,
+                                      Error &error) {
+  if (!findFolder(options, resumed.folder, error))
+    return false;
+  if (!resumed.folder.chars[0])
+    return true;
+  Checkpoint checkpoint(model, options, tensors, resumed.folder);
+  if (checkpoint.open(pool, resumed, error))
+    return checkpoint.load(arena, pool, error);
+  if (checkpoint.isDamaged)
+    offerEarlier(model, options, tensors, resumed.folder, pool, error);
+  return false;
+}

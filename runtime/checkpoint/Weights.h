@@ -1,0 +1,37 @@
+//===- Weights.h - Parameters from published files --------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_CHECKPOINT_WEIGHTS_H
+#define REPRISE_RUNTIME_CHECKPOINT_WEIGHTS_H
+
+#include "ModelTensors.h"
+
+namespace reprise::runtime {
+
+/// What was read.
+struct WeightsReport {
+  int tensors, files;
+  int64_t bytes; ///< In the files.
+  static constexpr int kLongestPrefix = 128;
+  char prefix[kLongestPrefix]; ///< Passed over in front of all names.
+};
+
+/// Reads every parameter from `path`, a file, an index or a folder (see
+/// TensorSet). Needs all tensors of the model, with their shapes, in F32, BF16
+/// or F16, finite, and no others. The name of the base model, `transformer.` or
+/// `model.`, may be missing in front of the names or be there where the model
+/// has none; any other prefix that all names have is passed over. Tables that
+/// old versions saved are passed over, too. The embedding of a model which has
+/// it tied to its head may be called lm_head.weight, or there may be both, if
+/// they are equal.
+bool loadWeights(const char *path, const ModelTensors &tensors, Arena &arena,
+                 ThreadPool &pool, WeightsReport &report, Error &error);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_CHECKPOINT_WEIGHTS_H

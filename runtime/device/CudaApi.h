@@ -1,0 +1,206 @@
+//===- CudaApi.h - What is used of CUDA's libraries -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The functions, types and values of the driver and of cuBLASLt that training
+// needs, as their headers have them (CUDA 12 and 13). They are written down
+// here so that neither the build nor a program needs a CUDA toolkit: a program
+// opens the libraries where it runs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_DEVICE_CUDAAPI_H
+#define REPRISE_RUNTIME_DEVICE_CUDAAPI_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace reprise::runtime {
+
+//===----------------------------------------------------------------------===//
+// The driver
+//===----------------------------------------------------------------------===//
+
+using CudaResult = int; ///< 0: good.
+using CudaDeviceNumber = int;
+using CudaAddress = unsigned long long;
+using CudaContext = struct CudaContextObject *;
+using CudaModule = struct CudaModuleObject *;
+using CudaFunction = struct CudaFunctionObject *;
+using CudaStream = struct CudaStreamObject *;
+using CudaEvent = struct CudaEventObject *;
+using CudaGraph = struct CudaGraphObject *;
+using CudaGraphExec = struct CudaGraphExecObject *;
+
+constexpr CudaResult kCudaOutOfMemory = 2;
+constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
+constexpr int kCudaMaxDynamicSharedBytes = 8; // Of a function.
+constexpr unsigned kCudaNonBlocking = 1;      // Of a stream.
+constexpr unsigned kCudaNoTiming = 2;         // Of an event.
+constexpr int kCudaCaptureRelaxed = 2;
+constexpr int kCudaJitErrorLog = 5, kCudaJitErrorLogBytes = 6;
+/// The list that `extra` of cuLaunchKernel is.
+inline void *const kCudaLaunchEnd = nullptr;
+inline void *const kCudaLaunchBuffer = reinterpret_cast<void *>(1);
+inline void *const kCudaLaunchBufferBytes = reinterpret_cast<void *>(2);
+
+// clang-format off
+/// X(member, symbol, parameters): each returns a CudaResult.
+#define REPRISE_CUDA_DRIVER(X)                                                 \
+  X(init, cuInit, (unsigned flags))                                            \
+  X(driverVersion, cuDriverGetVersion, (int *version))                         \
+  X(errorName, cuGetErrorName, (CudaResult code, const char **name))           \
+  X(errorText, cuGetErrorString, (CudaResult code, const char **text))         \
+  X(deviceCount, cuDeviceGetCount, (int *count))                               \
+  X(deviceGet, cuDeviceGet, (CudaDeviceNumber *device, int ordinal))           \
+  X(deviceName, cuDeviceGetName,                                               \
+    (char *name, int length, CudaDeviceNumber device))                         \
+  X(deviceAttribute, cuDeviceGetAttribute,                                     \
+    (int *value, int attribute, CudaDeviceNumber device))                      \
+  X(contextRetain, cuDevicePrimaryCtxRetain,                                   \
+    (CudaContext *context, CudaDeviceNumber device))                           \
+  X(contextRelease, cuDevicePrimaryCtxRelease_v2, (CudaDeviceNumber device))   \
+  X(contextSet, cuCtxSetCurrent, (CudaContext context))                        \
+  X(memoryInfo, cuMemGetInfo_v2, (size_t *free, size_t *total))                \
+  X(memoryAllocate, cuMemAlloc_v2, (CudaAddress *address, size_t bytes))       \
+  X(memoryFree, cuMemFree_v2, (CudaAddress address))                           \
+  X(hostAllocate, cuMemHostAlloc,                                              \
+    (void **memory, size_t bytes, unsigned flags))                             \
+  X(hostFree, cuMemFreeHost, (void *memory))                                   \
+  X(copyToDevice, cuMemcpyHtoDAsync_v2,                                        \
+    (CudaAddress to, const void *from, size_t bytes, CudaStream stream))       \
+  X(copyToHost, cuMemcpyDtoHAsync_v2,                                          \
+    (void *to, CudaAddress from, size_t bytes, CudaStream stream))             \
+  X(copyOnDevice, cuMemcpyDtoDAsync_v2,                                        \
+    (CudaAddress to, CudaAddress from, size_t bytes, CudaStream stream))       \
+  X(fillBytes, cuMemsetD8Async,                                                \
+    (CudaAddress to, unsigned char byte, size_t count, CudaStream stream))     \
+  X(fillWords, cuMemsetD32Async,                                               \
+    (CudaAddress to, unsigned word, size_t count, CudaStream stream))          \
+  X(moduleLoad, cuModuleLoadDataEx,                                            \
+    (CudaModule *module, const void *image, unsigned numOptions, int *options, \
+     void **values))                                                           \
+  X(moduleUnload, cuModuleUnload, (CudaModule module))                         \
+  X(moduleFunction, cuModuleGetFunction,                                       \
+    (CudaFunction *function, CudaModule module, const char *name))             \
+  X(functionSet, cuFuncSetAttribute,                                           \
+    (CudaFunction function, int attribute, int value))                         \
+  X(launch, cuLaunchKernel,                                                    \
+    (CudaFunction function, unsigned gridX, unsigned gridY, unsigned gridZ,    \
+     unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,  \
+     CudaStream stream, void **parameters, void **extra))                      \
+  X(streamCreate, cuStreamCreate, (CudaStream *stream, unsigned flags))        \
+  X(streamDestroy, cuStreamDestroy_v2, (CudaStream stream))                    \
+  X(streamSynchronize, cuStreamSynchronize, (CudaStream stream))               \
+  X(streamWait, cuStreamWaitEvent,                                             \
+    (CudaStream stream, CudaEvent event, unsigned flags))                      \
+  X(eventCreate, cuEventCreate, (CudaEvent *event, unsigned flags))            \
+  X(eventDestroy, cuEventDestroy_v2, (CudaEvent event))                        \
+  X(eventRecord, cuEventRecord, (CudaEvent event, CudaStream stream))          \
+  X(eventSynchronize, cuEventSynchronize, (CudaEvent event))                   \
+  X(eventElapsed, cuEventElapsedTime,                                          \
+    (float *milliseconds, CudaEvent begin, CudaEvent end))                     \
+  X(captureBegin, cuStreamBeginCapture_v2, (CudaStream stream, int mode))      \
+  X(captureEnd, cuStreamEndCapture, (CudaStream stream, CudaGraph *graph))     \
+  X(graphInstantiate, cuGraphInstantiateWithFlags,                             \
+    (CudaGraphExec *exec, CudaGraph graph, unsigned long long flags))          \
+  X(graphLaunch, cuGraphLaunch, (CudaGraphExec exec, CudaStream stream))       \
+  X(graphExecDestroy, cuGraphExecDestroy, (CudaGraphExec exec))                \
+  X(graphDestroy, cuGraphDestroy, (CudaGraph graph))
+// clang-format on
+
+//===----------------------------------------------------------------------===//
+// cuBLASLt
+//===----------------------------------------------------------------------===//
+
+using BlasResult = int; ///< 0: good.
+using BlasHandle = struct BlasHandleObject *;
+using BlasProduct = struct BlasProductObject *; ///< cublasLtMatmulDesc_t
+using BlasLayout = struct BlasLayoutObject *;   ///< cublasLtMatrixLayout_t
+using BlasPreference = struct BlasPreferenceObject *;
+
+constexpr BlasResult kBlasNotSupported = 15;
+constexpr int kBlasF32 = 0, kBlasBF16 = 14; // cudaDataType
+constexpr int kBlasComputeF32 = 68, kBlasComputeTF32 = 77;
+constexpr int kBlasProductTransA = 3, kBlasProductTransB = 4,
+              kBlasProductEpilogue = 7, kBlasProductBias = 8;
+constexpr uint32_t kBlasEpilogueNone = 1, kBlasEpilogueBias = 4,
+                   kBlasEpilogueSumsOfFirst = 256,
+                   kBlasEpilogueSumsOfSecond = 512;
+constexpr int32_t kBlasTransposed = 1;
+constexpr int kBlasLayoutBatchCount = 5, kBlasLayoutBatchStride = 6;
+constexpr int kBlasPreferenceWorkspace = 1, kBlasPreferenceReductions = 3,
+              kBlasPreferenceAlignmentA = 5, kBlasPreferenceAlignmentB = 6,
+              kBlasPreferenceAlignmentC = 7, kBlasPreferenceAlignmentD = 8;
+constexpr uint32_t kBlasReduceInF32 = 2; // In the workspace, compute type.
+
+struct BlasAlgorithm {
+  uint64_t data[8];
+};
+
+/// cublasLtMatmulHeuristicResult_t
+struct BlasChoice {
+  BlasAlgorithm algorithm;
+  size_t workspaceBytes;
+  BlasResult state;
+  float waves;
+  int reserved[4];
+};
+
+// clang-format off
+#define REPRISE_CUBLASLT(X)                                                    \
+  X(create, cublasLtCreate, (BlasHandle *handle))                              \
+  X(destroy, cublasLtDestroy, (BlasHandle handle))                             \
+  X(productCreate, cublasLtMatmulDescCreate,                                   \
+    (BlasProduct *product, int compute, int scaleType))                        \
+  X(productDestroy, cublasLtMatmulDescDestroy, (BlasProduct product))          \
+  X(productSet, cublasLtMatmulDescSetAttribute,                                \
+    (BlasProduct product, int attribute, const void *value, size_t bytes))     \
+  X(layoutCreate, cublasLtMatrixLayoutCreate,                                  \
+    (BlasLayout *layout, int type, uint64_t rows, uint64_t columns,            \
+     int64_t stride))                                                          \
+  X(layoutDestroy, cublasLtMatrixLayoutDestroy, (BlasLayout layout))           \
+  X(layoutSet, cublasLtMatrixLayoutSetAttribute,                               \
+    (BlasLayout layout, int attribute, const void *value, size_t bytes))       \
+  X(preferenceCreate, cublasLtMatmulPreferenceCreate,                          \
+    (BlasPreference *preference))                                              \
+  X(preferenceDestroy, cublasLtMatmulPreferenceDestroy,                        \
+    (BlasPreference preference))                                               \
+  X(preferenceSet, cublasLtMatmulPreferenceSetAttribute,                       \
+    (BlasPreference preference, int attribute, const void *value,              \
+     size_t bytes))                                                            \
+  X(choose, cublasLtMatmulAlgoGetHeuristic,                                    \
+    (BlasHandle handle, BlasProduct product, BlasLayout a, BlasLayout b,       \
+     BlasLayout c, BlasLayout d, BlasPreference preference, int requested,     \
+     BlasChoice *choices, int *found))                                         \
+  X(multiply, cublasLtMatmul,                                                  \
+    (BlasHandle handle, BlasProduct product, const void *alpha, const void *a, \
+     BlasLayout layoutA, const void *b, BlasLayout layoutB, const void *beta,  \
+     const void *c, BlasLayout layoutC, void *d, BlasLayout layoutD,           \
+     const BlasAlgorithm *algorithm, void *workspace, size_t workspaceBytes,   \
+     CudaStream stream))
+// clang-format on
+
+//===----------------------------------------------------------------------===//
+// Opened
+//===----------------------------------------------------------------------===//
+
+#define REPRISE_MEMBER(member, symbol, parameters)                             \
+  CudaResult(*member) parameters = nullptr;
+struct CudaDriver {
+  REPRISE_CUDA_DRIVER(REPRISE_MEMBER)
+};
+struct CublasLt {
+  REPRISE_CUBLASLT(REPRISE_MEMBER)
+  size_t (*version)() = nullptr;                        ///< cublasLtGetVersion
+  const char *(*statusName)(BlasResult code) = nullptr; ///< …StatusName
+};
+#undef REPRISE_MEMBER
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_DEVICE_CUDAAPI_H

@@ -1,0 +1,407 @@
+//===- Executor.cpp - Runs the schedules of a model -----------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Executor.h"
+
+#include "Init.h"
+#include "Peak.h"
+#include "runtime/compute/Cpu.h"
+#include "runtime/compute/Gemm.h"
+#include "runtime/transport/Collectives.h"
+#include "runtime/transport/Mesh.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+using namespace reprise::runtime;
+
+/// Launches below both limits are over before a second thread is awake.
+static constexpr int64_t kSerialBytes = 32 << 10;
+static constexpr int64_t kSerialFlops = 100'000;
+
+/// More than anybody trains on, and few enough to count.
+static constexpr int64_t kMostRanks = 1 << 20;
+
+/// Chunks per thread: few enough to cost nothing, enough to even out threads
+/// that are held up.
+static constexpr int64_t kChunksPerThread = 8;
+
+double reprise::runtime::now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
+}
+
+static int buffersOfGemm(const RepriseGemm &gemm) {
+  return 4 + (gemm.bias ? 1 : 0) + (gemm.epilogue ? 1 : 0);
+}
+
+/// Checks that a buffer of at least `least` bytes lies in the arena.
+static bool checkRange(const char *what, const RepriseBuffer &buffer,
+                       int64_t least, int64_t arenaBytes, Error &error) {
+  if (buffer.offset >= 0 && buffer.bytes >= least &&
+      buffer.offset <= arenaBytes - buffer.bytes)
+    return true;
+  return error.set("damaged model: %s needs at least %" PRId64
+                   " bytes in the arena of %" PRId64 ", but got %" PRId64
+                   " at %" PRId64,
+                   what, least, arenaBytes, buffer.bytes, buffer.offset);
+}
+
+/// Checks that there is an axis, and a workspace with a place for each of its
+/// ranks.
+static bool checkCollective(const RepriseModel &model,
+                            const RepriseLaunch &launch, Error &error) {
+  const RepriseCollective &collective = model.collectives[launch.callee];
+  if (collective.operation != REPRISE_COLLECTIVE_ALL_REDUCE ||
+      collective.axis < 0 || collective.axis >= model.numAxes ||
+      launch.numBuffers == 0)
+    return error.set("damaged model: %s has operation %d along axis %d of %d "
+                     "on %d buffers",
+                     launch.name, collective.operation, collective.axis,
+                     model.numAxes, launch.numBuffers);
+  return checkRange(
+      launch.name, model.buffers[launch.firstBuffer + launch.numBuffers - 1],
+      4 * model.axes[collective.axis].size, model.arenaBytes, error);
+}
+
+static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
+                        Error &error) {
+  const int numCallees[] = {model.numKernels, model.numGemms,
+                            model.numCollectives};
+  bool isKnown = launch.kind >= REPRISE_LAUNCH_KERNEL &&
+                 launch.kind <= REPRISE_LAUNCH_COLLECTIVE;
+  int callees = isKnown ? numCallees[launch.kind] : 0;
+  if (launch.callee < 0 || launch.callee >= callees || launch.firstBuffer < 0 ||
+      launch.numBuffers < 0)
+    return error.set("damaged model: launch %s names kind %d, callee %d of %d",
+                     launch.name, launch.kind, launch.callee, callees);
+  for (int i = 0; i < launch.numBuffers; ++i)
+    if (!checkRange(launch.name, model.buffers[launch.firstBuffer + i],
+                    /*least=*/0, model.arenaBytes, error))
+      return false;
+  if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+    return checkCollective(model, launch, error);
+  if (launch.kind != REPRISE_LAUNCH_GEMM)
+    return true;
+  const RepriseGemm &gemm = model.gemms[launch.callee];
+  if (launch.numBuffers != buffersOfGemm(gemm))
+    return error.set("damaged model: product %s needs %d buffers, but got %d",
+                     launch.name, buffersOfGemm(gemm), launch.numBuffers);
+  bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
+  bool isOfCPU = model.target == REPRISE_TARGET_CPU;
+  if (gemm.epilogue && hasSquares != isOfCPU)
+    return error.set("damaged model: product %s has epilogue %d, which its "
+                     "target does not have",
+                     launch.name, gemm.epilogue);
+  if (hasSquares && (gemm.typeC != REPRISE_F32 || gemm.bias ||
+                     gemm.batch[0] * gemm.batch[1] != 1))
+    return error.set("damaged model: product %s needs one C of f32 without a "
+                     "bias for its squares",
+                     launch.name);
+  if (hasSquares &&
+      !checkRange(launch.name,
+                  model.buffers[launch.firstBuffer + launch.numBuffers - 2],
+                  4 * repriseGemmSquares(&gemm), model.arenaBytes, error))
+    return false;
+  int64_t needed = isOfCPU ? repriseGemmWorkspaceBytes(&gemm) : 0;
+  int64_t given =
+      model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
+  if (given < needed)
+    return error.set("damaged model: product %s needs a workspace of %" PRId64
+                     " bytes, but got %" PRId64,
+                     launch.name, needed, given);
+  return true;
+}
+
+static bool checkSchedule(const RepriseModel &model,
+                          const RepriseLaunch *launches, int count,
+                          Error &error) {
+  for (int i = 0; i < count; ++i)
+    if (!checkLaunch(model, launches[i], error))
+      return false;
+  return true;
+}
+
+/// The table `name` of a model: its rows have an address.
+static bool checkRows(const char *name, const void *rows, int32_t count,
+                      Error &error) {
+  if (count == 0 || (count > 0 && rows))
+    return true;
+  return error.set("damaged model: %s needs the address of 0 or more rows, but "
+                   "has %d rows and %s address",
+                   name, count, rows ? "an" : "no");
+}
+
+/// The inputs and outputs of a model lie in its arena, and its tables are
+/// there.
+static bool checkFields(const RepriseModel &model, Error &error) {
+#define REPRISE_ROWS(TYPE, NAME, COUNT)                                        \
+  if (!checkRows(#NAME, model.NAME, model.COUNT, error))                       \
+    return false;
+#define REPRISE_ROLE(NAME, BYTES)                                              \
+  if (!checkRange(#NAME, model.NAME, BYTES, model.arenaBytes, error))          \
+    return false;
+#include "reprise/ABI/Model.def"
+  return true;
+}
+
+static bool checkModel(const RepriseModel &model, Error &error) {
+  if (!checkFields(model, error))
+    return false;
+  for (int i = 0; i < model.numAxes; ++i)
+    if (model.axes[i].size < 1 || model.axes[i].size > kMostRanks)
+      return error.set("damaged model: axis %d has %" PRId64 " ranks", i,
+                       model.axes[i].size);
+  for (int i = 0; i < model.numStates; ++i) {
+    const RepriseState &state = model.states[i];
+    bool isWorking = state.kind == REPRISE_STATE_WORKING;
+    if (state.elementType != (isWorking ? REPRISE_BF16 : REPRISE_F32))
+      return error.set("damaged model: %s needs to be %s, but has type %d",
+                       state.name, isWorking ? "bf16" : "f32",
+                       state.elementType);
+    if (!checkRange(state.name, state.buffer,
+                    elementCount(state) * (isWorking ? 2 : 4), model.arenaBytes,
+                    error))
+      return false;
+  }
+  for (int i = 0; i < model.numRotaries; ++i) {
+    const RepriseRotary &rotary = model.rotaries[i];
+    if (rotary.length < 1 || rotary.width < 2 || rotary.width % 2 != 0)
+      return error.set(
+          "damaged model: rotary table %d needs rows of pairs, but "
+          "got %" PRId64 " rows of %" PRId64,
+          i, rotary.length, rotary.width);
+    if (!checkRange("rotary table", rotary.buffer,
+                    rotary.length * rotary.width * 4, model.arenaBytes, error))
+      return false;
+  }
+  return checkSchedule(model, model.micro, model.numMicro, error) &&
+         checkSchedule(model, model.update, model.numUpdate, error) &&
+         checkSchedule(model, model.evaluate, model.numEvaluate, error) &&
+         checkSchedule(model, model.sample, model.numSample, error);
+}
+
+/// Whether the norm of the gradients is the last thing that `launch` names:
+/// what a launch writes comes after what it reads.
+static bool writesNorm(const RepriseModel &model, const RepriseLaunch &launch) {
+  if (launch.numBuffers == 0)
+    return false;
+  int last = launch.firstBuffer + launch.numBuffers - 1;
+  return model.buffers[last].offset == model.gradNorm.offset;
+}
+
+bool Executor::hasBF16() const {
+  for (int i = 0; i < model.numGemms; ++i)
+    if (model.gemms[i].typeAB == REPRISE_BF16)
+      return true;
+  return false;
+}
+
+bool Executor::prepare(Processor onCpu, bool profile, Error &error,
+                       const CudaSettings &onGpu) {
+  processor = onCpu;
+  const int level = processor.levelOfProducts();
+  if (!checkModel(model, error))
+    return false;
+  while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
+    ++numNorm;
+  numNorm = std::min(numNorm + 1, model.numUpdate);
+  if (gpu) {
+    CudaSettings settings = onGpu;
+    settings.profile = profile;
+    return gpu->prepare(settings, numNorm, error);
+  }
+  chosen = chooseMicroKernels(model.microKernels, model.numMicroKernels, level);
+  if (model.numGemms > 0 && !chosen.full)
+    return error.set("none of the %d micro-kernels of this program runs on "
+                     "this processor (x86-64-v%d)",
+                     model.numMicroKernels, level < 4 ? level : 4);
+  if (hasBF16())
+    chosenForBF16 =
+        chooseForBF16(model.microKernels, model.numMicroKernels, level, pool);
+  if (chosenForBF16.full && chosenForBF16.full->isa == REPRISE_ISA_AMX_BF16) {
+    if (!rooms.allocate(pool.size(), error))
+      return false;
+    chosenForBF16.rooms = rooms.get();
+  }
+  int numBuffers = 0;
+  auto count = [&](const RepriseLaunch *launches, int numLaunches) {
+    for (int i = 0; i < numLaunches; ++i)
+      numBuffers = std::max(numBuffers,
+                            launches[i].firstBuffer + launches[i].numBuffers);
+  };
+  count(model.micro, model.numMicro);
+  count(model.update, model.numUpdate);
+  count(model.evaluate, model.numEvaluate);
+  count(model.sample, model.numSample);
+
+  size_t launches = size_t(model.numMicro) + size_t(model.numUpdate);
+  addresses =
+      static_cast<void **>(calloc(size_t(numBuffers) + 1, sizeof(void *)));
+  seconds = profile
+                ? static_cast<double *>(calloc(launches + 1, sizeof(double)))
+                : nullptr;
+  if (!addresses || (profile && !seconds))
+    return error.set("no memory left for the tables of %zu launches", launches);
+  for (int i = 0; i < numBuffers; ++i)
+    addresses[i] = arena.at<void>(model.buffers[i]);
+  return true;
+}
+
+int64_t Executor::endOf(const Schedules &schedules) const {
+  int64_t end = 0;
+  auto take = [&](const RepriseBuffer &buffer) {
+    end = std::max(end, buffer.offset + buffer.bytes);
+  };
+  auto takeAll = [&](const RepriseLaunch *launches, int count) {
+    for (int i = 0; i < count; ++i)
+      for (int j = 0; j < launches[i].numBuffers; ++j)
+        take(model.buffers[launches[i].firstBuffer + j]);
+  };
+  for (int i = 0; i < model.numStates; ++i)
+    if (outlivesStep(model.states[i]))
+      take(model.states[i].buffer);
+  for (int i = 0; i < model.numRotaries; ++i)
+    take(model.rotaries[i].buffer);
+  if (schedules.step) {
+    for (const RepriseBuffer &buffer : {model.tokens, model.targets, model.rng})
+      take(buffer);
+    takeAll(model.micro, model.numMicro);
+    takeAll(model.update, model.numUpdate);
+  }
+  if (schedules.evaluate)
+    takeAll(model.evaluate, model.numEvaluate);
+  if (schedules.sample)
+    takeAll(model.sample, model.numSample);
+  return end;
+}
+
+int64_t Executor::withPadding(int64_t end) const {
+  bool isLast = end == endOf({true, true, true});
+  int64_t padding = model.arenaBytes - end;
+  return isLast && padding < model.arenaAlignment ? model.arenaBytes : end;
+}
+
+int64_t Executor::plannedBytes() const {
+  int64_t end = endOf(ran);
+  return end == endOf({true, true, true}) ? model.arenaBytes : end;
+}
+
+int64_t Executor::highWaterBytes() const {
+  return withPadding(arena.highWaterBytes());
+}
+
+Executor::~Executor() {
+  free(addresses);
+  free(seconds);
+}
+
+MicroBatch Executor::inputs(int64_t i) {
+  for (const RepriseBuffer &buffer : {model.tokens, model.targets, model.rng})
+    arena.touch(buffer);
+  if (gpu)
+    return gpu->nextInputs().at(i);
+  return {arena.at<int32_t>(model.tokens), arena.at<int32_t>(model.targets),
+          arena.at<uint32_t>(model.rng)};
+}
+
+bool Executor::beginStep(Error &error) {
+  if (gpu)
+    return gpu->beginStep(error);
+  arena.touch(model.loss);
+  *arena.at<float>(model.loss) = 0.0f;
+  return true;
+}
+
+bool Executor::clearGradients(Error &error) {
+  if (gpu)
+    return gpu->clearGradients(error);
+  for (int i = 0; i < model.numStates; ++i)
+    if (model.states[i].kind == REPRISE_STATE_GRADIENT &&
+        outlivesStep(model.states[i])) {
+      const RepriseBuffer &buffer = model.states[i].buffer;
+      memset(arena.at<char>(buffer), 0, size_t(buffer.bytes));
+    }
+  return true;
+}
+
+bool Executor::runAll(const RepriseLaunch *launches, int count, double *times,
+                      Error &error) {
+  if (!times) {
+    for (int i = 0; i < count; ++i)
+      if (!runLaunch(launches[i], error))
+        return false;
+    return true;
+  }
+  double last = now();
+  for (int i = 0; i < count; ++i) {
+    if (!runLaunch(launches[i], error))
+      return false;
+    double end = now();
+    times[i] += end - last;
+    last = end;
+  }
+  return true;
+}
+
+/// With its addresses in `addresses`, the last one that of the workspace.
+bool Executor::runCollective(const RepriseLaunch &launch, Error &error) {
+  const RepriseCollective &collective = model.collectives[launch.callee];
+  const RepriseBuffer *buffers = model.buffers + launch.firstBuffer;
+  auto span = [&](int i) -> Span {
+    return {static_cast<float *>(addresses[launch.firstBuffer + i]),
+            buffers[i].bytes / int64_t(sizeof(float))};
+  };
+  int last = launch.numBuffers - 1;
+  List<Span> spans;
+  for (int i = 0; i < last; ++i)
+    if (!spans.push(span(i)))
+      return error.set("no memory left for %d buffers of %s", last,
+                       launch.name);
+  return allReduce(ranks, groupOf(model, ranks.rank(), collective.axis),
+                   launch.name, spans.begin(), last, span(last), error);
+}
+
+bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {
+  int64_t bytes = 0;
+  for (int i = 0; i < launch.numBuffers; ++i) {
+    const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + i];
+    arena.touch(buffer);
+    bytes += buffer.bytes;
+  }
+  void **buffers = addresses + launch.firstBuffer;
+  if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+    return runCollective(launch, error);
+  if (launch.kind == REPRISE_LAUNCH_GEMM) {
+    const RepriseGemm &shape = model.gemms[launch.callee];
+    void **c = buffers + (shape.bias ? 3 : 2);
+    void **workspace = c + (shape.epilogue ? 2 : 1);
+    gemm(shape,
+         {buffers[0], buffers[1], shape.bias ? buffers[2] : nullptr, c[0],
+          static_cast<float *>(*workspace),
+          shape.epilogue && isLast ? static_cast<float *>(c[1]) : nullptr},
+         shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
+    return true;
+  }
+  const RepriseKernel &kernel = model.kernels[launch.callee];
+  RepriseKernelFn fn = chooseKernel(kernel, processor);
+  const int64_t *ids = model.ids + launch.firstId;
+  int64_t chunk = launch.tasks / (kChunksPerThread * pool.size());
+  if (bytes < kSerialBytes && launch.flops < kSerialFlops)
+    chunk = launch.tasks;
+  pool.parallelFor(launch.tasks, std::max<int64_t>(chunk, 1),
+                   [&](int, int64_t begin, int64_t end) {
+                     TileRegisters tiles(fn == kernel.amxFn);
+                     fn(buffers, ids, begin, end);
+                   });
+  return true;
+}

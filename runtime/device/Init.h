@@ -1,0 +1,56 @@
+//===- Init.h - The first values of states and tables -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_DEVICE_INIT_H
+#define REPRISE_RUNTIME_DEVICE_INIT_H
+
+#include "Arena.h"
+#include "runtime/base/Error.h"
+#include "runtime/base/ThreadPool.h"
+
+namespace reprise::runtime {
+
+/// The number of elements of a state.
+int64_t elementCount(const RepriseState &state);
+
+/// Whether a state is there from step to step: all but gradients that a step
+/// makes from nothing.
+inline bool outlivesStep(const RepriseState &state) {
+  return state.init != REPRISE_INIT_NONE;
+}
+
+/// Hands a state over whose elements were written: clears what is behind them.
+bool handOverState(const RepriseState &state, Arena &arena, Error &error);
+
+/// The states that are read from files and need no first values.
+enum class Loaded { Nothing, Parameters, AllButGradients };
+
+/// Fills every other state that outlives a step as its `init` says. Normal
+/// values are a function of seed, the state's index and the element alone:
+/// element pair (2i, 2i+1) is the pair that Box and Muller's transform makes,
+/// in f64, of the Philox words of these two elements in step REPRISE_INIT_STEP.
+/// Fails only if a GPU does not take them, as do the other two.
+bool initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
+                      ThreadPool &pool, Error &error,
+                      Loaded loaded = Loaded::Nothing);
+
+/// Rounds every parameter that has a working copy to it: to the nearest bf16,
+/// of two as near to the one with an even last bit. For a model whose copies
+/// have no parameter, `error` says so.
+bool roundParameters(const RepriseModel &model, Arena &arena, ThreadPool &pool,
+                     Error &error);
+
+/// Writes the tables of rotary position embeddings, as published models have
+/// them: the angle is the f32 product of position and frequency, its cosine and
+/// sine are taken in f64, and scaled there.
+bool fillRotaries(const RepriseModel &model, Arena &arena, ThreadPool &pool,
+                  Error &error);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_DEVICE_INIT_H

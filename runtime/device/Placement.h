@@ -1,0 +1,31 @@
+//===- Placement.h - On what a run computes ---------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_DEVICE_PLACEMENT_H
+#define REPRISE_RUNTIME_DEVICE_PLACEMENT_H
+
+#include "CudaDevice.h"
+#include "runtime/trainer/Options.h"
+
+namespace reprise::runtime {
+
+/// What --device comes to in a program and on a machine.
+struct Placement {
+  const RepriseModel *model = nullptr; ///< Compiled for it.
+  CudaDevice device;                   ///< Open if it is the GPU.
+  char note[1024] = "";                ///< Why `auto` is not the GPU.
+};
+
+/// Decides; returns 0, or the status that the program ends with after `error`:
+/// 2 if the program does not have what is asked for, 3 if the machine does not.
+int place(const RepriseModel *const *models, int numModels,
+          const Options &options, Placement &placement, Error &error);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_DEVICE_PLACEMENT_H

@@ -1,0 +1,183 @@
+//===- Costs.cpp - What launches took, for the compiler -------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Costs.h"
+
+#include "runtime/text/Json.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+using namespace reprise::runtime;
+
+namespace {
+/// Launches of one kernel, or of products of one shape.
+struct Entry {
+  char key[96];
+  bool isProduct, isAttention, isBF16;
+  bool streams; ///< all of its buffers, and not a few rows of a table
+  int64_t calls;
+  double seconds, flops, bytes; ///< of all calls
+
+  double perCall() const { return seconds / double(calls); }
+};
+
+/// The rates that a table has.
+struct Rates {
+  double products[2] = {}, attention[2] = {}; ///< f32, bf16
+  double pointwise = 0, memory = 0, launch = 0;
+};
+} // namespace
+
+static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
+  Entry entry = {};
+  int32_t counted = launch.numBuffers;
+  if (launch.kind == REPRISE_LAUNCH_GEMM) {
+    const RepriseGemm &gemm = model.gemms[launch.callee];
+    entry.isProduct = true;
+    entry.isBF16 = gemm.typeAB == REPRISE_BF16;
+    int length = snprintf(entry.key, sizeof(entry.key),
+                          "gemm %" PRId64 "x%" PRId64 "x%" PRId64 " %s", gemm.m,
+                          gemm.n, gemm.k, entry.isBF16 ? "bf16" : "f32");
+    if (int64_t batch = gemm.batch[0] * gemm.batch[1]; batch != 1)
+      snprintf(entry.key + length, sizeof(entry.key) - size_t(length),
+               " x%" PRId64, batch);
+    --counted; // The workspace stays in caches.
+  } else {
+    const char *name = model.kernels[launch.callee].name;
+    snprintf(entry.key, sizeof(entry.key), "%s", name);
+    entry.isAttention = !strncmp(name, "attention", strlen("attention"));
+    entry.isBF16 = strstr(name, "_bf16") != nullptr;
+  }
+  const RepriseBuffer *buffers = model.buffers + launch.firstBuffer;
+  double largest = 0, distinct = 0;
+  for (int32_t b = 0; b < counted; ++b) {
+    double bytes = double(buffers[b].bytes);
+    entry.bytes += bytes;
+    bool isNew = std::none_of(buffers, buffers + b, [&](RepriseBuffer other) {
+      return other.offset == buffers[b].offset;
+    }); // What is made in place is there twice.
+    distinct += isNew ? bytes : 0;
+    largest = std::max(largest, bytes);
+  }
+  entry.streams = largest <= distinct - largest;
+  entry.flops = double(launch.flops);
+  return entry;
+}
+
+/// Products and attention at their mean rate; what streams at the best that
+/// one kernel got, which is the roof of the others. A buffer that is larger
+/// than all others of its kernel may be a table of which a few rows are
+/// touched.
+static Rates getRates(const List<Entry> &entries) {
+  constexpr double kLarge = 1 << 20; // Smaller kernels are all launch.
+  Rates rates;
+  double flops[2][2] = {}, seconds[2][2] = {};
+  for (const Entry &entry : entries) {
+    double time = entry.perCall();
+    rates.launch = rates.launch == 0 ? time : std::min(rates.launch, time);
+    if (entry.isProduct || entry.isAttention) {
+      flops[entry.isAttention][entry.isBF16] += entry.flops;
+      seconds[entry.isAttention][entry.isBF16] += entry.seconds;
+    } else if (entry.streams && entry.bytes / double(entry.calls) >= kLarge) {
+      rates.memory = std::max(rates.memory, entry.bytes / entry.seconds);
+      rates.pointwise = std::max(rates.pointwise, entry.flops / entry.seconds);
+    }
+  }
+  for (int type = 0; type < 2; ++type) {
+    if (seconds[0][type] > 0)
+      rates.products[type] = flops[0][type] / seconds[0][type];
+    if (seconds[1][type] > 0)
+      rates.attention[type] = flops[1][type] / seconds[1][type];
+  }
+  return rates;
+}
+
+static void writeTable(FILE *file, const char *machine,
+                       const List<Entry> &entries) {
+  Rates rates = getRates(entries);
+  fputs("{\"machine\": ", file);
+  writeJsonString(file, machine);
+  auto writeRate = [&](const char *name, double rate) {
+    if (rate > 0)
+      fprintf(file, ",\n\"%s\": %.6g", name, rate);
+  };
+  writeRate("product_flops_per_second", rates.products[0]);
+  writeRate("product_bf16_flops_per_second", rates.products[1]);
+  writeRate("attention_flops_per_second", rates.attention[0]);
+  writeRate("attention_bf16_flops_per_second", rates.attention[1]);
+  writeRate("pointwise_flops_per_second", rates.pointwise);
+  writeRate("memory_bytes_per_second", rates.memory);
+  writeRate("seconds_per_launch", rates.launch);
+  fputs(",\n\"measured\": {", file);
+  const char *separator = "\n ";
+  for (const Entry &entry : entries) {
+    fputs(separator, file);
+    writeJsonString(file, entry.key);
+    fprintf(file, ": %.6g", entry.perCall());
+    separator = ",\n ";
+  }
+  fputs("}}\n", file);
+}
+
+bool Costs::checkSteps(int64_t steps, Error &error) {
+  return steps >= 2 ||
+         error.set("--costs needs at least 2 steps, of which the first is not "
+                   "counted, but got %" PRId64,
+                   steps);
+}
+
+bool Costs::write(const double *seconds, int64_t steps, const char *machine,
+                  Error &error) {
+  List<Entry> entries;
+  int64_t launches = int64_t(model.numMicro) + model.numUpdate;
+  for (int64_t i = 0; i < launches; ++i) {
+    bool isMicro = i < model.numMicro;
+    Entry entry = describe(model, isMicro ? model.micro[i]
+                                          : model.update[i - model.numMicro]);
+    int64_t calls = steps * (isMicro ? model.microBatchesPerRank : 1);
+    Entry *known =
+        std::find_if(entries.begin(), entries.end(), [&](const Entry &other) {
+          return !strcmp(other.key, entry.key);
+        });
+    if (known == entries.end()) {
+      Entry none = entry;
+      none.flops = none.bytes = 0;
+      if (!entries.push(none))
+        return error.set("no memory left for the times of launches");
+      known = entries.end() - 1;
+    }
+    known->calls += calls;
+    known->seconds += seconds[i];
+    known->flops += entry.flops * double(calls);
+    known->bytes += entry.bytes * double(calls);
+  }
+  FILE *out = file.open(error);
+  if (!out)
+    return false;
+  writeTable(out, machine, entries);
+  return file.finish(/*isWhole=*/true, error);
+}
+
+MachineName reprise::runtime::describeProcessor(int64_t threads) {
+  char name[96] = "this machine";
+  if (FILE *file = fopen("/proc/cpuinfo", "re")) {
+    char line[256];
+    while (fgets(line, sizeof(line), file))
+      if (sscanf(line, "model name : %95[^\n]", name) == 1)
+        break;
+    fclose(file);
+  }
+  MachineName text;
+  snprintf(text.chars, sizeof(text.chars), "%" PRId64 " threads of %s", threads,
+           name);
+  return text;
+}

@@ -1,0 +1,82 @@
+//===- LogInference.cpp - What a run shows of validation and sampling -----===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Log.h"
+#include "runtime/text/Json.h"
+
+#include <cinttypes>
+
+using namespace reprise::runtime;
+
+void Log::note(const char *text) {
+  if (options.json) {
+    printf("{\"event\":\"note\",\"note\":");
+    writeJsonString(stdout, text);
+    printf("}\n");
+  } else {
+    printf("note     %s\n", text);
+  }
+}
+
+bool Log::validation(const ValidationReport &report, Error &error) {
+  clearProgress();
+  inferredSeconds += report.seconds;
+  if (options.json)
+    printf("{\"event\":\"validation\",\"step\":%" PRId64
+           ",\"loss\":%.9g,\"batches\":%" PRId64 ",\"ms\":%.6g}\n",
+           report.step, report.loss, report.batches, report.seconds * 1e3);
+  else
+    printf("validation after step %" PRId64 "  loss %.5f  %" PRId64
+           " batch%s  %.1f ms\n",
+           report.step, report.loss, report.batches,
+           report.batches == 1 ? "" : "es", report.seconds * 1e3);
+  return flush(error);
+}
+
+/// Text as a terminal can show it, each line behind a bar: what is no UTF-8 and
+/// what a terminal takes for an order become U+FFFD.
+static void printLines(std::string_view text) {
+  printf("  | ");
+  while (!text.empty()) {
+    int length = utf8Length(text.data(), text.size());
+    unsigned char first = static_cast<unsigned char>(text[0]);
+    // The second range are U+0080 to U+009F.
+    bool isOrder = (first < 0x20 && first != '\n' && first != '\t') ||
+                   first == 0x7F ||
+                   (first == 0xC2 && length == 2 &&
+                    static_cast<unsigned char>(text[1]) < 0xA0);
+    if (first == '\n')
+      printf("\n  | ");
+    else if (length == 0 || isOrder)
+      printf("\xEF\xBF\xBD");
+    else
+      fwrite(text.data(), 1, size_t(length), stdout);
+    text.remove_prefix(size_t(length > 0 ? length : 1));
+  }
+  putchar('\n');
+}
+
+bool Log::sample(const SampleReport &report, Error &error) {
+  clearProgress();
+  inferredSeconds += report.seconds;
+  if (!options.json) {
+    printf("sample after step %" PRId64 "  %" PRId64 " tokens  %.1f ms\n",
+           report.step, report.count, report.seconds * 1e3);
+    printLines(report.text);
+    return flush(error);
+  }
+  printf("{\"event\":\"sample\",\"step\":%" PRId64 ",\"prompt\":", report.step);
+  writeJsonString(stdout, report.prompt);
+  printf(",\"text\":");
+  writeJsonString(stdout, report.text);
+  printf(",\"tokens\":[");
+  for (int64_t i = 0; i < report.count; ++i)
+    printf(i ? ",%" PRId32 : "%" PRId32, report.tokens[i]);
+  printf("],\"ms\":%.6g}\n", report.seconds * 1e3);
+  return flush(error);
+}

@@ -1,0 +1,40 @@
+//===- Metrics.h - A run's numbers in files ---------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_SHOW_METRICS_H
+#define REPRISE_RUNTIME_SHOW_METRICS_H
+
+#include "EventFile.h"
+#include "StepTable.h"
+#include "runtime/trainer/Options.h"
+
+namespace reprise::runtime {
+
+/// Writes every step to the files of --csv and --tensorboard.
+class Metrics {
+public:
+  explicit Metrics(const RepriseModel &model) : model(model) {}
+
+  /// Opens what the options name, for a run that begins behind `stepsDone`
+  /// steps. What files have of later steps does not count any more.
+  bool open(const Options &options, int64_t stepsDone, Error &error);
+
+  bool step(const StepReport &report, Error &error);
+
+  /// The mean loss of validation after `stepsDone` steps.
+  bool validation(int64_t stepsDone, float loss, Error &error);
+
+private:
+  const RepriseModel &model;
+  EventFile events;
+  StepTable table;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_SHOW_METRICS_H

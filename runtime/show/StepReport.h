@@ -1,0 +1,46 @@
+//===- StepReport.h - The numbers of one step -------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_SHOW_STEPREPORT_H
+#define REPRISE_RUNTIME_SHOW_STEPREPORT_H
+
+#include <cstdint>
+
+namespace reprise::runtime {
+
+/// Seconds of a step on a GPU, by its own clock.
+struct DeviceTimes {
+  double span;     ///< From its begin to its end, gaps between launches, too.
+  double interval; ///< From the begin of the step before to its own; 0 for the
+                   ///< first.
+  double host;     ///< That the host takes to begin it, by the host's clock.
+};
+
+/// One step; `step` counts from 0 here and from 1 in what is shown.
+struct StepReport {
+  int64_t step;
+  float loss, gradNorm, learningRate;
+  double seconds;
+  int64_t highWaterBytes;
+  /// How far loss and norm lie from those before, in standard deviations; NaN
+  /// while there are too few.
+  double lossZ, gradNormZ;
+  /// Whether the step left the parameters alone, because of these.
+  bool skipped;
+  double tokensPerSecond;
+  /// Shares of the machine's peak: that of the model's FLOPs, and that of all,
+  /// the replayed among them. NaN if the peak is unknown.
+  double mfu, hfu;
+  /// On a GPU; all 0 elsewhere, and where the host looks between norm and
+  /// update.
+  DeviceTimes gpu;
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_SHOW_STEPREPORT_H

@@ -1,0 +1,639 @@
+//===- Main.cpp - The training program ------------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inference.h"
+#include "Interrupts.h"
+#include "Options.h"
+#include "Outputs.h"
+#include "Saves.h"
+#include "Schedule.h"
+#include "runtime/base/Outliers.h"
+#include "runtime/base/Text.h"
+#include "runtime/checkpoint/Dump.h"
+#include "runtime/checkpoint/HubConfig.h"
+#include "runtime/compute/Cpu.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/data/Data.h"
+#include "runtime/device/Executor.h"
+#include "runtime/device/Init.h"
+#include "runtime/device/Peak.h"
+#include "runtime/device/Placement.h"
+#include "runtime/show/Costs.h"
+#include "runtime/show/Describe.h"
+#include "runtime/show/Log.h"
+#include "runtime/transport/Collectives.h"
+#include "runtime/transport/Embedded.h"
+#include "runtime/transport/Mesh.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+
+using namespace reprise::runtime;
+
+namespace {
+
+/// What a program ends with; scripts and schedulers look at it.
+enum class ExitStatus {
+  Finished = 0,
+  Failed = 1,
+  WrongOption = 2,
+  NoDevice = 3,
+  Stopped = 4 ///< By a signal, behind a step; with --save it is saved.
+};
+
+/// One run, from the first message to the last, as one of its ranks.
+class Trainer {
+public:
+  Trainer(Placement &placement, const Options &options, Transport &ranks)
+      : model(*placement.model), options(options), placement(placement),
+        ranks(ranks), gpu(model, placement.device, arena),
+        executor(model, arena, pool, ranks,
+                 placement.device.isOpen() ? &gpu : nullptr),
+        log(model, options), metrics(model), dump(model), costs(model),
+        tensors(model), saves(model, options, tensors, arena, pool, log),
+        inference(model, options, arena, executor, Interrupts::stopFlag()) {}
+
+  /// What the program ends with.
+  ExitStatus run(Error &error);
+
+private:
+  bool prepare(Error &error);
+  bool openData(Error &error);
+  void findPeak(char *gpuName, size_t size);
+  bool loadStates(Error &error);
+  bool runStep(Error &error);
+  bool compute(StepReport &report, Error &error);
+  bool show(StepReport &report, Error &error);
+  void tell(Activity::Kind kind, double seconds = 0);
+  void showLife(int64_t microBatches);
+  bool runBatches(int64_t step, bool isApart, Error &error);
+  bool takeResults(StepReport &report, Error &error);
+  bool updateApart(StepReport &report, Error &error);
+  bool writeInputs(int64_t step, int64_t first, Error &error);
+  bool haveInputs(int64_t step, int64_t first, Error &error);
+  void writeNextInputs(int64_t step, int64_t first);
+  bool isDumped(int64_t step) const {
+    return options.dump && step + 1 == options.steps;
+  }
+  void writeScalar(const RepriseBuffer &buffer, double value) {
+    arena.touch(buffer);
+    *arena.at<float>(buffer) = float(value);
+  }
+  bool infer(bool isLast, Error &error);
+  bool runSteps(Error &error);
+  bool isFirst() const { return ranks.rank() == 0; }
+  bool findStop(bool &stops, Error &error);
+  bool finish(int64_t stepsDone, Error &error);
+  bool writeCosts(int64_t stepsDone, Error &error);
+
+  const RepriseModel &model;
+  const Options &options;
+  Placement &placement;
+  Transport &ranks;
+  ThreadPool pool;
+  Tokenizer tokenizer;
+  TokenFormat format;
+  TrainingData data;
+  BatchReader reader;
+  Arena arena;
+  CudaExecutor gpu;
+  Executor executor;
+  Log log;
+  Metrics metrics;
+  Peak peak;
+  Dump dump;
+  Costs costs;
+  MemoryCheck check;
+  ModelTensors tensors;
+  struct {
+    WeightsReport weights = {};
+    Resumed resumed;
+    DataMark data;
+  } began; ///< What the run starts from.
+  Saves saves;
+  RunState state;
+  /// Whether the states are those that `state.step` steps have left, and none
+  /// of them broken.
+  bool isWhole = true;
+  double stepBegin = 0; ///< Of the step that runs.
+  Inference inference;
+  Interrupts interrupts;
+  /// The first micro-batch whose inputs were written ahead, and what went
+  /// wrong.
+  struct {
+    int64_t step = -1, first = 0;
+    bool good = true;
+    Error error;
+  } ahead;
+};
+
+} // namespace
+
+bool Trainer::openData(Error &error) {
+  format.type = options.dtype;
+  format.pool = &pool;
+  if (options.tokenizer) {
+    if (!tokenizer.load(options.tokenizer, error))
+      return false;
+    if (tokenizer.vocabSize() > model.vocabSize)
+      return error.set("'%s' has tokens up to %" PRId64 ", but the model's "
+                       "vocabulary has %" PRId64 ", 0 to %" PRId64
+                       "; compile with a vocab_size of at least %" PRId64,
+                       tokenizer.path(), tokenizer.vocabSize() - 1,
+                       model.vocabSize, model.vocabSize - 1,
+                       tokenizer.vocabSize());
+    format.tokenizer = &tokenizer;
+  }
+  if (options.data.size() == 0) // Only steps need data.
+    return true;
+  BatchShape batch = {model.microBatchesPerRank, model.microBatchSize,
+                      model.seqLength, dataShardOf(model, ranks.rank())};
+  return data.open(options, format, batch, model.vocabSize, error) &&
+         reader.start(data, options.steps, error);
+}
+
+bool Trainer::prepare(Error &error) {
+  if (!checkOutputs(options, error) ||
+      !pool.start(int(options.threads), error) || !openData(error))
+    return false;
+  began.data = markOf(data.stream(), format.tokenizer);
+  if (options.data.size() == 0)
+    began.data.isText = wasTrainedOnBytes(options);
+  if (!inference.open(format, began.data.isText, pool, error) ||
+      !executor.allocate(error) ||
+      !executor.prepare({cpuLevel(), options.portableBits},
+                        options.profile || options.costs, error,
+                        {!options.noCudaGraph, options.cudaSync, options.tf32,
+                         options.autotune, options.nvtx}))
+    return false;
+  if ((options.dump && !dump.start(options.dump, error)) ||
+      (options.costs && !costs.start(options.costs, error)))
+    return false;
+  if (options.checkMemory && !check.start(model, arena, error))
+    return false;
+  if (!loadStates(error) ||
+      (options.costs &&
+       !Costs::checkSteps(std::max<int64_t>(options.steps - state.step, 0),
+                          error)) ||
+      !metrics.open(options, state.step, error))
+    return false;
+  char machine[256] = "";
+  findPeak(machine, sizeof(machine));
+  if (!log.plan(data, executor.microKernel(), peak.flops(), machine, error))
+    return false;
+  if (options.initFrom)
+    log.weights(began.weights, began.data, data.stream().isText());
+  if (began.resumed.folder.chars[0])
+    log.resumed(began.resumed, began.data);
+  if (placement.note[0])
+    log.note(placement.note);
+  saves.announce();
+  inference.announce(log);
+  return Log::flush(error);
+}
+
+/// Finds what utilization is measured against, and the name of a GPU.
+void Trainer::findPeak(char *gpuName, size_t size) {
+  bool isOnGPU = placement.device.isOpen();
+  if (isOnGPU)
+    gpu.describe(gpuName, size);
+  const RepriseMicroKernel *kernel = executor.microKernel();
+  if (options.peakFlops > 0) {
+    peak.state(options.peakFlops);
+  } else if (isOnGPU) {
+    peak.state(dataSheetFlops(placement.device.major(),
+                              placement.device.minor(), executor.hasBF16(),
+                              options.tf32));
+  } else if (kernel) {
+    Error name;
+    name.set("%s, %s tiles of %d x %d, %s",
+             describeProcessor(options.threads).chars, Log::isaName(kernel),
+             kernel->rows, kernel->cols,
+             kernel->typeAB == REPRISE_BF16 ? "bf16" : "f32");
+    peak.measure(*kernel, pool, name.text, options.save);
+    peak.keep();
+  }
+}
+
+/// Gives every state the value that the first step of this run starts from.
+bool Trainer::loadStates(Error &error) {
+  if (!tensors.find(error))
+    return false;
+  Loaded loaded = Loaded::Nothing;
+  if (options.initFrom) {
+    if (!checkHubConfig(options.initFrom,
+                        model.configJson ? model.configJson : "", error) ||
+        !loadWeights(options.initFrom, tensors, arena, pool, began.weights,
+                     error))
+      return false;
+    loaded = Loaded::Parameters;
+  }
+  if (options.resume && !resumeTraining(model, options, tensors, arena, pool,
+                                        began.resumed, error))
+    return false;
+  bool goesOn = began.resumed.folder.chars[0];
+  state = began.resumed.state;
+  if (!initializeStates(model, options.seed, arena, pool, error,
+                        goesOn ? Loaded::AllButGradients : loaded) ||
+      !roundParameters(model, arena, pool, error) ||
+      !fillRotaries(model, arena, pool, error))
+    return false;
+  return saves.start(began.resumed, began.data,
+                     options.tokenizer ? tokenizer.path() : nullptr, error);
+}
+
+/// Writes the inputs of the micro-batches from `first` on that run at a time.
+bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
+  if (!executor.beginInputs(error))
+    return false;
+  for (int64_t i = 0; i < executor.numAtOnce(); ++i) {
+    MicroBatch batch = executor.inputs(i);
+    if (!reader.take(step, first + i, batch.tokens, batch.targets, error))
+      return false;
+    batch.rng[0] = uint32_t(options.seed);
+    batch.rng[1] = uint32_t(options.seed >> 32);
+    batch.rng[2] = uint32_t(step);
+    batch.rng[3] = uint32_t(data.batch().globalMicroBatch(first + i));
+    if (isDumped(step))
+      dump.keepInputs(first + i, batch);
+  }
+  return executor.sendInputs(error);
+}
+
+/// Writes them unless that was done ahead.
+bool Trainer::haveInputs(int64_t step, int64_t first, Error &error) {
+  if (ahead.step != step || ahead.first != first)
+    return writeInputs(step, first, error);
+  if (!ahead.good)
+    error = ahead.error;
+  return ahead.good;
+}
+
+/// Ahead, if the executor takes them: those behind `first`. What goes wrong is
+/// said when it is their turn.
+void Trainer::writeNextInputs(int64_t step, int64_t first) {
+  first += executor.numAtOnce();
+  if (first == model.microBatchesPerRank) {
+    ++step;
+    first = 0;
+  }
+  if (!executor.takesInputsAhead() || step == options.steps)
+    return;
+  ahead.step = step;
+  ahead.first = first;
+  ahead.good = writeInputs(step, first, ahead.error);
+}
+
+/// Begins forward and backward of a step, and unless `isApart` its update.
+bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
+  int64_t atOnce = executor.numAtOnce();
+  for (int64_t first = 0; first < model.microBatchesPerRank; first += atOnce) {
+    bool isLast = first + atOnce == model.microBatchesPerRank;
+    if (!haveInputs(step, first, error)) {
+      isWhole = true; // Nothing has been updated.
+      return false;
+    }
+    if (!(isLast && !isApart ? executor.runLast(error)
+                             : executor.runMicros(error, isLast)))
+      return false;
+    writeNextInputs(step, first);
+    if (!isLast && !placement.device.isOpen())
+      showLife(first + atOnce);
+  }
+  return true;
+}
+
+/// Lets interrupts know what the run does from now on, and for how long.
+void Trainer::tell(Activity::Kind kind, double seconds) {
+  Activity activity = {kind, state.step, now(), seconds,
+                       saves.expectedSeconds()};
+  if (kind == Activity::Step) {
+    ++activity.step;
+    activity.begin = stepBegin;
+  }
+  interrupts.report(activity);
+}
+
+/// Within a step: so many micro-batches are done, so there is something to go
+/// by also in the first one.
+void Trainer::showLife(int64_t microBatches) {
+  log.microBatch(state.step, int(microBatches));
+  double seconds = log.expectedSeconds();
+  if (seconds == 0)
+    seconds =
+        (now() - stepBegin) * model.microBatchesPerRank / double(microBatches);
+  tell(Activity::Step, seconds);
+}
+
+/// Computes a step, whose update is done then.
+bool Trainer::compute(StepReport &report, Error &error) {
+  int64_t step = report.step;
+  // Who looks at gradients before they are used does the update by itself.
+  bool isApart =
+      isDumped(step) || options.skipLossZ > 0 || options.skipGradZ > 0;
+  if (options.checkMemory)
+    check.fillGaps();
+  stepBegin = now();
+  report.learningRate = float(learningRate(model, step));
+  writeScalar(model.lr, report.learningRate);
+  writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
+  writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
+  if (!executor.beginStep(error) || !runBatches(step, isApart, error))
+    return false;
+  if (isApart ? !updateApart(report, error)
+              : !executor.endStep(error) || !takeResults(report, error))
+    return false;
+  report.seconds = now() - stepBegin;
+  if (placement.device.isOpen() && !isApart)
+    report.gpu = gpu.times();
+  return true;
+}
+
+/// Shows a step that is done, and writes it to files.
+bool Trainer::show(StepReport &report, Error &error) {
+  report.highWaterBytes = executor.highWaterBytes();
+  report.tokensPerSecond =
+      double(model.numMicroBatches * model.microBatchSize * model.seqLength) /
+      report.seconds;
+  double flops = model.modelFlops + model.replayFlops;
+  peak.reached(flops / report.seconds / ranks.size());
+  bool isKnown = peak.flops() > 0 && model.modelFlops > 0;
+  double available =
+      isKnown ? peak.flops() * report.seconds * ranks.size() : NAN;
+  report.mfu = model.modelFlops / available;
+  report.hfu = (model.modelFlops + model.replayFlops) / available;
+  return log.step(report, error) && metrics.step(report, error) &&
+         (!isDumped(report.step) || dump.write(report.gradNorm, error));
+}
+
+bool Trainer::runStep(Error &error) {
+  StepReport report = {};
+  report.step = state.step;
+  stepBegin = now();
+  tell(Activity::Step, log.expectedSeconds());
+  ranks.reportStep(state.step + 1);
+  isWhole = false;
+  if (!compute(report, error))
+    return false;
+  isWhole = true;
+  ++state.step;
+  tell(Activity::Looking);
+  return show(report, error);
+}
+
+/// Loss and norm, which have to be numbers: otherwise the update has not
+/// changed the parameters, or has not been run.
+bool Trainer::takeResults(StepReport &report, Error &error) {
+  int64_t step = report.step;
+  report.loss = *arena.at<float>(model.loss);
+  report.gradNorm = *arena.at<float>(model.gradNorm);
+  if (!std::isfinite(report.loss))
+    return error.set("the loss of step %" PRId64 " is %s; parameters are as "
+                     "step %" PRId64 " left them. A lower learning rate (now "
+                     "%g), a longer warmup or clip_grad may help",
+                     step + 1, shown(double(report.loss)).chars, step,
+                     double(report.learningRate));
+  if (!std::isfinite(report.gradNorm))
+    return error.set("the gradient norm of step %" PRId64 " is %s, while the "
+                     "loss is %g; parameters are as step %" PRId64 " left them",
+                     step + 1, shown(double(report.gradNorm)).chars,
+                     double(report.loss), step);
+  report.lossZ = state.losses.add(double(report.loss));
+  report.gradNormZ = state.gradNorms.add(double(report.gradNorm));
+  return true;
+}
+
+/// Keeps the states that are dumped, and changes the parameters unless loss or
+/// norm stand out more than the options allow.
+bool Trainer::updateApart(StepReport &report, Error &error) {
+  // With the norm, gradients are the sums over all ranks.
+  if (!executor.runNorm(error) ||
+      (isDumped(report.step) && !dump.keepStates(arena, error)) ||
+      !takeResults(report, error))
+    return false;
+  auto standsOut = [](double z, double limit) {
+    return limit > 0 && z > limit;
+  };
+  report.skipped = standsOut(report.lossZ, options.skipLossZ) ||
+                   standsOut(report.gradNormZ, options.skipGradZ);
+  return report.skipped ? executor.clearGradients(error)
+                        : executor.runOptimizer(error);
+}
+
+bool Trainer::finish(int64_t stepsDone, Error &error) {
+  if (!executor.finish(error))
+    return false;
+  peak.keep();
+  int64_t highWater = executor.highWaterBytes();
+  int64_t written =
+      options.checkMemory ? executor.withPadding(check.writtenBytes()) : -1;
+  if (options.profile && stepsDone > 0)
+    log.profile(executor.profile(), std::max<int64_t>(stepsDone - 1, 1));
+  if (options.costs && !writeCosts(stepsDone, error))
+    return false;
+  if (stepsDone > 0 || options.json) {
+    DeviceMemory onGPU;
+    bool isOnGPU = placement.device.isOpen() && gpu.measure(onGPU);
+    log.memory(arena, isOnGPU ? &onGPU : nullptr, saves.copyBytes());
+  }
+  if (!log.end(stepsDone, highWater, written, error))
+    return false;
+  int64_t planned = executor.plannedBytes();
+  if (options.checkMemory && (written > highWater || highWater != planned))
+    return error.set("--check-memory needs the plan of %" PRId64 " bytes to be "
+                     "the high-water mark and no byte written above it, but "
+                     "got a mark of %" PRId64
+                     " and bytes written up to %" PRId64,
+                     planned, highWater, written);
+  return true;
+}
+
+bool Trainer::writeCosts(int64_t stepsDone, Error &error) {
+  if (!Costs::checkSteps(stepsDone, error)) // An interrupt ends a run early.
+    return false;
+  MachineName machine = describeProcessor(options.threads);
+  const char *name =
+      placement.device.isOpen() ? placement.device.name() : machine.chars;
+  return costs.write(executor.profile(), stepsDone - 1, name, error);
+}
+
+/// Validation and sampling, if they are due.
+bool Trainer::infer(bool isLast, Error &error) {
+  MemoryCheck *checked = options.checkMemory ? &check : nullptr;
+  if (inference.run(state.step, isLast, checked, log, metrics, error))
+    return true;
+  isWhole = !inference.foundBrokenModel();
+  return false;
+}
+
+/// Whether the run ends before the next step. Signals are rank 0's, which lets
+/// the others know, so that all end behind the same step.
+bool Trainer::findStop(bool &stops, Error &error) {
+  stops = isFirst() && Interrupts::stopFlag();
+  return ranks.size() == 1 ||
+         broadcast(ranks, "the start of a step", &stops, sizeof(stops), error);
+}
+
+bool Trainer::runSteps(Error &error) {
+  int64_t first = state.step;
+  log.begin(state.step);
+  for (bool stops = false; state.step < options.steps;) {
+    if (!findStop(stops, error))
+      return false;
+    if (stops)
+      break;
+    if (state.step == first + 1) // The first one touches memory and code anew.
+      executor.forgetProfile();
+    if (!runStep(error))
+      return false;
+    saves.afterStep(state, Interrupts::takeSave());
+    if (state.step < options.steps && !infer(/*isLast=*/false, error))
+      return false;
+  }
+  log.clearProgress();
+  bool isEarly = state.step < options.steps;
+  if (isEarly)
+    log.interrupted(state.step);
+  tell(Activity::Saving, saves.expectedSeconds());
+  if (!saves.atEnd(state, error) || !Log::flush(error))
+    return false;
+  tell(Activity::Looking);
+  return isEarly || infer(/*isLast=*/true, error);
+}
+
+ExitStatus Trainer::run(Error &error) {
+  if (!prepare(error) ||
+      (isFirst() && !interrupts.start(options.save, log.hasProgress(), error)))
+    return ExitStatus::Failed;
+  int64_t first = state.step;
+  if (runSteps(error)) {
+    bool isEarly = state.step < options.steps;
+    return !finish(state.step - first, error) ? ExitStatus::Failed
+           : isEarly                          ? ExitStatus::Stopped
+                                              : ExitStatus::Finished;
+  }
+  log.clearProgress();
+  if (isWhole)
+    saves.rescue(state, error);
+  saves.giveUp(error);
+  return ExitStatus::Failed;
+}
+
+/// The last part of the program's own name.
+static const char *programName(const char *path) {
+  const char *slash = path ? strrchr(path, '/') : nullptr;
+  return slash ? slash + 1 : path ? path : "train";
+}
+
+namespace {
+/// What the program begins with.
+struct Program {
+  const RepriseModel *const *models;
+  int numModels;
+  Options options;
+};
+} // namespace
+
+/// Trains as one of the ranks.
+static ExitStatus train(const Program &program, const Options &options,
+                        Transport &ranks, Error &error) {
+  Placement placement;
+  if (int status =
+          place(program.models, program.numModels, options, placement, error))
+    return ExitStatus(status);
+  Trainer trainer(placement, options, ranks);
+  return trainer.run(error);
+}
+
+/// Rank 0 alone shows something and writes files.
+static bool becomeQuiet(Options &options, Error &error) {
+  options.isQuiet = true;
+  options.json = options.profile = false;
+  options.save = options.csv = options.tensorboard = nullptr;
+  options.costs = options.dump = nullptr;
+  options.valData = Paths();
+  options.sample = 0;
+  return freopen("/dev/null", "w", stdout) ||
+         error.set("cannot open /dev/null: %s", strerror(errno));
+}
+
+/// A process of its own.
+static int trainAsRank(Transport &ranks, void *context) {
+  const Program &program = *static_cast<const Program *>(context);
+  Options options = program.options;
+  Error error;
+  takeProcessors(ranks.rank(), ranks.size(), options.threads);
+  ExitStatus status = ExitStatus::Failed;
+  if (ranks.rank() == 0 || becomeQuiet(options, error))
+    status = train(program, options, ranks, error);
+  if (status == ExitStatus::Finished || status == ExitStatus::Stopped)
+    return int(status);
+  ranks.abort(error.text);
+  return 1;
+}
+
+/// Starts all ranks of the model on this machine.
+static int trainInRanks(Program &program, Error &error) {
+  const RepriseModel &model = *program.models[0];
+  RankSettings settings;
+  settings.numRanks = int(countRanks(model));
+  settings.silenceSeconds = program.options.timeout;
+  settings.name = +[](int rank, char *text, size_t size, const void *context) {
+    nameRank(*static_cast<const Program *>(context)->models[0], rank, text,
+             size);
+  };
+  return runRanks(settings, trainAsRank, &program, error);
+}
+
+int reprise::runtime::trainingMain(int argc, char **argv,
+                                   const RepriseModel *const *models,
+                                   int numModels) {
+  const RepriseModel &model = *models[0]; // All say the same of themselves.
+  const char *program = programName(argc > 0 ? argv[0] : nullptr);
+  Error error;
+  auto fail = [&](ExitStatus status) {
+    fflush(stdout);
+    if (error.hasPlace)
+      fprintf(stderr, "%s\n", error.text);
+    else
+      fprintf(stderr, "%s: error: %s\n", program, error.text);
+    return int(status);
+  };
+  if (model.abiVersion != REPRISE_ABI_VERSION) {
+    error.set("the model was compiled for version %u of the interface, but "
+              "this runtime has version %u; compile it again",
+              model.abiVersion, REPRISE_ABI_VERSION);
+    return fail(ExitStatus::Failed);
+  }
+  Program all = {models, numModels, {}};
+  Options &options = all.options;
+  if (!parseOptions(argc, argv, model, options, error))
+    return fail(ExitStatus::WrongOption);
+  if (options.help) {
+    printHelp(program, model);
+    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
+  }
+  if (options.version || options.describe) {
+    options.version ? printVersion(model) : printDescription(model);
+    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
+  }
+  // A log that nobody reads any more is an error like others, not the end; and
+  // so is a file that may not grow.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  Transport alone;
+  ExitStatus status = countRanks(model) > 1
+                          ? ExitStatus(trainInRanks(all, error))
+                          : train(all, options, alone, error);
+  bool isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
+  return isGood ? int(status) : fail(status);
+}

@@ -1,0 +1,73 @@
+//===- Saves.h - When a run saves -------------------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_TRAINER_SAVES_H
+#define REPRISE_RUNTIME_TRAINER_SAVES_H
+
+#include "Options.h"
+#include "runtime/checkpoint/CheckpointWriter.h"
+#include "runtime/show/Log.h"
+
+namespace reprise::runtime {
+
+/// When a run saves: as often as --save-interval says, when it is asked to, at
+/// its end, and when something goes wrong that leaves the states as a step left
+/// them. A checkpoint that cannot be written is shown, and is no reason to stop
+/// while there are others to come. Without --save all of it does nothing.
+class Saves {
+public:
+  Saves(const RepriseModel &model, const Options &options,
+        const ModelTensors &tensors, const Arena &arena, ThreadPool &pool,
+        Log &log)
+      : model(model), options(options), arena(arena), pool(pool), log(log),
+        writer(model, tensors) {}
+
+  /// As CheckpointWriter::start, for what is written in each of them: `data`,
+  /// and the tokenizer if `tokenizer` is not null.
+  bool start(const Resumed &resumed, const DataMark &data,
+             const char *tokenizer, Error &error);
+  /// Shows what will be saved, and what could not be removed.
+  void announce();
+
+  /// Behind a step: begins to write a checkpoint if that is due or `isAsked`,
+  /// and shows what was written meanwhile.
+  void afterStep(const RunState &state, bool isAsked);
+  /// Saves the last step and waits. False if that could not be written.
+  bool atEnd(const RunState &state, Error &error);
+  /// After `error`, which has left the states those of `state`: saves them.
+  void rescue(const RunState &state, Error &error);
+  /// Waits for what is being written, and lets `error` say which is the last.
+  void giveUp(Error &error);
+
+  /// What a save takes, more or less.
+  double expectedSeconds() const { return seconds; }
+  /// The memory of the copy, beside the plan.
+  int64_t copyBytes() const { return writer.source().copyBytes(); }
+
+private:
+  bool isDue(int64_t step) const {
+    return options.saveInterval && step % options.saveInterval == 0;
+  }
+  void begin(const RunState &state);
+  bool showWritten(Error &failure);
+  void showFailure(const Error &failure, int64_t step);
+
+  const RepriseModel &model;
+  const Options &options;
+  const Arena &arena;
+  ThreadPool &pool;
+  Log &log;
+  CheckpointWriter writer;
+  Error refused; ///< Why the last one did not even begin.
+  double seconds = 0;
+  bool isLost = false; ///< Whether the last step could not be saved.
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_TRAINER_SAVES_H

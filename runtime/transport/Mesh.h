@@ -1,0 +1,43 @@
+//===- Mesh.h - The ranks that a program is for -----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_TRANSPORT_MESH_H
+#define REPRISE_RUNTIME_TRANSPORT_MESH_H
+
+#include "Collectives.h"
+#include "runtime/data/Data.h"
+
+#include "reprise/ABI/Model.h"
+
+#include <cstddef>
+
+namespace reprise::runtime {
+
+/// The product of the sizes of all axes; 1 without any.
+int64_t countRanks(const RepriseModel &model);
+
+/// "rank 5 (dp 1, tp 1)": the number of a rank, and its coordinates.
+void nameRank(const RepriseModel &model, int rank, char *text, size_t size);
+
+/// "dp 2 x tp 4": the axes and their sizes.
+void describeMesh(const RepriseModel &model, char *text, size_t size);
+
+/// The samples of a rank: one shard for each coordinate of "dp".
+Shard dataShardOf(const RepriseModel &model, int rank);
+
+/// The ranks that are where `rank` is, but for this axis.
+Group groupOf(const RepriseModel &model, int rank, int axis);
+
+/// Leaves this process an equal share of the processors that it may use, its
+/// own if all `numRanks` ranks with `threads` threads each find one; otherwise
+/// nothing changes.
+void takeProcessors(int rank, int numRanks, int64_t threads);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_TRANSPORT_MESH_H
