@@ -33,10 +33,16 @@ Value Planner::createPart(OpBuilder &builder, Value value, Value whole) {
                               getBufferType(value.getType()), place, whole);
 }
 
-void Planner::rewrite() {
-  OpBuilder builder(function.getContext());
-  DenseMap<Value, Value> view;
-  builder.setInsertionPointToStart(&block);
+/// Of a value of the schedule, which may be an output.
+Value Planner::createWhole(OpBuilder &builder, Value value) {
+  const Buffer &buffer = buffers[bufferOf.lookup(value)];
+  Value whole = createBuffer(builder, value.getLoc(), value.getType(), buffer);
+  if (buffer.output == value)
+    whole.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
+  return whole;
+}
+
+void Planner::createArguments(OpBuilder &builder) {
   for (BlockArgument argument : block.getArguments()) {
     const Buffer &buffer = buffers[bufferOf.lookup(argument)];
     Value value =
@@ -49,92 +55,60 @@ void Planner::rewrite() {
       value.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
     view[argument] = value;
   }
-  if (batches >= 0) {
-    Value further = createBuffer(
-        builder, function.getLoc(),
-        MemRefType::get({buffers[batches].bytes}, builder.getI8Type()),
-        buffers[batches]);
-    further.getDefiningOp()->setAttr(rt::kRoleAttr, buffers[batches].role);
+  if (batches < 0)
+    return;
+  Value further = createBuffer(
+      builder, function.getLoc(),
+      MemRefType::get({buffers[batches].bytes}, builder.getI8Type()),
+      buffers[batches]);
+  further.getDefiningOp()->setAttr(rt::kRoleAttr, buffers[batches].role);
+}
+
+/// A written gradient is in the argument's buffer, which says whose it is; a
+/// part of a join is in the buffer of the whole.
+void Planner::createWrite(OpBuilder &builder, Value result) {
+  if (BlockArgument argument = argumentOf.lookup(result)) {
+    view[result] = view.lookup(argument);
+    return;
   }
+  rt::JoinOp join = joinOf.lookup(result);
+  if (!join) {
+    view[result] = createWhole(builder, result);
+    return;
+  }
+  if (!view.count(join))
+    view[join] = createWhole(builder, join);
+  view[result] = createPart(builder, result, view.lookup(join));
+}
+
+void Planner::rewriteScheduled(OpBuilder &builder, rt::ScheduledOp op) {
+  for (Value result : op->getResults())
+    createWrite(builder, result);
+  Value workspace;
+  if (auto found = workspaceOf.find(op); found != workspaceOf.end()) {
+    const Buffer &buffer = buffers[found->second];
+    auto type = MemRefType::get({buffer.bytes / 4}, builder.getF32Type());
+    workspace = createBuffer(builder, op->getLoc(), type, buffer);
+  }
+  Operation *planned = op.createOnBuffers(
+      builder, [&](Value value) { return view.lookup(value); }, workspace);
+  planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+}
+
+void Planner::rewrite() {
+  OpBuilder builder(function.getContext());
+  builder.setInsertionPointToStart(&block);
+  createArguments(builder);
   SmallVector<Operation *> schedule;
   for (Operation &op : block)
-    if (isa<rt::LaunchOp, rt::GemmOp, rt::CollectiveOp, rt::ViewOp, rt::JoinOp>(
-            op))
+    if (isa<rt::ScheduledOp, rt::ViewOp, rt::JoinOp>(op))
       schedule.push_back(&op);
-  auto createWhole = [&](Value value) {
-    const Buffer &buffer = buffers[bufferOf.lookup(value)];
-    Value whole =
-        createBuffer(builder, value.getLoc(), value.getType(), buffer);
-    if (buffer.output == value)
-      whole.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
-    return whole;
-  };
   for (Operation *op : schedule) {
     builder.setInsertionPoint(op);
-    if (isa<rt::JoinOp>(op))
-      continue;
-    if (auto part = dyn_cast<rt::ViewOp>(op)) {
+    if (auto part = dyn_cast<rt::ViewOp>(op))
       view[part] = createPart(builder, part, view.lookup(part.getInput()));
-      continue;
-    }
-    for (Value result : op->getResults()) {
-      // What says whose gradient this is comes with its address.
-      if (BlockArgument argument = argumentOf.lookup(result)) {
-        view[result] = view.lookup(argument);
-        continue;
-      }
-      rt::JoinOp join = joinOf.lookup(result);
-      if (!join) {
-        view[result] = createWhole(result);
-        continue;
-      }
-      if (!view.count(join))
-        view[join] = createWhole(join);
-      view[result] = createPart(builder, result, view.lookup(join));
-    }
-    Operation *planned = nullptr;
-    auto get = [&](Value value) {
-      return value ? view.lookup(value) : Value();
-    };
-    auto createWorkspace = [&]() {
-      const Buffer &scratch = buffers[workspaceOf.lookup(op)];
-      return createBuffer(
-          builder, op->getLoc(),
-          MemRefType::get({scratch.bytes / 4}, builder.getF32Type()), scratch);
-    };
-    if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
-      SmallVector<Value> inputs, written;
-      for (Value input : launch.getInputs())
-        inputs.push_back(get(input));
-      for (Value result : launch.getResults())
-        written.push_back(get(result));
-      planned = rt::LaunchOp::create(
-          builder, op->getLoc(), TypeRange(), launch.getKernelAttr(), inputs,
-          written, launch.getIdsAttr(), launch.getFlopsAttr());
-    } else if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
-      planned = rt::CollectiveOp::create(
-          builder, op->getLoc(), TypeRange(), collective.getKindAttr(),
-          llvm::map_to_vector(collective.getInputs(), get),
-          llvm::map_to_vector(collective.getResults(),
-                              [&](Value value) { return get(value); }),
-          createWorkspace(), collective.getAxisAttr(),
-          collective.getRanksAttr());
-    } else {
-      auto gemm = cast<rt::GemmOp>(op);
-      Value workspace = createWorkspace();
-      planned = rt::GemmOp::create(
-          builder, op->getLoc(), TypeRange(), get(gemm.getA()),
-          get(gemm.getB()), get(gemm.getBias()), /*addend=*/Value(),
-          get(gemm.getResult()), get(gemm.getAuxiliary()), workspace,
-          gemm.getMAttr(), gemm.getNAttr(), gemm.getKAttr(), gemm.getLdaAttr(),
-          gemm.getLdbAttr(), gemm.getLdcAttr(), gemm.getBatchAttr(),
-          gemm.getStrideAAttr(), gemm.getStrideBAttr(), gemm.getStrideCAttr(),
-          gemm.getAlphaAttr(), gemm.getTransposeAAttr(),
-          gemm.getTransposeBAttr(),
-          gemm.getAddend() ? builder.getUnitAttr() : UnitAttr(),
-          gemm.getEpilogueAttr(), gemm.getPackedBAttr());
-    }
-    planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    else if (auto scheduled = dyn_cast<rt::ScheduledOp>(op))
+      rewriteScheduled(builder, scheduled);
   }
   auto exit = cast<func::ReturnOp>(block.getTerminator());
   builder.setInsertionPoint(exit);

@@ -31,7 +31,7 @@ static int64_t countLaunches(func::FuncOp function) {
   for (Operation &op : function.getBody().front()) {
     if (isa<rt::UpdateOp>(op))
       break;
-    launches += isa<rt::LaunchOp, rt::GemmOp>(op);
+    launches += isa<rt::ScheduledOp>(op);
   }
   return launches;
 }

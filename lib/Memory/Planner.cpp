@@ -95,7 +95,7 @@ LogicalResult Planner::checkSizes() {
       return failure();
   for (Operation &op : block)
     for (Type type : op.getResultTypes())
-      if (isa<rt::LaunchOp, rt::GemmOp, rt::CollectiveOp, rt::JoinOp>(op) &&
+      if (isa<rt::ScheduledOp, rt::JoinOp>(op) &&
           failed(check(op.getLoc(), type)))
         return failure();
   return success();
@@ -174,114 +174,94 @@ LogicalResult Planner::assignArguments() {
   return success();
 }
 
-/// The result whose buffer `attribute` gives to an input of `launch`, or null.
-FailureOr<Value> Planner::getShared(rt::LaunchOp launch, func::FuncOp kernel,
-                                    unsigned input, StringRef attribute) {
-  auto number = kernel.getArgAttrOfType<IntegerAttr>(input, attribute);
-  if (!number)
-    return Value();
-  int64_t result = number.getInt(), count = launch.getNumResults();
-  Type type = launch.getInputs()[input].getType();
-  if (result < 0 || result >= count ||
-      launch.getResult(result).getType() != type)
-    return launch.emitOpError("needs '")
-           << attribute << "' of operand #" << input
-           << " to be a result of type " << type << ", but got " << result;
-  return launch.getResult(result);
-}
-
-LogicalResult Planner::assignLaunch(rt::LaunchOp launch, int64_t position) {
-  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
-  if (!kernel || !launch.getOutputs().empty())
-    return launch.emitOpError("needs to be on tensors, of a func.func, to be "
-                              "planned");
-  OperandRange inputs = launch.getInputs();
-  auto diesHere = [&](Value input) {
-    return lastUse.lookup(input) == position && !beginOf.count(input) &&
-           llvm::count_if(inputs, [&](Value other) {
-             return bufferOf.lookup(other) == bufferOf.lookup(input);
-           }) == 1;
-  };
-  for (auto [index, input] : llvm::enumerate(inputs)) {
-    FailureOr<Value> result =
-        getShared(launch, kernel, index, rt::kInPlaceAttr);
-    if (failed(result))
-      return failure();
-    if (!*result)
-      continue;
-    if (!diesHere(input))
-      return launch.emitOpError("needs to be the last to read operand #")
-             << index << ", which it overwrites, but it is read again";
-    if (!bufferOf.try_emplace(*result, bufferOf.lookup(input)).second)
-      return launch.emitOpError("needs one operand to be overwritten by each "
-                                "result, but operand #")
-             << index << " is another one";
-  }
-  for (auto [index, input] : llvm::enumerate(inputs)) {
-    FailureOr<Value> result =
-        getShared(launch, kernel, index, rt::kMayAliasAttr);
-    if (failed(result))
-      return failure();
-    int64_t buffer = bufferOf.lookup(input);
-    if (!*result || bufferOf.count(*result) || !diesHere(input) ||
-        lastUse.lookup(*result) == end ||
-        buffers[buffer].category != Category::Activations)
-      continue;
-    // Another result may have taken the buffer already.
-    if (llvm::any_of(launch.getResults(), [&](Value other) {
-          auto it = bufferOf.find(other);
-          return it != bufferOf.end() && it->second == buffer;
-        }))
-      continue;
-    bufferOf[*result] = buffer;
+/// Refuses pairs that are no values of one type.
+LogicalResult Planner::checkSharing(rt::ScheduledOp op,
+                                    ArrayRef<rt::Sharing> sharing) {
+  int64_t count = op->getNumResults();
+  for (rt::Sharing pair : sharing) {
+    Type type = op.getReads()[pair.read].getType();
+    if (pair.write < 0 || pair.write >= count ||
+        op->getResult(pair.write).getType() != type)
+      return op->emitOpError("needs '")
+             << (pair.isForced ? rt::kInPlaceAttr : rt::kMayAliasAttr)
+             << "' of operand #" << pair.read << " to be a result of type "
+             << type << ", but got " << pair.write;
   }
   return success();
 }
 
-/// Sums over ranks are made in place.
-LogicalResult Planner::assignCollective(rt::CollectiveOp op, int64_t position) {
-  if (op.getWorkspace())
-    return op.emitOpError("needs to be on tensors to be planned");
-  for (auto [input, result] :
-       llvm::zip_equal(op.getInputs(), op.getResults())) {
-    if (lastUse.lookup(input) != position ||
-        llvm::count(op.getInputs(), input) != 1)
-      return op.emitOpError("needs to be the last to read ")
-             << input << ", which it overwrites, but it is read again";
-    if (beginOf.count(input) || beginOf.count(result))
-      return op.emitOpError("needs whole values, but got parts");
-    bufferOf[result] = bufferOf.lookup(input);
-  }
-  auto workspace = MemRefType::get({op.getWorkspaceElements()},
-                                   Float32Type::get(op.getContext()));
-  workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
+/// Whether the value of `read` is needed by nothing else from `position` on.
+bool Planner::diesAt(rt::ScheduledOp op, unsigned read, int64_t position) {
+  SmallVector<Value> reads = op.getReads();
+  return lastUse.lookup(reads[read]) == position &&
+         llvm::count_if(reads, [&](Value other) {
+           return bufferOf.lookup(other) == bufferOf.lookup(reads[read]);
+         }) == 1;
+}
+
+LogicalResult Planner::overwrite(rt::ScheduledOp op, rt::Sharing sharing,
+                                 int64_t position) {
+  Value read = op.getReads()[sharing.read];
+  Value result = op->getResult(sharing.write);
+  if (beginOf.count(read) || beginOf.count(result))
+    return op->emitOpError("needs operand #")
+           << sharing.read << ", which it overwrites, and its result to be "
+           << "whole values, but got parts";
+  if (!diesAt(op, sharing.read, position))
+    return op->emitOpError("needs to be the last to read operand #")
+           << sharing.read << ", which it overwrites, but it is read again";
+  if (!bufferOf.try_emplace(result, bufferOf.lookup(read)).second)
+    return op->emitOpError("needs one operand to be overwritten by each "
+                           "result, but operand #")
+           << sharing.read << " is another one";
+  return success();
+}
+
+/// Lets a result have the bytes of an operand that is needed no more.
+void Planner::takeOver(rt::ScheduledOp op, rt::Sharing sharing,
+                       int64_t position) {
+  Value read = op.getReads()[sharing.read];
+  Value result = op->getResult(sharing.write);
+  int64_t buffer = bufferOf.lookup(read);
+  if (bufferOf.count(result) || beginOf.count(read) ||
+      !diesAt(op, sharing.read, position) || lastUse.lookup(result) == end ||
+      buffers[buffer].category != Category::Activations)
+    return;
+  // Another result may have taken the buffer already.
+  if (llvm::none_of(op->getResults(), [&](Value other) {
+        auto it = bufferOf.find(other);
+        return it != bufferOf.end() && it->second == buffer;
+      }))
+    bufferOf[result] = buffer;
+}
+
+LogicalResult Planner::assignSharing(rt::ScheduledOp op, int64_t position) {
+  bool isOnBuffers =
+      llvm::any_of(op->getOperandTypes(), llvm::IsaPred<MemRefType>);
+  FailureOr<SmallVector<rt::Sharing>> sharing = op.getSharing(symbols);
+  if (isOnBuffers || failed(sharing))
+    return op->emitOpError("needs to be on tensors, of a func.func, to be "
+                           "planned");
+  if (failed(checkSharing(op, *sharing)))
+    return failure();
+  for (rt::Sharing pair : *sharing)
+    if (pair.isForced && failed(overwrite(op, pair, position)))
+      return failure();
+  for (rt::Sharing pair : *sharing)
+    if (!pair.isForced)
+      takeOver(op, pair, position);
   return success();
 }
 
 LogicalResult Planner::assignResults(Operation *op, int64_t position) {
-  if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
-    if (failed(assignLaunch(launch, position)))
+  if (auto scheduled = dyn_cast<rt::ScheduledOp>(op)) {
+    if (failed(assignSharing(scheduled, position)))
       return failure();
-  } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
-    if (!gemm.getResult())
-      return gemm.emitOpError("needs to be on tensors to be planned");
-    if (Value addend = gemm.getAddend()) {
-      if (lastUse.lookup(addend) != position ||
-          llvm::count(gemm->getOperands(), addend) != 1)
-        return gemm.emitOpError(
-            "needs to be the last to read its addend, which "
-            "it adds to, but it is read again");
-      if (beginOf.count(addend) || beginOf.count(gemm.getResult()))
-        return gemm.emitOpError("needs to add to a whole value to make a whole "
-                                "value, but got parts");
-      bufferOf[gemm.getResult()] = bufferOf.lookup(addend);
+    if (int64_t bytes = scheduled.getWorkspaceBytes()) {
+      auto type =
+          MemRefType::get({bytes / 4}, Float32Type::get(op->getContext()));
+      workspaceOf[op] = addBuffer(Category::Activations, type, position);
     }
-    auto workspace = MemRefType::get({gemm.getWorkspaceBytes() / 4},
-                                     Float32Type::get(op->getContext()));
-    workspaceOf[op] = addBuffer(Category::Activations, workspace, position);
-  } else if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
-    if (failed(assignCollective(collective, position)))
-      return failure();
   } else if (auto view = dyn_cast<rt::ViewOp>(op)) {
     assignView(view);
   } else if (!isa<rt::JoinOp, rt::UpdateOp, func::ReturnOp>(op)) {
@@ -338,7 +318,7 @@ LogicalResult Planner::assignJoins() {
     int64_t first = end, begin = 0;
     for (Value part : join.getParts()) {
       Operation *maker = part.getDefiningOp();
-      if (!isa_and_present<rt::LaunchOp, rt::GemmOp>(maker) ||
+      if (!isa_and_present<rt::ScheduledOp>(maker) ||
           !joinOf.try_emplace(part, join).second)
         return join.emitOpError("needs parts that a launch or a product makes "
                                 "for it alone, but got ")

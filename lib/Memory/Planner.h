@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include <map>
 
 namespace reprise::memory {
@@ -80,12 +81,13 @@ private:
   llvm::FailureOr<Buffer> getArgumentBuffer(mlir::BlockArgument argument);
   llvm::FailureOr<Buffer> getSharedBuffer(mlir::BlockArgument argument);
   llvm::LogicalResult assignResults(mlir::Operation *op, int64_t position);
-  llvm::LogicalResult assignLaunch(rt::LaunchOp launch, int64_t position);
-  llvm::LogicalResult assignCollective(rt::CollectiveOp op, int64_t position);
-  llvm::FailureOr<mlir::Value> getShared(rt::LaunchOp launch,
-                                         mlir::func::FuncOp kernel,
-                                         unsigned input,
-                                         llvm::StringRef attribute);
+  llvm::LogicalResult assignSharing(rt::ScheduledOp op, int64_t position);
+  llvm::LogicalResult checkSharing(rt::ScheduledOp op,
+                                   llvm::ArrayRef<rt::Sharing> sharing);
+  bool diesAt(rt::ScheduledOp op, unsigned read, int64_t position);
+  llvm::LogicalResult overwrite(rt::ScheduledOp op, rt::Sharing sharing,
+                                int64_t position);
+  void takeOver(rt::ScheduledOp op, rt::Sharing sharing, int64_t position);
   llvm::LogicalResult checkReturn();
   void placeFixed(Space space, ArenaSizes &sizes);
   int64_t placeBatches(int64_t begin);
@@ -102,6 +104,10 @@ private:
                            mlir::Type type, const Buffer &buffer);
   mlir::Value createPart(mlir::OpBuilder &builder, mlir::Value value,
                          mlir::Value whole);
+  mlir::Value createWhole(mlir::OpBuilder &builder, mlir::Value value);
+  void createArguments(mlir::OpBuilder &builder);
+  void createWrite(mlir::OpBuilder &builder, mlir::Value result);
+  void rewriteScheduled(mlir::OpBuilder &builder, rt::ScheduledOp op);
 
   const mlir::SymbolTable &symbols;
   mlir::func::FuncOp function;
@@ -127,6 +133,8 @@ private:
   /// The position of the return, whose values nothing may share bytes with.
   int64_t end = 0;
   std::map<Space, ArenaSizes> arenas;
+  /// The buffer that a value has become.
+  llvm::DenseMap<mlir::Value, mlir::Value> view;
 };
 
 } // namespace reprise::memory

@@ -9,6 +9,7 @@
 #include "reprise/Memory/WrittenGradients.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -16,20 +17,16 @@ using namespace reprise;
 /// The operand whose bytes `value` takes, if its maker works in place on it, or
 /// null.
 static Value getReplaced(Value value, const SymbolTable &symbols) {
-  if (auto gemm = value.getDefiningOp<rt::GemmOp>())
-    return value == gemm.getResult() ? gemm.getAddend() : Value();
-  if (auto collective = value.getDefiningOp<rt::CollectiveOp>())
-    return collective.getInputs()[cast<OpResult>(value).getResultNumber()];
-  auto launch = value.getDefiningOp<rt::LaunchOp>();
-  auto kernel = launch ? symbols.lookup<func::FuncOp>(launch.getKernel())
-                       : func::FuncOp();
-  if (!kernel)
+  auto maker = value.getDefiningOp<rt::ScheduledOp>();
+  if (!maker)
     return {};
-  for (auto [index, input] : llvm::enumerate(launch.getInputs())) {
-    auto number = kernel.getArgAttrOfType<IntegerAttr>(index, rt::kInPlaceAttr);
-    if (number && number.getInt() == cast<OpResult>(value).getResultNumber())
-      return input;
-  }
+  FailureOr<SmallVector<rt::Sharing>> sharing = maker.getSharing(symbols);
+  if (failed(sharing))
+    return {};
+  int64_t number = cast<OpResult>(value).getResultNumber();
+  for (rt::Sharing pair : *sharing)
+    if (pair.isForced && pair.write == number)
+      return maker.getReads()[pair.read];
   return {};
 }
 
@@ -52,7 +49,7 @@ memory::findWrittenGradients(func::FuncOp step, const SymbolTable &symbols) {
     Value first = value;
     while (Value replaced = getReplaced(first, symbols))
       first = replaced;
-    if (isa_and_present<rt::LaunchOp, rt::GemmOp>(first.getDefiningOp()) &&
+    if (isa_and_present<rt::ScheduledOp>(first.getDefiningOp()) &&
         first.getType() == state.getType())
       written.insert({first, state});
   }

@@ -9,6 +9,7 @@
 #include "BudgetPlans.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Remat/Summary.h"
 #include "reprise/Support/Format.h"
@@ -455,7 +456,8 @@ LogicalResult BufferReader::run(func::FuncOp step) {
   certificate.buffers.clear();
   size_t position = 0;
   for (Operation &op : step.getBody().front()) {
-    if (!rt::isScheduled(&op))
+    auto scheduled = dyn_cast<rt::ScheduledOp>(op);
+    if (!scheduled)
       continue;
     auto name = op.getAttrOfType<StringAttr>(rt::kNameAttr);
     if (position == certificate.schedule.size() ||
@@ -470,30 +472,16 @@ LogicalResult BufferReader::run(func::FuncOp step) {
       if (number >= 0 && isWritten)
         writtenAt[certificate.buffers[number].offset] = number;
     };
-    if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
-      for (Value read : {gemm.getA(), gemm.getB(), gemm.getBias()})
-        add(read, false);
-      // What it adds to has no operand of its own, but the bytes.
-      if (gemm.getAccumulate())
-        addOld(gemm.getOutput(), launch.reads);
-      add(gemm.getOutput(), true);
-      add(gemm.getAux(), true);
-      add(gemm.getWorkspace(), true, /*isWorkspace=*/true);
-      continue;
+    for (Value read : scheduled.getReads())
+      add(read, /*isWritten=*/false);
+    for (auto [number, write] : llvm::enumerate(scheduled.getWrites())) {
+      // The old value has no operand of its own, but the bytes.
+      if (scheduled.addsTo(number))
+        addOld(write, launch.reads);
+      add(write, /*isWritten=*/true);
     }
-    if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
-      for (Value read : collective.getInputs())
-        add(read, false);
-      for (Value written : collective.getOutputs())
-        add(written, true);
-      add(collective.getWorkspace(), true, /*isWorkspace=*/true);
-      continue;
-    }
-    auto plain = cast<rt::LaunchOp>(op);
-    for (Value read : plain.getInputs())
-      add(read, false);
-    for (Value written : plain.getOutputs())
-      add(written, true);
+    add(scheduled.getWorkspaceBuffer(), /*isWritten=*/true,
+        /*isWorkspace=*/true);
   }
   if (position != certificate.schedule.size())
     return failure();

@@ -12,7 +12,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
-#include "reprise/Dialect/RT/Workload.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/WaitingInputs.h"
@@ -115,9 +115,10 @@ public:
 
 private:
   int64_t addValue(Value value);
-  void readLaunch(Operation *op);
-  void readSharing(Operation *op, solver::StepOp &into);
-  void traceResults(Operation *op, ArrayRef<int64_t> numbers);
+  solver::StepPhase getPhase(int64_t last) const;
+  LogicalResult readScheduled(rt::ScheduledOp op);
+  LogicalResult readSharing(rt::ScheduledOp op, solver::StepOp &into);
+  void traceResults(rt::ScheduledOp op, ArrayRef<int64_t> numbers);
   void setRules();
 
   SymbolTable symbols;
@@ -143,32 +144,18 @@ int64_t GraphReader::addValue(Value value) {
   return number;
 }
 
-void GraphReader::readSharing(Operation *op, solver::StepOp &into) {
-  if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
-    if (Value addend = gemm.getAddend())
-      into.sharing.push_back(
-          {std::distance(op->operand_begin(),
-                         llvm::find(op->getOperands(), addend)),
-           0, true});
-    return;
+LogicalResult GraphReader::readSharing(rt::ScheduledOp op,
+                                       solver::StepOp &into) {
+  FailureOr<SmallVector<rt::Sharing>> sharing = op.getSharing(symbols);
+  if (failed(sharing))
+    return failure();
+  for (rt::Sharing pair : *sharing) {
+    // What is made in the bytes of a state takes no other's.
+    int64_t made = into.writes[pair.write];
+    if (pair.isForced || !traced->graph.values[made].outlives)
+      into.sharing.push_back({int64_t(pair.read), pair.write, pair.isForced});
   }
-  if (isa<rt::CollectiveOp>(op)) {
-    for (unsigned number = 0; number < op->getNumResults(); ++number)
-      into.sharing.push_back({int64_t(number), int64_t(number), true});
-    return;
-  }
-  auto launch = cast<rt::LaunchOp>(op);
-  auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
-  for (auto [attribute, isForced] :
-       {std::pair(rt::kInPlaceAttr, true), std::pair(rt::kMayAliasAttr, false)})
-    for (unsigned input = 0; input < launch.getInputs().size(); ++input)
-      if (auto result =
-              kernel.getArgAttrOfType<IntegerAttr>(input, attribute)) {
-        // What is made in the bytes of a state takes no other's.
-        int64_t made = into.writes[result.getInt()];
-        if (isForced || !traced->graph.values[made].outlives)
-          into.sharing.push_back({int64_t(input), result.getInt(), isForced});
-      }
+  return success();
 }
 
 /// Whether a value of one type is of the other in a schedule: it may have more
@@ -184,79 +171,83 @@ static bool isSame(Type original, Type scheduled) {
 
 /// Says of the results of `op`, of the forward pass, which op of the original
 /// makes them.
-void GraphReader::traceResults(Operation *op, ArrayRef<int64_t> numbers) {
+void GraphReader::traceResults(rt::ScheduledOp op, ArrayRef<int64_t> numbers) {
   auto trace = [&](Value result, int64_t number, unsigned resultNumber) {
     Operation *maker = ops[number];
     if (resultNumber < maker->getNumResults() &&
         isSame(maker->getResult(resultNumber).getType(), result.getType()))
       traced->origins[numberOf.lookup(result)] = {number, resultNumber};
   };
-  if (isa<rt::GemmOp>(op))
+  Block *body = op.getFusedOps(symbols);
+  if (!body)
     return trace(op->getResult(0), numbers.front(), 0);
-  auto launch = cast<rt::LaunchOp>(op);
-  Block &body =
-      symbols.lookup<func::FuncOp>(launch.getKernel()).getBody().front();
   DenseMap<Operation *, int64_t> numberOfInner;
-  for (auto [inner, number] : llvm::zip(body, numbers)) {
+  for (auto [inner, number] : llvm::zip(*body, numbers)) {
     if (inner.getName() != ops[number]->getName())
       return;
     numberOfInner[&inner] = number;
   }
   traced->fused.insert(traced->fused.end(), numbers.begin(), numbers.end());
   for (auto [result, returned] :
-       llvm::zip(launch.getResults(), body.getTerminator()->getOperands()))
+       llvm::zip(op->getResults(), body->getTerminator()->getOperands()))
     if (auto inner = dyn_cast<OpResult>(returned))
       if (auto found = numberOfInner.find(inner.getOwner());
           found != numberOfInner.end())
         trace(result, found->second, inner.getResultNumber());
 }
 
-void GraphReader::readLaunch(Operation *op) {
+/// Of an op whose last op of the original is `last`, -1 if it has none: no
+/// earlier than that of the op before it.
+solver::StepPhase GraphReader::getPhase(int64_t last) const {
+  solver::StepPhase before = traced->graph.ops.empty()
+                                 ? solver::StepPhase::Forward
+                                 : traced->graph.ops.back().phase;
+  if (last < 0)
+    return before;
+  return std::max(before, last < backward ? solver::StepPhase::Forward
+                          : last < update ? solver::StepPhase::Backward
+                                          : solver::StepPhase::Update);
+}
+
+LogicalResult GraphReader::readScheduled(rt::ScheduledOp op) {
   solver::StepOp added;
   ArrayRef<int64_t> numbers = remat::getIds(op);
-  int64_t last = -1;
-  for (int64_t number : numbers)
-    last = std::max(last, number);
-  solver::StepPhase phase = traced->graph.ops.empty()
-                                ? solver::StepPhase::Forward
-                                : traced->graph.ops.back().phase;
-  if (last >= 0)
-    phase = std::max(phase, last < backward ? solver::StepPhase::Forward
-                            : last < update ? solver::StepPhase::Backward
-                                            : solver::StepPhase::Update);
-  added.phase = phase;
+  // Made of no op of the step: it could be of any phase.
+  if (numbers.empty())
+    return failure();
+  int64_t last = std::max<int64_t>(*llvm::max_element(numbers), -1);
+  added.phase = getPhase(last);
   // A launch of backward may go on with ops of the layer below: what it reads
   // of the forward pass is of the first one's.
-  int64_t first = phase == solver::StepPhase::Backward && last >= 0
+  int64_t first = added.phase == solver::StepPhase::Backward && last >= 0
                       ? *llvm::min_element(numbers)
                       : last;
   if (nn::ScopeAttr scope = first >= 0 ? nn::getScope(ops[first]) : nullptr)
     added.layer = scope.getLayer();
   if (auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr))
     added.name = name.str();
-  Workload load = rt::getWorkload(op, symbols);
+  Workload load = op.getWorkload(symbols);
   added.seconds = costs.getSeconds(load);
   traced->works.push_back(load.work);
   traced->places.push_back(last);
-  if (auto gemm = dyn_cast<rt::GemmOp>(op))
-    added.workspace = gemm.getWorkspaceBytes();
-  if (auto collective = dyn_cast<rt::CollectiveOp>(op))
-    added.workspace = 4 * collective.getWorkspaceElements();
-  for (Value operand : op->getOperands())
-    added.reads.push_back(addValue(operand));
-  for (auto [number, result] : llvm::enumerate(op->getResults())) {
-    int64_t value = addValue(result);
+  added.workspace = op.getWorkspaceBytes();
+  for (Value read : op.getReads())
+    added.reads.push_back(addValue(read));
+  for (auto [number, write] : llvm::enumerate(op.getWrites())) {
+    int64_t value = addValue(write);
     added.writes.push_back(value);
     traced->graph.values[value].name =
         added.name + (number ? "#" + std::to_string(number) : "");
   }
-  readSharing(op, added);
-  if (phase == solver::StepPhase::Forward) {
+  if (failed(readSharing(op, added)))
+    return failure();
+  if (added.phase == solver::StepPhase::Forward) {
     traceResults(op, numbers);
     for (int64_t number : numbers)
       added.isReplayable &= isMemoryEffectFree(ops[number]);
   }
   traced->graph.ops.push_back(std::move(added));
+  return success();
 }
 
 /// What may be dropped, and what earlier decisions say of it.
@@ -325,11 +316,9 @@ LogicalResult GraphReader::read(func::FuncOp step, TracedGraph &into) {
     into.writtenGradients.push_back(number);
   }
   for (Operation &op : step.getBody().front()) {
-    if (rt::isScheduled(&op)) {
-      // Made of no op of the step: it could be of any phase.
-      if (remat::getIds(&op).empty())
+    if (auto scheduled = dyn_cast<rt::ScheduledOp>(op)) {
+      if (failed(readScheduled(scheduled)))
         return failure();
-      readLaunch(&op);
     } else if (auto view = dyn_cast<rt::ViewOp>(op)) {
       int64_t input = addValue(view.getInput()), out = addValue(view.getOut());
       into.graph.values[out].whole = input;
@@ -406,12 +395,13 @@ int64_t planning::getBaseBytes(func::FuncOp step, const TracedGraph &traced,
 static int64_t countLaunches(ModuleOp program) {
   auto step = program.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   return llvm::count_if(step.getBody().front(),
-                        [](Operation &op) { return rt::isScheduled(&op); });
+                        [](Operation &op) { return isa<rt::ScheduledOp>(op); });
 }
 
-FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
-  OwningOpRef<ModuleOp> program = module->clone();
-  auto step = program->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+/// Numbers the ops of the step of `program`, leaves nothing beside it, and has
+/// all kept that its decisions would drop: the graph drops.
+static LogicalResult keepAll(ModuleOp program, bool isFree) {
+  auto step = program.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   // What kernels of backward make on their way is made there in every plan;
   // what else is to be dropped, the graph drops.
   FailureOr<DenseSet<Operation *>> free = remat::findFree(step);
@@ -423,13 +413,21 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
     // With a segment it is left to free recompute, which would take it.
     if (dropped && !free->contains(&op))
       op.setAttr(remat::kDecisionAttr,
-                 remat::SaveAttr::get(context.get(), "decided before",
+                 remat::SaveAttr::get(op.getContext(), "decided before",
                                       isFree ? dropped.getSegment() : -1));
   }
   for (StringRef beside : nn::kScheduleFunctions)
-    if (auto function = program->lookupSymbol<func::FuncOp>(beside);
+    if (auto function = program.lookupSymbol<func::FuncOp>(beside);
         function && function != step)
       function.erase();
+  return success();
+}
+
+FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
+  OwningOpRef<ModuleOp> program = module->clone();
+  auto step = program->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (failed(keepAll(*program, isFree)))
+    return failure();
   TracedGraph traced;
   PassManager toRemat(context.get());
   phases.applyDecisions(toRemat, isFree);
@@ -457,9 +455,9 @@ FailureOr<TracedGraph> Trial::trace(const CostTable &costs, bool isFree) {
     traced.joined += countLaunches(*program);
   if (auto count = getStep()->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     traced.graph.microBatches = count.getInt();
-  constexpr int64_t kDefaultAlignment = 64;
   auto alignment = (*program)->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
-  traced.graph.alignment = alignment ? alignment.getInt() : kDefaultAlignment;
+  traced.graph.alignment =
+      alignment ? alignment.getInt() : rt::kDefaultAlignment;
   if (failed(GraphReader(*program, getStep(), costs).read(step, traced)) ||
       solver::check(traced.graph))
     return failure();

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Report/MemoryProfile.h"
-#include "reprise/Dialect/RT/Workload.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "llvm/ADT/MapVector.h"
@@ -47,12 +48,12 @@ StringRef report::stringifyRole(Role role) {
   return names[size_t(role)];
 }
 
-static Position readPosition(Operation *op, bool isUpdate,
+static Position readPosition(rt::ScheduledOp op, bool isUpdate,
                              SymbolTable &symbols) {
   Position position;
   auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr);
   position.name = name ? name.str() : op->getName().getStringRef().str();
-  position.load = rt::getWorkload(op, symbols);
+  position.load = op.getWorkload(symbols);
   // A schedule has no mark where backward begins but the names of its ops.
   if (isUpdate)
     position.phase = Phase::Update;
@@ -79,24 +80,11 @@ static Role getRole(Phase writer, Phase lastReader) {
   llvm_unreachable("unknown phase");
 }
 
-/// The buffers that `op` writes, in order; its workspace is none of them.
-static SmallVector<Value> getWritten(Operation *op) {
-  if (auto launch = dyn_cast<rt::LaunchOp>(op))
-    return SmallVector<Value>(launch.getOutputs());
-  if (auto collective = dyn_cast<rt::CollectiveOp>(op))
-    return SmallVector<Value>(collective.getOutputs());
-  auto gemm = cast<rt::GemmOp>(op);
-  SmallVector<Value> written = {gemm.getOutput()};
-  if (gemm.getAux())
-    written.push_back(gemm.getAux());
-  return written;
-}
-
-/// The names of the ops that write them.
-static std::vector<std::string> getMakers(Operation *op, StringRef name) {
+/// The names of the ops that make what `op` writes.
+static std::vector<std::string> getMakers(rt::ScheduledOp op, StringRef name) {
   auto names = op->getAttrOfType<ArrayAttr>(rt::kMadeByAttr);
   if (!names)
-    return std::vector<std::string>(getWritten(op).size(), name.str());
+    return std::vector<std::string>(op.getWrites().size(), name.str());
   std::vector<std::string> makers;
   for (StringRef maker : names.getAsValueRange<StringAttr>())
     makers.push_back(maker.str());
@@ -112,17 +100,18 @@ static Operation *getRoot(Value value) {
 MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
   llvm::MapVector<Operation *, Accesses> buffers;
   DenseMap<Operation *, unsigned> outputNumbers;
-  std::vector<Operation *> schedule;
+  std::vector<rt::ScheduledOp> schedule;
   SymbolTable symbols(step->getParentOp());
   bool isUpdate = false;
   for (Operation &op : step.getBody().front()) {
     isUpdate |= isa<rt::UpdateOp>(op);
-    if (!rt::isScheduled(&op))
+    auto scheduled = dyn_cast<rt::ScheduledOp>(op);
+    if (!scheduled)
       continue;
     int64_t position = positions.size();
-    positions.push_back(readPosition(&op, isUpdate, symbols));
-    positions.back().makers = getMakers(&op, positions.back().name);
-    schedule.push_back(&op);
+    positions.push_back(readPosition(scheduled, isUpdate, symbols));
+    positions.back().makers = getMakers(scheduled, positions.back().name);
+    schedule.push_back(scheduled);
     for (Value operand : op.getOperands())
       if (Operation *buffer = getRoot(operand)) {
         Accesses &accesses = buffers[buffer];
@@ -130,7 +119,7 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
         if (accesses.positions.empty() || accesses.positions.back() != position)
           accesses.positions.push_back(position);
       }
-    for (auto [number, value] : llvm::enumerate(getWritten(&op)))
+    for (auto [number, value] : llvm::enumerate(scheduled.getWrites()))
       outputNumbers[getRoot(value)] = number;
   }
 
@@ -176,7 +165,7 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
   // Of launches of one name, the first is meant.
   llvm::StringMap<Operation *> named;
   for (auto [op, position] : llvm::zip(schedule, positions))
-    for (auto [value, maker] : llvm::zip(getWritten(op), position.makers))
+    for (auto [value, maker] : llvm::zip(op.getWrites(), position.makers))
       if (named.try_emplace(maker, op).first->second == op)
         outputs[maker].push_back(buffers.lookup(getRoot(value)));
 }

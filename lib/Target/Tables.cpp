@@ -11,7 +11,9 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "reprise/Codegen/CPU/Registers.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -220,6 +222,68 @@ LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
   return success();
 }
 
+LogicalResult Tables::readKernelLaunch(const SymbolTable &symbols,
+                                       rt::LaunchOp op, Launch &launch) {
+  FailureOr<int64_t> tasks = readKernel(symbols, op);
+  if (failed(tasks))
+    return failure();
+  launch.kind = REPRISE_LAUNCH_KERNEL;
+  launch.callee =
+      kernels.insert({op.getKernel(), int64_t(kernels.size())}).first->second;
+  launch.tasks = *tasks;
+  launch.flops = op.getFlops();
+  if (std::optional<ArrayRef<int64_t>> values = op.getIds())
+    llvm::append_range(launch.ids, *values);
+  // Whole lines of what is packed go past the caches.
+  for (Value output : op.getOutputs()) {
+    auto buffer = output.getDefiningOp<rt::BufferOp>();
+    if (isPacked(buffer.getType()) &&
+        buffer.getOffset() % rt::kDefaultAlignment != 0)
+      return op->emitOpError("needs to write ")
+             << buffer.getType() << " at a multiple of "
+             << rt::kDefaultAlignment << " bytes, but got "
+             << buffer.getOffset();
+  }
+  return success();
+}
+
+LogicalResult Tables::checkGemm(rt::GemmOp op) const {
+  bool hasSquares = op.getEpilogue() == rt::Epilogue::SquaresOfC;
+  if (op.getEpilogue() && hasSquares == isLibrary)
+    return op->emitOpError("needs ")
+           << (isLibrary ? "the CPU's products" : "a library")
+           << " for the epilogue " << stringifyEpilogue(*op.getEpilogue());
+  if (isLibrary && op.getPackedB())
+    return op->emitOpError("needs the CPU's products for 'packed_b'");
+  for (OpOperand &operand : op->getOpOperands()) {
+    rt::BufferOp whole = operand.get().getDefiningOp<rt::BufferOp>().getRoot();
+    auto state = whole->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+    bool readsPacked = op.getPackedB() && &operand == &op.getBMutable() &&
+                       operand.get() == whole.getResult();
+    if (state && state.getKind() == rt::StateKind::Working &&
+        isPacked(whole.getType()) && !readsPacked)
+      return op->emitOpError("needs to read the packed copy of '")
+             << state.getParameter() << "', " << whole.getType()
+             << ", whole as 'b' with 'packed_b'";
+  }
+  return success();
+}
+
+LogicalResult Tables::readGemm(rt::GemmOp op, Launch &launch) {
+  if (failed(checkGemm(op)))
+    return failure();
+  launch.kind = REPRISE_LAUNCH_GEMM;
+  launch.flops = op.getFlops();
+  RepriseGemm row = getGemm(op);
+  auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
+    return memcmp(&row, &other, sizeof row) == 0;
+  });
+  launch.callee = same - gemms.begin();
+  if (same == gemms.end())
+    gemms.push_back(row);
+  return success();
+}
+
 LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
   if (isLibrary)
     return op.emitOpError("needs the CPU: programs for GPUs are for one rank");
@@ -234,87 +298,44 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
   collectives.push_back(
       {REPRISE_COLLECTIVE_ALL_REDUCE, int32_t(axis - mesh.getNames().begin())});
   launch.flops = op.getFlops();
-  for (Value value : op.getOutputs())
-    launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
-  launch.buffers.push_back(op.getWorkspace().getDefiningOp<rt::BufferOp>());
   return success();
 }
 
+/// The buffers of a launch are its reads, its writes and its workspace; but
+/// those of a collective, which writes all that it reads, are there once.
 FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
                                              Operation *op) {
-  if (op->getNumResults() > 0)
+  auto scheduled = dyn_cast<rt::ScheduledOp>(op);
+  if (!scheduled || op->getNumResults() > 0)
     return op->emitOpError("needs to be in buffer form by now");
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     if (!operand.getDefiningOp<rt::BufferOp>())
       return op->emitOpError("needs operands that are 'rt.buffer', but #")
              << index << " is none";
   Launch launch = {};
-  auto use = [&](Value value) {
-    if (value)
-      launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
-  };
-  if (auto call = dyn_cast<rt::LaunchOp>(op)) {
-    FailureOr<int64_t> tasks = readKernel(symbols, call);
-    if (failed(tasks))
-      return failure();
-    launch.kind = REPRISE_LAUNCH_KERNEL;
-    launch.callee = kernels.insert({call.getKernel(), int64_t(kernels.size())})
-                        .first->second;
-    launch.tasks = *tasks;
-    launch.flops = call.getFlops();
-    if (std::optional<ArrayRef<int64_t>> values = call.getIds())
-      llvm::append_range(launch.ids, *values);
-    llvm::for_each(call.getInputs(), use);
-    llvm::for_each(call.getOutputs(), use);
-    // Whole lines of what is packed go past the caches.
-    for (Value output : call.getOutputs()) {
-      auto buffer = output.getDefiningOp<rt::BufferOp>();
-      if (isPacked(buffer.getType()) &&
-          buffer.getOffset() % rt::kDefaultAlignment != 0)
-        return op->emitOpError("needs to write ")
-               << buffer.getType() << " at a multiple of "
-               << rt::kDefaultAlignment << " bytes, but got "
-               << buffer.getOffset();
-    }
-  } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
-    launch.kind = REPRISE_LAUNCH_GEMM;
-    bool hasSquares = gemm.getEpilogue() == rt::Epilogue::SquaresOfC;
-    if (gemm.getEpilogue() && hasSquares == isLibrary)
-      return op->emitOpError("needs ")
-             << (isLibrary ? "the CPU's products" : "a library")
-             << " for the epilogue " << stringifyEpilogue(*gemm.getEpilogue());
-    if (isLibrary && gemm.getPackedB())
-      return op->emitOpError("needs the CPU's products for 'packed_b'");
-    for (OpOperand &operand : op->getOpOperands()) {
-      rt::BufferOp whole =
-          operand.get().getDefiningOp<rt::BufferOp>().getRoot();
-      auto state = whole->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
-      bool readsPacked = gemm.getPackedB() && &operand == &gemm.getBMutable() &&
-                         operand.get() == whole.getResult();
-      if (state && state.getKind() == rt::StateKind::Working &&
-          isPacked(whole.getType()) && !readsPacked)
-        return op->emitOpError("needs to read the packed copy of '")
-               << state.getParameter() << "', " << whole.getType()
-               << ", whole as 'b' with 'packed_b'";
-    }
-    launch.flops = gemm.getFlops();
-    RepriseGemm row = getGemm(gemm);
-    auto *same = llvm::find_if(gemms, [&](const RepriseGemm &other) {
-      return memcmp(&row, &other, sizeof row) == 0;
-    });
-    launch.callee = same - gemms.begin();
-    if (same == gemms.end())
-      gemms.push_back(row);
-    for (Value value : {gemm.getA(), gemm.getB(), gemm.getBias()})
-      use(value);
-    for (Value value : {gemm.getOutput(), gemm.getAux(), gemm.getWorkspace()})
-      use(value);
-  } else if (auto collective = dyn_cast<rt::CollectiveOp>(op)) {
-    if (failed(readCollective(collective, launch)))
-      return failure();
-  } else {
-    return op->emitOpError("needs to be in buffer form by now");
-  }
+  LogicalResult read =
+      TypeSwitch<Operation *, LogicalResult>(op)
+          .Case([&](rt::LaunchOp call) {
+            return readKernelLaunch(symbols, call, launch);
+          })
+          .Case([&](rt::GemmOp gemm) { return readGemm(gemm, launch); })
+          .Case([&](rt::CollectiveOp collective) {
+            return readCollective(collective, launch);
+          })
+          .Default([](Operation *other) {
+            return other->emitOpError("needs a kind of row in the tables of a "
+                                      "program, but has none");
+          });
+  if (failed(read))
+    return failure();
+  SmallVector<Value> values;
+  if (launch.kind != REPRISE_LAUNCH_COLLECTIVE)
+    values = scheduled.getReads();
+  llvm::append_range(values, scheduled.getWrites());
+  if (Value workspace = scheduled.getWorkspaceBuffer())
+    values.push_back(workspace);
+  for (Value value : values)
+    launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
   if (auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr))
     launch.name = name.getValue();
   return launch;

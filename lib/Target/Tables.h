@@ -78,6 +78,10 @@ private:
   llvm::LogicalResult readBuffer(rt::BufferOp buffer);
   llvm::FailureOr<int64_t> readKernel(const mlir::SymbolTable &symbols,
                                       rt::LaunchOp call);
+  llvm::LogicalResult readKernelLaunch(const mlir::SymbolTable &symbols,
+                                       rt::LaunchOp op, Launch &launch);
+  llvm::LogicalResult checkGemm(rt::GemmOp op) const;
+  llvm::LogicalResult readGemm(rt::GemmOp op, Launch &launch);
   llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
                                      mlir::Operation *op);
   llvm::LogicalResult readCollective(rt::CollectiveOp op, Launch &launch);

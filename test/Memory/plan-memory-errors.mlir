@@ -104,7 +104,7 @@ func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init
 // -----
 
 func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %g: tensor<4x4xf32> {nn.gradient = "w"}) {
-  // expected-error@below {{needs to be the last to read its addend, which it adds to, but it is read again}}
+  // expected-error@below {{needs to be the last to read operand #2, which it overwrites, but it is read again}}
   %a = rt.gemm %w, %w addend(%g) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %b = rt.gemm %g, %w m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return
@@ -113,7 +113,7 @@ func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", in
 // -----
 
 func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %g: tensor<4x4xf32> {nn.gradient = "w"}) {
-  // expected-error@below {{needs to be the last to read its addend, which it adds to, but it is read again}}
+  // expected-error@below {{needs to be the last to read operand #2, which it overwrites, but it is read again}}
   %a = rt.gemm %g, %w addend(%g) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return
 }
@@ -258,7 +258,7 @@ func.func private @make() -> tensor<4x4xf32> attributes {rt.kernel} {
 func.func @step() {
   %a = rt.launch @make() : () -> tensor<4x4xf32>
   %b = rt.launch @make() : () -> tensor<4x4xf32>
-  // expected-error@below {{needs to add to a whole value to make a whole value, but got parts}}
+  // expected-error@below {{needs operand #2, which it overwrites, and its result to be whole values, but got parts}}
   %c = rt.gemm %a, %a addend(%b) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %y = rt.join %c : (tensor<4x4xf32>) -> tensor<16xf32>
   return

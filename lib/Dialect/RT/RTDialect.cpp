@@ -12,6 +12,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/ABI/Gemm.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -36,6 +37,7 @@ void RTDialect::initialize() {
 #define GET_OP_LIST
 #include "reprise/Dialect/RT/RTOps.cpp.inc"
       >();
+  attachScheduledOps(*getContext());
 }
 
 //===----------------------------------------------------------------------===//
@@ -476,9 +478,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return check(results, kernel.getResultTypes(), "output");
 }
 
-bool rt::isScheduled(Operation *op) {
-  return isa<LaunchOp, GemmOp, CollectiveOp>(op);
-}
+bool rt::isScheduled(Operation *op) { return isa<ScheduledOp>(op); }
 
 //===----------------------------------------------------------------------===//
 // rt.collective

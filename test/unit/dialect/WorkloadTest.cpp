@@ -6,12 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Dialect/RT/Workload.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Parser/Parser.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -29,7 +30,7 @@ static int64_t getProductBytes(const char *body) {
   SymbolTable symbols(*module);
   int64_t bytes = 0;
   module->walk(
-      [&](rt::GemmOp gemm) { bytes += rt::getWorkload(gemm, symbols).bytes; });
+      [&](rt::ScheduledOp gemm) { bytes += gemm.getWorkload(symbols).bytes; });
   return bytes;
 }
 
