@@ -112,8 +112,9 @@ private:
 } // namespace
 
 bool AllReduce::exchange(Error &error) {
-  bool good = transport.exchange(what, sends.begin(), int(sends.size()),
-                                 receives.begin(), int(receives.size()), error);
+  bool good = transport.exchange(what, Patience::Limited, sends.begin(),
+                                 int(sends.size()), receives.begin(),
+                                 int(receives.size()), error);
   sends.clear();
   receives.clear();
   return good;
@@ -212,6 +213,7 @@ bool reprise::runtime::broadcast(Transport &transport, const char *what,
       if (!parcels.push({peer, static_cast<char *>(bytes), size}))
         return noMemory(error);
   const int count = int(parcels.size());
-  return transport.exchange(what, parcels.begin(), isRoot ? count : 0,
-                            parcels.begin(), isRoot ? 0 : count, error);
+  return transport.exchange(what, Patience::Endless, parcels.begin(),
+                            isRoot ? count : 0, parcels.begin(),
+                            isRoot ? 0 : count, error);
 }

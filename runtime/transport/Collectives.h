@@ -48,7 +48,8 @@ struct Span {
 bool allReduce(Transport &transport, const Group &group, const char *what,
                const Span *spans, int numSpans, Span workspace, Error &error);
 
-/// Gives every rank the `size` bytes of rank 0.
+/// Gives every rank the `size` bytes of rank 0, which they wait for without a
+/// limit.
 bool broadcast(Transport &transport, const char *what, void *bytes, size_t size,
                Error &error);
 

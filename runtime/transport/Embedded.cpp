@@ -27,8 +27,9 @@ public:
   Embedded(Board &board, int rank, const RankSettings &settings)
       : Transport(rank, board.numRanks), board(board), settings(settings) {}
 
-  bool exchange(const char *what, const Parcel *sends, int numSends,
-                const Parcel *receives, int numReceives, Error &error) override;
+  bool exchange(const char *what, Patience patience, const Parcel *sends,
+                int numSends, const Parcel *receives, int numReceives,
+                Error &error) override;
   void reportStep(int64_t step) override {
     board.ranks()[rank()].step.store(step, std::memory_order_relaxed);
   }
@@ -45,7 +46,8 @@ private:
   bool push(Moving &moving);
   bool pull(Moving &moving);
   bool move(bool &isDone);
-  bool wait(const char *what, uint32_t bell, int64_t &quiet, Error &error);
+  bool wait(const char *what, Patience patience, uint32_t bell, int64_t &quiet,
+            Error &error);
   /// The first rank that something is still to come from or to go to.
   int missing() const;
 
@@ -122,13 +124,14 @@ int Embedded::missing() const {
 
 /// Sleeps until somebody rings, but no longer than a second, of which `quiet`
 /// counts those in which nobody did. False if the run is to end.
-bool Embedded::wait(const char *what, uint32_t bell, int64_t &quiet,
-                    Error &error) {
+bool Embedded::wait(const char *what, Patience patience, uint32_t bell,
+                    int64_t &quiet, Error &error) {
   if (board.isAborted())
     return error.set("another rank has ended the run");
   if (!board.sleep(rank(), bell))
     return true;
-  if (board.isAborted() || ++quiet < settings.operationSeconds)
+  if (board.isAborted() || patience == Patience::Endless ||
+      ++quiet < settings.operationSeconds)
     return true;
   char self[128], peer[128];
   board.nameRank(rank(), self, sizeof(self));
@@ -137,7 +140,8 @@ bool Embedded::wait(const char *what, uint32_t bell, int64_t &quiet,
                    quiet, what);
 }
 
-bool Embedded::exchange(const char *what, const Parcel *sends, int numSends,
+bool Embedded::exchange(const char *what, Patience patience,
+                        const Parcel *sends, int numSends,
                         const Parcel *receives, int numReceives, Error &error) {
   outgoing.clear();
   incoming.clear();
@@ -159,7 +163,7 @@ bool Embedded::exchange(const char *what, const Parcel *sends, int numSends,
       __builtin_ia32_pause();
       continue;
     }
-    if (!wait(what, bell, quiet, error))
+    if (!wait(what, patience, bell, quiet, error))
       return false;
     glances = kGlances - 1;
   }

@@ -29,6 +29,12 @@ struct Parcel {
   size_t size;
 };
 
+/// How long an exchange waits for others whose hearts beat.
+enum class Patience {
+  Limited, ///< Until no byte has moved for the time limit of an operation.
+  Endless  ///< For what one of them does alone, such as a save.
+};
+
 /// The ranks of a run, seen from one of them. One thread makes all calls. This
 /// class is a run of one rank; engines derive from it.
 class Transport {
@@ -49,7 +55,8 @@ public:
   /// False if another rank has ended, or if nothing has come for too long.
   ///
   /// \param what  names the operation in an error, e.g. "the sum of gradients".
-  virtual bool exchange(const char *what, const Parcel *sends, int numSends,
+  virtual bool exchange(const char *what, Patience patience,
+                        const Parcel *sends, int numSends,
                         const Parcel *receives, int numReceives, Error &error) {
     return true;
   }

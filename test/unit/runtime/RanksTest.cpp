@@ -82,8 +82,9 @@ TEST(Ranks, EveryParcelArrivesInItsOrder) {
             sends.push_back({peer, out.back().data(), size});
             receives.push_back({peer, in.back().data(), size});
           }
-        if (!transport.exchange("a test", sends.data(), int(sends.size()),
-                                receives.data(), int(receives.size()), error))
+        if (!transport.exchange("a test", Patience::Limited, sends.data(),
+                                int(sends.size()), receives.data(),
+                                int(receives.size()), error))
           return false;
         if (in != expected)
           return error.set("round %d differs", round);
@@ -192,7 +193,8 @@ TEST(Ranks, AllGetTheBytesOfTheFirst) {
 static bool waitForever(Transport &transport, Error &error) {
   char byte;
   Parcel parcel = {(transport.rank() + 1) % transport.size(), &byte, 1};
-  return transport.exchange("a wait", nullptr, 0, &parcel, 1, error);
+  return transport.exchange("a wait", Patience::Limited, nullptr, 0, &parcel, 1,
+                            error);
 }
 
 TEST(Ranks, AnErrorOfOneEndsAll) {
@@ -255,6 +257,21 @@ TEST(Ranks, AnExchangeThatNeverEndsIsGivenUp) {
   EXPECT_LT(ended.seconds, 10);
 }
 
+// What rank 0 does alone between two steps takes as long as it takes.
+TEST(Ranks, ABroadcastIsWaitedFor) {
+  RankSettings settings;
+  settings.numRanks = 2;
+  settings.operationSeconds = 1;
+  Ended ended = run(settings, [](Transport &transport, Error &error) {
+    if (transport.rank() == 0)
+      sleep(3);
+    int value = 3 + transport.rank();
+    return broadcast(transport, "a value", &value, sizeof(value), error) &&
+           value == 3;
+  });
+  EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
 // A run that is stopped as a whole, for longer than silence may last, goes on.
 TEST(Ranks, StoppedAndContinuedTogetherTheyGoOn) {
   RankSettings settings;
@@ -269,7 +286,8 @@ TEST(Ranks, StoppedAndContinuedTogetherTheyGoOn) {
         char bytes[2];
         Parcel out = {1 - transport.rank(), bytes, 1};
         Parcel in = {1 - transport.rank(), bytes + 1, 1};
-        if (!transport.exchange("a beat", &out, 1, &in, 1, error))
+        if (!transport.exchange("a beat", Patience::Limited, &out, 1, &in, 1,
+                                error))
           return false;
         usleep(50'000);
       }
