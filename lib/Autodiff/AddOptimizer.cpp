@@ -85,6 +85,7 @@ namespace {
 struct Trained {
   ParameterAttr parameter;
   Value value, gradient;
+  Word word; ///< how the parameter is spread along `tp`
 };
 
 struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
@@ -108,6 +109,7 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
   void sumOverRanks(OpBuilder &builder, Location loc,
                     SmallVectorImpl<Trained> &trained, Value &loss,
                     SmallVectorImpl<Value> &results);
+  Value makeNorm(OpBuilder &builder, Location loc, ArrayRef<Trained> trained);
 };
 } // namespace
 
@@ -152,7 +154,10 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
     if (!gradient)
       return step.emitError("needs a gradient of the parameter '")
              << parameter.getName() << "' among the results of @step";
-    trained.push_back({parameter, argument, gradient});
+    auto layout =
+        step.getArgAttrOfType<LayoutAttr>(argument.getArgNumber(), kLayoutAttr);
+    trained.push_back({parameter, argument, gradient,
+                       layout ? layout.getWord(kTensorAxis) : Word::Invariant});
   }
   if (trained.empty())
     return step.emitError("needs a trainable parameter, but all are frozen");
@@ -170,29 +175,69 @@ static Value findLoss(func::FuncOp step) {
   return {};
 }
 
-/// Sums the loss and all gradients over the ranks that have samples of their
-/// own, in one collective. What the step returns are these sums.
+/// Makes each of `parts` its sum over the ranks along `axis`, all in one
+/// collective, and returns these sums in the place of the parts.
+static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
+                    ArrayRef<Value *> parts, SmallVectorImpl<Value> &results) {
+  if (parts.empty())
+    return;
+  SmallVector<Value> terms;
+  for (Value *part : parts)
+    terms.push_back(*part);
+  auto sums =
+      AllReduceOp::create(builder, loc, terms, builder.getStringAttr(axis));
+  sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
+                                           "optimizer", "sum_over_ranks"));
+  for (auto [part, sum] : llvm::zip_equal(parts, sums.getSums())) {
+    llvm::replace(results, *part, Value(sum));
+    *part = sum;
+  }
+}
+
+/// Sums the gradients of parameters that ranks along `tp` use each in its own
+/// way; and the loss and all gradients over the ranks that have samples of
+/// their own. What the step returns are these sums.
 void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
                                 SmallVectorImpl<Trained> &trained, Value &loss,
                                 SmallVectorImpl<Value> &results) {
-  if (getAxisSize(getOperation(), kDataAxis) == 1)
-    return;
-  SmallVector<Value> parts;
+  SmallVector<Value *> used, all;
   if (loss)
-    parts.push_back(loss);
-  for (Trained &one : trained)
-    parts.push_back(one.gradient);
-  auto sums = AllReduceOp::create(builder, loc, parts,
-                                  builder.getStringAttr(kDataAxis));
-  sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
-                                           "optimizer", "sum_over_ranks"));
-  for (auto [part, sum] : llvm::zip_equal(parts, sums.getSums()))
-    llvm::replace(results, part, Value(sum));
-  if (loss)
-    loss = sums.getSums().front();
-  for (auto [one, sum] :
-       llvm::zip_equal(trained, sums.getSums().take_back(trained.size())))
-    one.gradient = sum;
+    all.push_back(&loss);
+  for (Trained &one : trained) {
+    all.push_back(&one.gradient);
+    if (one.word == Word::Replicated)
+      used.push_back(&one.gradient);
+  }
+  if (getAxisSize(getOperation(), kTensorAxis) > 1)
+    sumOver(kTensorAxis, builder, loc, used, results);
+  if (getAxisSize(getOperation(), kDataAxis) > 1)
+    sumOver(kDataAxis, builder, loc, all, results);
+}
+
+/// The norm of all gradients, of which ranks along `tp` have parts: a whole one
+/// counts once, and of the parts each rank gives their norm to the others.
+Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
+                             ArrayRef<Trained> trained) {
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  int64_t ranks = getAxisSize(getOperation(), kTensorAxis);
+  SmallVector<Value> whole, parts;
+  for (const Trained &one : trained)
+    (one.word == Word::Shard && ranks > 1 ? parts : whole)
+        .push_back(one.gradient);
+  if (!parts.empty()) {
+    Value own = GlobalNormOp::create(builder, loc, scalar, parts);
+    Value row = BroadcastOp::create(
+        builder, loc, RankedTensorType::get({1}, scalar.getElementType()), own,
+        builder.getF32FloatAttr(1.0f));
+    whole.push_back(AllGatherOp::create(
+        builder, loc, RankedTensorType::get({ranks}, scalar.getElementType()),
+        row, Word::Invariant, kTensorAxis, /*dim=*/0));
+    auto scope =
+        ScopeAttr::get(builder.getContext(), -1, "optimizer", "norm_of_parts");
+    for (Value value : {own, row, whole.back()})
+      value.getDefiningOp()->setAttr(kScopeAttr, scope);
+  }
+  return GlobalNormOp::create(builder, loc, scalar, whole);
 }
 
 LogicalResult AddOptimizer::append(func::FuncOp step) {
@@ -244,11 +289,7 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   };
   Value loss = findLoss(step);
   sumOverRanks(builder, loc, *trained, loss, results);
-  SmallVector<Value> gradients;
-  for (Trained &one : *trained)
-    gradients.push_back(one.gradient);
-  Value norm = setScope(GlobalNormOp::create(builder, loc, scalar, gradients),
-                        "grad_norm");
+  Value norm = setScope(makeNorm(builder, loc, *trained), "grad_norm");
   addResult(norm, kOutputAttr, "grad_norm");
   Value scale = ClipScaleOp::create(builder, loc, scalar, norm, loss,
                                     *clip > 0 ? builder.getF32FloatAttr(*clip)

@@ -224,6 +224,12 @@ LogicalResult Differentiator::run() {
   for (Operation *op : llvm::reverse(forward))
     if (failed(differentiate(op)))
       return failure();
+  // They have said what they had to say.
+  for (Operation *op : forward)
+    if (auto replicate = dyn_cast<ReplicateOp>(op)) {
+      replicate.replaceAllUsesWith(replicate.getInput());
+      replicate.erase();
+    }
 
   SmallVector<Value> results = {total};
   SmallVector<DictionaryAttr> resultAttributes = {DictionaryAttr::get(

@@ -12,6 +12,8 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::interpreter;
@@ -54,6 +56,47 @@ const Tensor &Interpreter::get(Value value) const {
   return it->second;
 }
 
+//===----------------------------------------------------------------------===//
+// One rank
+//===----------------------------------------------------------------------===//
+
+/// The number of `rank` along `axis`: ranks are numbered along the last axis
+/// first.
+static int64_t getCoordinate(nn::MeshAttr mesh, int64_t rank, StringRef axis) {
+  for (auto [name, size] :
+       llvm::reverse(llvm::zip_equal(mesh.getNames(), mesh.getSizes()))) {
+    if (name == axis)
+      return rank % size;
+    rank /= size;
+  }
+  return 0;
+}
+
+Frame Interpreter::makeFrame(Operation *op,
+                             std::vector<Tensor> &results) const {
+  Frame frame;
+  for (Value operand : op->getOperands())
+    frame.operands.push_back(&get(operand));
+  for (Type type : op->getResultTypes())
+    results.emplace_back(cast<ShapedType>(type).getShape());
+  frame.results = results;
+  frame.isExact = isExact;
+  if (auto axis = op->getAttrOfType<StringAttr>("axis"); axis && mesh) {
+    frame.rank = getCoordinate(mesh, rank, axis);
+    frame.ranks = mesh.getSize(axis);
+  }
+  return frame;
+}
+
+void Interpreter::store(Operation *op, std::vector<Tensor> &results) {
+  for (auto [value, tensor] : llvm::zip(op->getResults(), results)) {
+    if (!isExact && getElementTypeOrSelf(value).isBF16())
+      for (double &element : tensor.values)
+        element = roundToBF16(element);
+    set(value, std::move(tensor));
+  }
+}
+
 LogicalResult Interpreter::evaluate(Operation *op) {
   if (isa<nn::BackwardOp, nn::UpdateOp>(op))
     return success();
@@ -62,27 +105,24 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     set(fence.getOut(), std::move(copy));
     return success();
   }
-  Frame frame;
-  for (Value operand : op->getOperands())
-    frame.operands.push_back(&get(operand));
   std::vector<Tensor> results;
-  for (Type type : op->getResultTypes())
-    results.emplace_back(cast<ShapedType>(type).getShape());
-  frame.results = results;
-  frame.isExact = isExact;
+  Frame frame = makeFrame(op, results);
+  if (nn::isCollective(op)) {
+    if (frame.ranks != 1)
+      return op->emitOpError("needs the ")
+             << frame.ranks << " ranks that meet in it, but got one";
+    evaluateCollective(op, frame);
+    store(op, results);
+    return success();
+  }
   for (auto family : {evaluateModelOp, evaluateRotaryOp, evaluateAttentionOp,
-                      evaluateTrainingOp}) {
+                      evaluateTrainingOp, evaluateShardOp}) {
     FailureOr<bool> evaluated = family(op, frame);
     if (failed(evaluated))
       return failure();
     if (!*evaluated)
       continue;
-    for (auto [value, tensor] : llvm::zip(op->getResults(), results)) {
-      if (!isExact && getElementTypeOrSelf(value).isBF16())
-        for (double &element : tensor.values)
-          element = roundToBF16(element);
-      set(value, std::move(tensor));
-    }
+    store(op, results);
     return success();
   }
   return op->emitOpError("has no reference semantics");
@@ -95,13 +135,93 @@ LogicalResult Interpreter::run(Block::iterator begin, Block::iterator end) {
   return success();
 }
 
-FailureOr<std::vector<Tensor>> Interpreter::run() {
-  Block &block = function.getBody().front();
-  Operation *exit = block.getTerminator();
-  if (failed(run(block.begin(), exit->getIterator())))
-    return failure();
+std::vector<Tensor> Interpreter::getResults() const {
   std::vector<Tensor> results;
-  for (Value value : exit->getOperands())
+  func::FuncOp run = function;
+  for (Value value : run.getBody().front().getTerminator()->getOperands())
     results.push_back(get(value));
   return results;
+}
+
+FailureOr<std::vector<Tensor>> Interpreter::run() {
+  Block &block = function.getBody().front();
+  if (failed(run(block.begin(), block.getTerminator()->getIterator())))
+    return failure();
+  return getResults();
+}
+
+//===----------------------------------------------------------------------===//
+// All ranks
+//===----------------------------------------------------------------------===//
+
+Ranks::Ranks(nn::MeshAttr mesh, ArrayRef<func::FuncOp> functions) : mesh(mesh) {
+  assert(int64_t(functions.size()) == mesh.getNumRanks() &&
+         "a function for each rank");
+  for (auto [rank, function] : llvm::enumerate(functions)) {
+    machines.emplace_back(function);
+    machines.back().mesh = mesh;
+    machines.back().rank = rank;
+  }
+}
+
+/// Whether ranks can meet in two collectives.
+static bool areSame(Operation *lhs, Operation *rhs) {
+  return lhs->getName() == rhs->getName() &&
+         lhs->getOperandTypes() == rhs->getOperandTypes() &&
+         lhs->getResultTypes() == rhs->getResultTypes() &&
+         llvm::all_of(ArrayRef<StringLiteral>{"axis", "dim", "word"},
+                      [&](StringRef name) {
+                        return lhs->getAttr(name) == rhs->getAttr(name);
+                      });
+}
+
+void Ranks::meet(ArrayRef<Operation *> ops) {
+  StringRef axis = ops.front()->getAttrOfType<StringAttr>("axis").getValue();
+  std::map<int64_t, SmallVector<int64_t>> groups; // by the group's first rank
+  int64_t stride = 1;
+  for (auto [name, size] :
+       llvm::reverse(llvm::zip_equal(mesh.getNames(), mesh.getSizes()))) {
+    if (name == axis)
+      break;
+    stride *= size;
+  }
+  for (int64_t rank = 0; rank < int64_t(ops.size()); ++rank)
+    groups[rank - getCoordinate(mesh, rank, axis) * stride].push_back(rank);
+  for (auto &[first, ranks] : groups) {
+    std::vector<std::vector<Tensor>> results(ranks.size());
+    SmallVector<Frame> frames;
+    for (auto [index, rank] : llvm::enumerate(ranks))
+      frames.push_back(machines[rank].makeFrame(ops[rank], results[index]));
+    evaluateCollective(ops[first], frames);
+    for (auto [index, rank] : llvm::enumerate(ranks))
+      machines[rank].store(ops[rank], results[index]);
+  }
+}
+
+LogicalResult Ranks::run() {
+  SmallVector<Block::iterator> at;
+  for (Interpreter &machine : machines)
+    at.push_back(machine.function.getBody().front().begin());
+  while (true) {
+    SmallVector<Operation *> ops;
+    for (auto [machine, next] : llvm::zip_equal(machines, at)) {
+      auto begin = next;
+      while (!nn::isCollective(&*next) && !isa<func::ReturnOp>(*next))
+        ++next;
+      if (failed(machine.run(begin, next)))
+        return failure();
+      ops.push_back(&*next++);
+    }
+    for (auto [rank, op] : llvm::enumerate(ops))
+      if (!areSame(op, ops.front())) {
+        InFlightDiagnostic error =
+            op->emitOpError("is where rank ")
+            << rank << " waits for others, but rank 0 is elsewhere";
+        error.attachNote(ops.front()->getLoc()) << "rank 0 is here";
+        return error;
+      }
+    if (!nn::isCollective(ops.front()))
+      return success();
+    meet(ops);
+  }
 }

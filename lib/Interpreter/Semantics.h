@@ -23,6 +23,8 @@ struct Frame {
   llvm::SmallVector<const Tensor *> operands;
   llvm::MutableArrayRef<Tensor> results;
   bool isExact = false; ///< what an op has within itself is not rounded
+  int64_t rank = 0;     ///< the number along the axis of the op, if it has one
+  int64_t ranks = 1;    ///< of the ranks along that axis
 
   const Tensor &in(unsigned index) const { return *operands[index]; }
   Tensor &out(unsigned index = 0) const { return results[index]; }
@@ -36,6 +38,10 @@ llvm::FailureOr<bool> evaluateAttentionOp(mlir::Operation *op,
 llvm::FailureOr<bool> evaluateRotaryOp(mlir::Operation *op, const Frame &frame);
 llvm::FailureOr<bool> evaluateTrainingOp(mlir::Operation *op,
                                          const Frame &frame);
+llvm::FailureOr<bool> evaluateShardOp(mlir::Operation *op, const Frame &frame);
+
+/// Evaluates a collective for all ranks along its axis, in their order.
+void evaluateCollective(mlir::Operation *op, llvm::ArrayRef<Frame> frames);
 
 /// 0, or 1 / (1 - rate), for one element of a dropout; `rng` is the operand of
 /// that name.

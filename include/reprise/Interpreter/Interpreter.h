@@ -25,6 +25,8 @@
 #include <vector>
 
 namespace reprise::interpreter {
+struct Frame;
+
 /// A row-major array. Ids, which are below 2^53, are doubles too.
 struct Tensor {
   std::vector<int64_t> shape;
@@ -68,12 +70,46 @@ public:
   /// Evaluates the whole function and returns its results.
   llvm::FailureOr<std::vector<Tensor>> run();
 
+  /// What the function returns, once all of it is evaluated.
+  std::vector<Tensor> getResults() const;
+
 private:
+  friend class Ranks;
+
   llvm::LogicalResult evaluate(mlir::Operation *op);
+  /// What `op` reads; its results become new tensors of `results`, which is
+  /// empty.
+  Frame makeFrame(mlir::Operation *op, std::vector<Tensor> &results) const;
+  void store(mlir::Operation *op, std::vector<Tensor> &results);
 
   mlir::func::FuncOp function;
   bool isExact = false;
+  nn::MeshAttr mesh; ///< null for a rank alone
+  int64_t rank = 0;  ///< in `mesh`
   llvm::DenseMap<mlir::Value, Tensor> environment;
+};
+
+/// All ranks of a mesh, each an interpreter with values of its own: each goes
+/// on by itself up to its next collective, where all meet.
+class Ranks {
+public:
+  /// Rank `i` evaluates `functions[i]`; there is one for each rank of `mesh`,
+  /// and may be the same one.
+  Ranks(nn::MeshAttr mesh, llvm::ArrayRef<mlir::func::FuncOp> functions);
+
+  int64_t size() const { return machines.size(); }
+  Interpreter &operator[](int64_t rank) { return machines[rank]; }
+
+  /// Evaluates all functions. Fails with a diagnostic where an interpreter
+  /// fails, or where a rank waits in another collective than rank 0.
+  llvm::LogicalResult run();
+
+private:
+  /// Evaluates `ops[i]` of each rank `i`, the same collective.
+  void meet(llvm::ArrayRef<mlir::Operation *> ops);
+
+  nn::MeshAttr mesh;
+  std::vector<Interpreter> machines;
 };
 } // namespace reprise::interpreter
 

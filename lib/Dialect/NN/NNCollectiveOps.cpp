@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Verify.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "reprise/Dialect/NN/NNOps.h"
@@ -105,8 +106,7 @@ LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
   return success();
 }
 
-/// C2, for all collectives.
-static LogicalResult verifyAxis(Operation *op, StringAttr axis) {
+LogicalResult nn::verifyAxis(Operation *op, StringAttr axis) {
   auto module = op->getParentOfType<ModuleOp>();
   auto mesh = module ? module->getAttrOfType<MeshAttr>(kMeshAttr) : MeshAttr();
   if (mesh && !llvm::is_contained(mesh.getNames(), axis))

@@ -170,6 +170,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kMeshAttr && isa<MeshAttr>(value))
     return success();
+  if (name == kLayoutAttr && isa<LayoutAttr>(value) && op->getNumResults() > 0)
+    return success();
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
     return verifyTrain(op, cast<DictionaryAttr>(value));
   return op->emitOpError("has no use for the attribute '")
@@ -258,6 +260,17 @@ static LogicalResult verifyRows(Operation *op, int64_t rows, Type type) {
   return success();
 }
 
+/// What is cut is there.
+static LogicalResult verifyLayout(Operation *op, LayoutAttr layout, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  for (StringAttr axis : layout.getNames())
+    if (tensor && layout.getShardDim(axis) >= tensor.getRank())
+      return op->emitOpError("needs a dimension below ")
+             << tensor.getRank() << " for 'nn.layout', but got " << layout
+             << " of " << type;
+  return success();
+}
+
 static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                                 Type type, bool isArgument) {
   StringRef name = attribute.getName();
@@ -272,6 +285,8 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
     return verifyState(op, name, cast<ParameterAttr>(value).getName(), type);
   if (name == kRotaryAttr && isArgument && isa<RotaryAttr>(value))
     return verifyRotary(op, cast<RotaryAttr>(value), type);
+  if (name == kLayoutAttr && isArgument && isa<LayoutAttr>(value))
+    return verifyLayout(op, cast<LayoutAttr>(value), type);
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);

@@ -13,27 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Verify.h"
 #include "reprise/Dialect/NN/NNOps.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::nn;
-
-/// Ids, random keys and the like have no gradient: asking for one is an error.
-static LogicalResult refuse(Operation *op, ArrayRef<bool> needed,
-                            ArrayRef<unsigned> operands) {
-  for (unsigned index : operands)
-    if (needed[index])
-      return op->emitOpError("has no derivative with respect to operand #")
-             << index;
-  return success();
-}
-
-/// What the gradient of a parameter is made in, whatever it is read as.
-static Type getSumType(Value parameter) {
-  auto type = cast<RankedTensorType>(parameter.getType());
-  return type.clone(Float32Type::get(parameter.getContext()));
-}
 
 //===----------------------------------------------------------------------===//
 // Embeddings

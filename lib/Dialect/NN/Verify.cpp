@@ -106,3 +106,12 @@ LogicalResult Dims::bindHeads(int64_t heads, std::optional<int64_t> kvHeads) {
                 kvHeads ? "kv_heads" : "heads"};
   return success();
 }
+
+LogicalResult reprise::nn::refuse(Operation *op, ArrayRef<bool> needed,
+                                  ArrayRef<unsigned> operands) {
+  for (unsigned index : operands)
+    if (needed[index])
+      return op->emitOpError("has no derivative with respect to operand #")
+             << index;
+  return success();
+}

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the verifiers and cost functions of nn ops share; of no use elsewhere.
+// What the verifiers, cost functions and derivatives of nn ops share; of no use
+// elsewhere.
 //
 // A shape is written as in the descriptions, one letter for each dimension:
 // `{"out", getOut(), "BTC"}` says that `out` is [B, T, C]. A letter is bound
@@ -72,6 +73,20 @@ private:
 /// Checks the attributes of a dropout over `elements` elements.
 llvm::LogicalResult verifyDropout(mlir::Operation *op, mlir::FloatAttr rate,
                                   int64_t stream, int64_t elements);
+
+/// Ids, random keys and the like have no gradient: asking for one is an error.
+llvm::LogicalResult refuse(mlir::Operation *op, llvm::ArrayRef<bool> needed,
+                           llvm::ArrayRef<unsigned> operands);
+
+/// The type that the gradient of a parameter is made in, whatever it is read
+/// as.
+inline mlir::Type getSumType(mlir::Value parameter) {
+  auto type = llvm::cast<mlir::RankedTensorType>(parameter.getType());
+  return type.clone(mlir::Float32Type::get(parameter.getContext()));
+}
+
+/// Checks that the mesh of the module of `op`, if it has one, has `axis`.
+llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);
 
 /// The product of `factors`, which are not negative, or 2^60 if that is
 /// smaller: a few of these can be added without overflow.

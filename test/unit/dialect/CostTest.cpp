@@ -193,6 +193,33 @@ const Case kCases[] = {
     {"nn.adamw %w, %w, %w, %w, %one, %one, %one, %one beta1 0.5 beta2 0.5 eps "
      "1.0 weight_decay 0.5",
      "tensor<24x96xf32>, tensor<f32>", 17 * 24 * 96},
+    {"nn.all_reduce %x over \"tp\"", "tensor<2x8x24xf32>", 384},
+    {"nn.all_gather %x to R over \"tp\" dim 1",
+     "(tensor<2x8x24xf32>) -> tensor<2x16x24xf32>", 0},
+    {"nn.reduce_scatter %x over \"tp\" dim 1",
+     "(tensor<2x8x24xf32>) -> tensor<2x4x24xf32>", 192},
+    {"nn.slice %x over \"tp\" dim 1",
+     "(tensor<2x8x24xf32>) -> tensor<2x4x24xf32>", 0},
+    {"nn.replicate %x over \"tp\"", "tensor<2x8x24xf32>", 0},
+    {"nn.embedding_part %ids, %e over \"tp\"",
+     "(tensor<2x8xi32>, tensor<307x24xf32>) -> tensor<2x8x24xf32>", 0},
+    {"nn.embedding_part_backward %ids, %x over \"tp\"",
+     "(tensor<2x8xi32>, tensor<2x8x24xf32>) -> tensor<307x24xf32>", 384},
+    {"nn.cross_entropy_part %l, %ids over \"tp\"",
+     "(tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, "
+     "tensor<2x8xf32>)",
+     4 * 4912 + 2 * 16},
+    {"nn.cross_entropy_part_backward %l, %ids, %row, %row, %row over \"tp\"",
+     "(tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, "
+     "tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x307xf32>",
+     4 * 4912},
+    {"nn.join_lse %row", "(tensor<2x8xf32>) -> tensor<1x8xf32>",
+     4 * 16 + 2 * 8},
+    {"nn.join_lse_backward %row, %row, %row",
+     "(tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8xf32>",
+     3 * 16},
+    {"nn.add_bias %x, %c",
+     "(tensor<2x8x24xf32>, tensor<24xf32>) -> tensor<2x8x24xf32>", 384},
 };
 
 class Cost : public testing::Test {
@@ -224,8 +251,9 @@ private:
         (op.starts_with("nn.linear_cross_entropy") && op.contains("dinput")))
       return "%r:3 = ";
     if (op.starts_with("nn.attention ") ||
-        op.starts_with("nn.cross_entropy ") || op.starts_with("nn.rms_norm ") ||
-        op.starts_with("nn.swiglu_backward"))
+        op.starts_with("nn.cross_entropy ") ||
+        op.starts_with("nn.cross_entropy_part ") ||
+        op.starts_with("nn.rms_norm ") || op.starts_with("nn.swiglu_backward"))
       return "%r:2 = ";
     return "%r = ";
   }

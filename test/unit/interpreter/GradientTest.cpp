@@ -39,7 +39,7 @@ struct Parameter {
 struct Case {
   const char *name;
   std::vector<Parameter> parameters; ///< besides those of every module
-  const char *body;                  ///< defines %logits, 2x3x5
+  const char *body;                  ///< defines %logits, 2x3x5, or %loss
   const char *logits = "f32";        ///< their element type
 };
 
@@ -174,6 +174,31 @@ const Case kCases[] = {
         %kr = nn.rope %kn, %rotary heads 1 half_split : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x4xf32>
         %ctx, %lse = nn.attention %qr, %kr, %v, %rng heads 3 kv_heads 1 scale 0.5 rate 0.0 stream 1 : (tensor<2x3x12xf32>, tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<4xi32>) -> (tensor<2x3x12xf32>, tensor<2x3x3xf32>)
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x12xf32>, tensor<12x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"moves_of_one_rank",
+     {{"x", "2x3x5"}},
+     R"(%a = nn.replicate %x over "tp" : tensor<2x3x5xf32>
+        %b = nn.slice %a over "tp" dim 1 : (tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+        %c = nn.all_gather %b to I over "tp" dim 1 : (tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+        %d = nn.gelu %c tanh : tensor<2x3x5xf32>
+        %e:2 = nn.all_reduce %d, %x over "tp" : tensor<2x3x5xf32>, tensor<2x3x5xf32>
+        %f = nn.all_gather %e#1 to R over "tp" dim 0 : (tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+        %g = nn.swiglu %e#0, %f : tensor<2x3x5xf32>
+        %sum = nn.all_reduce %g over "tp" : tensor<2x3x5xf32>
+        %logits = nn.reduce_scatter %sum over "tp" dim 2 : (tensor<2x3x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"embedding_part",
+     {{"w", "7x5"}, {"b", "5"}},
+     R"(%x = nn.embedding_part %tokens, %w over "tp" : (tensor<2x3xi32>, tensor<7x5xf32>) -> tensor<2x3x5xf32>
+        %logits = nn.add_bias %x, %b : (tensor<2x3x5xf32>, tensor<5xf32>) -> tensor<2x3x5xf32>)"},
+    {"cross_entropy_part",
+     {{"x", "2x3x5"}, {"y", "2x3x5"}},
+     R"(%lse, %hit = nn.cross_entropy_part %x, %targets over "tp" : (tensor<2x3x5xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+        %other, %only = nn.cross_entropy_part %y, %targets over "tp" : (tensor<2x3x5xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+        %hits = nn.add %hit, %only : tensor<2x3xf32>
+        %joined = nn.join_lse %lse : (tensor<2x3xf32>) -> tensor<1x3xf32>
+        %a = nn.mean %joined : (tensor<1x3xf32>) -> tensor<f32>
+        %b = nn.mean %hits : (tensor<2x3xf32>) -> tensor<f32>
+        %c = nn.scale %b by -1.0 : tensor<f32>
+        %loss = nn.add %a, %c : tensor<f32>)"},
 };
 
 std::string getModule(const Case &test) {
@@ -188,6 +213,8 @@ std::string getModule(const Case &test) {
             "\", init = zeros>}";
   text += ") -> tensor<f32> attributes {nn.micro_batches = 2 : i64} {\n";
   text += test.body;
+  if (StringRef(test.body).contains("%loss ="))
+    return text + "\nreturn %loss : tensor<f32>\n}";
   return text + R"(
       %losses, %l = nn.cross_entropy %logits, %targets : (tensor<2x3x5x)" +
          test.logits +

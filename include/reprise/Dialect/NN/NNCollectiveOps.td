@@ -43,12 +43,13 @@ class NN_CollectiveOp<string mnemonic, list<Trait> traits = []>
 }
 
 def NN_AllReduceOp : NN_CollectiveOp<"all_reduce", [
-    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+    NN_Vjp, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "Sums over the ranks along an axis";
   let description = [{
     Result `i` is the sum of operand `i` of all ranks along `axis`, element by element, by the binary
     tree that splits `n` terms, in order of the ranks, at the largest power of two below `n`:
-    `((0 + 1) + (2 + 3)) + 4`. Each addition rounds.
+    `((0 + 1) + (2 + 3)) + 4`. Each addition rounds to f32, and a sum of bf16 is rounded once more, to
+    bf16. That is from `P` to `I`: the gradient of the sum is that of each operand.
 
     * (C1) There is an operand, and as many results, of the same types.
     * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
@@ -59,8 +60,8 @@ def NN_AllReduceOp : NN_CollectiveOp<"all_reduce", [
     %sums:2 = nn.all_reduce %dw, %db over "dp" : tensor<24x96xf32>, tensor<96xf32>
     ```
   }];
-  let arguments = (ins Variadic<NN_F32Tensor>:$values, StrAttr:$axis);
-  let results = (outs Variadic<NN_F32Tensor>:$sums);
+  let arguments = (ins Variadic<NN_Tensor>:$values, StrAttr:$axis);
+  let results = (outs Variadic<NN_Tensor>:$sums);
   let assemblyFormat = "$values `over` $axis attr-dict `:` type($values)";
 }
 

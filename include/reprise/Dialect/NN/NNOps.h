@@ -68,11 +68,14 @@ inline constexpr llvm::StringLiteral kMemoryBudget = "memory_budget";
 inline constexpr llvm::StringLiteral kHubConfigAttr = "nn.hub_config";
 inline constexpr llvm::StringLiteral kTrainJsonAttr = "nn.train_json";
 inline constexpr llvm::StringLiteral kMeshAttr = "nn.mesh";
+inline constexpr llvm::StringLiteral kLayoutAttr = "nn.layout";
 
 /// The axis of a mesh along which ranks have samples of their own.
 inline constexpr llvm::StringLiteral kDataAxis = "dp";
+/// The axis along which ranks have parts of the same parameters.
+inline constexpr llvm::StringLiteral kTensorAxis = "tp";
 /// The axes that there are.
-inline constexpr llvm::StringLiteral kAxes[] = {kDataAxis};
+inline constexpr llvm::StringLiteral kAxes[] = {kDataAxis, kTensorAxis};
 
 /// The function of a step, before and after differentiation.
 inline constexpr llvm::StringLiteral kForwardFunction = "forward";
@@ -88,6 +91,9 @@ inline constexpr llvm::StringLiteral kScheduleFunctions[] = {
 
 /// The ranks along an axis of the module's mesh; 1 without one.
 int64_t getAxisSize(mlir::Operation *module, llvm::StringRef axis);
+
+/// Whether ranks meet in `op`.
+bool isCollective(mlir::Operation *op);
 
 /// The scope of `op`, or null.
 ScopeAttr getScope(mlir::Operation *op);

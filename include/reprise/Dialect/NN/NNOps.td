@@ -14,5 +14,6 @@ include "reprise/Dialect/NN/NNRotaryOps.td"
 include "reprise/Dialect/NN/NNAttentionOps.td"
 include "reprise/Dialect/NN/NNTrainingOps.td"
 include "reprise/Dialect/NN/NNCollectiveOps.td"
+include "reprise/Dialect/NN/NNShardOps.td"
 
 #endif // REPRISE_DIALECT_NN_NNOPS

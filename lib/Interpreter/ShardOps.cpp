@@ -1,0 +1,213 @@
+//===- ShardOps.cpp - Parts of values, and what joins them ------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Semantics.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::interpreter;
+using namespace reprise::nn;
+
+//===----------------------------------------------------------------------===//
+// One rank
+//===----------------------------------------------------------------------===//
+
+/// Block `index` of `whole` along `dim`, of the shape of `part`.
+static void copyBlock(const Tensor &whole, int64_t dim, int64_t index,
+                      Tensor &part) {
+  int64_t inner = 1;
+  for (int64_t size : ArrayRef(part.shape).drop_front(dim))
+    inner *= size;
+  int64_t blocks = whole.shape[dim] / part.shape[dim];
+  for (int64_t e = 0; e < part.size(); ++e)
+    part.values[e] =
+        whole.values[(e / inner * blocks + index) * inner + e % inner];
+}
+
+/// The column or row of a rank's part that id `index` names, or -1; ids are
+/// below the size of the whole.
+static FailureOr<int64_t> getOwn(Operation *op, const Frame &frame,
+                                 const Tensor &ids, int64_t index, int64_t own,
+                                 StringRef what) {
+  int64_t id = int64_t(ids.values[index]);
+  if (id < 0 || id >= own * frame.ranks)
+    return op->emitOpError("needs ")
+           << what << "s below " << own * frame.ranks << ", but " << what
+           << " #" << index << " is " << id;
+  return id / own == frame.rank ? id % own : -1;
+}
+
+static LogicalResult embedPart(EmbeddingPartOp op, const Frame &frame) {
+  const Tensor &ids = frame.in(0), &table = frame.in(1);
+  int64_t width = table.cols();
+  for (int64_t row = 0; row < ids.size(); ++row) {
+    FailureOr<int64_t> own = getOwn(op, frame, ids, row, table.rows(), "id");
+    if (failed(own))
+      return failure();
+    for (int64_t c = 0; c < width && *own >= 0; ++c)
+      frame.out().values[row * width + c] = table.values[*own * width + c];
+  }
+  return success();
+}
+
+static LogicalResult embedPartBackward(EmbeddingPartBackwardOp op,
+                                       const Frame &frame) {
+  const Tensor &ids = frame.in(0), &dout = frame.in(1);
+  int64_t width = dout.cols();
+  for (int64_t row = 0; row < ids.size(); ++row) {
+    FailureOr<int64_t> own =
+        getOwn(op, frame, ids, row, frame.out().rows(), "id");
+    if (failed(own))
+      return failure();
+    for (int64_t c = 0; c < width && *own >= 0; ++c)
+      frame.out().values[*own * width + c] += dout.values[row * width + c];
+  }
+  return success();
+}
+
+static LogicalResult crossEntropyPart(CrossEntropyPartOp op,
+                                      const Frame &frame) {
+  const Tensor &logits = frame.in(0), &targets = frame.in(1);
+  int64_t width = logits.cols();
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    FailureOr<int64_t> own = getOwn(op, frame, targets, row, width, "target");
+    if (failed(own))
+      return failure();
+    const double *x = &logits.values[row * width];
+    double max = *std::max_element(x, x + width), sum = 0;
+    for (int64_t v = 0; v < width; ++v)
+      sum += std::exp(x[v] - max);
+    frame.out(0).values[row] = max + std::log(sum);
+    frame.out(1).values[row] = *own < 0 ? 0 : x[*own];
+  }
+  return success();
+}
+
+static LogicalResult crossEntropyPartBackward(CrossEntropyPartBackwardOp op,
+                                              const Frame &frame) {
+  const Tensor &logits = frame.in(0), &lse = frame.in(2), &dlse = frame.in(3),
+               &dhit = frame.in(4);
+  int64_t width = logits.cols();
+  for (int64_t row = 0; row < logits.rows(); ++row) {
+    FailureOr<int64_t> own =
+        getOwn(op, frame, frame.in(1), row, width, "target");
+    if (failed(own))
+      return failure();
+    for (int64_t v = 0; v < width; ++v)
+      frame.out().values[row * width + v] =
+          std::exp(logits.values[row * width + v] - lse.values[row]) *
+              dlse.values[row] +
+          (v == *own ? dhit.values[row] : 0);
+  }
+  return success();
+}
+
+static void joinLse(const Frame &frame) {
+  const Tensor &parts = frame.in(0);
+  Tensor &lse = frame.out();
+  for (int64_t row = 0; row < lse.size(); ++row) {
+    double max = -INFINITY, sum = 0;
+    for (int64_t e = row; e < parts.size(); e += lse.size())
+      max = std::max(max, parts.values[e]);
+    for (int64_t e = row; e < parts.size(); e += lse.size())
+      sum += std::exp(parts.values[e] - max);
+    lse.values[row] = max + std::log(sum);
+  }
+}
+
+static void joinLseBackward(const Frame &frame) {
+  const Tensor &parts = frame.in(0), &lse = frame.in(1), &dlse = frame.in(2);
+  for (int64_t e = 0; e < parts.size(); ++e)
+    frame.out().values[e] =
+        std::exp(parts.values[e] - lse.values[e % lse.size()]) *
+        dlse.values[e % lse.size()];
+}
+
+FailureOr<bool> interpreter::evaluateShardOp(Operation *op,
+                                             const Frame &frame) {
+  auto done = [](LogicalResult result) -> FailureOr<bool> {
+    if (failed(result))
+      return failure();
+    return true;
+  };
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](EmbeddingPartOp op) { return done(embedPart(op, frame)); })
+      .Case([&](EmbeddingPartBackwardOp op) {
+        return done(embedPartBackward(op, frame));
+      })
+      .Case([&](CrossEntropyPartOp op) {
+        return done(crossEntropyPart(op, frame));
+      })
+      .Case([&](CrossEntropyPartBackwardOp op) {
+        return done(crossEntropyPartBackward(op, frame));
+      })
+      .Case([&](JoinLseOp) { return joinLse(frame), true; })
+      .Case([&](JoinLseBackwardOp) { return joinLseBackward(frame), true; })
+      .Case([&](SliceOp op) {
+        copyBlock(frame.in(0), op.getDim(), frame.rank, frame.out());
+        return true;
+      })
+      .Case([&](ReplicateOp) {
+        frame.out().values = frame.in(0).values;
+        return true;
+      })
+      .Case([&](AddBiasOp) {
+        int64_t width = frame.in(1).size();
+        for (int64_t e = 0; e < frame.out().size(); ++e)
+          frame.out().values[e] =
+              frame.in(0).values[e] + frame.in(1).values[e % width];
+        return true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
+//===----------------------------------------------------------------------===//
+// All ranks
+//===----------------------------------------------------------------------===//
+
+/// The sum of operand `operand` of the ranks from `first` on, by the tree.
+static Tensor sumTree(ArrayRef<Frame> frames, unsigned operand) {
+  if (frames.size() == 1)
+    return frames.front().in(operand);
+  size_t split = llvm::bit_floor(frames.size() - 1);
+  Tensor sum = sumTree(frames.take_front(split), operand);
+  Tensor other = sumTree(frames.drop_front(split), operand);
+  for (auto [a, b] : llvm::zip_equal(sum.values, other.values))
+    a += b;
+  return sum;
+}
+
+/// `part` as block `index` of `whole` along `dim`.
+static void pasteBlock(const Tensor &part, int64_t dim, int64_t index,
+                       Tensor &whole) {
+  int64_t inner = 1;
+  for (int64_t size : ArrayRef(part.shape).drop_front(dim))
+    inner *= size;
+  int64_t blocks = whole.shape[dim] / part.shape[dim];
+  for (int64_t e = 0; e < part.size(); ++e)
+    whole.values[(e / inner * blocks + index) * inner + e % inner] =
+        part.values[e];
+}
+
+void interpreter::evaluateCollective(Operation *op, ArrayRef<Frame> frames) {
+  for (auto [index, frame] : llvm::enumerate(frames)) {
+    if (isa<AllReduceOp>(op))
+      for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+        frame.out(operand) = sumTree(frames, operand);
+    else if (auto scatter = dyn_cast<ReduceScatterOp>(op))
+      copyBlock(sumTree(frames, 0), scatter.getDim(), index, frame.out());
+    else
+      for (auto [other, part] : llvm::enumerate(frames))
+        pasteBlock(part.in(0), cast<AllGatherOp>(op).getDim(), other,
+                   frame.out());
+  }
+}

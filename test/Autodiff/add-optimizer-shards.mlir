@@ -1,0 +1,35 @@
+// RUN: reprise-opt %s --reprise-add-optimizer | FileCheck %s
+
+// Ranks share a model. The gradient of a parameter that each uses in its own
+// way is summed once a step, before that over the ranks with other samples. The
+// norm counts what is on all ranks once; of what they have parts of, each gives
+// the others the norm of its own.
+
+// CHECK-LABEL: func.func @step(
+//       CHECK:   %[[W:.*]] = nn.accumulate
+//       CHECK:   %[[G:.*]] = nn.accumulate
+//       CHECK:   %[[P:.*]] = nn.accumulate
+//  CHECK-NEXT:   nn.update
+//  CHECK-NEXT:   %[[GT:.*]] = nn.all_reduce %[[G]] over "tp" {nn.scope = #nn.scope<module = "optimizer", value = "sum_over_ranks">} : tensor<4xf32>
+//  CHECK-NEXT:   %[[SUMS:.*]]:3 = nn.all_reduce %[[W]], %[[GT]], %[[P]] over "dp"
+//  CHECK-NEXT:   %[[OWN:.*]] = nn.global_norm %[[SUMS]]#0 {nn.scope = #nn.scope<module = "optimizer", value = "norm_of_parts">}
+//  CHECK-NEXT:   %[[ROW:.*]] = nn.broadcast %[[OWN]] by 1.000000e+00 {{.*}} : (tensor<f32>) -> tensor<1xf32>
+//  CHECK-NEXT:   %[[ALL:.*]] = nn.all_gather %[[ROW]] to I over "tp" dim 0 {{.*}} : (tensor<1xf32>) -> tensor<3xf32>
+//  CHECK-NEXT:   %[[NORM:.*]] = nn.global_norm %[[SUMS]]#1, %[[SUMS]]#2, %[[ALL]] {nn.scope = #nn.scope<module = "optimizer", value = "grad_norm">}
+//  CHECK-NEXT:   nn.clip_scale %[[NORM]]
+module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 3>,
+                   nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 1.0e-01, clip_grad = 1.0}} {
+  func.func @step(%w: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>, nn.layout = #nn.layout<tp = S(0)>},
+                  %g: tensor<4xf32> {nn.parameter = #nn.parameter<name = "g", init = zeros>, nn.layout = #nn.layout<tp = R>},
+                  %p: tensor<4xf32> {nn.parameter = #nn.parameter<name = "p", init = zeros>, nn.layout = #nn.layout<tp = I>},
+                  %gw: tensor<2x8xf32> {nn.gradient = "w"}, %gg: tensor<4xf32> {nn.gradient = "g"}, %gp: tensor<4xf32> {nn.gradient = "p"})
+      -> (tensor<2x8xf32> {nn.gradient = "w"}, tensor<4xf32> {nn.gradient = "g"}, tensor<4xf32> {nn.gradient = "p"}) {
+    nn.backward
+    %dw = nn.constant 5.0e-01 : tensor<2x8xf32>
+    %dg = nn.constant 5.0e-01 : tensor<4xf32>
+    %gw1 = nn.accumulate %gw, %dw : tensor<2x8xf32>
+    %gg1 = nn.accumulate %gg, %dg : tensor<4xf32>
+    %gp1 = nn.accumulate %gp, %dg : tensor<4xf32>
+    return %gw1, %gg1, %gp1 : tensor<2x8xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+}
