@@ -28,6 +28,7 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
+#include "reprise/Partition/Passes.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Remat/Passes.h"
@@ -53,6 +54,7 @@ void reprise::registerPasses() {
   cuda::registerCUDAPasses();
   kernels::registerKernelsPasses();
   memory::registerMemoryPasses();
+  partition::registerPartitionPasses();
   planning::registerPlanningPasses(getPhases());
   remat::registerRematPasses();
   report::registerReportPasses();

@@ -1,0 +1,84 @@
+//===- Passes.td - Passes that share a model among ranks ---*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_PARTITION_PASSES
+#define REPRISE_PARTITION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
+  let summary = "Decide how each value of the forward pass is spread over ranks";
+  let description = [{
+    Gives each argument and op of `@forward` the attribute `nn.layout`, with a word for `tp`.
+
+    * Values that only ops which keep heads or columns apart lead from `nn.linear` to `nn.linear`,
+      or to the loss, are cut by columns, `S`. Such ops are `nn.rope`, attention in both forms,
+      `nn.gelu`, `nn.swiglu`, `nn.rms_norm` of heads, and `nn.dropout`, `nn.cast` and `nn.scale`.
+    * A linear whose result is cut has its weight cut by its results (a column linear), one
+      whose input is cut by its inputs (a row linear). The rows of a table of `nn.embedding`
+      are cut.
+    * All else is whole, `I`; with `sequence-parallel` the values along the residual stream are
+      cut in their second dimension, `S(1)`.
+    * A parameter that is whole and has gradients from parts of its uses is `R`.
+
+    Without ranks along `tp` nothing is done. Refused: heads, heads of keys, columns, the
+    vocabulary or, with `sequence-parallel`, the sequence where the ranks do not divide them; a
+    norm of all heads at once; dropout on parts; `sequence-parallel` without ranks along `tp`.
+
+    ```mlir
+    module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+      func.func @forward(%x: tensor<2x4x8xf32>, %u: tensor<8x6xf32> {nn.parameter = #nn.parameter<name = "u", init = zeros>},
+                         %d: tensor<6x8xf32> {nn.parameter = #nn.parameter<name = "d", init = zeros>}) -> tensor<2x4x8xf32> {
+        %h = nn.linear %x, %u in_out : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>
+        %g = nn.gelu %h tanh : tensor<2x4x6xf32>
+        %y = nn.linear %g, %d in_out : (tensor<2x4x6xf32>, tensor<6x8xf32>) -> tensor<2x4x8xf32>
+        return %y : tensor<2x4x8xf32>
+      }
+    }
+    // ==> %u: S(1), %d: S(0), %h, %g: S(2), %x, %y: I
+    ```
+  }];
+  let options = [
+    Option<"sequenceParallel", "sequence-parallel", "bool", /*default=*/"false",
+           "Cut the residual stream along the sequence">];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
+def Partition : Pass<"reprise-partition", "::mlir::ModuleOp"> {
+  let summary = "Make the forward pass that of one rank";
+  let description = [{
+    Gives each value of `@forward` the shape of a rank's part by `nn.layout`, and puts a collective,
+    or an `nn.slice` or `nn.replicate`, wherever an op reads another layout than there is; what
+    several ops read so is made once. Of a sum over ranks the bias is added behind it, once.
+    Arguments keep their `nn.layout`.
+
+    Differentiation comes afterwards: backward's collectives are derivatives of these. The
+    gradient of an `R` parameter is summed over `tp` by `reprise-add-optimizer`.
+
+    Needs: `reprise-annotate-layout`; before `reprise-derive-inference` and `reprise-differentiate`.
+
+    ```mlir
+    module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+      func.func @forward(%x: tensor<2x4x8xf32>, %w: tensor<6x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>, nn.layout = #nn.layout<tp = S(0)>})
+          -> tensor<2x4x6xf32> {
+        %h = nn.linear %x, %w out_in {nn.layout = #nn.layout<tp = S(2)>} : (tensor<2x4x8xf32>, tensor<6x8xf32>) -> tensor<2x4x6xf32>
+        %g = nn.gelu %h tanh : tensor<2x4x6xf32>
+        return %g : tensor<2x4x6xf32>
+      }
+    }
+    // ==> @forward(%x, %w: tensor<3x8xf32> {…, nn.layout = #nn.layout<tp = S(0)>})
+    //   %own = nn.replicate %x over "tp" : tensor<2x4x8xf32>
+    //   %h = nn.linear %own, %w out_in : (tensor<2x4x8xf32>, tensor<3x8xf32>) -> tensor<2x4x3xf32>
+    //   %all = nn.all_gather %h to I over "tp" dim 2 : (tensor<2x4x3xf32>) -> tensor<2x4x6xf32>
+    //   %g = nn.gelu %all tanh : tensor<2x4x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
+#endif // REPRISE_PARTITION_PASSES

@@ -1,0 +1,355 @@
+//===- Partition.cpp - The forward pass of one rank -------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Goes over the ops in program order. By then the operands of an op have their
+// final types and their words; it moves them to the words that the op reads,
+// gives the op the shapes of a part, and moves what it makes to the word that
+// its annotation asks for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Layout.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Partition/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <map>
+
+namespace reprise::partition {
+#define GEN_PASS_DEF_PARTITION
+#include "reprise/Partition/Passes.h.inc"
+} // namespace reprise::partition
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+using namespace reprise::partition;
+
+namespace {
+class Partitioner {
+public:
+  Partitioner(func::FuncOp forward, int64_t ranks)
+      : forward(forward), ranks(ranks), builder(forward.getContext()),
+        axis(builder.getStringAttr(kTensorAxis)) {}
+  LogicalResult run();
+
+private:
+  LogicalResult partition(Operation *op);
+  LogicalResult partitionLinear(LinearOp op, Spread want);
+  LogicalResult partitionEmbedding(EmbeddingOp op, Spread want);
+  LogicalResult partitionPositions(AddPositionsOp op, Spread want);
+  LogicalResult partitionLoss(CrossEntropyOp op);
+  LogicalResult partitionHeads(Operation *op, Spread want);
+  LogicalResult partitionWhole(Operation *op, Spread want);
+
+  /// Makes operand `operand` a value of the word `to`.
+  LogicalResult read(OpOperand &operand, Spread to);
+  /// `value`, of the word `from`, moved to `to` by ops at the builder's place.
+  FailureOr<Value> move(Operation *cause, Value value, Spread from, Spread to);
+  /// What reads `value` behind `now` reads `now` instead, of the word `want`.
+  void replace(Value value, Value now, Spread want);
+  /// The type of a part of `value`, or of all of it.
+  Type getPart(Value value, Spread spread);
+  /// The scope of `op` without the name of its value, on ops from `first` on up
+  /// to the builder's place.
+  void setScope(Operation *op, Operation *first);
+
+  func::FuncOp forward;
+  int64_t ranks;
+  OpBuilder builder;
+  StringAttr axis;
+  DenseMap<Value, Spread> words;
+  /// What is moved already: by value, word and dimension.
+  std::map<std::tuple<const void *, int, int64_t>, Value> moved;
+};
+
+struct Partition : public partition::impl::PartitionBase<Partition> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    int64_t ranks = getAxisSize(module, kTensorAxis);
+    auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
+    if (!forward) {
+      module.emitError("needs a function @forward to partition");
+      return signalPassFailure();
+    }
+    if (ranks > 1 && failed(Partitioner(forward, ranks).run()))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Moves
+//===----------------------------------------------------------------------===//
+
+Type Partitioner::getPart(Value value, Spread spread) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (!spread.isShard())
+    return type;
+  SmallVector<int64_t> shape(type.getShape());
+  shape[spread.dim] /= ranks;
+  return type.clone(shape);
+}
+
+static std::string spell(Spread spread) {
+  std::string text = stringifyWord(spread.word).str();
+  if (spread.isShard())
+    text += "(" + std::to_string(spread.dim) + ")";
+  return text;
+}
+
+FailureOr<Value> Partitioner::move(Operation *cause, Value value, Spread from,
+                                   Spread to) {
+  Location loc = cause->getLoc();
+  auto type = cast<RankedTensorType>(value.getType());
+  if (from == to)
+    return value;
+  if (from.word == Word::Invariant && to.word == Word::Replicated)
+    return Value(ReplicateOp::create(builder, loc, value, axis));
+  if (from.word == Word::Partial && to.word == Word::Invariant)
+    return Value(
+        AllReduceOp::create(builder, loc, value, axis).getSums().front());
+  if (from.word == Word::Partial && to.isShard())
+    return Value(ReduceScatterOp::create(builder, loc, getPart(value, to),
+                                         value, axis,
+                                         builder.getI64IntegerAttr(to.dim)));
+  if (from.word == Word::Invariant && to.isShard())
+    return Value(SliceOp::create(builder, loc, getPart(value, to), value, axis,
+                                 builder.getI64IntegerAttr(to.dim)));
+  if (from.isShard() &&
+      (to.word == Word::Replicated || to.word == Word::Invariant)) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[from.dim] *= ranks;
+    return Value(AllGatherOp::create(builder, loc, type.clone(shape), value,
+                                     to.word, axis, from.dim));
+  }
+  return cause->emitOpError("needs ")
+         << spell(to) << " along 'tp', but gets " << spell(from)
+         << ", from where there is no way";
+}
+
+void Partitioner::setScope(Operation *op, Operation *first) {
+  ScopeAttr scope = getScope(op);
+  if (!scope)
+    return;
+  auto nameless =
+      ScopeAttr::get(op->getContext(), scope.getLayer(), scope.getModule(), "");
+  for (Operation *made = first; made != &*builder.getInsertionPoint();
+       made = made->getNextNode())
+    if (!getScope(made))
+      made->setAttr(kScopeAttr, nameless);
+}
+
+LogicalResult Partitioner::read(OpOperand &operand, Spread to) {
+  Value value = operand.get();
+  Spread from = words.lookup(value);
+  if (from == to)
+    return success();
+  Value &found = moved[{value.getAsOpaquePointer(), int(to.word), to.dim}];
+  if (!found) {
+    Operation *op = operand.getOwner();
+    builder.setInsertionPoint(op);
+    FailureOr<Value> now = move(op, value, from, to);
+    if (failed(now))
+      return failure();
+    setScope(op, now->getDefiningOp());
+    found = *now;
+    words[found] = to;
+  }
+  operand.set(found);
+  return success();
+}
+
+void Partitioner::replace(Value value, Value now, Spread want) {
+  words[now] = want;
+  if (now == value)
+    return;
+  value.replaceUsesWithIf(now, [&](OpOperand &use) {
+    return now.getDefiningOp()->isBeforeInBlock(use.getOwner());
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+/// A column linear has some of the results; a row linear some of the terms of
+/// all of them, whose sum has the bias.
+LogicalResult Partitioner::partitionLinear(LinearOp op, Spread want) {
+  int64_t last = getRank(op.getInput()) - 1;
+  Spread input = words.lookup(op.getInput());
+  bool isColumn = want == Spread::shard(last);
+  bool isRow = !isColumn && input == Spread::shard(last);
+  if (!isRow) {
+    if (failed(read(op.getInputMutable(),
+                    isColumn ? Spread{Word::Replicated, 0} : want)))
+      return failure();
+    op.getOut().setType(cast<RankedTensorType>(getPart(op.getOut(), want)));
+    words[op.getOut()] = want;
+    return success();
+  }
+  Value bias = op.getBias();
+  op.getBiasMutable().clear();
+  builder.setInsertionPointAfter(op);
+  FailureOr<Value> sum = move(op, op.getOut(), {Word::Partial, 0}, want);
+  if (failed(sum))
+    return failure();
+  Value now = *sum;
+  if (bias)
+    now = AddBiasOp::create(builder, op.getLoc(), now.getType(), now, bias);
+  setScope(op, sum->getDefiningOp());
+  replace(op.getOut(), now, want);
+  return success();
+}
+
+LogicalResult Partitioner::partitionEmbedding(EmbeddingOp op, Spread want) {
+  if (words.lookup(op.getTable()) != Spread::shard(0))
+    return partitionWhole(op, want);
+  builder.setInsertionPoint(op);
+  auto part =
+      EmbeddingPartOp::create(builder, op.getLoc(), op.getOut().getType(),
+                              op.getIds(), op.getTable(), axis);
+  if (ScopeAttr scope = getScope(op))
+    part->setAttr(kScopeAttr, scope);
+  FailureOr<Value> sum = move(op, part, {Word::Partial, 0}, want);
+  if (failed(sum))
+    return failure();
+  setScope(op, sum->getDefiningOp());
+  op.getOut().replaceAllUsesWith(*sum);
+  words[*sum] = want;
+  op.erase();
+  return success();
+}
+
+/// Row `t` of the table is that of position `t` in whole rows.
+LogicalResult Partitioner::partitionPositions(AddPositionsOp op, Spread want) {
+  if (failed(read(op.getInputMutable(), {})))
+    return failure();
+  builder.setInsertionPointAfter(op);
+  FailureOr<Value> now = move(op, op.getOut(), {}, want);
+  if (failed(now))
+    return failure();
+  if (*now != op.getOut())
+    setScope(op, now->getDefiningOp());
+  replace(op.getOut(), *now, want);
+  return success();
+}
+
+/// loss = ln(sum over ranks of exp(lse)) - sum over ranks of hit.
+LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
+  if (words.lookup(op.getLogits()) != Spread::shard(2))
+    return partitionWhole(op, {});
+  Location loc = op.getLoc();
+  builder.setInsertionPoint(op);
+  auto type = cast<RankedTensorType>(op.getLosses().getType());
+  auto part = CrossEntropyPartOp::create(builder, loc, TypeRange{type, type},
+                                         op.getLogits(), op.getTargets(), axis);
+  if (ScopeAttr scope = getScope(op))
+    part->setAttr(kScopeAttr, scope);
+  FailureOr<Value> parts = move(op, part.getLse(), Spread::shard(0), {});
+  FailureOr<Value> hit = move(op, part.getHit(), {Word::Partial, 0}, {});
+  if (failed(parts) || failed(hit))
+    return failure();
+  Value lse = JoinLseOp::create(builder, loc, type, *parts);
+  Value less =
+      ScaleOp::create(builder, loc, *hit, builder.getF32FloatAttr(-1.0f));
+  Value losses = AddOp::create(builder, loc, lse, less);
+  setScope(op, part);
+  op.getLosses().replaceAllUsesWith(losses);
+  op.getLse().replaceAllUsesWith(lse);
+  op.erase();
+  return success();
+}
+
+/// What keeps columns or heads apart does with some of them as with all.
+LogicalResult Partitioner::partitionHeads(Operation *op, Spread want) {
+  for (OpOperand *operand : getColumnOperands(op)) {
+    int64_t dim = want.dim; // but for [B, H, T, T] beside [B, T, H*D]
+    if (isa<ScoresOp>(op))
+      dim = 2;
+    else if (isa<ContextOp>(op) && operand->getOperandNumber() == 0)
+      dim = 1;
+    if (failed(read(*operand, Spread::shard(dim))))
+      return failure();
+  }
+  for (StringRef name : {"heads", "kv_heads"})
+    if (auto heads = op->getAttrOfType<IntegerAttr>(name))
+      op->setAttr(name, builder.getI64IntegerAttr(heads.getInt() / ranks));
+  op->getResult(0).setType(getPart(op->getResult(0), want));
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    attention.getLse().setType(
+        cast<RankedTensorType>(getPart(attention.getLse(), Spread::shard(1))));
+  if (auto norm = dyn_cast<RMSNormOp>(op)) {
+    SmallVector<int64_t> shape(norm.getOut().getType().getShape());
+    shape.pop_back();
+    if (int64_t heads = countHeads(norm); heads > 1)
+      shape.push_back(heads);
+    norm.getRstd().setType(norm.getRstd().getType().clone(shape));
+  }
+  words[op->getResult(0)] = want;
+  return success();
+}
+
+/// Whole columns, of some rows or of all: each operand is spread as the result.
+LogicalResult Partitioner::partitionWhole(Operation *op, Spread want) {
+  bool isRowwise = isa<LayerNormOp, RMSNormOp>(op);
+  bool isPointwise = op->hasTrait<OpTrait::SameOperandsAndResultType>() ||
+                     isa<DropoutOp, CastOp>(op);
+  bool isParameter = op->getNumResults() == 1 && getArgument(op->getResult(0));
+  for (OpOperand &operand : op->getOpOperands()) {
+    bool follows = operand.getOperandNumber() == 0
+                       ? isRowwise || isPointwise
+                       : isPointwise && !isa<DropoutOp>(op);
+    // Gains and biases are whole: R and I are the same numbers.
+    if (isParameter || (isRowwise && !follows))
+      continue;
+    if (failed(read(operand, follows ? want : Spread())))
+      return failure();
+  }
+  bool isCut = isParameter || isRowwise || isPointwise;
+  for (Value result : op->getResults()) {
+    Spread spread = isCut ? want : Spread();
+    result.setType(getPart(result, spread));
+    words[result] = spread;
+  }
+  return success();
+}
+
+LogicalResult Partitioner::partition(Operation *op) {
+  auto layout = op->getAttrOfType<LayoutAttr>(kLayoutAttr);
+  op->removeAttr(kLayoutAttr);
+  Spread want = Spread::get(layout);
+  bool isParameter = op->getNumResults() == 1 && getArgument(op->getResult(0));
+  if (isParameter) // Rounded, it is spread as it was.
+    want = words.lookup(op->getOperand(0));
+  else if (want.isShard() && !getColumnOperands(op).empty() &&
+           !(want.dim == 1 && getRank(op->getResult(0)) == 3)) // no rows
+    return partitionHeads(op, want);
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](LinearOp op) { return partitionLinear(op, want); })
+      .Case([&](EmbeddingOp op) { return partitionEmbedding(op, want); })
+      .Case([&](AddPositionsOp op) { return partitionPositions(op, want); })
+      .Case([&](CrossEntropyOp op) { return partitionLoss(op); })
+      .Default([&](Operation *op) { return partitionWhole(op, want); });
+}
+
+LogicalResult Partitioner::run() {
+  for (BlockArgument argument : forward.getArguments()) {
+    Spread spread = Spread::get(forward.getArgAttrOfType<LayoutAttr>(
+        argument.getArgNumber(), kLayoutAttr));
+    argument.setType(getPart(argument, spread));
+    words[argument] = spread;
+  }
+  for (Operation &op : llvm::make_early_inc_range(forward.getOps()))
+    if (failed(partition(&op)))
+      return failure();
+  Block &block = forward.getBody().front();
+  forward.setType(builder.getFunctionType(
+      block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+  return success();
+}
