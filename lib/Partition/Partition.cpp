@@ -30,6 +30,39 @@ using namespace reprise;
 using namespace reprise::nn;
 using namespace reprise::partition;
 
+/// Refuses a layout that the ranks do not divide.
+static LogicalResult checkLayout(Operation *op, LayoutAttr layout, Value value,
+                                 int64_t ranks) {
+  int64_t dim = layout.getShardDim(kTensorAxis);
+  auto type = cast<RankedTensorType>(value.getType());
+  if (dim < 0 || type.getDimSize(dim) % ranks == 0)
+    return success();
+  return op->emitOpError("needs a size of dimension ")
+         << dim << " that the " << ranks << " ranks along 'tp' divide for "
+         << layout << ", but got " << type;
+}
+
+/// Refuses a function that has not been annotated.
+static LogicalResult checkLayouts(func::FuncOp forward, int64_t ranks) {
+  for (BlockArgument argument : forward.getArguments())
+    if (auto layout = forward.getArgAttrOfType<LayoutAttr>(
+            argument.getArgNumber(), kLayoutAttr))
+      if (failed(checkLayout(forward, layout, argument, ranks)))
+        return failure();
+  for (Operation &op : forward.getOps()) {
+    if (op.getNumResults() == 0)
+      continue;
+    auto layout = op.getAttrOfType<LayoutAttr>(kLayoutAttr);
+    if (!layout)
+      return op.emitOpError("needs 'nn.layout', which reprise-annotate-layout "
+                            "gives, to be on ")
+             << ranks << " ranks along 'tp'";
+    if (failed(checkLayout(&op, layout, op.getResult(0), ranks)))
+      return failure();
+  }
+  return success();
+}
+
 namespace {
 class Partitioner {
 public:
@@ -77,7 +110,8 @@ struct Partition : public partition::impl::PartitionBase<Partition> {
       module.emitError("needs a function @forward to partition");
       return signalPassFailure();
     }
-    if (ranks > 1 && failed(Partitioner(forward, ranks).run()))
+    if (ranks > 1 && (failed(checkLayouts(forward, ranks)) ||
+                      failed(Partitioner(forward, ranks).run())))
       signalPassFailure();
   }
 };

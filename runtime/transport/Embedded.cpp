@@ -169,10 +169,6 @@ bool Embedded::exchange(const char *what, Patience patience,
   }
 }
 
-int64_t reprise::runtime::embeddedBytes(int numRanks) {
-  return int64_t(Board::bytesFor(numRanks));
-}
-
 int reprise::runtime::runRank(Board &board, int rank,
                               const RankSettings &settings, RankMain body,
                               void *context) {

@@ -41,9 +41,6 @@ struct RankSettings {
 /// the process ends with. A failed one has called `Transport::abort`.
 using RankMain = int (*)(Transport &transport, void *context);
 
-/// Bytes of memory that `numRanks` ranks share.
-int64_t embeddedBytes(int numRanks);
-
 /// Forks the ranks, before there is any thread, and watches them until all have
 /// ended. Returns the status of rank 0 if all are well; otherwise all ranks are
 /// ended, `error` has the first reason and the status is 1. Signals that were

@@ -146,6 +146,17 @@ static LogicalResult verifyTrain(Operation *op, DictionaryAttr train) {
   return success();
 }
 
+/// The dimension that is cut is one of `type`.
+static LogicalResult verifyLayout(Operation *op, LayoutAttr layout, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  for (StringAttr axis : layout.getNames())
+    if (tensor && layout.getShardDim(axis) >= tensor.getRank())
+      return op->emitOpError("needs a dimension below ")
+             << tensor.getRank() << " for 'nn.layout', but got " << layout
+             << " of " << type;
+  return success();
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -171,7 +182,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
   if (name == kMeshAttr && isa<MeshAttr>(value))
     return success();
   if (name == kLayoutAttr && isa<LayoutAttr>(value) && op->getNumResults() > 0)
-    return success();
+    return verifyLayout(op, cast<LayoutAttr>(value),
+                        op->getResult(0).getType());
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
     return verifyTrain(op, cast<DictionaryAttr>(value));
   return op->emitOpError("has no use for the attribute '")
@@ -257,17 +269,6 @@ static LogicalResult verifyRows(Operation *op, int64_t rows, Type type) {
     return op->emitOpError("needs 'nn.rows' from 1 to the rows that are there, "
                            "but got ")
            << rows << " of " << type;
-  return success();
-}
-
-/// What is cut is there.
-static LogicalResult verifyLayout(Operation *op, LayoutAttr layout, Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  for (StringAttr axis : layout.getNames())
-    if (tensor && layout.getShardDim(axis) >= tensor.getRank())
-      return op->emitOpError("needs a dimension below ")
-             << tensor.getRank() << " for 'nn.layout', but got " << layout
-             << " of " << type;
   return success();
 }
 

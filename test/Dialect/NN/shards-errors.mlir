@@ -20,6 +20,14 @@ func.func private @negative(tensor<4xf32> {nn.layout = #nn.layout<tp = S(-1)>})
 
 // -----
 
+func.func @rank_of_op(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  // expected-error @+1 {{needs a dimension below 2 for 'nn.layout', but got #nn.layout<tp = S(2)> of 'tensor<2x4xf32>'}}
+  %y = nn.gelu %x tanh {nn.layout = #nn.layout<tp = S(2)>} : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
 // expected-error @+1 {{'func.func' op needs a dimension below 1 for 'nn.layout', but got #nn.layout<tp = S(1)> of 'tensor<4xf32>'}}
 func.func private @rank(tensor<4xf32> {nn.layout = #nn.layout<tp = S(1)>})
 
