@@ -72,8 +72,8 @@ struct DeriveInference
     if (failed(check(forward)))
       return signalPassFailure();
     // Each stands behind @forward, so that the first comes last.
-    DenseSet<Value> texts = findTexts(forward);
     LinearOp head = findHead(forward);
+    DenseSet<Value> texts = findTexts(forward, head);
     if (head && texts.contains(head.getInput()))
       deriveSample(forward, head, texts);
     deriveEvaluate(forward);
@@ -81,7 +81,7 @@ struct DeriveInference
 
   LogicalResult check(func::FuncOp forward);
   LinearOp findHead(func::FuncOp forward);
-  DenseSet<Value> findTexts(func::FuncOp forward);
+  DenseSet<Value> findTexts(func::FuncOp forward, LinearOp head);
   void deriveEvaluate(func::FuncOp forward);
   void deriveSample(func::FuncOp forward, LinearOp head,
                     const DenseSet<Value> &texts);
@@ -147,8 +147,10 @@ void Copy::takeOp(Operation *op) {
     return;
   }
   Operation *copy = builder.clone(*op, mapping);
-  if (auto attention = dyn_cast<AttentionOp>(copy))
+  if (auto attention = dyn_cast<AttentionOp>(copy)) {
     attention.setRate(APFloat(0.0f));
+    attention.removePartAttr();
+  }
   for (OpResult result : op->getResults())
     if (texts.contains(result))
       copy->getResult(result.getResultNumber())
@@ -211,9 +213,11 @@ LinearOp DeriveInference::findHead(func::FuncOp forward) {
   return head;
 }
 
-/// The tokens and all that is made of them text by text, which ops do with the
-/// first dimension of what they read; nothing if one op does not.
-DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward) {
+/// The tokens and all that is made of them in front of `head` text by text,
+/// which ops do with the first dimension of what they read; nothing if one op
+/// does not.
+DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward,
+                                           LinearOp head) {
   DenseSet<Value> texts;
   int64_t count = 0;
   for (BlockArgument argument : forward.getArguments()) {
@@ -226,6 +230,8 @@ DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward) {
   }
   auto isText = [&](Value value) { return texts.contains(value); };
   for (Operation &op : forward.getBody().front()) {
+    if (&op == head.getOperation())
+      break;
     if (llvm::none_of(op.getOperands(), isText))
       continue;
     if (op.hasTrait<OpTrait::SameOperandsAndResultType>() &&
@@ -244,6 +250,27 @@ void DeriveInference::deriveEvaluate(func::FuncOp forward) {
   Copy copy(forward, kEvaluateFunction);
   copy.take(loss);
   copy.finish(copy.get(loss), "eval_loss");
+}
+
+/// The ranks that have columns of what `linear` makes.
+static int64_t countParts(func::FuncOp forward, LinearOp linear) {
+  Value weight = linear.getWeight();
+  while (auto cast = weight.getDefiningOp<CastOp>())
+    weight = cast.getInput();
+  auto argument = dyn_cast<BlockArgument>(weight);
+  auto layout = argument ? forward.getArgAttrOfType<LayoutAttr>(
+                               argument.getArgNumber(), kLayoutAttr)
+                         : LayoutAttr();
+  int64_t dim = linear.getLayout() == WeightLayout::InOut ? 1 : 0;
+  return layout && layout.getShardDim(kTensorAxis) == dim
+             ? getAxisSize(forward->getParentOfType<ModuleOp>(), kTensorAxis)
+             : 1;
+}
+
+/// Of what moves a value of `scope`, which keeps the name.
+static ScopeAttr getMoveScope(ScopeAttr scope) {
+  return ScopeAttr::get(scope.getContext(), scope.getLayer(), scope.getModule(),
+                        "");
 }
 
 void DeriveInference::deriveSample(func::FuncOp forward, LinearOp head,
@@ -272,5 +299,11 @@ void DeriveInference::deriveSample(func::FuncOp forward, LinearOp head,
                                      copy.getBuilder().getF32Type());
   if (logits.getType() != shown)
     logits = copy.create<CastOp>(head.getLoc(), scope, shown, logits);
+  // Ranks that each have the logits of some words show those of all.
+  if (int64_t ranks = countParts(forward, head); ranks > 1)
+    logits = copy.create<AllGatherOp>(
+        head.getLoc(), getMoveScope(scope),
+        shown.clone({1, output.getDimSize(2) * ranks}), logits, Word::Invariant,
+        kTensorAxis, /*dim=*/1);
   copy.finish(logits, "logits");
 }

@@ -20,6 +20,7 @@ namespace {
 /// How `[B, T, H*D]`, `[B, T, G*D]` and `[B, H, T, T]` are indexed.
 struct Heads {
   int64_t batch, length, heads, keyHeads, width;
+  int64_t rank = 0, ranks = 1; ///< which heads these are, of those of all
 
   Heads(const Tensor &wide, int64_t heads, int64_t keyHeads)
       : batch(wide.shape[0]), length(wide.shape[1]), heads(heads),
@@ -37,6 +38,10 @@ struct Heads {
   }
   int64_t score(int64_t b, int64_t h, int64_t i, int64_t j) const {
     return stat(b, h, i) * length + j;
+  }
+  /// The same among the heads of all ranks.
+  int64_t scoreOfAll(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return (((b * ranks + rank) * heads + h) * length + i) * length + j;
   }
   /// Of the rows that begin at `lhsRow` and `rhsRow`.
   double dot(const Tensor &lhs, int64_t lhsRow, const Tensor &rhs,
@@ -66,6 +71,8 @@ static void attention(AttentionOp op, const Frame &frame) {
   const Tensor &query = frame.in(0), &key = frame.in(1), &value = frame.in(2),
                &rng = frame.in(3);
   Heads at(query, op.getHeads(), op.getKeyHeads());
+  at.rank = frame.rank;
+  at.ranks = frame.ranks;
   double scale = op.getScale().convertToFloat();
   double rate = op.getRate().convertToFloat();
   at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
@@ -81,8 +88,8 @@ static void attention(AttentionOp op, const Frame &frame) {
     double lse = max + std::log(sum);
     frame.out(1).values[at.stat(b, h, i)] = lse;
     for (int64_t j = 0; j <= i; ++j) {
-      double factor =
-          getDropoutFactor(rng, rate, op.getStream(), at.score(b, h, i, j));
+      double factor = getDropoutFactor(rng, rate, op.getStream(),
+                                       at.scoreOfAll(b, h, i, j));
       at.add(frame.out(), row, factor * std::exp(s[j] - lse), value,
              at.keyRow(b, j, h));
     }
@@ -94,6 +101,8 @@ static void attentionBackward(AttentionBackwardOp op, const Frame &frame) {
                &out = frame.in(3), &lse = frame.in(4), &dout = frame.in(5),
                &rng = frame.in(6);
   Heads at(query, op.getHeads(), op.getKeyHeads());
+  at.rank = frame.rank;
+  at.ranks = frame.ranks;
   double scale = op.getScale().convertToFloat();
   double rate = op.getRate().convertToFloat();
   at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
@@ -101,8 +110,8 @@ static void attentionBackward(AttentionBackwardOp op, const Frame &frame) {
     double delta = at.dot(dout, row, out, row);
     for (int64_t j = 0; j <= i; ++j) {
       int64_t keyRow = at.keyRow(b, j, h);
-      double factor =
-          getDropoutFactor(rng, rate, op.getStream(), at.score(b, h, i, j));
+      double factor = getDropoutFactor(rng, rate, op.getStream(),
+                                       at.scoreOfAll(b, h, i, j));
       double p = std::exp(scale * at.dot(query, row, key, keyRow) -
                           lse.values[at.stat(b, h, i)]);
       double ds = p * (factor * at.dot(dout, row, value, keyRow) - delta);

@@ -81,7 +81,10 @@ Frame Interpreter::makeFrame(Operation *op,
     results.emplace_back(cast<ShapedType>(type).getShape());
   frame.results = results;
   frame.isExact = isExact;
-  if (auto axis = op->getAttrOfType<StringAttr>("axis"); axis && mesh) {
+  auto axis = op->getAttrOfType<StringAttr>("axis");
+  if (StringAttr own = nn::getCoordinateAxis(op))
+    axis = own;
+  if (axis && mesh) {
     frame.rank = getCoordinate(mesh, rank, axis);
     frame.ranks = mesh.getSize(axis);
   }

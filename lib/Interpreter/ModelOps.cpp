@@ -371,9 +371,15 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
       })
       .Case([&](DropoutOp op) {
         double rate = op.getRate().convertToFloat();
+        int64_t piece = frame.out().size();
+        if (PartAttr part = op.getPartAttr())
+          for (int64_t dim = 0; dim < part.getDim(); ++dim)
+            piece /= frame.out().shape[dim];
         forEach(frame, [&](int64_t e) {
+          int64_t ofAll =
+              (e / piece * frame.ranks + frame.rank) * piece + e % piece;
           return value(0, e) *
-                 getDropoutFactor(frame.in(1), rate, op.getStream(), e);
+                 getDropoutFactor(frame.in(1), rate, op.getStream(), ofAll);
         });
         return true;
       })

@@ -74,19 +74,30 @@ static LogicalResult embedPartBackward(EmbeddingPartBackwardOp op,
   return success();
 }
 
+/// The columns of a rank's part of `width` columns that are classes.
+static int64_t countClasses(std::optional<uint64_t> classes, const Frame &frame,
+                            int64_t width) {
+  return classes ? std::clamp<int64_t>(int64_t(*classes) - frame.rank * width,
+                                       0, width)
+                 : width;
+}
+
 static LogicalResult crossEntropyPart(CrossEntropyPartOp op,
                                       const Frame &frame) {
   const Tensor &logits = frame.in(0), &targets = frame.in(1);
   int64_t width = logits.cols();
+  int64_t classes = countClasses(op.getClasses(), frame, width);
   for (int64_t row = 0; row < logits.rows(); ++row) {
     FailureOr<int64_t> own = getOwn(op, frame, targets, row, width, "target");
     if (failed(own))
       return failure();
     const double *x = &logits.values[row * width];
-    double max = *std::max_element(x, x + width), sum = 0;
-    for (int64_t v = 0; v < width; ++v)
+    double max = -INFINITY, sum = 0;
+    for (int64_t v = 0; v < classes; ++v)
+      max = std::max(max, x[v]);
+    for (int64_t v = 0; v < classes; ++v)
       sum += std::exp(x[v] - max);
-    frame.out(0).values[row] = max + std::log(sum);
+    frame.out(0).values[row] = classes == 0 ? max : max + std::log(sum);
     frame.out(1).values[row] = *own < 0 ? 0 : x[*own];
   }
   return success();
@@ -97,12 +108,13 @@ static LogicalResult crossEntropyPartBackward(CrossEntropyPartBackwardOp op,
   const Tensor &logits = frame.in(0), &lse = frame.in(2), &dlse = frame.in(3),
                &dhit = frame.in(4);
   int64_t width = logits.cols();
+  int64_t classes = countClasses(op.getClasses(), frame, width);
   for (int64_t row = 0; row < logits.rows(); ++row) {
     FailureOr<int64_t> own =
         getOwn(op, frame, frame.in(1), row, width, "target");
     if (failed(own))
       return failure();
-    for (int64_t v = 0; v < width; ++v)
+    for (int64_t v = 0; v < classes; ++v)
       frame.out().values[row * width + v] =
           std::exp(logits.values[row * width + v] - lse.values[row]) *
               dlse.values[row] +

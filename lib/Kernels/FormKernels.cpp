@@ -73,7 +73,7 @@ private:
                   Phase phase);
   bool makesSquares(Operation *product, Operation *last);
   void formGlobalNorm(GlobalNormOp op, Phase phase);
-  void formAllReduce(AllReduceOp op, Phase phase);
+  void formCollective(Operation *op, Phase phase);
   Value formSums(StringRef name, ValueRange inputs, bool square,
                  GlobalNormOp norm, Phase phase);
   rt::LaunchOp formLaunch(func::FuncOp kernel, ValueRange inputs, int64_t flops,
@@ -431,8 +431,8 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
     rt::UpdateOp::create(builder, first->getLoc());
   else if (auto norm = dyn_cast<GlobalNormOp>(first))
     formGlobalNorm(norm, unit.phase);
-  else if (auto sums = dyn_cast<AllReduceOp>(first))
-    formAllReduce(sums, unit.phase);
+  else if (isCollective(first))
+    formCollective(first, unit.phase);
   else
     formLaunch(index);
   return success();
@@ -578,14 +578,19 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
   op.getNorm().replaceAllUsesWith(norm.getResult(0));
 }
 
-void ScheduleFormer::formAllReduce(AllReduceOp op, Phase phase) {
-  auto module = function->getParentOfType<ModuleOp>();
+void ScheduleFormer::formCollective(Operation *op, Phase phase) {
+  auto kind = isa<AllReduceOp>(op)   ? rt::Collective::AllReduce
+              : isa<AllGatherOp>(op) ? rt::Collective::AllGather
+                                     : rt::Collective::ReduceScatter;
+  auto axis = op->getAttrOfType<StringAttr>("axis");
+  auto dim = op->getAttrOfType<IntegerAttr>("dim");
   auto formed = rt::CollectiveOp::create(
-      builder, op.getLoc(), op.getResultTypes(), rt::Collective::AllReduce,
-      op.getValues(), /*outputs=*/ValueRange(), /*workspace=*/Value(),
-      op.getAxisAttr(), getAxisSize(module, op.getAxis()));
-  annotate(formed, op, phase, op.getOperation());
-  op.replaceAllUsesWith(formed.getResults());
+      builder, op->getLoc(), op->getResultTypes(), kind, op->getOperands(),
+      /*outputs=*/ValueRange(), /*workspace=*/Value(), axis,
+      getAxisSize(function->getParentOfType<ModuleOp>(), axis),
+      dim ? dim.getInt() : 0);
+  annotate(formed, op, phase, op);
+  op->replaceAllUsesWith(formed.getResults());
 }
 
 void ScheduleFormer::formLaunch(unsigned index) {
@@ -634,7 +639,7 @@ void ScheduleFormer::formLaunch(unsigned index) {
   }
 
   func::FuncOp kernel = kernels.getKernel(group);
-  SmallVector<int64_t> streams = KernelTable::getStreams(unit.ops);
+  SmallVector<int64_t> ids = kernels.getIds(unit.ops);
   // What adds a sum up may come long after the launch that does so.
   bool isMerged = canStartFromSum(unit.ops.front());
   Operation *origin = isMerged || isa<AdamWOp>(unit.ops.front())
@@ -654,8 +659,7 @@ void ScheduleFormer::formLaunch(unsigned index) {
       builder, FusedLoc::get(builder.getContext(), locs),
       kernel.getResultTypes(), kernel.getSymName(), group.inputs.getArrayRef(),
       ValueRange(),
-      streams.empty() ? DenseI64ArrayAttr()
-                      : builder.getDenseI64ArrayAttr(streams),
+      ids.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(ids),
       flops);
   annotate(launch, origin, unit.phase, unit.ops);
   SmallVector<Attribute> makers;

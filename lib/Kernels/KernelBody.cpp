@@ -21,5 +21,6 @@ void kernels::registerKernelBodies(DialectRegistry &registry) {
     attachSumBodies(*context);
     attachRowBodies(*context);
     attachHeadBodies(*context);
+    attachShardBodies(*context);
   });
 }

@@ -25,6 +25,7 @@ void attachElementBodies(mlir::MLIRContext &context);
 void attachSumBodies(mlir::MLIRContext &context);
 void attachRowBodies(mlir::MLIRContext &context);
 void attachHeadBodies(mlir::MLIRContext &context);
+void attachShardBodies(mlir::MLIRContext &context);
 
 } // namespace reprise::kernels
 

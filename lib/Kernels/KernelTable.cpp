@@ -26,12 +26,17 @@ KernelTable::KernelTable(ModuleOp module)
     ++names[symbol.getName()];
 }
 
-SmallVector<int64_t> KernelTable::getStreams(ArrayRef<Operation *> ops) {
-  SmallVector<int64_t> streams;
-  for (Operation *op : ops)
+SmallVector<int64_t> KernelTable::getIds(ArrayRef<Operation *> ops) const {
+  SmallVector<int64_t> ids;
+  auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+  for (Operation *op : ops) {
     if (auto stream = op->getAttrOfType<IntegerAttr>(kStream))
-      streams.push_back(stream.getInt());
-  return streams;
+      ids.push_back(stream.getInt());
+    if (StringAttr axis = getCoordinateAxis(op))
+      ids.push_back(mesh.getNames().begin() -
+                    llvm::find(mesh.getNames(), axis) - 1);
+  }
+  return ids;
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,7 +139,8 @@ static Attribute getStructure(Builder &builder, const Group &group) {
 static bool readsBeforeWriting(ArrayRef<Operation *> ops) {
   return llvm::all_of(ops, [](Operation *op) {
     return op->hasTrait<nn::Pointwise>() || op->hasTrait<nn::Rowwise>() ||
-           isa<CrossEntropyOp, CrossEntropyBackwardOp>(op);
+           isa<CrossEntropyOp, CrossEntropyBackwardOp,
+               CrossEntropyPartBackwardOp>(op);
   });
 }
 
@@ -192,12 +198,14 @@ func::FuncOp KernelTable::getKernel(const Group &group) {
   IRMapping mapping;
   for (auto [input, argument] : llvm::zip(group.inputs, kernel.getArguments()))
     mapping.map(input, argument);
-  int64_t stream = 0;
+  int64_t next = 0;
   for (Operation *op : group.ops) {
     Operation *clone = builder.clone(*op, mapping);
     clone->setDiscardableAttrs(ArrayRef<NamedAttribute>());
     if (clone->hasAttr(kStream))
-      clone->setAttr(kStream, builder.getI64IntegerAttr(stream++));
+      clone->setAttr(kStream, builder.getI64IntegerAttr(next++));
+    if (getCoordinateAxis(clone))
+      clone->setAttr(rt::kCoordinateAttr, builder.getI64IntegerAttr(next++));
   }
   SmallVector<Value> results;
   for (Value output : group.outputs)

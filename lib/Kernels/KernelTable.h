@@ -29,7 +29,8 @@ struct Group {
 };
 
 /// The kernels of a module. Groups that differ in locations, discardable
-/// attributes and the numbers of their random streams alone share one.
+/// attributes and the numbers of their random streams alone share one. What
+/// depends on the rank's place is an axis of the module's mesh.
 class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module);
@@ -44,9 +45,10 @@ public:
             llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>
                 buildResult);
 
-  /// The random streams of `ops`, in order: a launch's ids.
-  static llvm::SmallVector<int64_t>
-  getStreams(llvm::ArrayRef<mlir::Operation *> ops);
+  /// A launch's ids: the random streams of `ops`, and behind that of each the
+  /// axis along which it asks for the rank's number, -1 for the first.
+  llvm::SmallVector<int64_t>
+  getIds(llvm::ArrayRef<mlir::Operation *> ops) const;
 
 private:
   mlir::func::FuncOp create(std::string name, mlir::FunctionType type,

@@ -36,6 +36,22 @@ mlir::Value buildSummedHeads(LoopBuilder &loops, mlir::Value value,
                              int64_t heads, int64_t keyHeads,
                              mlir::Type element);
 
+/// The number of the rank along the axis that `op`, in a kernel, depends on, an
+/// i32.
+mlir::Value buildCoordinate(mlir::OpBuilder &builder, mlir::Operation *op);
+
+/// Of each row the greatest element and the sum of the exponentials of what
+/// elements are below it; and these, [rows, cols].
+struct Exponentials {
+  mlir::Value greatest, sum, all;
+};
+
+/// Those of the rows of `x`. Elements for which `isSeen`, where given, does not
+/// hold count for nothing.
+Exponentials buildExponentials(
+    LoopBuilder &loops, mlir::Value x,
+    llvm::function_ref<mlir::Value(mlir::ImplicitLocOpBuilder &)> isSeen = {});
+
 /// The Euclidean norm, of one element, of what `squares` are sums of.
 mlir::Value buildRootOfSum(LoopBuilder &loops, mlir::Value squares);
 

@@ -28,7 +28,8 @@ static double getDouble(APFloat number) { return number.convertToDouble(); }
 //===----------------------------------------------------------------------===//
 
 /// Reads what an op's random words depend on besides the element, before the
-/// loops: seed (low, high), step, micro-batch and stream.
+/// loops: seed (low, high), step, micro-batch and stream; and of part of a
+/// whole the rank's number.
 static SmallVector<Value> buildRandomSource(ImplicitLocOpBuilder &builder,
                                             Value rng, int64_t stream) {
   SmallVector<Value> source;
@@ -40,12 +41,37 @@ static SmallVector<Value> buildRandomSource(ImplicitLocOpBuilder &builder,
   return source;
 }
 
-static Scalar buildDropout(ImplicitLocOpBuilder &builder, Scalar x, double rate,
-                           ArrayRef<Value> source) {
+/// The number of this iteration's element in the whole that a dropout has part
+/// of: (e / piece * ranks + rank) * piece + e mod piece, where a piece is what
+/// lies side by side.
+static Value buildElement(ImplicitLocOpBuilder &builder, DropoutOp op,
+                          ArrayRef<Value> source) {
+  Value element = linalg::IndexOp::create(builder, 0);
+  PartAttr part = op.getPartAttr();
+  if (!part)
+    return element;
+  int64_t size = 1;
+  for (int64_t dim : op.getOut().getType().getShape().drop_front(part.getDim()))
+    size *= dim;
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, value);
+  };
+  Value rank =
+      arith::IndexCastOp::create(builder, builder.getIndexType(), source[5]);
+  Value piece = arith::DivUIOp::create(builder, element, number(size));
+  Value before = arith::MulIOp::create(builder, piece,
+                                       number((part.getRanks() - 1) * size));
+  Value own = arith::MulIOp::create(builder, rank, number(size));
+  return arith::AddIOp::create(
+      builder, arith::AddIOp::create(builder, element, before), own);
+}
+
+static Scalar buildDropout(ImplicitLocOpBuilder &builder, DropoutOp op,
+                           Scalar x, double rate, ArrayRef<Value> source) {
   double threshold = std::min(std::round(rate * 0x1p32), 0x1p32 - 1);
   Value bound = arith::ConstantOp::create(
       builder, builder.getI32IntegerAttr(static_cast<uint32_t>(threshold)));
-  Value element = linalg::IndexOp::create(builder, 0);
+  Value element = buildElement(builder, op, source);
   Value word = rt::RandomWordOp::create(builder, builder.getI32Type(), element,
                                         source[0], source[1], source[2],
                                         source[3], source[4]);
@@ -221,13 +247,18 @@ struct DropoutElement : ElementBody::ExternalModel<DropoutElement, DropoutOp> {
   SmallVector<Value> buildBefore(Operation *op,
                                  ImplicitLocOpBuilder &builder) const {
     auto dropout = cast<DropoutOp>(op);
-    return buildRandomSource(builder, dropout.getRng(), dropout.getStream());
+    SmallVector<Value> source =
+        buildRandomSource(builder, dropout.getRng(), dropout.getStream());
+    if (dropout.getPart())
+      source.push_back(buildCoordinate(builder, op));
+    return source;
   }
   SmallVector<Scalar> buildElement(Operation *op, ImplicitLocOpBuilder &builder,
                                    ArrayRef<Scalar> operands,
                                    ArrayRef<Value> before) const {
-    double rate = getDouble(cast<DropoutOp>(op).getRate());
-    return {buildDropout(builder, operands[0], rate, before)};
+    auto dropout = cast<DropoutOp>(op);
+    return {buildDropout(builder, dropout, operands[0],
+                         getDouble(dropout.getRate()), before)};
   }
   bool readsNumbersOf(Operation *op, OpOperand &operand) const {
     return operand.get() != cast<DropoutOp>(op).getRng();

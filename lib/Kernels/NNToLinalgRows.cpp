@@ -174,18 +174,9 @@ static Value isVisible(ImplicitLocOpBuilder &builder, int64_t length) {
       arith::IndexCastOp::create(builder, i32, position));
 }
 
-namespace {
-/// Of each row the greatest element and the sum of the exponentials of what
-/// elements are below it; and these, [rows, cols].
-struct Exponentials {
-  Value greatest, sum, all;
-};
-} // namespace
-
-/// Elements for which `isSeen`, where given, does not hold count for nothing.
-static Exponentials
-buildExponentials(LoopBuilder &loops, Value x,
-                  function_ref<Value(ImplicitLocOpBuilder &)> isSeen = {}) {
+Exponentials
+kernels::buildExponentials(LoopBuilder &loops, Value x,
+                           function_ref<Value(ImplicitLocOpBuilder &)> isSeen) {
   int64_t rows = getShape(x)[0];
   double lowest = -std::numeric_limits<double>::infinity();
   auto where = [&](ImplicitLocOpBuilder &builder, Scalar s, double otherwise) {
@@ -279,8 +270,8 @@ static Values buildLosses(LoopBuilder &loops, Value picked,
 }
 
 /// The exponentials of a row of logits, of those that are of a class.
-static Exponentials buildExponentials(LoopBuilder &loops, Value x,
-                                      std::optional<uint64_t> classes) {
+static Exponentials buildClassExponentials(LoopBuilder &loops, Value x,
+                                           std::optional<uint64_t> classes) {
   if (!classes || int64_t(*classes) == getShape(x)[1])
     return buildExponentials(loops, x);
   return buildExponentials(loops, x, [&](ImplicitLocOpBuilder &builder) {
@@ -296,7 +287,7 @@ static Exponentials buildExponentials(LoopBuilder &loops, Value x,
 
 static Values convert(LoopBuilder &loops, CrossEntropyOp op) {
   Value x = loops.asMatrix(op.getLogits());
-  Exponentials exponentials = buildExponentials(loops, x, op.getClasses());
+  Exponentials exponentials = buildClassExponentials(loops, x, op.getClasses());
   Value picked = readPicked(loops, x, loops.asVector(op.getTargets()));
   return buildLosses(loops, picked, exponentials);
 }
@@ -325,13 +316,14 @@ static Value buildLossGradient(LoopBuilder &loops, CrossEntropyBackwardOp op,
 static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
   Value x = loops.asMatrix(op.getLogits());
   return {buildLossGradient(loops, op,
-                            buildExponentials(loops, x, op.getClasses()))};
+                            buildClassExponentials(loops, x, op.getClasses()))};
 }
 
 Values kernels::convertLossAndGradient(LoopBuilder &loops, CrossEntropyOp loss,
                                        CrossEntropyBackwardOp backward) {
   Value x = loops.asMatrix(loss.getLogits());
-  Exponentials exponentials = buildExponentials(loops, x, loss.getClasses());
+  Exponentials exponentials =
+      buildClassExponentials(loops, x, loss.getClasses());
   Values results = buildLosses(
       loops, readPicked(loops, x, loops.asVector(loss.getTargets())),
       exponentials);
@@ -445,12 +437,20 @@ struct Loops : LoopBody::ExternalModel<Loops<OpTy>, OpTy> {
   }
 };
 
-/// An op that has an equal in `rt`, which emitters write.
+/// An op that has an equal in `rt`, which emitters write. Of some of the heads
+/// it has the rank's number as an id.
 template <typename OpTy, typename Target>
-struct Renamed : LoopBody::ExternalModel<Renamed<OpTy, Target>, OpTy> {
+struct Fused : LoopBody::ExternalModel<Fused<OpTy, Target>, OpTy> {
   Values buildLoops(Operation *op, LoopBuilder &loops) const {
+    NamedAttrList attributes(op->getAttrs());
+    attributes.erase("part");
+    if (PartAttr part = cast<OpTy>(op).getPartAttr()) {
+      attributes.set("ranks",
+                     loops.getBuilder().getI64IntegerAttr(part.getRanks()));
+      attributes.set("coordinate", attributes.erase(rt::kCoordinateAttr));
+    }
     return Target::create(loops.getBuilder(), op->getResultTypes(),
-                          op->getOperands(), op->getAttrs())
+                          op->getOperands(), attributes.getAttrs())
         ->getResults();
   }
 };
@@ -466,7 +466,7 @@ void kernels::attachRowBodies(MLIRContext &context) {
          SoftmaxOp, SoftmaxBackwardOp, CrossEntropyOp, CrossEntropyBackwardOp,
          MeanOp, ClipScaleOp, EmbeddingOp, AddPositionsOp, TakePositionOp>(
       context);
-  AttentionOp::attachInterface<Renamed<AttentionOp, rt::AttentionOp>>(context);
+  AttentionOp::attachInterface<Fused<AttentionOp, rt::AttentionOp>>(context);
   AttentionBackwardOp::attachInterface<
-      Renamed<AttentionBackwardOp, rt::AttentionBackwardOp>>(context);
+      Fused<AttentionBackwardOp, rt::AttentionBackwardOp>>(context);
 }

@@ -62,7 +62,8 @@ static Value convert(LoopBuilder &loops, PositionsBackwardOp op, Value sum) {
   if (!sum)
     sum = loops.filled(getShape(op.getDtable()), 0);
   return rt::ScatterAddOp::create(builder, sum.getType(), sum, op.getDout(),
-                                  /*ids=*/Value());
+                                  /*ids=*/Value(),
+                                  /*coordinate=*/IntegerAttr());
 }
 
 static Value convert(LoopBuilder &loops, EmbeddingBackwardOp op, Value sum) {
@@ -70,7 +71,17 @@ static Value convert(LoopBuilder &loops, EmbeddingBackwardOp op, Value sum) {
   if (!sum)
     sum = loops.filled(getShape(op.getDtable()), 0);
   return rt::ScatterAddOp::create(builder, sum.getType(), sum, op.getDout(),
-                                  op.getIds());
+                                  op.getIds(), /*coordinate=*/IntegerAttr());
+}
+
+static Value convert(LoopBuilder &loops, EmbeddingPartBackwardOp op,
+                     Value sum) {
+  ImplicitLocOpBuilder &builder = loops.getBuilder();
+  if (!sum)
+    sum = loops.filled(getShape(op.getDtable()), 0);
+  return rt::ScatterAddOp::create(
+      builder, sum.getType(), sum, op.getDout(), op.getIds(),
+      op->getAttrOfType<IntegerAttr>(rt::kCoordinateAttr));
 }
 
 namespace {
@@ -91,6 +102,6 @@ static void attach(MLIRContext &context) {
 void kernels::attachSumBodies(MLIRContext &context) {
   attach</*isOfColumns=*/true, SumRowsOp, LayerNormBackwardGainOp,
          RMSNormBackwardGainOp>(context);
-  attach</*isOfColumns=*/false, PositionsBackwardOp, EmbeddingBackwardOp>(
-      context);
+  attach</*isOfColumns=*/false, PositionsBackwardOp, EmbeddingBackwardOp,
+         EmbeddingPartBackwardOp>(context);
 }

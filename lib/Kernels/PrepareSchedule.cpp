@@ -34,6 +34,30 @@ static void dropFences(Block &block) {
   }
 }
 
+/// A rank's own use of what all have is no work.
+static void dropReplicates(Block &block) {
+  for (auto replicate :
+       llvm::make_early_inc_range(block.getOps<ReplicateOp>())) {
+    replicate.replaceAllUsesWith(replicate.getInput());
+    replicate->erase();
+  }
+}
+
+/// Ranks meet, or have places, along the axes of a mesh.
+static LogicalResult checkAxes(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto mesh = module ? module->getAttrOfType<MeshAttr>(kMeshAttr) : MeshAttr();
+  for (Operation &op : function.getBody().front()) {
+    StringAttr axis = isCollective(&op) ? op.getAttrOfType<StringAttr>("axis")
+                                        : getCoordinateAxis(&op);
+    if (axis && (!mesh || !llvm::is_contained(mesh.getNames(), axis)))
+      return op.emitOpError("needs the axis ")
+             << axis << " in the module's '" << kMeshAttr
+             << "' to be part of a schedule";
+  }
+  return success();
+}
+
 /// Whether `gradient` is added to an argument, which has to be zero when the
 /// step begins.
 static bool startsFromArgument(Value gradient) {
@@ -138,7 +162,8 @@ static void splitSum(AccumulateOp accumulate) {
 /// rows to those of a table, is there already, or is put together from parts.
 static bool canWrite(Operation *maker) {
   return isa_and_present<NNDialect>(maker->getDialect()) &&
-         !isa<AccumulateOp, EmbeddingBackwardOp, PositionsBackwardOp>(maker);
+         !isa<AccumulateOp, EmbeddingBackwardOp, EmbeddingPartBackwardOp,
+              PositionsBackwardOp>(maker);
 }
 
 /// With one micro-batch the sum of a gradient starts from zero: its first term
@@ -172,7 +197,10 @@ ConstantOp kernels::getZeroBehind(AdamWOp adamw) {
 
 LogicalResult kernels::prepareSchedule(func::FuncOp function) {
   Block &block = function.getBody().front();
+  if (failed(checkAxes(function)))
+    return failure();
   dropFences(block);
+  dropReplicates(block);
   expandHeads(function);
   for (auto accumulate :
        llvm::make_early_inc_range(block.getOps<AccumulateOp>()))

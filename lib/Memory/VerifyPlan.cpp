@@ -422,7 +422,8 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
 
   access.inPlace.resize(access.reads.size(), -1);
   access.mayAlias.resize(access.reads.size(), -1);
-  if (collective) // Sums are made in place.
+  if (collective && collective.getKind() == rt::Collective::AllReduce)
+    // Sums are made in place.
     for (unsigned index = 0; index < access.reads.size(); ++index)
       access.inPlace[index] = index;
   if (!launch)

@@ -36,7 +36,6 @@ private:
   LogicalResult checkHeads(Operation *op, int64_t heads, int64_t keyHeads,
                            ArrayRef<Value> normed);
   LogicalResult checkDivides(Operation *op, int64_t size, StringRef what);
-  LogicalResult checkDropout(Operation *op);
 
   /// The word of the first result of `op`; gives parameters theirs.
   FailureOr<Spread> spread(Operation *op);
@@ -73,17 +72,20 @@ struct AnnotateLayout
   void runOnOperation() override {
     ModuleOp module = getOperation();
     int64_t ranks = getAxisSize(module, kTensorAxis);
-    if (ranks == 1 && sequenceParallel) {
+    bool sequence = sequenceParallel || module->hasAttr(kSequenceParallelAttr);
+    if (ranks == 1 && sequence) {
       module.emitError("needs 2 ranks or more along 'tp' for sequence "
                        "parallelism, but got 1");
       return signalPassFailure();
     }
+    if (ranks == 1)
+      return;
     auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
     if (!forward) {
       module.emitError("needs a function @forward to annotate");
       return signalPassFailure();
     }
-    if (ranks > 1 && failed(Annotator(forward, ranks, sequenceParallel).run()))
+    if (failed(Annotator(forward, ranks, sequence).run()))
       signalPassFailure();
   }
 };
@@ -119,18 +121,6 @@ LogicalResult Annotator::checkHeads(Operation *op, int64_t heads,
              << norm.getInput().getType().getShape().back() << " columns";
   }
   return success();
-}
-
-/// A rank draws by the element of its part, which is another of the whole.
-LogicalResult Annotator::checkDropout(Operation *op) {
-  auto rate = op->getAttrOfType<FloatAttr>("rate");
-  if (!rate || rate.getValueAsDouble() == 0)
-    return success();
-  return op->emitOpError("needs a rate of 0 where ")
-         << ranks
-         << " ranks along 'tp' have parts of its result, since it draws by the "
-            "element of the whole, but got "
-         << rate.getValueAsDouble();
 }
 
 LogicalResult Annotator::check(Operation *op) {
@@ -247,11 +237,8 @@ Spread Annotator::spreadPointwise(Operation *op) {
 
 FailureOr<Spread> Annotator::spread(Operation *op) {
   auto cut = columns.find(op->getResult(0));
-  if (cut != columns.end() && !isa<LinearOp, RMSNormOp>(op)) {
-    if (failed(checkDropout(op)))
-      return failure();
+  if (cut != columns.end() && !isa<LinearOp, RMSNormOp>(op))
     return Spread::shard(cut->second);
-  }
   return TypeSwitch<Operation *, FailureOr<Spread>>(op)
       .Case([&](EmbeddingOp op) { return spreadEmbedding(op); })
       .Case([&](LinearOp op) { return spreadLinear(op); })
@@ -266,12 +253,7 @@ FailureOr<Spread> Annotator::spread(Operation *op) {
       })
       .Case([&](CastOp op) { return get(op.getInput()); })
       .Case<AddOp, ScaleOp, GeluOp, SwiGLUOp, DropoutOp>(
-          [&](auto op) -> FailureOr<Spread> {
-            Spread result = spreadPointwise(op);
-            if (result.isShard() && failed(checkDropout(op)))
-              return failure();
-            return result;
-          })
+          [&](auto op) -> FailureOr<Spread> { return spreadPointwise(op); })
       .Default(FailureOr<Spread>(Spread()));
 }
 

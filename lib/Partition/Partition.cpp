@@ -79,6 +79,7 @@ private:
   LogicalResult partitionLoss(CrossEntropyOp op);
   LogicalResult partitionHeads(Operation *op, Spread want);
   LogicalResult partitionWhole(Operation *op, Spread want);
+  void setPart(Operation *op);
 
   /// Makes operand `operand` a value of the word `to`.
   LogicalResult read(OpOperand &operand, Spread to);
@@ -105,13 +106,15 @@ struct Partition : public partition::impl::PartitionBase<Partition> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     int64_t ranks = getAxisSize(module, kTensorAxis);
+    if (ranks == 1)
+      return;
     auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
     if (!forward) {
       module.emitError("needs a function @forward to partition");
       return signalPassFailure();
     }
-    if (ranks > 1 && (failed(checkLayouts(forward, ranks)) ||
-                      failed(Partitioner(forward, ranks).run())))
+    if (failed(checkLayouts(forward, ranks)) ||
+        failed(Partitioner(forward, ranks).run()))
       signalPassFailure();
   }
 };
@@ -282,7 +285,8 @@ LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
   builder.setInsertionPoint(op);
   auto type = cast<RankedTensorType>(op.getLosses().getType());
   auto part = CrossEntropyPartOp::create(builder, loc, TypeRange{type, type},
-                                         op.getLogits(), op.getTargets(), axis);
+                                         op.getLogits(), op.getTargets(), axis,
+                                         /*classes=*/IntegerAttr());
   if (ScopeAttr scope = getScope(op))
     part->setAttr(kScopeAttr, scope);
   FailureOr<Value> parts = move(op, part.getLse(), Spread::shard(0), {});
@@ -354,6 +358,18 @@ LogicalResult Partitioner::partitionWhole(Operation *op, Spread want) {
   return success();
 }
 
+/// What draws for the elements of a part draws for those of the whole.
+void Partitioner::setPart(Operation *op) {
+  Spread spread = words.lookup(op->getResult(0));
+  auto rate = op->getAttrOfType<FloatAttr>("rate");
+  if (!isa<DropoutOp, AttentionOp>(op) || !spread.isShard() ||
+      rate.getValue().isZero())
+    return;
+  // Attention draws for [B, H, T, T].
+  int64_t dim = isa<AttentionOp>(op) ? 1 : spread.dim;
+  op->setAttr("part", PartAttr::get(forward.getContext(), axis, dim, ranks));
+}
+
 LogicalResult Partitioner::partition(Operation *op) {
   auto layout = op->getAttrOfType<LayoutAttr>(kLayoutAttr);
   op->removeAttr(kLayoutAttr);
@@ -379,9 +395,13 @@ LogicalResult Partitioner::run() {
     argument.setType(getPart(argument, spread));
     words[argument] = spread;
   }
-  for (Operation &op : llvm::make_early_inc_range(forward.getOps()))
+  for (Operation &op : llvm::make_early_inc_range(forward.getOps())) {
+    bool draws = isa<DropoutOp, AttentionOp>(op);
     if (failed(partition(&op)))
       return failure();
+    if (draws)
+      setPart(&op);
+  }
   Block &block = forward.getBody().front();
   forward.setType(builder.getFunctionType(
       block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));

@@ -232,8 +232,15 @@ LogicalResult Tables::readKernelLaunch(const SymbolTable &symbols,
       kernels.insert({op.getKernel(), int64_t(kernels.size())}).first->second;
   launch.tasks = *tasks;
   launch.flops = op.getFlops();
-  if (std::optional<ArrayRef<int64_t>> values = op.getIds())
-    llvm::append_range(launch.ids, *values);
+  int64_t axes = mesh ? int64_t(mesh.getNames().size()) : 0;
+  for (int64_t id : op.getIds().value_or(ArrayRef<int64_t>())) {
+    if (id < -axes)
+      return op->emitOpError("needs ids that are streams, or from -1 down one "
+                             "of ")
+             << axes << " axes of the module's '" << nn::kMeshAttr
+             << "', but got " << id;
+    launch.ids.push_back(id);
+  }
   // Whole lines of what is packed go past the caches.
   for (Value output : op.getOutputs()) {
     auto buffer = output.getDefiningOp<rt::BufferOp>();
@@ -295,14 +302,20 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
   const auto *axis = llvm::find(mesh.getNames(), op.getAxisAttr());
   launch.kind = REPRISE_LAUNCH_COLLECTIVE;
   launch.callee = collectives.size();
+  constexpr int32_t kOperations[] = {REPRISE_COLLECTIVE_ALL_REDUCE,
+                                     REPRISE_COLLECTIVE_ALL_GATHER,
+                                     REPRISE_COLLECTIVE_REDUCE_SCATTER};
+  auto type = cast<ShapedType>(op.getInputs().front().getType());
   collectives.push_back(
-      {REPRISE_COLLECTIVE_ALL_REDUCE, int32_t(axis - mesh.getNames().begin())});
+      {kOperations[int(op.getKind())], int32_t(axis - mesh.getNames().begin()),
+       type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32,
+       /*reserved=*/0, op.getNumBlocks(), op.getBlockElements()});
   launch.flops = op.getFlops();
   return success();
 }
 
 /// The buffers of a launch are its reads, its writes and its workspace; but
-/// those of a collective, which writes all that it reads, are there once.
+/// those of a sum over ranks, which writes all that it reads, are there once.
 FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
                                              Operation *op) {
   auto scheduled = dyn_cast<rt::ScheduledOp>(op);
@@ -329,7 +342,8 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
   if (failed(read))
     return failure();
   SmallVector<Value> values;
-  if (launch.kind != REPRISE_LAUNCH_COLLECTIVE)
+  auto collective = dyn_cast<rt::CollectiveOp>(op);
+  if (!collective || collective.getKind() != rt::Collective::AllReduce)
     values = scheduled.getReads();
   llvm::append_range(values, scheduled.getWrites());
   if (Value workspace = scheduled.getWorkspaceBuffer())

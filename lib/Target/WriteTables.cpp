@@ -177,8 +177,13 @@ Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
 Typed<RepriseCollective>
 TableWriter::writeCollective(const RepriseCollective &collective) {
   using C = Fields<RepriseCollective>;
-  return Row<RepriseCollective>{constants, C::operation(collective.operation),
-                                C::axis(collective.axis)};
+  return Row<RepriseCollective>{constants,
+                                C::operation(collective.operation),
+                                C::axis(collective.axis),
+                                C::elementType(collective.elementType),
+                                C::reserved(0),
+                                C::blocks(collective.blocks),
+                                C::blockElements(collective.blockElements)};
 }
 
 SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {

@@ -40,6 +40,10 @@ double reprise::runtime::now() {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
+static Number numberOf(const RepriseCollective &collective) {
+  return collective.elementType == REPRISE_BF16 ? Number::BF16 : Number::F32;
+}
+
 static int buffersOfGemm(const RepriseGemm &gemm) {
   return 4 + (gemm.bias ? 1 : 0) + (gemm.epilogue ? 1 : 0);
 }
@@ -56,21 +60,60 @@ static bool checkRange(const char *what, const RepriseBuffer &buffer,
                    what, least, arenaBytes, buffer.bytes, buffer.offset);
 }
 
+/// Checks that a part and the whole are as long as the blocks.
+static bool checkBlocks(const RepriseModel &model, const RepriseLaunch &launch,
+                        const RepriseCollective &collective, Error &error) {
+  constexpr int64_t kMost = int64_t(1) << 48;
+  const int64_t blocks = collective.blocks, elements = collective.blockElements;
+  const int64_t ranks = model.axes[collective.axis].size;
+  if (blocks < 1 || elements < 1 || blocks > kMost / elements / ranks)
+    return error.set("damaged model: %s has %" PRId64 " blocks of %" PRId64,
+                     launch.name, blocks, elements);
+  const RepriseBuffer *buffers = model.buffers + launch.firstBuffer;
+  const bool isGather = collective.operation == REPRISE_COLLECTIVE_ALL_GATHER;
+  const int64_t part = blocks * elements * sizeOf(numberOf(collective));
+  return checkRange(launch.name, buffers[isGather ? 0 : 1], part,
+                    model.arenaBytes, error) &&
+         checkRange(launch.name, buffers[isGather ? 1 : 0], part * ranks,
+                    model.arenaBytes, error);
+}
+
 /// Checks that there is an axis, and a workspace with a place for each of its
 /// ranks.
 static bool checkCollective(const RepriseModel &model,
                             const RepriseLaunch &launch, Error &error) {
   const RepriseCollective &collective = model.collectives[launch.callee];
-  if (collective.operation != REPRISE_COLLECTIVE_ALL_REDUCE ||
-      collective.axis < 0 || collective.axis >= model.numAxes ||
-      launch.numBuffers == 0)
+  const int operation = collective.operation;
+  bool isKnown = operation >= REPRISE_COLLECTIVE_ALL_REDUCE &&
+                 operation <= REPRISE_COLLECTIVE_REDUCE_SCATTER;
+  const int needed[] = {launch.numBuffers, 2, 3};
+  if (!isKnown || collective.axis < 0 || collective.axis >= model.numAxes ||
+      (collective.elementType != REPRISE_F32 &&
+       collective.elementType != REPRISE_BF16) ||
+      launch.numBuffers == 0 || launch.numBuffers != needed[operation])
     return error.set("damaged model: %s has operation %d along axis %d of %d "
-                     "on %d buffers",
-                     launch.name, collective.operation, collective.axis,
-                     model.numAxes, launch.numBuffers);
-  return checkRange(
-      launch.name, model.buffers[launch.firstBuffer + launch.numBuffers - 1],
-      4 * model.axes[collective.axis].size, model.arenaBytes, error);
+                     "on %d buffers of type %d",
+                     launch.name, operation, collective.axis, model.numAxes,
+                     launch.numBuffers, collective.elementType);
+  if (operation != REPRISE_COLLECTIVE_ALL_REDUCE &&
+      !checkBlocks(model, launch, collective, error))
+    return false;
+  return operation == REPRISE_COLLECTIVE_ALL_GATHER ||
+         checkRange(launch.name,
+                    model.buffers[launch.firstBuffer + launch.numBuffers - 1],
+                    4 * model.axes[collective.axis].size, model.arenaBytes,
+                    error);
+}
+
+/// Checks that the ids which are no streams are axes.
+static bool checkIds(const RepriseModel &model, const RepriseLaunch &launch,
+                     Error &error) {
+  for (int i = 0; i < launch.numIds; ++i)
+    if (int64_t id = model.ids[launch.firstId + i]; id < -model.numAxes)
+      return error.set("damaged model: launch %s has id %" PRId64
+                       " with %d axes",
+                       launch.name, id, model.numAxes);
+  return true;
 }
 
 static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
@@ -81,7 +124,7 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
                  launch.kind <= REPRISE_LAUNCH_COLLECTIVE;
   int callees = isKnown ? numCallees[launch.kind] : 0;
   if (launch.callee < 0 || launch.callee >= callees || launch.firstBuffer < 0 ||
-      launch.numBuffers < 0)
+      launch.numBuffers < 0 || launch.firstId < 0 || launch.numIds < 0)
     return error.set("damaged model: launch %s names kind %d, callee %d of %d",
                      launch.name, launch.kind, launch.callee, callees);
   for (int i = 0; i < launch.numBuffers; ++i)
@@ -91,7 +134,7 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
     return checkCollective(model, launch, error);
   if (launch.kind != REPRISE_LAUNCH_GEMM)
-    return true;
+    return checkIds(model, launch, error);
   const RepriseGemm &gemm = model.gemms[launch.callee];
   if (launch.numBuffers != buffersOfGemm(gemm))
     return error.set("damaged model: product %s needs %d buffers, but got %d",
@@ -233,11 +276,13 @@ bool Executor::prepare(Processor onCpu, bool profile, Error &error,
       return false;
     chosenForBF16.rooms = rooms.get();
   }
-  int numBuffers = 0;
+  int numBuffers = 0, numIds = 0;
   auto count = [&](const RepriseLaunch *launches, int numLaunches) {
-    for (int i = 0; i < numLaunches; ++i)
+    for (int i = 0; i < numLaunches; ++i) {
       numBuffers = std::max(numBuffers,
                             launches[i].firstBuffer + launches[i].numBuffers);
+      numIds = std::max(numIds, launches[i].firstId + launches[i].numIds);
+    }
   };
   count(model.micro, model.numMicro);
   count(model.update, model.numUpdate);
@@ -254,6 +299,11 @@ bool Executor::prepare(Processor onCpu, bool profile, Error &error,
     return error.set("no memory left for the tables of %zu launches", launches);
   for (int i = 0; i < numBuffers; ++i)
     addresses[i] = arena.at<void>(model.buffers[i]);
+  if (!ids.append(model.ids, size_t(numIds)))
+    return error.set("no memory left for %d ids", numIds);
+  for (int64_t &id : ids)
+    if (id < 0)
+      id = coordinateOf(model, ranks.rank(), int(-1 - id));
   return true;
 }
 
@@ -353,22 +403,31 @@ bool Executor::runAll(const RepriseLaunch *launches, int count, double *times,
   return true;
 }
 
-/// With its addresses in `addresses`, the last one that of the workspace.
+/// With its addresses in `addresses`, that of a workspace behind the others.
 bool Executor::runCollective(const RepriseLaunch &launch, Error &error) {
   const RepriseCollective &collective = model.collectives[launch.callee];
   const RepriseBuffer *buffers = model.buffers + launch.firstBuffer;
+  const Number number = numberOf(collective);
+  const Group group = groupOf(model, ranks.rank(), collective.axis);
+  const Blocks blocks = {collective.blocks, collective.blockElements};
   auto span = [&](int i) -> Span {
-    return {static_cast<float *>(addresses[launch.firstBuffer + i]),
-            buffers[i].bytes / int64_t(sizeof(float))};
+    return {addresses[launch.firstBuffer + i],
+            buffers[i].bytes / sizeOf(number)};
   };
+  if (collective.operation == REPRISE_COLLECTIVE_ALL_GATHER)
+    return allGather(ranks, group, launch.name, number, blocks, span(0).values,
+                     span(1).values, error);
+  if (collective.operation == REPRISE_COLLECTIVE_REDUCE_SCATTER)
+    return reduceScatter(ranks, group, launch.name, number, blocks,
+                         span(0).values, span(1).values, span(2), error);
   int last = launch.numBuffers - 1;
   List<Span> spans;
   for (int i = 0; i < last; ++i)
     if (!spans.push(span(i)))
       return error.set("no memory left for %d buffers of %s", last,
                        launch.name);
-  return allReduce(ranks, groupOf(model, ranks.rank(), collective.axis),
-                   launch.name, spans.begin(), last, span(last), error);
+  return allReduce(ranks, group, launch.name, number, spans.begin(), last,
+                   span(last), error);
 }
 
 bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {
@@ -394,14 +453,14 @@ bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {
   }
   const RepriseKernel &kernel = model.kernels[launch.callee];
   RepriseKernelFn fn = chooseKernel(kernel, processor);
-  const int64_t *ids = model.ids + launch.firstId;
+  const int64_t *own = ids.begin() + launch.firstId;
   int64_t chunk = launch.tasks / (kChunksPerThread * pool.size());
   if (bytes < kSerialBytes && launch.flops < kSerialFlops)
     chunk = launch.tasks;
   pool.parallelFor(launch.tasks, std::max<int64_t>(chunk, 1),
                    [&](int, int64_t begin, int64_t end) {
                      TileRegisters tiles(fn == kernel.amxFn);
-                     fn(buffers, ids, begin, end);
+                     fn(buffers, own, begin, end);
                    });
   return true;
 }

@@ -12,6 +12,7 @@
 #include "Arena.h"
 #include "CudaExecutor.h"
 #include "runtime/base/Clock.h"
+#include "runtime/base/List.h"
 #include "runtime/base/MicroBatch.h"
 #include "runtime/base/ThreadPool.h"
 #include "runtime/compute/Cpu.h"
@@ -167,6 +168,8 @@ private:
   int numNorm = 0; ///< Launches of `update` up to that of the norm.
   Processor processor = 0;
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
+  /// Those of the model, with the rank's numbers in place of axes.
+  List<int64_t> ids;
   double *seconds = nullptr;
   Schedules ran = {};
   /// Whether a micro-batch is the last one of its step: only then squares of

@@ -8,6 +8,8 @@
 
 #include "Init.h"
 
+#include "runtime/base/BF16.h"
+
 #include "reprise/ABI/Philox.h"
 
 #include <algorithm>
@@ -85,14 +87,6 @@ bool reprise::runtime::initializeStates(const RepriseModel &model,
       return false;
   }
   return true;
-}
-
-static uint16_t roundToBF16(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  if ((bits & 0x7FFFFFFF) > 0x7F800000) // What is no number stays none.
-    return uint16_t(bits >> 16 | 0x40);
-  return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
 /// The parameter that `copy` is the working copy of, or null.

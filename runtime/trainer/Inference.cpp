@@ -8,6 +8,8 @@
 
 #include "Inference.h"
 
+#include "runtime/transport/Mesh.h"
+
 #include "reprise/ABI/Philox.h"
 
 #include <algorithm>
@@ -122,11 +124,22 @@ bool Inference::run(int64_t stepsDone, bool isLast, MemoryCheck *check,
          sample(stepsDone, check, log, error);
 }
 
+/// Whether what is going on is given up, by all that compute it alike.
+bool Inference::findStop(bool &stops, Error &error) {
+  stops = interrupted;
+  const Group group = modelGroupOf(model, ranks.rank());
+  return group.size == 1 ||
+         broadcast(ranks, group, "inference", &stops, sizeof(stops), error);
+}
+
 bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
                          Metrics &metrics, Error &error) {
   double start = now(), sum = 0;
   for (int64_t batch = 0; batch < numBatches; ++batch) {
-    if (interrupted)
+    bool stops = false;
+    if (!findStop(stops, error))
+      return false;
+    if (stops)
       return true;
     if (check)
       check->fillGaps();
@@ -152,7 +165,10 @@ bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
   text.clear();
   Sampling how = {options.temperature, options.topK};
   for (int64_t i = 0; i < options.sample; ++i) {
-    if (interrupted)
+    bool stops = false;
+    if (!findStop(stops, error))
+      return false;
+    if (stops)
       return true;
     if (check)
       check->fillGaps();

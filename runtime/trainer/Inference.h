@@ -39,11 +39,13 @@ int32_t pickToken(const float *logits, int64_t count, const Sampling &how,
 /// the same bits with them and without.
 class Inference {
 public:
-  /// As soon as `interrupted` is not 0, what is going on is given up.
+  /// As soon as `interrupted` is not 0, what is going on is given up: that of
+  /// the first of the ranks that share a model decides for them.
   Inference(const RepriseModel &model, const Options &options, Arena &arena,
-            Executor &executor, const volatile sig_atomic_t &interrupted)
+            Executor &executor, Transport &ranks,
+            const volatile sig_atomic_t &interrupted)
       : model(model), options(options), arena(arena), executor(executor),
-        interrupted(interrupted) {}
+        ranks(ranks), interrupted(interrupted) {}
 
   /// Opens the validation data, reads the prompt and allocates what is needed.
   /// False if the options ask for what this model or its data cannot do.
@@ -66,12 +68,14 @@ private:
   bool validate(int64_t stepsDone, MemoryCheck *check, Log &log,
                 Metrics &metrics, Error &error);
   bool sample(int64_t stepsDone, MemoryCheck *check, Log &log, Error &error);
+  bool findStop(bool &stops, Error &error);
   bool isDue(int64_t stepsDone, int64_t interval) const;
 
   const RepriseModel &model;
   const Options &options;
   Arena &arena;
   Executor &executor;
+  Transport &ranks;
   const volatile sig_atomic_t &interrupted;
 
   bool isBroken = false;

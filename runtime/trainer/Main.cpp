@@ -60,7 +60,8 @@ public:
                  placement.device.isOpen() ? &gpu : nullptr),
         log(model, options), metrics(model), dump(model), costs(model),
         tensors(model), saves(model, options, tensors, arena, pool, log),
-        inference(model, options, arena, executor, Interrupts::stopFlag()) {}
+        inference(model, options, arena, executor, ranks,
+                  Interrupts::stopFlag()) {}
 
   /// What the program ends with.
   ExitStatus run(Error &error);
@@ -480,7 +481,8 @@ bool Trainer::infer(bool isLast, Error &error) {
 bool Trainer::findStop(bool &stops, Error &error) {
   stops = isFirst() && Interrupts::stopFlag();
   return ranks.size() == 1 ||
-         broadcast(ranks, "the start of a step", &stops, sizeof(stops), error);
+         broadcast(ranks, {0, 1, ranks.size()}, "the start of a step", &stops,
+                   sizeof(stops), error);
 }
 
 bool Trainer::runSteps(Error &error) {
@@ -554,14 +556,17 @@ static ExitStatus train(const Program &program, const Options &options,
   return trainer.run(error);
 }
 
-/// Rank 0 alone shows something and writes files.
-static bool becomeQuiet(Options &options, Error &error) {
+/// Rank 0 alone shows something and writes files. What ranks that share the
+/// model with it compute between steps, they compute together.
+static bool becomeQuiet(Options &options, bool infers, Error &error) {
   options.isQuiet = true;
   options.json = options.profile = false;
   options.save = options.csv = options.tensorboard = nullptr;
   options.costs = options.dump = nullptr;
-  options.valData = Paths();
-  options.sample = 0;
+  if (!infers) {
+    options.valData = Paths();
+    options.sample = 0;
+  }
   return freopen("/dev/null", "w", stdout) ||
          error.set("cannot open /dev/null: %s", strerror(errno));
 }
@@ -573,7 +578,8 @@ static int trainAsRank(Transport &ranks, void *context) {
   Error error;
   takeProcessors(ranks.rank(), ranks.size(), options.threads);
   ExitStatus status = ExitStatus::Failed;
-  if (ranks.rank() == 0 || becomeQuiet(options, error))
+  bool infers = dataShardOf(*program.models[0], ranks.rank()).part == 0;
+  if (ranks.rank() == 0 || becomeQuiet(options, infers, error))
     status = train(program, options, ranks, error);
   if (status == ExitStatus::Finished || status == ExitStatus::Stopped)
     return int(status);

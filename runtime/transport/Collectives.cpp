@@ -8,6 +8,7 @@
 
 #include "Collectives.h"
 
+#include "runtime/base/BF16.h"
 #include "runtime/base/List.h"
 
 #include <algorithm>
@@ -15,33 +16,68 @@
 
 using namespace reprise::runtime;
 
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
 /// Elements that are summed while they are in L1, with a temporary row for
 /// each level of the tree.
 static constexpr int64_t kRow = 512;
 
+static void load(float *out, const float *from, int64_t count) {
+  memcpy(out, from, size_t(count) * sizeof(float));
+}
+static void load(float *out, const uint16_t *from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = fromBF16(from[i]);
+}
+static void store(float *out, const float *from, int64_t count) {
+  memcpy(out, from, size_t(count) * sizeof(float));
+}
+static void store(uint16_t *out, const float *from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = roundToBF16(from[i]);
+}
+
 /// One row of `sumTree`.
-static void sumRow(float *out, const float *const *parts, int numParts,
+template <typename T>
+static void sumRow(float *out, const void *const *parts, int numParts,
                    int64_t first, int64_t count) {
-  if (numParts == 1) {
-    if (out != parts[0] + first)
-      memcpy(out, parts[0] + first, size_t(count) * sizeof(float));
-    return;
-  }
+  if (numParts == 1)
+    return load(out, static_cast<const T *>(parts[0]) + first, count);
   int half = 1;
   while (2 * half < numParts)
     half *= 2;
   float left[kRow], right[kRow];
-  sumRow(left, parts, half, first, count);
-  sumRow(right, parts + half, numParts - half, first, count);
+  sumRow<T>(left, parts, half, first, count);
+  sumRow<T>(right, parts + half, numParts - half, first, count);
   for (int64_t i = 0; i < count; ++i)
     out[i] = left[i] + right[i];
 }
 
-void reprise::runtime::sumTree(float *out, const float *const *parts,
-                               int numParts, int64_t count) {
-  for (int64_t first = 0; first < count; first += kRow)
-    sumRow(out + first, parts, numParts, first, std::min(kRow, count - first));
+template <typename T>
+static void sumRows(void *out, const void *const *parts, int numParts,
+                    int64_t count) {
+  float row[kRow];
+  for (int64_t first = 0; first < count; first += kRow) {
+    const int64_t some = std::min(kRow, count - first);
+    sumRow<T>(row, parts, numParts, first, some);
+    store(static_cast<T *>(out) + first, row, some);
+  }
 }
+
+void reprise::runtime::sumTree(Number number, void *out,
+                               const void *const *parts, int numParts,
+                               int64_t count) {
+  if (number == Number::F32)
+    sumRows<float>(out, parts, numParts, count);
+  else
+    sumRows<uint16_t>(out, parts, numParts, count);
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
 
 /// Elements of several spans, as if one followed the other.
 using Pieces = List<Span>;
@@ -50,13 +86,18 @@ static bool noMemory(Error &error) {
   return error.set("no memory left for the parcels of an exchange");
 }
 
+static char *at(const void *values, int64_t index, Number number) {
+  return static_cast<char *>(const_cast<void *>(values)) +
+         index * sizeOf(number);
+}
+
 /// Appends to `pieces` the elements [begin, end) of the spans.
 static bool cut(const Span *spans, int numSpans, int64_t begin, int64_t end,
-                Pieces &pieces) {
+                Number number, Pieces &pieces) {
   for (int i = 0; i < numSpans && begin < end; ++i) {
     const int64_t count = spans[i].count;
-    if (begin < count &&
-        !pieces.push({spans[i].values + begin, std::min(end, count) - begin}))
+    if (begin < count && !pieces.push({at(spans[i].values, begin, number),
+                                       std::min(end, count) - begin}))
       return false;
     begin = std::max<int64_t>(begin - count, 0);
     end -= count;
@@ -64,153 +105,243 @@ static bool cut(const Span *spans, int numSpans, int64_t begin, int64_t end,
   return true;
 }
 
-namespace {
-/// An all-reduce: blocks of the spans, one after another.
-class AllReduce {
-public:
-  AllReduce(Transport &transport, const Group &group, const char *what,
-            const Span *spans, int numSpans, Span workspace)
-      : transport(transport), group(group), what(what), spans(spans),
-        numSpans(numSpans), workspace(workspace),
-        self(group.memberOf(transport.rank())),
-        perMember(workspace.count / group.size) {}
+/// Appends the elements [begin, end) of the part of `member` of `size` in a
+/// whole.
+static bool cutPart(const void *whole, Blocks blocks, int member, int size,
+                    int64_t begin, int64_t end, Number number, Pieces &pieces) {
+  while (begin < end) {
+    const int64_t block = begin / blocks.elements;
+    const int64_t inside = begin % blocks.elements;
+    const int64_t count = std::min(blocks.elements - inside, end - begin);
+    const int64_t first = (block * size + member) * blocks.elements + inside;
+    if (!pieces.push({at(whole, first, number), count}))
+      return false;
+    begin += count;
+  }
+  return true;
+}
 
-  bool run(Error &error);
+namespace {
+/// The ranks of a group in one operation.
+class Operation {
+public:
+  Operation(Transport &transport, const Group &group, const char *what,
+            Number number, Error &error)
+      : number(number), group(group), self(group.memberOf(transport.rank())),
+        error(error), transport(transport), what(what) {}
+
+  bool send(int member, const Pieces &pieces) {
+    return add(sends, member, pieces);
+  }
+  bool receive(int member, const Pieces &pieces) {
+    return add(receives, member, pieces);
+  }
+  bool exchange() {
+    bool good = transport.exchange(what, Patience::Limited, sends.begin(),
+                                   int(sends.size()), receives.begin(),
+                                   int(receives.size()), error);
+    sends.clear();
+    receives.clear();
+    return good;
+  }
+  bool fail() { return noMemory(error); }
+
+  const Number number;
+  const Group group;
+  const int self;
+  Error &error;
 
 private:
-  /// The share of a block that a member sums begins here.
-  int64_t begin(int member) const {
-    return first + count * member / group.size;
+  bool add(List<Parcel> &list, int member, const Pieces &pieces) {
+    for (const Span &piece : pieces)
+      if (!list.push({group.rankOf(member), static_cast<char *>(piece.values),
+                      size_t(piece.count * sizeOf(number))}))
+        return noMemory(error);
+    return true;
   }
-  bool runBlock(Error &error);
-  bool exchangeParts(Error &error);
-  bool exchangeSums(Error &error);
-  void sumOwn();
-  bool sharesOf(int member, Pieces &pieces) const {
-    pieces.clear();
-    return cut(spans, numSpans, begin(member), begin(member + 1), pieces);
-  }
-  static bool add(List<Parcel> &list, int rank, float *values, int64_t count) {
-    return list.push({rank, reinterpret_cast<char *>(values),
-                      size_t(count) * sizeof(float)});
-  }
-  bool exchange(Error &error);
 
   Transport &transport;
-  const Group group;
   const char *what;
-  const Span *spans;
-  int numSpans;
-  const Span workspace;
-  const int self;
-  const int64_t perMember;
-  int64_t first = 0, count = 0; ///< Of the block.
-  Pieces own, pieces;
   List<Parcel> sends, receives;
-  List<const float *> parts;
+};
+
+/// Sums of pieces that each member makes for itself: what the others have of
+/// them goes through a workspace, a place for each member.
+class Sums {
+public:
+  Sums(Operation &all, Span workspace)
+      : all(all), workspace(workspace),
+        perMember(workspace.count / all.group.size) {}
+
+  bool prepare() { return parts.resize(size_t(all.group.size)) || all.fail(); }
+  /// The most elements of a member.
+  int64_t most() const { return perMember; }
+
+  /// Sends each member its own pieces, as `piecesOf(member, pieces)` appends
+  /// them, and receives what the others have of `own`.
+  template <typename PiecesOf>
+  bool exchangeParts(const Pieces &own, PiecesOf piecesOf) {
+    for (int member = 0; member < all.group.size; ++member) {
+      if (member == all.self)
+        continue;
+      pieces.clear();
+      if (!piecesOf(member, pieces))
+        return all.fail();
+      if (!all.send(member, pieces))
+        return false;
+      pieces.clear();
+      int64_t place = member * perMember;
+      for (const Span &piece : own) {
+        if (!pieces.push(
+                {at(workspace.values, place, all.number), piece.count}))
+          return all.fail();
+        place += piece.count;
+      }
+      if (!all.receive(member, pieces))
+        return false;
+    }
+    return all.exchange();
+  }
+
+  /// The sums of `own` and what was received, one behind the other in `out`; in
+  /// place of `own` if that is null.
+  void add(const Pieces &own, void *out) {
+    int64_t done = 0;
+    for (const Span &piece : own) {
+      for (int member = 0; member < all.group.size; ++member)
+        parts[size_t(member)] =
+            member == all.self
+                ? piece.values
+                : at(workspace.values, member * perMember + done, all.number);
+      sumTree(all.number, out ? at(out, done, all.number) : piece.values,
+              parts.begin(), all.group.size, piece.count);
+      done += piece.count;
+    }
+  }
+
+private:
+  Operation &all;
+  const Span workspace;
+  const int64_t perMember;
+  Pieces pieces;
+  List<const void *> parts;
 };
 } // namespace
 
-bool AllReduce::exchange(Error &error) {
-  bool good = transport.exchange(what, Patience::Limited, sends.begin(),
-                                 int(sends.size()), receives.begin(),
-                                 int(receives.size()), error);
-  sends.clear();
-  receives.clear();
-  return good;
-}
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
 
-/// Every member gets what the others have of its share, one place of the
-/// workspace for each of them.
-bool AllReduce::exchangeParts(Error &error) {
-  for (int member = 0; member < group.size; ++member) {
-    if (member == self)
-      continue;
-    const int rank = group.rankOf(member);
-    if (!sharesOf(member, pieces))
-      return noMemory(error);
-    for (const Span &piece : pieces)
-      if (!add(sends, rank, piece.values, piece.count))
-        return noMemory(error);
-    float *place = workspace.values + member * perMember;
-    for (const Span &piece : own) {
-      if (!add(receives, rank, place, piece.count))
-        return noMemory(error);
-      place += piece.count;
-    }
-  }
-  return exchange(error);
-}
-
-void AllReduce::sumOwn() {
-  int64_t at = 0;
-  for (const Span &piece : own) {
-    for (int member = 0; member < group.size; ++member)
-      parts[size_t(member)] = member == self
-                                  ? piece.values
-                                  : workspace.values + member * perMember + at;
-    sumTree(piece.values, parts.begin(), group.size, piece.count);
-    at += piece.count;
-  }
-}
-
-/// Every member gets the sums of the others.
-bool AllReduce::exchangeSums(Error &error) {
-  for (int member = 0; member < group.size; ++member) {
-    if (member == self)
-      continue;
-    const int rank = group.rankOf(member);
-    for (const Span &piece : own)
-      if (!add(sends, rank, piece.values, piece.count))
-        return noMemory(error);
-    if (!sharesOf(member, pieces))
-      return noMemory(error);
-    for (const Span &piece : pieces)
-      if (!add(receives, rank, piece.values, piece.count))
-        return noMemory(error);
-  }
-  return exchange(error);
-}
-
-bool AllReduce::runBlock(Error &error) {
-  if (!sharesOf(self, own))
-    return noMemory(error);
-  if (!exchangeParts(error))
+/// The sums of the elements from `first` on, `count` of them, of which each
+/// member makes an equal share.
+static bool reduceSome(Operation &all, Sums &sums, const Span *spans,
+                       int numSpans, int64_t first, int64_t count) {
+  auto sharesOf = [&](int member, Pieces &pieces) {
+    const int size = all.group.size;
+    return cut(spans, numSpans, first + count * member / size,
+               first + count * (member + 1) / size, all.number, pieces);
+  };
+  Pieces own, pieces;
+  if (!sharesOf(all.self, own))
+    return all.fail();
+  if (!sums.exchangeParts(own, sharesOf))
     return false;
-  sumOwn();
-  return exchangeSums(error);
+  sums.add(own, nullptr);
+  for (int member = 0; member < all.group.size; ++member) {
+    if (member == all.self)
+      continue;
+    pieces.clear();
+    if (!sharesOf(member, pieces))
+      return all.fail();
+    if (!all.send(member, own) || !all.receive(member, pieces))
+      return false;
+  }
+  return all.exchange();
 }
 
-bool AllReduce::run(Error &error) {
-  if (!parts.resize(size_t(group.size)))
-    return noMemory(error);
-  int64_t all = 0;
+bool reprise::runtime::allReduce(Transport &transport, const Group &group,
+                                 const char *what, Number number,
+                                 const Span *spans, int numSpans,
+                                 Span workspace, Error &error) {
+  if (group.size == 1)
+    return true;
+  Operation all(transport, group, what, number, error);
+  Sums sums(all, workspace);
+  if (!sums.prepare())
+    return false;
+  int64_t end = 0;
   for (int i = 0; i < numSpans; ++i)
-    all += spans[i].count;
-  for (first = 0; first < all; first += count) {
-    count = std::min(perMember * group.size, all - first);
-    if (!runBlock(error))
+    end += spans[i].count;
+  for (int64_t first = 0, count; first < end; first += count) {
+    count = std::min(sums.most() * group.size, end - first);
+    if (!reduceSome(all, sums, spans, numSpans, first, count))
       return false;
   }
   return true;
 }
 
-bool reprise::runtime::allReduce(Transport &transport, const Group &group,
-                                 const char *what, const Span *spans,
-                                 int numSpans, Span workspace, Error &error) {
-  if (group.size == 1)
-    return true;
-  return AllReduce(transport, group, what, spans, numSpans, workspace)
-      .run(error);
+bool reprise::runtime::allGather(Transport &transport, const Group &group,
+                                 const char *what, Number number, Blocks blocks,
+                                 const void *part, void *whole, Error &error) {
+  Operation all(transport, group, what, number, error);
+  const int64_t count = blocks.count * blocks.elements;
+  Pieces own, pieces;
+  if (!own.push({const_cast<void *>(part), count}))
+    return all.fail();
+  for (int member = 0; member < group.size; ++member) {
+    pieces.clear();
+    if (!cutPart(whole, blocks, member, group.size, 0, count, number, pieces))
+      return all.fail();
+    if (member != all.self) {
+      if (!all.send(member, own) || !all.receive(member, pieces))
+        return false;
+      continue;
+    }
+    const char *from = static_cast<const char *>(part);
+    for (const Span &piece : pieces) {
+      const int64_t bytes = piece.count * sizeOf(number);
+      memcpy(piece.values, from, size_t(bytes));
+      from += bytes;
+    }
+  }
+  return all.exchange();
 }
 
-bool reprise::runtime::broadcast(Transport &transport, const char *what,
-                                 void *bytes, size_t size, Error &error) {
+bool reprise::runtime::reduceScatter(Transport &transport, const Group &group,
+                                     const char *what, Number number,
+                                     Blocks blocks, const void *whole,
+                                     void *part, Span workspace, Error &error) {
+  Operation all(transport, group, what, number, error);
+  Sums sums(all, workspace);
+  if (!sums.prepare())
+    return false;
+  const int64_t end = blocks.count * blocks.elements;
+  Pieces own;
+  for (int64_t first = 0, count; first < end; first += count) {
+    count = std::min(sums.most(), end - first);
+    auto sharesOf = [&](int member, Pieces &pieces) {
+      return cutPart(whole, blocks, member, group.size, first, first + count,
+                     number, pieces);
+    };
+    own.clear();
+    if (!sharesOf(all.self, own))
+      return all.fail();
+    if (!sums.exchangeParts(own, sharesOf))
+      return false;
+    sums.add(own, at(part, first, number));
+  }
+  return true;
+}
+
+bool reprise::runtime::broadcast(Transport &transport, const Group &group,
+                                 const char *what, void *bytes, size_t size,
+                                 Error &error) {
   List<Parcel> parcels;
-  bool isRoot = transport.rank() == 0;
-  for (int peer = 0; peer < transport.size(); ++peer)
-    if (isRoot ? peer != 0 : peer == 0)
-      if (!parcels.push({peer, static_cast<char *>(bytes), size}))
+  bool isRoot = transport.rank() == group.first;
+  for (int member = 0; member < group.size; ++member)
+    if (isRoot ? member != 0 : member == 0)
+      if (!parcels.push(
+              {group.rankOf(member), static_cast<char *>(bytes), size}))
         return noMemory(error);
   const int count = int(parcels.size());
   return transport.exchange(what, Patience::Endless, parcels.begin(),

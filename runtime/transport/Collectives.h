@@ -13,12 +13,18 @@
 
 namespace reprise::runtime {
 
+/// What is summed: in f32, and a sum of bf16 is rounded once.
+enum class Number { F32, BF16 };
+
+/// The bytes of one.
+inline int64_t sizeOf(Number number) { return number == Number::F32 ? 4 : 2; }
+
 /// `out[i]` becomes the sum over `parts` of `parts[p][i]`, each addition
 /// rounded to f32, by the binary tree that splits `numParts` at the largest
 /// power of two below it: ((0 + 1) + (2 + 3)) + 4. So d ranks that each have
 /// the sum of a power of two of consecutive parts get the bits of one rank that
 /// has them all. `out` may be one of the parts.
-void sumTree(float *out, const float *const *parts, int numParts,
+void sumTree(Number number, void *out, const void *const *parts, int numParts,
              int64_t count);
 
 /// Ranks that are equally far from each other: those along an axis of a mesh.
@@ -31,10 +37,17 @@ struct Group {
   int memberOf(int rank) const { return (rank - first) / stride; }
 };
 
-/// Elements of f32 in a row.
+/// Elements in a row.
 struct Span {
-  float *values;
+  void *values;
   int64_t count;
+};
+
+/// A value that ranks have equal parts of: `count` times there is a block of
+/// `elements` of the first rank, behind it that of the second, and so on. The
+/// part of one rank is its blocks, one behind the other.
+struct Blocks {
+  int64_t count, elements;
 };
 
 /// All elements of `spans` become the sums of those of all members of `group`,
@@ -44,14 +57,29 @@ struct Span {
 ///
 /// \param what       names the operation in errors.
 /// \param workspace  what is summed at a time, at least one element for each
-///                   member.
+///                   member, of the same numbers.
 bool allReduce(Transport &transport, const Group &group, const char *what,
-               const Span *spans, int numSpans, Span workspace, Error &error);
-
-/// Gives every rank the `size` bytes of rank 0, which they wait for without a
-/// limit.
-bool broadcast(Transport &transport, const char *what, void *bytes, size_t size,
+               Number number, const Span *spans, int numSpans, Span workspace,
                Error &error);
+
+/// `whole` becomes the parts of all members of `group`, in their order. Each
+/// rank sends and receives n - 1 parts.
+bool allGather(Transport &transport, const Group &group, const char *what,
+               Number number, Blocks blocks, const void *part, void *whole,
+               Error &error);
+
+/// `part` becomes this rank's part of the sum of all members' `whole`, by
+/// `sumTree` in order of the members. Each rank sends and receives n - 1 parts.
+///
+/// \param workspace  as of `allReduce`.
+bool reduceScatter(Transport &transport, const Group &group, const char *what,
+                   Number number, Blocks blocks, const void *whole, void *part,
+                   Span workspace, Error &error);
+
+/// Gives every member of `group` the `size` bytes of the first, which they wait
+/// for without a limit.
+bool broadcast(Transport &transport, const Group &group, const char *what,
+               void *bytes, size_t size, Error &error);
 
 } // namespace reprise::runtime
 

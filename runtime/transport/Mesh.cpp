@@ -30,8 +30,8 @@ static int64_t strideOf(const RepriseModel &model, int axis) {
   return stride;
 }
 
-/// Where `rank` is along an axis.
-static int64_t coordinateOf(const RepriseModel &model, int rank, int axis) {
+int64_t reprise::runtime::coordinateOf(const RepriseModel &model, int rank,
+                                       int axis) {
   return rank / strideOf(model, axis) % model.axes[axis].size;
 }
 
@@ -65,6 +65,13 @@ Group reprise::runtime::groupOf(const RepriseModel &model, int rank, int axis) {
   int64_t stride = strideOf(model, axis);
   return {int(rank - coordinateOf(model, rank, axis) * stride), int(stride),
           int(model.axes[axis].size)};
+}
+
+Group reprise::runtime::modelGroupOf(const RepriseModel &model, int rank) {
+  for (int i = 0; i < model.numAxes; ++i)
+    if (!strcmp(model.axes[i].name, "tp"))
+      return groupOf(model, rank, i);
+  return {rank, 1, 1};
 }
 
 void reprise::runtime::takeProcessors(int rank, int numRanks, int64_t threads) {

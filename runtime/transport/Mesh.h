@@ -21,6 +21,9 @@ namespace reprise::runtime {
 /// The product of the sizes of all axes; 1 without any.
 int64_t countRanks(const RepriseModel &model);
 
+/// The number of `rank` along an axis.
+int64_t coordinateOf(const RepriseModel &model, int rank, int axis);
+
 /// "rank 5 (dp 1, tp 1)": the number of a rank, and its coordinates.
 void nameRank(const RepriseModel &model, int rank, char *text, size_t size);
 
@@ -32,6 +35,9 @@ Shard dataShardOf(const RepriseModel &model, int rank);
 
 /// The ranks that are where `rank` is, but for this axis.
 Group groupOf(const RepriseModel &model, int rank, int axis);
+
+/// The ranks that have parts of the same parameters as `rank`.
+Group modelGroupOf(const RepriseModel &model, int rank);
 
 /// Leaves this process an equal share of the processors that it may use, its
 /// own if all `numRanks` ranks with `threads` threads each find one; otherwise

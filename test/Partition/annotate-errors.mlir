@@ -68,34 +68,6 @@ module attributes {nn.mesh = #nn.mesh<tp = 2>} {
 
 // -----
 
-// Dropout of a part, in attention and along the sequence.
-
-module attributes {nn.mesh = #nn.mesh<tp = 2>} {
-  func.func @forward(%x: tensor<2x4x8xf32>, %w: tensor<8x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
-                     %o: tensor<8x8xf32> {nn.parameter = #nn.parameter<name = "o", init = zeros>}, %rng: tensor<4xi32> {nn.input = "rng"}) -> tensor<2x4x8xf32> {
-    %q = nn.linear %x, %w in_out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    // expected-error @+1 {{'nn.attention' op needs a rate of 0 where 2 ranks along 'tp' have parts of its result, since it draws by the element of the whole, but got 2.500000e-01}}
-    %c, %lse = nn.attention %q, %q, %q, %rng heads 2 scale 1.0 rate 0.25 stream 0
-      : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<4xi32>) -> (tensor<2x4x8xf32>, tensor<2x2x4xf32>)
-    %y = nn.linear %c, %o in_out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
-    return %y : tensor<2x4x8xf32>
-  }
-}
-
-// -----
-
-module attributes {nn.mesh = #nn.mesh<tp = 2>} {
-  func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"}, %w: tensor<6x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
-                     %rng: tensor<4xi32> {nn.input = "rng"}) -> tensor<2x4x8xf32> {
-    %x = nn.embedding %ids, %w : (tensor<2x4xi32>, tensor<6x8xf32>) -> tensor<2x4x8xf32>
-    // expected-error @+1 {{'nn.dropout' op needs a rate of 0 where 2 ranks along 'tp' have parts of its result, since it draws by the element of the whole, but got 2.500000e-01}}
-    %y = nn.dropout %x, %rng rate 0.25 stream 0 : (tensor<2x4x8xf32>, tensor<4xi32>) -> tensor<2x4x8xf32>
-    return %y : tensor<2x4x8xf32>
-  }
-}
-
-// -----
-
 // One table by rows and by columns.
 
 module attributes {nn.mesh = #nn.mesh<tp = 2>} {

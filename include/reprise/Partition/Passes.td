@@ -22,13 +22,13 @@ def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
     * A linear whose result is cut has its weight cut by its results (a column linear), one
       whose input is cut by its inputs (a row linear). The rows of a table of `nn.embedding`
       are cut.
-    * All else is whole, `I`; with `sequence-parallel` the values along the residual stream are
-      cut in their second dimension, `S(1)`.
+    * All else is whole, `I`; with `sequence-parallel`, or `nn.sequence_parallel` on the module, the
+      values along the residual stream are cut in their second dimension, `S(1)`.
     * A parameter that is whole and has gradients from parts of its uses is `R`.
 
     Without ranks along `tp` nothing is done. Refused: heads, heads of keys, columns, the
     vocabulary or, with `sequence-parallel`, the sequence where the ranks do not divide them; a
-    norm of all heads at once; dropout on parts; `sequence-parallel` without ranks along `tp`.
+    norm of all heads at once; `sequence-parallel` without ranks along `tp`.
 
     ```mlir
     module attributes {nn.mesh = #nn.mesh<tp = 2>} {
@@ -55,7 +55,8 @@ def Partition : Pass<"reprise-partition", "::mlir::ModuleOp"> {
     Gives each value of `@forward` the shape of a rank's part by `nn.layout`, and puts a collective,
     or an `nn.slice` or `nn.replicate`, wherever an op reads another layout than there is; what
     several ops read so is made once. Of a sum over ranks the bias is added behind it, once.
-    Arguments keep their `nn.layout`.
+    Arguments keep their `nn.layout`. Dropout on a part gets its `part`, by which it draws what it
+    would draw for the whole.
 
     Differentiation comes afterwards: backward's collectives are derivatives of these. The
     gradient of an `R` parameter is summed over `tp` by `reprise-add-optimizer`.

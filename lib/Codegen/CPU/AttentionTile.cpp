@@ -94,6 +94,12 @@ Value AttentionTile::exist(Value query) {
 }
 
 Value AttentionTile::elements(Value bh, Value query) {
+  if (rank) { // ((b * ranks) + rank) * heads + h
+    Value heads = code.i64(queryHeads.count);
+    Value b = arith::DivSIOp::create(code, bh, heads);
+    Value before = code.add(code.mul(b, ranks - 1), rank);
+    bh = code.add(bh, code.mul(before, heads));
+  }
   Value first = code.add(code.mul(bh, length), query);
   Value rows = code.add(code.splat(first), code.iota(code.getI64Type()));
   return code.mul(rows, code.splat(code.i64(length)));

@@ -51,7 +51,13 @@ public:
             code, mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
             op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
             op.getScale().convertToDouble(), op.getRate().convertToDouble(),
-            kernel) {}
+            kernel) {
+    if (op.getRanks()) {
+      ranks = *op.getRanks();
+      rank = code.load(code.getI64Type(), kernel.ids,
+                       code.i64(int64_t(*op.getCoordinate())));
+    }
+  }
 
   /// What lies beside each other in one position.
   struct Heads {
@@ -230,7 +236,7 @@ public:
   mlir::Value exist(mlir::Value query);
 
   /// The elements of key 0 for 16 queries: ((bh) * length + query + lane) *
-  /// length.
+  /// length, with `bh` among the heads of all ranks.
   mlir::Value elements(mlir::Value bh, mlir::Value query);
   /// Calls `body` for every second key j of `count`, a multiple of 4, with the
   /// dropout factors of that and the next for the 16 queries whose `elements`
@@ -272,6 +278,9 @@ public:
   const Dropout dropout;
 
 private:
+  /// The block of heads that these are, among so many; null of one.
+  mlir::Value rank;
+  int64_t ranks = 1;
   AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
                 int64_t keyHeads, double scale, double rate,
                 const Kernel &kernel);

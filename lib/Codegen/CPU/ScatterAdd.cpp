@@ -48,6 +48,11 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
   Value rowBase = addressOf(kernel, op, 1), to = kernel.outputs[0];
   Value idBase = op.getIds() ? addressOf(kernel, op, 2) : Value();
   VectorType lanes = code.lanesOf(code.getF32Type());
+  Value begin; // of the table, among the rows of all ranks
+  if (op.getCoordinate())
+    begin = code.mul(code.load(code.getI64Type(), kernel.ids,
+                               code.i64(int64_t(*op.getCoordinate()))),
+                     tableRows);
 
   // Rows may be bf16; sums are f32.
   auto loadRow = [&](Value at, Value mask) -> Value {
@@ -80,8 +85,14 @@ LogicalResult codegen::emitScatterAdd(Code &code, rt::ScatterAddOp op,
     };
     if (idBase)
       return code.loop(code.i64(0), code.i64(count), 1, [&](Value r) {
-        Value id = code.load(code.getI32Type(), idBase, r);
-        addRow(r, code.cast(id, code.getI64Type()));
+        Value id = code.cast(code.load(code.getI32Type(), idBase, r),
+                             code.getI64Type());
+        if (!begin)
+          return addRow(r, id);
+        id = code.sub(id, begin);
+        code.when(arith::CmpIOp::create(code, arith::CmpIPredicate::ult, id,
+                                        code.i64(tableRows)),
+                  [&] { addRow(r, id); });
       });
     int64_t length = rows.getDimSize(1);
     code.loop(code.i64(0), code.i64(count), length, [&](Value start) {

@@ -40,9 +40,12 @@ static LogicalResult verifyAttention(OpTy op) {
       failed(dims.match(
           {{"key", op.getKey(), "BTX"}, {"lse", op.getLse(), "BHT"}}))) // C2
     return failure();
-  return verifyDropout(
-      op, op.getRateAttr(), op.getStream(),
-      multiply({dims['B'], heads, dims['T'], dims['T']})); // C4
+  PartAttr part = op.getPartAttr();
+  if (part && part.getDim() != 1) // C4
+    return op.emitOpError("needs a part of the heads, dimension 1, but got ")
+           << part;
+  return verifyDropout(op, op.getRateAttr(), op.getStream(), part,
+                       {dims['B'], heads, dims['T'], dims['T']}); // C4
 }
 
 template <typename OpTy>

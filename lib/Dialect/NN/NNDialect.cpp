@@ -181,6 +181,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kMeshAttr && isa<MeshAttr>(value))
     return success();
+  if (name == kSequenceParallelAttr && isa<UnitAttr>(value))
+    return success();
   if (name == kLayoutAttr && isa<LayoutAttr>(value) && op->getNumResults() > 0)
     return verifyLayout(op, cast<LayoutAttr>(value),
                         op->getResult(0).getType());

@@ -302,7 +302,7 @@ OpFoldResult ScaleOp::fold(FoldAdaptor adaptor) {
 int64_t ScaleOp::getFlops() { return countElements(getOut()); }
 
 LogicalResult nn::verifyDropout(Operation *op, FloatAttr rate, int64_t stream,
-                                int64_t elements) {
+                                PartAttr part, ArrayRef<int64_t> shape) {
   double value = rate.getValueAsDouble();
   if (!(value >= 0 && value < 1)) // C2
     return op->emitOpError("needs a rate in [0, 1), but got ") << rate;
@@ -310,15 +310,17 @@ LogicalResult nn::verifyDropout(Operation *op, FloatAttr rate, int64_t stream,
   if (stream < 0 || stream > kMaxStream) // C3
     return op->emitOpError("needs a stream in [0, 2^32), but got ") << stream;
   constexpr int64_t kMaxElements = int64_t(1) << 34;
+  int64_t elements =
+      multiply({multiply(shape), part ? part.getRanks() : int64_t(1)});
   if (value > 0 && elements > kMaxElements) // C4
     return op->emitOpError("needs at most ")
            << kMaxElements << " elements to draw for, but got " << elements;
-  return success();
+  return part ? verifyPart(op, part, shape.size()) : success(); // C5
 }
 
 LogicalResult DropoutOp::verify() {
-  return verifyDropout(*this, getRateAttr(), getStream(),
-                       countElements(getInput()));
+  return verifyDropout(*this, getRateAttr(), getStream(), getPartAttr(),
+                       getShape(getInput()));
 }
 
 /// Every element is kept, and then it is not multiplied either.

@@ -113,6 +113,43 @@ int64_t LayoutAttr::getShardDim(StringRef axis) const {
 }
 
 //===----------------------------------------------------------------------===//
+// #nn.part
+//===----------------------------------------------------------------------===//
+
+LogicalResult PartAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               StringAttr axis, int64_t dim, int64_t ranks) {
+  if (dim < 0 || ranks < 1) // C1
+    return emitError()
+           << "needs a dimension of at least 0 and at least 1 rank, "
+              "but got "
+           << dim << " and " << ranks;
+  return success();
+}
+
+LogicalResult nn::verifyPart(Operation *op, PartAttr part, int64_t rank) {
+  if (failed(verifyAxis(op, part.getAxis())))
+    return failure();
+  if (part.getDim() >= rank)
+    return op->emitOpError("needs a part along one of ")
+           << rank << " dimensions, but got " << part;
+  auto module = op->getParentOfType<ModuleOp>();
+  if (module && module->hasAttr(kMeshAttr) &&
+      getAxisSize(module, part.getAxis()) != part.getRanks())
+    return op->emitOpError("needs a part of ")
+           << getAxisSize(module, part.getAxis()) << " ranks along "
+           << part.getAxis() << ", but got " << part;
+  return success();
+}
+
+StringAttr nn::getCoordinateAxis(Operation *op) {
+  if (isa<SliceOp, EmbeddingPartOp, EmbeddingPartBackwardOp, CrossEntropyPartOp,
+          CrossEntropyPartBackwardOp>(op))
+    return op->getAttrOfType<StringAttr>("axis");
+  auto part = op->getAttrOfType<PartAttr>("part");
+  return part ? part.getAxis() : StringAttr();
+}
+
+//===----------------------------------------------------------------------===//
 // From one word to another
 //===----------------------------------------------------------------------===//
 
@@ -219,6 +256,9 @@ LogicalResult CrossEntropyPartOp::verify() {
                                 {"targets", getTargets(), "BT"},
                                 {"lse", getLse(), "BT"}}))) // C2
     return failure();
+  if (getClasses() && int64_t(*getClasses()) < 1) // C4
+    return emitOpError("needs at least 1 class, but got ")
+           << int64_t(*getClasses());
   return verifyAxis(*this, getAxisAttr()); // C3
 }
 

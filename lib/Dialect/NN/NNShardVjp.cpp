@@ -115,7 +115,8 @@ LogicalResult CrossEntropyPartOp::buildVjp(OpBuilder &builder,
     gradients[0] = CrossEntropyPartBackwardOp::create(
         builder, getLoc(), getLogits().getType(), getLogits(), getTargets(),
         getLse(), orZeros(builder, getLse(), cotangents[0]),
-        orZeros(builder, getHit(), cotangents[1]), getAxisAttr());
+        orZeros(builder, getHit(), cotangents[1]), getAxisAttr(),
+        getClassesAttr());
   return refuse(*this, needed, {1});
 }
 

@@ -159,7 +159,7 @@ LogicalResult DropoutOp::buildVjp(OpBuilder &builder,
   if (needed[0])
     gradients[0] = DropoutOp::create(builder, getLoc(), getInput().getType(),
                                      cotangents[0], getRng(), getRateAttr(),
-                                     getStreamAttr());
+                                     getStreamAttr(), getPartAttr());
   return refuse(*this, needed, {1});
 }
 
@@ -202,7 +202,7 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder,
                   getValue().getType()},
         getQuery(), getKey(), getValue(), getOut(), getLse(), cotangents[0],
         getRng(), getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(),
-        getRateAttr(), getStreamAttr());
+        getRateAttr(), getStreamAttr(), getPartAttr());
     for (unsigned index : {0u, 1u, 2u})
       if (needed[index])
         gradients[index] = backward.getResult(index);

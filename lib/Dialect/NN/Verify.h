@@ -22,6 +22,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <array>
@@ -70,9 +71,11 @@ private:
   llvm::StringRef leadingOrigin;
 };
 
-/// Checks the attributes of a dropout over `elements` elements.
+/// Checks the attributes of a dropout over the elements of `shape`, which are
+/// all, or with `part` those of a rank.
 llvm::LogicalResult verifyDropout(mlir::Operation *op, mlir::FloatAttr rate,
-                                  int64_t stream, int64_t elements);
+                                  int64_t stream, PartAttr part,
+                                  llvm::ArrayRef<int64_t> shape);
 
 /// Ids, random keys and the like have no gradient: asking for one is an error.
 llvm::LogicalResult refuse(mlir::Operation *op, llvm::ArrayRef<bool> needed,
@@ -87,6 +90,10 @@ inline mlir::Type getSumType(mlir::Value parameter) {
 
 /// Checks that the mesh of the module of `op`, if it has one, has `axis`.
 llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);
+
+/// And that it has the ranks of `part`, of a value of `rank` dimensions.
+llvm::LogicalResult verifyPart(mlir::Operation *op, PartAttr part,
+                               int64_t rank);
 
 /// The product of `factors`, which are not negative, or 2^60 if that is
 /// smaller: a few of these can be added without overflow.

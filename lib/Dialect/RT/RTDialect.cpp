@@ -235,6 +235,13 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("needs 'rt.tasks' of at least 1, but got ") << value;
   }
+  if (name == kCoordinateAttr) {
+    auto position = dyn_cast<IntegerAttr>(value);
+    if (position && position.getInt() >= 0)
+      return success();
+    return op->emitOpError("needs 'rt.coordinate' of at least 0, but got ")
+           << value;
+  }
   if (name == kMadeByAttr) {
     auto launch = dyn_cast<LaunchOp>(op);
     auto names = dyn_cast<ArrayAttr>(value);
@@ -502,19 +509,71 @@ static int64_t countElements(TypeRange types) {
   return elements;
 }
 
+/// The bytes of an element of a value of `type`.
+static int64_t getElementBytes(Type type) {
+  return cast<ShapedType>(type).getElementTypeBitWidth() / 8;
+}
+
 int64_t CollectiveOp::getWorkspaceElements() {
+  if (getKind() == Collective::AllGather)
+    return 0;
   // 64 KiB from each rank: large enough for the speed of the memory, and small
   // enough for L2.
   constexpr int64_t kMostForARank = 16 << 10;
   int64_t ranks = getRanks();
   int64_t shares =
       llvm::divideCeil(countElements(getInputs().getTypes()), ranks);
-  return ranks * std::clamp<int64_t>(shares, 1, kMostForARank);
+  int64_t words = llvm::divideCeil(
+      shares * getElementBytes(getInputs().front().getType()), 4);
+  return ranks * std::clamp<int64_t>(words, 1, kMostForARank);
+}
+
+/// The part of one rank.
+static ShapedType getPart(CollectiveOp op) {
+  if (op.getKind() == Collective::AllGather)
+    return cast<ShapedType>(op.getInputs().front().getType());
+  return cast<ShapedType>(op.getNumResults()
+                              ? op.getResultTypes().front()
+                              : op.getOutputs().front().getType());
+}
+
+int64_t CollectiveOp::getNumBlocks() {
+  if (getKind() == Collective::AllReduce)
+    return 0;
+  int64_t blocks = 1;
+  for (int64_t size : getPart(*this).getShape().take_front(getDim()))
+    blocks *= size;
+  return blocks;
+}
+
+int64_t CollectiveOp::getBlockElements() {
+  if (getKind() == Collective::AllReduce)
+    return 0;
+  return getPart(*this).getNumElements() / getNumBlocks();
 }
 
 int64_t CollectiveOp::getFlops() {
+  if (getKind() == Collective::AllGather)
+    return 0;
   int64_t elements = countElements(getInputs().getTypes());
   return llvm::divideCeil(elements, getRanks()) * (getRanks() - 1);
+}
+
+/// What `op` makes of its inputs; nothing if its ranks cannot have parts.
+static SmallVector<Type> getTypesMade(CollectiveOp op) {
+  if (op.getKind() == Collective::AllReduce)
+    return SmallVector<Type>(op.getInputs().getTypes());
+  auto type = cast<ShapedType>(op.getInputs().front().getType());
+  SmallVector<int64_t> shape(type.getShape());
+  int64_t dim = op.getDim(), ranks = op.getRanks();
+  if (dim < 0 || dim >= int64_t(shape.size()) ||
+      (op.getKind() == Collective::ReduceScatter && shape[dim] % ranks != 0))
+    return {};
+  if (op.getKind() == Collective::AllGather)
+    shape[dim] *= ranks;
+  else
+    shape[dim] /= ranks;
+  return {type.clone(shape)};
 }
 
 LogicalResult CollectiveOp::verify() {
@@ -524,21 +583,35 @@ LogicalResult CollectiveOp::verify() {
   if (getRanks() < 1 || int64_t(getRanks()) > kMostRanks) // C2
     return emitOpError("needs 1 to ")
            << kMostRanks << " ranks, but got " << getRanks();
+  if (getKind() != Collective::AllReduce && getInputs().size() != 1) // C2
+    return emitOpError("needs one input, but got ") << getInputs().size();
   bool isOnTensors = getNumResults() != 0;
-  if (isOnTensors != !getWorkspace() ||
-      (isOnTensors && !getOutputs().empty())) // C1
-    return emitOpError("needs either results, or outputs and a workspace");
+  bool needsWorkspace = !isOnTensors && getKind() != Collective::AllGather;
+  if (needsWorkspace == !getWorkspace() || isOnTensors != getOutputs().empty())
+    // C1
+    return emitOpError("needs either results, or outputs")
+           << (getKind() == Collective::AllGather ? " and no workspace"
+                                                  : " and a workspace");
   if (failed(verifyForm(*this, /*buffers=*/!isOnTensors)))
     return failure();
   TypeRange made = isOnTensors ? TypeRange(getResultTypes())
                                : TypeRange(getOutputs().getTypes());
-  if (made != TypeRange(getInputs().getTypes())) // C1
+  SmallVector<Type> wanted = getTypesMade(*this); // C4
+  if (wanted.empty())
+    return emitOpError("needs a dimension ")
+           << getDim() << " that " << getRanks() << " ranks have parts of, "
+           << "but got " << getInputs().front().getType();
+  if (made != TypeRange(wanted)) // C4
     return emitOpError("needs ")
            << (isOnTensors ? "results" : "outputs") << " of the types "
-           << getInputs().getTypes() << ", but got " << made;
-  for (Type type : made)
-    if (!cast<ShapedType>(type).getElementType().isF32()) // C1
-      return emitOpError("needs elements of f32, but got ") << type;
+           << wanted << ", but got " << made;
+  for (Type type : made) {
+    Type element = cast<ShapedType>(type).getElementType();
+    if ((!element.isF32() && !element.isBF16()) ||
+        element != cast<ShapedType>(made.front()).getElementType()) // C4
+      return emitOpError("needs elements of f32, or all of bf16, but got ")
+             << type;
+  }
   if (getWorkspace() && (!getWorkspace().getType().getElementType().isF32() ||
                          getWorkspace().getType().getNumElements() !=
                              getWorkspaceElements())) // C3

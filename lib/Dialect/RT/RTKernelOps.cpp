@@ -85,6 +85,11 @@ static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like,
     return op.emitOpError(
                "needs the position of a stream, at least 0, but got ")
            << int64_t(op.getStream());
+  if (op.getRanks().has_value() != op.getCoordinate().has_value() ||
+      int64_t(op.getRanks().value_or(1)) < 1 ||
+      int64_t(op.getCoordinate().value_or(0)) < 0) // C4
+    return op.emitOpError("needs 'ranks', at least 1, and the position of a "
+                          "coordinate, at least 0, or neither");
   return success();
 }
 
@@ -115,6 +120,9 @@ LogicalResult ScatterAddOp::verify() {
            << getSum().getType() << ", but got " << getOut().getType();
   ShapedType rows = getShaped(getRows());
   int64_t width = getShaped(getSum()).getDimSize(1);
+  if (getCoordinate() && (!getIds() || int64_t(*getCoordinate()) < 0)) // C3
+    return emitOpError("needs ids, and the position of a coordinate, at least "
+                       "0, for part of a table");
   if (!getIds()) {
     int64_t last = getShaped(getSum()).getDimSize(0);
     if (!isF32OrBF16(rows) || rows.getRank() != 3 ||

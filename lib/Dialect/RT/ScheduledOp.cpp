@@ -197,7 +197,8 @@ Operation *ScheduledGemm::createOnBuffers(Operation *op, OpBuilder &builder,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Sums are made in place: write i has the bytes of read i.
+/// Sums of all are made in place: write i has the bytes of read i. What has
+/// parts beside a whole has other bytes.
 struct ScheduledCollective
     : public ScheduledOp::ExternalModel<ScheduledCollective, CollectiveOp> {
   SmallVector<Value> getReads(Operation *op) const {
@@ -213,8 +214,9 @@ struct ScheduledCollective
   FailureOr<SmallVector<Sharing>> getSharing(Operation *op,
                                              const SymbolTable &symbols) const {
     SmallVector<Sharing> sharing;
-    for (unsigned number = 0; number < getReads(op).size(); ++number)
-      sharing.push_back({number, int64_t(number), true});
+    if (cast<CollectiveOp>(op).getKind() == Collective::AllReduce)
+      for (unsigned number = 0; number < getReads(op).size(); ++number)
+        sharing.push_back({number, int64_t(number), true});
     return sharing;
   }
 
@@ -246,7 +248,8 @@ struct ScheduledCollective
         builder, op->getLoc(), TypeRange(), collective.getKindAttr(),
         llvm::map_to_vector(collective.getInputs(), getBuffer),
         llvm::map_to_vector(collective.getResults(), getBuffer), workspace,
-        collective.getAxisAttr(), collective.getRanksAttr());
+        collective.getAxisAttr(), collective.getRanksAttr(),
+        collective.getDimAttr());
   }
 };
 } // namespace

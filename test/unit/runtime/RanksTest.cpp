@@ -10,7 +10,9 @@
 #include "runtime/transport/Embedded.h"
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
+#include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
@@ -114,38 +116,83 @@ static float valueOf(int rank, int64_t i) {
   return (float(random() % 2000) - 1000) * (i % 3 ? 1e-3f : 1e4f);
 }
 
+/// The nearest number of eight bits, of two as near the even one.
+static float rounded(Number number, float value) {
+  if (number == Number::F32)
+    return value;
+  int exponent;
+  double mantissa = std::frexp(double(value), &exponent);
+  return float(
+      std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8));
+}
+
+/// An array of numbers of either type.
+struct Array {
+  Array(Number number, int64_t size, float value)
+      : number(number), bytes(size_t(size * sizeOf(number))) {
+    for (int64_t i = 0; i < size; ++i)
+      set(i, value);
+  }
+  void *at(int64_t i) { return bytes.data() + i * sizeOf(number); }
+  void set(int64_t i, float value) {
+    uint32_t bits;
+    value = rounded(number, value);
+    memcpy(&bits, &value, 4);
+    bits >>= number == Number::F32 ? 0 : 16;
+    memcpy(at(i), &bits, size_t(sizeOf(number)));
+  }
+  float get(int64_t i) {
+    uint32_t bits = 0;
+    memcpy(&bits, at(i), size_t(sizeOf(number)));
+    bits <<= number == Number::F32 ? 0 : 16;
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+  }
+
+  Number number;
+  std::vector<char> bytes;
+};
+
+/// The sum over `group` of element `i`, as bits of `number`.
+static float sumOf(Number number, const Group &group, int64_t i) {
+  std::vector<float> parts;
+  for (int member = 0; member < group.size; ++member)
+    parts.push_back(rounded(number, valueOf(group.rankOf(member), i)));
+  return rounded(number, treeOf(parts, 0, parts.size()));
+}
+
 /// Sums over `group`, whose values are in spans of these sizes, one element
 /// apart from each other.
 static bool sumsAreThoseOfTheTree(Transport &transport, const Group &group,
+                                  Number number,
                                   const std::vector<int64_t> &sizes,
                                   int64_t room, Error &error) {
-  std::vector<float> values, workspace(size_t(room) + 1, 43);
+  int64_t total = 0;
   for (int64_t size : sizes)
-    values.resize(values.size() + size_t(size) + 1, 42);
+    total += size + 1;
+  Array values(number, total, 42), workspace(number, room + 1, 43);
   std::vector<Span> spans;
   int64_t at = 0, i = 0;
   for (int64_t size : sizes) {
-    spans.push_back({values.data() + at, size});
+    spans.push_back({values.at(at), size});
     for (int64_t j = 0; j < size; ++j)
-      values[size_t(at + j)] = valueOf(transport.rank(), i++);
+      values.set(at + j, valueOf(transport.rank(), i++));
     at += size + 1;
   }
-  if (!allReduce(transport, group, "a sum", spans.data(), int(spans.size()),
-                 {workspace.data(), room}, error))
+  if (!allReduce(transport, group, "a sum", number, spans.data(),
+                 int(spans.size()), {workspace.at(0), room}, error))
     return false;
-  i = 0;
-  for (const Span &span : spans) {
-    for (int64_t j = 0; j < span.count; ++j, ++i) {
-      std::vector<float> parts;
-      for (int member = 0; member < group.size; ++member)
-        parts.push_back(valueOf(group.rankOf(member), i));
-      if (span.values[j] != treeOf(parts, 0, parts.size()))
+  at = i = 0;
+  for (int64_t size : sizes) {
+    for (int64_t j = 0; j < size; ++j, ++i)
+      if (values.get(at + j) != sumOf(number, group, i))
         return error.set("element %d differs", int(i));
-    }
-    if (span.values[span.count] != 42)
+    if (values.get(at + size) != 42)
       return error.set("something is written behind a span");
+    at += size + 1;
   }
-  return workspace.back() == 43 ||
+  return workspace.get(room) == 43 ||
          error.set("something is written behind the workspace");
 }
 
@@ -159,8 +206,11 @@ TEST(Ranks, SumsAreThoseOfTheTree) {
         if (sizes == all[5] && room < 1000)
           continue; // One element at a time takes too long.
         Ended ended = run(numRanks, [&](Transport &transport, Error &error) {
-          return sumsAreThoseOfTheTree(transport, {0, 1, numRanks}, sizes, room,
-                                       error);
+          for (Number number : {Number::F32, Number::BF16})
+            if (!sumsAreThoseOfTheTree(transport, {0, 1, numRanks}, number,
+                                       sizes, room, error))
+              return false;
+          return true;
         });
         EXPECT_EQ(ended.status, 0) << ended.error << " " << numRanks << " "
                                    << sizes.size() << " " << room;
@@ -171,10 +221,83 @@ TEST(Ranks, SumsAreThoseOfTheTree) {
 TEST(Ranks, SumsAreOfAGroup) {
   Ended ended = run(6, [](Transport &transport, Error &error) {
     int rank = transport.rank();
-    return sumsAreThoseOfTheTree(transport, {rank / 3 * 3, 1, 3}, {500, 3}, 99,
-                                 error) &&
-           sumsAreThoseOfTheTree(transport, {rank % 3, 3, 2}, {7, 999}, 99,
-                                 error);
+    return sumsAreThoseOfTheTree(transport, {rank / 3 * 3, 1, 3}, Number::F32,
+                                 {500, 3}, 99, error) &&
+           sumsAreThoseOfTheTree(transport, {rank % 3, 3, 2}, Number::F32,
+                                 {7, 999}, 99, error);
+  });
+  EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+/// The number in a whole of element `i` of the part of `member`.
+static int64_t placeOf(Blocks blocks, int size, int member, int64_t i) {
+  return (i / blocks.elements * size + member) * blocks.elements +
+         i % blocks.elements;
+}
+
+/// Both moves between a whole and its parts.
+static bool partsArePlaced(Transport &transport, const Group &group,
+                           Number number, Blocks blocks, int64_t room,
+                           Error &error) {
+  const int self = group.memberOf(transport.rank());
+  const int64_t size = blocks.count * blocks.elements;
+  Array part(number, size + 1, 42), whole(number, size * group.size + 1, 43),
+      workspace(number, room + 1, 44);
+  for (int64_t i = 0; i < size; ++i)
+    part.set(i, valueOf(transport.rank(), i));
+  if (!allGather(transport, group, "parts", number, blocks, part.at(0),
+                 whole.at(0), error))
+    return false;
+  for (int member = 0; member < group.size; ++member)
+    for (int64_t i = 0; i < size; ++i)
+      if (whole.get(placeOf(blocks, group.size, member, i)) !=
+          rounded(number, valueOf(group.rankOf(member), i)))
+        return error.set("element %d of %d differs", int(i), member);
+  for (int64_t i = 0; i < size * group.size; ++i)
+    whole.set(i, valueOf(transport.rank(), i));
+  if (!reduceScatter(transport, group, "own sums", number, blocks, whole.at(0),
+                     part.at(0), {workspace.at(0), room}, error))
+    return false;
+  for (int64_t i = 0; i < size; ++i)
+    if (part.get(i) !=
+        sumOf(number, group, placeOf(blocks, group.size, self, i)))
+      return error.set("sum %d differs", int(i));
+  for (int64_t i = 0; i < size * group.size; ++i)
+    if (whole.get(i) != rounded(number, valueOf(transport.rank(), i)))
+      return error.set("the whole is written over at %d", int(i));
+  return (part.get(size) == 42 && whole.get(size * group.size) == 43 &&
+          workspace.get(room) == 44) ||
+         error.set("something is written behind a buffer");
+}
+
+TEST(Ranks, PartsArePlacedInTheWhole) {
+  for (int numRanks : {1, 2, 3, 4, 5})
+    for (Blocks blocks : {Blocks{1, 1}, Blocks{1, 70'001}, Blocks{3, 5},
+                          Blocks{7, 1}, Blocks{2, 1111}})
+      for (int64_t room : {int64_t(numRanks), int64_t(1111), int64_t(9999)}) {
+        if (blocks.elements > 10'000 && room < 9999)
+          continue; // As above.
+        Ended ended = run(numRanks, [&](Transport &transport, Error &error) {
+          for (Number number : {Number::F32, Number::BF16})
+            if (!partsArePlaced(transport, {0, 1, numRanks}, number, blocks,
+                                room, error))
+              return false;
+          return true;
+        });
+        EXPECT_EQ(ended.status, 0)
+            << ended.error << " " << numRanks << " " << blocks.count << " x "
+            << blocks.elements << " " << room;
+      }
+}
+
+// Ranks 0 1 2 | 3 4 5, along both axes.
+TEST(Ranks, PartsAreOfAGroup) {
+  Ended ended = run(6, [](Transport &transport, Error &error) {
+    int rank = transport.rank();
+    return partsArePlaced(transport, {rank / 3 * 3, 1, 3}, Number::BF16,
+                          {3, 50}, 99, error) &&
+           partsArePlaced(transport, {rank % 3, 3, 2}, Number::F32, {2, 333},
+                          99, error);
   });
   EXPECT_EQ(ended.status, 0) << ended.error;
 }
@@ -182,7 +305,8 @@ TEST(Ranks, SumsAreOfAGroup) {
 TEST(Ranks, AllGetTheBytesOfTheFirst) {
   Ended ended = run(3, [](Transport &transport, Error &error) {
     int64_t value = transport.rank() + 5;
-    if (!broadcast(transport, "a value", &value, sizeof(value), error))
+    if (!broadcast(transport, {0, 1, 3}, "a value", &value, sizeof(value),
+                   error))
       return false;
     return value == 5 ? true : error.set("got %d", int(value));
   });
@@ -266,7 +390,8 @@ TEST(Ranks, ABroadcastIsWaitedFor) {
     if (transport.rank() == 0)
       sleep(3);
     int value = 3 + transport.rank();
-    return broadcast(transport, "a value", &value, sizeof(value), error) &&
+    return broadcast(transport, {0, 1, 2}, "a value", &value, sizeof(value),
+                     error) &&
            value == 3;
   });
   EXPECT_EQ(ended.status, 0) << ended.error;

@@ -32,7 +32,8 @@ def NN_AttentionOp : NN_PureOp<"attention", [
     So `H/G` neighbouring heads of `query` share a head of `key` and `value`.
     Without `kv_heads`, `G` is `H`.
 
-    Dropout is that of `nn.dropout` with element index `((b*H + h)*T + i)*T + j`.
+    Dropout is that of `nn.dropout` with element index `((b*H + h)*T + i)*T + j`. With `part` the
+    heads are part of those of all ranks, which count there.
     Nothing of size `T*T` is stored.
 
     * (C1) `out` has the type of `query`, `value` that of `key`, all the same element type.
@@ -40,7 +41,8 @@ def NN_AttentionOp : NN_PureOp<"attention", [
       `heads` for `H` and `kv_heads` for `G`.
     * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
       and divides `heads`.
-    * (C4) `rate`, `stream` and the `B*H*T*T` elements are as in `nn.dropout`.
+    * (C4) `rate`, `stream`, the `B*H*T*T` elements and `part`, along dimension 1 of these, are as
+      in `nn.dropout`.
 
     Example:
 
@@ -56,11 +58,11 @@ def NN_AttentionOp : NN_PureOp<"attention", [
   }];
   let arguments = (ins NN_Tensor:$query, NN_Tensor:$key, NN_Tensor:$value, NN_Rng:$rng,
                        I64Attr:$heads, OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale,
-                       F32Attr:$rate, I64Attr:$stream);
+                       F32Attr:$rate, I64Attr:$stream, OptionalAttr<NN_PartAttr>:$part);
   let results = (outs NN_Tensor:$out, NN_F32Tensor:$lse);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $rng `heads` $heads (`kv_heads` $kv_heads^)?
-    `scale` $scale `rate` $rate `stream` $stream attr-dict
+    `scale` $scale `rate` $rate `stream` $stream (`part` $part^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
@@ -97,7 +99,8 @@ def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
       `heads` for `H` and `kv_heads` for `G`.
     * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
       and divides `heads`.
-    * (C4) `rate`, `stream` and the `B*H*T*T` elements are as in `nn.dropout`.
+    * (C4) `rate`, `stream`, the `B*H*T*T` elements and `part`, along dimension 1 of these, are as
+      in `nn.dropout`.
 
     Example:
 
@@ -112,11 +115,11 @@ def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
   let arguments = (ins NN_Tensor:$query, NN_Tensor:$key, NN_Tensor:$value, NN_Tensor:$out,
                        NN_F32Tensor:$lse, NN_Tensor:$dout, NN_Rng:$rng, I64Attr:$heads,
                        OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale, F32Attr:$rate,
-                       I64Attr:$stream);
+                       I64Attr:$stream, OptionalAttr<NN_PartAttr>:$part);
   let results = (outs NN_Tensor:$dquery, NN_Tensor:$dkey, NN_Tensor:$dvalue);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $out `,` $lse `,` $dout `,` $rng `heads` $heads
-    (`kv_heads` $kv_heads^)? `scale` $scale `rate` $rate `stream` $stream attr-dict
+    (`kv_heads` $kv_heads^)? `scale` $scale `rate` $rate `stream` $stream (`part` $part^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{

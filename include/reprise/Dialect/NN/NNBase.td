@@ -70,7 +70,8 @@ def NN_Dialect : Dialect {
     Function attributes: `nn.micro_batches`. Module attributes:
     `nn.model` (a name to show), `nn.train` (the hyper-parameters), `nn.hub_config`
     (the text of the `config.json` that published weights of this model come with), `nn.mesh` (the
-    ranks of the program, if it is for more than one) and
+    ranks of the program, if it is for more than one), `nn.sequence_parallel` (those along `tp` have
+    parts of the positions between layers) and
     `nn.train_json` (the section `train` of its description as JSON, each key with its
     value, which checkpoints say and nothing depends on).
   }];
@@ -206,5 +207,19 @@ class NN_ProductOp<string mnemonic, list<Trait> traits = []>
 }
 
 def NN_Vjp : DeclareOpInterfaceMethods<Differentiable>;
+
+def NN_PartAttr : NN_Attr<"Part", "part"> {
+  let summary = "Which part of a whole a value is, where that matters";
+  let description = [{
+    Of the `ranks` equal blocks of dimension `dim`, that of the rank's number along `axis`.
+
+    * (C1) `dim` is at least 0 and `ranks` at least 1.
+
+    Example: `#nn.part<axis = "tp", dim = 1, ranks = 2>`
+  }];
+  let parameters = (ins "::mlir::StringAttr":$axis, "int64_t":$dim, "int64_t":$ranks);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
 
 #endif // REPRISE_DIALECT_NN_NNBASE

@@ -523,27 +523,35 @@ def NN_DropoutOp : NN_PureOp<"dropout", [
     otherwise it is zero. The word is Philox4x32-10 with key (seed) and counter
     (e / 4, stream, step, micro-batch), word `e mod 4`, so that a replay, and
     backward, see the same mask without storing it. `stream` is unique to each
-    dropout of the model.
+    dropout of the model. With `part` the tensor is part of a whole, and `e` the number of the
+    element in that: how many ranks have parts changes no mask.
 
     Its gradient is the same op on the cotangent.
 
     * (C1) `out` has the type of `input`.
     * (C2) `rate` is in [0, 1).
     * (C3) `stream` is in [0, 2^32): it is a word of the counter.
-    * (C4) With a rate, at most 2^34 elements: `e / 4` is a word of the counter.
+    * (C4) With a rate, at most 2^34 elements: `e / 4` is a word of the counter. They are those of
+      the whole.
+    * (C5) `part` is along an axis of the `nn.mesh` of the module, if that has one, with its ranks,
+      and along a dimension that there is.
 
-    Example:
+    Examples:
 
     ```mlir
     %y = nn.dropout %x, %rng rate 1.0e-01 stream 3 : (tensor<2x8x24xf32>, tensor<4xi32>) -> tensor<2x8x24xf32>
+    %z = nn.dropout %x, %rng rate 1.0e-01 stream 3 part <axis = "tp", dim = 1, ranks = 2>
+      : (tensor<2x8x24xf32>, tensor<4xi32>) -> tensor<2x8x24xf32>
     ```
 
     Source: Salmon et al., Parallel Random Numbers, SC 2011, section 3.3.
   }];
-  let arguments = (ins NN_Tensor:$input, NN_Rng:$rng, F32Attr:$rate, I64Attr:$stream);
+  let arguments = (ins NN_Tensor:$input, NN_Rng:$rng, F32Attr:$rate, I64Attr:$stream,
+                       OptionalAttr<NN_PartAttr>:$part);
   let results = (outs NN_Tensor:$out);
   let assemblyFormat = [{
-    $input `,` $rng `rate` $rate `stream` $stream attr-dict `:` functional-type(operands, results)
+    $input `,` $rng `rate` $rate `stream` $stream (`part` $part^)? attr-dict
+    `:` functional-type(operands, results)
   }];
   let hasFolder = 1;
 }

@@ -77,6 +77,10 @@ inline constexpr llvm::StringLiteral kTensorAxis = "tp";
 /// The axes that there are.
 inline constexpr llvm::StringLiteral kAxes[] = {kDataAxis, kTensorAxis};
 
+/// On a module: ranks along `tp` have parts of the positions between layers.
+inline constexpr llvm::StringLiteral kSequenceParallelAttr =
+    "nn.sequence_parallel";
+
 /// The function of a step, before and after differentiation.
 inline constexpr llvm::StringLiteral kForwardFunction = "forward";
 inline constexpr llvm::StringLiteral kStepFunction = "step";
@@ -94,6 +98,9 @@ int64_t getAxisSize(mlir::Operation *module, llvm::StringRef axis);
 
 /// Whether ranks meet in `op`.
 bool isCollective(mlir::Operation *op);
+
+/// The axis along which what `op` does depends on the rank's number, or null.
+mlir::StringAttr getCoordinateAxis(mlir::Operation *op);
 
 /// The scope of `op`, or null.
 ScopeAttr getScope(mlir::Operation *op);

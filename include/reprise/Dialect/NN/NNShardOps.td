@@ -232,10 +232,13 @@ def NN_CrossEntropyPartOp : NN_ShardOp<"cross_entropy_part", [
     ```
 
     The loss of a row is the log-sum-exp of the `lse` of all ranks less the sum of their `hit`.
+    With `classes`, columns from that one on of the whole are none: their logits count for
+    nothing. A rank may have no other, and then an `lse` of minus infinity.
 
     * (C1) `lse` has the type of `hit`.
     * (C2) `logits` is `[B, T, V]`, `targets` and `lse` `[B, T]`.
     * (C3) `axis` is one of the `nn.mesh` of the module, if that has one.
+    * (C4) `classes` is at least 1.
 
     Example:
 
@@ -244,10 +247,11 @@ def NN_CrossEntropyPartOp : NN_ShardOp<"cross_entropy_part", [
       : (tensor<2x8x154xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
     ```
   }];
-  let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets, StrAttr:$axis);
+  let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets, StrAttr:$axis,
+                       OptionalAttr<I64Attr>:$classes);
   let results = (outs NN_F32Tensor:$lse, NN_F32Tensor:$hit);
   let assemblyFormat = [{
-    $logits `,` $targets `over` $axis attr-dict `:` functional-type(operands, results)
+    $logits `,` $targets `over` $axis (`classes` $classes^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -256,7 +260,7 @@ def NN_CrossEntropyPartBackwardOp : NN_ShardOp<"cross_entropy_part_backward", [
   let summary = "Gradient of nn.cross_entropy_part";
   let description = [{
     `dlogits[b,t,v] = exp(logits[b,t,v] - lse[b,t]) * dlse[b,t] + (r*V + v = targets[b,t]) * dhit[b,t]`
-    for the rank with number `r` along `axis`.
+    for the rank with number `r` along `axis`, and 0 in columns that are no classes.
 
     * (C1) `dlogits` has the type of `logits`; `dlse` and `dhit` that of `lse`.
     * (C2) `logits` is `[B, T, V]`, `targets` and `lse` `[B, T]`.
@@ -270,10 +274,11 @@ def NN_CrossEntropyPartBackwardOp : NN_ShardOp<"cross_entropy_part_backward", [
     ```
   }];
   let arguments = (ins NN_Tensor:$logits, NN_Ids:$targets, NN_F32Tensor:$lse,
-                       NN_F32Tensor:$dlse, NN_F32Tensor:$dhit, StrAttr:$axis);
+                       NN_F32Tensor:$dlse, NN_F32Tensor:$dhit, StrAttr:$axis,
+                       OptionalAttr<I64Attr>:$classes);
   let results = (outs NN_Tensor:$dlogits);
   let assemblyFormat = [{
-    $logits `,` $targets `,` $lse `,` $dlse `,` $dhit `over` $axis attr-dict
+    $logits `,` $targets `,` $lse `,` $dlse `,` $dhit `over` $axis (`classes` $classes^)? attr-dict
     `:` functional-type(operands, results)
   }];
 }

@@ -40,6 +40,9 @@ inline constexpr llvm::StringLiteral kNameAttr = "rt.name";
 /// And on a launch of several ops: what each output would be called by if the
 /// op that makes it were alone.
 inline constexpr llvm::StringLiteral kMadeByAttr = "rt.made_by";
+/// On an op of nn in a kernel: which id of the launch is the rank's number
+/// along the axis that the op depends on.
+inline constexpr llvm::StringLiteral kCoordinateAttr = "rt.coordinate";
 /// On a planned buffer: the state, the rotary table, or the input or output of
 /// the step it is.
 inline constexpr llvm::StringLiteral kStateAttr = "rt.state";

@@ -27,7 +27,9 @@ def RT_Dialect : Dialect {
     A kernel is a private function with the attribute `rt.kernel`; its arguments
     are the buffers it reads, its results those it writes. Ops in it that draw
     random numbers name their stream by position: stream `i` of a kernel is
-    `ids[i]` of the launch, so that equal layers share a kernel. Argument
+    `ids[i]` of the launch, so that equal layers share a kernel. What depends on the rank's place
+    names it in the same way, by `rt.coordinate = I : i64` on an op of `nn`: the id `-1 - a` is the
+    rank's number along axis `a` of `nn.mesh`. Argument
     attribute `rt.in_place = R : i64` of a kernel: the buffer of this argument is
     that of result `R` (it must be dead after the launch). An op of `@step` may
     carry `rt.name`, what the person who reads a profile calls it, and a launch of several ops
@@ -228,7 +230,8 @@ def RT_Epilogue : I32EnumAttr<"Epilogue", "What a product makes beside C", [
 }
 
 def RT_Collective : I32EnumAttr<"Collective", "What ranks do together", [
-    I32EnumAttrCase<"AllReduce", 0, "all_reduce">]> {
+    I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"AllGather", 1, "all_gather">,
+    I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">]> {
   let cppNamespace = "::reprise::rt";
 }
 
@@ -321,7 +324,8 @@ def RT_LaunchOp : RT_Op<"launch", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Runs a kernel";
   let description = [{
-    `ids` are the random streams of the kernel's ops. `flops` is the work of the launch.
+    `ids` are the random streams of the kernel's ops, and from -1 down axes along which they ask
+    for the rank's number. `flops` is the work of the launch.
 
     * (C1) All operands are tensors, or all are buffers and there is no result.
     * (C2) `kernel` is a function with `rt.kernel`.
@@ -473,15 +477,21 @@ def RT_CollectiveOp : RT_Op<"collective", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Something that the ranks along an axis do together";
   let description = [{
-    `all_reduce`: result or output `i` is the sum of input `i` over the `ranks` ranks along `axis`, as of
-    `nn.all_reduce`, and has its bytes. The workspace is for what comes from other ranks at a
-    time. Ranks meet in their collectives in the order of the schedule, which is the same
-    for all.
+    | kind | result or output |
+    |---|---|
+    | `all_reduce` | `i` is the sum of input `i` over the `ranks` ranks along `axis`, as of `nn.all_reduce`, and has its bytes |
+    | `all_gather` | the inputs of all ranks, one behind the other in dimension `dim` |
+    | `reduce_scatter` | the rank's own block of dimension `dim` of the sum of the inputs |
 
-    * (C1) All operands are tensors of f32 and there are results of their types; or all are
-      buffers of f32, there are outputs of their types, a workspace and no result.
-    * (C2) There is an input; `ranks` is at least 1.
-    * (C3) The workspace has `getWorkspaceElements()` elements.
+    The workspace is for what comes from other ranks at a time, to be summed. Ranks meet in their
+    collectives in the order of the schedule, which is the same for all.
+
+    * (C1) All operands are tensors and there are results; or all are buffers and there are
+      outputs, a workspace if there are sums, and no result.
+    * (C2) There is an input, and but for `all_reduce` no other; `ranks` is at least 1.
+    * (C3) The workspace has `getWorkspaceElements()` elements of f32.
+    * (C4) Elements are f32 or bf16, of one type. Results or outputs are of the types of the inputs;
+      but for `all_reduce`, with `ranks` times as many, or so many times fewer, in dimension `dim`.
 
     Examples:
 
@@ -490,22 +500,28 @@ def RT_CollectiveOp : RT_Op<"collective", [
       : (tensor<24x96xf32>, tensor<96xf32>) -> (tensor<24x96xf32>, tensor<96xf32>)
     rt.collective all_reduce(%b0) to (%b1) workspace(%b2) over "dp" ranks 2
       : (memref<96xf32>, memref<96xf32>, memref<96xf32>) -> ()
+    %all = rt.collective all_gather(%part) over "tp" ranks 2 dim 1 : (tensor<2x4x24xf32>) -> tensor<2x8x24xf32>
+    %own = rt.collective reduce_scatter(%x) over "tp" ranks 2 dim 1 : (tensor<2x8x24xf32>) -> tensor<2x4x24xf32>
     ```
   }];
   let arguments = (ins RT_Collective:$kind, Variadic<RT_Buffer>:$inputs,
                        Variadic<AnyStaticShapeMemRef>:$outputs,
                        Optional<AnyStaticShapeMemRef>:$workspace, StrAttr:$axis,
-                       I64Attr:$ranks);
+                       I64Attr:$ranks, DefaultValuedAttr<I64Attr, "0">:$dim);
   let results = (outs Variadic<AnyStaticShapeTensor>:$results);
   let assemblyFormat = [{
     $kind `(` $inputs `)` (`to` `(` $outputs^ `)`)? (`workspace` `(` $workspace^ `)`)?
-    `over` $axis `ranks` $ranks attr-dict `:` functional-type(operands, results)
+    `over` $axis `ranks` $ranks (`dim` $dim^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Elements of f32 in the workspace: a place for each rank, of as many as are exchanged at a
-    /// time and no more than there are.
+    /// time and no more than there are. 0 for what adds nothing.
     int64_t getWorkspaceElements();
+    /// The blocks of one rank in the value that has those of all: how many there are, and the
+    /// elements of each. All of it is one block but for pieces of a dimension behind others.
+    int64_t getNumBlocks();
+    int64_t getBlockElements();
     /// Additions of one rank, if all add up an equal share.
     int64_t getFlops();
   }];
@@ -537,14 +553,15 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
   let summary = "Fused causal attention, forward";
   let description = [{
     As `nn.attention`; `stream` is the position of the random stream among the
-    launch's ids.
+    launch's ids. With `ranks`, the heads are block `ids[coordinate]` of so many.
 
     * (C1) `out` has the type of `query`, `[B, T, H*D]` of f32 or bf16, with `heads` for
       `H`; `key` and `value` are `[B, T, G*D]` of its elements, with `kv_heads`, or else `heads`, for `G`.
     * (C2) `lse` is f32 `[B, H, T]`; `rng` has 4 elements.
     * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
       and divides `heads`.
-    * (C4) `rate` is in [0, 1), `stream` at least 0.
+    * (C4) `rate` is in [0, 1), `stream` at least 0. There are both `coordinate`, at least 0, and
+      `ranks`, at least 1, or neither.
 
     Example:
 
@@ -559,12 +576,13 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
   }];
   let arguments = (ins RT_Buffer:$query, RT_Buffer:$key, RT_Buffer:$value, RT_Buffer:$rng,
                        I64Attr:$heads, OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale,
-                       F32Attr:$rate, I64Attr:$stream);
+                       F32Attr:$rate, I64Attr:$stream, OptionalAttr<I64Attr>:$ranks,
+                       OptionalAttr<I64Attr>:$coordinate);
   let results = (outs RT_Buffer:$out, RT_Buffer:$lse);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $rng `heads` $heads (`kv_heads` $kv_heads^)?
-    `scale` $scale `rate` $rate `stream` $stream attr-dict
-    `:` functional-type(operands, results)
+    `scale` $scale `rate` $rate `stream` $stream (`ranks` $ranks^)? (`coordinate` $coordinate^)?
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -588,12 +606,13 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
   let arguments = (ins RT_Buffer:$query, RT_Buffer:$key, RT_Buffer:$value, RT_Buffer:$out,
                        RT_Buffer:$lse, RT_Buffer:$dout, RT_Buffer:$rng, I64Attr:$heads,
                        OptionalAttr<I64Attr>:$kv_heads, F32Attr:$scale, F32Attr:$rate,
-                       I64Attr:$stream);
+                       I64Attr:$stream, OptionalAttr<I64Attr>:$ranks,
+                       OptionalAttr<I64Attr>:$coordinate);
   let results = (outs RT_Buffer:$dquery, RT_Buffer:$dkey, RT_Buffer:$dvalue);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $out `,` $lse `,` $dout `,` $rng `heads` $heads
-    (`kv_heads` $kv_heads^)? `scale` $scale `rate` $rate `stream` $stream attr-dict
-    `:` functional-type(operands, results)
+    (`kv_heads` $kv_heads^)? `scale` $scale `rate` $rate `stream` $stream
+    (`ranks` $ranks^)? (`coordinate` $coordinate^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -602,11 +621,13 @@ def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
   let description = [{
     `out = sum`, then for every row `r` in order `out[ids[r],:] += rows[r,:]`.
     Without `ids`, row `r` goes to its position, `r mod T`; what the table has
-    beyond `T` stays as it is. In place: `out` has the buffer of `sum`.
+    beyond `T` stays as it is. With `coordinate` the table is block `ids[coordinate]` of `V` rows of
+    a longer one, which the ids are of: rows for other blocks are left out. In place: `out` has the
+    buffer of `sum`.
 
     * (C1) `out` has the type of `sum`, f32 `[V, C]`.
     * (C2) With `ids`, `rows` is `[..., C]` of f32 or bf16, with a row for each of the i32 `ids`.
-    * (C3) Without, `rows` is `[B, T, C]` of f32 or bf16, with `T <= V`.
+    * (C3) Without, `rows` is `[B, T, C]` of f32 or bf16, with `T <= V`, and there is no `coordinate`.
 
     Example:
 
@@ -615,10 +636,11 @@ def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
     %p1 = rt.scatter_add %p0, %rows : (tensor<16x24xf32>, tensor<2x8x24xf32>) -> tensor<16x24xf32>
     ```
   }];
-  let arguments = (ins RT_Buffer:$sum, RT_Buffer:$rows, Optional<RT_Buffer>:$ids);
+  let arguments = (ins RT_Buffer:$sum, RT_Buffer:$rows, Optional<RT_Buffer>:$ids,
+                       OptionalAttr<I64Attr>:$coordinate);
   let results = (outs RT_Buffer:$out);
   let assemblyFormat = [{
-    $sum `,` $rows (`at` $ids^)? attr-dict `:` functional-type(operands, results)
+    $sum `,` $rows (`at` $ids^)? (`coordinate` $coordinate^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -648,9 +670,10 @@ def RT_BlockSumsOp : RT_KernelOp<"block_sums"> {
 }
 
 def RT_StreamOp : RT_KernelOp<"stream"> {
-  let summary = "The id of a random stream";
+  let summary = "An id of the launch";
   let description = [{
-    `ids[index]` of the launch, as the second word of the counter.
+    `ids[index]` of the launch: a random stream, the second word of the counter; or the rank's number
+    along an axis.
 
     Example:
 
