@@ -39,6 +39,7 @@ public:
   void checkSizes();
   void checkRecompute();
   void checkParallel();
+  void checkTensorParallel();
   /// After `checkParallel`, which says what the chunks are.
   void checkNumLayers();
 
@@ -407,6 +408,34 @@ void Checker::checkRecompute() {
 // Section parallel
 //===----------------------------------------------------------------------===//
 
+/// Ranks have parts of equal shape.
+void Checker::checkTensorParallel() {
+  int64_t ranks = parallel.tensorParallel;
+  if (ranks == 1) {
+    if (parallel.sequenceParallel)
+      error("sequence_parallel",
+            "needs tensor_model_parallel_size above 1, but got 1");
+    return;
+  }
+  auto check = [&](StringRef key, StringRef what, int64_t size) {
+    if (size % ranks != 0)
+      error(firstGiven({"tensor_model_parallel_size", key}),
+            "needs " + what + " that " + Twine(ranks) +
+                " ranks can share evenly, but got " + Twine(size) + " (" + key +
+                ")");
+    return size % ranks == 0;
+  };
+  if (!check(nameOf<&Model::numHeads>(), "heads", model.numHeads) ||
+      !check(nameOf<&Model::innerWidth>(), "columns of the MLP",
+             model.getInnerWidth()))
+    return;
+  if (model.getNumKeyValueHeads() != model.numHeads)
+    check(nameOf<&Model::numKeyValueHeads>(), "heads of keys and values",
+          model.getNumKeyValueHeads());
+  if (parallel.sequenceParallel)
+    check("seq_length", "positions", train.seqLength);
+}
+
 void Checker::checkParallel() {
   LayerSplit split;
   split.stages = parallel.stages;
@@ -422,12 +451,17 @@ void Checker::checkParallel() {
                   "account_for_embedding_in_pipeline_split",
                   "account_for_loss_in_pipeline_split", "pipeline_stages",
                   "virtual_stages"});
-  if (parallel.dataParallel > 1 && parallel.stages > 1)
-    return error(firstGiven({"pipeline_stages", "data_parallel_size"}),
-                 "needs pipeline_stages or data_parallel_size to be 1, since "
-                 "a pipeline is planned and does not run yet, but got " +
-                     Twine(parallel.stages) + " stages and " +
-                     Twine(parallel.dataParallel) + " ranks");
+  for (auto [key, ranks] :
+       {std::pair(StringRef("data_parallel_size"), parallel.dataParallel),
+        std::pair(StringRef("tensor_model_parallel_size"),
+                  parallel.tensorParallel)})
+    if (ranks > 1 && parallel.stages > 1)
+      return error(firstGiven({"pipeline_stages", key}),
+                   "needs pipeline_stages or " + key +
+                       " to be 1, since a pipeline is planned and does not "
+                       "run yet, but got " +
+                       Twine(parallel.stages) + " stages and " + Twine(ranks) +
+                       " ranks");
   if (parallel.stages == 1) {
     if (parallel.virtualStages > 1)
       error("virtual_stages", "needs pipeline_stages above 1, but got 1");
@@ -488,5 +522,6 @@ void reprise::frontend::checkDescription(Description &description,
   checker.checkSizes();
   checker.checkRecompute();
   checker.checkParallel();
+  checker.checkTensorParallel();
   checker.checkNumLayers();
 }

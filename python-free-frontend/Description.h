@@ -102,6 +102,8 @@ struct Recompute {
 /// pipeline are about.
 struct Parallel {
   int64_t dataParallel;          ///< Ranks that have samples of their own.
+  int64_t tensorParallel;        ///< Ranks that share the parameters of layers.
+  bool sequenceParallel;         ///< And the positions between these.
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.
   std::optional<int64_t> firstStage, lastStage; ///< Their numbers of layers.
   bool countsEmbedding, countsLoss;

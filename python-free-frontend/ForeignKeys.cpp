@@ -27,14 +27,8 @@ struct ForeignKey {
 } // namespace
 
 static constexpr ForeignKey kForeign[] = {
-    {"tensor_model_parallel_size|tensor_parallel_degree|tensor_parallel_size|"
-     "tp",
-     "1",
-     "tensor parallelism is not supported yet; --tensor-model-parallel-size is "
-     "an option of --accounting=megatron alone"},
-    {"sequence_parallel", "false",
-     "sequence parallelism is not supported yet; --sequence-parallel is an "
-     "option of --accounting=megatron alone"},
+    {"tensor_model_parallel_size|sequence_parallel", "1|false",
+     "section 'parallel' is the place for it here"},
     {"context_parallel_size|context_parallel_degree|cp|cp_comm_type|"
      "hierarchical_context_parallel_sizes|hybrid_context_parallel|"
      "max_seqlen_per_dp_cp_rank",

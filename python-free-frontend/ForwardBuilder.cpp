@@ -150,7 +150,8 @@ Value ForwardBuilder::dropout(StringRef module, StringRef name, Value input,
   if (rate == 0)
     return input;
   return create<nn::DropoutOp>(module, name, input.getType(), input, rng,
-                               getF32(rate), getI64(stream));
+                               getF32(rate), getI64(stream),
+                               /*part=*/nn::PartAttr());
 }
 
 Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
@@ -164,7 +165,8 @@ Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
     RankedTensorType lse = getType({batch, model.numHeads, length});
     return create<nn::AttentionOp>(
                "core_attn", "ctx", TypeRange{q.getType(), lse}, q, k, v, rng,
-               heads, shared, scale, getF32(model.attnDropout), getI64(stream))
+               heads, shared, scale, getF32(model.attnDropout), getI64(stream),
+               /*part=*/nn::PartAttr())
         .getOut();
   }
   RankedTensorType square =

@@ -54,6 +54,25 @@ static DictionaryAttr buildTrainAttr(Builder &builder,
   return builder.getDictionaryAttr(entries);
 }
 
+/// The axes that have several ranks; those along `tp` are the closest.
+static void setRanks(ModuleOp module, const Parallel &parallel) {
+  Builder builder(module.getContext());
+  SmallVector<StringAttr> names;
+  SmallVector<int64_t> sizes;
+  for (auto [name, size] :
+       {std::pair(nn::kDataAxis, parallel.dataParallel),
+        std::pair(nn::kTensorAxis, parallel.tensorParallel)})
+    if (size > 1) {
+      names.push_back(builder.getStringAttr(name));
+      sizes.push_back(size);
+    }
+  if (!names.empty())
+    module->setAttr(nn::kMeshAttr,
+                    nn::MeshAttr::get(builder.getContext(), names, sizes));
+  if (parallel.sequenceParallel)
+    module->setAttr(nn::kSequenceParallelAttr, builder.getUnitAttr());
+}
+
 OwningOpRef<ModuleOp>
 reprise::frontend::buildModel(MLIRContext &context,
                               const Description &description) {
@@ -68,11 +87,7 @@ reprise::frontend::buildModel(MLIRContext &context,
                      "x" + std::to_string(model.width);
   (*module)->setAttr(nn::kModelAttr, builder.getStringAttr(name));
   (*module)->setAttr(nn::kTrainAttr, buildTrainAttr(builder, description));
-  if (int64_t ranks = description.parallel.dataParallel; ranks > 1)
-    (*module)->setAttr(nn::kMeshAttr,
-                       nn::MeshAttr::get(builder.getContext(),
-                                         builder.getStringAttr(nn::kDataAxis),
-                                         ranks));
+  setRanks(*module, description.parallel);
   (*module)->setAttr(nn::kHubConfigAttr,
                      builder.getStringAttr(writeHubConfig(description)));
   (*module)->setAttr(nn::kTrainJsonAttr,

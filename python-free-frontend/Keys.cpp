@@ -302,6 +302,17 @@ static const Key rows[] = {
      "Ranks of the program, processes that have samples of their own and add "
      "up their gradients",
      Bound::Positive, "", "", 4096},
+    {"tensor_model_parallel_size", "parallel",
+     parallel<&Parallel::tensorParallel>, Need::Defaulted, "1",
+     "Ranks that each have a part of the heads, of the MLP and of the "
+     "vocabulary, of the same samples; with --accounting=megatron those that "
+     "it counts for",
+     Bound::Positive, "", "tensor_parallel_degree|tp", 4096},
+    {"sequence_parallel", "parallel", parallel<&Parallel::sequenceParallel>,
+     Need::Defaulted, "false",
+     "Whether these ranks have a part of the positions each between attention "
+     "and MLP",
+     Bound::None, "", "enable_sequence_parallel"},
     {"pipeline_stages", "parallel", parallel<&Parallel::stages>,
      Need::Defaulted, "1",
      "Stages of a pipeline to plan for; the program is for one device",

@@ -16,6 +16,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
+#include "reprise/Partition/Passes.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Remat/Passes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -166,11 +167,14 @@ std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
 // A phase each
 //===----------------------------------------------------------------------===//
 
+/// Ranks that share the model get their part of the forward pass first.
 /// Duplicates are merged before there is a backward pass, so that its size is
 /// that of the model; and once more after it, where two uses of a value made
 /// two equal gradients. What only goes forward is taken from the forward pass
 /// while there is nothing else.
 static void addJoint(OpPassManager &manager, bool inference) {
+  manager.addPass(partition::createAnnotateLayout());
+  manager.addPass(partition::createPartition());
   if (inference)
     manager.addPass(autodiff::createDeriveInference());
   manager.addPass(createCSEPass());

@@ -119,6 +119,12 @@ public:
     return entry->second;
   }
 
+  /// The elements of the tensor `name`; 0 without one.
+  int64_t size(llvm::StringRef name) const {
+    auto found = tensors.find(name);
+    return found == tensors.end() ? 0 : found->second.size();
+  }
+
   /// Whether all that was asked for was there.
   bool isWhole() const { return whole; }
 

@@ -10,11 +10,12 @@
 // Usage: reprise-compare-step JOINT.mlir DUMP.safetensors [--tolerance=1e-4]
 //                             [--next=DUMP.safetensors]
 //
-// Interprets `@step` on the parameters, tokens and random keys of a dump that a
-// training program wrote with --dump, and compares loss, norm and every
-// gradient: for each tensor the largest difference of an element, over the
-// largest element. Where a whole gradient is below a thousandth of the norm of
-// all (that of a key's bias is zero but for rounding), over that thousandth.
+// A step of ranks that share a model is interpreted for all of them, in one
+// micro-batch. Interprets `@step` on the parameters, tokens and random keys of
+// a dump that a training program wrote with --dump, and compares loss, norm and
+// every gradient: for each tensor the largest difference of an element, over
+// the largest element. Where a whole gradient is below a thousandth of the norm
+// of all (that of a key's bias is zero but for rounding), over that thousandth.
 // Fails if one of these exceeds the tolerance. With the dump of the same run
 // one step later, compares parameters and moments after the update, too; second
 // moments by their roots, as a square is off by twice what its number is.
@@ -57,6 +58,55 @@ static Tensor getRow(const Tensor &all, int64_t index, Type type) {
   return row;
 }
 
+namespace {
+/// The ranks along `tp` that a step is for, and how they share a parameter.
+class Parts {
+public:
+  Parts(func::FuncOp step, int64_t ranks) : ranks(ranks) {
+    for (BlockArgument argument : step.getArguments()) {
+      unsigned index = argument.getArgNumber();
+      auto parameter =
+          step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr);
+      auto layout =
+          step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
+      if (parameter && layout)
+        dims[parameter.getName()] = layout.getShardDim(nn::kTensorAxis);
+    }
+  }
+
+  /// The dimension of the parameter `name` that a dump has all parts of: -1
+  /// where ranks have the same, or the dump has a part.
+  int64_t getDim(Dump &dump, llvm::StringRef key, llvm::StringRef name,
+                 ArrayRef<int64_t> shape) const {
+    auto found = dims.find(name);
+    bool isWhole = found != dims.end() && found->second >= 0 &&
+                   dump.size(key) == Tensor(shape).size() * ranks;
+    return isWhole ? found->second : -1;
+  }
+  SmallVector<int64_t> getWhole(ArrayRef<int64_t> shape, int64_t dim) const {
+    SmallVector<int64_t> whole(shape);
+    if (dim >= 0)
+      whole[dim] *= ranks;
+    return whole;
+  }
+  /// Calls `copy` for each element of the part of `rank` with its number there
+  /// and in the whole.
+  void forElements(ArrayRef<int64_t> shape, int64_t dim, int64_t rank,
+                   llvm::function_ref<void(int64_t, int64_t)> copy) const {
+    int64_t piece = 1, size = Tensor(shape).size();
+    for (int64_t length : shape.drop_front(dim))
+      piece *= length;
+    for (int64_t e = 0; e < size; ++e)
+      copy(e, (e / piece * ranks + rank) * piece + e % piece);
+  }
+
+  const int64_t ranks;
+
+private:
+  llvm::StringMap<int64_t> dims;
+};
+} // namespace
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
@@ -86,7 +136,55 @@ int main(int argc, char **argv) {
   auto exit = cast<func::ReturnOp>(block.getTerminator());
   auto update = *step.getOps<nn::UpdateOp>().begin();
 
-  interpreter::Interpreter machine(step);
+  auto mesh = (*module)->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
+  int64_t numRanks = mesh ? mesh.getNumRanks() : 1;
+  if (!mesh)
+    mesh = nn::MeshAttr::get(&context, StringAttr::get(&context, nn::kDataAxis),
+                             1);
+  if (mesh.getSize(nn::kDataAxis) > 1 || (numRanks > 1 && count.getInt() > 1)) {
+    llvm::WithColor::error() << "needs one micro-batch for all ranks\n";
+    return 1;
+  }
+  interpreter::Ranks ranks(mesh, std::vector<func::FuncOp>(numRanks, step));
+  interpreter::Interpreter &machine = ranks[0];
+  Parts parts(step, mesh.getSize(nn::kTensorAxis));
+  auto setAll = [&](Value value, const Tensor &tensor) {
+    for (int64_t rank = 0; rank < numRanks; ++rank)
+      ranks[rank].set(value, tensor);
+  };
+  // What a dump has one part of, all ranks have alike.
+  auto setState = [&](Value value, llvm::StringRef kind, llvm::StringRef name,
+                      bool isRounded = false) {
+    std::string key = (kind + "/" + name).str();
+    ArrayRef<int64_t> shape = cast<ShapedType>(value.getType()).getShape();
+    int64_t dim = parts.getDim(*dump, key, name, shape);
+    Tensor whole = dump->get(key, parts.getWhole(shape, dim));
+    for (double &element : whole.values)
+      element = isRounded ? interpreter::roundToBF16(element) : element;
+    if (dim < 0)
+      return setAll(value, whole);
+    for (int64_t rank = 0; rank < numRanks; ++rank) {
+      Tensor part(shape);
+      parts.forElements(shape, dim, rank, [&](int64_t own, int64_t all) {
+        part.values[own] = whole.values[all];
+      });
+      ranks[rank].set(value, std::move(part));
+    }
+  };
+  // What ranks have of `value`, as `from` has it.
+  auto getState = [&](Dump &from, Value value, llvm::StringRef key,
+                      llvm::StringRef name) {
+    ArrayRef<int64_t> shape = cast<ShapedType>(value.getType()).getShape();
+    int64_t dim = parts.getDim(from, key, name, shape);
+    if (dim < 0)
+      return Tensor(machine.get(value));
+    Tensor whole(parts.getWhole(shape, dim));
+    for (int64_t rank = 0; rank < numRanks; ++rank)
+      parts.forElements(shape, dim, rank, [&](int64_t own, int64_t all) {
+        whole.values[all] = ranks[rank].get(value).values[own];
+      });
+    return whole;
+  };
   llvm::StringMap<Value> sums;   // accumulators by role and name
   DenseMap<Value, Tensor> batch; // what all micro-batches are given
   for (BlockArgument argument : block.getArguments()) {
@@ -97,30 +195,24 @@ int main(int argc, char **argv) {
     };
     ArrayRef<int64_t> shape = cast<ShapedType>(argument.getType()).getShape();
     Tensor zero(shape);
-    auto dumped = [&](const llvm::Twine &name) -> Tensor {
-      return dump->get(name, shape);
-    };
     llvm::StringRef role = text(nn::kInputAttr);
     if (auto parameter =
             step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
-      machine.set(argument, dumped("parameter/" + parameter.getName()));
+      setState(argument, "parameter", parameter.getName());
     else if (auto name = text(nn::kMoment1Attr); !name.empty())
-      machine.set(argument, dumped("moment1/" + name));
+      setState(argument, "moment1", name);
     else if (auto name = text(nn::kMoment2Attr); !name.empty())
-      machine.set(argument, dumped("moment2/" + name));
-    else if (auto name = text(nn::kWorkingAttr); !name.empty()) {
-      Tensor copy = dumped("parameter/" + name);
-      for (double &value : copy.values)
-        value = interpreter::roundToBF16(value);
-      machine.set(argument, std::move(copy));
-    } else if (auto name = text(nn::kGradientAttr); !name.empty()) {
-      machine.set(argument, zero);
+      setState(argument, "moment2", name);
+    else if (auto name = text(nn::kWorkingAttr); !name.empty())
+      setState(argument, "parameter", name, /*isRounded=*/true);
+    else if (auto name = text(nn::kGradientAttr); !name.empty()) {
+      setAll(argument, zero);
       sums["gradient/" + name.str()] = argument;
     } else if (role == "loss_sum") {
-      machine.set(argument, zero);
+      setAll(argument, zero);
       sums["loss"] = argument;
     } else if (role == "lr" || role.starts_with("bias_correction"))
-      machine.set(argument, dumped(role));
+      setAll(argument, dump->get(role, shape));
     else if (role == "tokens" || role == "targets" || role == "rng") {
       SmallVector<int64_t> rows = {count.getInt()};
       llvm::append_range(rows, shape);
@@ -145,7 +237,17 @@ int main(int argc, char **argv) {
         norm = value;
     }
   }
-  for (int64_t micro = 0; micro < count.getInt(); ++micro) {
+  if (numRanks > 1) {
+    for (auto &[argument, rows] : batch)
+      setAll(argument, getRow(rows, 0, argument.getType()));
+    if (failed(ranks.run()))
+      return 1;
+    for (auto &sum : sums)
+      for (int64_t rank = 0; rank < numRanks; ++rank)
+        ranks[rank].set(sum.second,
+                        Tensor(ranks[rank].get(results[sum.first()])));
+  }
+  for (int64_t micro = 0; numRanks == 1 && micro < count.getInt(); ++micro) {
     for (auto &[argument, rows] : batch)
       machine.set(argument, getRow(rows, micro, argument.getType()));
     if (failed(machine.run(block.begin(), update->getIterator())))
@@ -153,14 +255,17 @@ int main(int argc, char **argv) {
     for (auto &sum : sums)
       machine.set(sum.second, Tensor(machine.get(results[sum.first()])));
   }
-  if (failed(machine.run(update->getIterator(), exit->getIterator())))
+  if (numRanks == 1 &&
+      failed(machine.run(update->getIterator(), exit->getIterator())))
     return 1;
 
   Comparison comparison;
   double floor = 1e-3 * machine.get(norm).values[0];
   unsigned tensors = 0;
   for (auto &sum : sums) {
-    const Tensor &want = machine.get(sum.second);
+    llvm::StringRef name = sum.first();
+    name.consume_front("gradient/");
+    Tensor want = getState(*dump, sum.second, sum.first(), name);
     const Tensor &have = dump->get(sum.first(), want.shape);
     comparison.add(sum.first(), have, want, sum.first() == "loss" ? 0 : floor);
     ++tensors;
@@ -189,7 +294,8 @@ int main(int argc, char **argv) {
               machine.get(results["gradient/" + name.getValue().str()]);
           if (getNorm(gradient) < 1e-6 * machine.get(norm).values[0])
             continue;
-          Tensor want = machine.get(value), have = next->get(full, want.shape);
+          Tensor want = getState(*next, value, full, name.getValue()),
+                 have = next->get(full, want.shape);
           if (attribute == nn::kMoment2Attr)
             for (Tensor *squares : {&want, &have})
               for (double &element : squares->values)

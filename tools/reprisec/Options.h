@@ -178,15 +178,6 @@ struct Options {
       cl::desc("megatron: report beside the plan what Megatron's own scheme "
                "would keep for the same options"),
       cl::value_desc("scheme"), in(reports, Takes::Word, {"megatron"})};
-  cl::opt<int, false, CountParser> tensorParallel{
-      "tensor-model-parallel-size",
-      cl::desc("With --accounting: ranks that share each layer (1)"),
-      cl::value_desc("ranks"), cl::init(1), in(reports)};
-  cl::opt<bool> sequenceParallel{
-      "sequence-parallel",
-      cl::desc("With --accounting: these ranks split what they do not share by "
-               "positions"),
-      on(reports)};
 
   cl::opt<std::string> emit{"emit",
                             cl::desc("Stop early and write nn, joint, remat, "

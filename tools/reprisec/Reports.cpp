@@ -54,7 +54,7 @@ static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
   same.modules =
       recompute.modules.value_or(std::vector<std::string>{"core_attn"});
   FailureOr<report::Reference> reference = report::computeReference(
-      step, same, {options.tensorParallel, options.sequenceParallel});
+      step, same, {recompute.tensorRanks, recompute.sharesPositions});
   if (failed(reference))
     return failure();
   report::countRanks(step, plan.decisions.stages, *reference);
@@ -167,16 +167,9 @@ void driver::printMemory(ModuleOp module) {
 LogicalResult driver::checkReports(const Options &options, Phase from,
                                    Phase to) {
   llvm::StringRef report = options.getReport();
-  if (options.accounting.empty()) {
-    if (options.tensorParallel.getNumOccurrences() ||
-        options.sequenceParallel.getNumOccurrences())
-      return failure(fail("options --tensor-model-parallel-size and "
-                          "--sequence-parallel: need --accounting=megatron; a "
-                          "program is for one rank"));
-  } else if (report.empty()) {
+  if (!options.accounting.empty() && report.empty())
     return failure(fail("option --accounting: needs --plan-json, --explain or "
                         "--report, which show it"));
-  }
   bool hasBudget = options.memoryBudget.getNumOccurrences() ||
                    options.activationBudget.getNumOccurrences() ||
                    !options.pareto.empty();

@@ -88,16 +88,22 @@ static LogicalResult takeRecompute(const frontend::Description &description,
   recompute.isFree = given.isFree == "on";
   recompute.stages = description.parallel.stages;
   recompute.chunks = description.parallel.chunks;
+  int64_t ranks = description.parallel.tensorParallel;
+  bool isSequence = description.parallel.sequenceParallel;
+  if (!options.accounting.empty()) {
+    recompute.tensorRanks = ranks;
+    recompute.sharesPositions = isSequence;
+  }
   if (!given.distributesSaved)
     return success();
-  if (options.tensorParallel < 2)
+  if (ranks < 2)
     return failure(fail("'distribute_saved_activations' needs "
-                        "--tensor-model-parallel-size above 1, but got " +
-                        llvm::Twine(options.tensorParallel)));
-  if (options.sequenceParallel)
+                        "tensor_model_parallel_size above 1, but got " +
+                        llvm::Twine(ranks)));
+  if (isSequence)
     return failure(fail("'distribute_saved_activations' needs no "
-                        "--sequence-parallel, with which the " +
-                        llvm::Twine(options.tensorParallel) +
+                        "sequence_parallel, with which the " +
+                        llvm::Twine(ranks) +
                         " ranks share what is kept already"));
   return success();
 }
@@ -124,6 +130,11 @@ readInput(MLIRContext &context, llvm::SourceMgr &sources,
           << "the key '" << key << "' of the model means nothing here\n";
   if (failed(takeRecompute(*description, options, recompute)))
     return nullptr;
+  // Megatron's figures are for so many ranks, beside a plan for one.
+  if (!options.accounting.empty()) {
+    description->parallel.tensorParallel = 1;
+    description->parallel.sequenceParallel = false;
+  }
   text = *description;
   return frontend::buildModel(context, *description);
 }

@@ -47,6 +47,9 @@ struct RecomputeOptions {
   std::vector<int64_t> chunks;  ///< layers of each, if there are stages
   bool keepsIdleSegment = true; ///< with "full": see docs/remat.md
   bool sharesSaved = false;     ///< with "full", in Megatron's accounting
+  /// Ranks that share layers, and whether positions, too, in that accounting.
+  int64_t tensorRanks = 1;
+  bool sharesPositions = false;
   bool isFree = true; ///< drop what kernels of backward make on their way
 
   /// "none", "selective core_attn,mlp", "selective (nothing)", "full uniform
