@@ -77,6 +77,19 @@ if subprocess.run(
         capture_output=True).returncode == 0:
     config.available_features.add("memory-groups")
 
+# `REQUIRES: mpi` marks those that run ranks under mpirun, %openmpi and %mpich.
+# Both bind to the loopback interface alone, and leave files, if any, in the
+# folder that TMPDIR names.
+if all(lit.util.which(name, os.environ["PATH"])
+       for name in ("mpirun.openmpi", "mpirun.mpich")):
+    config.available_features.add("mpi")
+config.substitutions += [
+    ("%openmpi", "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+     " OMPI_MCA_btl_vader_backing_directory=%t/shm mpirun.openmpi --oversubscribe"
+     " --mca btl self,vader --mca oob_tcp_if_include lo"),
+    ("%mpich", "env UCX_POSIX_DIR=%t/shm UCX_TLS=self,sm mpirun.mpich -iface lo"),
+]
+
 # `REQUIRES: nvim` marks those that ask the editor.
 if lit.util.which("nvim", os.environ["PATH"]):
     config.available_features.add("nvim")

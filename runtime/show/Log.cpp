@@ -46,8 +46,8 @@ static bool canMoveCursor() {
          isatty(STDERR_FILENO);
 }
 
-Log::Log(const RepriseModel &model, const Options &options)
-    : model(model), options(options),
+Log::Log(const RepriseModel &model, const Options &options, const char *engine)
+    : model(model), options(options), engine(engine),
       tokensPerStep(model.numMicroBatches * model.microBatchSize *
                     model.seqLength),
       hasBar(!options.isQuiet && canMoveCursor()) {}
@@ -95,7 +95,7 @@ static Note scheduleNote(const RepriseModel &model, const Options &options) {
 static void printJsonPlan(const RepriseModel &model, const Options &options,
                           const TrainingData &data,
                           const RepriseMicroKernel *kernel, double peakFlops,
-                          const char *gpu) {
+                          const char *gpu, const char *engine) {
   printf("{\"event\":\"plan\",\"model\":");
   writeJsonString(stdout, model.name);
   printf(",\"plan\":");
@@ -125,7 +125,8 @@ static void printJsonPlan(const RepriseModel &model, const Options &options,
   if (model.numAxes > 0) {
     char mesh[128];
     describeMesh(model, mesh, sizeof(mesh));
-    printf(",\"ranks\":%" PRId64 ",\"mesh\":\"%s\"", countRanks(model), mesh);
+    printf(",\"ranks\":%" PRId64 ",\"mesh\":\"%s\",\"engine\":\"%s\"",
+           countRanks(model), mesh, engine);
   }
   if (gpu[0]) {
     printf(",\"device\":");
@@ -158,7 +159,7 @@ void Log::printData(const TrainingData &data) const {
 bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
                double peakFlops, const char *gpu, Error &error) {
   if (options.json) {
-    printJsonPlan(model, options, data, kernel, peakFlops, gpu);
+    printJsonPlan(model, options, data, kernel, peakFlops, gpu, engine);
     noteData(data.stream(), options, model.vocabSize, *this);
     return flush(error);
   }
@@ -167,8 +168,7 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   if (model.numAxes > 0) {
     char mesh[128];
     describeMesh(model, mesh, sizeof(mesh));
-    printf("ranks    %" PRId64 " (%s), processes of this machine\n",
-           countRanks(model), mesh);
+    printf("ranks    %" PRId64 " (%s), %s\n", countRanks(model), mesh, engine);
   }
   if (options.data.size() > 0)
     printData(data);

@@ -48,7 +48,9 @@ struct SampleReport {
 /// could not be written.
 class Log {
 public:
-  Log(const RepriseModel &model, const Options &options);
+  /// \param engine  what moves bytes between ranks.
+  Log(const RepriseModel &model, const Options &options,
+      const char *engine = "");
 
   /// What products of this micro-kernel need; of null, what all need.
   static const char *isaName(const RepriseMicroKernel *kernel);
@@ -108,6 +110,7 @@ private:
 
   const RepriseModel &model;
   const Options &options;
+  const char *engine;
   int64_t tokensPerStep;
   bool hasBar;
   std::optional<StepReport> unshown; ///< The last step, if it is between two

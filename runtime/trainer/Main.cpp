@@ -26,9 +26,12 @@
 #include "runtime/show/Costs.h"
 #include "runtime/show/Describe.h"
 #include "runtime/show/Log.h"
+#include "runtime/transport/Agreement.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Embedded.h"
+#include "runtime/transport/Launcher.h"
 #include "runtime/transport/Mesh.h"
+#include "runtime/transport/Mpi.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -36,6 +39,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
+#include <unistd.h>
 
 using namespace reprise::runtime;
 
@@ -58,8 +62,9 @@ public:
         ranks(ranks), gpu(model, placement.device, arena),
         executor(model, arena, pool, ranks,
                  placement.device.isOpen() ? &gpu : nullptr),
-        log(model, options), metrics(model), dump(model), costs(model),
-        tensors(model), saves(model, options, tensors, arena, pool, log),
+        log(model, options, ranks.engine()), metrics(model), dump(model),
+        costs(model), tensors(model),
+        saves(model, options, tensors, arena, pool, log),
         inference(model, options, arena, executor, ranks,
                   Interrupts::stopFlag()) {}
 
@@ -542,6 +547,8 @@ struct Program {
   const RepriseModel *const *models;
   int numModels;
   Options options;
+  Launch launch;
+  RunMark mark = {};
 };
 } // namespace
 
@@ -576,10 +583,11 @@ static int trainAsRank(Transport &ranks, void *context) {
   const Program &program = *static_cast<const Program *>(context);
   Options options = program.options;
   Error error;
-  takeProcessors(ranks.rank(), ranks.size(), options.threads);
+  takeProcessors(program.launch, ranks.rank(), ranks.size(), options.threads);
   ExitStatus status = ExitStatus::Failed;
   bool infers = dataShardOf(*program.models[0], ranks.rank()).part == 0;
-  if (ranks.rank() == 0 || becomeQuiet(options, infers, error))
+  if (agree(ranks, program.mark, error) &&
+      (ranks.rank() == 0 || becomeQuiet(options, infers, error)))
     status = train(program, options, ranks, error);
   if (status == ExitStatus::Finished || status == ExitStatus::Stopped)
     return int(status);
@@ -587,17 +595,22 @@ static int trainAsRank(Transport &ranks, void *context) {
   return 1;
 }
 
-/// Starts all ranks of the model on this machine.
+/// Trains as the rank that a launcher has started, or in all ranks, which are
+/// started on this machine.
 static int trainInRanks(Program &program, Error &error) {
   const RepriseModel &model = *program.models[0];
   RankSettings settings;
   settings.numRanks = int(countRanks(model));
-  settings.silenceSeconds = program.options.timeout;
+  if (program.options.timeout)
+    settings.silenceSeconds = program.options.timeout;
   settings.name = +[](int rank, char *text, size_t size, const void *context) {
     nameRank(*static_cast<const Program *>(context)->models[0], rank, text,
              size);
   };
-  return runRanks(settings, trainAsRank, &program, error);
+  bool isLaunched = program.launch.name && program.options.ranks == 0;
+  return isLaunched ? runLaunchedRank(program.launch, settings, trainAsRank,
+                                      &program, error)
+                    : runRanks(settings, trainAsRank, &program, error);
 }
 
 int reprise::runtime::trainingMain(int argc, char **argv,
@@ -608,6 +621,8 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   Error error;
   auto fail = [&](ExitStatus status) {
     fflush(stdout);
+    if (!error.text[0]) // Another rank says it.
+      return int(status);
     if (error.hasPlace)
       fprintf(stderr, "%s\n", error.text);
     else
@@ -620,10 +635,17 @@ int reprise::runtime::trainingMain(int argc, char **argv,
               model.abiVersion, REPRISE_ABI_VERSION);
     return fail(ExitStatus::Failed);
   }
-  Program all = {models, numModels, {}};
+  Program all = {models, numModels, {}, findLaunch()};
+  // All ranks refuse the same, and one of them says it: when it has, a launcher
+  // ends the others.
+  auto refuse = [&] {
+    if (all.launch.rank > 0)
+      sleep(3);
+    return fail(ExitStatus::WrongOption);
+  };
   Options &options = all.options;
   if (!parseOptions(argc, argv, model, options, error))
-    return fail(ExitStatus::WrongOption);
+    return refuse();
   if (options.help) {
     printHelp(program, model);
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
@@ -632,14 +654,18 @@ int reprise::runtime::trainingMain(int argc, char **argv,
     options.version ? printVersion(model) : printDescription(model);
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
+  if (!checkLaunch(all.launch, model, options.ranks, error))
+    return refuse();
   // A log that nobody reads any more is an error like others, not the end; and
   // so is a file that may not grow.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   Transport alone;
-  ExitStatus status = countRanks(model) > 1
-                          ? ExitStatus(trainInRanks(all, error))
-                          : train(all, options, alone, error);
+  ExitStatus status = ExitStatus::Failed;
+  if (countRanks(model) == 1)
+    status = train(all, options, alone, error);
+  else if (all.mark.find(argc, argv, error))
+    status = ExitStatus(trainInRanks(all, error));
   bool isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
   return isGood ? int(status) : fail(status);
 }

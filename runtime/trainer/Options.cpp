@@ -9,6 +9,7 @@
 #include "Options.h"
 
 #include "runtime/base/ThreadPool.h"
+#include "runtime/transport/Launcher.h"
 #include "runtime/transport/Mesh.h"
 
 #include <algorithm>
@@ -18,7 +19,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <iterator>
-#include <sched.h>
 #include <string_view>
 
 using namespace reprise::runtime;
@@ -378,23 +378,19 @@ static bool checkTogether(const Options &options, uint64_t given,
   return true;
 }
 
-/// The processors this program may use.
-static int64_t availableProcessors() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
-    return 1;
-  return std::clamp<int64_t>(CPU_COUNT(&allowed), 1, ThreadPool::kMaxThreads);
-}
-
 /// The threads of a rank, if nothing is said of them.
 static int64_t defaultThreads(const RepriseModel &model) {
-  return std::max<int64_t>(availableProcessors() / countRanks(model), 1);
+  return std::min<int64_t>(shareOfProcessors(findLaunch(), countRanks(model)),
+                           ThreadPool::kMaxThreads);
 }
 
 /// Whether `--ranks` says what the program says.
 static bool checkRanks(const Options &options, const RepriseModel &model,
                        Error &error) {
   int64_t ranks = countRanks(model);
+  if (ranks == 1 && options.timeout > 0)
+    return error.set("--timeout needs a program of several ranks, but this one "
+                     "is for one");
   if (options.ranks == 0 || options.ranks == ranks)
     return true;
   if (ranks == 1)

@@ -58,9 +58,9 @@ struct Options {
   double skipLossZ = 0, skipGradZ = 0; ///< 0: never
   double peakFlops = 0;                ///< 0: to be measured.
   int64_t ranks = 0;                   ///< 0: as many as the program is for.
-  int64_t timeout = 10;
-  int64_t threads = 0;          ///< Of each rank.
-  const char *device = nullptr; ///< "auto" if not given.
+  int64_t timeout = 0;                 ///< 0: as the engine has it.
+  int64_t threads = 0;                 ///< Of each rank.
+  const char *device = nullptr;        ///< "auto" if not given.
   bool portableBits = false;
   bool noCudaGraph = false;
   bool cudaSync = false;

@@ -10,8 +10,11 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <ctime>
 #include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +25,39 @@ static long futex(std::atomic<uint32_t> &word, int operation, uint32_t value,
                   const timespec *time) {
   return syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), operation,
                  value, time, nullptr, 0);
+}
+
+static size_t bytesFor(int numRanks, bool hasChannels) {
+  size_t ranks = size_t(numRanks);
+  return sizeof(Board) + ranks * sizeof(RankState) +
+         (hasChannels ? ranks * ranks * sizeof(Channel) : 0);
+}
+
+Board *Board::map(const RankSettings &settings, const void *context,
+                  bool hasChannels, Error &error) {
+  size_t bytes = bytesFor(settings.numRanks, hasChannels);
+  void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) {
+    error.set("cannot map %zu bytes for the channels of %d ranks: %s", bytes,
+              settings.numRanks, strerror(errno));
+    return nullptr;
+  }
+  Board *board = static_cast<Board *>(mapping);
+  board->numRanks = settings.numRanks;
+  board->settings = &settings;
+  board->context = context;
+  board->news = -1;
+  return board;
+}
+
+void Board::unmap(bool hasChannels) {
+  munmap(this, bytesFor(numRanks, hasChannels));
+}
+
+void Board::tellWatcher() {
+  if (news >= 0)
+    eventfd_write(news, 1);
 }
 
 void Board::ring(int rank) {
@@ -41,11 +77,11 @@ bool Board::sleep(int rank, uint32_t bell) {
   return isOver;
 }
 
-void Board::abort(int rank, const char *why) {
+void Board::abort(int rank, int64_t step, const char *why) {
   uint32_t none = 0;
   if (hasReason.compare_exchange_strong(none, 1)) {
     reasonRank = rank;
-    reasonStep = ranks()[rank].step.load(std::memory_order_relaxed);
+    reasonStep = step;
     snprintf(reason, sizeof(reason), "%s", why);
     hasReason.store(2, std::memory_order_release);
   }

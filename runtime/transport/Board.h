@@ -10,6 +10,9 @@
 //
 //   Board | RankState[numRanks] | Channel[from * numRanks + to]
 //
+// A rank that a launcher has started shares a board with its watcher alone, and
+// has no channels.
+//
 // All words are atomic and lock-free, so they work between processes, and zero
 // is their first value, as the mapping has it.
 //
@@ -18,7 +21,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_BOARD_H
 #define REPRISE_RUNTIME_TRANSPORT_BOARD_H
 
-#include "Embedded.h"
+#include "Ranks.h"
 
 #include <atomic>
 
@@ -45,6 +48,16 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free &&
                   std::atomic<uint32_t>::is_always_lock_free,
               "processes share them");
 
+/// Where the watchers of ranks on several machines meet: rank 0's listens
+/// there. It goes from rank to rank as bytes.
+struct MeetingPlace {
+  static constexpr int kMostAddresses = 8;
+  char secret[16]; ///< Who knows it belongs to the run.
+  uint16_t port;   ///< As `sockaddr_in` has it, and so are addresses.
+  uint16_t numAddresses;
+  uint32_t addresses[kMostAddresses];
+};
+
 /// The head of the mapping.
 struct alignas(64) Board {
   int numRanks;
@@ -54,12 +67,14 @@ struct alignas(64) Board {
   int reasonRank;                  ///< Who gave it.
   int64_t reasonStep;
   char reason[1024];
+  MeetingPlace place;
+  std::atomic<uint32_t> hasPlace; ///< Whether a rank has written it.
+  int news; ///< Of `eventfd`, for the watcher of a single rank; -1: none.
 
-  static size_t bytesFor(int numRanks) {
-    size_t ranks = size_t(numRanks);
-    return sizeof(Board) + ranks * sizeof(RankState) +
-           ranks * ranks * sizeof(Channel);
-  }
+  /// Maps one of zeros for these ranks.
+  static Board *map(const RankSettings &settings, const void *context,
+                    bool hasChannels, Error &error);
+  void unmap(bool hasChannels);
 
   RankState *ranks() { return reinterpret_cast<RankState *>(this + 1); }
   Channel &channel(int from, int to) {
@@ -70,8 +85,18 @@ struct alignas(64) Board {
   bool isAborted() const {
     return hasReason.load(std::memory_order_acquire) != 0;
   }
+  /// Whether somebody has written down why the run ends.
+  bool hasWholeReason() const {
+    return hasReason.load(std::memory_order_acquire) == 2;
+  }
   /// Writes down why the run ends, unless somebody has, and wakes all.
-  void abort(int rank, const char *why);
+  void abort(int rank, const char *why) {
+    abort(rank, ranks()[rank].step.load(std::memory_order_relaxed), why);
+  }
+  void abort(int rank, int64_t step, const char *why);
+
+  /// The rank has written something for its watcher.
+  void tellWatcher();
 
   /// Wakes a rank, or lets it not fall asleep.
   void ring(int rank);
@@ -83,9 +108,15 @@ struct alignas(64) Board {
   void nameRank(int rank, char *text, size_t size) const;
 };
 
-/// What a rank's process does once it is forked.
-int runRank(Board &board, int rank, const RankSettings &settings, RankMain body,
-            void *context);
+/// What a rank does, and over what.
+struct RankWork {
+  RankMain body;
+  void *context;
+  /// What the rank's process does once it is forked: makes an engine and calls
+  /// the body; returns its status.
+  int (*run)(Board &board, int rank, const RankWork &work);
+  const void *engine; ///< What `run` wants to know besides.
+};
 
 } // namespace reprise::runtime
 

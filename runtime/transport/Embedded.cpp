@@ -8,7 +8,7 @@
 
 #include "Embedded.h"
 
-#include "Board.h"
+#include "Watcher.h"
 #include "runtime/base/List.h"
 
 #include <algorithm>
@@ -27,15 +27,17 @@ public:
   Embedded(Board &board, int rank, const RankSettings &settings)
       : Transport(rank, board.numRanks), board(board), settings(settings) {}
 
-  bool exchange(const char *what, Patience patience, const Parcel *sends,
-                int numSends, const Parcel *receives, int numReceives,
-                Error &error) override;
   void reportStep(int64_t step) override {
     board.ranks()[rank()].step.store(step, std::memory_order_relaxed);
   }
   void abort(const char *reason) override { board.abort(rank(), reason); }
+  const char *engine() const override { return "processes of this machine"; }
 
 private:
+  bool move(const char *what, Patience patience, const Parcel *sends,
+            int numSends, const Parcel *receives, int numReceives,
+            Error &error) override;
+
   /// A parcel and how much of it has moved.
   struct Moving {
     Parcel parcel;
@@ -45,7 +47,7 @@ private:
 
   bool push(Moving &moving);
   bool pull(Moving &moving);
-  bool move(bool &isDone);
+  bool moveSome(bool &isDone);
   bool wait(const char *what, Patience patience, uint32_t bell, int64_t &quiet,
             Error &error);
   /// The first rank that something is still to come from or to go to.
@@ -98,7 +100,7 @@ bool Embedded::pull(Moving &moving) {
 
 /// Moves what can be moved; whether that was anything. Parcels to or from one
 /// rank go in their order, so a later one waits for the one before.
-bool Embedded::move(bool &isDone) {
+bool Embedded::moveSome(bool &isDone) {
   bool moved = false;
   isDone = true;
   for (List<Moving> *list : {&outgoing, &incoming})
@@ -140,9 +142,9 @@ bool Embedded::wait(const char *what, Patience patience, uint32_t bell,
                    quiet, what);
 }
 
-bool Embedded::exchange(const char *what, Patience patience,
-                        const Parcel *sends, int numSends,
-                        const Parcel *receives, int numReceives, Error &error) {
+bool Embedded::move(const char *what, Patience patience, const Parcel *sends,
+                    int numSends, const Parcel *receives, int numReceives,
+                    Error &error) {
   outgoing.clear();
   incoming.clear();
   for (int i = 0; i < numSends; ++i)
@@ -155,7 +157,7 @@ bool Embedded::exchange(const char *what, Patience patience,
   for (int glances = 0;;) {
     uint32_t bell = board.ranks()[rank()].bell.load(std::memory_order_seq_cst);
     bool isDone;
-    if (move(isDone))
+    if (moveSome(isDone))
       glances = 0, quiet = 0;
     if (isDone)
       return true;
@@ -169,9 +171,23 @@ bool Embedded::exchange(const char *what, Patience patience,
   }
 }
 
-int reprise::runtime::runRank(Board &board, int rank,
-                              const RankSettings &settings, RankMain body,
-                              void *context) {
-  Embedded transport(board, rank, settings);
-  return body(transport, context);
+static int runRank(Board &board, int rank, const RankWork &work) {
+  Embedded transport(board, rank, *board.settings);
+  return work.body(transport, work.context);
+}
+
+int reprise::runtime::runRanks(const RankSettings &settings, RankMain body,
+                               void *context, Error &error) {
+  Board *board = Board::map(settings, context, /*hasChannels=*/true, error);
+  if (!board)
+    return 1;
+  int status = 1;
+  {
+    Watcher watcher(*board);
+    if (watcher.start(0, settings.numRanks, {body, context, runRank, nullptr},
+                      error))
+      status = watcher.watch(error);
+  }
+  board->unmap(/*hasChannels=*/true);
+  return status;
 }

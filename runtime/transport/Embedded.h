@@ -20,26 +20,9 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_EMBEDDED_H
 #define REPRISE_RUNTIME_TRANSPORT_EMBEDDED_H
 
-#include "Transport.h"
+#include "Ranks.h"
 
 namespace reprise::runtime {
-
-/// How ranks are started and watched.
-struct RankSettings {
-  int numRanks = 1;
-  /// A rank whose thread of heartbeats is silent for so many seconds, of one
-  /// beat each, is taken for dead.
-  int64_t silenceSeconds = 10;
-  /// An exchange in which no byte moves for so many seconds is given up.
-  int64_t operationSeconds = 600;
-  /// Names a rank for errors, e.g. "rank 3 (dp 1, tp 1)".
-  void (*name)(int rank, char *text, size_t size,
-               const void *context) = nullptr;
-};
-
-/// The work of one rank in its own process; what it returns is the status that
-/// the process ends with. A failed one has called `Transport::abort`.
-using RankMain = int (*)(Transport &transport, void *context);
 
 /// Forks the ranks, before there is any thread, and watches them until all have
 /// ended. Returns the status of rank 0 if all are well; otherwise all ranks are

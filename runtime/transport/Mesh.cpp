@@ -11,7 +11,6 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <sched.h>
 
 using namespace reprise::runtime;
 
@@ -72,17 +71,4 @@ Group reprise::runtime::modelGroupOf(const RepriseModel &model, int rank) {
     if (!strcmp(model.axes[i].name, "tp"))
       return groupOf(model, rank, i);
   return {rank, 1, 1};
-}
-
-void reprise::runtime::takeProcessors(int rank, int numRanks, int64_t threads) {
-  cpu_set_t allowed, own;
-  CPU_ZERO(&own);
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 ||
-      threads * numRanks > CPU_COUNT(&allowed))
-    return;
-  int64_t share = CPU_COUNT(&allowed) / numRanks, seen = 0;
-  for (int processor = 0; processor < CPU_SETSIZE; ++processor)
-    if (CPU_ISSET(processor, &allowed) && seen++ / share == rank)
-      CPU_SET(processor, &own);
-  sched_setaffinity(0, sizeof(own), &own);
 }

@@ -39,11 +39,6 @@ Group groupOf(const RepriseModel &model, int rank, int axis);
 /// The ranks that have parts of the same parameters as `rank`.
 Group modelGroupOf(const RepriseModel &model, int rank);
 
-/// Leaves this process an equal share of the processors that it may use, its
-/// own if all `numRanks` ranks with `threads` threads each find one; otherwise
-/// nothing changes.
-void takeProcessors(int rank, int numRanks, int64_t threads);
-
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_TRANSPORT_MESH_H

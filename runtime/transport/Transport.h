@@ -15,6 +15,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_TRANSPORT_H
 #define REPRISE_RUNTIME_TRANSPORT_TRANSPORT_H
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Error.h"
 
 #include <cstddef>
@@ -55,11 +56,22 @@ public:
   /// False if another rank has ended, or if nothing has come for too long.
   ///
   /// \param what  names the operation in an error, e.g. "the sum of gradients".
-  virtual bool exchange(const char *what, Patience patience,
-                        const Parcel *sends, int numSends,
-                        const Parcel *receives, int numReceives, Error &error) {
-    return true;
+  bool exchange(const char *what, Patience patience, const Parcel *sends,
+                int numSends, const Parcel *receives, int numReceives,
+                Error &error) {
+    double begin = now();
+    bool good =
+        move(what, patience, sends, numSends, receives, numReceives, error);
+    itsSeconds += now() - begin;
+    for (int i = 0; i < numSends; ++i)
+      itsBytes += int64_t(sends[i].size);
+    return good;
   }
+
+  /// The time that all exchanges have taken, and the bytes that this rank has
+  /// sent in them.
+  double exchangeSeconds() const { return itsSeconds; }
+  int64_t sentBytes() const { return itsBytes; }
 
   /// Lets the others know which step this rank computes, from 1; 0 before the
   /// first.
@@ -68,11 +80,23 @@ public:
   /// Ends the run of all ranks: the first reason is the one that is shown.
   virtual void abort(const char *reason) {}
 
+  /// What moves bytes, for the log.
+  virtual const char *engine() const { return ""; }
+
 protected:
   Transport(int rank, int size) : itsRank(rank), numRanks(size) {}
 
+  /// An exchange, by an engine.
+  virtual bool move(const char *what, Patience patience, const Parcel *sends,
+                    int numSends, const Parcel *receives, int numReceives,
+                    Error &error) {
+    return true;
+  }
+
 private:
   int itsRank = 0, numRanks = 1;
+  double itsSeconds = 0;
+  int64_t itsBytes = 0;
 };
 
 } // namespace reprise::runtime

@@ -39,6 +39,13 @@ std::string refusal(std::vector<const char *> args) {
 
 } // namespace
 
+// A program of one rank has nobody to wait for.
+TEST(Options, ATimeoutNeedsSeveralRanks) {
+  EXPECT_EQ(refusal({"--data=x", "--timeout=5"}),
+            "--timeout needs a program of several ranks, but this one is for "
+            "one");
+}
+
 TEST(Options, DefaultsComeFromTheModel) {
   Parsed parsed({"--data", "x.txt"});
   ASSERT_TRUE(parsed.good) << parsed.error.text;

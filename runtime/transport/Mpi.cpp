@@ -1,0 +1,261 @@
+//===- Mpi.cpp - Ranks that mpirun has started ----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mpi.h"
+
+#include "Collectives.h"
+#include "MpiLibrary.h"
+#include "Watcher.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+/// MPI_THREAD_FUNNELED, the same in all: one thread makes all calls.
+static constexpr int kFunneled = 1;
+
+/// Of all messages: between two ranks they keep their order.
+static constexpr int kTag = 1;
+
+/// Bytes of a message at most, since MPI counts them in an int.
+static constexpr size_t kMostBytes = size_t(1) << 30;
+
+/// A library moves bytes while it is called, so waiting is looking again. Some
+/// microseconds without a pause, then with pauses of a sixteenth of the time
+/// that has passed, up to a millisecond.
+static constexpr double kSpinSeconds = 100e-6, kLongestPause = 1e-3;
+
+/// Of ten milliseconds, in which another watcher may say what came first, or
+/// another rank be told of it.
+static constexpr int kMostPauses = 100;
+
+namespace {
+class Mpi final : public Transport {
+public:
+  Mpi(Board &board, int rank, const MpiLibrary &library, const char *engine)
+      : Transport(rank, board.numRanks), board(board), library(library),
+        itsEngine(engine) {}
+
+  void reportStep(int64_t step) override {
+    board.ranks()[rank()].step.store(step, std::memory_order_relaxed);
+  }
+  void abort(const char *reason) override {
+    board.abort(rank(), reason);
+    board.tellWatcher();
+  }
+  const char *engine() const override { return itsEngine; }
+
+private:
+  bool move(const char *what, Patience patience, const Parcel *sends,
+            int numSends, const Parcel *receives, int numReceives,
+            Error &error) override;
+
+  /// A message on its way.
+  struct Request {
+    MpiWord word;
+    int peer;
+    bool isDone;
+  };
+  bool begin(const Parcel &parcel, bool isSend, Error &error);
+  bool test(bool &isDone, Error &error);
+  bool fail(const char *doing, int code, Error &error) const;
+  bool giveUp(const char *what, double quiet, Error &error) const;
+
+  Board &board;
+  const MpiLibrary &library;
+  const char *itsEngine;
+  List<Request> requests;
+};
+} // namespace
+
+/// Both ends cut a parcel in the same pieces. What is empty is not sent.
+bool Mpi::begin(const Parcel &parcel, bool isSend, Error &error) {
+  for (size_t at = 0; at < parcel.size; at += kMostBytes) {
+    char *bytes = parcel.bytes + at;
+    int count = int(std::min(parcel.size - at, kMostBytes));
+    if (!requests.push({0, parcel.rank, false}))
+      return error.set("no memory left for the messages of an exchange");
+    MpiWord *word = &requests.back().word;
+    int code = isSend ? library.send(bytes, count, library.byte, parcel.rank,
+                                     kTag, library.world, word)
+                      : library.receive(bytes, count, library.byte, parcel.rank,
+                                        kTag, library.world, word);
+    if (code != 0)
+      return fail(isSend ? "send" : "receive", code, error);
+  }
+  return true;
+}
+
+/// If it cannot since another rank is gone, that one's watcher says so.
+bool Mpi::fail(const char *doing, int code, Error &error) const {
+  const timespec pause = {0, 10'000'000};
+  for (int i = 0; i < kMostPauses && !board.isAborted(); ++i)
+    nanosleep(&pause, nullptr);
+  return error.set("%s cannot %s a message: error %d", library.version, doing,
+                   code);
+}
+
+/// Looks at each message once; false, without an error, if none is done that
+/// was not.
+bool Mpi::test(bool &isDone, Error &error) {
+  bool hasMoved = false;
+  isDone = true;
+  for (Request &each : requests) {
+    if (each.isDone)
+      continue;
+    int flag = 0;
+    int code = library.test(&each.word, &flag, library.ignoredStatus);
+    if (code != 0)
+      return fail("move", code, error);
+    each.isDone = flag;
+    hasMoved |= each.isDone;
+    isDone &= each.isDone;
+  }
+  return hasMoved;
+}
+
+bool Mpi::giveUp(const char *what, double quiet, Error &error) const {
+  const Request *missing =
+      std::find_if(requests.begin(), requests.end(),
+                   [](const Request &each) { return !each.isDone; });
+  char self[128], peer[128];
+  board.nameRank(rank(), self, sizeof(self));
+  board.nameRank(missing->peer, peer, sizeof(peer));
+  return error.set("%s has waited for %s for %.0f s in %s", self, peer, quiet,
+                   what);
+}
+
+/// The time without a message is the sum of pauses, so that a run that is
+/// stopped does not wait.
+bool Mpi::move(const char *what, Patience patience, const Parcel *sends,
+               int numSends, const Parcel *receives, int numReceives,
+               Error &error) {
+  requests.clear();
+  for (int i = 0; i < numReceives; ++i)
+    if (!begin(receives[i], /*isSend=*/false, error))
+      return false;
+  for (int i = 0; i < numSends; ++i)
+    if (!begin(sends[i], /*isSend=*/true, error))
+      return false;
+  double last = now(), paused = 0;
+  for (bool isDone;;) {
+    error.text[0] = '\0';
+    if (test(isDone, error))
+      last = now(), paused = 0;
+    else if (error.text[0])
+      return false;
+    if (isDone)
+      return true;
+    if (board.isAborted())
+      return error.set("another rank has ended the run");
+    double waited = now() - last;
+    if (waited < kSpinSeconds)
+      continue;
+    double pause = std::min(waited / 16, kLongestPause);
+    const timespec time = {0, long(pause * 1e9)};
+    nanosleep(&time, nullptr);
+    paused += pause;
+    if (patience == Patience::Limited &&
+        paused >= double(board.settings->operationSeconds))
+      return giveUp(what, paused, error);
+  }
+}
+
+/// Whether MPI has the numbers that the launcher has said.
+static bool checkNumbers(const MpiLibrary &library, const Launch &launch,
+                         Error &error) {
+  int rank = -1, size = 0;
+  library.rank(library.world, &rank);
+  library.size(library.world, &size);
+  return (rank == launch.rank && size == launch.size) ||
+         error.set("%s has started rank %" PRId64 " of %" PRId64
+                   " (%s), but in %s it is rank %d of %d: is it of the same "
+                   "MPI?",
+                   launch.name, launch.rank, launch.size, launch.variable,
+                   library.version, rank, size);
+}
+
+static bool start(const Launch &launch, MpiLibrary &library, Error &error) {
+  if (!library.open(launch, error))
+    return false;
+  int got = 0;
+  int code = library.init(nullptr, nullptr, kFunneled, &got);
+  if (code != 0)
+    return error.set("%s cannot start: error %d", library.version, code);
+  // An error is ours to tell: of itself, MPI would end all processes.
+  library.setErrorHandler(library.world, library.errorsReturn);
+  return checkNumbers(library, launch, error);
+}
+
+/// Tells the watcher of this rank where that of rank 0 listens.
+static bool shareMeetingPlace(Board &board, Transport &transport,
+                              Error &error) {
+  if (!broadcast(transport, {0, 1, board.numRanks}, "the start of the run",
+                 &board.place, sizeof(board.place), error))
+    return false;
+  board.hasPlace.store(1);
+  board.tellWatcher();
+  return true;
+}
+
+static int runRank(Board &board, int rank, const RankWork &work) {
+  const Launch &launch = *static_cast<const Launch *>(work.engine);
+  MpiLibrary library;
+  Error error;
+  if (!start(launch, library, error)) {
+    board.abort(rank, error.text);
+    return 1;
+  }
+  char engine[128];
+  snprintf(engine, sizeof(engine), "started by %s, over %s", launch.name,
+           library.version);
+  Mpi transport(board, rank, library, engine);
+  if (!shareMeetingPlace(board, transport, error)) {
+    board.abort(rank, error.text);
+    return 1;
+  }
+  int status = work.body(transport, work.context);
+  // Others may be about to send something here, which is an error within MPI.
+  if (status == 1)
+    usleep(kMostPauses * 10'000);
+  // Whoever ends early waits here, and not within MPI, which does not sleep.
+  char end = 0;
+  if (status != 1 && broadcast(transport, {0, 1, board.numRanks},
+                               "the end of the run", &end, 1, error))
+    library.finalize();
+  return status;
+}
+
+int reprise::runtime::runLaunchedRank(const Launch &launch,
+                                      const RankSettings &settings,
+                                      RankMain body, void *context,
+                                      Error &error) {
+  const int rank = int(launch.rank);
+  Board *board = Board::map(settings, context, /*hasChannels=*/false, error);
+  if (!board)
+    return 1;
+  Line line(*board, rank);
+  int status = 1;
+  board->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (board->news < 0) {
+    error.set("cannot make an event: %s", strerror(errno));
+  } else if (rank != 0 || line.listen(launch.localSize == launch.size, error)) {
+    Watcher watcher(*board, &line);
+    if (watcher.start(rank, 1, {body, context, runRank, &launch}, error))
+      status = watcher.watch(error);
+  }
+  if (board->news >= 0)
+    close(board->news);
+  board->unmap(/*hasChannels=*/false);
+  return status;
+}

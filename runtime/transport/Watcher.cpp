@@ -1,0 +1,278 @@
+//===- Watcher.cpp - Starts and watches ranks -----------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Watcher.h"
+
+#include "runtime/base/Clock.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <iterator>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+/// What a terminal or another process asks a run for; rank 0 decides for all.
+static constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+/// How long ranks may take to end by themselves once there is a reason, and how
+/// long another watcher may take to say it.
+static constexpr int kGraceSeconds = 3, kSpeechSeconds = 2;
+
+Watcher::~Watcher() {
+  if (events >= 0)
+    close(events);
+  if (isBlocked)
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// A thread of its own, so that beats go on whatever the rank computes.
+static void *beat(void *state) {
+  for (const timespec second = {1, 0};;) {
+    static_cast<RankState *>(state)->beats.fetch_add(1,
+                                                     std::memory_order_relaxed);
+    nanosleep(&second, nullptr);
+  }
+}
+
+void Watcher::runChild(int rank, pid_t watcher, const RankWork &work) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != watcher) // It has died before that.
+    _exit(1);
+  if (rank != 0)
+    for (int each : kRequests)
+      signal(each, SIG_IGN);
+  // The thread of beats takes no signals: they are still blocked.
+  pthread_t thread;
+  int code = pthread_create(&thread, nullptr, beat, &board.ranks()[rank]);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (code != 0) {
+    char reason[256];
+    snprintf(reason, sizeof(reason),
+             "cannot start the thread of heartbeats: %s", strerror(code));
+    board.abort(rank, reason);
+    _exit(1);
+  }
+  int status = work.run(board, rank, work);
+  fflush(nullptr);
+  _exit(status);
+}
+
+bool Watcher::start(int firstRank, int count, const RankWork &work,
+                    Error &error) {
+  first = firstRank;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGCHLD);
+  for (int each : kRequests)
+    sigaddset(&signals, each);
+  sigprocmask(SIG_BLOCK, &signals, &before);
+  isBlocked = true;
+  events = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (events < 0)
+    return error.set("cannot listen to signals: %s", strerror(errno));
+  fflush(nullptr); // Nothing is printed twice.
+  pid_t self = getpid();
+  if (!children.reserve(size_t(count)) ||
+      !pulses.resize(size_t(settings.numRanks)))
+    return error.set("no memory left for %d ranks", settings.numRanks);
+  std::fill(pulses.begin(), pulses.end(), Pulse{0, 0});
+  for (int rank = first; rank < first + count; ++rank) {
+    pid_t process = fork();
+    if (process == 0)
+      runChild(rank, self, work);
+    if (process < 0) {
+      error.set("cannot start rank %d of %d: %s", rank, settings.numRanks,
+                strerror(errno));
+      killAll();
+      return false;
+    }
+    children.push({process, true, 0});
+  }
+  return true;
+}
+
+void Watcher::killAll() {
+  for (Child &each : children)
+    if (each.isRunning) {
+      kill(each.process, SIGKILL);
+      waitpid(each.process, &each.status, 0);
+      each.isRunning = false;
+    }
+}
+
+/// Whether a process has ended by itself, and said so.
+static bool isGood(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) != 1;
+}
+
+/// Whether MPI may have ended a process, since it has found another one gone.
+static bool mayFollow(int status) {
+  return WIFEXITED(status) || WTERMSIG(status) == SIGABRT;
+}
+
+/// Says why, if a rank has ended and not said so itself.
+void Watcher::noteEnd(int rank) {
+  int status = children[size_t(rank - first)].status;
+  if (isGood(status)) {
+    if (line)
+      line->sayBye();
+    return;
+  }
+  // The other's watcher has a second to say what came first.
+  if (line && mayFollow(status) && !isLate) {
+    hasFollowed = true;
+    return;
+  }
+  char reason[256];
+  if (WIFSIGNALED(status))
+    snprintf(reason, sizeof(reason), "ended by signal %d (%s)",
+             WTERMSIG(status), strsignal(WTERMSIG(status)));
+  else
+    snprintf(reason, sizeof(reason), "ended with status %d",
+             WEXITSTATUS(status));
+  board.abort(rank, reason);
+}
+
+void Watcher::takeEnded() {
+  for (size_t i = 0; i < children.size(); ++i) {
+    Child &each = children[i];
+    if (each.isRunning && waitpid(each.process, &each.status, WNOHANG) > 0) {
+      each.isRunning = false;
+      noteEnd(first + int(i));
+    }
+  }
+}
+
+bool Watcher::isHeard(int rank) const {
+  size_t i = size_t(rank - first); // Of others it is too large.
+  return i < children.size() ? children[i].isRunning
+                             : line && line->hears(rank);
+}
+
+/// Called once a second. Seconds in which this process was stopped, too, do
+/// not count.
+void Watcher::listenToHearts() {
+  for (int rank = 0; rank < settings.numRanks; ++rank) {
+    Pulse &each = pulses[size_t(rank)];
+    uint32_t beats = board.ranks()[rank].beats.load(std::memory_order_relaxed);
+    bool isSilent = beats == each.beats && isHeard(rank);
+    each.silence = isSilent ? each.silence + 1 : 0;
+    each.beats = beats;
+    if (each.silence < settings.silenceSeconds)
+      continue;
+    char reason[256];
+    snprintf(reason, sizeof(reason),
+             "has given no sign of life for %" PRId64 " s", each.silence);
+    board.abort(rank, reason);
+  }
+}
+
+/// The terminal sends its signals to all processes, others to this one.
+void Watcher::takeSignals() {
+  for (signalfd_siginfo signal;
+       read(events, &signal, sizeof(signal)) == ssize_t(sizeof(signal));)
+    if (signal.ssi_signo != SIGCHLD && signal.ssi_code != SI_KERNEL)
+      passOn(int(signal.ssi_signo));
+}
+
+/// Rank 0 decides for all.
+void Watcher::passOn(int signal) {
+  if (first != 0)
+    line->passOn(signal);
+  else if (children[0].isRunning)
+    kill(children[0].process, signal);
+}
+
+void Watcher::takeLine() {
+  if (!line)
+    return;
+  eventfd_t count;
+  eventfd_read(board.news, &count);
+  if (first != 0 && !hasCalled && board.hasPlace.load()) {
+    hasCalled = true;
+    Error error;
+    if (!line->call(error))
+      board.abort(first, error.text);
+  }
+  line->take();
+  if (int signal = line->takeSignal(); signal && first == 0)
+    passOn(signal);
+  line->tellReason();
+}
+
+/// Sleeps until something happens, or the second is over.
+void Watcher::sleep(double until) {
+  polls.clear();
+  double left = until - now();
+  if (polls.push({events, POLLIN, 0}) && (!line || line->appendTo(polls)) &&
+      (board.news < 0 || polls.push({board.news, POLLIN, 0})))
+    poll(polls.begin(), nfds_t(polls.size()),
+         std::max(int(left * 1000) + 1, 0));
+  else
+    usleep(10'000);
+}
+
+bool Watcher::isOver() const {
+  bool isAlone = std::none_of(children.begin(), children.end(),
+                              [](const Child &each) { return each.isRunning; });
+  if (!isAlone || (hasFollowed && !board.isAborted()))
+    return false;
+  return !line || line->isOver() || waited >= kGraceSeconds + kSpeechSeconds;
+}
+
+int Watcher::watch(Error &error) {
+  for (double next = now() + 1; !isOver();) {
+    sleep(next);
+    takeSignals();
+    takeEnded();
+    takeLine();
+    if (now() < next)
+      continue;
+    next = now() + 1;
+    if (line)
+      line->beat();
+    if (hasFollowed && !board.isAborted()) {
+      if (isLate)
+        noteEnd(first);
+      isLate = true;
+    }
+    listenToHearts();
+    if (board.isAborted() && ++waited >= kGraceSeconds)
+      killAll();
+  }
+  return takeResult(error);
+}
+
+int Watcher::takeResult(Error &error) {
+  const int status = children[0].status;
+  if (!board.isAborted())
+    return WEXITSTATUS(status);
+  // A second Ctrl-C has ended rank 0 as it ends any program.
+  if (WIFSIGNALED(status) && first == 0 && board.reasonRank == 0 &&
+      std::find(std::begin(kRequests), std::end(kRequests), WTERMSIG(status)) !=
+          std::end(kRequests)) {
+    signal(WTERMSIG(status), SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    raise(WTERMSIG(status));
+  }
+  if (line && !line->isSpeaker())
+    return 1;
+  char name[128], step[64] = "";
+  board.nameRank(board.reasonRank, name, sizeof(name));
+  if (board.reasonStep > 0)
+    snprintf(step, sizeof(step), " in step %" PRId64, board.reasonStep);
+  error.set("%s%s: %s", name, step, board.reason);
+  return 1;
+}
