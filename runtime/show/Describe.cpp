@@ -10,6 +10,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/text/Json.h"
+#include "runtime/transport/Mesh.h"
 
 #include "reprise/ABI/Version.h"
 
@@ -31,6 +32,11 @@ void reprise::runtime::printVersion(const RepriseModel &model) {
   printf("memory: %s", human(model.arenaBytes).chars);
   if (model.budgetBytes > 0)
     printf(" of a budget of %s", human(model.budgetBytes).chars);
+  if (model.numAxes > 0) {
+    char mesh[128];
+    describeMesh(model, mesh, sizeof(mesh));
+    printf(" in each of %" PRId64 " ranks (%s)", countRanks(model), mesh);
+  }
   printf("\n--describe shows the description\n");
 }
 
@@ -47,6 +53,11 @@ void reprise::runtime::printDescription(const RepriseModel &model) {
     printf("  \"budget_bytes\": %" PRId64, model.budgetBytes);
   else
     printf("  \"budget_bytes\": null");
+  printf(",\n  \"ranks\": %" PRId64 ",\n  \"mesh\": {", countRanks(model));
+  for (int i = 0; i < model.numAxes; ++i)
+    printf("%s\"%s\": %" PRId64, i ? ", " : "", model.axes[i].name,
+           model.axes[i].size);
+  printf("}");
   for (auto [key, text] :
        {std::pair("config", model.configJson), {"train", model.trainJson}}) {
     printf(",\n  \"%s\": ", key);

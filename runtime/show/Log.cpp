@@ -504,21 +504,6 @@ void Log::profile(const double *seconds, int64_t steps) {
   free(lines);
 }
 
-/// The most memory that this process has had, everything included; 0 if the
-/// system does not say.
-static int64_t peakResidentBytes() {
-  FILE *file = fopen("/proc/self/status", "re");
-  if (!file)
-    return 0;
-  int64_t kilobytes = 0;
-  char line[256];
-  while (fgets(line, sizeof(line), file) &&
-         sscanf(line, "VmHWM: %" SCNd64, &kilobytes) != 1) {
-  }
-  fclose(file);
-  return kilobytes * 1024;
-}
-
 void Log::memory(const Arena &arena, const DeviceMemory *gpu,
                  int64_t copyBytes) const {
   int64_t resident = peakResidentBytes(), inUse = 0;

@@ -10,6 +10,7 @@
 #define REPRISE_RUNTIME_SHOW_LOG_H
 
 #include "Metrics.h"
+#include "RankReport.h"
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/checkpoint/Weights.h"
@@ -87,6 +88,8 @@ public:
   /// \param copyBytes  of the copy that saves are written from.
   void memory(const Arena &arena, const DeviceMemory *gpu,
               int64_t copyBytes) const;
+  /// Time and memory of all ranks: the least, the median, the most, and whose.
+  void ranks(const List<RankReport> &reports) const;
   /// `writtenBytes` is negative when memory was not checked. The time is that
   /// of steps, validation and sampling.
   bool end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,

@@ -131,6 +131,7 @@ private:
   /// of them broken.
   bool isWhole = true;
   double stepBegin = 0; ///< Of the step that runs.
+  RankReport own;
   Inference inference;
   Interrupts interrupts;
   /// The first micro-batch whose inputs were written ahead, and what went
@@ -359,6 +360,7 @@ bool Trainer::compute(StepReport &report, Error &error) {
               : !executor.endStep(error) || !takeResults(report, error))
     return false;
   report.seconds = now() - stepBegin;
+  own.stepSeconds += report.seconds;
   if (placement.device.isOpen() && !isApart)
     report.gpu = gpu.times();
   return true;
@@ -446,10 +448,15 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
     log.profile(executor.profile(), std::max<int64_t>(stepsDone - 1, 1));
   if (options.costs && !writeCosts(stepsDone, error))
     return false;
+  List<RankReport> reports;
+  if (ranks.size() > 1 && !gather(ranks, own, reports, error))
+    return false;
   if (stepsDone > 0 || options.json) {
     DeviceMemory onGPU;
     bool isOnGPU = placement.device.isOpen() && gpu.measure(onGPU);
     log.memory(arena, isOnGPU ? &onGPU : nullptr, saves.copyBytes());
+    if (!reports.empty())
+      log.ranks(reports);
   }
   if (!log.end(stepsDone, highWater, written, error))
     return false;

@@ -550,7 +550,7 @@ void reprise::runtime::printHelp(const char *program,
                "high_water_bytes, planned_bytes and seconds_left; floats have "
                "all their digits. Other lines have the key \"event\": plan, "
                "note, weights, resumed, saving, saved, validation, sample, "
-               "interrupted, profile, memory and end.",
+               "interrupted, profile, memory, ranks and end.",
                0);
   printf("\n");
   printWrapped("Ctrl-C, SIGTERM and SIGHUP finish the step, save it if there "

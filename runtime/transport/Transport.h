@@ -62,15 +62,17 @@ public:
     double begin = now();
     bool good =
         move(what, patience, sends, numSends, receives, numReceives, error);
-    itsSeconds += now() - begin;
+    itsSeconds[patience == Patience::Endless] += now() - begin;
     for (int i = 0; i < numSends; ++i)
       itsBytes += int64_t(sends[i].size);
     return good;
   }
 
-  /// The time that all exchanges have taken, and the bytes that this rank has
-  /// sent in them.
-  double exchangeSeconds() const { return itsSeconds; }
+  /// The time that all exchanges of this patience have taken, and the bytes
+  /// that this rank has sent in any.
+  double exchangeSeconds(Patience patience) const {
+    return itsSeconds[patience == Patience::Endless];
+  }
   int64_t sentBytes() const { return itsBytes; }
 
   /// Lets the others know which step this rank computes, from 1; 0 before the
@@ -95,7 +97,7 @@ protected:
 
 private:
   int itsRank = 0, numRanks = 1;
-  double itsSeconds = 0;
+  double itsSeconds[2] = {0, 0}; ///< With a limit, and without.
   int64_t itsBytes = 0;
 };
 

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/show/RankReport.h"
+#include "runtime/transport/Agreement.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Embedded.h"
 
@@ -309,6 +311,90 @@ TEST(Ranks, AllGetTheBytesOfTheFirst) {
                    error))
       return false;
     return value == 5 ? true : error.set("got %d", int(value));
+  });
+  EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+// Whose process is the other one says so, by any engine.
+TEST(Ranks, OfOtherProgramsDoNotStart) {
+  for (bool isProgram : {true, false}) {
+    Ended ended = run(3, [=](Transport &transport, Error &error) {
+      RunMark own = {0xABC, 5};
+      if (transport.rank() == 2)
+        (isProgram ? own.program : own.options) += 1;
+      return agree(transport, own, error);
+    });
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_EQ(ended.error,
+              isProgram ? "rank 2: its program has the hash 0000000000000abd, "
+                          "but that of rank 0 has 0000000000000abc: all ranks "
+                          "need the same file"
+                        : "rank 2: its options are not those of rank 0: all "
+                          "ranks need the same");
+  }
+}
+
+TEST(Ranks, MarksAreOfTheFileAndTheOptions) {
+  const char *one[] = {"a", "--seed", "12"}, *renamed[] = {"b", "--seed", "12"},
+             *other[] = {"a", "--seed", "21"};
+  RunMark marks[3];
+  Error error;
+  ASSERT_TRUE(marks[0].find(3, one, error) &&
+              marks[1].find(3, renamed, error) &&
+              marks[2].find(3, other, error))
+      << error.text;
+  EXPECT_NE(marks[0].program, 0u);
+  EXPECT_EQ(marks[0].program, marks[2].program);
+  EXPECT_EQ(marks[0].options, marks[1].options);
+  EXPECT_NE(marks[0].options, marks[2].options);
+}
+
+TEST(Ranks, ASpreadNamesItsRanks) {
+  auto spread = [](std::vector<double> values) {
+    List<RankReport> reports;
+    List<int> order;
+    for (double each : values) {
+      RankReport report;
+      report.waitSeconds = each;
+      EXPECT_TRUE(reports.push(report));
+    }
+    EXPECT_TRUE(order.resize(values.size()));
+    return spreadOf(reports, &RankReport::waitSeconds, order);
+  };
+  auto is = [](const Spread &spread, std::vector<int> ranks,
+               std::vector<double> values) {
+    return std::equal(ranks.begin(), ranks.end(), spread.ranks) &&
+           std::equal(values.begin(), values.end(), spread.values);
+  };
+  EXPECT_TRUE(is(spread({7}), {0, 0, 0}, {7, 7, 7}));
+  EXPECT_TRUE(is(spread({3, 1, 2}), {1, 2, 0}, {1, 2, 3}));
+  EXPECT_TRUE(is(spread({4, 3, 1, 2}), {2, 3, 0}, {1, 2, 4}));
+  EXPECT_TRUE(is(spread({5, 5, 5}), {0, 1, 2}, {5, 5, 5}));
+}
+
+// Each rank sends as many bytes as its number, and sleeps in its step only.
+TEST(Ranks, ReportsComeToTheFirst) {
+  Ended ended = run(3, [](Transport &transport, Error &error) {
+    char bytes[3] = {}, got[3];
+    const int rank = transport.rank(), size = transport.size();
+    Parcel send = {(rank + 1) % size, bytes, size_t(rank)};
+    int before = (rank + size - 1) % size;
+    Parcel receive = {before, got, size_t(before)};
+    RankReport own;
+    own.stepSeconds = 10 + rank;
+    List<RankReport> all;
+    if (!transport.exchange("a test", Patience::Limited, &send, 1, &receive, 1,
+                            error) ||
+        !gather(transport, own, all, error))
+      return false;
+    if (rank != 0)
+      return all.empty() || error.set("rank %d has reports", rank);
+    for (int each = 0; each < size; ++each)
+      if (all[size_t(each)].stepSeconds != 10 + each ||
+          all[size_t(each)].sentBytes != each ||
+          all[size_t(each)].processBytes < 1 << 16)
+        return error.set("the report of rank %d differs", each);
+    return all.size() == 3;
   });
   EXPECT_EQ(ended.status, 0) << ended.error;
 }

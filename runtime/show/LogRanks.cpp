@@ -1,0 +1,132 @@
+//===- LogRanks.cpp - What a run shows of its ranks -----------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Log.h"
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace reprise::runtime;
+
+namespace {
+/// A line of the table.
+struct Row {
+  const char *name, *key;
+  double RankReport::*number;
+  bool isBytes;
+};
+} // namespace
+
+static constexpr Row kRows[] = {
+    {"time in steps", "step_s", &RankReport::stepSeconds, false},
+    {"waiting in them", "wait_s", &RankReport::waitSeconds, false},
+    {"waiting for rank 0", "wait_alone_s", &RankReport::aloneSeconds, false},
+    {"memory of the process", "process_bytes", &RankReport::processBytes, true},
+    {"bytes sent", "sent_bytes", &RankReport::sentBytes, true},
+};
+
+int64_t reprise::runtime::peakResidentBytes() {
+  FILE *file = fopen("/proc/self/status", "re");
+  if (!file)
+    return 0;
+  int64_t kilobytes = 0;
+  char line[256];
+  while (fgets(line, sizeof(line), file) &&
+         sscanf(line, "VmHWM: %" SCNd64, &kilobytes) != 1) {
+  }
+  fclose(file);
+  return kilobytes * 1024;
+}
+
+Spread reprise::runtime::spreadOf(const List<RankReport> &reports,
+                                  double RankReport::*number,
+                                  List<int> &order) {
+  const int count = int(reports.size());
+  for (int i = 0; i < count; ++i)
+    order[size_t(i)] = i;
+  // Of equal ones the first.
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    double left = reports[size_t(a)].*number,
+           right = reports[size_t(b)].*number;
+    return left < right || (left == right && a < b);
+  });
+  Spread spread = {};
+  const int places[] = {0, (count - 1) / 2, count - 1};
+  for (int i = 0; i < 3; ++i) {
+    spread.ranks[i] = order[size_t(places[i])];
+    spread.values[i] = reports[size_t(spread.ranks[i])].*number;
+  }
+  return spread;
+}
+
+bool reprise::runtime::gather(Transport &ranks, RankReport own,
+                              List<RankReport> &all, Error &error) {
+  own.aloneSeconds = ranks.exchangeSeconds(Patience::Endless);
+  own.waitSeconds = ranks.exchangeSeconds(Patience::Limited);
+  own.processBytes = double(peakResidentBytes());
+  own.sentBytes = double(ranks.sentBytes());
+  auto parcel = [](int rank, RankReport &report) {
+    return Parcel{rank, reinterpret_cast<char *>(&report), sizeof(report)};
+  };
+  const char *what = "the report of ranks";
+  if (ranks.rank() != 0) {
+    Parcel send = parcel(0, own);
+    return ranks.exchange(what, Patience::Endless, &send, 1, nullptr, 0, error);
+  }
+  List<Parcel> receives;
+  if (!all.resize(size_t(ranks.size())))
+    return error.set("no memory left for the reports of %d ranks",
+                     ranks.size());
+  all[0] = own;
+  for (int rank = 1; rank < ranks.size(); ++rank)
+    if (!receives.push(parcel(rank, all[size_t(rank)])))
+      return error.set("no memory left for the reports of %d ranks",
+                       ranks.size());
+  return ranks.exchange(what, Patience::Endless, nullptr, 0, receives.begin(),
+                        int(receives.size()), error);
+}
+
+/// "1.25 s, rank 3".
+static void printCell(double value, bool isBytes, int rank) {
+  char cell[80];
+  if (isBytes)
+    snprintf(cell, sizeof(cell), "%s, rank %d", human(int64_t(value)).chars,
+             rank);
+  else
+    snprintf(cell, sizeof(cell), "%.3f s, rank %d", value, rank);
+  printf(" %20s", cell);
+}
+
+void Log::ranks(const List<RankReport> &reports) const {
+  static constexpr const char *kPlaces[] = {"least", "median", "most"};
+  List<int> order;
+  if (!order.resize(reports.size()))
+    return;
+  if (options.json)
+    printf("{\"event\":\"ranks\",\"ranks\":%zu", reports.size());
+  else
+    printf("%-24s %20s %20s %20s\n", "ranks", kPlaces[0], kPlaces[1],
+           kPlaces[2]);
+  for (const Row &row : kRows) {
+    Spread spread = spreadOf(reports, row.number, order);
+    if (options.json)
+      printf(",\"%s\":{", row.key);
+    else
+      printf("  %-22s", row.name);
+    for (int i = 0; i < 3; ++i)
+      if (options.json)
+        printf("%s\"%s\":%.9g,\"%s_rank\":%d", i ? "," : "", kPlaces[i],
+               spread.values[i], kPlaces[i], spread.ranks[i]);
+      else
+        printCell(spread.values[i], row.isBytes, spread.ranks[i]);
+    printf(options.json ? "}" : "\n");
+  }
+  if (options.json)
+    printf("}\n");
+}
