@@ -274,9 +274,13 @@ bool Step::isFree(Operation *op) const {
 // Decisions
 //===----------------------------------------------------------------------===//
 
+bool remat::canBeReplayed(Operation *op) {
+  return isMemoryEffectFree(op) || nn::isCollective(op);
+}
+
 /// Checks the decision of one op above `nn.backward`.
 static LogicalResult verifyDecision(Operation *op, RecomputeAttr decision) {
-  if (!isMemoryEffectFree(op))
+  if (!canBeReplayed(op))
     return op->emitOpError("needs to be free of side effects to be recomputed: "
                            "they would happen twice");
   if (decision.getResults() && decision.getResults().empty())
