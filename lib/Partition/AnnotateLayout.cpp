@@ -133,13 +133,9 @@ LogicalResult Annotator::check(Operation *op) {
         return checkHeads(op, op.getHeads(), op.getKeyHeads(),
                           {op.getLhs(), op.getRhs()});
       })
-      .Case([&](EmbeddingOp op) {
-        return checkDivides(op, op.getTable().getType().getDimSize(0),
-                            "a vocabulary");
-      })
       .Case([&](LinearOp op) {
         auto cut = columns.find(op.getOut());
-        return cut == columns.end()
+        return cut == columns.end() || isOfVocabulary(op.getOut())
                    ? success()
                    : checkDivides(op, op.getOut().getType().getShape().back(),
                                   "columns");

@@ -36,6 +36,31 @@ BlockArgument partition::getArgument(Value value) {
   return dyn_cast<BlockArgument>(value);
 }
 
+/// Whether the loss reads `value`, rounded or scaled perhaps.
+static bool isOfLoss(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    return (isa<CrossEntropyOp>(user) && use.getOperandNumber() == 0) ||
+           (isa<CastOp, ScaleOp>(user) && isOfLoss(user->getResult(0)));
+  });
+}
+
+bool partition::isOfVocabulary(Value value) {
+  if (isOfLoss(value))
+    return true;
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto cast = dyn_cast<CastOp>(user))
+      return getArgument(value) && isOfVocabulary(cast.getOut());
+    auto linear = dyn_cast<LinearOp>(user);
+    bool isWeight = linear && use.getOperandNumber() ==
+                                  linear.getWeightMutable().getOperandNumber();
+    auto embedding = dyn_cast<EmbeddingOp>(user);
+    return (isWeight && isOfLoss(linear.getOut())) ||
+           (embedding && embedding.getTable() == value);
+  });
+}
+
 SmallVector<OpOperand *> partition::getColumnOperands(Operation *op) {
   unsigned count =
       TypeSwitch<Operation *, unsigned>(op)

@@ -43,6 +43,12 @@ inline int64_t countHeads(nn::RMSNormOp norm) {
          norm.getGain().getType().getNumElements();
 }
 
+/// Whether the dimension of `value` that ranks have parts of is the vocabulary:
+/// of logits, and of tables that are read by rows or make logits. Ranks have
+/// equal parts of it whatever its size; columns behind the last word count for
+/// nothing.
+bool isOfVocabulary(mlir::Value value);
+
 /// The operands of `op` that its first result is cut as, in columns or heads:
 /// none for an op that mixes them. (A norm of whole rows mixes them, too.)
 llvm::SmallVector<mlir::OpOperand *> getColumnOperands(mlir::Operation *op);

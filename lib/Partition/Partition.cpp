@@ -35,7 +35,7 @@ static LogicalResult checkLayout(Operation *op, LayoutAttr layout, Value value,
                                  int64_t ranks) {
   int64_t dim = layout.getShardDim(kTensorAxis);
   auto type = cast<RankedTensorType>(value.getType());
-  if (dim < 0 || type.getDimSize(dim) % ranks == 0)
+  if (dim < 0 || isOfVocabulary(value) || type.getDimSize(dim) % ranks == 0)
     return success();
   return op->emitOpError("needs a size of dimension ")
          << dim << " that the " << ranks << " ranks along 'tp' divide for "
@@ -79,6 +79,7 @@ private:
   LogicalResult partitionLoss(CrossEntropyOp op);
   LogicalResult partitionHeads(Operation *op, Spread want);
   LogicalResult partitionWhole(Operation *op, Spread want);
+  IntegerAttr countClasses(CrossEntropyOp op);
   void setPart(Operation *op);
 
   /// Makes operand `operand` a value of the word `to`.
@@ -98,6 +99,8 @@ private:
   OpBuilder builder;
   StringAttr axis;
   DenseMap<Value, Spread> words;
+  /// The columns of logits, by the loss that reads them.
+  DenseMap<Operation *, int64_t> classes;
   /// What is moved already: by value, word and dimension.
   std::map<std::tuple<const void *, int, int64_t>, Value> moved;
 };
@@ -129,7 +132,7 @@ Type Partitioner::getPart(Value value, Spread spread) {
   if (!spread.isShard())
     return type;
   SmallVector<int64_t> shape(type.getShape());
-  shape[spread.dim] /= ranks;
+  shape[spread.dim] = llvm::divideCeil(shape[spread.dim], ranks);
   return type.clone(shape);
 }
 
@@ -277,6 +280,12 @@ LogicalResult Partitioner::partitionPositions(AddPositionsOp op, Spread want) {
   return success();
 }
 
+/// What the logits have columns for, unless all parts of them are full.
+IntegerAttr Partitioner::countClasses(CrossEntropyOp op) {
+  int64_t count = classes.lookup(op);
+  return count % ranks == 0 ? IntegerAttr() : builder.getI64IntegerAttr(count);
+}
+
 /// loss = ln(sum over ranks of exp(lse)) - sum over ranks of hit.
 LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
   if (words.lookup(op.getLogits()) != Spread::shard(2))
@@ -286,7 +295,7 @@ LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
   auto type = cast<RankedTensorType>(op.getLosses().getType());
   auto part = CrossEntropyPartOp::create(builder, loc, TypeRange{type, type},
                                          op.getLogits(), op.getTargets(), axis,
-                                         /*classes=*/IntegerAttr());
+                                         countClasses(op));
   if (ScopeAttr scope = getScope(op))
     part->setAttr(kScopeAttr, scope);
   FailureOr<Value> parts = move(op, part.getLse(), Spread::shard(0), {});
@@ -389,9 +398,16 @@ LogicalResult Partitioner::partition(Operation *op) {
 }
 
 LogicalResult Partitioner::run() {
+  for (auto loss : forward.getOps<CrossEntropyOp>())
+    classes[loss] = loss.getLogits().getType().getShape().back();
   for (BlockArgument argument : forward.getArguments()) {
     Spread spread = Spread::get(forward.getArgAttrOfType<LayoutAttr>(
         argument.getArgNumber(), kLayoutAttr));
+    auto whole = cast<RankedTensorType>(argument.getType());
+    if (spread.isShard() && whole.getDimSize(spread.dim) % ranks != 0)
+      forward.setArgAttr(
+          argument.getArgNumber(), kWholeAttr,
+          builder.getI64IntegerAttr(whole.getDimSize(spread.dim)));
     argument.setType(getPart(argument, spread));
     words[argument] = spread;
   }

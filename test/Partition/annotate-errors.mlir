@@ -24,16 +24,6 @@ module attributes {nn.mesh = #nn.mesh<tp = 4>} {
 // -----
 
 module attributes {nn.mesh = #nn.mesh<tp = 2>} {
-  func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"}, %w: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<2x4x8xf32> {
-    // expected-error @+1 {{'nn.embedding' op needs a vocabulary that the 2 ranks along 'tp' divide, but got 7}}
-    %x = nn.embedding %ids, %w : (tensor<2x4xi32>, tensor<7x8xf32>) -> tensor<2x4x8xf32>
-    return %x : tensor<2x4x8xf32>
-  }
-}
-
-// -----
-
-module attributes {nn.mesh = #nn.mesh<tp = 2>} {
   // expected-error @+1 {{'func.func' op needs a sequence that the 2 ranks along 'tp' divide, but got 5}}
   func.func @forward(%ids: tensor<2x5xi32> {nn.input = "tokens"}, %x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>

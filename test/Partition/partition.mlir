@@ -103,6 +103,30 @@ func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"}, %targets: tensor
 
 // -----
 
+// Any vocabulary is shared: parts are equal, and columns that are no words count
+// for nothing in the loss. The whole has fewer rows than the parts together.
+
+module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+// CHECK-LABEL: func.func @forward(
+//  CHECK-SAME:   tensor<5x8xf32> {nn.layout = #nn.layout<tp = S(0)>, {{.*}}nn.whole = 9 : i64
+//       CHECK:   nn.embedding_part %{{.*}}, %{{.*}} over "tp" : (tensor<2x4xi32>, tensor<5x8xbf16>)
+//       CHECK:   nn.cross_entropy_part %{{.*}}, %{{.*}} over "tp" classes 9 : (tensor<2x4x5xbf16>, tensor<2x4xi32>)
+
+// SP-LABEL: func.func @forward(
+//       SP:   classes 9
+func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"}, %targets: tensor<2x4xi32> {nn.input = "targets"},
+                   %w: tensor<9x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<f32> {
+  %c = nn.cast %w : (tensor<9x8xf32>) -> tensor<9x8xbf16>
+  %x = nn.embedding %ids, %c : (tensor<2x4xi32>, tensor<9x8xbf16>) -> tensor<2x4x8xbf16>
+  %l = nn.linear %x, %c out_in : (tensor<2x4x8xbf16>, tensor<9x8xbf16>) -> tensor<2x4x9xbf16>
+  %losses, %lse = nn.cross_entropy %l, %targets : (tensor<2x4x9xbf16>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+}
+
+// -----
+
 // Positions are added to whole rows.
 
 module attributes {nn.mesh = #nn.mesh<tp = 2>} {

@@ -59,51 +59,63 @@ static Tensor getRow(const Tensor &all, int64_t index, Type type) {
 }
 
 namespace {
-/// The ranks along `tp` that a step is for, and how they share a parameter.
+/// The dimension that ranks have equal parts of, and its size in the whole.
+struct Cut {
+  int64_t dim, extent;
+
+  SmallVector<int64_t> getWhole(ArrayRef<int64_t> part) const {
+    SmallVector<int64_t> whole(part);
+    whole[dim] = extent;
+    return whole;
+  }
+  /// Calls `copy` for each element of the part of `rank` that the whole has,
+  /// with its number there and in the whole.
+  void forElements(ArrayRef<int64_t> part, int64_t rank,
+                   llvm::function_ref<void(int64_t, int64_t)> copy) const {
+    int64_t inner = 1, size = Tensor(part).size();
+    for (int64_t length : part.drop_front(dim + 1))
+      inner *= length;
+    for (int64_t e = 0; e < size; ++e) {
+      int64_t row = rank * part[dim] + e / inner % part[dim];
+      if (row < extent)
+        copy(e, (e / inner / part[dim] * extent + row) * inner + e % inner);
+    }
+  }
+};
+
+/// How the ranks along `tp` that a step is for share its parameters.
 class Parts {
 public:
-  Parts(func::FuncOp step, int64_t ranks) : ranks(ranks) {
+  Parts(func::FuncOp step, int64_t ranks) {
     for (BlockArgument argument : step.getArguments()) {
       unsigned index = argument.getArgNumber();
       auto parameter =
           step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr);
       auto layout =
           step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
-      if (parameter && layout)
-        dims[parameter.getName()] = layout.getShardDim(nn::kTensorAxis);
+      auto whole = step.getArgAttrOfType<IntegerAttr>(index, nn::kWholeAttr);
+      int64_t dim = layout ? layout.getShardDim(nn::kTensorAxis) : -1;
+      if (parameter && dim >= 0)
+        cuts[parameter.getName()] = {
+            dim,
+            whole
+                ? whole.getInt()
+                : ranks * cast<ShapedType>(argument.getType()).getDimSize(dim)};
     }
   }
 
-  /// The dimension of the parameter `name` that a dump has all parts of: -1
-  /// where ranks have the same, or the dump has a part.
-  int64_t getDim(Dump &dump, llvm::StringRef key, llvm::StringRef name,
-                 ArrayRef<int64_t> shape) const {
-    auto found = dims.find(name);
-    bool isWhole = found != dims.end() && found->second >= 0 &&
-                   dump.size(key) == Tensor(shape).size() * ranks;
-    return isWhole ? found->second : -1;
+  /// That of the parameter `name`, if `dump` has all parts as `key`.
+  std::optional<Cut> find(const Dump &dump, llvm::StringRef key,
+                          llvm::StringRef name, ArrayRef<int64_t> part) const {
+    auto found = cuts.find(name);
+    if (found == cuts.end() ||
+        dump.size(key) != Tensor(found->second.getWhole(part)).size())
+      return std::nullopt;
+    return found->second;
   }
-  SmallVector<int64_t> getWhole(ArrayRef<int64_t> shape, int64_t dim) const {
-    SmallVector<int64_t> whole(shape);
-    if (dim >= 0)
-      whole[dim] *= ranks;
-    return whole;
-  }
-  /// Calls `copy` for each element of the part of `rank` with its number there
-  /// and in the whole.
-  void forElements(ArrayRef<int64_t> shape, int64_t dim, int64_t rank,
-                   llvm::function_ref<void(int64_t, int64_t)> copy) const {
-    int64_t piece = 1, size = Tensor(shape).size();
-    for (int64_t length : shape.drop_front(dim))
-      piece *= length;
-    for (int64_t e = 0; e < size; ++e)
-      copy(e, (e / piece * ranks + rank) * piece + e % piece);
-  }
-
-  const int64_t ranks;
 
 private:
-  llvm::StringMap<int64_t> dims;
+  llvm::StringMap<Cut> cuts;
 };
 } // namespace
 
@@ -157,30 +169,31 @@ int main(int argc, char **argv) {
                       bool isRounded = false) {
     std::string key = (kind + "/" + name).str();
     ArrayRef<int64_t> shape = cast<ShapedType>(value.getType()).getShape();
-    int64_t dim = parts.getDim(*dump, key, name, shape);
-    Tensor whole = dump->get(key, parts.getWhole(shape, dim));
+    std::optional<Cut> cut = parts.find(*dump, key, name, shape);
+    Tensor whole = dump->get(key, cut ? cut->getWhole(shape)
+                                      : SmallVector<int64_t>(shape));
     for (double &element : whole.values)
       element = isRounded ? interpreter::roundToBF16(element) : element;
-    if (dim < 0)
+    if (!cut)
       return setAll(value, whole);
     for (int64_t rank = 0; rank < numRanks; ++rank) {
       Tensor part(shape);
-      parts.forElements(shape, dim, rank, [&](int64_t own, int64_t all) {
+      cut->forElements(shape, rank, [&](int64_t own, int64_t all) {
         part.values[own] = whole.values[all];
       });
       ranks[rank].set(value, std::move(part));
     }
   };
   // What ranks have of `value`, as `from` has it.
-  auto getState = [&](Dump &from, Value value, llvm::StringRef key,
+  auto getState = [&](const Dump &from, Value value, llvm::StringRef key,
                       llvm::StringRef name) {
     ArrayRef<int64_t> shape = cast<ShapedType>(value.getType()).getShape();
-    int64_t dim = parts.getDim(from, key, name, shape);
-    if (dim < 0)
+    std::optional<Cut> cut = parts.find(from, key, name, shape);
+    if (!cut)
       return Tensor(machine.get(value));
-    Tensor whole(parts.getWhole(shape, dim));
+    Tensor whole(cut->getWhole(shape));
     for (int64_t rank = 0; rank < numRanks; ++rank)
-      parts.forElements(shape, dim, rank, [&](int64_t own, int64_t all) {
+      cut->forElements(shape, rank, [&](int64_t own, int64_t all) {
         whole.values[all] = ranks[rank].get(value).values[own];
       });
     return whole;

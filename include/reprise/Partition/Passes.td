@@ -26,9 +26,9 @@ def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
       values along the residual stream are cut in their second dimension, `S(1)`.
     * A parameter that is whole and has gradients from parts of its uses is `R`.
 
-    Without ranks along `tp` nothing is done. Refused: heads, heads of keys, columns, the
-    vocabulary or, with `sequence-parallel`, the sequence where the ranks do not divide them; a
-    norm of all heads at once; `sequence-parallel` without ranks along `tp`.
+    Without ranks along `tp` nothing is done. Refused: heads, heads of keys, columns or, with
+    `sequence-parallel`, the sequence where the ranks do not divide them; a norm of all heads at
+    once; `sequence-parallel` without ranks along `tp`. Any vocabulary is shared.
 
     ```mlir
     module attributes {nn.mesh = #nn.mesh<tp = 2>} {
@@ -55,7 +55,9 @@ def Partition : Pass<"reprise-partition", "::mlir::ModuleOp"> {
     Gives each value of `@forward` the shape of a rank's part by `nn.layout`, and puts a collective,
     or an `nn.slice` or `nn.replicate`, wherever an op reads another layout than there is; what
     several ops read so is made once. Of a sum over ranks the bias is added behind it, once.
-    Arguments keep their `nn.layout`. Dropout on a part gets its `part`, by which it draws what it
+    Arguments keep their `nn.layout`. Where ranks do not divide the vocabulary, parts of a table are
+    larger: its argument says with `nn.whole` how many rows there are, and the loss leaves columns
+    out that are no classes. Dropout on a part gets its `part`, by which it draws what it
     would draw for the whole.
 
     Differentiation comes afterwards: backward's collectives are derivatives of these. The

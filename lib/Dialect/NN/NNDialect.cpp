@@ -290,6 +290,11 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
     return verifyRotary(op, cast<RotaryAttr>(value), type);
   if (name == kLayoutAttr && isArgument && isa<LayoutAttr>(value))
     return verifyLayout(op, cast<LayoutAttr>(value), type);
+  if (name == kWholeAttr && isArgument && isa<IntegerAttr>(value)) {
+    if (cast<IntegerAttr>(value).getInt() >= 1)
+      return success();
+    return op->emitOpError("needs 'nn.whole' of at least 1, but got ") << value;
+  }
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);

@@ -50,9 +50,19 @@ const char *const kGPT2 = R"(model:
   n_layer: 2
   n_head: 4
   n_inner: 36
-  attn_pdrop: 0.0
+)";
+/// A vocabulary that no number of ranks divides.
+const char *const kOddGPT2 = R"(model:
+  model_type: gpt2
+  vocab_size: 29
+  n_positions: 15
+  n_embd: 20
+  n_layer: 1
+  n_head: 4
+  n_inner: 36
 )";
 const char *const kNoDropout = R"(  embd_pdrop: 0.0
+  attn_pdrop: 0.0
   resid_pdrop: 0.0
 )";
 const char *const kUntied = R"(  tie_word_embeddings: false
@@ -96,7 +106,12 @@ const Case kCases[] = {
      2, true},
     {"gpt2_untied_4_unfused", std::string(kGPT2) + kNoDropout + kUntied,
      "unfused", 1, 4, false},
-    {"gpt2_2_dropout_of_whole_values", kGPT2, "flash", 1, 2, false},
+    {"gpt2_2_dropout", kGPT2, "flash", 1, 2, false},
+    {"gpt2_4_sequence_dropout", kGPT2, "unfused", 1, 4, true},
+    {"gpt2_data_2_of_2_sequence_dropout", kGPT2, "flash", 2, 2, true},
+    {"gpt2_odd_2", std::string(kOddGPT2) + kNoDropout, "flash", 1, 2, false},
+    {"gpt2_odd_untied_4_sequence", std::string(kOddGPT2) + kUntied, "flash", 1,
+     4, true},
     {"gpt2_data_2", std::string(kGPT2) + kNoDropout, "flash", 2, 1, false},
     {"gpt2_data_3_of_2_sequence", std::string(kGPT2) + kNoDropout, "flash", 3,
      2, true},
@@ -245,20 +260,23 @@ Values runWhole(func::FuncOp step, Values values, int64_t micro) {
   return results;
 }
 
-/// Block `index` of `count` of `whole` along `dim`.
+/// Block `index` of `count` of `whole` along `dim`, with zeros where that ends.
 Tensor getPart(const Tensor &whole, int64_t dim, int64_t index, int64_t count) {
   std::vector<int64_t> shape = whole.shape;
-  shape[dim] /= count;
+  shape[dim] = (shape[dim] + count - 1) / count;
   Tensor part(shape);
   int64_t inner = 1, outer = 1;
-  for (size_t d = dim; d < shape.size(); ++d)
+  for (size_t d = dim + 1; d < shape.size(); ++d)
     inner *= shape[d];
   for (int64_t d = 0; d < dim; ++d)
     outer *= shape[d];
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t e = 0; e < inner; ++e)
-      part.values[o * inner + e] =
-          whole.values[(o * count + index) * inner + e];
+    for (int64_t row = 0; row < shape[dim]; ++row) {
+      int64_t from = index * shape[dim] + row;
+      for (int64_t e = 0; e < inner && from < whole.shape[dim]; ++e)
+        part.values[(o * shape[dim] + row) * inner + e] =
+            whole.values[(o * whole.shape[dim] + from) * inner + e];
+    }
   return part;
 }
 

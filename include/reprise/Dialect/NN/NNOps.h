@@ -56,6 +56,9 @@ inline constexpr llvm::StringLiteral kMoment1Attr = "nn.moment1";
 inline constexpr llvm::StringLiteral kMoment2Attr = "nn.moment2";
 inline constexpr llvm::StringLiteral kWorkingAttr = "nn.working";
 inline constexpr llvm::StringLiteral kRowsAttr = "nn.rows";
+/// On an argument that ranks have parts of: the elements of the whole in the
+/// dimension that is cut, where parts of equal size have more.
+inline constexpr llvm::StringLiteral kWholeAttr = "nn.whole";
 inline constexpr llvm::StringLiteral kOutputAttr = "nn.output";
 inline constexpr llvm::StringLiteral kScopeAttr = "nn.scope";
 inline constexpr llvm::StringLiteral kMicroBatchesAttr = "nn.micro_batches";
