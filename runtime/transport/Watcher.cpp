@@ -73,6 +73,7 @@ void Watcher::runChild(int rank, pid_t watcher, const RankWork &work) {
 bool Watcher::start(int firstRank, int count, const RankWork &work,
                     Error &error) {
   first = firstRank;
+  launcher = getppid();
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
   for (int each : kRequests)
@@ -248,6 +249,9 @@ int Watcher::watch(Error &error) {
         noteEnd(first);
       isLate = true;
     }
+    // Without it nobody would end what hangs here.
+    if (line && getppid() != launcher)
+      board.abort(first, "its launcher has ended");
     listenToHearts();
     if (board.isAborted() && ++waited >= kGraceSeconds)
       killAll();

@@ -63,7 +63,8 @@ private:
   Board &board;
   const RankSettings &settings;
   Line *line;
-  int first = 0; ///< Rank of those forked here.
+  int first = 0;      ///< Rank of those forked here.
+  pid_t launcher = 0; ///< Who has started this process.
   List<Child> children;
   List<Pulse> pulses;
   List<pollfd> polls;

@@ -8,22 +8,7 @@ shift
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# The processes below one, in the order in which they were started.
-below() {
-  cat /proc/[0-9]*/stat 2>/dev/null | sed 's/ .*) . / /' | awk -v root="$1" '
-    { parent[$1] = $2 }
-    END {
-      for (each in parent) {
-        for (up = parent[each]; up in parent && up != root;)
-          up = parent[up]
-        if (up == root)
-          print each
-      }
-    }' | sort -n
-}
-parent_of() { sed 's/.*) . //; s/ .*//' /proc/"$1"/stat; }
-# A rank is forked by a process of the same program.
-is_rank() { [ /proc/"$1"/exe -ef /proc/"$(parent_of "$1")"/exe ]; }
+. "$(dirname "$0")/processes.sh"
 
 "$@" >"$log" 2>&1 &
 program=$!
@@ -42,8 +27,8 @@ status=$?
 grep -v '^step' "$log"
 echo "status $status"
 left=0
-for each in $all; do # One that has ended, and that nobody has waited for, is none.
-  ! grep -q '^State:[[:space:]]*[^ZX[:space:]]' /proc/"$each"/status 2>/dev/null || left=$((left + 1))
+for each in $all; do
+  ! is_alive "$each" || left=$((left + 1))
 done
 echo "ranks left: $left"
 [ $status -ne 4 ] || status=0

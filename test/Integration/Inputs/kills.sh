@@ -1,16 +1,23 @@
 #!/bin/sh
 # Usage: kills.sh TIMES SEED INTERVAL STEPS COMMAND...
 # Kills a run at random moments, as often as TIMES says, and lets it go on each
-# time, in the folder `killed`; COMMAND trains, on one's own data. A run saves
+# time, in the folder `killed`; COMMAND trains, on one's own data. Of a run of
+# several ranks one process is killed, in turns: the one that watches, each rank. A run saves
 # every INTERVAL steps. What a kill may cost is the steps up to the next save
 # and, while the last one is still being written, as many again: at most twice
 # INTERVAL. In the end all STEPS are done, and every checkpoint that there is
 # has the bits of a run that nobody has killed, in `whole`.
 times=$1 seed=$2 interval=$3 steps=$4
 shift 4
+. "$(dirname "$0")/processes.sh"
 fail() { echo "kills.sh: $*" >&2; exit 1; }
 # Milliseconds since some moment.
 clock() { awk '{ printf "%d\n", $1 * 1000 }' /proc/uptime; }
+# Kills one of the processes behind the number, in turns.
+victim() {
+  shift $(($1 % ($# - 1) + 1))
+  kill -9 "$1" 2> /dev/null
+}
 newest() { ls killed 2> /dev/null | sed -n 's/^step-0*\([0-9][0-9]*\)$/\1/p' | tail -1; }
 last() { sed -n 's/^{"step":\([0-9]*\),"loss".*/\1/p; s/^{"event":"resumed".*"step":\([0-9]*\),.*/\1/p' log | tail -1; }
 options="--steps $steps --save-interval $interval --log-format json"
@@ -27,10 +34,16 @@ while [ $kills -lt "$times" ]; do
   "$@" $options --save killed --resume auto > log 2> errors &
   pid=$!
   sleep "$(awk -v seed="$((seed + i))" -v all=$all 'BEGIN { srand(seed); printf "%.3f", rand() * all / 1000 }')"
-  kill -9 $pid 2> /dev/null
+  ranks=
+  read -r ranks 2> /dev/null < /proc/$pid/task/$pid/children
+  # shellcheck disable=SC2086 # A word for each.
+  victim $kills $pid $ranks
   wait $pid 2> /dev/null
   status=$?
-  [ $status = 137 ] || [ $status = 0 ] || fail "after $kills kills: $(cat errors)"
+  for each in $ranks; do
+    while is_alive "$each"; do sleep 0.01; done
+  done
+  [ $status = 137 ] || [ $status = 0 ] || grep -q "error: rank .*: ended by signal 9 (Killed)" errors || fail "after $kills kills: $(cat errors)"
   done=$(last) kept=$(newest)
   lost=$((${done:-0} - ${kept:-0}))
   [ $lost -le $((2 * interval)) ] || fail "after $kills kills: step $done was done, but step ${kept:-0} is kept"
