@@ -14,6 +14,7 @@
 #define REPRISE_TEST_UNIT_RUNTIME_FAULTS_H
 
 #include <atomic>
+#include <sys/mman.h>
 
 namespace reprise::runtime::test {
 
@@ -23,9 +24,12 @@ enum class Fault {
   Full  ///< The call fails, the disk being full.
 };
 
-/// What happens at which call, from 1. Later calls are as usual.
+/// What happens at which call, from 1. Later calls are as usual. Forked
+/// processes count together.
 inline Fault fault = Fault::None;
-inline std::atomic<int> callsUntilFault{0};
+inline std::atomic<int> &callsUntilFault = *static_cast<std::atomic<int> *>(
+    mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+         MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 
 } // namespace reprise::runtime::test
 

@@ -269,6 +269,31 @@ TEST_F(Faults, KilledAtAnyCallARunGoesOnToTheSameBits) {
   EXPECT_GT(call, 100);
 }
 
+// The same with two ranks, whose calls are counted together, and with the
+// process that watches them: where one dies, all end.
+TEST_F(Faults, WhicheverRankIsKilledARunGoesOnToTheSameBits) {
+  const RepriseAxis axes[] = {{"dp", 2}};
+  toy.model.axes = axes;
+  toy.model.numAxes = 1;
+  toy.model.microBatchesPerRank = toy.model.numMicroBatches / 2;
+  std::filesystem::remove_all(path("whole"));
+  ASSERT_EQ(save("whole", 3, {"--save-interval=1"}).status, 0);
+  int call = 1, watchers = 0;
+  for (; call < 1000; ++call) {
+    std::filesystem::remove_all(path("a"));
+    hadCheckpoint = false;
+    int status = runWithFault(Fault::Kill, call);
+    if (HasFailure() || status == 4)
+      break;
+    ASSERT_TRUE(status == 1 || status == 128 + SIGKILL) << status;
+    watchers += status != 1;
+    check(call);
+  }
+  EXPECT_LT(call, 1000);
+  EXPECT_GT(call, 100);
+  EXPECT_GT(call, 2 * watchers);
+}
+
 // The same with a call that fails. Without some a run cannot begin; when a save
 // fails, the next one takes its place, and the last one is tried again.
 TEST_F(Faults, WhenACallFailsTheGoodOnesStay) {
