@@ -532,8 +532,11 @@ void reprise::runtime::printHelp(const char *program,
   printf("  %s --data corpus.txt --save run --save-interval 100 --resume auto"
          "\n",
          program);
-  printf("  %s --data 'shards/*.bin' --val-data val.bin --csv curves.csv\n\n",
+  printf("  %s --data 'shards/*.bin' --val-data val.bin --csv curves.csv\n",
          program);
+  if (int64_t ranks = countRanks(model); ranks > 1)
+    printf("  mpirun -n %" PRId64 " %s --data corpus.txt\n", ranks, program);
+  printf("\n");
   printWrapped("A value stands behind its option as --name value or as "
                "--name=value. Names may have underscores for dashes.",
                0);
