@@ -358,7 +358,11 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
 LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     microBatchesPerRank = count.getInt();
-  SmallVector<Launch> *schedule = &micro;
+  schedules = {{"micro", {}}, {"update", {}}};
+  for (int64_t i = 0; i < microBatchesPerRank; ++i)
+    program.push_back({/*schedule=*/0, /*microBatch=*/int32_t(i)});
+  program.push_back({/*schedule=*/1, /*microBatch=*/-1});
+  Schedule *schedule = &schedules.front();
   double times = double(microBatchesPerRank);
   for (Operation &op : step.getBody().front()) {
     if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
@@ -371,7 +375,7 @@ LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
       continue;
     }
     if (isa<rt::UpdateOp>(op)) {
-      schedule = &update;
+      schedule = &schedules.back();
       times = 1;
       continue;
     }
@@ -382,14 +386,18 @@ LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
       return failure();
     (op.hasAttr(remat::kReplayAttr) ? replayFlops : modelFlops) +=
         times * double(launch->flops);
-    schedule->push_back(std::move(*launch));
+    schedule->launches.push_back(std::move(*launch));
   }
   return success();
 }
 
-LogicalResult Tables::readInference(const SymbolTable &symbols,
-                                    func::FuncOp function,
-                                    SmallVectorImpl<Launch> &schedule) {
+/// The index of the new schedule, a function as a whole.
+FailureOr<int32_t> Tables::readSchedule(const SymbolTable &symbols,
+                                        func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("needs one block to translate, but got ")
+           << function.getBody().getBlocks().size();
+  Schedule schedule = {function.getName(), {}};
   for (Operation &op : function.getBody().front()) {
     if (isa<func::ReturnOp>(op))
       continue;
@@ -401,9 +409,10 @@ LogicalResult Tables::readInference(const SymbolTable &symbols,
     FailureOr<Launch> launch = readLaunch(symbols, &op);
     if (failed(launch))
       return failure();
-    schedule.push_back(std::move(*launch));
+    schedule.launches.push_back(std::move(*launch));
   }
-  return success();
+  schedules.push_back(std::move(schedule));
+  return int32_t(schedules.size() - 1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -429,16 +438,15 @@ LogicalResult Tables::read(ModuleOp module) {
     return module.emitError("needs a function @step of one block to translate");
   if (failed(readStep(symbols, step)))
     return failure();
-  for (auto [name, schedule] : {std::pair(nn::kEvaluateFunction, &evaluate),
-                                std::pair(nn::kSampleFunction, &sample)}) {
+  for (auto [name, index] : {std::pair(nn::kEvaluateFunction, &evaluate),
+                             std::pair(nn::kSampleFunction, &sample)}) {
     auto function = symbols.lookup<func::FuncOp>(name);
     if (!function)
       continue;
-    if (!function.getBody().hasOneBlock())
-      return function.emitError("needs one block to translate, but got ")
-             << function.getBody().getBlocks().size();
-    if (failed(readInference(symbols, function, *schedule)))
+    FailureOr<int32_t> schedule = readSchedule(symbols, function);
+    if (failed(schedule))
       return failure();
+    *index = *schedule;
   }
   return success();
 }
@@ -477,9 +485,9 @@ LogicalResult Tables::checkRoles(ModuleOp module, int64_t vocabSize) const {
   if (targets.getType() != tokens.getType())
     return targets.emitOpError("needs 'targets' of the type of 'tokens', ")
            << tokens.getType() << ", but got " << targets.getType();
-  if (!evaluate.empty() && failed(check({"eval_loss"}, nn::kEvaluateFunction)))
+  if (evaluate >= 0 && failed(check({"eval_loss"}, nn::kEvaluateFunction)))
     return failure();
-  if (sample.empty())
+  if (sample < 0)
     return success();
   return failure(failed(check({"sample_tokens", "position", "logits"},
                               nn::kSampleFunction)) ||

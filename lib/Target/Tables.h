@@ -40,7 +40,13 @@ struct Tables {
     const codegen::MicroKernel *tile;
     std::string function;
   };
-  llvm::SmallVector<Launch> micro, update, evaluate, sample;
+  struct Schedule {
+    llvm::StringRef name;
+    llvm::SmallVector<Launch> launches;
+  };
+  llvm::SmallVector<Schedule> schedules;
+  llvm::SmallVector<RepriseEntry> program;
+  int32_t evaluate = -1, sample = -1; ///< indices into `schedules`
   llvm::MapVector<llvm::StringRef, int64_t> kernels; ///< name to index
   /// Of kernels that have one, the version for x86-64-v4.
   llvm::DenseMap<llvm::StringRef, llvm::StringRef> wideKernels;
@@ -71,9 +77,8 @@ struct Tables {
 private:
   llvm::LogicalResult readStep(const mlir::SymbolTable &symbols,
                                mlir::func::FuncOp step);
-  llvm::LogicalResult readInference(const mlir::SymbolTable &symbols,
-                                    mlir::func::FuncOp function,
-                                    llvm::SmallVectorImpl<Launch> &schedule);
+  llvm::FailureOr<int32_t> readSchedule(const mlir::SymbolTable &symbols,
+                                        mlir::func::FuncOp function);
   void readMicroKernels(const mlir::SymbolTable &symbols);
   llvm::LogicalResult readBuffer(rt::BufferOp buffer);
   llvm::FailureOr<int64_t> readKernel(const mlir::SymbolTable &symbols,

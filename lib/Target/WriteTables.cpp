@@ -78,8 +78,8 @@ private:
   llvm::GlobalVariable *global(llvm::Constant *value, StringRef name);
   llvm::Constant *bytes(StringRef data, StringRef name, bool isText);
 
-  Typed<const RepriseLaunch *> writeSchedule(ArrayRef<Tables::Launch> launches,
-                                             StringRef name);
+  Typed<RepriseSchedule> writeSchedule(const Tables::Schedule &schedule);
+  Typed<const RepriseEntry *> writeProgram(ArrayRef<RepriseEntry> program);
   Typed<RepriseGemm> writeGemm(const RepriseGemm &gemm);
   Typed<RepriseCollective> writeCollective(const RepriseCollective &collective);
   SmallVector<Typed<RepriseAxis>> writeAxes(nn::MeshAttr mesh);
@@ -130,11 +130,11 @@ llvm::Constant *TableWriter::bytes(StringRef data, StringRef name,
   return variable;
 }
 
-Typed<const RepriseLaunch *>
-TableWriter::writeSchedule(ArrayRef<Tables::Launch> launches, StringRef name) {
+Typed<RepriseSchedule>
+TableWriter::writeSchedule(const Tables::Schedule &schedule) {
   using L = Fields<RepriseLaunch>;
   SmallVector<Typed<RepriseLaunch>> rows;
-  for (const Tables::Launch &launch : launches) {
+  for (const Tables::Launch &launch : schedule.launches) {
     rows.push_back(Row<RepriseLaunch>{
         constants, L::kind(launch.kind), L::callee(launch.callee),
         L::firstBuffer(buffers.size()), L::numBuffers(launch.buffers.size()),
@@ -146,7 +146,20 @@ TableWriter::writeSchedule(ArrayRef<Tables::Launch> launches, StringRef name) {
     for (int64_t id : launch.ids)
       ids.push_back(constants.make<int64_t>(id));
   }
-  return table(rows, name);
+  using S = Fields<RepriseSchedule>;
+  return Row<RepriseSchedule>{constants, S::name(string(schedule.name)),
+                              S::launches(table(rows, schedule.name)),
+                              S::numLaunches(rows.size()), S::reserved(0)};
+}
+
+Typed<const RepriseEntry *>
+TableWriter::writeProgram(ArrayRef<RepriseEntry> program) {
+  using E = Fields<RepriseEntry>;
+  SmallVector<Typed<RepriseEntry>> rows;
+  for (const RepriseEntry &entry : program)
+    rows.push_back(Row<RepriseEntry>{constants, E::schedule(entry.schedule),
+                                     E::microBatch(entry.microBatch)});
+  return table(rows, "program");
 }
 
 Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
@@ -338,9 +351,8 @@ TableWriter::writeDeviceKernels(ModuleOp source, const Tables &tables) {
   SmallVector<StringRef> names(tables.kernels.size());
   for (auto &[name, index] : tables.kernels)
     names[index] = name;
-  for (const auto *schedule :
-       {&tables.micro, &tables.update, &tables.evaluate, &tables.sample})
-    for (const Tables::Launch &launch : *schedule)
+  for (const Tables::Schedule &schedule : tables.schedules)
+    for (const Tables::Launch &launch : schedule.launches)
       if (launch.kind == REPRISE_LAUNCH_KERNEL)
         launches[names[launch.callee]] = &launch;
 
@@ -449,11 +461,9 @@ TableWriter::write(ModuleOp source, const Tables &tables,
     collectives.push_back(writeCollective(collective));
   SmallVector<Typed<RepriseAxis>> axes = writeAxes(tables.mesh);
   double numRanks = tables.mesh ? double(tables.mesh.getNumRanks()) : 1;
-  Typed<const RepriseLaunch *> micro = writeSchedule(tables.micro, "micro");
-  Typed<const RepriseLaunch *> update = writeSchedule(tables.update, "update");
-  Typed<const RepriseLaunch *> evaluate =
-      writeSchedule(tables.evaluate, "evaluate");
-  Typed<const RepriseLaunch *> sample = writeSchedule(tables.sample, "sample");
+  SmallVector<Typed<RepriseSchedule>> schedules;
+  for (const Tables::Schedule &schedule : tables.schedules)
+    schedules.push_back(writeSchedule(schedule));
   auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
   auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
   auto config = source->getAttrOfType<StringAttr>(nn::kHubConfigAttr);
@@ -491,10 +501,10 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::numKernels(kernels.size()),
       M::numGemms(gemms.size()),
       M::numMicroKernels(tables.microKernels.size()),
-      M::numMicro(tables.micro.size()),
-      M::numUpdate(tables.update.size()),
-      M::numEvaluate(tables.evaluate.size()),
-      M::numSample(tables.sample.size()),
+      M::numSchedules(schedules.size()),
+      M::numEntries(tables.program.size()),
+      M::evaluate(tables.evaluate),
+      M::sample(tables.sample),
       M::numRotaries(rotaries.size()),
       M::numAxes(axes.size()),
       M::numCollectives(collectives.size()),
@@ -508,10 +518,8 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::microKernels(writeMicroKernels(tables)),
       M::axes(table(axes, "axes")),
       M::collectives(table(collectives, "collectives")),
-      M::micro(micro),
-      M::update(update),
-      M::evaluate(evaluate),
-      M::sample(sample),
+      M::schedules(table(schedules, "schedules")),
+      M::program(writeProgram(tables.program)),
       M::buffers(table(buffers, "buffers")),
       M::ids(table(ids, "ids")),
       M::tokens(role("tokens")),

@@ -119,41 +119,104 @@ static bool checkLaunches(const RepriseModel &model,
   return true;
 }
 
+/// A whole schedule; nothing for -1.
+CudaExecutor::Part CudaExecutor::partOf(int schedule) const {
+  if (schedule < 0)
+    return {};
+  const RepriseSchedule &all = model.schedules[schedule];
+  return {all.launches, all.numLaunches,
+          seconds ? seconds + firstLaunch(model, schedule) : nullptr};
+}
+
 /// Of all sequences: what they run, and room for what launching needs.
 bool CudaExecutor::takeTables(int numNorm, Error &error) {
-  Part micro = {model.micro, model.numMicro, nullptr}, nothing = {};
-  Part toNorm = {model.update, numNorm, nullptr};
-  Part fromNorm = {model.update + numNorm, model.numUpdate - numNorm, nullptr};
-  Part update = {model.update, model.numUpdate, nullptr};
-  size_t timed = size_t(model.numMicro) + size_t(model.numUpdate);
+  auto launches = size_t(firstLaunch(model, model.numSchedules));
   if (settings.profile) {
-    seconds = static_cast<double *>(calloc(timed + 1, sizeof(double)));
+    seconds = static_cast<double *>(calloc(launches + 1, sizeof(double)));
     if (!seconds)
-      return error.set("no memory left to time %zu launches", timed);
-    micro.seconds = seconds;
-    update.seconds = toNorm.seconds = seconds + model.numMicro;
-    fromNorm.seconds = toNorm.seconds + numNorm;
+      return error.set("no memory left to time %zu launches", launches);
   }
-  micros = {"micro-batches", micro, nothing, false, nullptr, false};
-  step = {"the step", micro, update, true, nullptr, false};
-  norm = {"norm", nothing, toNorm, true, nullptr, false};
-  optimizer = {"optimizer", nothing, fromNorm, false, nullptr, false};
-  evaluate = {
-      "validation", nothing, {model.evaluate, model.numEvaluate, nullptr},
-      false,        nullptr, false};
-  sample = {"sampling", nothing, {model.sample, model.numSample, nullptr},
-            false,      nullptr, false};
-  int mostParameters = 0, mostLaunches = 0;
-  for (const Sequence *s : {&step, &evaluate, &sample})
-    for (const Part *part : {&s->micro, &s->then}) {
-      if (!checkLaunches(model, part->launches, part->count, mostParameters,
-                         error))
-        return false;
-      mostLaunches = std::max(mostLaunches, part->count);
-    }
+  Part toNorm = partOf(updateOf(model)), fromNorm = toNorm;
+  toNorm.count = numNorm;
+  fromNorm.launches += numNorm;
+  fromNorm.count -= numNorm;
+  if (seconds)
+    fromNorm.seconds += numNorm;
+  norm = {"norm", {}, toNorm, 0, 0, true, nullptr, false};
+  optimizer = {"optimizer", {}, fromNorm, 0, 0, false, nullptr, false};
+  Part forward = partOf(model.evaluate), text = partOf(model.sample);
+  forward.seconds = text.seconds = nullptr;
+  evaluate = {"validation", {}, forward, 0, 0, false, nullptr, false};
+  sample = {"sampling", {}, text, 0, 0, false, nullptr, false};
+  int mostParameters = 0;
+  for (int i = 0; i < model.numSchedules; ++i)
+    if (!checkLaunches(model, model.schedules[i].launches,
+                       model.schedules[i].numLaunches, mostParameters, error))
+      return false;
   if (!functions.resize(size_t(model.numKernels)) ||
       !parameters.resize(size_t(mostParameters) + 1))
-    return error.set("no memory left for the tables of %zu launches", timed);
+    return error.set("no memory left for the tables of %zu launches", launches);
+  return takeTurns(error) && takeMarks(error);
+}
+
+/// The turns of a step, of which the last one runs with and without the update.
+bool CudaExecutor::takeTurns(Error &error) {
+  for (int begin = 0; begin < model.numEntries;) {
+    Turn turn = turnFrom(model, begin, inputs.count());
+    if (turn.once - turn.begin != inputs.count())
+      return error.set("damaged model: entry %d of a step begins with %d "
+                       "micro-batches, which run %" PRId64 " at a time",
+                       begin, turn.once - turn.begin, inputs.count());
+    bool isLast = turn.end == model.numEntries;
+    if (!takeSequence(turn, turn.end, error) ||
+        (isLast && !takeSequence(turn, turn.end - 1, error)))
+      return false;
+    begin = turn.end;
+  }
+  return true;
+}
+
+/// That of the entries of `turn` up to `end`, unless there is one.
+bool CudaExecutor::takeSequence(const Turn &turn, int end, Error &error) {
+  if (findSequence(turn, end))
+    return true;
+  bool hasUpdate = end == model.numEntries;
+  Part update = hasUpdate ? partOf(updateOf(model)) : Part{};
+  Sequence sequence = {hasUpdate ? "the step" : "micro-batches",
+                       partOf(model.program[turn.begin].schedule),
+                       update,
+                       int(parts.size()),
+                       end - hasUpdate - turn.once,
+                       hasUpdate,
+                       nullptr,
+                       false};
+  for (int i = turn.once; i < end - hasUpdate; ++i)
+    if (!parts.push(partOf(model.program[i].schedule)))
+      return error.set("no memory left for the parts of a step");
+  return turns.push(sequence) ||
+         error.set("no memory left for the parts of a step");
+}
+
+/// The sequence that runs these entries, or null.
+CudaExecutor::Sequence *CudaExecutor::findSequence(const Turn &turn, int end) {
+  bool hasUpdate = end == model.numEntries;
+  for (Sequence &sequence : turns) {
+    bool isSame = sequence.hasNorm == hasUpdate &&
+                  sequence.numParts == end - hasUpdate - turn.once;
+    for (int i = 0; isSame && i < sequence.numParts; ++i)
+      isSame = parts[size_t(sequence.first + i)].launches ==
+               model.schedules[model.program[turn.once + i].schedule].launches;
+    if (isSame)
+      return &sequence;
+  }
+  return nullptr;
+}
+
+/// Events around each launch of the longest schedule.
+bool CudaExecutor::takeMarks(Error &error) {
+  int mostLaunches = 0;
+  for (int i = 0; i < model.numSchedules; ++i)
+    mostLaunches = std::max(mostLaunches, model.schedules[i].numLaunches);
   for (int i = 0; settings.profile && i <= mostLaunches; ++i) {
     CudaEvent event = nullptr;
     if (!check(device.driver().eventCreate(&event, 0), "cuEventCreate",
@@ -233,7 +296,7 @@ bool CudaExecutor::measure(DeviceMemory &memory) const {
 
 void CudaExecutor::forgetProfile() {
   if (seconds)
-    std::fill_n(seconds, model.numMicro + model.numUpdate, 0.0);
+    std::fill_n(seconds, firstLaunch(model, model.numSchedules), 0.0);
 }
 
 CudaExecutor::~CudaExecutor() {
@@ -241,9 +304,12 @@ CudaExecutor::~CudaExecutor() {
     return;
   const CudaDriver &driver = device.driver();
   driver.streamSynchronize(device.stream());
-  for (Sequence *s : {&micros, &step, &norm, &optimizer, &evaluate, &sample})
+  for (Sequence *s : {&norm, &optimizer, &evaluate, &sample})
     if (s->graph)
       driver.graphExecDestroy(s->graph);
+  for (Sequence &turn : turns)
+    if (turn.graph)
+      driver.graphExecDestroy(turn.graph);
   for (CudaEvent event : {begun[0], begun[1], done})
     if (event)
       driver.eventDestroy(event);
@@ -317,10 +383,27 @@ bool CudaExecutor::launchPart(const Sequence &sequence, const Part &part,
          (!part.seconds || readTimes(sequence, part, error));
 }
 
-bool CudaExecutor::launchAll(const Sequence &sequence, Error &error) {
+int64_t CudaExecutor::countLaunches(const Sequence &sequence) const {
+  int64_t count = sequence.micro.count * inputs.count() + sequence.then.count;
+  for (int i = 0; i < sequence.numParts; ++i)
+    count += parts[size_t(sequence.first + i)].count;
+  return count;
+}
+
+/// What comes before `then`.
+bool CudaExecutor::launchMicros(const Sequence &sequence, Error &error) {
   for (int64_t i = 0; sequence.micro.count > 0 && i < inputs.count(); ++i)
     if (!launchPart(sequence, sequence.micro, i, error))
       return false;
+  for (int i = 0; i < sequence.numParts; ++i)
+    if (!launchPart(sequence, parts[size_t(sequence.first + i)], 0, error))
+      return false;
+  return true;
+}
+
+bool CudaExecutor::launchAll(const Sequence &sequence, Error &error) {
+  if (!launchMicros(sequence, error))
+    return false;
   if (!sequence.hasNorm)
     return launchPart(sequence, sequence.then, 0, error);
   return copyIn(model.lr, &mailbox->lr, error) &&
@@ -379,8 +462,7 @@ bool CudaExecutor::capture(Sequence &sequence, Error &error) {
   char what[96];
   snprintf(what, sizeof(what),
            "cannot make a graph of the %" PRId64 " launches of %s",
-           sequence.micro.count * inputs.count() + sequence.then.count,
-           sequence.name);
+           countLaunches(sequence), sequence.name);
   good = good &&
          check(driver.graphInstantiate(&sequence.graph, graph, 0), what, error);
   if (graph)
@@ -389,10 +471,15 @@ bool CudaExecutor::capture(Sequence &sequence, Error &error) {
 }
 
 void CudaExecutor::touch(Sequence &sequence) {
-  for (const Part *part : {&sequence.micro, &sequence.then})
-    for (int i = 0; i < part->count; ++i)
-      for (int j = 0; j < part->launches[i].numBuffers; ++j)
-        arena.touch(model.buffers[part->launches[i].firstBuffer + j]);
+  auto touchPart = [&](const Part &part) {
+    for (int i = 0; i < part.count; ++i)
+      for (int j = 0; j < part.launches[i].numBuffers; ++j)
+        arena.touch(model.buffers[part.launches[i].firstBuffer + j]);
+  };
+  touchPart(sequence.micro);
+  for (int i = 0; i < sequence.numParts; ++i)
+    touchPart(parts[size_t(sequence.first + i)]);
+  touchPart(sequence.then);
   sequence.isTouched = true;
 }
 
@@ -401,7 +488,7 @@ bool CudaExecutor::run(Sequence &sequence, Error &error) {
     touch(sequence);
   if (!settings.graph)
     return launchAll(sequence, error);
-  if (sequence.micro.count + sequence.then.count == 0)
+  if (countLaunches(sequence) == 0)
     return true;
   if (!sequence.graph && !capture(sequence, error))
     return false;
@@ -442,13 +529,6 @@ bool CudaExecutor::beginStep(Error &error) {
   return good;
 }
 
-bool CudaExecutor::runMicros(Error &error) {
-  double start = now();
-  bool good = inputs.take(error) && run(micros, error);
-  stepTimes.host += now() - start;
-  return good;
-}
-
 /// What the step reads of the host. The step before has been waited for: nobody
 /// reads the old values any more.
 void CudaExecutor::takeScalars() {
@@ -465,18 +545,24 @@ bool CudaExecutor::takeResults(const Sequence &sequence, Error &error) {
   return true;
 }
 
-bool CudaExecutor::runLast(Error &error) {
+/// The entries of `turn` up to `end`.
+bool CudaExecutor::runTurn(const Turn &turn, int end, Error &error) {
   double start = now();
-  takeScalars();
-  bool good = inputs.take(error) && run(step, error) &&
-              check(device.driver().eventRecord(done, device.stream()),
-                    "end of a step", error);
+  Sequence &sequence = *findSequence(turn, end);
+  if (sequence.hasNorm)
+    takeScalars();
+  bool good = inputs.take(error) && run(sequence, error) &&
+              (!sequence.hasNorm ||
+               check(device.driver().eventRecord(done, device.stream()),
+                     "end of a step", error));
   stepTimes.host += now() - start;
   return good;
 }
 
 bool CudaExecutor::endStep(Error &error) {
-  if (!takeResults(step, error))
+  const Sequence *last = std::find_if(
+      turns.begin(), turns.end(), [](const Sequence &s) { return s.hasNorm; });
+  if (!takeResults(*last, error))
     return false;
   CudaEvent before = begun[(numBegun - 1) % 2], own = begun[numBegun % 2];
   auto elapsed = [&](double &to, CudaEvent from, CudaEvent until) {

@@ -13,6 +13,7 @@
 #include "CudaInputs.h"
 #include "CudaProducts.h"
 #include "Nvtx.h"
+#include "runtime/base/Program.h"
 #include "runtime/show/Metrics.h"
 
 namespace reprise::runtime {
@@ -53,7 +54,7 @@ public:
   /// Takes the GPU's memory: the plan.
   bool allocate(Error &error);
   /// Loads kernels and chooses the algorithms of products. `numNorm`: the
-  /// launches of `update` up to the norm of the gradients.
+  /// launches of the update up to the norm of the gradients.
   bool prepare(const CudaSettings &settings, int numNorm, Error &error);
 
   /// Inputs of the micro-batches that run next.
@@ -62,8 +63,7 @@ public:
   /// As those of Executor. What they read of the arena they take from its copy
   /// on the host, and what the host reads they put there.
   bool beginStep(Error &error);
-  bool runMicros(Error &error);
-  bool runLast(Error &error);
+  bool runTurn(const Turn &turn, int end, Error &error);
   bool endStep(Error &error);
   bool runNorm(Error &error);
   bool runOptimizer(Error &error);
@@ -73,7 +73,7 @@ public:
   /// Waits for all of it.
   bool finish(Error &error);
 
-  /// Seconds of each launch, first `micro`, then `update`; null unless
+  /// Seconds of each launch, by its number (`forEachLaunch`); null unless
   /// profiling.
   const double *profile() const { return seconds; }
   /// Begins anew with them.
@@ -96,8 +96,9 @@ private:
   /// What the host begins at a time.
   struct Sequence {
     const char *name;
-    Part micro;   ///< Runs for each micro-batch whose inputs are there.
-    Part then;    ///< Runs once.
+    Part micro;          ///< Runs for each micro-batch whose inputs are there.
+    Part then;           ///< Runs once.
+    int first, numParts; ///< Of `parts`, which run between these two, once.
     bool hasNorm; ///< `then` reads scalars of the host, and makes some for it.
     CudaGraphExec graph;
     bool isTouched;
@@ -109,7 +110,12 @@ private:
 
   bool loadKernels(Error &error);
   bool load(const void *image, const char *what, Error &error);
+  Part partOf(int schedule) const;
   bool takeTables(int numNorm, Error &error);
+  bool takeTurns(Error &error);
+  bool takeSequence(const Turn &turn, int end, Error &error);
+  Sequence *findSequence(const Turn &turn, int end);
+  bool takeMarks(Error &error);
   bool check(CudaResult code, const char *what, Error &error) const {
     return device.check(code, what, error);
   }
@@ -119,6 +125,8 @@ private:
   bool run(Sequence &sequence, Error &error);
   bool capture(Sequence &sequence, Error &error);
   bool launchAll(const Sequence &sequence, Error &error);
+  bool launchMicros(const Sequence &sequence, Error &error);
+  int64_t countLaunches(const Sequence &sequence) const;
   bool launchPart(const Sequence &sequence, const Part &part,
                   int64_t microBatch, Error &error);
   bool launch(const RepriseLaunch &launch, int64_t microBatch, Error &error);
@@ -145,8 +153,9 @@ private:
   List<CudaAddress> parameters; ///< Of the launch that is being begun.
   List<CudaEvent> marks;        ///< Before each launch, and at the end.
   double *seconds = nullptr;
-  Sequence micros = {}, step = {}, norm = {}, optimizer = {}, evaluate = {},
-           sample = {};
+  List<Part> parts;
+  List<Sequence> turns; ///< Those of a step; equal ones are there once.
+  Sequence norm = {}, optimizer = {}, evaluate = {}, sample = {};
   Mailbox *mailbox = nullptr;
   CudaEvent begun[2] = {}; ///< Of this step and of the one before, by turns.
   CudaEvent done = nullptr;

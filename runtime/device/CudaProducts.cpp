@@ -378,16 +378,9 @@ bool CudaProducts::prepare(bool tf32, bool autotune, Error &error) {
   }
   if (!check(device.blas().create(&handle), "of any kind", "start", error))
     return false;
-  const struct {
-    const RepriseLaunch *launches;
-    int count;
-  } schedules[] = {{model.micro, model.numMicro},
-                   {model.update, model.numUpdate},
-                   {model.evaluate, model.numEvaluate},
-                   {model.sample, model.numSample}};
-  for (auto [launches, count] : schedules)
-    for (int i = 0; i < count; ++i) {
-      const RepriseLaunch &launch = launches[i];
+  for (int i = 0; i < model.numSchedules; ++i)
+    for (int j = 0; j < model.schedules[i].numLaunches; ++j) {
+      const RepriseLaunch &launch = model.schedules[i].launches[j];
       if (launch.kind == REPRISE_LAUNCH_GEMM &&
           !products[size_t(launch.callee)].product &&
           !prepareOne(launch.callee, launch, tf32, autotune, error))

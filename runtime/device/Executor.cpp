@@ -165,15 +165,6 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   return true;
 }
 
-static bool checkSchedule(const RepriseModel &model,
-                          const RepriseLaunch *launches, int count,
-                          Error &error) {
-  for (int i = 0; i < count; ++i)
-    if (!checkLaunch(model, launches[i], error))
-      return false;
-  return true;
-}
-
 /// The table `name` of a model: its rows have an address.
 static bool checkRows(const char *name, const void *rows, int32_t count,
                       Error &error) {
@@ -182,6 +173,48 @@ static bool checkRows(const char *name, const void *rows, int32_t count,
   return error.set("damaged model: %s needs the address of 0 or more rows, but "
                    "has %d rows and %s address",
                    name, count, rows ? "an" : "no");
+}
+
+static bool checkSchedules(const RepriseModel &model, Error &error) {
+  for (int i = 0; i < model.numSchedules; ++i) {
+    const RepriseSchedule &schedule = model.schedules[i];
+    if (!checkRows(schedule.name, schedule.launches, schedule.numLaunches,
+                   error))
+      return false;
+    for (int j = 0; j < schedule.numLaunches; ++j)
+      if (!checkLaunch(model, schedule.launches[j], error))
+        return false;
+  }
+  for (int schedule : {model.evaluate, model.sample})
+    if (schedule < -1 || schedule >= model.numSchedules)
+      return error.set("damaged model: goes forward by schedule %d of %d",
+                       schedule, model.numSchedules);
+  return true;
+}
+
+/// A step has each micro-batch of the rank once, in order, and ends with the
+/// update.
+static bool checkProgram(const RepriseModel &model, Error &error) {
+  int micros = 0;
+  for (int i = 0; i < model.numEntries; ++i) {
+    const RepriseEntry &entry = model.program[i];
+    bool readsInputs = entry.microBatch >= 0;
+    if (entry.schedule < 0 || entry.schedule >= model.numSchedules ||
+        entry.microBatch < -1 || (readsInputs && entry.microBatch != micros))
+      return error.set("damaged model: entry %d of a step has schedule %d of "
+                       "%d, and micro-batch %d behind %d others",
+                       i, entry.schedule, model.numSchedules, entry.microBatch,
+                       micros);
+    micros += readsInputs;
+  }
+  if (micros == model.microBatchesPerRank && micros > 0 &&
+      model.program[0].microBatch == 0 &&
+      model.program[model.numEntries - 1].microBatch < 0)
+    return true;
+  return error.set("damaged model: a step needs to begin with the first of %d "
+                   "micro-batches and to end with an update, but has %d "
+                   "entries with %d micro-batches",
+                   model.microBatchesPerRank, model.numEntries, micros);
 }
 
 /// The inputs and outputs of a model lie in its arena, and its tables are
@@ -227,10 +260,7 @@ static bool checkModel(const RepriseModel &model, Error &error) {
                     rotary.length * rotary.width * 4, model.arenaBytes, error))
       return false;
   }
-  return checkSchedule(model, model.micro, model.numMicro, error) &&
-         checkSchedule(model, model.update, model.numUpdate, error) &&
-         checkSchedule(model, model.evaluate, model.numEvaluate, error) &&
-         checkSchedule(model, model.sample, model.numSample, error);
+  return checkSchedules(model, error) && checkProgram(model, error);
 }
 
 /// Whether the norm of the gradients is the last thing that `launch` names:
@@ -255,9 +285,13 @@ bool Executor::prepare(Processor onCpu, bool profile, Error &error,
   const int level = processor.levelOfProducts();
   if (!checkModel(model, error))
     return false;
-  while (numNorm < model.numUpdate && !writesNorm(model, model.update[numNorm]))
+  if (!hasRun.resize(size_t(model.numSchedules)))
+    return error.set("no memory left for %d schedules", model.numSchedules);
+  std::fill(hasRun.begin(), hasRun.end(), false);
+  while (numNorm < update().numLaunches &&
+         !writesNorm(model, update().launches[numNorm]))
     ++numNorm;
-  numNorm = std::min(numNorm + 1, model.numUpdate);
+  numNorm = std::min(numNorm + 1, update().numLaunches);
   if (gpu) {
     CudaSettings settings = onGpu;
     settings.profile = profile;
@@ -277,19 +311,14 @@ bool Executor::prepare(Processor onCpu, bool profile, Error &error,
     chosenForBF16.rooms = rooms.get();
   }
   int numBuffers = 0, numIds = 0;
-  auto count = [&](const RepriseLaunch *launches, int numLaunches) {
-    for (int i = 0; i < numLaunches; ++i) {
-      numBuffers = std::max(numBuffers,
-                            launches[i].firstBuffer + launches[i].numBuffers);
-      numIds = std::max(numIds, launches[i].firstId + launches[i].numIds);
+  for (int i = 0; i < model.numSchedules; ++i)
+    for (int j = 0; j < model.schedules[i].numLaunches; ++j) {
+      const RepriseLaunch &launch = model.schedules[i].launches[j];
+      numBuffers = std::max(numBuffers, launch.firstBuffer + launch.numBuffers);
+      numIds = std::max(numIds, launch.firstId + launch.numIds);
     }
-  };
-  count(model.micro, model.numMicro);
-  count(model.update, model.numUpdate);
-  count(model.evaluate, model.numEvaluate);
-  count(model.sample, model.numSample);
 
-  size_t launches = size_t(model.numMicro) + size_t(model.numUpdate);
+  auto launches = size_t(firstLaunch(model, model.numSchedules));
   addresses =
       static_cast<void **>(calloc(size_t(numBuffers) + 1, sizeof(void *)));
   seconds = profile
@@ -307,43 +336,39 @@ bool Executor::prepare(Processor onCpu, bool profile, Error &error,
   return true;
 }
 
-int64_t Executor::endOf(const Schedules &schedules) const {
+int64_t Executor::endOf(bool all) const {
   int64_t end = 0;
   auto take = [&](const RepriseBuffer &buffer) {
     end = std::max(end, buffer.offset + buffer.bytes);
   };
-  auto takeAll = [&](const RepriseLaunch *launches, int count) {
-    for (int i = 0; i < count; ++i)
-      for (int j = 0; j < launches[i].numBuffers; ++j)
-        take(model.buffers[launches[i].firstBuffer + j]);
+  auto takeAll = [&](const RepriseSchedule &schedule) {
+    for (int i = 0; i < schedule.numLaunches; ++i)
+      for (int j = 0; j < schedule.launches[i].numBuffers; ++j)
+        take(model.buffers[schedule.launches[i].firstBuffer + j]);
   };
   for (int i = 0; i < model.numStates; ++i)
     if (outlivesStep(model.states[i]))
       take(model.states[i].buffer);
   for (int i = 0; i < model.numRotaries; ++i)
     take(model.rotaries[i].buffer);
-  if (schedules.step) {
+  if (all || hasRun[size_t(model.program[0].schedule)])
     for (const RepriseBuffer &buffer : {model.tokens, model.targets, model.rng})
       take(buffer);
-    takeAll(model.micro, model.numMicro);
-    takeAll(model.update, model.numUpdate);
-  }
-  if (schedules.evaluate)
-    takeAll(model.evaluate, model.numEvaluate);
-  if (schedules.sample)
-    takeAll(model.sample, model.numSample);
+  for (int i = 0; i < model.numSchedules; ++i)
+    if (all || hasRun[size_t(i)])
+      takeAll(model.schedules[i]);
   return end;
 }
 
 int64_t Executor::withPadding(int64_t end) const {
-  bool isLast = end == endOf({true, true, true});
+  bool isLast = end == endOf(/*all=*/true);
   int64_t padding = model.arenaBytes - end;
   return isLast && padding < model.arenaAlignment ? model.arenaBytes : end;
 }
 
 int64_t Executor::plannedBytes() const {
-  int64_t end = endOf(ran);
-  return end == endOf({true, true, true}) ? model.arenaBytes : end;
+  int64_t end = endOf(/*all=*/false);
+  return end == endOf(/*all=*/true) ? model.arenaBytes : end;
 }
 
 int64_t Executor::highWaterBytes() const {
@@ -369,6 +394,20 @@ bool Executor::beginStep(Error &error) {
     return gpu->beginStep(error);
   arena.touch(model.loss);
   *arena.at<float>(model.loss) = 0.0f;
+  return true;
+}
+
+bool Executor::runTurn(const Turn &turn, bool isApart, Error &error) {
+  isLast = turn.end == model.numEntries;
+  int end = turn.end - (isLast && isApart ? 1 : 0);
+  // What has run of a step without its update counts as all of it.
+  for (int i = turn.begin; i < turn.end; ++i)
+    hasRun[size_t(model.program[i].schedule)] = true;
+  if (gpu)
+    return gpu->runTurn(turn, end, error);
+  for (int i = turn.begin; i < end; ++i)
+    if (!runSchedule(model.program[i].schedule, error))
+      return false;
   return true;
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/base/Clock.h"
 #include "runtime/base/List.h"
 #include "runtime/base/MicroBatch.h"
+#include "runtime/base/Program.h"
 #include "runtime/base/ThreadPool.h"
 #include "runtime/compute/Cpu.h"
 #include "runtime/compute/GemmAmx.h"
@@ -65,25 +66,12 @@ public:
   /// Sets the loss back to zero.
   bool beginStep(Error &error);
 
-  /// Forward and backward of these micro-batches; `areLast` if no others of the
-  /// step come behind them.
-  bool runMicros(Error &error, bool areLast) {
-    ran.step = true;
-    isLast = areLast;
-    return gpu ? gpu->runMicros(error)
-               : runAll(model.micro, model.numMicro, seconds, error);
-  }
-
-  /// The same with the last ones of a step, and the update. What comes out,
-  /// loss and norm, is there after `endStep`. If either is no finite number,
-  /// the update has left the parameters as they were.
-  bool runLast(Error &error) {
-    ran.step = true;
-    isLast = true;
-    return gpu ? gpu->runLast(error)
-               : runAll(model.micro, model.numMicro, seconds, error) &&
-                     runUpdate(0, model.numUpdate, error);
-  }
+  /// Runs a turn of the step, in order: forward and backward of micro-batches,
+  /// and what comes behind them; in the last turn, unless it is `isApart`, the
+  /// update, too. Then what comes out, loss and norm, is there after `endStep`.
+  /// If either is no finite number, the update has left the parameters as they
+  /// were.
+  bool runTurn(const Turn &turn, bool isApart, Error &error);
   bool endStep(Error &error) { return !gpu || gpu->endStep(error); }
 
   /// The update in two parts, for whoever has to see what comes in between:
@@ -94,7 +82,7 @@ public:
   }
   bool runOptimizer(Error &error) {
     return gpu ? gpu->runOptimizer(error)
-               : runUpdate(numNorm, model.numUpdate, error);
+               : runUpdate(numNorm, update().numLaunches, error);
   }
 
   /// In place of the optimizer: takes back what the micro-batches have added.
@@ -102,14 +90,12 @@ public:
 
   /// Forward alone, between two steps; neither is in the profile.
   bool runEvaluate(Error &error) {
-    ran.evaluate = true;
-    return gpu ? gpu->runEvaluate(error)
-               : runAll(model.evaluate, model.numEvaluate, nullptr, error);
+    hasRun[size_t(model.evaluate)] = true;
+    return gpu ? gpu->runEvaluate(error) : runSchedule(model.evaluate, error);
   }
   bool runSample(Error &error) {
-    ran.sample = true;
-    return gpu ? gpu->runSample(error)
-               : runAll(model.sample, model.numSample, nullptr, error);
+    hasRun[size_t(model.sample)] = true;
+    return gpu ? gpu->runSample(error) : runSchedule(model.sample, error);
   }
 
   /// Waits until everything is done that was begun.
@@ -132,7 +118,7 @@ public:
   /// Whether products are of bf16.
   bool hasBF16() const;
 
-  /// The seconds spent in each launch, first `micro`, then `update`; null
+  /// The seconds spent in each launch, by its number (`forEachLaunch`); null
   /// unless profiling.
   const double *profile() const { return gpu ? gpu->profile() : seconds; }
   /// Begins anew with them.
@@ -140,18 +126,27 @@ public:
     if (gpu)
       gpu->forgetProfile();
     else if (seconds)
-      std::fill_n(seconds, model.numMicro + model.numUpdate, 0.0);
+      std::fill_n(seconds, firstLaunch(model, model.numSchedules), 0.0);
   }
 
 private:
-  struct Schedules {
-    bool step, evaluate, sample;
-  };
-  /// The end of the last state, and of the last buffer of these.
-  int64_t endOf(const Schedules &schedules) const;
+  /// The end of the last state, and of the last buffer of schedules that have
+  /// run; or of all.
+  int64_t endOf(bool all) const;
+  const RepriseSchedule &update() const {
+    return model.schedules[updateOf(model)];
+  }
   bool runUpdate(int begin, int end, Error &error) {
-    return runAll(model.update + begin, end - begin,
-                  seconds ? seconds + model.numMicro + begin : nullptr, error);
+    return runAll(update().launches + begin, end - begin,
+                  timesOf(updateOf(model), begin), error);
+  }
+  bool runSchedule(int schedule, Error &error) {
+    return runAll(model.schedules[schedule].launches,
+                  model.schedules[schedule].numLaunches, timesOf(schedule, 0),
+                  error);
+  }
+  double *timesOf(int schedule, int launch) {
+    return seconds ? seconds + firstLaunch(model, schedule) + launch : nullptr;
   }
   bool runAll(const RepriseLaunch *launches, int count, double *times,
               Error &error);
@@ -165,13 +160,13 @@ private:
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
   AmxRooms rooms;
-  int numNorm = 0; ///< Launches of `update` up to that of the norm.
+  int numNorm = 0; ///< Launches of the update up to that of the norm.
   Processor processor = 0;
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   /// Those of the model, with the rank's numbers in place of axes.
   List<int64_t> ids;
   double *seconds = nullptr;
-  Schedules ran = {};
+  List<bool> hasRun; ///< Of each schedule.
   /// Whether a micro-batch is the last one of its step: only then squares of
   /// gradients are those of the sums, and are read.
   bool isLast = false;

@@ -8,6 +8,7 @@
 
 #include "Costs.h"
 
+#include "runtime/base/Program.h"
 #include "runtime/text/Json.h"
 
 #include <algorithm>
@@ -138,12 +139,11 @@ bool Costs::checkSteps(int64_t steps, Error &error) {
 bool Costs::write(const double *seconds, int64_t steps, const char *machine,
                   Error &error) {
   List<Entry> entries;
-  int64_t launches = int64_t(model.numMicro) + model.numUpdate;
-  for (int64_t i = 0; i < launches; ++i) {
-    bool isMicro = i < model.numMicro;
-    Entry entry = describe(model, isMicro ? model.micro[i]
-                                          : model.update[i - model.numMicro]);
-    int64_t calls = steps * (isMicro ? model.microBatchesPerRank : 1);
+  bool hasRoom = true;
+  forEachLaunch(model, [&](const RepriseLaunch &launch, int64_t number,
+                           int64_t runs, bool) {
+    Entry entry = describe(model, launch);
+    int64_t calls = steps * runs;
     Entry *known =
         std::find_if(entries.begin(), entries.end(), [&](const Entry &other) {
           return !strcmp(other.key, entry.key);
@@ -151,15 +151,18 @@ bool Costs::write(const double *seconds, int64_t steps, const char *machine,
     if (known == entries.end()) {
       Entry none = entry;
       none.flops = none.bytes = 0;
-      if (!entries.push(none))
-        return error.set("no memory left for the times of launches");
+      hasRoom = hasRoom && entries.push(none);
+      if (!hasRoom)
+        return;
       known = entries.end() - 1;
     }
     known->calls += calls;
-    known->seconds += seconds[i];
+    known->seconds += seconds[number];
     known->flops += entry.flops * double(calls);
     known->bytes += entry.bytes * double(calls);
-  }
+  });
+  if (!hasRoom)
+    return error.set("no memory left for the times of launches");
   FILE *out = file.open(error);
   if (!out)
     return false;

@@ -9,6 +9,7 @@
 #include "Log.h"
 
 #include "runtime/base/Clock.h"
+#include "runtime/base/Program.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/Init.h"
 #include "runtime/text/Json.h"
@@ -442,17 +443,15 @@ static void foldName(const char *name, char *folded, size_t size) {
 }
 
 void Log::profile(const double *seconds, int64_t steps) {
-  int64_t launches = int64_t(model.numMicro) + model.numUpdate;
+  int64_t launches = firstLaunch(model, model.numSchedules);
   auto *lines = static_cast<ProfileLine *>(
       calloc(size_t(launches) + 1, sizeof(ProfileLine)));
   if (!lines)
     return;
   int64_t count = 0;
   double total = 0;
-  for (int64_t i = 0; i < launches; ++i) {
-    bool micro = i < model.numMicro;
-    const RepriseLaunch &launch =
-        micro ? model.micro[i] : model.update[i - model.numMicro];
+  forEachLaunch(model, [&](const RepriseLaunch &launch, int64_t number,
+                           int64_t runs, bool isMicro) {
     char name[sizeof(lines->name)];
     foldName(launch.name, name, sizeof(name));
     ProfileLine *line =
@@ -463,19 +462,19 @@ void Log::profile(const double *seconds, int64_t steps) {
       memcpy(line->name, name, sizeof(name));
       ++count;
     }
-    int64_t calls = steps * (micro ? model.microBatchesPerRank : 1);
+    int64_t calls = steps * runs;
     int hasWorkspace = launch.kind != REPRISE_LAUNCH_KERNEL;
     for (int j = 0; j < launch.numBuffers - hasWorkspace; ++j) {
       const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + j];
       line->bytes += double(calls) * double(buffer.bytes);
-      line->gathers |= micro && buffer.bytes == model.tokens.bytes &&
+      line->gathers |= isMicro && buffer.bytes == model.tokens.bytes &&
                        buffer.offset == model.tokens.offset;
     }
     line->calls += calls;
-    line->seconds += seconds[i];
+    line->seconds += seconds[number];
     line->flops += double(calls) * double(launch.flops);
-    total += seconds[i];
-  }
+    total += seconds[number];
+  });
   std::sort(lines, lines + count,
             [](const ProfileLine &a, const ProfileLine &b) {
               return a.seconds > b.seconds;

@@ -80,7 +80,7 @@ public:
   void saving(const SavedStates &source);
   /// A checkpoint that was written.
   void saved(const SaveReport &report);
-  /// Seconds per launch, first of `micro`, then of `update`, over so many
+  /// Seconds per launch, by its number (`forEachLaunch`), over so many
   /// steps; launches that differ only in numbers in their names are one line.
   void profile(const double *seconds, int64_t steps);
   /// Plan against measurement, category by category.

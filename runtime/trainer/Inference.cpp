@@ -64,7 +64,7 @@ int32_t reprise::runtime::pickToken(const float *logits, int64_t count,
 bool Inference::open(const TokenFormat &format, bool isText, ThreadPool &pool,
                      Error &error) {
   if (options.valData.size()) {
-    if (model.numEvaluate == 0)
+    if (model.evaluate < 0)
       return error.set("--val-data needs a program that was compiled with "
                        "--inference=on");
     if (!data.open(options.valData, format, /*batches=*/1, model.microBatchSize,
@@ -74,7 +74,7 @@ bool Inference::open(const TokenFormat &format, bool isText, ThreadPool &pool,
   }
   if (options.sample == 0)
     return true;
-  if (model.numSample == 0)
+  if (model.sample < 0)
     return error.set("--sample needs a program that was compiled with "
                      "--inference=on, of a model whose output is one linear "
                      "projection");

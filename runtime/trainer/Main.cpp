@@ -303,18 +303,20 @@ void Trainer::writeNextInputs(int64_t step, int64_t first) {
 /// Begins forward and backward of a step, and unless `isApart` its update.
 bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
   int64_t atOnce = executor.numAtOnce();
-  for (int64_t first = 0; first < model.microBatchesPerRank; first += atOnce) {
-    bool isLast = first + atOnce == model.microBatchesPerRank;
+  for (int begin = 0; begin < model.numEntries;) {
+    Turn turn = turnFrom(model, begin, atOnce);
+    int64_t first = model.program[begin].microBatch;
+    bool isLast = turn.end == model.numEntries;
     if (!haveInputs(step, first, error)) {
       isWhole = true; // Nothing has been updated.
       return false;
     }
-    if (!(isLast && !isApart ? executor.runLast(error)
-                             : executor.runMicros(error, isLast)))
+    if (!executor.runTurn(turn, isApart, error))
       return false;
     writeNextInputs(step, first);
     if (!isLast && !placement.device.isOpen())
       showLife(first + atOnce);
+    begin = turn.end;
   }
   return true;
 }

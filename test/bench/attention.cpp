@@ -60,8 +60,9 @@ extern "C" int repriseMain(int argc, char **argv,
   const runtime::Processor portable(cpuLevel(), /*hasPortableBits=*/true);
   std::vector<bool> seen(size_t(model->numKernels));
   double flops = 0, seconds = 0, portableSeconds = 0, peak = 0;
-  for (int i = 0; i < model->numMicro; ++i) {
-    const RepriseLaunch &launch = model->micro[i];
+  const RepriseSchedule &micro = model->schedules[model->program[0].schedule];
+  for (int i = 0; i < micro.numLaunches; ++i) {
+    const RepriseLaunch &launch = micro.launches[i];
     if (launch.kind != REPRISE_LAUNCH_KERNEL || seen[launch.callee] ||
         !isAttention(*model, launch))
       continue;

@@ -86,8 +86,10 @@ extern "C" int repriseMain(int argc, char **argv,
          threads == 1 ? "" : "s");
   printf("%-52s %9s %9s %8s %8s %7s\n", "kernel", "MB moved", "ms", "GB/s",
          "copy", "of copy");
-  bench.runAll(model->micro, model->numMicro);
-  bench.runAll(model->update, model->numUpdate);
+  for (int i = 0; i < model->numSchedules; ++i)
+    if (runtime::countRuns(*model, i) > 0)
+      bench.runAll(model->schedules[i].launches,
+                   model->schedules[i].numLaunches);
   printf("foreign load: %.2f processors\n", load.processors());
   return 0;
 }

@@ -36,15 +36,13 @@ namespace {
 struct Work {
   double flops = 0, bytes = 0;
 
-  void add(const RepriseModel &model, const RepriseLaunch *launches, int count,
-           int times) {
-    for (int i = 0; i < count; ++i) {
-      bool isProduct = launches[i].kind == REPRISE_LAUNCH_GEMM;
-      if (isProduct || isAttention(model, launches[i]))
-        flops += times * double(launches[i].flops);
-      else
-        bytes += times * double(bytesOf(model, launches[i]));
-    }
+  void add(const RepriseModel &model, const RepriseLaunch &launch,
+           int64_t times) {
+    bool isProduct = launch.kind == REPRISE_LAUNCH_GEMM;
+    if (isProduct || isAttention(model, launch))
+      flops += double(times) * double(launch.flops);
+    else
+      bytes += double(times) * double(bytesOf(model, launch));
   }
 };
 
@@ -70,12 +68,15 @@ public:
   void run(int step) {
     runtime::Error error; // There is none on the CPU.
     *arena.at<float>(model.loss) = 0;
-    for (int micro = 0; micro < model.microBatchesPerRank; ++micro) {
+    for (int begin = 0; begin < model.numEntries;) {
       drawTokens(model.tokens);
       drawTokens(model.targets);
       auto *rng = arena.at<uint32_t>(model.rng);
-      rng[0] = 1, rng[1] = 0, rng[2] = uint32_t(step), rng[3] = uint32_t(micro);
-      executor.runMicros(error, micro + 1 == model.microBatchesPerRank);
+      rng[0] = 1, rng[1] = 0, rng[2] = uint32_t(step);
+      rng[3] = uint32_t(model.program[begin].microBatch);
+      runtime::Turn turn = runtime::turnFrom(model, begin, /*most=*/1);
+      executor.runTurn(turn, /*isApart=*/true, error);
+      begin = turn.end;
     }
     *arena.at<float>(model.lr) = 1e-4f;
     *arena.at<float>(model.biasCorrection1) = 1;
@@ -84,7 +85,7 @@ public:
     executor.runOptimizer(error);
   }
 
-  /// Seconds of each launch since the start, those of a micro-batch first.
+  /// Seconds of each launch since the start, by its number.
   const double *profile() const { return executor.profile(); }
 
   double loss() const { return *arena.at<float>(model.loss); }
@@ -137,7 +138,8 @@ private:
 class Profile {
 public:
   explicit Profile(const RepriseModel &model)
-      : model(model), least(size_t(model.numMicro + model.numUpdate), 1e30),
+      : model(model),
+        least(size_t(runtime::firstLaunch(model, model.numSchedules)), 1e30),
         last(least.size()) {}
 
   /// Takes the sums after a step; of the first one they count no time.
@@ -155,18 +157,16 @@ public:
       double seconds = 0, floor = 0, flops = 0, bytes = 0;
     };
     std::map<std::string, Line> lines;
-    for (size_t i = 0; i < least.size(); ++i) {
-      bool isMicro = i < size_t(model.numMicro);
-      const RepriseLaunch &launch =
-          isMicro ? model.micro[i] : model.update[i - size_t(model.numMicro)];
+    runtime::forEachLaunch(model, [&](const RepriseLaunch &launch,
+                                      int64_t number, int64_t runs, bool) {
       Work work;
-      work.add(model, &launch, 1, isMicro ? model.microBatchesPerRank : 1);
+      work.add(model, launch, runs);
       Line &line = lines[nameOf(launch)];
       ++line.launches;
-      line.seconds += least[i];
+      line.seconds += least[size_t(number)];
       line.floor += work.flops / peak + work.bytes / copy;
       line.flops += work.flops, line.bytes += work.bytes;
-    }
+    });
     std::vector<std::pair<std::string, Line>> sorted(lines.begin(),
                                                      lines.end());
     std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
@@ -228,8 +228,9 @@ extern "C" int repriseMain(int argc, char **argv,
   getrusage(RUSAGE_SELF, &usage);
 
   Work work;
-  work.add(*model, model->micro, model->numMicro, model->numMicroBatches);
-  work.add(*model, model->update, model->numUpdate, 1);
+  runtime::forEachLaunch(*model,
+                         [&](const RepriseLaunch &launch, int64_t, int64_t runs,
+                             bool) { work.add(*model, launch, runs); });
   // Rates move with whoever else is on the machine's host, so the floor takes
   // the better of two moments.
   double peakAfter = trainer.measurePeak(), copy = trainer.measureCopy();

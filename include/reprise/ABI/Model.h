@@ -13,10 +13,11 @@
 // are made the declarations here, the compiler's writer (lib/Target/Rows.h),
 // the runtime's checks and the version.
 //
-// One step is: `numMicroBatches` times the `micro` schedule (forward, backward,
-// gradients added up), then once the `update` schedule (norm, clipping,
-// optimizer). Every buffer is a byte range of one arena whose size is known
-// here; nothing is allocated later.
+// A schedule is a list of launches, and one step a list of schedules, the
+// `program`: one for each micro-batch of the rank (forward, backward, gradients
+// added up), and at the end the update (norm, clipping, optimizer). Every
+// buffer is a byte range of one arena whose size is known here; nothing is
+// allocated later.
 //
 // Two more schedules only go forward and leave what outlives a step alone:
 // `evaluate` (the loss of a batch, without dropout) and `sample` (the logits of

@@ -49,7 +49,7 @@ TEST(Abi, VersionIsOfAllDefinitions) {
        {"RepriseGemm{", "RepriseTile{", "RepriseMicroKernel{", "RepriseCubin{",
         "RepriseCudaModule{", "RepriseLaunch{", "RepriseState{",
         "RepriseModel{uint32_t abiVersion;", "REPRISE_GEMM_KC=256;",
-        "const RepriseLaunch * micro;", "RepriseBuffer gradNorm;",
+        "const RepriseEntry * program;", "RepriseBuffer gradNorm;",
         "void RepriseKernelFn(void *const *buffers, const int64_t *ids, "
         "int64_t begin, int64_t end);"})
     EXPECT_NE(versionWith(definition, ""), REPRISE_ABI_VERSION);

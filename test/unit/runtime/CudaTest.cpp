@@ -93,7 +93,8 @@ public:
     launch.name = "product";
     RepriseModel model = {};
     model.gemms = &gemm, model.numGemms = 1;
-    model.micro = &launch, model.numMicro = 1;
+    RepriseSchedule schedule = {"micro", &launch, 1, 0};
+    model.schedules = &schedule, model.numSchedules = 1;
     model.buffers = buffers.data();
     CudaProducts products(model, device);
     if (!products.prepare(/*tf32=*/false, /*autotune=*/false, error))

@@ -275,7 +275,7 @@ TEST_F(Faults, WhicheverRankIsKilledARunGoesOnToTheSameBits) {
   const RepriseAxis axes[] = {{"dp", 2}};
   toy.model.axes = axes;
   toy.model.numAxes = 1;
-  toy.model.microBatchesPerRank = toy.model.numMicroBatches / 2;
+  toy.setMicroBatches(kMicroBatches / 2);
   std::filesystem::remove_all(path("whole"));
   ASSERT_EQ(save("whole", 3, {"--save-interval=1"}).status, 0);
   int call = 1, watchers = 0;

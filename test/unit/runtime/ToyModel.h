@@ -126,7 +126,7 @@ class ToyModel {
 public:
   ToyModel() {
     model.abiVersion = REPRISE_ABI_VERSION;
-    model.numMicroBatches = model.microBatchesPerRank = kMicroBatches;
+    model.numMicroBatches = kMicroBatches;
     model.name = "toy \"bigram\"";
     model.plan = "none";
     model.modelType = "toy";
@@ -140,12 +140,16 @@ public:
     model.beta2 = 0.99;
     model.trainIters = 40;
     model.seed = 1;
+    model.evaluate = model.sample = -1;
     build();
     finish();
+    setMicroBatches(kMicroBatches);
   }
 
   RepriseModel model = {};
   std::vector<RepriseLaunch> micro, update;
+  std::vector<RepriseSchedule> schedules;
+  std::vector<RepriseEntry> program;
   std::vector<RepriseKernel> kernels;
   std::vector<RepriseMicroKernel> microKernels = {kMicroKernels[0],
                                                   kMicroKernels[1]};
@@ -164,12 +168,23 @@ public:
     model.numGemms = int32_t(gemms.size());
     model.microKernels = microKernels.data();
     model.numMicroKernels = int32_t(microKernels.size());
-    model.micro = micro.data();
-    model.numMicro = int32_t(micro.size());
-    model.update = update.data();
-    model.numUpdate = int32_t(update.size());
+    schedules = {{"micro", micro.data(), int32_t(micro.size()), 0},
+                 {"update", update.data(), int32_t(update.size()), 0}};
+    model.schedules = schedules.data();
+    model.numSchedules = int32_t(schedules.size());
     model.buffers = buffers.data();
     model.ids = ids.data();
+  }
+
+  /// A step has so many micro-batches of each rank, and the update.
+  void setMicroBatches(int32_t perRank) {
+    model.microBatchesPerRank = perRank;
+    program.clear();
+    for (int32_t i = 0; i < perRank; ++i)
+      program.push_back({0, i});
+    program.push_back({1, -1});
+    model.program = program.data();
+    model.numEntries = int32_t(program.size());
   }
 
   void addLaunch(std::vector<RepriseLaunch> &schedule, const char *name,

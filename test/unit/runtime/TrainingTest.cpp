@@ -378,7 +378,7 @@ TEST_F(Training, DamagedModelsAreRefused) {
                 .find("damaged model: gemms needs the address of 0 or more "
                       "rows, but has 3 rows and no address"),
             std::string::npos);
-  EXPECT_NE(refusal([](ToyModel &toy) { toy.model.numUpdate = -1; })
+  EXPECT_NE(refusal([](ToyModel &toy) { toy.schedules[1].numLaunches = -1; })
                 .find("damaged model: update needs the address of 0 or more "
                       "rows, but has -1 rows and an address"),
             std::string::npos);
@@ -402,24 +402,21 @@ TEST_F(Training, DamagedModelsAreRefused) {
                       "got 8 rows of 3"),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
-              toy.model.numEvaluate = 1;
-              toy.model.evaluate = toy.micro.data();
+              toy.model.evaluate = 0;
               toy.model.evalLoss = {toy.model.arenaBytes, 4};
             })
                 .find("damaged model: evalLoss needs at least 4 bytes in the "
                       "arena of "),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
-              toy.model.numSample = 1;
-              toy.model.sample = toy.micro.data();
+              toy.model.sample = 0;
               toy.model.sampleTokens = {0, kLength * 4 - 1};
             })
                 .find("damaged model: sampleTokens needs at least 84 bytes in "
                       "the arena of "),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
-              toy.model.numSample = 1;
-              toy.model.sample = toy.micro.data();
+              toy.model.sample = 0;
               toy.model.sampleTokens = {0, kLength * 4};
               toy.model.position = {0, 4};
               toy.model.logits = {0, kVocab * 4 - 4};
@@ -428,15 +425,26 @@ TEST_F(Training, DamagedModelsAreRefused) {
                       "arena of "),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
-              static RepriseLaunch launch;
-              launch = toy.micro[0];
-              launch.callee = 98;
-              toy.model.numSample = 1;
-              toy.model.sample = &launch;
-              toy.model.sampleTokens = {0, kLength * 4};
-              toy.model.position = {0, 4};
-              toy.model.logits = {0, kVocab * 4};
+              toy.micro[0].callee = 98;
             }).find("damaged model: launch embed names kind 0, callee 98 of"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.model.evaluate = 2;
+              toy.model.evalLoss = {0, 4};
+            }).find("damaged model: goes forward by schedule 2 of 2"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) { toy.program[1].microBatch = 0; })
+                .find("damaged model: entry 1 of a step has schedule 0 of 2, "
+                      "and micro-batch 0 behind 1 others"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) {
+              toy.program[2].schedule = 2;
+            }).find("damaged model: entry 2 of a step has schedule 2 of 2"),
+            std::string::npos);
+  EXPECT_NE(refusal([](ToyModel &toy) { --toy.model.numEntries; })
+                .find("damaged model: a step needs to begin with the first of "
+                      "2 micro-batches and to end with an update, but has 2 "
+                      "entries with 2 micro-batches"),
             std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.micro[0].callee = 99;
