@@ -28,27 +28,65 @@ int64_t Planner::addBuffer(Category category, Type type, int64_t position) {
 // Which values share a buffer
 //===----------------------------------------------------------------------===//
 
+/// How ranks have parts of an argument, if they do.
+static Cut getCut(func::FuncOp step, unsigned index) {
+  auto layout = step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
+  if (!layout)
+    return {};
+  auto rows = step.getArgAttrOfType<IntegerAttr>(index, nn::kRowsAttr);
+  auto whole = step.getArgAttrOfType<IntegerAttr>(index, nn::kWholeAttr);
+  auto type = cast<ShapedType>(step.getArgumentTypes()[index]);
+  for (StringRef axis : nn::kAxes) {
+    int64_t dim = layout.getShardDim(axis);
+    int64_t ranks = nn::getAxisSize(step->getParentOp(), axis);
+    if (dim < 0 || ranks == 1)
+      continue;
+    int64_t block = dim == 0 && rows ? rows.getInt() : type.getDimSize(dim);
+    return {axis, dim, whole ? whole.getInt() : block * ranks};
+  }
+  return {};
+}
+
+/// The cuts of parameters, by their names.
+static llvm::StringMap<Cut> getCuts(func::FuncOp step) {
+  llvm::StringMap<Cut> cuts;
+  for (unsigned index = 0; index < step.getNumArguments(); ++index)
+    if (auto parameter =
+            step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
+      cuts[parameter.getName()] = getCut(step, index);
+  return cuts;
+}
+
 /// The state that an argument of the step is, or null, from its attributes.
-static rt::StateAttr getState(func::FuncOp step, unsigned index) {
+static rt::StateAttr getState(func::FuncOp step, unsigned index,
+                              const llvm::StringMap<Cut> &cuts) {
   MLIRContext *context = step.getContext();
   auto given = step.getArgAttrOfType<IntegerAttr>(index, nn::kRowsAttr);
   int64_t rows = given ? given.getInt() : 0;
   if (auto parameter =
-          step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
+          step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr)) {
+    Cut cut = cuts.lookup(parameter.getName());
     return rt::StateAttr::get(
         context, rt::StateKind::Parameter, parameter.getName(),
         rt::StateInit(int(parameter.getInit())), parameter.getStd(),
-        parameter.getHub(), parameter.getPart(), parameter.getParts(), rows);
+        parameter.getHub(), parameter.getPart(), parameter.getParts(), rows,
+        cut.axis, cut.dim, cut.extent);
+  }
   std::pair<StringRef, rt::StateKind> kinds[] = {
       {nn::kGradientAttr, rt::StateKind::Gradient},
       {nn::kMoment1Attr, rt::StateKind::Moment1},
       {nn::kMoment2Attr, rt::StateKind::Moment2},
       {nn::kWorkingAttr, rt::StateKind::Working}};
   for (auto [attribute, kind] : kinds)
-    if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute))
+    if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute)) {
+      // The working copy has an order of its own, and no file has it.
+      Cut cut =
+          kind == rt::StateKind::Working ? Cut() : cuts.lookup(name.getValue());
       return rt::StateAttr::get(context, kind, name.getValue(),
                                 rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
-                                /*part=*/0, /*parts=*/1, rows);
+                                /*part=*/0, /*parts=*/1, rows, cut.axis,
+                                cut.dim, cut.extent);
+    }
   return {};
 }
 
@@ -107,7 +145,7 @@ FailureOr<Buffer> Planner::getArgumentBuffer(BlockArgument argument) {
   buffer.space = rt::getSpace(argument.getType());
   buffer.bytes = getTypeBytes(argument.getType());
   buffer.category = Category::InputsAndOutputs;
-  if ((buffer.state = getState(function, index))) {
+  if ((buffer.state = getState(function, index, cuts))) {
     buffer.category = getCategory(buffer.state);
   } else if (auto rotary = function.getArgAttrOfType<nn::RotaryAttr>(
                  index, nn::kRotaryAttr)) {
@@ -161,6 +199,7 @@ FailureOr<Buffer> Planner::getSharedBuffer(BlockArgument argument) {
 }
 
 LogicalResult Planner::assignArguments() {
+  cuts = getCuts(function);
   for (BlockArgument argument : block.getArguments()) {
     FailureOr<Buffer> buffer =
         step ? getSharedBuffer(argument) : getArgumentBuffer(argument);
@@ -306,7 +345,9 @@ void Planner::assignWrittenGradients() {
     buffer.state = rt::StateAttr::get(
         function.getContext(), buffer.state.getKind(),
         buffer.state.getParameter(), rt::StateInit::None, FloatAttr(),
-        /*hub=*/"", /*part=*/0, /*parts=*/1, buffer.state.getRows());
+        /*hub=*/"", /*part=*/0, /*parts=*/1, buffer.state.getRows(),
+        buffer.state.getAxis(), buffer.state.getDim(),
+        buffer.state.getExtent());
     argumentOf[value] = argument;
   }
 }

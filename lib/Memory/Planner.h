@@ -13,6 +13,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
+#include "llvm/ADT/StringMap.h"
 #include <map>
 
 namespace reprise::memory {
@@ -39,6 +40,13 @@ struct Buffer {
   /// The value that puts out what `role` says, if it is made within the
   /// schedule.
   mlir::Value output;
+};
+
+/// How ranks along an axis have parts of a parameter and of its other states,
+/// as #rt.state says it; no axis if each has all.
+struct Cut {
+  llvm::StringRef axis = "";
+  int64_t dim = 0, extent = 0;
 };
 
 /// The sizes of the arena of one space, which a schedule needs. Sizes of
@@ -114,6 +122,8 @@ private:
   mlir::Block &block;
   int64_t alignment;
   const Planner *step; ///< Null for the step itself.
+  /// Of parameters, by their names.
+  llvm::StringMap<Cut> cuts;
   llvm::SmallVector<Buffer> buffers;
   llvm::DenseMap<mlir::Value, int64_t> bufferOf;
   /// The byte of its buffer where a view or a part of a join begins; these

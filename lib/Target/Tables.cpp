@@ -61,6 +61,37 @@ static bool isPacked(MemRefType type) {
          type.getDimSize(2) == REPRISE_PACKED_COLS && type.getDimSize(3) == 2;
 }
 
+int64_t target::getAxis(nn::MeshAttr mesh, StringRef name) {
+  if (!mesh)
+    return -1;
+  const auto *axis = llvm::find_if(
+      mesh.getNames(), [&](StringAttr other) { return other == name; });
+  return axis == mesh.getNames().end() ? -1 : axis - mesh.getNames().begin();
+}
+
+/// What ranks have parts of is cut along an axis that there is, and its parts
+/// are large enough.
+static LogicalResult verifyCut(rt::BufferOp buffer, nn::MeshAttr mesh) {
+  auto state = buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+  if (!state || state.getAxis().empty())
+    return success();
+  MemRefType type = buffer.getType();
+  if (getAxis(mesh, state.getAxis()) < 0 || state.getDim() >= type.getRank())
+    return buffer.emitOpError("needs an axis of the module's '")
+           << nn::kMeshAttr << "' and a dimension of " << type
+           << ", but is cut along '" << state.getAxis() << "' in dimension "
+           << state.getDim();
+  int64_t block = state.getDim() == 0 && state.getRows() > 0
+                      ? state.getRows()
+                      : type.getDimSize(state.getDim());
+  int64_t ranks = mesh.getSize(state.getAxis());
+  if (block > state.getExtent() || block * ranks < state.getExtent())
+    return buffer.emitOpError("needs parts of ")
+           << state.getExtent() << " elements, but " << ranks << " ranks have "
+           << block << " each";
+  return success();
+}
+
 /// What the tables and the runtime take for granted of a state or a role.
 static LogicalResult verifyBuffer(rt::BufferOp buffer) {
   if (buffer.getSpace() != rt::Space::Device)
@@ -215,7 +246,7 @@ FailureOr<int64_t> Tables::readKernel(const SymbolTable &symbols,
 }
 
 LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
-  if (failed(verifyBuffer(buffer)))
+  if (failed(verifyBuffer(buffer)) || failed(verifyCut(buffer, mesh)))
     return failure();
   if (auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr))
     roles[role.getValue()] = buffer;
@@ -299,7 +330,6 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
     return op.emitOpError("needs an axis ")
            << op.getAxisAttr() << " of " << op.getRanks()
            << " ranks in the module's '" << nn::kMeshAttr << "'";
-  const auto *axis = llvm::find(mesh.getNames(), op.getAxisAttr());
   launch.kind = REPRISE_LAUNCH_COLLECTIVE;
   launch.callee = collectives.size();
   constexpr int32_t kOperations[] = {REPRISE_COLLECTIVE_ALL_REDUCE,
@@ -307,7 +337,7 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
                                      REPRISE_COLLECTIVE_REDUCE_SCATTER};
   auto type = cast<ShapedType>(op.getInputs().front().getType());
   collectives.push_back(
-      {kOperations[int(op.getKind())], int32_t(axis - mesh.getNames().begin()),
+      {kOperations[int(op.getKind())], int32_t(getAxis(mesh, op.getAxis())),
        type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32,
        /*reserved=*/0, op.getNumBlocks(), op.getBlockElements()});
   launch.flops = op.getFlops();

@@ -93,6 +93,9 @@ private:
   llvm::LogicalResult checkSample(int64_t vocabSize) const;
 };
 
+/// The index of an axis that the mesh has; -1 for another.
+int64_t getAxis(nn::MeshAttr mesh, llvm::StringRef name);
+
 /// REPRISE_F32 or REPRISE_BF16.
 int32_t getElementType(mlir::ShapedType type);
 

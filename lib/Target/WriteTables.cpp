@@ -83,7 +83,7 @@ private:
   Typed<RepriseGemm> writeGemm(const RepriseGemm &gemm);
   Typed<RepriseCollective> writeCollective(const RepriseCollective &collective);
   SmallVector<Typed<RepriseAxis>> writeAxes(nn::MeshAttr mesh);
-  Typed<RepriseState> writeState(rt::BufferOp op);
+  Typed<RepriseState> writeState(rt::BufferOp op, nn::MeshAttr mesh);
   Typed<RepriseRotary> writeRotary(rt::BufferOp op);
   Typed<const RepriseMicroKernel *> writeMicroKernels(const Tables &tables);
   SmallVector<Typed<RepriseKernel>> writeKernels(const Tables &tables,
@@ -209,7 +209,8 @@ SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {
   return axes;
 }
 
-Typed<RepriseState> TableWriter::writeState(rt::BufferOp op) {
+Typed<RepriseState> TableWriter::writeState(rt::BufferOp op,
+                                            nn::MeshAttr mesh) {
   using S = Fields<RepriseState>;
   auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
   ArrayRef<int64_t> dims = op.getType().getShape();
@@ -219,6 +220,7 @@ Typed<RepriseState> TableWriter::writeState(rt::BufferOp op) {
     shape[0] = state.getRows();
   double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
   StringRef name = state.getParameter(), hub = state.getHub();
+  int64_t axis = state.getAxis().empty() ? 0 : getAxis(mesh, state.getAxis());
   return Row<RepriseState>{constants,
                            S::name(string(name)),
                            S::hubName(string(hub.empty() ? name : hub)),
@@ -229,7 +231,10 @@ Typed<RepriseState> TableWriter::writeState(rt::BufferOp op) {
                            S::parts(state.getParts()),
                            S::rank(dims.size()),
                            S::elementType(getElementType(op.getType())),
+                           S::cutAxis(axis),
+                           S::cutDim(state.getDim()),
                            S::reserved(0),
+                           S::wholeExtent(state.getExtent()),
                            S::shape(shape),
                            S::buffer(buffer(op))};
 }
@@ -447,7 +452,7 @@ TableWriter::write(ModuleOp source, const Tables &tables,
   SmallVector<Typed<RepriseCategory>> categories = writeCategories(arena);
   SmallVector<Typed<RepriseState>> states;
   for (rt::BufferOp op : tables.states)
-    states.push_back(writeState(op));
+    states.push_back(writeState(op, tables.mesh));
   SmallVector<Typed<RepriseRotary>> rotaries;
   for (rt::BufferOp op : tables.rotaries)
     rotaries.push_back(writeRotary(op));

@@ -232,12 +232,12 @@ bool CheckpointWriter::openCompanions(Error &error) {
 bool CheckpointWriter::start(const SaveSettings &chosen,
                              const char *resumedFrom, int64_t resumedStep,
                              const Arena &arena, ThreadPool &pool,
-                             Error &error) {
+                             Transport &ranks, Error &error) {
   settings = chosen;
   root = withoutSlashes(chosen.folder);
   settings.folder = root;
   return prepareFolder(resumedFrom, resumedStep, error) &&
-         states.start(settings.room, arena, pool, error) &&
+         states.start(settings.room, arena, pool, ranks, error) &&
          noteTensors(error) && cutShards(error) && openCompanions(error);
 }
 

@@ -64,7 +64,7 @@ public:
   /// folder without checkpoints.
   bool start(const SaveSettings &settings, const char *resumedFrom,
              int64_t resumedStep, const Arena &arena, ThreadPool &pool,
-             Error &error);
+             Transport &ranks, Error &error);
 
   /// What is written, and the memory that takes beside the plan.
   const SavedStates &source() const { return states; }

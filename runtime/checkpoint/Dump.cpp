@@ -10,6 +10,7 @@
 
 #include "SafeTensorsWriter.h"
 #include "runtime/device/Init.h"
+#include "runtime/transport/Parts.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -38,6 +39,11 @@ static bool isDumped(const RepriseState &state) {
   return state.kind != REPRISE_STATE_WORKING;
 }
 
+static int64_t wholeElements(const RepriseModel &model,
+                             const RepriseState &state) {
+  return partOf(model, state, /*rank=*/0).wholeElements();
+}
+
 static size_t inputElements(const RepriseModel &model) {
   return size_t(model.microBatchSize * model.seqLength);
 }
@@ -50,7 +56,7 @@ bool Dump::start(const char *path, Error &error) {
       size_t(model.microBatchesPerRank) * 4 * (2 * inputElements(model) + 4);
   for (int i = 0; i < model.numStates; ++i)
     if (isDumped(model.states[i]))
-      bytes += size_t(elementCount(model.states[i])) * 4;
+      bytes += size_t(wholeElements(model, model.states[i])) * 4;
   memory = static_cast<char *>(malloc(bytes));
   if (!memory)
     return error.set("--dump needs another %zu bytes of memory, which this "
@@ -61,7 +67,7 @@ bool Dump::start(const char *path, Error &error) {
   for (int i = 0; i < model.numStates; ++i) {
     states[i] = next;
     if (isDumped(model.states[i]))
-      next += elementCount(model.states[i]) * 4;
+      next += wholeElements(model, model.states[i]) * 4;
   }
   tokens = reinterpret_cast<int32_t *>(next);
   targets = tokens + size_t(model.microBatchesPerRank) * inputElements(model);
@@ -78,15 +84,19 @@ void Dump::keepInputs(int64_t microBatch, const MicroBatch &batch) {
   memcpy(rng + 4 * microBatch, batch.rng, 16);
 }
 
-bool Dump::keepStates(const Arena &arena, Error &error) {
+bool Dump::keepStates(const Arena &arena, Transport &ranks, Error &error) {
+  const bool isFirst = ranks.rank() == 0;
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
-    if (!isDumped(state))
+    if (!isDumped(state) || !(isFirst || isCut(state)))
       continue;
     if (!arena.download(state.buffer, error))
       return false;
-    memcpy(states[i], arena.at<char>(state.buffer),
-           size_t(elementCount(state)) * 4);
+    auto *to = isFirst ? reinterpret_cast<float *>(states[i]) : nullptr;
+    const int64_t all = wholeElements(model, state);
+    if (!gatherState(model, state, ranks, arena.at<float>(state.buffer),
+                     {to, all, all}, error))
+      return false;
     arena.release(state.buffer);
   }
   if (!arena.download(model.loss, error))
@@ -124,6 +134,8 @@ bool Dump::write(float gradNorm, Error &error) {
       *next = {prefixOf(state.kind), state.name, false,
                state.rank,           {},         states[i]};
       memcpy(next->shape, state.shape, sizeof(next->shape));
+      if (isCut(state))
+        next->shape[state.cutDim] = state.wholeExtent;
       ++next;
     }
     count = int(next - tensors) + kNumOtherTensors;

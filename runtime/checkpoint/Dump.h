@@ -12,6 +12,7 @@
 #include "runtime/base/MicroBatch.h"
 #include "runtime/base/ReplacedFile.h"
 #include "runtime/device/Arena.h"
+#include "runtime/transport/Transport.h"
 
 namespace reprise::runtime {
 
@@ -31,8 +32,9 @@ public:
   /// Keeps a micro-batch's inputs.
   void keepInputs(int64_t microBatch, const MicroBatch &batch);
 
-  /// Keeps states, loss and this step's scalars; call before the update.
-  bool keepStates(const Arena &arena, Error &error);
+  /// Keeps states, loss and this step's scalars; call before the update. Rank 0
+  /// keeps them; where ranks have parts of states, the others send theirs.
+  bool keepStates(const Arena &arena, Transport &ranks, Error &error);
 
   /// Writes the file. Tensors: parameter/NAME,
   /// gradient/NAME, moment1/NAME, moment2/NAME (as before the update), loss,

@@ -44,16 +44,21 @@ bool ModelTensors::add(int kind, const char *prefix, Error &error) {
     const RepriseState &state = model.states[states[i]];
     ModelTensor tensor = {prefix, nameOf(states[i]), state.rank, {}, int(i), 1};
     memcpy(tensor.shape, state.shape, sizeof(tensor.shape));
+    if (isCut(state))
+      tensor.shape[state.cutDim] = state.wholeExtent;
     if (isParameter)
       tensor.parts = state.parts;
     for (int part = 0; part < tensor.parts; ++part, ++i) {
       const RepriseState *other =
           i < states.size() ? &model.states[states[i]] : nullptr;
-      bool fits = other && !strcmp(nameOf(states[i]), tensor.name) &&
-                  (!isParameter ||
-                   (other->part == part && other->parts == tensor.parts)) &&
-                  other->rank == state.rank &&
-                  !memcmp(other->shape, state.shape, sizeof(state.shape));
+      bool fits =
+          other && !strcmp(nameOf(states[i]), tensor.name) &&
+          (!isParameter ||
+           (other->part == part && other->parts == tensor.parts)) &&
+          other->rank == state.rank && other->cutAxis == state.cutAxis &&
+          (!isCut(state) || (other->cutDim == state.cutDim &&
+                             other->wholeExtent == state.wholeExtent)) &&
+          !memcmp(other->shape, state.shape, sizeof(state.shape));
       if (!fits)
         return error.set("damaged model: '%s' needs %d parts of one shape, but "
                          "part %d is missing or another",
@@ -153,6 +158,25 @@ bool ModelTensors::copyOut(const Arena &arena, float *const *places, int first,
   });
 }
 
+bool ModelTensors::gather(const Arena &arena, float *const *places,
+                          Transport &ranks, Error &error) const {
+  for (int i = 0; i < size(); ++i) {
+    const ModelTensor &tensor = tensors[size_t(i)];
+    const int64_t columns = tensor.columns(), width = columns / tensor.parts;
+    for (int part = 0; part < tensor.parts; ++part) {
+      const RepriseState &state =
+          model.states[states[size_t(tensor.first + part)]];
+      const WholePlace place = {ranks.rank() == 0 ? places[i] + part * width
+                                                  : nullptr,
+                                width, columns};
+      if (!gatherState(model, state, ranks, arena.at<float>(state.buffer),
+                       place, error))
+        return false;
+    }
+  }
+  return true;
+}
+
 /// Lets the system fetch these bytes of a file.
 static void expect(const unsigned char *bytes, int64_t count) {
   uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
@@ -174,21 +198,34 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
   int64_t numPieces = firstPieceOf(first + count) - ours;
   forEachState(first, count, [&](const RepriseState &state) {
     arena.touch(state.buffer);
+    if (const Part part = partOf(model, state, rank); part.count < part.block)
+      memset(arena.at<char>(state.buffer), 0, size_t(state.buffer.bytes));
     return true;
   });
 
-  // Where the rows [begin, end) of a part are, in the file and in the arena.
+  // Of the rows [begin, end) of a state, those elements that the rank has, from
+  // the file to the arena.
   auto convert = [&](const Piece &piece, int part, int64_t begin, int64_t end) {
     const ModelTensor &tensor = tensors[size_t(piece.tensor)];
     const TensorEntry &source = *sources[piece.tensor - first];
     int64_t columns = tensor.columns(), width = columns / tensor.parts;
     const RepriseState &state =
         model.states[states[size_t(tensor.first + part)]];
-    const unsigned char *from =
-        set.bytesOf(source) +
-        (begin * columns + part * width) * (source.type->bits / 8);
-    return convertToFloat(*source.type, from, (end - begin) * width,
-                          arena.at<float>(state.buffer) + begin * width);
+    const unsigned char *from = set.bytesOf(source);
+    const int64_t before = begin * (columns - width) + part * width;
+    bool good = true;
+    partOf(model, state, rank)
+        .forEachRun(begin * width, end * width,
+                    [&](int64_t whole, int64_t own, int64_t number) {
+                      good =
+                          convertToFloat(
+                              *source.type,
+                              from + (before + whole) * (source.type->bits / 8),
+                              number, arena.at<float>(state.buffer) + own) &&
+                          good;
+                      return true;
+                    });
+    return good;
   };
   std::atomic<int64_t> bad{INT64_MAX}; // The first piece that is not finite.
   pool.parallelFor(numPieces, 1, [&](int, int64_t begin, int64_t end) {

@@ -12,12 +12,13 @@
 #include "SafeTensors.h"
 #include "runtime/base/ThreadPool.h"
 #include "runtime/device/Arena.h"
+#include "runtime/transport/Parts.h"
 
 #include <cstring>
 
 namespace reprise::runtime {
 
-/// A tensor as it stands in a file: a state, or several side by side.
+/// A tensor as it stands in a file: a whole state, or several side by side.
 struct ModelTensor {
   const char *prefix, *name; ///< Its name in the file is both together.
   int rank;
@@ -41,12 +42,16 @@ struct ModelTensor {
 /// names and shapes.
 class ModelTensors {
 public:
-  explicit ModelTensors(const RepriseModel &model) : model(model) {}
+  /// \param rank  which parts of the tensors it reads.
+  explicit ModelTensors(const RepriseModel &model, int rank = 0)
+      : model(model), rank(rank) {}
 
   /// Finds the tensors, once; false if parts of one are missing.
   bool find(Error &error);
 
   int size() const { return int(tensors.size()); }
+  /// Whether ranks have parts of some of them.
+  bool haveParts() const { return hasParts(model); }
   /// The first ones are the parameters.
   int numParameters() const { return parameters; }
   /// Sorted by name, parameters and each kind of moments for themselves.
@@ -55,6 +60,11 @@ public:
   /// Copies all tensors to `places[i]`, in all threads.
   bool copyOut(const Arena &arena, float *const *places, ThreadPool &pool,
                Error &error) const;
+
+  /// The same at rank 0, where ranks have parts of them; all call it, and those
+  /// that have another part than rank 0 send it. `places` count at rank 0.
+  bool gather(const Arena &arena, float *const *places, Transport &ranks,
+              Error &error) const;
 
   /// Calls `action(bytes, count)` with the bytes of a tensor where they lie in
   /// the arena of the CPU, in their order in a file, until it returns false.
@@ -85,6 +95,7 @@ private:
   bool add(int kind, const char *prefix, Error &error);
 
   const RepriseModel &model;
+  int rank;
   List<ModelTensor> tensors;
   List<int> states;
   List<Piece> pieces; ///< Of all tensors, in their order.

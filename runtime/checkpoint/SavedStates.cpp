@@ -70,7 +70,7 @@ bool SavedStates::allocate(ThreadPool &pool, Error &error) {
 }
 
 bool SavedStates::start(const SaveRoom &room, const Arena &arena,
-                        ThreadPool &pool, Error &error) {
+                        ThreadPool &pool, Transport &all, Error &error) {
   for (int i = 0; i < tensors.size(); ++i)
     bytes += tensors[i].elements() * 4;
   source = &arena;
@@ -78,6 +78,14 @@ bool SavedStates::start(const SaveRoom &room, const Arena &arena,
     if (room.isCopy && !*room.isCopy)
       return error.set("--save-from arena needs the CPU: what is on a GPU is "
                        "copied to be written");
+    return allocate(pool, error);
+  }
+  if (tensors.haveParts()) {
+    ranks = &all;
+    if (room.isCopy && !*room.isCopy)
+      return error.set("--save-from arena needs ranks that have all of the "
+                       "model: what they have parts of is copied to be "
+                       "written");
     return allocate(pool, error);
   }
   if (room.isCopy ? !*room.isCopy : !hasRoom(room, arena))
@@ -94,6 +102,8 @@ bool SavedStates::start(const SaveRoom &room, const Arena &arena,
 }
 
 bool SavedStates::take(const Arena &arena, ThreadPool &pool, Error &error) {
+  if (ranks)
+    return tensors.gather(arena, places.begin(), *ranks, error);
   return !copy || tensors.copyOut(arena, places.begin(), pool, error);
 }
 

@@ -36,8 +36,11 @@ public:
   /// Decides which, and takes the memory of a copy, all of its pages, so that
   /// one that is too large is known now and not at the first save. The states
   /// of a GPU are always copied: they have to come to this machine.
+  /// So are states that ranks have parts of: they have to come to rank 0.
+  ///
+  /// \param ranks  as many as the model is for.
   bool start(const SaveRoom &room, const Arena &arena, ThreadPool &pool,
-             Error &error);
+             Transport &ranks, Error &error);
 
   /// Bytes of all of them.
   int64_t size() const { return bytes; }
@@ -62,7 +65,8 @@ private:
 
   const ModelTensors &tensors;
   const Arena *source = nullptr;
-  int64_t bytes = 0; ///< Of all tensors.
+  Transport *ranks = nullptr; ///< Where they have parts.
+  int64_t bytes = 0;          ///< Of all tensors.
   float *copy = nullptr;
   List<float *> places; ///< Of each tensor, in the copy.
   Error why;

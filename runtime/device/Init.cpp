@@ -9,6 +9,7 @@
 #include "Init.h"
 
 #include "runtime/base/BF16.h"
+#include "runtime/transport/Parts.h"
 
 #include "reprise/ABI/Philox.h"
 
@@ -39,10 +40,10 @@ bool reprise::runtime::handOverState(const RepriseState &state, Arena &arena,
   return arena.handOver(state.buffer, error);
 }
 
-/// Values [begin, end) of a normal distribution; begin is even.
+/// Values [begin, end) of a normal distribution.
 static void drawNormal(uint64_t seed, uint32_t stream, double std,
                        int64_t begin, int64_t end, float *values) {
-  for (int64_t i = begin; i < end; i += 2) {
+  for (int64_t i = begin / 2 * 2; i < end; i += 2) {
     uint32_t first =
         reprisePhilox(seed, REPRISE_INIT_STEP, 0, stream, uint64_t(i));
     uint32_t second =
@@ -50,16 +51,17 @@ static void drawNormal(uint64_t seed, uint32_t stream, double std,
     double uniform = (double(first) + 1.0) * 0x1p-32; // in (0, 1]
     double radius = std * std::sqrt(-2.0 * std::log(uniform));
     double angle = 2.0 * M_PI * (double(second) * 0x1p-32);
-    values[i] = float(radius * std::cos(angle));
+    if (i >= begin)
+      values[i - begin] = float(radius * std::cos(angle));
     if (i + 1 < end)
-      values[i + 1] = float(radius * std::sin(angle));
+      values[i + 1 - begin] = float(radius * std::sin(angle));
   }
 }
 
 bool reprise::runtime::initializeStates(const RepriseModel &model,
                                         uint64_t seed, Arena &arena,
                                         ThreadPool &pool, Error &error,
-                                        Loaded loaded) {
+                                        Loaded loaded, int rank) {
   for (int index = 0; index < model.numStates; ++index) {
     const RepriseState &state = model.states[index];
     if (state.kind == REPRISE_STATE_WORKING || !outlivesStep(state))
@@ -70,19 +72,24 @@ bool reprise::runtime::initializeStates(const RepriseModel &model,
       continue;
     arena.touch(state.buffer);
     float *values = arena.at<float>(state.buffer);
-    int64_t count = elementCount(state);
-    pool.parallelFor(
-        (count + kBlock - 1) / kBlock, 1,
-        [&](int, int64_t first, int64_t last) {
-          int64_t begin = first * kBlock;
-          int64_t end = last * kBlock < count ? last * kBlock : count;
-          if (state.init == REPRISE_INIT_NORMAL)
-            return drawNormal(seed, uint32_t(index), double(state.initStd),
-                              begin, end, values);
-          float value = state.init == REPRISE_INIT_ONES ? 1.0f : 0.0f;
-          for (int64_t i = begin; i < end; ++i)
-            values[i] = value;
-        });
+    const Part part = partOf(model, state, rank);
+    if (part.count < part.block)
+      memset(values, 0, size_t(state.buffer.bytes));
+    auto fill = [&](int64_t whole, int64_t own, int64_t count) {
+      if (state.init == REPRISE_INIT_NORMAL)
+        drawNormal(seed, uint32_t(index), double(state.initStd), whole,
+                   whole + count, values + own);
+      else
+        std::fill_n(values + own, count,
+                    state.init == REPRISE_INIT_ONES ? 1.0f : 0.0f);
+      return true;
+    };
+    int64_t count = part.wholeElements();
+    pool.parallelFor((count + kBlock - 1) / kBlock, 1,
+                     [&](int, int64_t first, int64_t last) {
+                       part.forEachRun(first * kBlock,
+                                       std::min(last * kBlock, count), fill);
+                     });
     if (!handOverState(state, arena, error))
       return false;
   }

@@ -15,7 +15,7 @@
 
 namespace reprise::runtime {
 
-/// The number of elements of a state.
+/// The number of elements of a state, those of one rank.
 int64_t elementCount(const RepriseState &state);
 
 /// Whether a state is there from step to step: all but gradients that a step
@@ -34,10 +34,11 @@ enum class Loaded { Nothing, Parameters, AllButGradients };
 /// values are a function of seed, the state's index and the element alone:
 /// element pair (2i, 2i+1) is the pair that Box and Muller's transform makes,
 /// in f64, of the Philox words of these two elements in step REPRISE_INIT_STEP.
+/// Elements are numbered in the whole tensor, of which `rank` may have a part.
 /// Fails only if a GPU does not take them, as do the other two.
 bool initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
                       ThreadPool &pool, Error &error,
-                      Loaded loaded = Loaded::Nothing);
+                      Loaded loaded = Loaded::Nothing, int rank = 0);
 
 /// Rounds every parameter that has a working copy to it: to the nearest bf16,
 /// of two as near to the one with an even last bit. For a model whose copies

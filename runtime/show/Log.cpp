@@ -15,6 +15,7 @@
 #include "runtime/text/Json.h"
 #include "runtime/trainer/DataNotes.h"
 #include "runtime/transport/Mesh.h"
+#include "runtime/transport/Parts.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -62,7 +63,7 @@ static int64_t countParameters(const RepriseModel &model) {
   int64_t count = 0;
   for (int i = 0; i < model.numStates; ++i)
     if (model.states[i].kind == REPRISE_STATE_PARAMETER)
-      count += elementCount(model.states[i]);
+      count += partOf(model, model.states[i], /*rank=*/0).wholeElements();
   return count;
 }
 

@@ -63,8 +63,8 @@ public:
         executor(model, arena, pool, ranks,
                  placement.device.isOpen() ? &gpu : nullptr),
         log(model, options, ranks.engine()), metrics(model), dump(model),
-        costs(model), tensors(model),
-        saves(model, options, tensors, arena, pool, log),
+        costs(model), tensors(model, ranks.rank()),
+        saves(model, options, tensors, arena, pool, ranks, log),
         inference(model, options, arena, executor, ranks,
                   Interrupts::stopFlag()) {}
 
@@ -182,7 +182,7 @@ bool Trainer::prepare(Error &error) {
                         {!options.noCudaGraph, options.cudaSync, options.tf32,
                          options.autotune, options.nvtx}))
     return false;
-  if ((options.dump && !dump.start(options.dump, error)) ||
+  if ((options.dump && isFirst() && !dump.start(options.dump, error)) ||
       (options.costs && !costs.start(options.costs, error)))
     return false;
   if (options.checkMemory && !check.start(model, arena, error))
@@ -250,7 +250,8 @@ bool Trainer::loadStates(Error &error) {
   bool goesOn = began.resumed.folder.chars[0];
   state = began.resumed.state;
   if (!initializeStates(model, options.seed, arena, pool, error,
-                        goesOn ? Loaded::AllButGradients : loaded) ||
+                        goesOn ? Loaded::AllButGradients : loaded,
+                        ranks.rank()) ||
       !roundParameters(model, arena, pool, error) ||
       !fillRotaries(model, arena, pool, error))
     return false;
@@ -270,7 +271,7 @@ bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
     batch.rng[1] = uint32_t(options.seed >> 32);
     batch.rng[2] = uint32_t(step);
     batch.rng[3] = uint32_t(data.batch().globalMicroBatch(first + i));
-    if (isDumped(step))
+    if (isDumped(step) && isFirst())
       dump.keepInputs(first + i, batch);
   }
   return executor.sendInputs(error);
@@ -382,7 +383,8 @@ bool Trainer::show(StepReport &report, Error &error) {
   report.mfu = model.modelFlops / available;
   report.hfu = (model.modelFlops + model.replayFlops) / available;
   return log.step(report, error) && metrics.step(report, error) &&
-         (!isDumped(report.step) || dump.write(report.gradNorm, error));
+         (!isDumped(report.step) || !isFirst() ||
+          dump.write(report.gradNorm, error));
 }
 
 bool Trainer::runStep(Error &error) {
@@ -427,7 +429,7 @@ bool Trainer::takeResults(StepReport &report, Error &error) {
 bool Trainer::updateApart(StepReport &report, Error &error) {
   // With the norm, gradients are the sums over all ranks.
   if (!executor.runNorm(error) ||
-      (isDumped(report.step) && !dump.keepStates(arena, error)) ||
+      (isDumped(report.step) && !dump.keepStates(arena, ranks, error)) ||
       !takeResults(report, error))
     return false;
   auto standsOut = [](double z, double limit) {
@@ -511,7 +513,8 @@ bool Trainer::runSteps(Error &error) {
       executor.forgetProfile();
     if (!runStep(error))
       return false;
-    saves.afterStep(state, Interrupts::takeSave());
+    if (!saves.afterStep(state, Interrupts::takeSave(), error))
+      return false;
     if (state.step < options.steps && !infer(/*isLast=*/false, error))
       return false;
   }
@@ -577,8 +580,8 @@ static ExitStatus train(const Program &program, const Options &options,
 static bool becomeQuiet(Options &options, bool infers, Error &error) {
   options.isQuiet = true;
   options.json = options.profile = false;
-  options.save = options.csv = options.tensorboard = nullptr;
-  options.costs = options.dump = nullptr;
+  options.isSavedElsewhere = options.save;
+  options.save = options.csv = options.tensorboard = options.costs = nullptr;
   if (!infers) {
     options.valData = Paths();
     options.sample = 0;

@@ -70,6 +70,8 @@ struct Options {
   uint64_t seed = 0;
   bool json = false;
   bool isQuiet = false; ///< For ranks that show nothing and write no files.
+  /// For these: whether another rank saves.
+  bool isSavedElsewhere = false;
   bool shuffled = true;
   bool checkMemory = false;
   bool profile = false;

@@ -8,6 +8,8 @@
 
 #include "Saves.h"
 
+#include "runtime/transport/Collectives.h"
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
@@ -31,7 +33,7 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
   settings.tokenizer = tokenizer;
   settings.room = {options.saveFromCopy, model.budgetBytes};
   if (!writer.start(settings, goesOn ? resumed.folder.chars : nullptr,
-                    resumed.state.step, arena, pool, error))
+                    resumed.state.step, arena, pool, ranks, error))
     return false;
   seconds = double(writer.source().size()) / kDiskBytes;
   return true;
@@ -61,11 +63,31 @@ bool Saves::showWritten(Error &failure) {
   return !isRefused && !writer.takeFailure(failure);
 }
 
-void Saves::begin(const RunState &state) {
-  if (writer.lastStep() == state.step)
-    writer.catchUp(refused);
-  else
-    writer.save(state, arena, pool, refused);
+/// Lets ranks that have other parts know whether theirs are taken now.
+bool Saves::tell(bool &takes, Error &error) {
+  return !tensors.haveParts() ||
+         broadcast(ranks, {0, 1, ranks.size()}, "the end of a step", &takes,
+                   sizeof(takes), error);
+}
+
+/// What a rank does that has other parts than rank 0, which writes.
+bool Saves::help(Error &error) {
+  bool takes = false;
+  return tell(takes, error) &&
+         (!takes || tensors.gather(arena, nullptr, ranks, error));
+}
+
+/// False if other ranks have ended, or cannot be told from where on to go on.
+bool Saves::begin(const RunState &state, Error &error) {
+  bool takes = writer.lastStep() != state.step;
+  if (!tell(takes, error))
+    return false;
+  if (!takes)
+    return writer.catchUp(refused), true;
+  if (writer.save(state, arena, pool, refused) || !tensors.haveParts())
+    return true;
+  error = refused;
+  return false;
 }
 
 /// Says that the run goes on without it.
@@ -80,11 +102,13 @@ void Saves::showFailure(const Error &failure, int64_t step) {
   log.note(note.text);
 }
 
-void Saves::afterStep(const RunState &state, bool isAsked) {
+bool Saves::afterStep(const RunState &state, bool isAsked, Error &error) {
+  if (helpsOthers())
+    return help(error);
   if (!options.save) {
     if (isAsked)
       log.note("SIGUSR1 saves, but there is no --save DIR");
-    return;
+    return true;
   }
   bool saves = isAsked || isDue(state.step);
   Error failure;
@@ -94,33 +118,39 @@ void Saves::afterStep(const RunState &state, bool isAsked) {
   if (!showWritten(failure))
     showFailure(failure, state.step - 1);
   if (!saves)
-    return;
-  begin(state);
+    return tell(saves, error);
+  if (!begin(state, error))
+    return false;
   writer.poll();
   if (!showWritten(failure))
     showFailure(failure, state.step);
+  return true;
 }
 
 bool Saves::atEnd(const RunState &state, Error &error) {
+  if (helpsOthers())
+    return help(error);
   if (!options.save)
     return true;
   Error failure;
   writer.wait();
   if (!showWritten(failure)) // It is tried once more.
     showFailure(failure, state.step - 1);
-  begin(state);
+  if (!begin(state, error))
+    return false;
   writer.wait();
   isLost = !showWritten(error);
   return !isLost;
 }
 
 void Saves::rescue(const RunState &state, Error &error) {
-  if (!options.save || isLost)
+  // Other ranks may have ended, or go on with the step.
+  if (!options.save || isLost || tensors.haveParts())
     return;
   Error failure;
   writer.wait();
   showWritten(failure);
-  begin(state);
+  begin(state, failure);
   writer.wait();
   if (showWritten(failure))
     return;

@@ -12,20 +12,22 @@
 #include "Options.h"
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/show/Log.h"
+#include "runtime/transport/Transport.h"
 
 namespace reprise::runtime {
 
 /// When a run saves: as often as --save-interval says, when it is asked to, at
 /// its end, and when something goes wrong that leaves the states as a step left
 /// them. A checkpoint that cannot be written is shown, and is no reason to stop
-/// while there are others to come. Without --save all of it does nothing.
+/// while there are others to come. Without --save all of it does nothing. Rank
+/// 0 writes; where ranks have parts of the model, the others send theirs.
 class Saves {
 public:
   Saves(const RepriseModel &model, const Options &options,
         const ModelTensors &tensors, const Arena &arena, ThreadPool &pool,
-        Log &log)
-      : model(model), options(options), arena(arena), pool(pool), log(log),
-        writer(model, tensors) {}
+        Transport &ranks, Log &log)
+      : model(model), options(options), tensors(tensors), arena(arena),
+        pool(pool), ranks(ranks), log(log), writer(model, tensors) {}
 
   /// As CheckpointWriter::start, for what is written in each of them: `data`,
   /// and the tokenizer if `tokenizer` is not null.
@@ -35,8 +37,8 @@ public:
   void announce();
 
   /// Behind a step: begins to write a checkpoint if that is due or `isAsked`,
-  /// and shows what was written meanwhile.
-  void afterStep(const RunState &state, bool isAsked);
+  /// and shows what was written meanwhile. False if other ranks have ended.
+  bool afterStep(const RunState &state, bool isAsked, Error &error);
   /// Saves the last step and waits. False if that could not be written.
   bool atEnd(const RunState &state, Error &error);
   /// After `error`, which has left the states those of `state`: saves them.
@@ -53,14 +55,21 @@ private:
   bool isDue(int64_t step) const {
     return options.saveInterval && step % options.saveInterval == 0;
   }
-  void begin(const RunState &state);
+  bool begin(const RunState &state, Error &error);
+  bool tell(bool &takes, Error &error);
+  bool helpsOthers() const {
+    return ranks.rank() > 0 && options.isSavedElsewhere && tensors.haveParts();
+  }
+  bool help(Error &error);
   bool showWritten(Error &failure);
   void showFailure(const Error &failure, int64_t step);
 
   const RepriseModel &model;
   const Options &options;
+  const ModelTensors &tensors;
   const Arena &arena;
   ThreadPool &pool;
+  Transport &ranks;
   Log &log;
   CheckpointWriter writer;
   Error refused; ///< Why the last one did not even begin.

@@ -47,7 +47,8 @@ void RTDialect::initialize() {
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StateKind kind, StringRef parameter,
                                 StateInit init, FloatAttr std, StringRef hub,
-                                int64_t part, int64_t parts, int64_t rows) {
+                                int64_t part, int64_t parts, int64_t rows,
+                                StringRef axis, int64_t dim, int64_t extent) {
   if (parameter.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == StateInit::Normal) != bool(std))
@@ -64,6 +65,11 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << part << " of " << parts;
   if (rows < 0)
     return emitError() << "needs rows of at least 0, but got " << rows;
+  if (axis.empty() ? dim != 0 || extent != 0 : dim < 0 || extent < 1)
+    return emitError() << "needs 'dim' and 'extent' with 'axis' and only "
+                          "there, but got dim "
+                       << dim << " and extent " << extent << " with axis '"
+                       << axis << "'";
   if (hub.empty() && parts != 1)
     return emitError() << "needs the published tensor that it is part " << part
                        << " of " << parts << " of, but got no 'hub'";

@@ -684,8 +684,9 @@ TEST_F(Weights, ShardsAreAsLargeAsTheyMayBe) {
     std::string path = folder.path + std::to_string(limit);
     SaveSettings settings = {path.c_str(), 0, 1, true, {}};
     settings.shardBytes = limit;
+    Transport ranks;
     CheckpointWriter writer(model, tensors);
-    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, error) &&
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, ranks, error) &&
                 writer.save({}, arena, pool, error))
         << error.text;
     writer.wait();
@@ -715,8 +716,9 @@ TEST_F(Weights, ShardsAreWrittenAndReadBack) {
     SaveSettings settings = {path.c_str(), 0, 1, true, {100}};
     settings.shardBytes = 100;
     settings.room.isCopy = isCopy;
+    Transport ranks;
     CheckpointWriter writer(model, tensors);
-    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, error))
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, ranks, error))
         << error.text;
     EXPECT_EQ(writer.source().copyBytes(), isCopy ? end : 0);
     RunState state;

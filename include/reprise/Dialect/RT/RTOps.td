@@ -92,8 +92,13 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
     With `rows`, only so many rows of the buffer are the tensor; further ones stay zero.
 
+    With `axis`, ranks along it have parts: rank `c` has of dimension `dim` of the whole, which has
+    `extent` elements there, those from `c` times the tensor's own size on, and zeros behind them.
+    `part` is one of the whole.
+
     Examples: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`,
-    `#rt.state<kind = parameter, parameter = "h.0.attn.q.weight", init = ones, hub = "h.0.attn.c_attn.weight", part = 0, parts = 3>`
+    `#rt.state<kind = parameter, parameter = "h.0.attn.q.weight", init = ones, hub = "h.0.attn.c_attn.weight", part = 0, parts = 3>`,
+    `#rt.state<kind = moment2, parameter = "wte.weight", init = zeros, axis = "tp", dim = 0, extent = 307>`
   }];
   let parameters = (ins EnumParameter<RT_StateKind>:$kind, StringRefParameter<>:$parameter,
                         EnumParameter<RT_StateInit>:$init,
@@ -101,7 +106,10 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
                         StringRefParameter<"", [{""}]>:$hub,
                         DefaultValuedParameter<"int64_t", "0">:$part,
                         DefaultValuedParameter<"int64_t", "1">:$parts,
-                        DefaultValuedParameter<"int64_t", "0">:$rows);
+                        DefaultValuedParameter<"int64_t", "0">:$rows,
+                        StringRefParameter<"", [{""}]>:$axis,
+                        DefaultValuedParameter<"int64_t", "0">:$dim,
+                        DefaultValuedParameter<"int64_t", "0">:$extent);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

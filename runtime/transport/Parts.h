@@ -1,0 +1,86 @@
+//===- Parts.h - States that ranks have parts of ----------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_TRANSPORT_PARTS_H
+#define REPRISE_RUNTIME_TRANSPORT_PARTS_H
+
+#include "Transport.h"
+
+#include "reprise/ABI/Model.h"
+
+#include <algorithm>
+
+namespace reprise::runtime {
+
+/// Which elements of a whole tensor a rank has. The whole is [outer, extent,
+/// inner], the rank's tensor [outer, block, inner], of which the first `count`
+/// of each block are elements `begin` up to `begin + count` of the extent; what
+/// the last ranks have behind that are zeros. Of a state that is not cut every
+/// rank has the whole.
+struct Part {
+  int64_t outer, extent, inner;
+  int64_t block, begin, count;
+
+  int64_t wholeElements() const { return outer * extent * inner; }
+  /// Those that are of the whole.
+  int64_t elements() const { return outer * count * inner; }
+
+  /// Calls `visit(whole, own, number)` for each run of elements that the rank
+  /// has of [first, last) of the whole: numbers of its first element in the
+  /// whole and among the rank's, and how many there are. Stops when `visit`
+  /// returns false, and returns that.
+  template <typename Visit>
+  bool forEachRun(int64_t first, int64_t last, Visit visit) const;
+};
+
+template <typename Visit>
+bool Part::forEachRun(int64_t first, int64_t last, Visit visit) const {
+  const int64_t row = extent * inner;
+  for (int64_t o = first / row; o < outer && o * row < last; ++o) {
+    const int64_t start = o * row + begin * inner;
+    const int64_t from = std::max(first, start);
+    const int64_t to = std::min(last, start + count * inner);
+    if (from < to &&
+        !visit(from, o * block * inner + (from - start), to - from))
+      return false;
+  }
+  return true;
+}
+
+/// The part of `rank`.
+Part partOf(const RepriseModel &model, const RepriseState &state, int rank);
+
+/// Whether ranks have parts of it.
+inline bool isCut(const RepriseState &state) { return state.wholeExtent > 0; }
+
+/// Whether there is any such state.
+inline bool hasParts(const RepriseModel &model) {
+  return std::any_of(model.states, model.states + model.numStates, isCut);
+}
+
+/// Where a whole tensor of f32 goes: element e of it to `first[e / width *
+/// stride + e % width]`.
+struct WholePlace {
+  float *first;
+  int64_t width, stride;
+
+  /// Puts elements of the whole from number `element` on.
+  void put(int64_t element, const float *values, int64_t count) const;
+};
+
+/// Puts a whole state of f32 at `place` of rank 0, of which each rank has
+/// `own`. Those that have another part of it than rank 0 send it, in pieces;
+/// the others need not call, and nothing happens there. They wait for each
+/// other without a limit.
+bool gatherState(const RepriseModel &model, const RepriseState &state,
+                 Transport &ranks, const float *own, const WholePlace &place,
+                 Error &error);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_TRANSPORT_PARTS_H

@@ -1,0 +1,164 @@
+//===- PartsTest.cpp - States that ranks have parts of ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/transport/Parts.h"
+#include "runtime/checkpoint/ModelTensors.h"
+#include "runtime/device/Init.h"
+#include "runtime/transport/Embedded.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <vector>
+
+using namespace reprise::runtime;
+
+namespace {
+using Body = std::function<bool(Transport &, Error &)>;
+
+/// A state of two dimensions, [rows, columns] of the whole.
+struct Shape {
+  const char *name;
+  int64_t rows, columns;
+  int cutDim; ///< -1: every rank has all.
+  int part = 0, parts = 1;
+};
+
+/// Two ranks with samples of their own by three that share a model. Of seven
+/// rows ranks have 3, 3 and 1, of four 2, 2 and none.
+constexpr RepriseAxis kAxes[] = {{"dp", 2}, {"tp", 3}};
+constexpr Shape kShapes[] = {{"rows", 7, 5, 0},       {"few", 4, 3, 0},
+                             {"columns", 4, 9, 1},    {"all", 3, 3, -1},
+                             {"side", 2, 6, 1, 0, 2}, {"side", 2, 6, 1, 1, 2}};
+
+/// A model with these parameters for `numAxes` of the axes.
+struct Model {
+  explicit Model(int numAxes) {
+    model.axes = kAxes, model.numAxes = numAxes;
+    for (const Shape &shape : kShapes) {
+      RepriseState state = {};
+      state.name = state.hubName = shape.name;
+      state.kind = REPRISE_STATE_PARAMETER;
+      state.init = REPRISE_INIT_NORMAL, state.initStd = 1;
+      state.part = shape.part, state.parts = shape.parts;
+      state.rank = 2;
+      state.shape[0] = shape.rows, state.shape[1] = shape.columns;
+      if (numAxes == 2 && shape.cutDim >= 0) {
+        int64_t &extent = state.shape[shape.cutDim];
+        state.cutAxis = 1, state.cutDim = shape.cutDim;
+        state.wholeExtent = extent;
+        extent = (extent + 2) / 3;
+      }
+      state.buffer = {end, state.shape[0] * state.shape[1] * 4};
+      end += state.buffer.bytes;
+      states.push_back(state);
+    }
+    model.states = states.data(), model.numStates = int32_t(states.size());
+  }
+
+  std::vector<RepriseState> states;
+  RepriseModel model = {};
+  int64_t end = 0;
+};
+
+/// All tensors of a model, as files have them.
+struct Wholes {
+  explicit Wholes(const ModelTensors &tensors) {
+    for (int i = 0; i < tensors.size(); ++i)
+      values.emplace_back(size_t(tensors[i].elements()), -1.0f);
+    for (std::vector<float> &tensor : values)
+      places.push_back(tensor.data());
+  }
+  std::vector<std::vector<float>> values;
+  std::vector<float *> places;
+};
+} // namespace
+
+static int runBody(Transport &transport, void *context) {
+  Error error;
+  if ((*static_cast<Body *>(context))(transport, error))
+    return 0;
+  transport.abort(error.text);
+  return 1;
+}
+
+static std::string run(int numRanks, Body body) {
+  RankSettings settings;
+  settings.numRanks = numRanks;
+  Error error;
+  return runRanks(settings, runBody, &body, error) == 0 ? "" : error.text;
+}
+
+TEST(Parts, RunsAreThoseOfTheRank) {
+  Model cut(2);
+  auto runsOf = [&](int state, int rank, int64_t first, int64_t last) {
+    std::string text;
+    partOf(cut.model, cut.states[size_t(state)], rank)
+        .forEachRun(
+            first, last, [&](int64_t whole, int64_t own, int64_t count) {
+              text += std::to_string(whole) + ":" + std::to_string(own) + "+" +
+                      std::to_string(count) + " ";
+              return true;
+            });
+    return text;
+  };
+  EXPECT_EQ(runsOf(0, 0, 0, 35), "0:0+15 ");
+  EXPECT_EQ(runsOf(0, 1, 0, 35), "15:0+15 ");
+  EXPECT_EQ(runsOf(0, 2, 0, 35), "30:0+5 ");
+  EXPECT_EQ(runsOf(0, 5, 0, 35), "30:0+5 "); // dp 1, tp 2
+  EXPECT_EQ(runsOf(0, 1, 17, 20), "17:2+3 ");
+  EXPECT_EQ(runsOf(1, 2, 0, 12), "");
+  EXPECT_EQ(runsOf(2, 1, 0, 36), "3:0+3 12:3+3 21:6+3 30:9+3 ");
+  EXPECT_EQ(runsOf(2, 1, 13, 22), "13:4+2 21:6+1 ");
+  EXPECT_EQ(runsOf(3, 4, 2, 9), "2:2+7 ");
+}
+
+// Each rank draws the elements of the whole, and rank 0 gathers what one rank
+// alone has.
+TEST(Parts, AreDrawnAndGatheredAsOneRankHasThem) {
+  Model one(0), cut(2);
+  ThreadPool pool;
+  Arena whole;
+  Error error;
+  ModelTensors tensors(one.model);
+  ASSERT_TRUE(pool.start(1, error) && whole.map(one.end, error) &&
+              tensors.find(error) &&
+              initializeStates(one.model, 3, whole, pool, error))
+      << error.text;
+  Wholes expected(tensors);
+  ASSERT_TRUE(tensors.copyOut(whole, expected.places.data(), pool, error))
+      << error.text;
+  EXPECT_EQ(run(6,
+                [&](Transport &ranks, Error &error) {
+                  ThreadPool own;
+                  Arena arena;
+                  ModelTensors parts(cut.model, ranks.rank());
+                  if (!own.start(1, error) || !arena.map(cut.end, error) ||
+                      !parts.find(error) ||
+                      !initializeStates(cut.model, 3, arena, own, error,
+                                        Loaded::Nothing, ranks.rank()))
+                    return false;
+                  if (!parts.haveParts() || parts.size() != tensors.size())
+                    return error.set("%d tensors", parts.size());
+                  Wholes got(parts);
+                  if (!parts.gather(arena, got.places.data(), ranks, error))
+                    return false;
+                  for (int i = 0; i < parts.size(); ++i)
+                    if ((ranks.rank() == 0) !=
+                        (got.values[size_t(i)] == expected.values[size_t(i)]))
+                      return error.set("tensor %s at rank %d", parts[i].name,
+                                       ranks.rank());
+                  // Behind its rows a part is zero.
+                  const RepriseState &few = cut.states[1];
+                  const float *values = arena.at<float>(few.buffer);
+                  for (int64_t j = 0; j < 6 && ranks.rank() % 3 == 2; ++j)
+                    if (values[j] != 0)
+                      return error.set("element %d", int(j));
+                  return true;
+                }),
+            "");
+}
