@@ -679,5 +679,11 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   else if (all.mark.find(argc, argv, error))
     status = ExitStatus(trainInRanks(all, error));
   bool isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
-  return isGood ? int(status) : fail(status);
+  if (isGood)
+    return int(status);
+  fail(status);
+  // A launcher that sees the end of a process may drop what it said last.
+  if (all.launch.name)
+    usleep(300'000);
+  return int(status);
 }
