@@ -119,7 +119,7 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     return success();
   }
   for (auto family : {evaluateModelOp, evaluateRotaryOp, evaluateAttentionOp,
-                      evaluateTrainingOp, evaluateShardOp}) {
+                      evaluateExpertOp, evaluateTrainingOp, evaluateShardOp}) {
     FailureOr<bool> evaluated = family(op, frame);
     if (failed(evaluated))
       return failure();

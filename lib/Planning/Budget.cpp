@@ -73,7 +73,7 @@ void planning::writeDecisions(func::FuncOp step, const TracedGraph &traced,
     // In no layer nothing goes with what the plan names.
     if (scope.getLayer() < 0 && !named.contains(number))
       continue;
-    if (dropped.empty() || !isMemoryEffectFree(op)) {
+    if (dropped.empty() || !nn::mayBeReplayed(op)) {
       op->setAttr(remat::kDecisionAttr,
                   remat::SaveAttr::get(context, "within the budget", -1));
       continue;

@@ -244,7 +244,7 @@ LogicalResult GraphReader::readScheduled(rt::ScheduledOp op) {
   if (added.phase == solver::StepPhase::Forward) {
     traceResults(op, numbers);
     for (int64_t number : numbers)
-      added.isReplayable &= isMemoryEffectFree(ops[number]);
+      added.isReplayable &= nn::mayBeReplayed(ops[number]);
   }
   traced->graph.ops.push_back(std::move(added));
   return success();

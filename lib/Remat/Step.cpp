@@ -275,11 +275,14 @@ bool Step::isFree(Operation *op) const {
 //===----------------------------------------------------------------------===//
 
 bool remat::canBeReplayed(Operation *op) {
-  return isMemoryEffectFree(op) || nn::isCollective(op);
+  return nn::mayBeReplayed(op) || nn::isCollective(op);
 }
 
 /// Checks the decision of one op above `nn.backward`.
 static LogicalResult verifyDecision(Operation *op, RecomputeAttr decision) {
+  if (op->hasTrait<nn::NeverReplayed>())
+    return op->emitOpError("needs to be kept: what it decides is decided once, "
+                           "and a replay could decide otherwise");
   if (!canBeReplayed(op))
     return op->emitOpError("needs to be free of side effects to be recomputed: "
                            "they would happen twice");

@@ -12,6 +12,15 @@ func.func @below(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+func.func @choice(%r: tensor<2x4xf32>) -> tensor<2x1xi32> {
+  // expected-error @+1 {{'nn.choose_experts' op needs to be kept: what it decides is decided once, and a replay could decide otherwise}}
+  %ids = nn.choose_experts %r {remat.decision = #remat.recompute<segment = 0, label = "mlp">} : (tensor<2x4xf32>) -> tensor<2x1xi32>
+  nn.backward
+  return %ids : tensor<2x1xi32>
+}
+
+// -----
+
 func.func @side_effect(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{'func.call' op needs to be free of side effects to be recomputed: they would happen twice}}
   %u = func.call @log(%x) {remat.decision = #remat.recompute<segment = 0, label = "mlp">} : (tensor<4xf32>) -> tensor<4xf32>

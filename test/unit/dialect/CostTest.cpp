@@ -43,7 +43,11 @@ const char *const kArguments =
     "%t: tensor<8x8xf32>, "
     "%e: tensor<307x24xf32>, %p: tensor<16x24xf32>, %one: tensor<f32>, "
     "%huge: tensor<4294967296x4294967296xf32>, "
-    "%tall: tensor<4294967296x1xf32>";
+    "%tall: tensor<4294967296x1xf32>, %choice: tensor<2x8x4xf32>, "
+    "%slots: tensor<2x8x2xi32>, %dslots: tensor<2x8x2xf32>, "
+    "%order: tensor<32xi32>, %offsets: tensor<5xi32>, %xr: tensor<32x24xf32>, "
+    "%ur: tensor<32x96xf32>, %wr: tensor<32xf32>, "
+    "%experts: tensor<4x96x24xf32>";
 
 const Case kCases[] = {
     {"nn.embedding %ids, %e",
@@ -220,6 +224,57 @@ const Case kCases[] = {
      3 * 16},
     {"nn.add_bias %x, %c",
      "(tensor<2x8x24xf32>, tensor<24xf32>) -> tensor<2x8x24xf32>", 384},
+    {"nn.choose_experts %choice", "(tensor<2x8x4xf32>) -> tensor<2x8x2xi32>",
+     0},
+    {"nn.expert_weights %choice, %slots normalized",
+     "(tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>", 4 * 32},
+    {"nn.expert_weights %choice, %slots",
+     "(tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>",
+     3 * 64 + 32},
+    {"nn.expert_weights_backward %choice, %slots, %dslots normalized",
+     "(tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> "
+     "tensor<2x8x4xf32>",
+     4 * 32 + 2 * 32 + 2 * 32},
+    {"nn.expert_weights_backward %choice, %slots, %dslots",
+     "(tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> "
+     "tensor<2x8x4xf32>",
+     3 * 64 + 32 + 2 * 32 + 3 * 64},
+    {"nn.sort_rows %slots",
+     "(tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, "
+     "tensor<5xi32>)",
+     0},
+    {"nn.permute %dslots, %order, %slots",
+     "(tensor<2x8x2xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32xf32>",
+     0},
+    {"nn.dispatch %x, %order, %slots",
+     "(tensor<2x8x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> "
+     "tensor<32x24xf32>",
+     0},
+    {"nn.combine %xr, %order, %slots",
+     "(tensor<32x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> "
+     "tensor<2x8x24xf32>",
+     384},
+    {"nn.grouped_linear %x, %experts, %offsets rows %order, %slots",
+     "(tensor<2x8x24xf32>, tensor<4x96x24xf32>, tensor<5xi32>, "
+     "tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32x96xf32>",
+     2 * 32 * 96 * 24},
+    {"nn.grouped_linear_backward_input %ur, %experts, %offsets",
+     "(tensor<32x96xf32>, tensor<4x96x24xf32>, tensor<5xi32>) -> "
+     "tensor<32x24xf32>",
+     2 * 32 * 96 * 24},
+    {"nn.grouped_linear_backward_weight %xr, %ur, %offsets",
+     "(tensor<32x24xf32>, tensor<32x96xf32>, tensor<5xi32>) -> "
+     "tensor<4x96x24xf32>",
+     2 * 32 * 96 * 24},
+    {"nn.weighted_swiglu %ur, %ur, %wr",
+     "(tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>) -> "
+     "tensor<32x96xf32>",
+     7 * 32 * 96},
+    {"nn.weighted_swiglu_backward %ur, %ur, %wr, %ur",
+     "(tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>, "
+     "tensor<32x96xf32>) -> (tensor<32x96xf32>, tensor<32x96xf32>, "
+     "tensor<32xf32>)",
+     15 * 32 * 96},
 };
 
 class Cost : public testing::Test {
@@ -248,6 +303,8 @@ private:
     StringRef op(each.op);
     if (op.starts_with("nn.layer_norm ") || op.starts_with("nn.adamw") ||
         op.starts_with("nn.attention_backward") ||
+        op.starts_with("nn.sort_rows") ||
+        op.starts_with("nn.weighted_swiglu_backward") ||
         (op.starts_with("nn.linear_cross_entropy") && op.contains("dinput")))
       return "%r:3 = ";
     if (op.starts_with("nn.attention ") ||
@@ -272,6 +329,9 @@ TEST_F(Cost, Products) {
                                         "nn.linear_backward_weight",
                                         "nn.scores",
                                         "nn.context",
+                                        "nn.grouped_linear",
+                                        "nn.grouped_linear_backward_input",
+                                        "nn.grouped_linear_backward_weight",
                                         "nn.linear_cross_entropy"};
   forEachCase([&](const Case &each, CostModel op) {
     EXPECT_EQ(op.isProduct(), products.count(op->getName().getStringRef()) == 1)

@@ -220,3 +220,26 @@ TEST(Rounding, IsOfLogitsInChunks) {
       EXPECT_NEAR(chunks[r][e], whole[r][e], 1e-14) << r << " " << e;
 }
 } // namespace
+
+// Of equal logits the lower index is chosen, and rows are sorted by expert and
+// then by token. Expert 1 has no row; what is no number is never chosen.
+TEST(Experts, AreChosenAndSorted) {
+  std::vector<Values> results = evaluate(R"(
+    func.func @f(%l: tensor<3x4xf32>) -> (tensor<3x2xi32>, tensor<6xi32>, tensor<3x2xi32>, tensor<5xi32>, tensor<3x2xf32>) {
+      %ids = nn.choose_experts %l : (tensor<3x4xf32>) -> tensor<3x2xi32>
+      %o, %i, %e = nn.sort_rows %ids : (tensor<3x2xi32>) -> (tensor<6xi32>, tensor<3x2xi32>, tensor<5xi32>)
+      %w = nn.expert_weights %l, %ids normalized : (tensor<3x4xf32>, tensor<3x2xi32>) -> tensor<3x2xf32>
+      return %ids, %o, %i, %e, %w : tensor<3x2xi32>, tensor<6xi32>, tensor<3x2xi32>, tensor<5xi32>, tensor<3x2xf32>
+    })",
+                                         {{3, -1, 1, 1, //
+                                           0, -2, 3, 3, //
+                                           -3, NAN, -5, -4}});
+  EXPECT_EQ(results[0], (Values{0, 2, 2, 3, 0, 3}));
+  EXPECT_EQ(results[1], (Values{0, 4, 1, 2, 3, 5}));
+  EXPECT_EQ(results[2], (Values{0, 2, 3, 4, 1, 5}));
+  EXPECT_EQ(results[3], (Values{0, 2, 2, 4, 6}));
+  // What is no number shows in the weights of its token.
+  results[4].resize(4);
+  const double larger = 1 / (1 + std::exp(-2.0));
+  expectNear(results[4], {larger, 1 - larger, 0.5, 0.5});
+}

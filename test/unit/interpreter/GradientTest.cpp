@@ -126,6 +126,34 @@ const Case kCases[] = {
      {{"p", "2x2x3x3"}, {"v", "2x3x6"}, {"w", "6x5"}},
      R"(%ctx = nn.context %p, %v heads 2 scale 0.9 transposed : (tensor<2x2x3x3xf32>, tensor<2x3x6xf32>) -> tensor<2x3x6xf32>
         %logits = nn.linear %ctx, %w in_out : (tensor<2x3x6xf32>, tensor<6x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"experts",
+     {{"x", "2x3x4"},
+      {"r", "3x4"},
+      {"g", "3x6x4"},
+      {"u", "3x6x4"},
+      {"d", "3x5x6"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x3xf32>
+        %ids = nn.choose_experts %scores : (tensor<2x3x3xf32>) -> tensor<2x3x2xi32>
+        %w = nn.expert_weights %scores, %ids normalized : (tensor<2x3x3xf32>, tensor<2x3x2xi32>) -> tensor<2x3x2xf32>
+        %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x3x2xi32>) -> (tensor<12xi32>, tensor<2x3x2xi32>, tensor<4xi32>)
+        %wr = nn.permute %w, %order, %inverse : (tensor<2x3x2xf32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<12xf32>
+        %gr = nn.grouped_linear %x, %g, %offsets rows %order, %inverse : (tensor<2x3x4xf32>, tensor<3x6x4xf32>, tensor<4xi32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<12x6xf32>
+        %ur = nn.grouped_linear %x, %u, %offsets rows %order, %inverse : (tensor<2x3x4xf32>, tensor<3x6x4xf32>, tensor<4xi32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<12x6xf32>
+        %a = nn.weighted_swiglu %gr, %ur, %wr : (tensor<12x6xf32>, tensor<12x6xf32>, tensor<12xf32>) -> tensor<12x6xf32>
+        %y = nn.grouped_linear %a, %d, %offsets : (tensor<12x6xf32>, tensor<3x5x6xf32>, tensor<4xi32>) -> tensor<12x5xf32>
+        %logits = nn.combine %y, %order, %inverse : (tensor<12x5xf32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<2x3x5xf32>)"},
+    // Of 8 experts some have no row; weights do not sum up to 1.
+    {"experts_of_rows",
+     {{"x", "2x3x4"}, {"r", "8x4"}, {"g", "8x5x4"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<8x4xf32>) -> tensor<2x3x8xf32>
+        %ids = nn.choose_experts %scores : (tensor<2x3x8xf32>) -> tensor<2x3x1xi32>
+        %w = nn.expert_weights %scores, %ids : (tensor<2x3x8xf32>, tensor<2x3x1xi32>) -> tensor<2x3x1xf32>
+        %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x3x1xi32>) -> (tensor<6xi32>, tensor<2x3x1xi32>, tensor<9xi32>)
+        %wr = nn.permute %w, %order, %inverse : (tensor<2x3x1xf32>, tensor<6xi32>, tensor<2x3x1xi32>) -> tensor<6xf32>
+        %xr = nn.dispatch %x, %order, %inverse : (tensor<2x3x4xf32>, tensor<6xi32>, tensor<2x3x1xi32>) -> tensor<6x4xf32>
+        %gr = nn.grouped_linear %xr, %g, %offsets : (tensor<6x4xf32>, tensor<8x5x4xf32>, tensor<9xi32>) -> tensor<6x5xf32>
+        %a = nn.weighted_swiglu %gr, %gr, %wr : (tensor<6x5xf32>, tensor<6x5xf32>, tensor<6xf32>) -> tensor<6x5xf32>
+        %logits = nn.combine %a, %order, %inverse : (tensor<6x5xf32>, tensor<6xi32>, tensor<2x3x1xi32>) -> tensor<2x3x5xf32>)"},
     {"rms_norm",
      {{"x", "2x3x5"}, {"g", "5"}},
      R"(%logits, %rstd = nn.rms_norm %x, %g eps 1.0e-06 : (tensor<2x3x5xf32>, tensor<5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3xf32>))"},

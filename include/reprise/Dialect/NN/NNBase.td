@@ -190,6 +190,12 @@ def NN_Rowwise : NativeOpTrait<"Rowwise"> {
   let cppNamespace = "::reprise::nn";
 }
 
+/// Done once, whatever a plan says: another time it could come out otherwise, and what was
+/// kept would not fit.
+def NN_NeverReplayed : NativeOpTrait<"NeverReplayed"> {
+  let cppNamespace = "::reprise::nn";
+}
+
 class NN_Op<string mnemonic, list<Trait> traits = []>
     : Op<NN_Dialect, mnemonic, traits>;
 

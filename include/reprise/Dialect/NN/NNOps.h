@@ -38,6 +38,14 @@ class Pointwise : public mlir::OpTrait::TraitBase<ConcreteOp, Pointwise> {};
 template <typename ConcreteOp>
 class Rowwise : public mlir::OpTrait::TraitBase<ConcreteOp, Rowwise> {};
 
+/// Done once, and not again in a replay.
+template <typename ConcreteOp>
+class NeverReplayed
+    : public mlir::OpTrait::TraitBase<ConcreteOp, NeverReplayed> {};
+
+/// Whether a replay of `op` makes what `op` has made, and nothing else.
+bool mayBeReplayed(mlir::Operation *op);
+
 /// Where ranks meet: collectives have effects on it, which keep their order.
 struct NetworkResource
     : public mlir::SideEffects::Resource::Base<NetworkResource> {

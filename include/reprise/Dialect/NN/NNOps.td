@@ -11,6 +11,7 @@
 
 include "reprise/Dialect/NN/NNModelOps.td"
 include "reprise/Dialect/NN/NNRotaryOps.td"
+include "reprise/Dialect/NN/NNExpertOps.td"
 include "reprise/Dialect/NN/NNAttentionOps.td"
 include "reprise/Dialect/NN/NNTrainingOps.td"
 include "reprise/Dialect/NN/NNCollectiveOps.td"

@@ -1,0 +1,362 @@
+//===- NNExpertOps.td - Mixtures of experts ----------------*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_DIALECT_NN_NNEXPERTOPS
+#define REPRISE_DIALECT_NN_NNEXPERTOPS
+
+include "reprise/Dialect/NN/NNBase.td"
+
+// The letters here: `E` experts, `S` slots, the experts that a token goes to, `R`
+// rows, one for each token and slot, `[...]` the tokens. No token is dropped, so
+// all shapes are known; which rows belong to which expert is data. Rows are sorted
+// by expert, and for each expert by token:
+//
+//   ids     [..., S]  the experts of a token, ascending
+//   order   [R]       of a row, token * S + slot
+//   inverse [..., S]  of a token and slot, the row
+//   offsets [E + 1]   expert e has the rows from offsets[e] to offsets[e + 1]
+
+//===----------------------------------------------------------------------===//
+// Routing
+//===----------------------------------------------------------------------===//
+
+def NN_ChooseExpertsOp : NN_PureOp<"choose_experts", [NN_NeverReplayed]> {
+  let summary = "The experts that each token goes to";
+  let description = [{
+    `ids[t,:]` are the indices of the `S` largest of `logits[t,:]`, in ascending
+    order; of equal ones those with the lower index. What is not a number is taken
+    for less than any number. The choice has no gradient, and is made once: a replay could
+    choose others, for which nothing has been kept.
+
+    * (C1) `logits` is f32 `[..., E]`, `ids` `[..., S]`.
+    * (C2) `S <= E`.
+
+    Example:
+
+    ```mlir
+    %ids = nn.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
+    ```
+
+    Source: Shazeer et al., arXiv:1701.06538, section 2.1.
+  }];
+  let arguments = (ins NN_F32Tensor:$logits);
+  let results = (outs NN_Ids:$ids);
+  let assemblyFormat = "$logits attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_ExpertWeightsOp : NN_PureOp<"expert_weights", [NN_Vjp]> {
+  let summary = "The weights of the experts that each token goes to";
+  let description = [{
+    With `p` the softmax of `logits[t,:]`, `weights[t,j] = p[ids[t,j]]`. With
+    `normalized` these are divided by their sum, which makes them the softmax of the logits
+    that were chosen. Sums go over ascending indices. Ids must be below `E`, all different.
+
+    * (C1) `logits` is f32 `[..., E]`, `ids` and `weights` `[..., S]`, `weights` f32.
+    * (C2) `S <= E`.
+
+    Example:
+
+    ```mlir
+    %w = nn.expert_weights %r, %ids normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+    ```
+
+    Source: Jiang et al., Mixtral of Experts, arXiv:2401.04088, section 2.1.
+  }];
+  let arguments = (ins NN_F32Tensor:$logits, NN_Ids:$ids, UnitAttr:$normalized);
+  let results = (outs NN_F32Tensor:$weights);
+  let assemblyFormat = [{
+    $logits `,` $ids (`normalized` $normalized^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_ExpertWeightsBackwardOp : NN_PureOp<"expert_weights_backward", [
+    AllTypesMatch<["logits", "dlogits"]> /* C1 */]> {
+  let summary = "Gradient of nn.expert_weights with respect to its logits";
+  let description = [{
+    With `w` what `nn.expert_weights` makes, and `d = sum over j of dweights[t,j] * w[t,j]`:
+    with `normalized` `dlogits[t,ids[t,j]] = w[t,j] * (dweights[t,j] - d)` and zero
+    elsewhere; without it `dlogits[t,i] = p[i] * (q[i] - d)`, where `q[ids[t,j]] =
+    dweights[t,j]` and zero elsewhere.
+
+    * (C1) `logits` and `dlogits` are f32 `[..., E]`, `ids` and `dweights` `[..., S]`.
+    * (C2) `S <= E`.
+
+    Example:
+
+    ```mlir
+    %dr = nn.expert_weights_backward %r, %ids, %dw normalized
+      : (tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> tensor<2x8x4xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$logits, NN_Ids:$ids, NN_F32Tensor:$dweights,
+                       UnitAttr:$normalized);
+  let results = (outs NN_F32Tensor:$dlogits);
+  let assemblyFormat = [{
+    $logits `,` $ids `,` $dweights (`normalized` $normalized^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_SortRowsOp : NN_PureOp<"sort_rows", [NN_NeverReplayed]> {
+  let summary = "Sorts rows by their expert";
+  let description = [{
+    A row for each of `ids`, sorted by its id and then by its place in `ids`:
+    `order` has the places of the rows, `inverse` the rows of the places, and
+    `offsets[e]` is the number of ids below `e`. As `nn.choose_experts`, it is done once.
+
+    * (C1) `ids` and `inverse` are `[..., S]`, `order` `[R]`, one for each id, `offsets`
+      `[E + 1]` with `E` of at least 1.
+
+    Example:
+
+    ```mlir
+    %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+    ```
+  }];
+  let arguments = (ins NN_Ids:$ids);
+  let results = (outs NN_Ids:$order, NN_Ids:$inverse, NN_Ids:$offsets);
+  let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Rows and tokens
+//===----------------------------------------------------------------------===//
+
+def NN_PermuteOp : NN_PureOp<"permute", [
+    NN_Vjp, AllElementTypesMatch<["input", "out"]> /* C1 */]> {
+  let summary = "Numbers in another order";
+  let description = [{
+    `out[i] = input[order[i]]`, of what is seen as flat; `inverse` is the inverse of `order`.
+    Its gradient is the same op with the two exchanged.
+
+    * (C1) `input` and `out` have one element type, and all values as many elements; `out` has
+      the shape of `order`, `input` that of `inverse`.
+
+    Example:
+
+    ```mlir
+    %wr = nn.permute %w, %order, %inverse : (tensor<2x8x2xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$input, NN_Ids:$order, NN_Ids:$inverse);
+  let results = (outs NN_F32Tensor:$out);
+  let assemblyFormat = [{
+    $input `,` $order `,` $inverse attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_DispatchOp : NN_PureOp<"dispatch", [
+    NN_Vjp, AllElementTypesMatch<["input", "out"]> /* C1 */]> {
+  let summary = "The token of each row";
+  let description = [{
+    `out[r,:] = input[order[r] / S,:]`. Its gradient is `nn.combine`.
+
+    * (C1) `input` is `[..., C]`, `order` `[R]`, `inverse` `[..., S]` of `R` elements, `out`
+      `[R, C]` of the elements of `input`.
+
+    Example:
+
+    ```mlir
+    %xr = nn.dispatch %x, %order, %inverse
+      : (tensor<2x8x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32x24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Ids:$order, NN_Ids:$inverse);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = [{
+    $input `,` $order `,` $inverse attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_CombineOp : NN_PureOp<"combine", [
+    NN_Vjp, AllElementTypesMatch<["input", "out"]> /* C1 */]> {
+  let summary = "The sum of the rows of each token";
+  let description = [{
+    `out[t,:] = sum over j, in order, of input[inverse[t,j],:]`, in f32, rounded once. Its
+    gradient is `nn.dispatch`.
+
+    * (C1) `input` is `[R, C]`, `order` `[R]`, `inverse` `[..., S]` of `R` elements, `out`
+      `[..., C]` of the elements of `input`.
+
+    Example:
+
+    ```mlir
+    %y = nn.combine %yr, %order, %inverse
+      : (tensor<32x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<2x8x24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Ids:$order, NN_Ids:$inverse);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = [{
+    $input `,` $order `,` $inverse attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+def NN_GroupedLinearOp : NN_ProductOp<"grouped_linear", [
+    AttrSizedOperandSegments, NN_Vjp,
+    AllElementTypesMatch<["input", "weight", "out"]> /* C1 */]> {
+  let summary = "Rows times the weight of their expert";
+  let description = [{
+    `out[r,n] = sum over k of x[r,k] * W[e,n,k]` for each row `r` of each expert `e`, where
+    `x` is `input`; or, with `rows`, `x[r,:] = input[order[r] / S,:]`, as of `nn.dispatch`,
+    and that value need not exist.
+
+    * (C1) `weight` and `out` have the element type of `input`.
+    * (C2) `weight` is `[E, N, K]`, `offsets` `[E + 1]`, `out` `[R, N]`, `input` `[R, K]`, or
+      with `rows` `[..., K]`.
+    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R` elements.
+
+    Example:
+
+    ```mlir
+    %u = nn.grouped_linear %x, %w, %offsets rows %order, %inverse
+      : (tensor<2x8x24xf32>, tensor<4x96x24xf32>, tensor<5xi32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32x96xf32>
+    %yr = nn.grouped_linear %g, %v, %offsets
+      : (tensor<32x96xf32>, tensor<4x24x96xf32>, tensor<5xi32>) -> tensor<32x24xf32>
+    ```
+
+    Source: Gale et al., MegaBlocks, arXiv:2211.15841, section 4.
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, NN_Ids:$offsets,
+                       Optional<NN_Ids>:$order, Optional<NN_Ids>:$inverse);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = [{
+    $input `,` $weight `,` $offsets (`rows` $order^ `,` $inverse)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_GroupedLinearBackwardInputOp : NN_ProductOp<"grouped_linear_backward_input", [
+    AttrSizedOperandSegments,
+    AllElementTypesMatch<["dout", "weight", "dinput"]> /* C1 */]> {
+  let summary = "Gradient of nn.grouped_linear with respect to its rows";
+  let description = [{
+    `dinput[r,k] = sum over n of d[r,n] * W[e,n,k]` for each row `r` of each expert `e`, where
+    `d` is `dout`; or, with `rows`, `d[r,:] = dout[order[r] / S,:]`.
+
+    * (C1) `weight` and `dinput` have the element type of `dout`.
+    * (C2) `weight` is `[E, N, K]`, `offsets` `[E + 1]`, `dinput` `[R, K]`, `dout` `[R, N]`, or
+      with `rows` `[..., N]`.
+    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R` elements.
+
+    Example:
+
+    ```mlir
+    %dx = nn.grouped_linear_backward_input %du, %w, %offsets
+      : (tensor<32x96xf32>, tensor<4x96x24xf32>, tensor<5xi32>) -> tensor<32x24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$dout, NN_Tensor:$weight, NN_Ids:$offsets,
+                       Optional<NN_Ids>:$order, Optional<NN_Ids>:$inverse);
+  let results = (outs NN_Tensor:$dinput);
+  let assemblyFormat = [{
+    $dout `,` $weight `,` $offsets (`rows` $order^ `,` $inverse)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_GatheredRows : I32EnumAttr<"GatheredRows", "Of which operand rows are tokens", [
+    I32EnumAttrCase<"Input", 0, "input">, I32EnumAttrCase<"Dout", 1, "dout">]> {
+  let cppNamespace = "::reprise::nn";
+}
+
+def NN_GroupedLinearBackwardWeightOp : NN_ProductOp<"grouped_linear_backward_weight", [
+    AttrSizedOperandSegments, AllElementTypesMatch<["input", "dout"]> /* C1 */]> {
+  let summary = "Gradient of nn.grouped_linear with respect to its weight";
+  let description = [{
+    `dW[e,n,k] = sum over the rows r of expert e of d[r,n] * x[r,k]`; zero for an expert
+    without rows. `x` is `input` and `d` `dout`; but with `rows of input`
+    `x[r,:] = input[order[r] / S,:]`, and with `rows of dout` the same of `d`.
+
+    * (C1) `dout` has the element type of `input`; `dweight` is f32.
+    * (C2) `dweight` is `[E, N, K]`, `offsets` `[E + 1]`, `input` `[R, K]` and `dout` `[R, N]`,
+      but `[..., K]` or `[..., N]` where its rows are tokens.
+    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R` elements, and are there with `rows`.
+
+    Example:
+
+    ```mlir
+    %dw = nn.grouped_linear_backward_weight %x, %du, %offsets rows of input %order, %inverse
+      : (tensor<2x8x24xf32>, tensor<32x96xf32>, tensor<5xi32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<4x96x24xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input, NN_Tensor:$dout, NN_Ids:$offsets,
+                       Optional<NN_Ids>:$order, Optional<NN_Ids>:$inverse,
+                       OptionalAttr<NN_GatheredRows>:$gathered);
+  let results = (outs NN_F32Tensor:$dweight);
+  let assemblyFormat = [{
+    $input `,` $dout `,` $offsets (`rows` `of` $gathered^ $order `,` $inverse)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Activation
+//===----------------------------------------------------------------------===//
+
+def NN_WeightedSwiGLUOp : NN_PureOp<"weighted_swiglu", [
+    NN_Rowwise,
+    NN_Vjp, AllTypesMatch<["gate", "up", "out"]> /* C1 */]> {
+  let summary = "nn.swiglu times the weight of the row";
+  let description = [{
+    `out[r,:] = gate[r,:] * sigmoid(gate[r,:]) * up[r,:] * weight[r]`. The weight of an expert
+    comes before its last product, which is linear: so nothing that this makes is needed for the
+    gradient of the weight.
+
+    * (C1) `up` and `out` have the type of `gate`, `weight` is f32.
+    * (C2) `gate` is `[R, F]`, `weight` `[R]`.
+
+    Example:
+
+    ```mlir
+    %g = nn.weighted_swiglu %gt, %u, %wr : (tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>) -> tensor<32x96xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$gate, NN_Tensor:$up, NN_F32Tensor:$weight);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = [{
+    $gate `,` $up `,` $weight attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_WeightedSwiGLUBackwardOp : NN_PureOp<"weighted_swiglu_backward", [
+    NN_Rowwise,
+    AllTypesMatch<["gate", "up", "dout", "dgate", "dup"]>, AllTypesMatch<["weight", "dweight"]> /* C1 */]> {
+  let summary = "Gradient of nn.weighted_swiglu";
+  let description = [{
+    With `s = sigmoid(gate)` and `d = dout * weight[r]`:
+
+    ```
+    dgate      = d * up * (s + gate * s * (1 - s))
+    dup        = d * gate * s
+    dweight[r] = sum over the row of dout * gate * s * up
+    ```
+
+    * (C1) `up`, `dout`, `dgate` and `dup` have the type of `gate`; `weight` and `dweight`
+      are f32.
+    * (C2) `gate` is `[R, F]`, `weight` `[R]`.
+
+    Example:
+
+    ```mlir
+    %dgt, %du, %dwr = nn.weighted_swiglu_backward %gt, %u, %wr, %dg
+      : (tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>, tensor<32x96xf32>) -> (tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>)
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$gate, NN_Tensor:$up, NN_F32Tensor:$weight, NN_Tensor:$dout);
+  let results = (outs NN_Tensor:$dgate, NN_Tensor:$dup, NN_F32Tensor:$dweight);
+  let assemblyFormat = [{
+    $gate `,` $up `,` $weight `,` $dout attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // REPRISE_DIALECT_NN_NNEXPERTOPS

@@ -1,0 +1,350 @@
+//===- NNExpertOps.cpp - Mixtures of experts ------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Verifiers, costs and derivatives. What a product costs does not depend on how
+// rows are shared out: each is multiplied with one matrix.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+#include "reprise/Dialect/NN/NNOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+
+bool nn::mayBeReplayed(Operation *op) {
+  return isMemoryEffectFree(op) && !op->hasTrait<nn::NeverReplayed>();
+}
+
+//===----------------------------------------------------------------------===//
+// Routing
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyRouting(Operation *op, ArrayRef<Shaped> shapes) {
+  Dims dims(op);
+  if (failed(dims.match(shapes))) // C1
+    return failure();
+  if (dims['S'] > dims['E']) // C2
+    return op->emitOpError("needs at most as many slots as experts, but got ")
+           << dims['S'] << " slots and " << dims['E'] << " experts";
+  return success();
+}
+
+LogicalResult ChooseExpertsOp::verify() {
+  return verifyRouting(
+      *this, {{"logits", getLogits(), ".E"}, {"ids", getIds(), ".S"}});
+}
+
+/// Comparisons are no arithmetic.
+int64_t ChooseExpertsOp::getFlops() { return 0; }
+
+LogicalResult ExpertWeightsOp::verify() {
+  return verifyRouting(*this, {{"logits", getLogits(), ".E"},
+                               {"ids", getIds(), ".S"},
+                               {"weights", getWeights(), ".S"}});
+}
+
+/// An exponential is of a difference (2) and added (1): of each expert, or of
+/// those that were chosen. Each weight is a quotient.
+static int64_t countWeightFlops(Value logits, Value ids, bool isNormalized) {
+  return multiply({3, countElements(isNormalized ? ids : logits)}) +
+         countElements(ids);
+}
+
+int64_t ExpertWeightsOp::getFlops() {
+  return countWeightFlops(getLogits(), getIds(), getNormalized());
+}
+
+LogicalResult ExpertWeightsBackwardOp::verify() {
+  return verifyRouting(*this, {{"logits", getLogits(), ".E"},
+                               {"ids", getIds(), ".S"},
+                               {"dweights", getDweights(), ".S"}});
+}
+
+/// The weights again; of each slot the sum (2); a difference and a product of
+/// each slot, or of each expert, of which there is a quotient too.
+int64_t ExpertWeightsBackwardOp::getFlops() {
+  int64_t flops = countWeightFlops(getLogits(), getIds(), getNormalized()) +
+                  multiply({2, countElements(getIds())});
+  return flops + (getNormalized() ? multiply({2, countElements(getIds())})
+                                  : multiply({3, countElements(getLogits())}));
+}
+
+LogicalResult SortRowsOp::verify() {
+  if (failed(Dims(*this).match({{"ids", getIds(), ".S"},
+                                {"inverse", getInverse(), ".S"},
+                                {"order", getOrder(), "R"},
+                                {"offsets", getOffsets(), "E"}}))) // C1
+    return failure();
+  if (countElements(getOrder()) != countElements(getIds())) // C1
+    return emitOpError("needs 'order' to have a row for each of the ")
+           << countElements(getIds()) << " ids, but got "
+           << getOrder().getType();
+  if (countElements(getOffsets()) < 2) // C1
+    return emitOpError("needs 'offsets' to be [E + 1] with an expert at least, "
+                       "but got ")
+           << getOffsets().getType();
+  return success();
+}
+
+int64_t SortRowsOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Rows and tokens
+//===----------------------------------------------------------------------===//
+
+/// That `order` is `[R]`, and `inverse` has as many elements.
+static LogicalResult verifyOrder(Operation *op, Value order, Value inverse) {
+  if (getShape(order).size() == 1 &&
+      countElements(order) == countElements(inverse))
+    return success();
+  return op->emitOpError("needs 'order' to be [R] and 'inverse' of as many "
+                         "elements, but got ")
+         << order.getType() << " and " << inverse.getType();
+}
+
+LogicalResult PermuteOp::verify() {
+  if (getShape(getOut()) != getShape(getOrder()) ||
+      getShape(getInput()) != getShape(getInverse())) // C1
+    return emitOpError("needs 'out' of the shape of 'order', and 'input' of "
+                       "that of 'inverse', but got ")
+           << getOut().getType() << " and " << getInput().getType();
+  if (countElements(getOrder()) != countElements(getInverse())) // C1
+    return emitOpError("needs 'order' and 'inverse' of as many elements, but "
+                       "got ")
+           << getOrder().getType() << " and " << getInverse().getType();
+  return success();
+}
+
+int64_t PermuteOp::getFlops() { return 0; }
+
+LogicalResult DispatchOp::verify() {
+  if (failed(Dims(*this).match({{"input", getInput(), ".C"},
+                                {"inverse", getInverse(), ".S"},
+                                {"order", getOrder(), "R"},
+                                {"out", getOut(), "RC"}}))) // C1
+    return failure();
+  return verifyOrder(*this, getOrder(), getInverse());
+}
+
+int64_t DispatchOp::getFlops() { return 0; }
+
+LogicalResult CombineOp::verify() {
+  if (failed(Dims(*this).match({{"input", getInput(), "RC"},
+                                {"order", getOrder(), "R"},
+                                {"inverse", getInverse(), ".S"},
+                                {"out", getOut(), ".C"}}))) // C1
+    return failure();
+  return verifyOrder(*this, getOrder(), getInverse());
+}
+
+/// An addition for each row but the first of each token.
+int64_t CombineOp::getFlops() {
+  return countElements(getInput()) - countElements(getOut());
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// Checks `[R, letter]`, or with `order` `[..., letter]`, and what is the same
+/// of all products.
+static LogicalResult verifyGroups(Operation *op, SmallVector<Shaped> shapes,
+                                  Value offsets, Value weight, Value order,
+                                  Value inverse) {
+  if (order) {
+    shapes.push_back({"order", order, "R"});
+    if (inverse)
+      shapes.push_back({"inverse", inverse, ".S"});
+  }
+  if (failed(Dims(op).match(shapes))) // C2
+    return failure();
+  if (getShape(offsets).size() != 1 ||
+      countElements(offsets) != getShape(weight)[0] + 1) // C2
+    return op->emitOpError("needs 'offsets' to be [E + 1] with E = ")
+           << getShape(weight)[0] << ", but got " << offsets.getType();
+  if (bool(order) != bool(inverse)) // C3
+    return op->emitOpError("needs 'order' and 'inverse' together");
+  return order ? verifyOrder(op, order, inverse) : success();
+}
+
+/// A multiply-add for each row and element of a matrix.
+static int64_t countGroupedFlops(int64_t rows, Value weight) {
+  return multiply({2, rows, getShape(weight)[1], getShape(weight)[2]});
+}
+
+LogicalResult GroupedLinearOp::verify() {
+  return verifyGroups(*this,
+                      {{"input", getInput(), getOrder() ? ".K" : "RK"},
+                       {"weight", getWeight(), "ENK"},
+                       {"out", getOut(), "RN"}},
+                      getOffsets(), getWeight(), getOrder(), getInverse());
+}
+
+int64_t GroupedLinearOp::getFlops() {
+  return countGroupedFlops(countRows(getOut()), getWeight());
+}
+
+bool GroupedLinearOp::isProduct() { return true; }
+
+LogicalResult GroupedLinearBackwardInputOp::verify() {
+  return verifyGroups(*this,
+                      {{"dout", getDout(), getOrder() ? ".N" : "RN"},
+                       {"weight", getWeight(), "ENK"},
+                       {"dinput", getDinput(), "RK"}},
+                      getOffsets(), getWeight(), getOrder(), getInverse());
+}
+
+int64_t GroupedLinearBackwardInputOp::getFlops() {
+  return countGroupedFlops(countRows(getDinput()), getWeight());
+}
+
+bool GroupedLinearBackwardInputOp::isProduct() { return true; }
+
+LogicalResult GroupedLinearBackwardWeightOp::verify() {
+  if (bool(getOrder()) != bool(getGathered())) // C3
+    return emitOpError("needs 'order' where rows are tokens, and only there");
+  bool isInput = getGathered() == GatheredRows::Input;
+  bool isDout = getGathered() == GatheredRows::Dout;
+  return verifyGroups(*this,
+                      {{"input", getInput(), isInput ? ".K" : "RK"},
+                       {"dout", getDout(), isDout ? ".N" : "RN"},
+                       {"dweight", getDweight(), "ENK"}},
+                      getOffsets(), getDweight(), getOrder(), getInverse());
+}
+
+int64_t GroupedLinearBackwardWeightOp::getFlops() {
+  Value rows = getGathered() == GatheredRows::Input ? getDout() : getInput();
+  return countGroupedFlops(countRows(rows), getDweight());
+}
+
+bool GroupedLinearBackwardWeightOp::isProduct() { return true; }
+
+//===----------------------------------------------------------------------===//
+// Activation
+//===----------------------------------------------------------------------===//
+
+LogicalResult WeightedSwiGLUOp::verify() {
+  return Dims(*this).match(
+      {{"gate", getGate(), "RF"}, {"weight", getWeight(), "R"}}); // C2
+}
+
+/// nn.swiglu (6) and a product.
+int64_t WeightedSwiGLUOp::getFlops() {
+  return multiply({7, countElements(getOut())});
+}
+
+LogicalResult WeightedSwiGLUBackwardOp::verify() {
+  return Dims(*this).match(
+      {{"gate", getGate(), "RF"}, {"weight", getWeight(), "R"}}); // C2
+}
+
+/// The gradient of nn.swiglu (11), the product with the weight, and of the sum
+/// two products and an addition.
+int64_t WeightedSwiGLUBackwardOp::getFlops() {
+  return multiply({15, countElements(getDout())});
+}
+
+//===----------------------------------------------------------------------===//
+// Derivatives
+//===----------------------------------------------------------------------===//
+
+LogicalResult ExpertWeightsOp::buildVjp(OpBuilder &builder,
+                                        ArrayRef<Value> cotangents,
+                                        ArrayRef<bool> needed,
+                                        MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] = ExpertWeightsBackwardOp::create(
+        builder, getLoc(), getLogits().getType(), getLogits(), getIds(),
+        cotangents[0], getNormalizedAttr());
+  return success();
+}
+
+LogicalResult PermuteOp::buildVjp(OpBuilder &builder,
+                                  ArrayRef<Value> cotangents,
+                                  ArrayRef<bool> needed,
+                                  MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] = PermuteOp::create(builder, getLoc(), getInput().getType(),
+                                     cotangents[0], getInverse(), getOrder());
+  return success();
+}
+
+LogicalResult DispatchOp::buildVjp(OpBuilder &builder,
+                                   ArrayRef<Value> cotangents,
+                                   ArrayRef<bool> needed,
+                                   MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] = CombineOp::create(builder, getLoc(), getInput().getType(),
+                                     cotangents[0], getOrder(), getInverse());
+  return success();
+}
+
+LogicalResult CombineOp::buildVjp(OpBuilder &builder,
+                                  ArrayRef<Value> cotangents,
+                                  ArrayRef<bool> needed,
+                                  MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] = DispatchOp::create(builder, getLoc(), getInput().getType(),
+                                      cotangents[0], getOrder(), getInverse());
+  return success();
+}
+
+LogicalResult GroupedLinearOp::buildVjp(OpBuilder &builder,
+                                        ArrayRef<Value> cotangents,
+                                        ArrayRef<bool> needed,
+                                        MutableArrayRef<Value> gradients) {
+  Value dout = cotangents[0], doutOrder, doutInverse;
+  std::optional<GatheredRows> gathered;
+  if (getOrder())
+    gathered = GatheredRows::Input;
+  // Rows of a gradient that are those of tokens are read where they are, too;
+  // of one operand.
+  auto dispatch = dout.getDefiningOp<DispatchOp>();
+  if (dispatch && !getOrder()) {
+    gathered = GatheredRows::Dout;
+    dout = dispatch.getInput();
+    doutOrder = dispatch.getOrder(), doutInverse = dispatch.getInverse();
+  }
+  if (needed[1])
+    gradients[1] = GroupedLinearBackwardWeightOp::create(
+        builder, getLoc(), getSumType(getWeight()), getInput(), dout,
+        getOffsets(), doutOrder ? doutOrder : getOrder(),
+        doutInverse ? doutInverse : getInverse(),
+        gathered ? GatheredRowsAttr::get(getContext(), *gathered)
+                 : GatheredRowsAttr());
+  if (!needed[0])
+    return success();
+  auto rows =
+      RankedTensorType::get({countRows(getOut()), getShape(getWeight())[2]},
+                            getInput().getType().getElementType());
+  Value drows = GroupedLinearBackwardInputOp::create(
+      builder, getLoc(), rows, dout, getWeight(), getOffsets(), doutOrder,
+      doutInverse);
+  gradients[0] =
+      getOrder() ? CombineOp::create(builder, getLoc(), getInput().getType(),
+                                     drows, getOrder(), getInverse())
+                       .getOut()
+                 : drows;
+  return success();
+}
+
+LogicalResult WeightedSwiGLUOp::buildVjp(OpBuilder &builder,
+                                         ArrayRef<Value> cotangents,
+                                         ArrayRef<bool> needed,
+                                         MutableArrayRef<Value> gradients) {
+  Type type = getOut().getType();
+  auto backward = WeightedSwiGLUBackwardOp::create(
+      builder, getLoc(), TypeRange{type, type, getWeight().getType()},
+      getGate(), getUp(), getWeight(), cotangents[0]);
+  for (unsigned index : {0u, 1u, 2u})
+    if (needed[index])
+      gradients[index] = backward.getResult(index);
+  return success();
+}

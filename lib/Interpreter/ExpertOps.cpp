@@ -1,0 +1,265 @@
+//===- ExpertOps.cpp - Mixtures of experts --------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Semantics.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::interpreter;
+using namespace reprise::nn;
+
+/// Fails unless all of `ids` are from 0 on and below `size`.
+static LogicalResult check(Operation *op, const Tensor &ids, int64_t size) {
+  for (double id : ids.values)
+    if (id < 0 || id >= double(size))
+      return op->emitOpError("needs ids below ")
+             << size << ", but got " << int64_t(id);
+  return success();
+}
+
+static void chooseExperts(const Frame &frame) {
+  const Tensor &logits = frame.in(0);
+  int64_t experts = logits.cols(), slots = frame.out().cols();
+  for (int64_t t = 0; t < logits.rows(); ++t) {
+    const double *row = &logits.values[t * experts];
+    std::vector<int64_t> all(experts);
+    std::iota(all.begin(), all.end(), 0);
+    auto rank = [&](int64_t e) {
+      return std::isnan(row[e]) ? -INFINITY : row[e];
+    };
+    std::stable_sort(all.begin(), all.end(),
+                     [&](int64_t a, int64_t b) { return rank(a) > rank(b); });
+    std::sort(all.begin(), all.begin() + slots);
+    for (int64_t j = 0; j < slots; ++j)
+      frame.out().values[t * slots + j] = double(all[j]);
+  }
+}
+
+/// The probability of each expert for token `t`: zero of those that do not take
+/// part.
+static std::vector<double> getProbabilities(const Tensor &logits,
+                                            const Tensor &ids, int64_t t,
+                                            bool isNormalized) {
+  int64_t experts = logits.cols(), slots = ids.cols();
+  std::vector<double> p(experts, isNormalized ? 0 : 1);
+  if (isNormalized)
+    for (int64_t j = 0; j < slots; ++j)
+      p[int64_t(ids.values[t * slots + j])] = 1;
+  const double *row = &logits.values[t * experts];
+  double greatest = *std::max_element(row, row + experts), sum = 0;
+  for (int64_t e = 0; e < experts; ++e)
+    sum += p[e] *= std::exp(row[e] - greatest);
+  for (double &x : p)
+    x /= sum;
+  return p;
+}
+
+static void expertWeights(bool isNormalized, const Frame &frame) {
+  const Tensor &ids = frame.in(1);
+  int64_t slots = ids.cols();
+  for (int64_t t = 0; t < ids.rows(); ++t) {
+    std::vector<double> p = getProbabilities(frame.in(0), ids, t, isNormalized);
+    for (int64_t j = t * slots; j < (t + 1) * slots; ++j)
+      frame.out().values[j] = p[int64_t(ids.values[j])];
+  }
+}
+
+/// `dr[i] = p[i] * (dp[i] - <dp, p>)`, of a softmax over those that take part.
+static void expertWeightsBackward(bool isNormalized, const Frame &frame) {
+  const Tensor &ids = frame.in(1), &dweights = frame.in(2);
+  int64_t slots = ids.cols(), experts = frame.out().cols();
+  for (int64_t t = 0; t < ids.rows(); ++t) {
+    std::vector<double> p = getProbabilities(frame.in(0), ids, t, isNormalized);
+    std::vector<double> dp(experts, 0);
+    for (int64_t j = t * slots; j < (t + 1) * slots; ++j)
+      dp[int64_t(ids.values[j])] = dweights.values[j];
+    double dot = std::inner_product(p.begin(), p.end(), dp.begin(), 0.0);
+    for (int64_t e = 0; e < experts; ++e)
+      frame.out().values[t * experts + e] = p[e] * (dp[e] - dot);
+  }
+}
+
+static void sortRows(const Frame &frame) {
+  const Tensor &ids = frame.in(0);
+  int64_t row = 0, experts = frame.out(2).size() - 1;
+  for (int64_t e = 0; e < experts; ++e) {
+    for (int64_t place = 0; place < ids.size(); ++place) {
+      if (int64_t(ids.values[place]) != e)
+        continue;
+      frame.out(0).values[row] = double(place);
+      frame.out(1).values[place] = double(row++);
+    }
+    frame.out(2).values[e + 1] = double(row);
+  }
+}
+
+static void combine(const Frame &frame) {
+  const Tensor &rows = frame.in(0), &inverse = frame.in(2);
+  int64_t width = rows.cols(), slots = inverse.cols();
+  for (int64_t place = 0; place < inverse.size(); ++place)
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[place / slots * width + c] +=
+          rows.values[int64_t(inverse.values[place]) * width + c];
+}
+
+static void dispatch(const Frame &frame) {
+  const Tensor &input = frame.in(0), &order = frame.in(1);
+  int64_t width = input.cols(), slots = frame.in(2).cols();
+  for (int64_t row = 0; row < order.size(); ++row)
+    for (int64_t c = 0; c < width; ++c)
+      frame.out().values[row * width + c] =
+          input.values[int64_t(order.values[row]) / slots * width + c];
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Rows that are where they are, or those of tokens.
+struct Rows {
+  const Tensor &values;
+  const Tensor *order = nullptr;
+  int64_t slots = 1;
+
+  double at(int64_t row, int64_t col) const {
+    int64_t place = order ? int64_t(order->values[row]) / slots : row;
+    return values.values[place * values.cols() + col];
+  }
+};
+} // namespace
+
+/// Calls `fn(expert, row)` for each row.
+static void forEachRow(const Tensor &offsets,
+                       function_ref<void(int64_t, int64_t)> fn) {
+  for (int64_t e = 0; e + 1 < offsets.size(); ++e)
+    for (int64_t row = int64_t(offsets.values[e]);
+         row < int64_t(offsets.values[e + 1]); ++row)
+      fn(e, row);
+}
+
+static Rows getRows(const Frame &frame, unsigned operand, bool isGathered) {
+  Rows rows = {frame.in(operand)};
+  if (isGathered) {
+    rows.order = &frame.in(3);
+    rows.slots = frame.in(4).cols();
+  }
+  return rows;
+}
+
+/// out[r, i] = sum over o of x[r, o] * W(e, i, o).
+static void multiply(const Frame &frame, bool isGathered, bool isBackward) {
+  const Tensor &weight = frame.in(1);
+  int64_t n = weight.shape[1], k = weight.shape[2];
+  int64_t inner = isBackward ? n : k, outer = isBackward ? k : n;
+  Rows x = getRows(frame, 0, isGathered);
+  forEachRow(frame.in(2), [&](int64_t e, int64_t row) {
+    for (int64_t i = 0; i < outer; ++i)
+      for (int64_t o = 0; o < inner; ++o) {
+        int64_t at = isBackward ? o * k + i : i * k + o;
+        frame.out().values[row * outer + i] +=
+            x.at(row, o) * weight.values[e * n * k + at];
+      }
+  });
+}
+
+static void multiplyForWeight(GroupedLinearBackwardWeightOp op,
+                              const Frame &frame) {
+  Rows x = getRows(frame, 0, op.getGathered() == GatheredRows::Input);
+  Rows d = getRows(frame, 1, op.getGathered() == GatheredRows::Dout);
+  int64_t n = frame.out().shape[1], k = frame.out().shape[2];
+  forEachRow(frame.in(2), [&](int64_t e, int64_t row) {
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t o = 0; o < k; ++o)
+        frame.out().values[(e * n + i) * k + o] += d.at(row, i) * x.at(row, o);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Activation
+//===----------------------------------------------------------------------===//
+
+static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+static void weightedSwiGLU(const Frame &frame) {
+  for (int64_t e = 0; e < frame.out().size(); ++e) {
+    double gate = frame.in(0).values[e];
+    frame.out().values[e] = gate * sigmoid(gate) * frame.in(1).values[e] *
+                            frame.in(2).values[e / frame.out().cols()];
+  }
+}
+
+static void weightedSwiGLUBackward(const Frame &frame) {
+  for (int64_t e = 0; e < frame.out().size(); ++e) {
+    int64_t row = e / frame.out().cols();
+    double gate = frame.in(0).values[e], up = frame.in(1).values[e];
+    double dout = frame.in(3).values[e], s = sigmoid(gate);
+    double d = dout * frame.in(2).values[row];
+    frame.out(0).values[e] = d * up * (s + gate * s * (1 - s));
+    frame.out(1).values[e] = d * gate * s;
+    frame.out(2).values[row] += dout * gate * s * up;
+  }
+}
+
+FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
+                                              const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](ChooseExpertsOp) { return chooseExperts(frame), true; })
+      .Case([&](ExpertWeightsOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(1), frame.in(0).cols())))
+          return failure();
+        return expertWeights(op.getNormalized(), frame), true;
+      })
+      .Case([&](ExpertWeightsBackwardOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(1), frame.in(0).cols())))
+          return failure();
+        return expertWeightsBackward(op.getNormalized(), frame), true;
+      })
+      .Case([&](SortRowsOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(0), frame.out(2).size() - 1)))
+          return failure();
+        return sortRows(frame), true;
+      })
+      .Case([&](PermuteOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(1), frame.in(0).size())))
+          return failure();
+        for (int64_t e = 0; e < frame.out().size(); ++e)
+          frame.out().values[e] =
+              frame.in(0).values[int64_t(frame.in(1).values[e])];
+        return true;
+      })
+      .Case([&](DispatchOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(1), frame.in(1).size())))
+          return failure();
+        return dispatch(frame), true;
+      })
+      .Case([&](CombineOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(2), frame.in(0).rows())))
+          return failure();
+        return combine(frame), true;
+      })
+      .Case([&](GroupedLinearOp op) {
+        return multiply(frame, bool(op.getOrder()), /*isBackward=*/false), true;
+      })
+      .Case([&](GroupedLinearBackwardInputOp op) {
+        return multiply(frame, bool(op.getOrder()), /*isBackward=*/true), true;
+      })
+      .Case([&](GroupedLinearBackwardWeightOp op) {
+        return multiplyForWeight(op, frame), true;
+      })
+      .Case([&](WeightedSwiGLUOp) { return weightedSwiGLU(frame), true; })
+      .Case([&](WeightedSwiGLUBackwardOp) {
+        return weightedSwiGLUBackward(frame), true;
+      })
+      .Default([](Operation *) { return false; });
+}

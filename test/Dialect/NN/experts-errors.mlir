@@ -1,0 +1,71 @@
+// RUN: reprise-opt %s -verify-diagnostics -split-input-file
+
+func.func @slots(%r: tensor<8x2xf32>) {
+  // expected-error @+1 {{needs at most as many slots as experts, but got 3 slots and 2 experts}}
+  %ids = nn.choose_experts %r : (tensor<8x2xf32>) -> tensor<8x3xi32>
+  return
+}
+
+// -----
+
+func.func @weights(%r: tensor<8x4xf32>, %ids: tensor<7x2xi32>) {
+  // expected-error @+1 {{'nn.expert_weights' op}}
+  %w = nn.expert_weights %r, %ids : (tensor<8x4xf32>, tensor<7x2xi32>) -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+func.func @order(%ids: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'order' to have a row for each of the 16 ids, but got 'tensor<15xi32>'}}
+  %o, %i, %e = nn.sort_rows %ids : (tensor<8x2xi32>) -> (tensor<15xi32>, tensor<8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+func.func @offsets(%ids: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'offsets' to be [E + 1] with an expert at least, but got 'tensor<1xi32>'}}
+  %o, %i, %e = nn.sort_rows %ids : (tensor<8x2xi32>) -> (tensor<16xi32>, tensor<8x2xi32>, tensor<1xi32>)
+  return
+}
+
+// -----
+
+func.func @permute(%w: tensor<8x2xf32>, %order: tensor<16xi32>, %inverse: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'out' of the shape of 'order', and 'input' of that of 'inverse', but got}}
+  %p = nn.permute %w, %order, %inverse : (tensor<8x2xf32>, tensor<16xi32>, tensor<8x2xi32>) -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+func.func @dispatch(%x: tensor<8x4xf32>, %order: tensor<15xi32>, %inverse: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'order' to be [R] and 'inverse' of as many elements, but got}}
+  %p = nn.dispatch %x, %order, %inverse : (tensor<8x4xf32>, tensor<15xi32>, tensor<8x2xi32>) -> tensor<15x4xf32>
+  return
+}
+
+// -----
+
+func.func @groups(%x: tensor<16x4xf32>, %w: tensor<3x5x4xf32>, %offsets: tensor<3xi32>) {
+  // expected-error @+1 {{needs 'offsets' to be [E + 1] with E = 3, but got 'tensor<3xi32>'}}
+  %y = nn.grouped_linear %x, %w, %offsets : (tensor<16x4xf32>, tensor<3x5x4xf32>, tensor<3xi32>) -> tensor<16x5xf32>
+  return
+}
+
+// -----
+
+func.func @columns(%x: tensor<16x4xf32>, %w: tensor<3x5x6xf32>, %offsets: tensor<4xi32>) {
+  // expected-error @+1 {{'nn.grouped_linear' op}}
+  %y = nn.grouped_linear %x, %w, %offsets : (tensor<16x4xf32>, tensor<3x5x6xf32>, tensor<4xi32>) -> tensor<16x5xf32>
+  return
+}
+
+// -----
+
+func.func @weight_of_rows(%g: tensor<16x4xf32>, %w: tensor<15xf32>) {
+  // expected-error @+1 {{'nn.weighted_swiglu' op}}
+  %y = nn.weighted_swiglu %g, %g, %w : (tensor<16x4xf32>, tensor<16x4xf32>, tensor<15xf32>) -> tensor<16x4xf32>
+  return
+}

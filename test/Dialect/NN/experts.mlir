@@ -1,0 +1,50 @@
+// RUN: reprise-opt %s | FileCheck %s
+// RUN: reprise-opt %s -mlir-print-op-generic | reprise-opt | FileCheck %s
+
+// CHECK-LABEL: func @routing(
+//  CHECK-NEXT:   nn.choose_experts %{{.*}} : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
+//  CHECK-NEXT:   nn.expert_weights %{{.*}}, %{{.*}} normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+//  CHECK-NEXT:   nn.expert_weights %{{.*}}, %{{.*}} : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+//  CHECK-NEXT:   nn.expert_weights_backward %{{.*}}, %{{.*}}, %{{.*}} normalized :
+//  CHECK-NEXT:   nn.sort_rows %{{.*}} : (tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+//  CHECK-NEXT:   nn.permute %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x8x2xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32xf32>
+func.func @routing(%r: tensor<2x8x4xf32>, %d: tensor<2x8x2xf32>) {
+  %ids = nn.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
+  %w = nn.expert_weights %r, %ids normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+  %v = nn.expert_weights %r, %ids : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+  %dr = nn.expert_weights_backward %r, %ids, %d normalized
+    : (tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> tensor<2x8x4xf32>
+  %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  %p = nn.permute %w, %order, %inverse : (tensor<2x8x2xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32xf32>
+  return
+}
+
+// CHECK-LABEL: func @rows(
+//  CHECK-NEXT:   nn.dispatch %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x8x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32x24xf32>
+//  CHECK-NEXT:   nn.grouped_linear %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}}, %{{.*}} :
+//  CHECK-NEXT:   nn.weighted_swiglu %{{.*}}, %{{.*}}, %{{.*}} : (tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>) -> tensor<32x96xf32>
+//  CHECK-NEXT:   nn.grouped_linear %{{.*}}, %{{.*}}, %{{.*}} : (tensor<32x96xf32>, tensor<4x24x96xf32>, tensor<5xi32>) -> tensor<32x24xf32>
+//  CHECK-NEXT:   nn.combine %{{.*}}, %{{.*}}, %{{.*}} : (tensor<32x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<2x8x24xf32>
+//  CHECK-NEXT:   nn.weighted_swiglu_backward
+//  CHECK-NEXT:   nn.grouped_linear_backward_input %{{.*}}, %{{.*}}, %{{.*}} : (tensor<32x96xf32>, tensor<4x96x24xf32>, tensor<5xi32>) -> tensor<32x24xf32>
+//  CHECK-NEXT:   nn.grouped_linear_backward_weight %{{.*}}, %{{.*}}, %{{.*}} rows of input %{{.*}}, %{{.*}} :
+//  CHECK-NEXT:   nn.grouped_linear_backward_weight %{{.*}}, %{{.*}}, %{{.*}} rows of dout %{{.*}}, %{{.*}} :
+func.func @rows(%x: tensor<2x8x24xf32>, %up: tensor<4x96x24xf32>, %down: tensor<4x24x96xf32>, %w: tensor<32xf32>,
+                %order: tensor<32xi32>, %inverse: tensor<2x8x2xi32>, %offsets: tensor<5xi32>) {
+  %xr = nn.dispatch %x, %order, %inverse
+    : (tensor<2x8x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32x24xf32>
+  %u = nn.grouped_linear %x, %up, %offsets rows %order, %inverse
+    : (tensor<2x8x24xf32>, tensor<4x96x24xf32>, tensor<5xi32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32x96xf32>
+  %g = nn.weighted_swiglu %u, %u, %w : (tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>) -> tensor<32x96xf32>
+  %y = nn.grouped_linear %g, %down, %offsets : (tensor<32x96xf32>, tensor<4x24x96xf32>, tensor<5xi32>) -> tensor<32x24xf32>
+  %z = nn.combine %y, %order, %inverse : (tensor<32x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<2x8x24xf32>
+  %dg, %du, %dw = nn.weighted_swiglu_backward %u, %u, %w, %g
+    : (tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>, tensor<32x96xf32>) -> (tensor<32x96xf32>, tensor<32x96xf32>, tensor<32xf32>)
+  %dx = nn.grouped_linear_backward_input %du, %up, %offsets
+    : (tensor<32x96xf32>, tensor<4x96x24xf32>, tensor<5xi32>) -> tensor<32x24xf32>
+  %dup = nn.grouped_linear_backward_weight %x, %du, %offsets rows of input %order, %inverse
+    : (tensor<2x8x24xf32>, tensor<32x96xf32>, tensor<5xi32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<4x96x24xf32>
+  %ddown = nn.grouped_linear_backward_weight %g, %x, %offsets rows of dout %order, %inverse
+    : (tensor<32x96xf32>, tensor<2x8x24xf32>, tensor<5xi32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<4x24x96xf32>
+  return
+}
