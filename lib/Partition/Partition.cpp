@@ -90,9 +90,10 @@ private:
   void replace(Value value, Value now, Spread want);
   /// The type of a part of `value`, or of all of it.
   Type getPart(Value value, Spread spread);
-  /// The scope of `op` without the name of its value, on ops from `first` on up
-  /// to the builder's place.
-  void setScope(Operation *op, Operation *first);
+  /// The scope of `op` on ops from `first` on up to the builder's place, each
+  /// with a name of its own: that of `value`, if it has one, and what is done
+  /// with it.
+  void setScope(Operation *op, Operation *first, Value value);
 
   func::FuncOp forward;
   int64_t ranks;
@@ -173,16 +174,33 @@ FailureOr<Value> Partitioner::move(Operation *cause, Value value, Spread from,
          << ", from where there is no way";
 }
 
-void Partitioner::setScope(Operation *op, Operation *first) {
+/// What `value` is called: an op's result by its scope, an argument by its
+/// parameter.
+static StringRef getName(func::FuncOp forward, Value value) {
+  if (Operation *maker = value.getDefiningOp()) {
+    ScopeAttr scope = getScope(maker);
+    return scope ? scope.getValue() : StringRef();
+  }
+  auto parameter = forward.getArgAttrOfType<ParameterAttr>(
+      cast<BlockArgument>(value).getArgNumber(), kParameterAttr);
+  return parameter ? parameter.getName() : StringRef();
+}
+
+void Partitioner::setScope(Operation *op, Operation *first, Value value) {
   ScopeAttr scope = getScope(op);
   if (!scope)
     return;
-  auto nameless =
-      ScopeAttr::get(op->getContext(), scope.getLayer(), scope.getModule(), "");
+  StringRef name = getName(forward, value);
   for (Operation *made = first; made != &*builder.getInsertionPoint();
-       made = made->getNextNode())
-    if (!getScope(made))
-      made->setAttr(kScopeAttr, nameless);
+       made = made->getNextNode()) {
+    if (getScope(made))
+      continue;
+    std::string own;
+    if (!name.empty())
+      own = (name + "." + made->getName().stripDialect()).str();
+    made->setAttr(kScopeAttr, ScopeAttr::get(op->getContext(), scope.getLayer(),
+                                             scope.getModule(), own));
+  }
 }
 
 LogicalResult Partitioner::read(OpOperand &operand, Spread to) {
@@ -197,7 +215,7 @@ LogicalResult Partitioner::read(OpOperand &operand, Spread to) {
     FailureOr<Value> now = move(op, value, from, to);
     if (failed(now))
       return failure();
-    setScope(op, now->getDefiningOp());
+    setScope(op, now->getDefiningOp(), value);
     found = *now;
     words[found] = to;
   }
@@ -242,7 +260,7 @@ LogicalResult Partitioner::partitionLinear(LinearOp op, Spread want) {
   Value now = *sum;
   if (bias)
     now = AddBiasOp::create(builder, op.getLoc(), now.getType(), now, bias);
-  setScope(op, sum->getDefiningOp());
+  setScope(op, sum->getDefiningOp(), op.getOut());
   replace(op.getOut(), now, want);
   return success();
 }
@@ -259,7 +277,7 @@ LogicalResult Partitioner::partitionEmbedding(EmbeddingOp op, Spread want) {
   FailureOr<Value> sum = move(op, part, {Word::Partial, 0}, want);
   if (failed(sum))
     return failure();
-  setScope(op, sum->getDefiningOp());
+  setScope(op, sum->getDefiningOp(), part);
   op.getOut().replaceAllUsesWith(*sum);
   words[*sum] = want;
   op.erase();
@@ -275,7 +293,7 @@ LogicalResult Partitioner::partitionPositions(AddPositionsOp op, Spread want) {
   if (failed(now))
     return failure();
   if (*now != op.getOut())
-    setScope(op, now->getDefiningOp());
+    setScope(op, now->getDefiningOp(), op.getOut());
   replace(op.getOut(), *now, want);
   return success();
 }
@@ -306,7 +324,7 @@ LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
   Value less =
       ScaleOp::create(builder, loc, *hit, builder.getF32FloatAttr(-1.0f));
   Value losses = AddOp::create(builder, loc, lse, less);
-  setScope(op, part);
+  setScope(op, part, part.getLse());
   op.getLosses().replaceAllUsesWith(losses);
   op.getLse().replaceAllUsesWith(lse);
   op.erase();

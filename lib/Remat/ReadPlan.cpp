@@ -251,7 +251,7 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
       return failure();
     for (OpResult result : *results) {
       Operation *op = result.getOwner();
-      if (excepted.contains(result) || !nn::mayBeReplayed(op))
+      if (excepted.contains(result) || !canBeReplayed(op))
         continue;
       Verdict &verdict = verdicts[op];
       verdict.dropped.resize(op->getNumResults());

@@ -53,8 +53,9 @@ void forEachLaunch(const RepriseModel &model, Visit visit) {
   }
 }
 
-/// Entries of a step that are begun together: those of some micro-batches that
-/// follow each other, and those behind them that read no inputs.
+/// Entries of a step that are begun together: those of one schedule for some
+/// micro-batches that follow each other, and those behind them that read no
+/// inputs.
 struct Turn {
   int begin = 0, once = 0, end = 0; ///< Inputs are read before `once`.
 };
@@ -66,7 +67,8 @@ inline Turn turnFrom(const RepriseModel &model, int begin, int64_t most) {
   };
   Turn turn = {begin, begin, begin};
   while (turn.once < model.numEntries && turn.once - begin < most &&
-         readsInputs(turn.once))
+         readsInputs(turn.once) &&
+         model.program[turn.once].schedule == model.program[begin].schedule)
     ++turn.once;
   turn.end = turn.once;
   while (turn.end < model.numEntries && !readsInputs(turn.end))

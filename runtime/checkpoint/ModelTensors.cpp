@@ -51,14 +51,14 @@ bool ModelTensors::add(int kind, const char *prefix, Error &error) {
     for (int part = 0; part < tensor.parts; ++part, ++i) {
       const RepriseState *other =
           i < states.size() ? &model.states[states[i]] : nullptr;
-      bool fits =
-          other && !strcmp(nameOf(states[i]), tensor.name) &&
-          (!isParameter ||
-           (other->part == part && other->parts == tensor.parts)) &&
-          other->rank == state.rank && other->cutAxis == state.cutAxis &&
-          (!isCut(state) || (other->cutDim == state.cutDim &&
-                             other->wholeExtent == state.wholeExtent)) &&
-          !memcmp(other->shape, state.shape, sizeof(state.shape));
+      bool fits = other && !strcmp(nameOf(states[i]), tensor.name) &&
+                  (!isParameter ||
+                   (other->part == part && other->parts == tensor.parts)) &&
+                  other->rank == state.rank &&
+                  other->cutAxis == state.cutAxis &&
+                  other->cutDim == state.cutDim &&
+                  other->wholeExtent == state.wholeExtent &&
+                  !memcmp(other->shape, state.shape, sizeof(state.shape));
       if (!fits)
         return error.set("damaged model: '%s' needs %d parts of one shape, but "
                          "part %d is missing or another",

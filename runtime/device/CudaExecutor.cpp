@@ -201,8 +201,11 @@ bool CudaExecutor::takeSequence(const Turn &turn, int end, Error &error) {
 CudaExecutor::Sequence *CudaExecutor::findSequence(const Turn &turn, int end) {
   bool hasUpdate = end == model.numEntries;
   for (Sequence &sequence : turns) {
-    bool isSame = sequence.hasNorm == hasUpdate &&
-                  sequence.numParts == end - hasUpdate - turn.once;
+    const RepriseEntry &first = model.program[turn.begin];
+    bool isSame =
+        sequence.micro.launches == model.schedules[first.schedule].launches &&
+        sequence.hasNorm == hasUpdate &&
+        sequence.numParts == end - hasUpdate - turn.once;
     for (int i = 0; isSame && i < sequence.numParts; ++i)
       isSame = parts[size_t(sequence.first + i)].launches ==
                model.schedules[model.program[turn.once + i].schedule].launches;

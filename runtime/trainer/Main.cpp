@@ -679,11 +679,5 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   else if (all.mark.find(argc, argv, error))
     status = ExitStatus(trainInRanks(all, error));
   bool isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
-  if (isGood)
-    return int(status);
-  fail(status);
-  // A launcher that sees the end of a process may drop what it said last.
-  if (all.launch.name)
-    usleep(300'000);
-  return int(status);
+  return isGood ? int(status) : fail(status);
 }

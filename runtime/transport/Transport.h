@@ -77,10 +77,10 @@ public:
 
   /// Lets the others know which step this rank computes, from 1; 0 before the
   /// first.
-  virtual void reportStep(int64_t step) {}
+  virtual void reportStep(int64_t /*step*/) {}
 
   /// Ends the run of all ranks: the first reason is the one that is shown.
-  virtual void abort(const char *reason) {}
+  virtual void abort(const char * /*reason*/) {}
 
   /// What moves bytes, for the log.
   virtual const char *engine() const { return ""; }
@@ -89,9 +89,10 @@ protected:
   Transport(int rank, int size) : itsRank(rank), numRanks(size) {}
 
   /// An exchange, by an engine.
-  virtual bool move(const char *what, Patience patience, const Parcel *sends,
-                    int numSends, const Parcel *receives, int numReceives,
-                    Error &error) {
+  virtual bool move(const char * /*what*/, Patience /*patience*/,
+                    const Parcel * /*sends*/, int /*numSends*/,
+                    const Parcel * /*receives*/, int /*numReceives*/,
+                    Error & /*error*/) {
     return true;
   }
 

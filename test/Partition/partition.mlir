@@ -23,8 +23,8 @@ module attributes {nn.mesh = #nn.mesh<tp = 2>} {
 //  CHECK-NEXT:   %[[QR:.*]] = nn.rope %[[Q]], %{{.*}} heads 2 half_split : (tensor<2x4x12xf32>, tensor<4x6xf32>)
 //  CHECK-NEXT:   %[[C:.*]], %{{.*}} = nn.attention %[[QR]], %[[KN]], %[[K]], %{{.*}} heads 2 kv_heads 1 {{.*}} -> (tensor<2x4x12xf32>, tensor<2x2x4xf32>)
 //  CHECK-NEXT:   %[[P:.*]] = nn.linear %[[C]], %[[WO]] in_out {nn.scope = #nn.scope<layer = 1, module = "attention", value = "a">} : (tensor<2x4x12xf32>, tensor<12x8xf32>) -> tensor<2x4x8xf32>
-//  CHECK-NEXT:   %[[S:.*]] = nn.all_reduce %[[P]] over "tp" {nn.scope = #nn.scope<layer = 1, module = "attention">} : tensor<2x4x8xf32>
-//  CHECK-NEXT:   %[[B:.*]] = nn.add_bias %[[S]], %[[BO]] {nn.scope = #nn.scope<layer = 1, module = "attention">}
+//  CHECK-NEXT:   %[[S:.*]] = nn.all_reduce %[[P]] over "tp" {nn.scope = #nn.scope<layer = 1, module = "attention", value = "a.all_reduce">} : tensor<2x4x8xf32>
+//  CHECK-NEXT:   %[[B:.*]] = nn.add_bias %[[S]], %[[BO]] {nn.scope = #nn.scope<layer = 1, module = "attention", value = "a.add_bias">}
 //  CHECK-NEXT:   %[[Y:.*]] = nn.add %[[X]], %[[B]]
 //  CHECK-NEXT:   return %[[Y]]
 

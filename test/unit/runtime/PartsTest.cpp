@@ -7,19 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/transport/Parts.h"
+#include "RanksRun.h"
+
 #include "runtime/checkpoint/ModelTensors.h"
 #include "runtime/device/Init.h"
-#include "runtime/transport/Embedded.h"
 
-#include <functional>
 #include <gtest/gtest.h>
 #include <vector>
 
 using namespace reprise::runtime;
+using namespace reprise::runtime::test;
 
 namespace {
-using Body = std::function<bool(Transport &, Error &)>;
-
 /// A state of two dimensions, [rows, columns] of the whole.
 struct Shape {
   const char *name;
@@ -77,21 +76,6 @@ struct Wholes {
   std::vector<float *> places;
 };
 } // namespace
-
-static int runBody(Transport &transport, void *context) {
-  Error error;
-  if ((*static_cast<Body *>(context))(transport, error))
-    return 0;
-  transport.abort(error.text);
-  return 1;
-}
-
-static std::string run(int numRanks, Body body) {
-  RankSettings settings;
-  settings.numRanks = numRanks;
-  Error error;
-  return runRanks(settings, runBody, &body, error) == 0 ? "" : error.text;
-}
 
 TEST(Parts, RunsAreThoseOfTheRank) {
   Model cut(2);
@@ -159,6 +143,7 @@ TEST(Parts, AreDrawnAndGatheredAsOneRankHasThem) {
                     if (values[j] != 0)
                       return error.set("element %d", int(j));
                   return true;
-                }),
+                })
+                .error,
             "");
 }

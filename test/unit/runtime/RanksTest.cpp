@@ -6,16 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RanksRun.h"
+
 #include "runtime/show/RankReport.h"
 #include "runtime/transport/Agreement.h"
 #include "runtime/transport/Collectives.h"
-#include "runtime/transport/Embedded.h"
 
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <functional>
 #include <gtest/gtest.h>
 #include <random>
 #include <sys/wait.h>
@@ -23,40 +22,7 @@
 #include <vector>
 
 using namespace reprise::runtime;
-
-namespace {
-using Body = std::function<bool(Transport &, Error &)>;
-
-/// What a run of ranks has ended with.
-struct Ended {
-  int status;
-  std::string error;
-  double seconds;
-};
-} // namespace
-
-static int runBody(Transport &transport, void *context) {
-  Error error;
-  if ((*static_cast<Body *>(context))(transport, error))
-    return 0;
-  transport.abort(error.text);
-  return 1;
-}
-
-static Ended run(RankSettings settings, Body body) {
-  auto begin = std::chrono::steady_clock::now();
-  Error error;
-  int status = runRanks(settings, runBody, &body, error);
-  std::chrono::duration<double> seconds =
-      std::chrono::steady_clock::now() - begin;
-  return {status, error.text, seconds.count()};
-}
-
-static Ended run(int numRanks, Body body) {
-  RankSettings settings;
-  settings.numRanks = numRanks;
-  return run(settings, std::move(body));
-}
+using namespace reprise::runtime::test;
 
 /// A parcel of `size` bytes from `from` to `to`, the `number`th one.
 static std::vector<char> contents(int from, int to, int number, size_t size) {

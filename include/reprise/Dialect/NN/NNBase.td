@@ -52,7 +52,8 @@ def NN_Dialect : Dialect {
     | `nn.working = "name"` | the parameter of that name, rounded to bf16 |
 
     With `nn.rows = N` beside one of the last five, only the first `N` rows are the parameter's, and what
-    the world knows of it; further ones are zeros.
+    the world knows of it; further ones are zeros. With `nn.layout = #nn.layout<…>` ranks have parts of it, of
+    equal sizes; with `nn.whole = N` beside that, all together have `N` elements in the dimension that is cut.
 
     A result with `nn.parameter = "name"`, with one of the last four attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
