@@ -26,9 +26,10 @@ namespace {
 /// dropout. The arguments that they read are its own.
 class Copy {
 public:
-  /// `texts`, which have a text for each index of their first dimension, become
-  /// one text, and the tokens an input of its own.
-  Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts = {});
+  /// `texts`, whose first dimension goes over `count` texts, become one text,
+  /// and the tokens an input of its own.
+  Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts = {},
+       int64_t count = 1);
 
   /// Copies what `values` need, and all arguments in the order of `@forward`'s.
   void take(ArrayRef<Value> values);
@@ -52,8 +53,11 @@ private:
   void takeArgument(BlockArgument argument);
   void takeOp(Operation *op);
 
+  RankedTensorType getTypeOfOne(Type type) const;
+
   func::FuncOp forward;
   DenseSet<Value> texts;
+  int64_t count; ///< of texts
   OpBuilder builder;
   func::FuncOp function;
   Block *body;
@@ -93,15 +97,17 @@ struct DeriveInference
 //===----------------------------------------------------------------------===//
 
 /// `type` with one text in place of all.
-static RankedTensorType getTypeOfOne(Type type) {
+RankedTensorType Copy::getTypeOfOne(Type type) const {
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape(tensor.getShape());
-  shape[0] = 1;
+  shape[0] /= count;
   return tensor.clone(shape);
 }
 
-Copy::Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts)
-    : forward(forward), texts(std::move(texts)), builder(forward.getContext()) {
+Copy::Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts,
+           int64_t count)
+    : forward(forward), texts(std::move(texts)), count(count),
+      builder(forward.getContext()) {
   builder.setInsertionPointAfter(forward);
   function = func::FuncOp::create(builder, forward.getLoc(), name,
                                   builder.getFunctionType({}, {}));
@@ -215,17 +221,17 @@ LinearOp DeriveInference::findHead(func::FuncOp forward) {
 
 /// The tokens and all that is made of them in front of `head` text by text,
 /// which ops do with the first dimension of what they read; nothing if one op
-/// does not.
+/// does not. Rows that are sorted by their expert are as many for each text.
 DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward,
                                            LinearOp head) {
   DenseSet<Value> texts;
-  int64_t count = 0;
+  SmallVector<int64_t> lengths; // Of first dimensions.
   for (BlockArgument argument : forward.getArguments()) {
     auto role = forward.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      kInputAttr);
     if (!role || role != "tokens")
       continue;
-    count = cast<ShapedType>(argument.getType()).getDimSize(0);
+    lengths = {cast<ShapedType>(argument.getType()).getDimSize(0)};
     texts.insert(argument);
   }
   auto isText = [&](Value value) { return texts.contains(value); };
@@ -234,12 +240,18 @@ DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward,
       break;
     if (llvm::none_of(op.getOperands(), isText))
       continue;
+    if (auto sort = dyn_cast<SortRowsOp>(op)) {
+      texts.insert_range(ValueRange{sort.getOrder(), sort.getInverse()});
+      lengths.push_back(sort.getOrder().getType().getDimSize(0));
+      continue;
+    }
     if (op.hasTrait<OpTrait::SameOperandsAndResultType>() &&
         !llvm::all_of(op.getOperands(), isText))
       return {};
     for (Value result : op.getResults())
       if (auto type = dyn_cast<RankedTensorType>(result.getType());
-          type && type.getRank() > 0 && type.getDimSize(0) == count)
+          type && type.getRank() > 0 &&
+          llvm::is_contained(lengths, type.getDimSize(0)))
         texts.insert(result);
   }
   return texts;
@@ -277,7 +289,7 @@ void DeriveInference::deriveSample(func::FuncOp forward, LinearOp head,
                                    const DenseSet<Value> &texts) {
   auto input = cast<RankedTensorType>(head.getInput().getType());
   auto output = cast<RankedTensorType>(head.getOut().getType());
-  Copy copy(forward, kSampleFunction, texts);
+  Copy copy(forward, kSampleFunction, texts, input.getDimSize(0));
   SmallVector<Value> operands(head->getOperands());
   copy.take(operands);
   Value position =
