@@ -22,5 +22,6 @@ void kernels::registerKernelBodies(DialectRegistry &registry) {
     attachRowBodies(*context);
     attachHeadBodies(*context);
     attachShardBodies(*context);
+    attachExpertBodies(*context);
   });
 }

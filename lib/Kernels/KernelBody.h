@@ -26,6 +26,7 @@ void attachSumBodies(mlir::MLIRContext &context);
 void attachRowBodies(mlir::MLIRContext &context);
 void attachHeadBodies(mlir::MLIRContext &context);
 void attachShardBodies(mlir::MLIRContext &context);
+void attachExpertBodies(mlir::MLIRContext &context);
 
 } // namespace reprise::kernels
 

@@ -105,7 +105,8 @@ static bool readsAll(rt::GemmOp gemm, RankedTensorType matrix) {
   if (gemm.getTransposeB())
     std::swap(rows, cols);
   return matrix.getShape() == ArrayRef<int64_t>({rows, cols}) &&
-         int64_t(gemm.getLdb()) == cols && !gemm.getBatch();
+         int64_t(gemm.getLdb()) == cols && !gemm.getBatch() &&
+         !gemm.getOffsets();
 }
 
 /// Whether `result` is what the kernel returns, once, packed or not.

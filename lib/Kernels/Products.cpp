@@ -26,6 +26,9 @@ struct Product {
   bool transposeA = false, transposeB = false;
   float alpha = 1;
   SmallVector<int64_t, 2> batch, strideA, strideB, strideC;
+  Value offsets, order; ///< of rows that belong to groups
+  std::optional<rt::Gather> gather;
+  int64_t slots = 1;
 };
 } // namespace
 
@@ -110,9 +113,57 @@ static Product describe(ContextOp op) {
   return p;
 }
 
+//===----------------------------------------------------------------------===//
+// Rows of groups
+//===----------------------------------------------------------------------===//
+
+template <typename OpTy>
+static void setGroups(Product &p, OpTy op, std::optional<rt::Gather> gather) {
+  p.offsets = op.getOffsets();
+  if (!op.getOrder())
+    return;
+  p.order = op.getOrder();
+  p.gather = gather;
+  p.slots = getCols(op.getInverse());
+}
+
+/// out[r,n] = sum over k of x[r,k] W[e,n,k].
+static Product describe(GroupedLinearOp op) {
+  Product p;
+  p.a = op.getInput(), p.b = op.getWeight();
+  p.m = getRows(op.getOut()), p.n = getCols(op.getOut()), p.k = getCols(p.a);
+  p.transposeB = true;
+  p.lda = p.k, p.ldb = p.k, p.ldc = p.n;
+  setGroups(p, op, rt::Gather::A);
+  return p;
+}
+
+/// dinput[r,k] = sum over n of d[r,n] W[e,n,k].
+static Product describe(GroupedLinearBackwardInputOp op) {
+  Product p;
+  p.a = op.getDout(), p.b = op.getWeight();
+  p.m = getRows(op.getDinput()), p.n = getCols(p.b), p.k = getCols(p.a);
+  p.lda = p.k, p.ldb = p.n, p.ldc = p.n;
+  setGroups(p, op, rt::Gather::A);
+  return p;
+}
+
+/// dW[e,n,k] = sum over rows of d[r,n] x[r,k].
+static Product describe(GroupedLinearBackwardWeightOp op) {
+  Product p;
+  bool isInput = op.getGathered() == GatheredRows::Input;
+  p.a = op.getDout(), p.b = op.getInput();
+  p.m = getCols(p.a), p.n = getCols(p.b), p.k = getRows(isInput ? p.a : p.b);
+  p.transposeA = true;
+  p.lda = p.m, p.ldb = p.n, p.ldc = p.n;
+  setGroups(p, op, isInput ? rt::Gather::B : rt::Gather::A);
+  return p;
+}
+
 bool kernels::isProduct(Operation *op) {
   return isa<LinearOp, LinearBackwardInputOp, LinearBackwardWeightOp, ScoresOp,
-             ContextOp>(op);
+             ContextOp, GroupedLinearOp, GroupedLinearBackwardInputOp,
+             GroupedLinearBackwardWeightOp>(op);
 }
 
 std::optional<kernels::SharedHeads> kernels::getSharedHeads(Operation *op) {
@@ -129,11 +180,13 @@ std::optional<kernels::SharedHeads> kernels::getSharedHeads(Operation *op) {
 
 rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op, Value addend,
                                 Beside beside) {
-  auto p = TypeSwitch<Operation *, Product>(op)
-               .Case<LinearOp, LinearBackwardInputOp, LinearBackwardWeightOp,
-                     ScoresOp, ContextOp>(
-                   [](auto product) { return describe(product); })
-               .DefaultUnreachable("not a product");
+  auto p =
+      TypeSwitch<Operation *, Product>(op)
+          .Case<LinearOp, LinearBackwardInputOp, LinearBackwardWeightOp,
+                ScoresOp, ContextOp, GroupedLinearOp,
+                GroupedLinearBackwardInputOp, GroupedLinearBackwardWeightOp>(
+              [](auto product) { return describe(product); })
+          .DefaultUnreachable("not a product");
   auto strides = [&](ArrayRef<int64_t> values) {
     return p.batch.empty() ? DenseI64ArrayAttr()
                            : builder.getDenseI64ArrayAttr(values);
@@ -164,11 +217,15 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, Operation *op, Value addend,
           int64_t(llvm::divideCeil(p.n, REPRISE_GEMM_SQUARES_COLS))});
   }
   return rt::GemmOp::create(
-      builder, op->getLoc(), types, p.a, p.b, p.bias, addend,
+      builder, op->getLoc(), types, p.a, p.b, p.bias, p.offsets, p.order,
+      addend,
       /*output=*/Value(), /*aux=*/Value(), /*workspace=*/Value(), number(p.m),
       number(p.n), number(p.k), number(p.lda), number(p.ldb), number(p.ldc),
       strides(p.batch), strides(p.strideA), strides(p.strideB),
       strides(p.strideC), builder.getF32FloatAttr(p.alpha), flag(p.transposeA),
       flag(p.transposeB),
-      /*accumulate=*/UnitAttr(), epilogue, /*packedB=*/UnitAttr());
+      /*accumulate=*/UnitAttr(), epilogue, /*packedB=*/UnitAttr(),
+      p.gather ? rt::GatherAttr::get(builder.getContext(), *p.gather)
+               : rt::GatherAttr(),
+      p.gather ? number(p.slots) : IntegerAttr());
 }

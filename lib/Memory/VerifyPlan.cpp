@@ -399,7 +399,8 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
     for (Value output : launch.getOutputs())
       add(access.writes, output);
   } else if (gemm) {
-    for (Value input : {gemm.getA(), gemm.getB(), gemm.getBias()})
+    for (Value input : {gemm.getA(), gemm.getB(), gemm.getBias(),
+                        gemm.getOffsets(), gemm.getOrder()})
       if (input)
         add(access.reads, input);
     for (Value output : {Value(gemm.getOutput()), Value(gemm.getAux()),

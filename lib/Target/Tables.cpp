@@ -52,6 +52,12 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   gemm.typeC = getElementType(op.getCType());
   gemm.epilogue = op.getEpilogue() ? int32_t(*op.getEpilogue()) : 0;
   gemm.packedB = op.getPackedB();
+  gemm.groups = op.getGroupCount();
+  gemm.gather = op.getGather() ? int32_t(*op.getGather()) : 0;
+  gemm.slots = op.getSlots().value_or(1);
+  if (gemm.groups)
+    (gemm.transposeA ? gemm.strideC : gemm.strideB)[1] =
+        gemm.n * (gemm.transposeA ? gemm.m : gemm.k);
   return gemm;
 }
 
@@ -293,6 +299,9 @@ LogicalResult Tables::checkGemm(rt::GemmOp op) const {
            << " for the epilogue " << stringifyEpilogue(*op.getEpilogue());
   if (isLibrary && op.getPackedB())
     return op->emitOpError("needs the CPU's products for 'packed_b'");
+  if (isLibrary && op.getOffsets())
+    return op->emitOpError("needs the CPU's products for groups: libraries "
+                           "take their sizes from the host");
   for (OpOperand &operand : op->getOpOperands()) {
     rt::BufferOp whole = operand.get().getDefiningOp<rt::BufferOp>().getRoot();
     auto state = whole->getAttrOfType<rt::StateAttr>(rt::kStateAttr);

@@ -184,7 +184,9 @@ Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
                           G::typeC(gemm.typeC),
                           G::epilogue(gemm.epilogue),
                           G::packedB(gemm.packedB),
-                          G::reserved(0)};
+                          G::groups(gemm.groups),
+                          G::gather(gemm.gather),
+                          G::slots(gemm.slots)};
 }
 
 Typed<RepriseCollective>

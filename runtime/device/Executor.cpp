@@ -12,6 +12,7 @@
 #include "Peak.h"
 #include "runtime/compute/Cpu.h"
 #include "runtime/compute/Gemm.h"
+#include "runtime/compute/GroupedGemm.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Mesh.h"
 
@@ -45,7 +46,8 @@ static Number numberOf(const RepriseCollective &collective) {
 }
 
 static int buffersOfGemm(const RepriseGemm &gemm) {
-  return 4 + (gemm.bias ? 1 : 0) + (gemm.epilogue ? 1 : 0);
+  return 4 + (gemm.bias ? 1 : 0) + (gemm.groups ? 1 : 0) +
+         (gemm.gather ? 1 : 0) + (gemm.epilogue ? 1 : 0);
 }
 
 /// Checks that a buffer of at least `least` bytes lies in the arena.
@@ -481,13 +483,24 @@ bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {
     return runCollective(launch, error);
   if (launch.kind == REPRISE_LAUNCH_GEMM) {
     const RepriseGemm &shape = model.gemms[launch.callee];
-    void **c = buffers + (shape.bias ? 3 : 2);
+    void **indices = buffers + (shape.bias ? 3 : 2);
+    void **c = indices + (shape.groups ? 1 : 0) + (shape.gather ? 1 : 0);
     void **workspace = c + (shape.epilogue ? 2 : 1);
+    const MicroKernels &kernels =
+        shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen;
+    if (shape.groups) {
+      groupedGemm(shape,
+                  {buffers[0], buffers[1], static_cast<int32_t *>(indices[0]),
+                   shape.gather ? static_cast<int32_t *>(indices[1]) : nullptr,
+                   c[0], static_cast<float *>(*workspace)},
+                  kernels, pool);
+      return true;
+    }
     gemm(shape,
          {buffers[0], buffers[1], shape.bias ? buffers[2] : nullptr, c[0],
           static_cast<float *>(*workspace),
           shape.epilogue && isLast ? static_cast<float *>(c[1]) : nullptr},
-         shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen, pool);
+         kernels, pool);
     return true;
   }
   const RepriseKernel &kernel = model.kernels[launch.callee];

@@ -51,6 +51,9 @@ static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
     if (int64_t batch = gemm.batch[0] * gemm.batch[1]; batch != 1)
       snprintf(entry.key + length, sizeof(entry.key) - size_t(length),
                " x%" PRId64, batch);
+    else if (gemm.groups)
+      snprintf(entry.key + length, sizeof(entry.key) - size_t(length),
+               " in %d groups", gemm.groups);
     --counted; // The workspace stays in caches.
   } else {
     const char *name = model.kernels[launch.callee].name;

@@ -78,10 +78,44 @@ static inline int64_t repriseGemmSums(const RepriseGemm *g) {
              : 0;
 }
 
+/// The GEMM of so many rows of one group, and all that it shares with others:
+/// operands that are gathered lie in rows of their own.
+static inline RepriseGemm repriseGemmOfGroup(const RepriseGemm *g,
+                                             int64_t rows) {
+  RepriseGemm part = *g;
+  part.groups = 0;
+  part.gather = REPRISE_GATHER_NONE;
+  part.slots = 1;
+  *(g->transposeA ? &part.k : &part.m) = rows;
+  return part;
+}
+
+/// Rows of a part of a group, at most.
+static inline int64_t repriseGemmGroupRows(const RepriseGemm *g) {
+  int64_t rows = g->transposeA ? g->k : g->m;
+  return rows < REPRISE_GEMM_GROUP_ROWS ? rows : REPRISE_GEMM_GROUP_ROWS;
+}
+
+/// Elements of a row that is gathered; 0 where none is.
+static inline int64_t repriseGemmGatheredWidth(const RepriseGemm *g) {
+  if (g->gather == REPRISE_GATHER_NONE)
+    return 0;
+  if (g->gather == REPRISE_GATHER_B)
+    return g->n;
+  return g->transposeA ? g->m : g->k;
+}
+
 /// Bytes of workspace a product needs on the CPU: sums, packed panels of A, and
 /// packed panels of B, for one entry of the batch, or for up to
-/// REPRISE_GEMM_SLOTS entries side by side.
+/// REPRISE_GEMM_SLOTS entries side by side. With groups, those of a part of
+/// one, and behind them the rows that it gathers, as f32.
 static inline int64_t repriseGemmWorkspaceBytes(const RepriseGemm *g) {
+  if (g->groups) {
+    RepriseGemm part = repriseGemmOfGroup(g, repriseGemmGroupRows(g));
+    return 4 * (repriseGemmSums(&part) + repriseGemmPanelsOfA(&part) +
+                repriseGemmPanelsOfB(&part) +
+                repriseGemmGroupRows(g) * repriseGemmGatheredWidth(g));
+  }
   int64_t slots = g->batch[0] * g->batch[1];
   if (slots > REPRISE_GEMM_SLOTS)
     slots = REPRISE_GEMM_SLOTS;

@@ -141,6 +141,9 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                .Case([&](rt::BlockSumsOp op) {
                  return emitBlockSums(code, op, kernel);
                })
+               .Case<rt::ChooseExpertsOp, rt::ExpertWeightsOp,
+                     rt::ExpertWeightsBackwardOp, rt::SortRowsOp>(
+                   [&](auto op) { return emitRouting(code, op, kernel); })
          : emitLoops(code, kernel);
   if (version.wide)
     setWide(kernel.function);

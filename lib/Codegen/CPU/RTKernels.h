@@ -27,6 +27,14 @@ mlir::LogicalResult emitScatterAdd(Code &code, rt::ScatterAddOp op,
 mlir::LogicalResult emitBlockSums(Code &code, rt::BlockSumsOp op,
                                   Kernel &kernel);
 
+mlir::LogicalResult emitRouting(Code &code, rt::ChooseExpertsOp op,
+                                Kernel &kernel);
+mlir::LogicalResult emitRouting(Code &code, rt::ExpertWeightsOp op,
+                                Kernel &kernel);
+mlir::LogicalResult emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
+                                Kernel &kernel);
+mlir::LogicalResult emitRouting(Code &code, rt::SortRowsOp op, Kernel &kernel);
+
 /// Whether tile registers can make the products of `op`: attention in bf16, of
 /// heads with blocks that are large enough.
 bool mayHavePairs(mlir::Operation *op);

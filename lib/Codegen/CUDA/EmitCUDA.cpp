@@ -248,6 +248,11 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
                 .Case([&](rt::BlockSumsOp op) {
                   return emitBlockSums(code, op, kernel);
                 })
+                .Default([](Operation *other) {
+                  return other->emitOpError(
+                      "has no code for GPUs: mixtures of experts run on "
+                      "processors, with --target=cpu");
+                })
           : emitLoops(code, kernel);
   if (succeeded(result))
     source.erase();

@@ -43,7 +43,8 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
   Operation *found = nullptr, *other = nullptr;
   for (Operation &op : source.getBody().front()) {
     if (isa<rt::AttentionOp, rt::AttentionBackwardOp, rt::ScatterAddOp,
-            rt::BlockSumsOp>(op)) {
+            rt::BlockSumsOp, rt::ChooseExpertsOp, rt::ExpertWeightsOp,
+            rt::ExpertWeightsBackwardOp, rt::SortRowsOp>(op)) {
       if (found)
         other = &op;
       found = &op;

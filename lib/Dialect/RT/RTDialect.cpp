@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Forms.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -326,11 +327,10 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
 // Effects
 //===----------------------------------------------------------------------===//
 
-/// Buffers are read and written; values of tensor type have no effects.
-static void
-addEffects(Operation *op, ValueRange reads, ValueRange writes,
-           SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
-               &effects) {
+void rt::addEffects(
+    Operation *op, ValueRange reads, ValueRange writes,
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
@@ -430,8 +430,7 @@ void LaunchOp::getEffects(
   addEffects(*this, getInputs(), getOutputs(), effects);
 }
 
-/// Both forms of an op: all operands are buffers, or all are tensors.
-static LogicalResult verifyForm(Operation *op, bool buffers) {
+LogicalResult rt::verifyForm(Operation *op, bool buffers) {
   for (auto [index, type] : llvm::enumerate(op->getOperandTypes()))
     if (isa<MemRefType>(type) != buffers)
       return op->emitOpError("needs all operands to be ")
@@ -624,255 +623,5 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError("needs a workspace of ")
            << getWorkspaceElements() << " elements of f32, but got "
            << getWorkspace().getType();
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// rt.gemm
-//===----------------------------------------------------------------------===//
-
-void GemmOp::getEffects(
-    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
-        &effects) {
-  SmallVector<Value> reads = {getA(), getB()}, writes;
-  if (getBias())
-    reads.push_back(getBias());
-  if (getOutput()) {
-    writes.push_back(getOutput());
-    if (getAccumulate())
-      reads.push_back(getOutput());
-  }
-  for (Value written : {Value(getAux()), Value(getWorkspace())})
-    if (written)
-      writes.push_back(written);
-  addEffects(*this, reads, writes, effects);
-}
-
-int64_t GemmOp::getBatchCount() {
-  int64_t count = 1;
-  if (std::optional<ArrayRef<int64_t>> batch = getBatch())
-    for (int64_t size : *batch)
-      count *= size;
-  return count;
-}
-
-/// Counted as the ops of nn that become a product count them: for each element
-/// a multiply-add for each `k`, the bias, a scale other than 1, and the sum
-/// with what is there; and what an epilogue adds up.
-int64_t GemmOp::getFlops() {
-  bool scales = !getAlpha().isExactlyValue(1.0);
-  bool adds = getAccumulate() || getAddend();
-  uint64_t flops = llvm::SaturatingMultiplyAdd<uint64_t>(
-      2, getK(), uint64_t(bool(getBias())) + scales + adds);
-  for (int64_t size : {int64_t(getM()), int64_t(getN()), getBatchCount()})
-    flops = llvm::SaturatingMultiply<uint64_t>(flops, size);
-  if (std::optional<Epilogue> epilogue = getEpilogue()) {
-    bool areSquares = epilogue == Epilogue::SquaresOfC;
-    flops = llvm::SaturatingMultiplyAdd<uint64_t>(
-        epilogue == Epilogue::SumsOfB ? getN() : getM(),
-        areSquares ? llvm::SaturatingMultiply<uint64_t>(2, getN()) : getK(),
-        flops);
-  }
-  return std::min<uint64_t>(flops, std::numeric_limits<int64_t>::max());
-}
-
-ShapedType GemmOp::getCType() {
-  return cast<ShapedType>(getResult() ? Type(getResult().getType())
-                                      : Type(getOutput().getType()));
-}
-
-int64_t GemmOp::getWorkspaceBytes() {
-  if (auto module = (*this)->getParentOfType<ModuleOp>())
-    if (auto bytes = module->getAttrOfType<IntegerAttr>(kGemmWorkspaceAttr))
-      return bytes.getInt();
-  RepriseGemm gemm = {};
-  gemm.m = getM(), gemm.n = getN(), gemm.k = getK();
-  gemm.batch[0] = getBatchCount(), gemm.batch[1] = 1;
-  auto getType = [](ShapedType type) {
-    return type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32;
-  };
-  gemm.typeAB = getType(cast<ShapedType>(getA().getType()));
-  gemm.typeC = getType(getCType());
-  return repriseGemmWorkspaceBytes(&gemm);
-}
-
-/// Checks one matrix of a product, `rows` times `cols`: its strides, and that
-/// `type` has its last element.
-static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
-                                  int64_t rows, int64_t cols, int64_t stride,
-                                  std::optional<ArrayRef<int64_t>> strides) {
-  if (stride < cols) // C4
-    return op.emitOpError("needs a row stride of at least ")
-           << cols << " for '" << name << "', but got " << stride;
-  // The numbers come from text: they may be beyond all reason.
-  uint64_t last =
-      llvm::SaturatingMultiplyAdd<uint64_t>(rows - 1, stride, cols - 1);
-  ArrayRef<int64_t> batch = op.getBatch().value_or(ArrayRef<int64_t>());
-  ArrayRef<int64_t> batchStrides = strides.value_or(ArrayRef<int64_t>());
-  if (batchStrides.size() != batch.size()) // C4
-    return op.emitOpError("needs ")
-           << batch.size() << " batch strides for '" << name << "', but got "
-           << batchStrides.size();
-  for (auto [size, batchStride] : llvm::zip_equal(batch, batchStrides)) {
-    if (batchStride < 0) // C4
-      return op.emitOpError("needs batch strides of at least 0 for '")
-             << name << "', but got " << batchStride;
-    last = llvm::SaturatingMultiplyAdd<uint64_t>(size - 1, batchStride, last);
-  }
-  if (last >= uint64_t(type.getNumElements())) // C5
-    return op.emitOpError("needs more than ")
-           << last << " elements in '" << name << "', but got "
-           << type.getNumElements() << " in " << type;
-  return success();
-}
-
-/// The elements that an epilogue makes.
-static int64_t countSums(GemmOp op) {
-  switch (*op.getEpilogue()) {
-  case Epilogue::SumsOfA:
-    return op.getM();
-  case Epilogue::SumsOfB:
-    return op.getN();
-  case Epilogue::SquaresOfC:
-    return int64_t(llvm::divideCeil(op.getM(), REPRISE_GEMM_SQUARES_ROWS)) *
-           int64_t(llvm::divideCeil(op.getN(), REPRISE_GEMM_SQUARES_COLS));
-  }
-  llvm_unreachable("unknown epilogue");
-}
-
-std::optional<SmallVector<int64_t, 4>> rt::getPackedShape(int64_t rows,
-                                                          int64_t cols) {
-  constexpr int64_t kRows = REPRISE_PACKED_ROWS, kCols = REPRISE_PACKED_COLS;
-  if (rows < kRows || rows % kRows != 0 || cols < kCols || cols % kCols != 0)
-    return std::nullopt;
-  return SmallVector<int64_t, 4>{cols / kCols, rows / 2, kCols, 2};
-}
-
-/// The matrix B as it is stored.
-static LogicalResult verifyB(GemmOp op, ShapedType type) {
-  int64_t rows = op.getK(), cols = op.getN(), stride = op.getLdb();
-  if (op.getTransposeB())
-    std::swap(rows, cols);
-  if (!op.getPackedB())
-    return verifyMatrix(op, "b", type, rows, cols, stride, op.getStrideB());
-  std::optional<SmallVector<int64_t, 4>> shape = getPackedShape(rows, cols);
-  if (!shape || !type.getElementType().isBF16()) // C8
-    return op.emitOpError("needs multiples of ")
-           << REPRISE_PACKED_ROWS << " rows and " << REPRISE_PACKED_COLS
-           << " columns of bf16 to be packed, but got " << rows << "x" << cols
-           << "x" << type.getElementType();
-  if (type.getShape() != ArrayRef<int64_t>(*shape)) // C8
-    return op.emitOpError("needs 'b' to have the shape [")
-           << *shape << "] to be " << rows << "x" << cols << " packed, but got "
-           << Type(type);
-  if (stride != rows || op.getBatch() || op.getStrideB()) // C8
-    return op.emitOpError("needs 'ldb' ")
-           << rows << " and no batch to be packed, but got " << stride
-           << (op.getBatch()     ? " and a batch"
-               : op.getStrideB() ? " and batch strides"
-                                 : "");
-  return success();
-}
-
-static LogicalResult verifyEpilogue(GemmOp op) {
-  Value aux = op.getAuxiliary();
-  std::optional<Epilogue> epilogue = op.getEpilogue();
-  if (bool(aux) != bool(epilogue) || op.getMade().size() > 2 ||
-      (op.getOutput() && !op.getMade().empty())) // C7
-    return op.emitOpError("needs an auxiliary output for an epilogue, and none "
-                          "without, but got ")
-           << op.getMade().size() << " results and "
-           << (op.getAux() ? "one" : "no") << " 'aux'";
-  if (!epilogue)
-    return success();
-  int64_t count = countSums(op);
-  auto type = cast<ShapedType>(aux.getType());
-  Type element = op.getCType().getElementType();
-  if (type.getNumElements() != count || type.getElementType() != element ||
-      !element.isF32()) // C7
-    return op.emitOpError("needs 'c' and an auxiliary output of ")
-           << count << " elements to be f32, but got " << Type(op.getCType())
-           << " and " << Type(type);
-  if (op.getBias() || op.getBatch() || !op.getAlpha().isExactlyValue(1.0)) // C7
-    return op.emitOpError(
-        "needs no bias, no batch and an alpha of 1 with an epilogue");
-  bool isTaken = epilogue == Epilogue::SquaresOfC ||
-                 (epilogue == Epilogue::SumsOfA ? op.getTransposeA()
-                                                : !op.getTransposeB());
-  if (!isTaken) // C7
-    return op.emitOpError("needs 'transpose_a' for sums_of_a, and no "
-                          "'transpose_b' for sums_of_b, as libraries do, but "
-                          "got ")
-           << stringifyEpilogue(*epilogue)
-           << (epilogue == Epilogue::SumsOfA ? " without 'transpose_a'"
-                                             : " with 'transpose_b'");
-  return success();
-}
-
-LogicalResult GemmOp::verify() {
-  int64_t m = getM(), n = getN(), k = getK();
-  if (m < 1 || n < 1 || k < 1) // C1
-    return emitOpError("needs m, n and k of at least 1, but got ")
-           << m << ", " << n << " and " << k;
-  if (std::optional<ArrayRef<int64_t>> batch = getBatch()) {
-    if (batch->size() != 2) // C1
-      return emitOpError("needs two batch dimensions, but got ")
-             << batch->size();
-    if ((*batch)[0] < 1 || (*batch)[1] < 1) // C1
-      return emitOpError("needs batch dimensions of at least 1, but got ")
-             << (*batch)[0] << " and " << (*batch)[1];
-  }
-
-  if (bool(getResult()) == bool(getOutput())) // C3
-    return emitOpError("needs either a result or an output, but got ")
-           << (getResult() ? "both" : "neither");
-  if (failed(verifyForm(*this, /*buffers=*/bool(getOutput())))) // C3
-    return failure();
-  if (getResult() && getAccumulate()) // C3
-    return emitOpError("needs an addend instead of 'accumulate' with a result");
-  if (getOutput() && !getWorkspace()) // C3
-    return emitOpError("needs a workspace of ")
-           << getWorkspaceBytes() << " bytes with an output, but got none";
-
-  ShapedType c = getCType();
-  auto a = cast<ShapedType>(getA().getType());
-  auto b = cast<ShapedType>(getB().getType());
-  Type ab = a.getElementType(), sum = c.getElementType();
-  if (!ab.isF32() && !ab.isBF16()) // C2
-    return emitOpError("needs 'a' to be f32 or bf16, but got ") << Type(a);
-  if (b.getElementType() != ab) // C2
-    return emitOpError("needs 'b' to be ")
-           << ab << " like 'a', but got " << Type(b);
-  bool adds = getAddend() || getAccumulate();
-  if (!sum.isF32() && !(sum.isBF16() && ab.isBF16() && !adds)) // C2
-    return emitOpError("needs 'c' to be f32") << (!ab.isBF16() ? ""
-                                                  : adds ? " to be added to"
-                                                         : " or bf16")
-                                              << ", but got " << Type(c);
-  if (failed(verifyMatrix(*this, "a", a, getTransposeA() ? k : m,
-                          getTransposeA() ? m : k, getLda(), getStrideA())) ||
-      failed(verifyB(*this, b)) ||
-      failed(verifyMatrix(*this, "c", c, m, n, getLdc(), getStrideC())))
-    return failure();
-  if (getBias()) {
-    auto bias = cast<ShapedType>(getBias().getType());
-    if (bias.getElementType() != sum || bias.getNumElements() != n) // C2, C5
-      return emitOpError("needs a bias of ")
-             << n << " elements of " << sum << ", but got " << Type(bias);
-  }
-  if (failed(verifyEpilogue(*this)))
-    return failure();
-  if (getAddend() && getAddend().getType() != Type(c)) // C5
-    return emitOpError("needs an addend of the result's type ")
-           << Type(c) << ", but got " << getAddend().getType();
-  if (getWorkspace()) { // C6
-    MemRefType workspace = getWorkspace().getType();
-    int64_t bytes =
-        workspace.getNumElements() * workspace.getElementTypeBitWidth() / 8;
-    if (bytes < getWorkspaceBytes())
-      return emitOpError("needs a workspace of ")
-             << getWorkspaceBytes() << " bytes, but got " << bytes << " in "
-             << workspace;
-  }
   return success();
 }

@@ -145,6 +145,71 @@ LogicalResult ScatterAddOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+/// That `logits`, and what is like it, is f32 `[..., E]`, and `perSlot` `[...,
+/// S]` with S of at most E: the first of these i32, others f32.
+static LogicalResult verifyRouting(Operation *op, ArrayRef<Named> logits,
+                                   ArrayRef<Named> perSlot) {
+  ShapedType type = getShaped(logits.front().second);
+  ShapedType ids = getShaped(perSlot.front().second);
+  if (type.getRank() < 1 || !type.getElementType().isF32()) // C1
+    return op->emitOpError("needs 'logits' to be f32 [..., E], but got ")
+           << Type(type);
+  for (auto [name, value] : logits)
+    if (value.getType() != Type(type)) // C1
+      return op->emitOpError("needs '") << name << "' to be " << Type(type)
+                                        << ", but got " << value.getType();
+  if (ids.getRank() != type.getRank() || !ids.getElementType().isInteger(32) ||
+      ids.getShape().drop_back() != type.getShape().drop_back() ||
+      ids.getShape().back() < 1 ||
+      ids.getShape().back() > type.getShape().back()) // C1
+    return op->emitOpError("needs 'ids' to be i32 [..., S] with S of at most ")
+           << type.getShape().back() << ", but got " << Type(ids);
+  for (auto [name, value] : perSlot.drop_front())
+    if (getShaped(value).getShape() != ids.getShape() ||
+        !getShaped(value).getElementType().isF32()) // C1
+      return op->emitOpError("needs '")
+             << name << "' to be f32 of the shape of 'ids', " << Type(ids)
+             << ", but got " << value.getType();
+  return success();
+}
+
+LogicalResult ChooseExpertsOp::verify() {
+  return verifyRouting(*this, {{"logits", getLogits()}}, {{"ids", getIds()}});
+}
+
+LogicalResult ExpertWeightsOp::verify() {
+  return verifyRouting(*this, {{"logits", getLogits()}},
+                       {{"ids", getIds()}, {"weights", getWeights()}});
+}
+
+LogicalResult ExpertWeightsBackwardOp::verify() {
+  return verifyRouting(*this,
+                       {{"logits", getLogits()}, {"dlogits", getDlogits()}},
+                       {{"ids", getIds()}, {"dweights", getDweights()}});
+}
+
+LogicalResult SortRowsOp::verify() {
+  ShapedType ids = getShaped(getIds()), order = getShaped(getOrder());
+  ShapedType offsets = getShaped(getOffsets());
+  for (Value value : {getIds(), getOrder(), getInverse(), getOffsets()})
+    if (!getShaped(value).getElementType().isInteger(32)) // C1
+      return emitOpError("needs values of i32, but got ") << value.getType();
+  if (getInverse().getType() != Type(ids)) // C1
+    return emitOpError("needs 'inverse' to be ")
+           << Type(ids) << ", but got " << getInverse().getType();
+  if (order.getRank() != 1 || order.getNumElements() != ids.getNumElements())
+    return emitOpError("needs 'order' to be of ")
+           << ids.getNumElements() << " elements, but got " << Type(order);
+  if (offsets.getRank() != 1 || offsets.getNumElements() < 2) // C1
+    return emitOpError("needs 'offsets' of at least 2 elements, but got ")
+           << Type(offsets);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // rt.block_sums
 //===----------------------------------------------------------------------===//
 

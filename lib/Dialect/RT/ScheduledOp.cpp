@@ -110,6 +110,8 @@ static std::string getKey(GemmOp gemm) {
      << (isBF16(gemm.getA()) ? " bf16" : " f32");
   if (int64_t count = gemm.getBatchCount(); count != 1)
     os << " x" << count;
+  if (int64_t count = gemm.getGroupCount())
+    os << " in " << count << " groups";
   return key;
 }
 
@@ -119,7 +121,8 @@ struct ScheduledGemm
   SmallVector<Value> getReads(Operation *op) const {
     auto gemm = cast<GemmOp>(op);
     SmallVector<Value> reads = {gemm.getA(), gemm.getB()};
-    for (Value read : {Value(gemm.getBias()), Value(gemm.getAddend())})
+    for (Value read : {Value(gemm.getBias()), Value(gemm.getOffsets()),
+                       Value(gemm.getOrder()), Value(gemm.getAddend())})
       if (read)
         reads.push_back(read);
     return reads;
@@ -182,14 +185,16 @@ Operation *ScheduledGemm::createOnBuffers(Operation *op, OpBuilder &builder,
   auto get = [&](Value value) { return value ? getBuffer(value) : Value(); };
   return GemmOp::create(
       builder, op->getLoc(), TypeRange(), get(gemm.getA()), get(gemm.getB()),
-      get(gemm.getBias()), /*addend=*/Value(), get(gemm.getResult()),
-      get(gemm.getAuxiliary()), workspace, gemm.getMAttr(), gemm.getNAttr(),
-      gemm.getKAttr(), gemm.getLdaAttr(), gemm.getLdbAttr(), gemm.getLdcAttr(),
+      get(gemm.getBias()), get(gemm.getOffsets()), get(gemm.getOrder()),
+      /*addend=*/Value(), get(gemm.getResult()), get(gemm.getAuxiliary()),
+      workspace, gemm.getMAttr(), gemm.getNAttr(), gemm.getKAttr(),
+      gemm.getLdaAttr(), gemm.getLdbAttr(), gemm.getLdcAttr(),
       gemm.getBatchAttr(), gemm.getStrideAAttr(), gemm.getStrideBAttr(),
       gemm.getStrideCAttr(), gemm.getAlphaAttr(), gemm.getTransposeAAttr(),
       gemm.getTransposeBAttr(),
       gemm.getAddend() ? builder.getUnitAttr() : UnitAttr(),
-      gemm.getEpilogueAttr(), gemm.getPackedBAttr());
+      gemm.getEpilogueAttr(), gemm.getPackedBAttr(), gemm.getGatherAttr(),
+      gemm.getSlotsAttr());
 }
 
 //===----------------------------------------------------------------------===//

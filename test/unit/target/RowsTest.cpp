@@ -80,7 +80,8 @@ TEST_F(Rows, FieldsAreWhereTheStructHasThem) {
 
 TEST_F(Rows, FieldsHaveTheTypesOfTheStruct) {
   const int64_t batch[] = {2, 3}, strides[] = {-5, 1LL << 40};
-  Row<RepriseGemm> row{constants,         G::reserved(0),
+  Row<RepriseGemm> row{constants,         G::groups(0),
+                       G::gather(0),      G::slots(1),
                        G::packedB(1),     G::epilogue(3),
                        G::typeC(0),       G::typeAB(1),
                        G::accumulate(0),  G::bias(1),
@@ -106,7 +107,7 @@ TEST_F(Rows, FieldsHaveTheTypesOfTheStruct) {
   EXPECT_EQ(llvm::cast<llvm::ConstantInt>(strideA->getAggregateElement(0u))
                 ->getSExtValue(),
             -5);
-  EXPECT_EQ(type->getNumElements(), 20u);
+  EXPECT_EQ(type->getNumElements(), 22u);
 }
 
 // A version has all 32 bits of a hash.

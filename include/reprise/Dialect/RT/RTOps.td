@@ -237,6 +237,11 @@ def RT_Epilogue : I32EnumAttr<"Epilogue", "What a product makes beside C", [
   let cppNamespace = "::reprise::rt";
 }
 
+def RT_Gather : I32EnumAttr<"Gather", "The operand of a product whose rows are found elsewhere", [
+    I32EnumAttrCase<"A", 1, "a">, I32EnumAttrCase<"B", 2, "b">]> {
+  let cppNamespace = "::reprise::rt";
+}
+
 def RT_Collective : I32EnumAttr<"Collective", "What ranks do together", [
     I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"AllGather", 1, "all_gather">,
     I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">]> {
@@ -400,7 +405,14 @@ def RT_GemmOp : RT_Op<"gemm", [
     of pairs of rows, `[cols/32, rows/2, 32, 2]`, and `ldb` is its rows: element `(r, c)` is at
     `[c/32, r/2, c%32, r%2]`. So tiles of AMX read a weight where it is.
 
-    The order of summation depends on `m, n, k` alone: see `RepriseGemm` in
+    With `offsets`, rows belong to groups, whose sizes are data: group `e` has the rows from
+    `offsets[e]` on and below `offsets[e + 1]`. With `transpose_a` these are the rows that a sum goes
+    over, `k` in all, and there is a `C` for each group, one behind the other: zero, or what is
+    added to, for a group without rows. Otherwise these are the rows of `A` and `C`, `m` in all, and
+    there is a `B` for each group. With `gather` row `r` of that operand is row `order[r] / slots` of
+    its buffer.
+
+    The order of summation depends on `m, n, k` alone, in a group on its rows: see `RepriseGemm` in
     `reprise/ABI/Gemm.def`.
 
     * (C1) `m`, `n` and `k` are at least 1, and so are the two sizes of `batch`.
@@ -420,6 +432,10 @@ def RT_GemmOp : RT_Op<"gemm", [
       Libraries add up what lies side by side: `sums_of_a` has `transpose_a`, `sums_of_b` no `transpose_b`.
     * (C8) With `packed_b`, `b` is bf16 of the shape above, whole and alone: `ldb` is `k`, or `n` with
       `transpose_b`, both that and the other size are multiples of 32, and there is no `batch`.
+    * (C9) With `offsets`, i32 of at least two elements, there are no `batch`, `bias`, `epilogue` and
+      `packed_b`, and `alpha` is 1. `gather`, `order` and `slots` are there together and only then;
+      `order` is i32 with an element for each row, and `slots`, at least 1, divides their number. `b` is
+      gathered with `transpose_a` alone.
 
     Example:
 
@@ -434,9 +450,12 @@ def RT_GemmOp : RT_Op<"gemm", [
       : (tensor<2x8x96xbf16>, tensor<2x48x32x2xbf16>) -> tensor<2x8x64xbf16>
     %dv, %squares = rt.gemm %x, %h transpose_a epilogue squares_of_c m 24 n 96 k 16 lda 24 ldb 96 ldc 96
       : (tensor<2x8x24xbf16>, tensor<2x8x96xbf16>) -> (tensor<24x96xf32>, tensor<6x3xf32>)
+    %u = rt.gemm %x, %experts groups(%offsets) gather a order(%order) slots 2 transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+      : (tensor<2x8x24xbf16>, tensor<4x96x24xbf16>, tensor<5xi32>, tensor<32xi32>) -> tensor<32x96xbf16>
     ```
   }];
   let arguments = (ins RT_Buffer:$a, RT_Buffer:$b, Optional<RT_Buffer>:$bias,
+                       Optional<RT_Buffer>:$offsets, Optional<RT_Buffer>:$order,
                        Optional<AnyStaticShapeTensor>:$addend,
                        Optional<AnyStaticShapeMemRef>:$output,
                        Optional<AnyStaticShapeMemRef>:$aux,
@@ -449,10 +468,12 @@ def RT_GemmOp : RT_Op<"gemm", [
                        OptionalAttr<DenseI64ArrayAttr>:$stride_c,
                        DefaultValuedAttr<F32Attr, "1.0">:$alpha,
                        UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$accumulate,
-                       OptionalAttr<RT_Epilogue>:$epilogue, UnitAttr:$packed_b);
+                       OptionalAttr<RT_Epilogue>:$epilogue, UnitAttr:$packed_b,
+                       OptionalAttr<RT_Gather>:$gather, OptionalAttr<I64Attr>:$slots);
   let results = (outs Variadic<AnyStaticShapeTensor>:$made);
   let assemblyFormat = [{
-    $a `,` $b oilist(`bias` `(` $bias `)` | `addend` `(` $addend `)` | `to` `(` $output `)`
+    $a `,` $b oilist(`bias` `(` $bias `)` | `groups` `(` $offsets `)` | `order` `(` $order `)`
+      | `gather` $gather | `slots` $slots | `addend` `(` $addend `)` | `to` `(` $output `)`
       | `aux` `(` $aux `)` | `workspace` `(` $workspace `)` | `transpose_a` $transpose_a | `transpose_b` $transpose_b
       | `accumulate` $accumulate | `epilogue` $epilogue | `packed_b` $packed_b)
     `m` $m `n` $n `k` $k `lda` $lda `ldb` $ldb `ldc` $ldc
@@ -465,6 +486,10 @@ def RT_GemmOp : RT_Op<"gemm", [
     int64_t getFlops();
     /// Products in the batch.
     int64_t getBatchCount();
+    /// Groups that rows belong to; 0 without.
+    int64_t getGroupCount();
+    /// Rows of all groups.
+    int64_t getGroupedRows() { return getTransposeA() ? getK() : getM(); }
     /// `C` on tensors, or null.
     ::mlir::Value getResult() {
       return getMade().empty() ? ::mlir::Value() : ::mlir::Value(getMade().front());
@@ -622,6 +647,87 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
     (`kv_heads` $kv_heads^)? `scale` $scale `rate` $rate `stream` $stream
     (`ranks` $ranks^)? (`coordinate` $coordinate^)? attr-dict `:` functional-type(operands, results)
   }];
+}
+
+def RT_ChooseExpertsOp : RT_KernelOp<"choose_experts"> {
+  let summary = "The experts that each token goes to";
+  let description = [{
+    As `nn.choose_experts`.
+
+    * (C1) `logits` is f32 `[..., E]`, `ids` i32 `[..., S]` with `S <= E`.
+
+    Example:
+
+    ```mlir
+    %ids = rt.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$logits);
+  let results = (outs RT_Buffer:$ids);
+  let assemblyFormat = "$logits attr-dict `:` functional-type(operands, results)";
+}
+
+def RT_ExpertWeightsOp : RT_KernelOp<"expert_weights"> {
+  let summary = "The weights of the experts that each token goes to";
+  let description = [{
+    As `nn.expert_weights`.
+
+    * (C1) `logits` is f32 `[..., E]`, `ids` i32 and `weights` f32 `[..., S]` with `S <= E`.
+
+    Example:
+
+    ```mlir
+    %w = rt.expert_weights %r, %ids normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$logits, RT_Buffer:$ids, UnitAttr:$normalized);
+  let results = (outs RT_Buffer:$weights);
+  let assemblyFormat = [{
+    $logits `,` $ids (`normalized` $normalized^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def RT_ExpertWeightsBackwardOp : RT_KernelOp<"expert_weights_backward"> {
+  let summary = "Gradient of rt.expert_weights";
+  let description = [{
+    As `nn.expert_weights_backward`.
+
+    * (C1) `logits` and `dlogits` are f32 `[..., E]`, `ids` i32 and `dweights` f32 `[..., S]`
+      with `S <= E`.
+
+    Example:
+
+    ```mlir
+    %dr = rt.expert_weights_backward %r, %ids, %dw normalized
+      : (tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> tensor<2x8x4xf32>
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$logits, RT_Buffer:$ids, RT_Buffer:$dweights,
+                       UnitAttr:$normalized);
+  let results = (outs RT_Buffer:$dlogits);
+  let assemblyFormat = [{
+    $logits `,` $ids `,` $dweights (`normalized` $normalized^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def RT_SortRowsOp : RT_KernelOp<"sort_rows"> {
+  let summary = "Sorts rows by their expert";
+  let description = [{
+    As `nn.sort_rows`: a stable sort by counting.
+
+    * (C1) `ids` and `inverse` are i32 of one shape, `order` i32 `[R]` with an element for each,
+      `offsets` i32 of at least two elements.
+
+    Example:
+
+    ```mlir
+    %order, %inverse, %offsets = rt.sort_rows %ids : (tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+    ```
+  }];
+  let arguments = (ins RT_Buffer:$ids);
+  let results = (outs RT_Buffer:$order, RT_Buffer:$inverse, RT_Buffer:$offsets);
+  let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
 }
 
 def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {

@@ -1,0 +1,168 @@
+//===- NNToLinalgExperts.cpp - Mixtures of experts --------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Choosing and sorting go over integers, and are ops of `rt`. What goes over
+// rows is a loop, which finds its rows elsewhere.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NNToLinalg.h"
+#include "Shape.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/RT/RTOps.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::kernels;
+using namespace reprise::nn;
+
+using Values = LoopBuilder::Values;
+using Scalars = ArrayRef<Scalar>;
+using Results = SmallVector<Scalar>;
+
+static Value asIndex(ImplicitLocOpBuilder &builder, Scalar number) {
+  return arith::IndexCastOp::create(builder, builder.getIndexType(),
+                                    number.get());
+}
+
+static Values convert(LoopBuilder &loops, PermuteOp op) {
+  Value input = loops.asMatrix(op.getInput(), 1);
+  Value order = loops.asVector(op.getOrder());
+  return loops.map({getShape(order)[0], 1}, {{order, Access::Row}},
+                   getElementTypeOrSelf(op.getOut()),
+                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     return {gather(builder, input, asIndex(builder, s[0]))};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, DispatchOp op) {
+  Value input = loops.asMatrix(op.getInput());
+  int64_t rows = getShape(op.getOrder())[0], cols = getShape(input)[1];
+  int64_t slots = getShape(op.getInverse()).back();
+  return loops.map({rows, cols}, {{op.getOrder(), Access::Row}},
+                   getElementTypeOrSelf(op.getOut()),
+                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     Value size =
+                         arith::ConstantIndexOp::create(builder, slots);
+                     Value token = arith::DivUIOp::create(
+                         builder, asIndex(builder, s[0]), size);
+                     return {gather(builder, input, token)};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, CombineOp op) {
+  Value inverse = loops.asMatrix(op.getInverse());
+  int64_t tokens = getShape(inverse)[0], slots = getShape(inverse)[1];
+  int64_t cols = getShape(op.getInput())[1];
+  auto body = [&](ImplicitLocOpBuilder &builder, Scalars) -> Results {
+    Value token = linalg::IndexOp::create(builder, 0);
+    std::optional<Scalar> sum;
+    for (int64_t slot = 0; slot < slots; ++slot) {
+      Value number = arith::ConstantIndexOp::create(builder, slot);
+      Value row = asIndex(builder, getElement(builder, inverse, token, number));
+      Scalar term = gather(builder, op.getInput(), row);
+      sum = sum ? *sum + term : term;
+    }
+    return {*sum};
+  };
+  return loops.map({tokens, cols}, {}, getElementTypeOrSelf(op.getOut()), body);
+}
+
+//===----------------------------------------------------------------------===//
+// Activation
+//===----------------------------------------------------------------------===//
+
+static Scalar sigmoid(Scalar x) {
+  return 1.0 / (1.0 + exp(x.unary<arith::NegFOp>()));
+}
+
+static Values convert(LoopBuilder &loops, WeightedSwiGLUOp op) {
+  return loops.map(
+      getShape(op.getGate()),
+      {{op.getGate()}, {op.getUp()}, {op.getWeight(), Access::Row}},
+      getElementTypeOrSelf(op.getOut()),
+      [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        Scalar activated = s[0] * sigmoid(s[0]);
+        Scalar out = activated * s[1];
+        return {out * s[2]};
+      });
+}
+
+static Values convert(LoopBuilder &loops, WeightedSwiGLUBackwardOp op) {
+  SmallVector<LoopOperand> inputs = {{op.getGate()},
+                                     {op.getUp()},
+                                     {op.getWeight(), Access::Row},
+                                     {op.getDout()}};
+  ArrayRef<int64_t> space = getShape(op.getGate());
+  Type element = getElementTypeOrSelf(op.getGate());
+  Values gradients =
+      loops.map(space, inputs, {element, element},
+                [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                  Scalar sig = sigmoid(s[0]);
+                  Scalar d = s[3] * s[2];
+                  Scalar activated = s[0] * sig;
+                  Scalar slope = fma(activated, 1.0 - sig, sig);
+                  Scalar dup = d * activated;
+                  Scalar scaled = d * s[1];
+                  return {scaled * slope, dup};
+                });
+  Value dweight =
+      loops.reduceRows(inputs, loops.filled({space[0]}, 0),
+                       [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                         Scalar activated = s[0] * sigmoid(s[0]);
+                         Scalar out = activated * s[1];
+                         Scalar term = s[3] * out;
+                         return {s[4] + term};
+                       });
+  return {gradients[0], gradients[1], dweight};
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+namespace {
+template <typename OpTy>
+struct Loops : LoopBody::ExternalModel<Loops<OpTy>, OpTy> {
+  Values buildLoops(Operation *op, LoopBuilder &loops) const {
+    return convert(loops, cast<OpTy>(op));
+  }
+};
+
+/// An op that has an equal in `rt`, which emitters write.
+template <typename OpTy, typename Target>
+struct Renamed : LoopBody::ExternalModel<Renamed<OpTy, Target>, OpTy> {
+  Values buildLoops(Operation *op, LoopBuilder &loops) const {
+    return Target::create(loops.getBuilder(), op->getResultTypes(),
+                          op->getOperands(), op->getAttrs())
+        ->getResults();
+  }
+};
+} // namespace
+
+template <typename... Ops>
+static void attach(MLIRContext &context) {
+  (Ops::template attachInterface<Loops<Ops>>(context), ...);
+}
+
+template <typename OpTy, typename Target>
+static void attachRenamed(MLIRContext &context) {
+  OpTy::template attachInterface<Renamed<OpTy, Target>>(context);
+}
+
+void kernels::attachExpertBodies(MLIRContext &context) {
+  attach<PermuteOp, DispatchOp, CombineOp, WeightedSwiGLUOp,
+         WeightedSwiGLUBackwardOp>(context);
+  attachRenamed<ChooseExpertsOp, rt::ChooseExpertsOp>(context);
+  attachRenamed<ExpertWeightsOp, rt::ExpertWeightsOp>(context);
+  attachRenamed<ExpertWeightsBackwardOp, rt::ExpertWeightsBackwardOp>(context);
+  attachRenamed<SortRowsOp, rt::SortRowsOp>(context);
+}

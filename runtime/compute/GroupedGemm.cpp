@@ -1,0 +1,123 @@
+//===- GroupedGemm.cpp - Products of rows that belong to groups -----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GroupedGemm.h"
+
+#include "GemmParts.h"
+
+#include <string.h>
+
+using namespace reprise::runtime;
+
+/// Less than this is not worth a second thread.
+static constexpr int64_t kLeastBytesOfThread = 64 << 10;
+
+static int64_t bytesOf(int type) { return type == REPRISE_BF16 ? 2 : 4; }
+
+static const char *at(const void *base, int64_t bytes) {
+  return static_cast<const char *>(base) + bytes;
+}
+
+namespace {
+/// One product with groups, on one processor.
+class GroupedProduct {
+public:
+  GroupedProduct(const RepriseGemm &shape, const GroupedOperands &operands,
+                 const MicroKernels &kernels, ThreadPool &pool)
+      : shape(shape), operands(operands), kernels(kernels), pool(pool),
+        size(bytesOf(shape.typeAB)) {
+    RepriseGemm part = repriseGemmOfGroup(&shape, repriseGemmGroupRows(&shape));
+    gathered = operands.workspace + repriseGemmSums(&part) +
+               repriseGemmPanelsOfA(&part) + repriseGemmPanelsOfB(&part);
+  }
+
+  void run();
+
+private:
+  void computePart(int64_t group, int64_t begin, int64_t rows, bool isFirst);
+  const void *getRows(const void *base, int32_t operand, int64_t begin,
+                      int64_t rows, int64_t width);
+  void setToZero(int64_t group);
+
+  const RepriseGemm &shape;
+  const GroupedOperands &operands;
+  const MicroKernels &kernels;
+  ThreadPool &pool;
+  int64_t size; ///< bytes of an element of A and B
+  void *gathered;
+};
+} // namespace
+
+/// The rows of an operand from `begin` on, `width` elements each: where they
+/// are, or gathered.
+const void *GroupedProduct::getRows(const void *base, int32_t operand,
+                                    int64_t begin, int64_t rows,
+                                    int64_t width) {
+  const int64_t bytes = width * size;
+  if (shape.gather != operand)
+    return at(base, begin * bytes);
+  const int32_t *order = operands.order + begin;
+  const int32_t slots = shape.slots;
+  pool.parallelFor(rows, divideUp(kLeastBytesOfThread, bytes),
+                   [&](int, int64_t first, int64_t end) {
+                     for (int64_t row = first; row < end; ++row)
+                       memcpy(static_cast<char *>(gathered) + row * bytes,
+                              at(base, order[row] / slots * bytes),
+                              size_t(bytes));
+                   });
+  return gathered;
+}
+
+/// Computes rows of a group: with sums over them, the first of these start
+/// from the old C or from nothing, and others go on from what is there.
+void GroupedProduct::computePart(int64_t group, int64_t begin, int64_t rows,
+                                 bool isFirst) {
+  RepriseGemm part = repriseGemmOfGroup(&shape, rows);
+  GemmOperands of = {};
+  const int64_t c = bytesOf(shape.typeC);
+  of.workspace = operands.workspace;
+  const int64_t width = shape.transposeA ? shape.m : shape.k;
+  of.a = getRows(operands.a, REPRISE_GATHER_A, begin, rows, width);
+  if (shape.transposeA) {
+    of.b = getRows(operands.b, REPRISE_GATHER_B, begin, rows, shape.n);
+    of.c = static_cast<char *>(operands.c) + group * shape.strideC[1] * c;
+    part.accumulate = shape.accumulate || !isFirst;
+  } else {
+    of.b = at(operands.b, group * shape.strideB[1] * size);
+    of.c = static_cast<char *>(operands.c) + begin * shape.n * c;
+  }
+  gemm(part, of, kernels, pool);
+}
+
+void GroupedProduct::setToZero(int64_t group) {
+  const int64_t bytes = shape.m * shape.n * bytesOf(shape.typeC);
+  char *c = static_cast<char *>(operands.c) + group * bytes;
+  pool.parallelFor(bytes, kLeastBytesOfThread,
+                   [&](int, int64_t first, int64_t end) {
+                     memset(c + first, 0, size_t(end - first));
+                   });
+}
+
+void GroupedProduct::run() {
+  for (int64_t group = 0; group < shape.groups; ++group) {
+    const int64_t begin = operands.offsets[group];
+    const int64_t end = operands.offsets[group + 1];
+    if (begin == end && shape.transposeA && !shape.accumulate)
+      setToZero(group);
+    for (int64_t row = begin; row < end; row += REPRISE_GEMM_GROUP_ROWS)
+      computePart(group, row, smaller(end - row, REPRISE_GEMM_GROUP_ROWS),
+                  row == begin);
+  }
+}
+
+void reprise::runtime::groupedGemm(const RepriseGemm &shape,
+                                   const GroupedOperands &operands,
+                                   const MicroKernels &kernels,
+                                   ThreadPool &pool) {
+  GroupedProduct(shape, operands, kernels, pool).run();
+}

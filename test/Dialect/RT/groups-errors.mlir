@@ -1,0 +1,79 @@
+// RUN: reprise-opt %s -split-input-file -verify-diagnostics
+
+func.func @c9_offsets(%a: tensor<32x24xf32>, %w: tensor<4x96x24xf32>, %o: tensor<1xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'offsets' to be i32 of at least 2 elements, but got 'tensor<1xi32>'}}
+  %u = rt.gemm %a, %w groups(%o) transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<32x24xf32>, tensor<4x96x24xf32>, tensor<1xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+func.func @c9_order_alone(%a: tensor<32x24xf32>, %w: tensor<4x96x24xf32>, %o: tensor<5xi32>, %r: tensor<32xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs gather, order and slots together}}
+  %u = rt.gemm %a, %w groups(%o) order(%r) transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<32x24xf32>, tensor<4x96x24xf32>, tensor<5xi32>, tensor<32xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+func.func @c9_no_groups(%a: tensor<16x24xf32>, %w: tensor<96x24xf32>, %r: tensor<32xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs groups to gather rows}}
+  %u = rt.gemm %a, %w order(%r) gather a slots 2 transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<16x24xf32>, tensor<96x24xf32>, tensor<32xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+func.func @c9_slots(%a: tensor<2x8x24xf32>, %w: tensor<4x96x24xf32>, %o: tensor<5xi32>, %r: tensor<32xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs slots that divide the 32 rows, but got 3}}
+  %u = rt.gemm %a, %w groups(%o) order(%r) gather a slots 3 transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<2x8x24xf32>, tensor<4x96x24xf32>, tensor<5xi32>, tensor<32xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+func.func @c9_gather_b(%a: tensor<32x24xf32>, %w: tensor<4x96x24xf32>, %o: tensor<5xi32>, %r: tensor<32xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'transpose_a' to gather 'b'}}
+  %u = rt.gemm %a, %w groups(%o) order(%r) gather b slots 1 transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<32x24xf32>, tensor<4x96x24xf32>, tensor<5xi32>, tensor<32xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+func.func @c9_bias(%a: tensor<32x24xf32>, %w: tensor<4x96x24xf32>, %o: tensor<5xi32>, %b: tensor<96xf32>) {
+  // expected-error @+1 {{'rt.gemm' op needs no batch, no bias, no epilogue, no packed_b and an alpha of 1 with groups}}
+  %u = rt.gemm %a, %w bias(%b) groups(%o) transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<32x24xf32>, tensor<4x96x24xf32>, tensor<96xf32>, tensor<5xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+// A matrix for each group, of which there is one less than offsets.
+func.func @c5_experts(%a: tensor<32x24xf32>, %w: tensor<3x96x24xf32>, %o: tensor<5xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 9216 elements in 'b', but got 6912}}
+  %u = rt.gemm %a, %w groups(%o) transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<32x24xf32>, tensor<3x96x24xf32>, tensor<5xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+func.func @slots_and_experts(%r: tensor<2x8x4xf32>) {
+  // expected-error @+1 {{'rt.choose_experts' op needs 'ids' to be i32 [..., S] with S of at most 4, but got 'tensor<2x8x5xi32>'}}
+  %ids = rt.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x5xi32>
+  return
+}
+
+// -----
+
+func.func @order(%i: tensor<2x8x2xi32>) {
+  // expected-error @+1 {{'rt.sort_rows' op needs 'order' to be of 32 elements, but got 'tensor<31xi32>'}}
+  %a, %b, %c = rt.sort_rows %i : (tensor<2x8x2xi32>) -> (tensor<31xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  return
+}

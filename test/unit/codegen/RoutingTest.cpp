@@ -1,0 +1,170 @@
+//===- RoutingTest.cpp - Which expert has which token -----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+#include "gtest/gtest.h"
+#include <algorithm>
+#include <cmath>
+
+using namespace reprise::codegen;
+
+using Ids = std::vector<int32_t>;
+
+TEST(Routing, ChoosesTheLargestAndOfEqualOnesTheFirst) {
+  KernelRunner runner(R"(
+func.func private @k(%r: tensor<1x6x5xf32>) -> tensor<1x6x2xi32> attributes {rt.kernel} {
+  %y = rt.choose_experts %r : (tensor<1x6x5xf32>) -> tensor<1x6x2xi32>
+  return %y : tensor<1x6x2xi32>
+})");
+  const float inf = INFINITY;
+  Floats logits = {
+      1,   2,   3,    4,   5,    // The last two,
+      5,   4,   3,    2,   1,    // the first two,
+      0,   -0., 0,    0,   0,    // of zeros the first, whatever their sign,
+      2,   7,   7,    7,   9,    // the largest and the first of three;
+      NAN, 1,   -inf, NAN, 0,    // numbers before what is none;
+      NAN, NAN, NAN,  NAN, -inf, // of none the first.
+  };
+  Ids ids(12, -1);
+  runner.run("k", {logits.data(), ids.data()});
+  EXPECT_EQ(ids, (Ids{3, 4, 0, 1, 0, 1, 1, 4, 1, 4, 0, 1}));
+}
+
+// More tokens than a task has.
+TEST(Routing, ChoosesForEachToken) {
+  KernelRunner runner(R"(
+func.func private @k(%r: tensor<150x7xf32>) -> tensor<150x3xi32> attributes {rt.kernel} {
+  %y = rt.choose_experts %r : (tensor<150x7xf32>) -> tensor<150x3xi32>
+  return %y : tensor<150x3xi32>
+})");
+  EXPECT_EQ(runner.tasks("k"), 3);
+  Floats logits = randomFloats(150 * 7, 1);
+  Ids ids(150 * 3, -1), expected;
+  for (int t = 0; t < 150; ++t) {
+    Ids all = {0, 1, 2, 3, 4, 5, 6};
+    std::sort(all.begin(), all.end(), [&](int a, int b) {
+      return logits[t * 7 + a] > logits[t * 7 + b];
+    });
+    std::sort(all.begin(), all.begin() + 3);
+    expected.insert(expected.end(), all.begin(), all.begin() + 3);
+  }
+  runner.run("k", {logits.data(), ids.data()}, {}, 1, true);
+  EXPECT_EQ(ids, expected);
+}
+
+TEST(Routing, SortsRowsStably) {
+  KernelRunner runner(R"(
+func.func private @k(%i: tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32>, tensor<6xi32>) attributes {rt.kernel} {
+  %a, %b, %c = rt.sort_rows %i : (tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32>, tensor<6xi32>)
+  return %a, %b, %c : tensor<16xi32>, tensor<2x4x2xi32>, tensor<6xi32>
+})");
+  EXPECT_EQ(runner.tasks("k"), 1);
+  // Nothing for 0 and 3, most for 4.
+  Ids ids = {1, 4, 2, 4, 1, 4, 4, 4, 2, 4, 1, 2, 4, 4, 1, 4};
+  Ids order(16, -1), inverse(16, -1), offsets(6, -1);
+  runner.run("k", {ids.data(), order.data(), inverse.data(), offsets.data()});
+  EXPECT_EQ(offsets, (Ids{0, 0, 4, 7, 7, 16}));
+  EXPECT_EQ(order, (Ids{0, 4, 10, 14, 2, 8, 11, 1, 3, 5, 6, 7, 9, 12, 13, 15}));
+  for (int row = 0; row < 16; ++row)
+    EXPECT_EQ(inverse[order[row]], row);
+}
+
+/// The softmax of a token over all experts, or over those that it has.
+static std::vector<double> getProbabilities(const Floats &logits,
+                                            const Ids &ids, int t,
+                                            bool isNormalized) {
+  std::vector<double> p(5, 0);
+  double sum = 0;
+  for (int e = 0; e < 5; ++e)
+    if (!isNormalized || ids[2 * t] == e || ids[2 * t + 1] == e)
+      sum += p[e] = std::exp(double(logits[5 * t + e]));
+  for (double &x : p)
+    x /= sum;
+  return p;
+}
+
+TEST(Routing, WeighsExpertsBothWays) {
+  KernelRunner runner(R"(
+func.func private @all(%r: tensor<70x5xf32>, %i: tensor<70x2xi32>) -> tensor<70x2xf32> attributes {rt.kernel} {
+  %y = rt.expert_weights %r, %i : (tensor<70x5xf32>, tensor<70x2xi32>) -> tensor<70x2xf32>
+  return %y : tensor<70x2xf32>
+}
+func.func private @chosen(%r: tensor<70x5xf32>, %i: tensor<70x2xi32>) -> tensor<70x2xf32> attributes {rt.kernel} {
+  %y = rt.expert_weights %r, %i normalized : (tensor<70x5xf32>, tensor<70x2xi32>) -> tensor<70x2xf32>
+  return %y : tensor<70x2xf32>
+}
+func.func private @all_backward(%r: tensor<70x5xf32>, %i: tensor<70x2xi32>, %d: tensor<70x2xf32>) -> tensor<70x5xf32> attributes {rt.kernel} {
+  %y = rt.expert_weights_backward %r, %i, %d : (tensor<70x5xf32>, tensor<70x2xi32>, tensor<70x2xf32>) -> tensor<70x5xf32>
+  return %y : tensor<70x5xf32>
+}
+func.func private @chosen_backward(%r: tensor<70x5xf32>, %i: tensor<70x2xi32>, %d: tensor<70x2xf32>) -> tensor<70x5xf32> attributes {rt.kernel} {
+  %y = rt.expert_weights_backward %r, %i, %d normalized : (tensor<70x5xf32>, tensor<70x2xi32>, tensor<70x2xf32>) -> tensor<70x5xf32>
+  return %y : tensor<70x5xf32>
+})");
+  Floats logits = randomFloats(350, 1), dweights = randomFloats(140, 2);
+  for (float &x : logits)
+    x *= 4;
+  Ids ids;
+  for (int t = 0; t < 70; ++t)
+    ids.insert(ids.end(), {t % 4, t % 4 + 1});
+  for (bool isNormalized : {false, true}) {
+    std::string name = isNormalized ? "chosen" : "all";
+    Floats weights(140, NAN), dlogits(350, NAN);
+    runner.run(name, {logits.data(), ids.data(), weights.data()}, {}, 1, true);
+    runner.run(name + "_backward",
+               {logits.data(), ids.data(), dweights.data(), dlogits.data()}, {},
+               1, true);
+    for (int t = 0; t < 70; ++t) {
+      auto p = getProbabilities(logits, ids, t, isNormalized);
+      double dot = 0, d[5] = {};
+      for (int j = 2 * t; j < 2 * t + 2; ++j) {
+        EXPECT_NEAR(weights[j], p[ids[j]], 1e-6);
+        dot += p[ids[j]] * dweights[j];
+        d[ids[j]] = dweights[j];
+      }
+      for (int e = 0; e < 5; ++e)
+        EXPECT_NEAR(dlogits[5 * t + e], p[e] * (d[e] - dot), 1e-6);
+    }
+  }
+}
+
+// Rows of one column, and with columns that are no multiple of a vector.
+TEST(Routing, MovesRows) {
+  KernelRunner runner(asLoops(R"(
+func.func private @permute(%x: tensor<3x2xf32>, %o: tensor<6xi32>, %i: tensor<3x2xi32>) -> tensor<6xf32> attributes {rt.kernel} {
+  %y = nn.permute %x, %o, %i : (tensor<3x2xf32>, tensor<6xi32>, tensor<3x2xi32>) -> tensor<6xf32>
+  return %y : tensor<6xf32>
+}
+func.func private @dispatch(%x: tensor<3x19xf32>, %o: tensor<6xi32>, %i: tensor<3x2xi32>) -> tensor<6x19xf32> attributes {rt.kernel} {
+  %y = nn.dispatch %x, %o, %i : (tensor<3x19xf32>, tensor<6xi32>, tensor<3x2xi32>) -> tensor<6x19xf32>
+  return %y : tensor<6x19xf32>
+}
+func.func private @combine(%x: tensor<6x19xf32>, %o: tensor<6xi32>, %i: tensor<3x2xi32>) -> tensor<3x19xf32> attributes {rt.kernel} {
+  %y = nn.combine %x, %o, %i : (tensor<6x19xf32>, tensor<6xi32>, tensor<3x2xi32>) -> tensor<3x19xf32>
+  return %y : tensor<3x19xf32>
+})"));
+  Ids order = {1, 2, 5, 0, 4, 3}, inverse = {3, 0, 1, 5, 4, 2};
+  Floats w = randomFloats(6, 1), x = randomFloats(3 * 19, 2),
+         rows = randomFloats(6 * 19, 3);
+  Floats permuted(6), dispatched(6 * 19), combined(3 * 19);
+  runner.run("permute",
+             {w.data(), order.data(), inverse.data(), permuted.data()});
+  runner.run("dispatch",
+             {x.data(), order.data(), inverse.data(), dispatched.data()});
+  runner.run("combine",
+             {rows.data(), order.data(), inverse.data(), combined.data()});
+  for (int row = 0; row < 6; ++row) {
+    EXPECT_EQ(permuted[row], w[order[row]]);
+    for (int c = 0; c < 19; ++c)
+      EXPECT_EQ(dispatched[row * 19 + c], x[order[row] / 2 * 19 + c]);
+  }
+  for (int t = 0; t < 3; ++t)
+    for (int c = 0; c < 19; ++c)
+      EXPECT_EQ(combined[t * 19 + c], rows[inverse[2 * t] * 19 + c] +
+                                          rows[inverse[2 * t + 1] * 19 + c]);
+}
