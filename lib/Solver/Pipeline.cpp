@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Solver/Pipeline.h"
+#include "reprise/Solver/StageSchedule.h"
 
 #include <algorithm>
 #include <utility>
@@ -35,48 +36,14 @@ std::optional<std::string> reprise::solver::check(const PipelineShape &shape) {
   return std::nullopt;
 }
 
-/// The forward tasks of every stage: groups of as many micro-batches as there
-/// are stages go through all virtual stages before the next group begins.
-static std::vector<PipelineTask> listForward(const PipelineShape &shape) {
-  std::vector<PipelineTask> tasks;
-  int64_t group = shape.virtualStages > 1 ? shape.stages : shape.microBatches;
-  for (int64_t first = 0; first < shape.microBatches; first += group)
-    for (int64_t stage = 0; stage < shape.virtualStages; ++stage)
-      for (int64_t batch = first;
-           batch < std::min(first + group, shape.microBatches); ++batch)
-        tasks.push_back({/*isBackward=*/false, stage, batch, 0, 0});
-  return tasks;
-}
-
-/// How many forward tasks a stage does before its first backward task.
-static int64_t getWarmUp(const PipelineShape &shape, int64_t stage) {
-  int64_t behind = shape.stages - stage - 1;
-  if (shape.virtualStages == 1)
-    return behind;
-  return 2 * behind + (shape.virtualStages - 1) * shape.stages;
-}
-
 /// The tasks of one stage, in order.
-static std::vector<PipelineTask>
-listTasks(const PipelineShape &shape, int64_t stage,
-          const std::vector<PipelineTask> &forward) {
+static std::vector<PipelineTask> listTasks(const PipelineShape &shape,
+                                           int64_t stage) {
   std::vector<PipelineTask> tasks;
-  size_t begun = 0, done = 0;
-  size_t warmUp = std::min<size_t>(getWarmUp(shape, stage), forward.size());
-  auto goBack = [&] {
-    PipelineTask task = forward[done++];
-    task.isBackward = true;
-    task.virtualStage = shape.virtualStages - 1 - task.virtualStage;
-    tasks.push_back(task);
-  };
-  while (begun < warmUp)
-    tasks.push_back(forward[begun++]);
-  while (begun < forward.size()) {
-    tasks.push_back(forward[begun++]);
-    goBack();
-  }
-  while (done < forward.size())
-    goBack();
+  ListTasks list = shape.virtualStages > 1 ? listInterleaved : list1F1B;
+  for (const StageTask &task : list(shape, stage))
+    tasks.push_back({task.kind == TaskKind::Backward, task.virtualStage,
+                     task.microBatch, 0, 0});
   return tasks;
 }
 
@@ -128,10 +95,9 @@ static bool runTasks(const PipelineShape &shape,
 PipelineSchedule reprise::solver::simulate(const PipelineShape &shape,
                                            int64_t forwardTime,
                                            int64_t backwardTime) {
-  std::vector<PipelineTask> forward = listForward(shape);
   PipelineSchedule lists, schedule;
   for (int64_t stage = 0; stage < shape.stages; ++stage)
-    lists.push_back(listTasks(shape, stage, forward));
+    lists.push_back(listTasks(shape, stage));
   schedule = lists;
   bool isDone = runTasks<int64_t>(
       shape, lists,

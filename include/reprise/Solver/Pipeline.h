@@ -29,6 +29,9 @@ struct PipelineShape {
   int64_t stages = 1;
   int64_t virtualStages = 1;
   int64_t microBatches = 1;
+  /// Of an interleaved pipeline: micro-batches that go through all chunks of a
+  /// stage before others begin; 0: as many as there are stages.
+  int64_t microBatchGroup = 0;
 };
 
 /// The forward or backward pass of a micro-batch through a virtual stage.
