@@ -24,6 +24,7 @@
 #include "reprise/Codegen/CPU/Passes.h"
 #include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Dialect/NN/NNDialect.h"
+#include "reprise/Dialect/Pipe/PipeOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
@@ -33,15 +34,16 @@
 #include "reprise/Planning/Passes.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Report/Passes.h"
+#include "reprise/Stages/Passes.h"
 
 using namespace mlir;
 
 void reprise::registerDialects(DialectRegistry &registry) {
-  registry
-      .insert<nn::NNDialect, remat::RematDialect, rt::RTDialect,
-              arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
-              linalg::LinalgDialect, math::MathDialect, memref::MemRefDialect,
-              scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
+  registry.insert<nn::NNDialect, pipe::PipeDialect, remat::RematDialect,
+                  rt::RTDialect, arith::ArithDialect, func::FuncDialect,
+                  LLVM::LLVMDialect, linalg::LinalgDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, tensor::TensorDialect,
+                  vector::VectorDialect>();
   cuda::registerCUDADialects(registry);
 }
 
@@ -58,6 +60,7 @@ void reprise::registerPasses() {
   planning::registerPlanningPasses(getPhases());
   remat::registerRematPasses();
   report::registerReportPasses();
+  stages::registerStagesPasses();
   // A short name for what people ask for most.
   PassPipelineRegistration<>(
       "remat-explain", "reprise-remat-explain of every function",

@@ -141,7 +141,8 @@ namespace {
 /// Runs a table in one of the many orders that stages and engines may take.
 class TableRun {
 public:
-  TableRun(const ScheduleTable &table, unsigned seed) : table(table), random(seed) {
+  TableRun(const ScheduleTable &table, unsigned seed)
+      : table(table), random(seed) {
     for (const StageTable &list : table.stages) {
       stages.emplace_back();
       stages.back().gradients.resize(std::max<int64_t>(list.gradientSlots, 0));
@@ -244,7 +245,8 @@ private:
 };
 } // namespace
 
-bool TableRun::transfer(int64_t number, const ScheduleEntry &entry, uint64_t *slot) {
+bool TableRun::transfer(int64_t number, const ScheduleEntry &entry,
+                        uint64_t *slot) {
   if (entry.kind == Kind::Send) {
     channels[{number, entry.peer, entry.isGradient}].push_back(
         {slot, entry.bytes});

@@ -1,0 +1,89 @@
+//===- Passes.td - Passes that make stages of a model ------*- tablegen -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_STAGES_PASSES
+#define REPRISE_STAGES_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def MakeSchedule : Pass<"reprise-make-schedule", "::mlir::ModuleOp"> {
+  let summary = "Write the table of a pipeline's schedule";
+  let description = [{
+    Appends a `pipe.schedule` to the module. Everything is received right before it is read, and
+    sent as soon as it is there. Gradients are added in ascending micro-batches. Behind all tasks
+    the first and the last stage sum the gradient of the table that both have, if there is one, and
+    all stages what the norm needs.
+
+    | schedule | virtual stages | what a stage does |
+    |---|---|---|
+    | `gpipe` | 1 | all forward tasks, then all backward tasks |
+    | `1f1b` | 1 | forward tasks for the stages behind it, then forward and backward in turn |
+    | `interleaved` | any | the same, with groups of micro-batches going through all of its chunks |
+    | `zb-h1` | 1 | as 1F1B, with the gradients of weights in its gaps |
+
+    Refused: a module that has a schedule; virtual stages that the schedule has no place for;
+    groups of less micro-batches than there are stages, or of more than a step has, or whose rest is
+    less than the stages.
+
+    ```mlir
+    // with schedule=1f1b stages=2 micro-batches=1 border-bytes=96
+    module {}
+    // ==>
+    //   pipe.schedule "1f1b" virtual_stages 1 micro_batches 1 {
+    //     pipe.group "all" stages [0, 1]
+    //     pipe.stage 0 slots [1] gradient_slots 1 {
+    //       pipe.forward chunk 0 micro_batch 0 slot 0
+    //       pipe.send activation chunk 0 micro_batch 0 slot 0 to 1 bytes 96
+    //       …
+    ```
+  }];
+  let options = [
+    Option<"schedule", "schedule", "std::string", /*default=*/"\"1f1b\"",
+           "gpipe, 1f1b, interleaved or zb-h1">,
+    Option<"stages", "stages", "int64_t", /*default=*/"1", "Stages of the pipeline">,
+    Option<"virtualStages", "virtual-stages", "int64_t", /*default=*/"1", "Chunks of each stage">,
+    Option<"microBatches", "micro-batches", "int64_t", /*default=*/"1", "Micro-batches of a step">,
+    Option<"microBatchGroup", "micro-batch-group", "int64_t", /*default=*/"0",
+           "Micro-batches that go through all chunks of a stage before others begin; 0: as many as stages">,
+    Option<"borderBytes", "border-bytes", "int64_t", /*default=*/"1",
+           "Bytes of what crosses a border between chunks">,
+    Option<"tiedBytes", "tied-bytes", "int64_t", /*default=*/"0",
+           "Bytes of the gradient that the first and the last stage both make; 0: none">];
+  let dependentDialects = ["::reprise::pipe::PipeDialect"];
+}
+
+def VerifySchedule : Pass<"reprise-verify-schedule", "::mlir::ModuleOp"> {
+  let summary = "Prove that the tables of a pipeline's schedule run";
+  let description = [{
+    Refuses a `pipe.schedule`, by the stage and the entry, unless however fast stages and engines
+    are:
+
+    * every chunk goes forward and backward once with each micro-batch, from what the chunks beside
+      it have made for that micro-batch, and adds to its gradients in ascending micro-batches;
+    * no slot is written while something in it is still read, and a chunk has as many slots as it
+      has micro-batches at one time;
+    * what is received from another stage is what that sent, in order and in bytes, activations and
+      gradients apart;
+    * the members of a group do the same things together, in one order;
+    * no stage waits forever.
+
+    Changes nothing.
+
+    ```mlir
+    pipe.schedule "mine" virtual_stages 1 micro_batches 1 {
+      pipe.stage 0 slots [1] gradient_slots 0 {
+        pipe.forward chunk 0 micro_batch 0 slot 0
+        pipe.backward chunk 0 micro_batch 0 slot 0
+        pipe.update
+      }
+    }
+    ```
+  }];
+}
+
+#endif // REPRISE_STAGES_PASSES

@@ -1,0 +1,63 @@
+//===- MakeSchedule.cpp - Write the table of a schedule -------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Table.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Stages/Passes.h"
+
+namespace reprise::stages {
+#define GEN_PASS_DEF_MAKESCHEDULE
+#include "reprise/Stages/Passes.h.inc"
+} // namespace reprise::stages
+
+using namespace mlir;
+using namespace reprise;
+
+namespace {
+struct MakeSchedule : public stages::impl::MakeScheduleBase<MakeSchedule> {
+  using MakeScheduleBase::MakeScheduleBase;
+
+  void runOnOperation() override {
+    if (failed(make()))
+      signalPassFailure();
+  }
+
+  LogicalResult make();
+};
+} // namespace
+
+LogicalResult MakeSchedule::make() {
+  ModuleOp module = getOperation();
+  auto others = module.getOps<pipe::ScheduleOp>();
+  if (!others.empty())
+    return (*others.begin())
+        .emitOpError("needs to be the only schedule, but another is to be "
+                     "made beside it");
+  const solver::NamedSchedule *named = solver::findSchedule(schedule);
+  if (!named) {
+    InFlightDiagnostic error = module.emitError("needs one of ");
+    llvm::interleaveComma(solver::getSchedules(), error,
+                          [&](const solver::NamedSchedule &known) {
+                            error << "'" << known.name << "'";
+                          });
+    return error << " for 'schedule', but got '" << schedule << "'";
+  }
+  solver::PipelineShape shape = {stages, virtualStages, microBatches,
+                                 microBatchGroup};
+  if (std::optional<std::string> fault = solver::check(*named, shape))
+    return module.emitError() << *fault;
+  if (borderBytes < 1 || tiedBytes < 0)
+    return module.emitError("needs at least 1 byte that crosses a border, and "
+                            "0 of a table on both ends, but got ")
+           << int64_t(borderBytes) << " and " << int64_t(tiedBytes);
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  stages::writeTable(
+      builder, module.getLoc(),
+      solver::makeTable(*named, shape, {borderBytes, tiedBytes}));
+  return success();
+}
