@@ -34,6 +34,7 @@ public:
         diagnostics(diagnostics) {}
 
   void checkModel();
+  void checkExperts();
   void checkRotary();
   void checkTrain();
   void checkSizes();
@@ -73,6 +74,7 @@ private:
         text += ("; " + key + " has its default").str();
     return text;
   }
+  bool hasRegion(const RecomputeLabel &label) const;
   /// Whether the module is one that this model has; says what it is if not.
   bool checkModule(StringRef word, const Origin &origin);
   void checkModules();
@@ -121,6 +123,34 @@ void Checker::checkModel() {
     error(firstGiven({"head_dim", heads, width}),
           "needs heads of an even width for rotary positions, but got " +
               Twine(model.getHeadWidth()));
+}
+
+/// The pattern of layers is read from zero on, as in Hugging Face's classes.
+void Checker::checkExperts() {
+  if (!model.numExperts)
+    return;
+  StringRef experts = nameOf<&Model::numExperts>();
+  if (model.expertsPerToken > model.numExperts)
+    error(firstGiven({"num_experts_per_tok", experts}),
+          "needs to be at most " + experts + " " + Twine(model.numExperts) +
+              ", but got " + Twine(model.expertsPerToken) +
+              nameDefaults({"num_experts_per_tok", experts}));
+  if (model.normalizesTopK && model.expertsPerToken == 1)
+    error(firstGiven({"num_experts_per_tok", "norm_topk_prob"}),
+          "needs to be 2 or more where the weights of a token's experts add up "
+          "to 1: the weight of one would be 1, and its router not be trained");
+  for (int64_t layer : model.denseLayers)
+    if (layer >= model.numLayers)
+      warning("mlp_only_layers", "has layer " + Twine(layer) +
+                                     ", which has no effect: the model has " +
+                                     Twine(model.numLayers) + " layers");
+  bool hasAny = false;
+  for (int64_t layer = 0; layer < model.numLayers; ++layer)
+    hasAny |= model.hasExperts(layer);
+  if (!hasAny)
+    error(firstGiven({"decoder_sparse_step", "mlp_only_layers"}),
+          "needs to leave a layer with experts, but got " +
+              Twine(model.numLayers) + " layers with an MLP");
 }
 
 /// Those that `rope_type` needs are there; those that it does not use are not.
@@ -270,6 +300,15 @@ void Checker::checkSizes() {
       {"the queries", "micro_batch_size", {batch, length, queries}},
       {"the MLP's hidden state", "micro_batch_size", {batch, length, inner}},
       {"the logits", "vocab_size", {batch, length, model.vocabSize}}};
+  if (model.numExperts) {
+    int64_t rows = batch * length * model.expertsPerToken;
+    tensors.push_back({"the experts' weight",
+                       nameOf<&Model::numExperts>(),
+                       {model.numExperts, model.getExpertWidth(), width}});
+    tensors.push_back({"the experts' hidden state",
+                       "micro_batch_size",
+                       {rows, model.getExpertWidth()}});
+  }
   if (!family->hasRotaryPositions())
     tensors.push_back({"the table of positions",
                        nameOf<&Model::numPositions>(),
@@ -302,12 +341,24 @@ void Checker::checkSizes() {
 // Section recompute
 //===----------------------------------------------------------------------===//
 
+/// Whether a layer of the model has the region of the label.
+bool Checker::hasRegion(const RecomputeLabel &label) const {
+  bool hasMLP = false, hasExperts = false;
+  for (int64_t layer = 0; layer < model.numLayers; ++layer)
+    (model.hasExperts(layer) ? hasExperts : hasMLP) = true;
+  if (label.covers("moe_act"))
+    return hasExperts;
+  if (label.covers("shared_experts"))
+    return hasExperts && family->blocks.experts == ExpertKind::RoutedAndShared;
+  return label.covers("mlp") ? hasMLP : label.isAccepted();
+}
+
 bool Checker::checkModule(StringRef word, const Origin &origin) {
   // What frees nothing is accepted, but nobody is led to it.
   SmallVector<StringRef> useful;
   const RecomputeLabel *label = nullptr;
   for (const RecomputeLabel &known : kRecomputeLabels) {
-    if (known.isAccepted() && known.kind != LabelKind::Absent)
+    if (known.isAccepted() && hasRegion(known))
       useful.push_back(known.name);
     if (known.name == word)
       label = &known;
@@ -325,17 +376,17 @@ bool Checker::checkModule(StringRef word, const Origin &origin) {
                           ", which is in no release of Megatron Core up to "
                           "0.19; it can have " +
                           list);
-  else if (!label->isAccepted())
+  else if (hasRegion(*label))
+    return true;
+  else if (!label->isAccepted() || label->without == WithoutRegion::Refuses)
     diagnostics.error(key, origin,
                       "cannot have '" + word + "': a model of type " +
                           model.modelType + " has no " + label->what +
                           "; it can have " + list);
-  else if (label->kind == LabelKind::Absent)
+  else
     diagnostics.warning(key, origin,
                         "buys nothing with '" + word + "': this model has no " +
                             label->what);
-  else
-    return true;
   return false;
 }
 
@@ -417,6 +468,11 @@ void Checker::checkTensorParallel() {
             "needs tensor_model_parallel_size above 1, but got 1");
     return;
   }
+  if (model.numExperts)
+    return error("tensor_model_parallel_size",
+                 "needs to be 1 for a model with experts, which are whole on "
+                 "each rank, but got " +
+                     Twine(ranks));
   auto check = [&](StringRef key, StringRef what, int64_t size) {
     if (size % ranks != 0)
       error(firstGiven({"tensor_model_parallel_size", key}),
@@ -517,6 +573,7 @@ void reprise::frontend::checkDescription(Description &description,
                                          Diagnostics &diagnostics) {
   Checker checker(description, origins, diagnostics);
   checker.checkModel();
+  checker.checkExperts();
   checker.checkRotary();
   checker.checkTrain();
   checker.checkSizes();

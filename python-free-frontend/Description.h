@@ -20,6 +20,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -46,12 +47,28 @@ struct Model {
   double normEpsilon = 0, initializerRange = 0, ropeTheta = 0;
   double residDropout = 0, embdDropout = 0, attnDropout = 0;
   bool attentionBias = false, mlpBias = false, tieWordEmbeddings = false;
+  int64_t numExperts = 0; ///< 0: no layer has experts.
+  int64_t expertsPerToken = 0;
+  std::optional<int64_t> expertWidth; ///< Unset: as that of the MLP.
+  bool normalizesTopK = true;
+  int64_t sparseStep = 1;
+  std::vector<int64_t> denseLayers;
+  double auxLossCoefficient = 0; ///< Of a loss that is not on.
 
   int64_t getNumKeyValueHeads() const {
     return numKeyValueHeads.value_or(numHeads);
   }
   int64_t getHeadWidth() const { return headWidth.value_or(width / numHeads); }
   int64_t getInnerWidth() const { return innerWidth.value_or(4 * width); }
+  int64_t getExpertWidth() const {
+    return expertWidth.value_or(getInnerWidth());
+  }
+  /// Whether the layer, counted from 0, has experts in place of an MLP.
+  bool hasExperts(int64_t layer) const {
+    return numExperts && (layer + 1) % sparseStep == 0 &&
+           std::find(denseLayers.begin(), denseLayers.end(), layer) ==
+               denseLayers.end();
+  }
 };
 
 /// The map `rope_scaling` of the section `model`: how the angles of rotary

@@ -96,8 +96,7 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
   value.origin = origin;
   Description scratch;
   Field field = key->field(scratch);
-  if (std::holds_alternative<std::optional<std::vector<std::string>> *>(
-          field)) {
+  if (isList(field)) {
     value.kind = Value::List;
     SmallVector<StringRef> words;
     if (!text.trim().empty())

@@ -161,6 +161,16 @@ const Family *reprise::frontend::findFamily(ArrayRef<Entry> entries) {
 void reprise::frontend::resolveFamily(std::vector<Entry> &entries,
                                       const Family &family,
                                       Diagnostics &diagnostics) {
+  // What other families have as a key may be one that programs have for all.
+  llvm::erase_if(entries, [&](const Entry &entry) {
+    if (findKey(entry.name, entry.key->section, &family))
+      return false;
+    std::optional<std::string> foreign =
+        checkForeignKey(entry.name, entry.value);
+    if (foreign && !foreign->empty())
+      diagnostics.error(entry.origin, *foreign);
+    return foreign.has_value();
+  });
   for (Entry &entry : entries) {
     const Key &key = *entry.key;
     if (const Key *own = findKey(entry.name, key.section, &family)) {

@@ -67,6 +67,13 @@ enum class MLPKind {
   Gelu,   ///< gelu(x W1) W2
   SwiGLU, ///< (silu(x Wg) * x Wu) Wd
 };
+/// What layers with experts have in place of the MLP; which layers these are,
+/// keys say.
+enum class ExpertKind {
+  None,            ///< No layer has experts.
+  Routed,          ///< Each token goes to some of the experts.
+  RoutedAndShared, ///< And to one that all share, times sigmoid(x wg).
+};
 /// Whether projections have a bias.
 enum class BiasKind { Never, Always, ByKey };
 
@@ -76,6 +83,7 @@ struct Blocks {
   PositionKind positions = PositionKind::Rotary;
   QueryKeyNorm queryKeyNorm = QueryKeyNorm::None;
   MLPKind mlp = MLPKind::SwiGLU;
+  ExpertKind experts = ExpertKind::None;             ///< Each one a SwiGLU.
   nn::WeightLayout layout = nn::WeightLayout::OutIn; ///< Of projections.
   /// By `attention_bias`, as the next.
   BiasKind queryKeyValueBias = BiasKind::ByKey;
@@ -105,6 +113,11 @@ struct TensorNames {
   Name queryKeyValue = "";
   Name queryNorm = ".self_attn.q_norm", keyNorm = ".self_attn.k_norm";
   Name gate = ".mlp.gate_proj", up = ".mlp.up_proj", down = ".mlp.down_proj";
+  Name router = ".mlp.gate";
+  /// The `*` stands for the number of the expert: each has tensors of its own.
+  Name expertGate = ".mlp.experts.*.gate_proj";
+  Name expertUp = ".mlp.experts.*.up_proj";
+  Name expertDown = ".mlp.experts.*.down_proj";
 };
 
 //===----------------------------------------------------------------------===//

@@ -39,9 +39,32 @@ static constexpr ForeignKey kForeign[] = {
     {"distributed_optimizer|fsdp|fsdp_*|overlap_grad_*|overlap_param_*|"
      "use_distributed_optimizer|use_fsdp|use_megatron_fsdp|zero_stage",
      "0|false", "parameters and states are whole on each rank"},
-    {"ep|etp|expert_model_parallel_size|expert_tensor_parallel_size|moe_*|"
-     "num_experts|num_local_experts|num_moe_experts",
-     "0|1|false", "experts are not supported yet"},
+    {"moe_ffn_hidden_size|moe_router_topk|num_experts|num_local_experts|"
+     "num_moe_experts",
+     "0|1|false",
+     "it belongs to section 'model' of families with experts, mixtral and "
+     "qwen3_moe"},
+    {"ep|etp|expert_model_parallel_size|expert_tensor_parallel_size", "1",
+     "experts are whole on each rank"},
+    {"moe_expert_capacity_factor|moe_pad_expert_input_to_capacity|"
+     "moe_token_drop_policy",
+     "false|probs|position", "no token is dropped"},
+    {"moe_deepep_num_sms|moe_flex_dispatcher_backend|moe_grouped_gemm|"
+     "moe_layer_recompute|moe_permute_fusion|moe_router_fusion|"
+     "moe_router_padding_for_fp8|moe_shared_expert_overlap|"
+     "moe_token_dispatcher_type|moe_use_legacy_grouped_gemm",
+     "true|false|allgather|alltoall|flex",
+     "how ops become kernels is decided here by the compiler"},
+    {"moe_router_dtype", "fp32", "the router computes in fp32"},
+    {"moe_router_score_function", "softmax",
+     "probabilities of experts are a softmax"},
+    {"moe_router_pre_softmax", "",
+     "'norm_topk_prob' says it here, the other way round"},
+    {"moe_layer_freq", "1",
+     "'decoder_sparse_step' and 'mlp_only_layers' say it here"},
+    {"moe_aux_loss_coeff|moe_z_loss_coeff|moe_router_load_balancing_type",
+     "0|none", "there is no loss for the balance of experts yet"},
+    {"moe_*", "0|1|false", "this part of experts is not supported yet"},
     {"activations_checkpoint_layers_per_pipeline|"
      "num_micro_batches_with_partial_activation_checkpoints|"
      "num_microbatches_with_partial_activation_checkpoints",

@@ -49,6 +49,10 @@ Location ForwardBuilder::getSource(Operation *op, StringRef module) {
     keys = {"vocab_size"};
   else if (module == "mlp" && columns == model.getInnerWidth())
     keys = {"n_inner", "intermediate_size"};
+  else if (module == "moe" && columns == model.numExperts)
+    keys = {"num_local_experts", "num_experts"};
+  else if (module.starts_with("moe") && columns == model.getExpertWidth())
+    keys = {"moe_intermediate_size", "intermediate_size"};
   else if (module == "core_attn" && shape.size() == 4)
     keys = {"seq_length"};
   else if (module == "attention" && shared < heads && columns == shared * head)
@@ -91,7 +95,7 @@ Value ForwardBuilder::addRotary(nn::RotaryAttr rotary) {
 
 Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
                                    nn::Init init, double std,
-                                   const Published &published) {
+                                   const Published &published, bool isExact) {
   std::string text = name.str();
   bool isPart = !published.hub.empty();
   auto parameter = nn::ParameterAttr::get(
@@ -101,7 +105,7 @@ Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
       isPart ? published.part : 0, isPart ? published.parts : 1);
   Value argument =
       addArgument(getType(shape), text, nn::kParameterAttr, parameter);
-  return shape.size() < 2 ? argument : toActivation(argument);
+  return shape.size() < 2 || isExact ? argument : toActivation(argument);
 }
 
 Value ForwardBuilder::toActivation(Value parameter) {
@@ -143,6 +147,13 @@ Value ForwardBuilder::linear(StringRef module, StringRef name, Value input,
 
 Value ForwardBuilder::add(StringRef name, Value lhs, Value rhs) {
   return create<nn::AddOp>("residual", name, lhs.getType(), lhs, rhs);
+}
+
+Value ForwardBuilder::toF32(StringRef module, StringRef name, Value input) {
+  auto type = cast<RankedTensorType>(input.getType());
+  if (type.getElementType().isF32())
+    return input;
+  return create<nn::CastOp>(module, name, getType(type.getShape()), input);
 }
 
 Value ForwardBuilder::dropout(StringRef module, StringRef name, Value input,

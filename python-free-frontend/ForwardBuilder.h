@@ -18,10 +18,11 @@
 namespace reprise::frontend {
 
 /// Where a parameter is in published weights: block `part` of `parts` equal
-/// blocks of columns of the tensor `hub`.
+/// blocks of columns of the tensor `hub`, or the tensors that have a number in
+/// the place of its `*`.
 struct Published {
   std::string hub;
-  int64_t part, parts;
+  int64_t part = 0, parts = 1;
 };
 
 /// Writes a function `@forward` from top to bottom. Inputs and parameters are
@@ -39,10 +40,12 @@ public:
 
   /// `std`: 0 for a parameter that starts as `init` says. Without `published`,
   /// it is published under its own name. In bf16, a matrix is rounded to what
-  /// products read; a vector, which is added or multiplied, is not.
+  /// products read; a vector, which is added or multiplied, is not, nor is one
+  /// that `isExact`.
   mlir::Value addParameter(const llvm::Twine &name,
                            llvm::ArrayRef<int64_t> shape, nn::Init init,
-                           double std = 0, const Published &published = {});
+                           double std = 0, const Published &published = {},
+                           bool isExact = false);
 
   /// Ops from here on belong to this layer; -1 is none.
   void setLayer(int64_t index) { layer = index; }
@@ -63,6 +66,9 @@ public:
                      mlir::Value input, mlir::Value weight, mlir::Value bias,
                      nn::WeightLayout layout);
   mlir::Value add(llvm::StringRef name, mlir::Value lhs, mlir::Value rhs);
+  /// `input`, or that in f32.
+  mlir::Value toF32(llvm::StringRef module, llvm::StringRef name,
+                    mlir::Value input);
   /// `input` itself if the rate is 0.
   mlir::Value dropout(llvm::StringRef module, llvm::StringRef name,
                       mlir::Value input, double rate, int64_t stream);

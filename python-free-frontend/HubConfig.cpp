@@ -66,6 +66,13 @@ static std::optional<std::string> formatValue(const Field &field) {
     return **words && !(**words)->empty()
                ? "[" + join(map_range(***words, quote), ", ") + "]"
                : "null";
+  if (auto *numbers = std::get_if<std::vector<int64_t> *>(&field))
+    return "[" +
+           join(
+               map_range(**numbers,
+                         [](int64_t number) { return std::to_string(number); }),
+               ", ") +
+           "]";
   return std::nullopt;
 }
 

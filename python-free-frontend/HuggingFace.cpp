@@ -45,14 +45,33 @@ static bool isTokenId(const json::Value &value) {
   return value.getAsInteger() || value.getAsNull();
 }
 
+/// An item of the list at `origin`; what is in lists and maps inside is left
+/// out.
+static Value toItem(const json::Value &json, const Origin &origin) {
+  Value item;
+  item.origin = origin;
+  if (std::optional<StringRef> string = json.getAsString()) {
+    item.kind = Value::Quoted;
+    item.text = string->str();
+  } else if (json.getAsArray() || json.getAsObject()) {
+    item.kind = json.getAsArray() ? Value::List : Value::Map;
+  } else if (!json.getAsNull()) {
+    item.kind = Value::Plain;
+    raw_string_ostream(item.text) << json;
+  }
+  return item;
+}
+
 static Value toValue(const json::Value &json, StringRef text) {
   Value value;
   value.origin.location = SMLoc::getFromPointer(text.data());
   if (std::optional<StringRef> string = json.getAsString()) {
     value.kind = Value::Quoted;
     value.text = string->str();
-  } else if (json.getAsArray()) {
+  } else if (const json::Array *items = json.getAsArray()) {
     value.kind = Value::List;
+    for (const json::Value &item : *items)
+      value.items.push_back(toItem(item, value.origin));
   } else if (const json::Object *object = json.getAsObject()) {
     value.kind = Value::Map;
     for (const RawMember &raw : findMembers(text)) {

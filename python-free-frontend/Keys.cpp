@@ -131,6 +131,33 @@ static const Key rows[] = {
           "The three projections of the MLP have a bias"),
     taken("attention_dropout", model<&Model::attnDropout>,
           "Dropout of the attention probabilities", Bound::Rate),
+    taken("num_local_experts", model<&Model::numExperts>,
+          "Experts of a layer, each an MLP", Bound::Positive, "",
+          "num_experts|num_moe_experts"),
+    taken("num_experts", model<&Model::numExperts>,
+          "Experts of a layer, each an MLP", Bound::Positive, "",
+          "num_local_experts|num_moe_experts"),
+    taken("num_experts_per_tok", model<&Model::expertsPerToken>,
+          "Experts that a token goes to: those with the largest logits",
+          Bound::Positive, "", "moe_router_topk"),
+    taken("moe_intermediate_size", model<&Model::expertWidth>,
+          "Width inside an expert; `intermediate_size` is that of layers "
+          "without",
+          Bound::Positive, "", "moe_ffn_hidden_size"),
+    taken("norm_topk_prob", model<&Model::normalizesTopK>,
+          "The weights of a token's experts are divided by their sum"),
+    taken("decoder_sparse_step", model<&Model::sparseStep>,
+          "Layers have experts if it divides their number, counted from 1; "
+          "others have an MLP",
+          Bound::Positive),
+    taken("mlp_only_layers", model<&Model::denseLayers>,
+          "Numbers, counted from 0, of layers that have an MLP all the same",
+          Bound::NotNegative),
+    taken("output_router_logits", only<false>,
+          "The loss has a term for the balance of experts"),
+    taken("router_aux_loss_coef", model<&Model::auxLossCoefficient>,
+          "Factor of that term; without effect as long as there is none",
+          Bound::NotNegative),
     taken("use_sliding_window", only<false>,
           "Attention reaches back over a window alone"),
 
@@ -274,7 +301,8 @@ static const Key rows[] = {
     {"recompute_modules", "recompute", recompute<&Recompute::modules>,
      Need::Unset, "unset",
      "With `selective`: any of `core_attn`, `core_attn_out`, `mlp`, "
-     "`layernorm`; unset means `core_attn`, and an empty list nothing"},
+     "`layernorm`, `moe`, `moe_act`, `shared_experts`; unset means "
+     "`core_attn`, and an empty list nothing"},
     {"recompute_activations", "recompute", recompute<&Recompute::activations>,
      Need::Defaulted, "false", "Short for `recompute_granularity: selective`"},
     {"recompute_plan", "recompute", recompute<&Recompute::planFile>,
@@ -468,6 +496,8 @@ std::string reprise::frontend::describeType(const Key &key) {
   }
   if (std::holds_alternative<std::optional<std::vector<std::string>> *>(field))
     return "a list of words";
+  if (std::holds_alternative<std::vector<int64_t> *>(field))
+    return "a list of whole numbers";
   if (std::holds_alternative<double *>(field) ||
       std::holds_alternative<std::optional<double> *>(field)) {
     switch (key.bound) {
@@ -544,8 +574,11 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
     info.defaultValue = describeDefault(key);
     info.summary = key.summary;
     for (StringRef alias : splitWords(key.aliases))
-      if (!is_contained(names, key.getOption(alias)))
+      if (!is_contained(names, key.getOption(alias))) {
+        // Two keys may have it, in two families.
+        names.push_back(key.getOption(alias));
         info.aliases.push_back(key.getOption(alias));
+      }
     info.isSwitch = std::holds_alternative<bool *>(field) ||
                     std::holds_alternative<OnlyValue>(field);
     keys.push_back(std::move(info));

@@ -41,10 +41,17 @@ struct OnlyValue {
 struct Nested {};
 
 /// Where the value of a key goes; the alternative says the key's type.
-using Field =
-    std::variant<int64_t *, std::optional<int64_t> *, double *,
-                 std::optional<double> *, bool *, std::string *,
-                 std::optional<std::vector<std::string>> *, OnlyValue, Nested>;
+using Field = std::variant<int64_t *, std::optional<int64_t> *, double *,
+                           std::optional<double> *, bool *, std::string *,
+                           std::optional<std::vector<std::string>> *,
+                           std::vector<int64_t> *, OnlyValue, Nested>;
+
+/// Whether its values are lists.
+inline bool isList(const Field &field) {
+  return std::holds_alternative<std::optional<std::vector<std::string>> *>(
+             field) ||
+         std::holds_alternative<std::vector<int64_t> *>(field);
+}
 
 /// What a number may be.
 enum class Bound {

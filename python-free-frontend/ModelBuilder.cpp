@@ -15,6 +15,14 @@
 //   n2 = norm(x1)                 y = mlp(n2)
 //   yn = norm(y)                  x2 = x1 + dropout(yn)
 //
+// In a layer with experts, of which token t has ids[t,:], y is, with the rows
+// of all tokens sorted by expert:
+//
+//   r = n2 Wr in f32              id = the largest of r
+//   w = softmax(r)[id]            pm = sort(id), wr = w[pm]
+//   gt, u = n2[pm] Wg, n2[pm] Wu  of each row's expert
+//   g = silu(gt) * u * wr         yr = g Wd, y = sum of a token's yr
+//
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/Families.h"
@@ -52,6 +60,11 @@ private:
                     function_ref<Value(Value)> buildBlock);
   Value buildAttention(Value input, int64_t stream);
   Value buildMLP(Value input);
+  Value buildExperts(Value input);
+  /// The weights of all experts that each expert has one of, [experts, outputs,
+  /// inputs].
+  Value addExperts(StringRef tensor, int64_t outputs, int64_t inputs,
+                   double std);
 
   /// Of groups of `width` columns, with the tensors of `tensor`.
   Value norm(StringRef module, const Twine &tensor, StringRef name, Value input,
@@ -231,6 +244,67 @@ Value ModelBuilder::buildMLP(Value input) {
 }
 
 //===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+Value ModelBuilder::addExperts(StringRef tensor, int64_t outputs,
+                               int64_t inputs, double std) {
+  std::string published = inLayer(tensor) + ".weight", name = published;
+  name.erase(name.find("*."), 2);
+  return forward.addParameter(name, {model.numExperts, outputs, inputs},
+                              nn::Init::Normal, std, {published});
+}
+
+Value ModelBuilder::buildExperts(Value input) {
+  Builder builder(forward.getContext());
+  int64_t experts = model.numExperts, slots = model.expertsPerToken;
+  int64_t inner = model.getExpertWidth();
+  SmallVector<int64_t> shape(
+      cast<RankedTensorType>(input.getType()).getShape());
+  shape.back() = experts;
+  // The choice is made of f32, in bf16 too.
+  Value router = forward.addParameter(
+      inLayer(names.router) + ".weight", {experts, model.width},
+      nn::Init::Normal, model.initializerRange, {}, /*isExact=*/true);
+  Value exact = forward.toF32("moe", "n2f", input);
+  Value r = forward.create<nn::LinearOp>("moe", "r", forward.getType(shape),
+                                         exact, router, /*bias=*/Value(),
+                                         nn::WeightLayout::OutIn);
+  shape.back() = slots;
+  int64_t rows = ShapedType::getNumElements(shape);
+  Type i32 = builder.getI32Type();
+  auto perSlot = RankedTensorType::get(shape, i32);
+  auto perRow = RankedTensorType::get({rows}, i32);
+  auto perExpert = RankedTensorType::get({experts + 1}, i32);
+  Value id = forward.create<nn::ChooseExpertsOp>("moe", "id", perSlot, r);
+  Value w = forward.create<nn::ExpertWeightsOp>(
+      "moe", "w", forward.getType(shape), r, id,
+      model.normalizesTopK ? builder.getUnitAttr() : UnitAttr());
+  auto pm = forward.create<nn::SortRowsOp>(
+      "moe", "pm", TypeRange{perRow, perSlot, perExpert}, id);
+  Value order = pm.getOrder(), inverse = pm.getInverse();
+  Value wr = forward.create<nn::PermuteOp>("moe", "wr", forward.getType({rows}),
+                                           w, order, inverse);
+  RankedTensorType hidden = forward.getActivationType({rows, inner});
+  auto widen = [&](StringRef tensor, StringRef name) -> Value {
+    Value weights =
+        addExperts(tensor, inner, model.width, model.initializerRange);
+    return forward.create<nn::GroupedLinearOp>(
+        "moe", name, hidden, input, weights, pm.getOffsets(), order, inverse);
+  };
+  Value gt = widen(names.expertGate, "gt"), u = widen(names.expertUp, "u");
+  Value g =
+      forward.create<nn::WeightedSwiGLUOp>("moe_act", "g", hidden, gt, u, wr);
+  Value down =
+      addExperts(names.expertDown, model.width, inner, getResidualStd());
+  Value yr = forward.create<nn::GroupedLinearOp>(
+      "moe", "yr", forward.getActivationType({rows, model.width}), g, down,
+      pm.getOffsets(), Value(), Value());
+  return forward.create<nn::CombineOp>("moe", "y", input.getType(), yr, order,
+                                       inverse);
+}
+
+//===----------------------------------------------------------------------===//
 // The model
 //===----------------------------------------------------------------------===//
 
@@ -261,7 +335,9 @@ Value ModelBuilder::buildLayer(int64_t index, Value x0) {
       x0, [&](Value input) { return buildAttention(input, stream); });
   return buildAround(
       {names.mlpNorm, names.mlpNormAfter, "n2", "yn", "yd", "x2", stream + 2},
-      x1, [&](Value input) { return buildMLP(input); });
+      x1, [&](Value input) {
+        return model.hasExperts(index) ? buildExperts(input) : buildMLP(input);
+      });
 }
 
 Value ModelBuilder::buildEmbedding(Value table) {

@@ -179,8 +179,11 @@ static bool isWrittenAsZero(StringRef text) {
   return text.find_first_of("123456789") >= text.find_first_of("eE");
 }
 
-static std::optional<int64_t>
-parseWholeNumber(const Key &key, const Value &value, Diagnostics &diagnostics) {
+/// `needed` says what the key needs, if that is not its type.
+static std::optional<int64_t> parseWholeNumber(const Key &key,
+                                               const Value &value,
+                                               Diagnostics &diagnostics,
+                                               StringRef needed = "") {
   int64_t least = key.bound == Bound::Positive ? 1 : 0, number = 0;
   bool isNegative = false;
   StringRef digits;
@@ -201,8 +204,9 @@ parseWholeNumber(const Key &key, const Value &value, Diagnostics &diagnostics) {
     }
   }
   diagnostics.error(key, value.origin,
-                    "needs " + describeType(key) + ", but got " +
-                        describe(value));
+                    "needs " +
+                        (needed.empty() ? describeType(key) : needed.str()) +
+                        ", but got " + describe(value));
   return std::nullopt;
 }
 
@@ -236,6 +240,20 @@ static void assignList(const Key &key, const Value &value,
     words.push_back(item.text);
   }
   list = std::move(words);
+}
+
+static void assignNumbers(const Key &key, const Value &value,
+                          std::vector<int64_t> &list,
+                          Diagnostics &diagnostics) {
+  std::vector<int64_t> numbers;
+  for (const Value &item : value.items) {
+    std::optional<int64_t> number =
+        parseWholeNumber(key, item, diagnostics, "whole numbers");
+    if (!number)
+      return;
+    numbers.push_back(*number);
+  }
+  list = std::move(numbers);
 }
 
 namespace {
@@ -329,6 +347,11 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     if (value.kind != Value::List)
       return refuse("; write it as [word, word]");
     return assignList(key, value, **list, diagnostics);
+  }
+  if (auto **list = std::get_if<std::vector<int64_t> *>(&field)) {
+    if (value.kind != Value::List)
+      return refuse("; write it as [0, 3]");
+    return assignNumbers(key, value, **list, diagnostics);
   }
   if (auto **word = std::get_if<std::string *>(&field)) {
     SmallVector<StringRef> words = splitWords(key.words);

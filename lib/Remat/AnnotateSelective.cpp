@@ -28,11 +28,10 @@ struct AnnotateSelective
   void runOnOperation() override {
     auto decideAll = [&](const Step &step) -> LogicalResult {
       llvm::SetVector<const RecomputeLabel *> labels;
-      if (failed(readLabels(labels)))
+      if (failed(readLabels(step, labels)))
         return failure();
       // What drops a region's outputs comes before what would keep them.
-      for (LabelKind kind :
-           {LabelKind::OutputDiscarding, LabelKind::Plain, LabelKind::Absent})
+      for (LabelKind kind : {LabelKind::OutputDiscarding, LabelKind::Plain})
         for (const RecomputeLabel *label : labels)
           if (label->kind == kind)
             decide(step, *label);
@@ -43,8 +42,10 @@ struct AnnotateSelective
       signalPassFailure();
   }
 
-  LogicalResult refuseUnknown(StringRef word);
-  LogicalResult readLabels(llvm::SetVector<const RecomputeLabel *> &labels);
+  LogicalResult refuseUnknown(const Step &step, StringRef word);
+  LogicalResult refuse(const Step &step, const RecomputeLabel &label);
+  LogicalResult readLabels(const Step &step,
+                           llvm::SetVector<const RecomputeLabel *> &labels);
   void decide(const Step &step, const RecomputeLabel &label);
   void warnIfUseless(const Step &step, const RecomputeLabel &label,
                      ArrayRef<Operation *> dropped);
@@ -59,62 +60,77 @@ static const RecomputeLabel *findLabel(StringRef name) {
   return nullptr;
 }
 
-/// The labels that may be named, separated by commas.
-static std::string listLabels() {
+/// Whether a layer has the region of the label.
+static bool hasRegion(const Step &step, const RecomputeLabel &label) {
+  return llvm::any_of(step.forward, [&](Operation *op) {
+    return getLayer(op) >= 0 && label.covers(getModule(op));
+  });
+}
+
+/// The labels whose regions the model has, separated by commas.
+static std::string listLabels(const Step &step) {
   std::string list;
   for (const RecomputeLabel &label : kRecomputeLabels)
-    if (label.isAccepted())
+    if (hasRegion(step, label))
       list += (list.empty() ? "" : ", ") + label.name.str();
   return list;
 }
 
-LogicalResult AnnotateSelective::refuseUnknown(StringRef word) {
+LogicalResult AnnotateSelective::refuseUnknown(const Step &step,
+                                               StringRef word) {
   const RecomputeLabel *nearest = kRecomputeLabels;
   for (const RecomputeLabel &label : kRecomputeLabels)
     if (label.name.edit_distance(word) < nearest->name.edit_distance(word))
       nearest = &label;
   return getOperation().emitError("selective recompute needs labels out of ")
-         << listLabels() << ", but got '" << word << "'; the nearest label is '"
-         << nearest->name << "'";
+         << listLabels(step) << ", but got '" << word
+         << "'; the nearest label is '" << nearest->name << "'";
 }
 
+LogicalResult AnnotateSelective::refuse(const Step &step,
+                                        const RecomputeLabel &label) {
+  InFlightDiagnostic error =
+      getOperation().emitError("selective recompute label '")
+      << label.name << "' needs " << label.what << ", which ";
+  if (label.kind == LabelKind::Newer)
+    error << "Megatron Core has on its main branch of August 2026 and "
+             "Reprise has not";
+  else
+    error << "this model does not have";
+  return error << "; it can have " << listLabels(step);
+}
+
+/// The labels that are named and whose regions the model has.
 LogicalResult
-AnnotateSelective::readLabels(llvm::SetVector<const RecomputeLabel *> &labels) {
+AnnotateSelective::readLabels(const Step &step,
+                              llvm::SetVector<const RecomputeLabel *> &labels) {
   SmallVector<StringRef> words;
   StringRef(modules).split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef word : words) {
     word = word.trim();
     const RecomputeLabel *label = findLabel(word);
     if (!label)
-      return refuseUnknown(word);
-    labels.insert(label);
-    if (label->isAccepted())
-      continue;
-    InFlightDiagnostic error =
-        getOperation().emitError("selective recompute label '")
-        << word << "' needs " << label->what << ", which ";
-    if (label->kind == LabelKind::Newer)
-      error << "Megatron Core has on its main branch of August 2026 and "
-               "Reprise has not";
+      return refuseUnknown(step, word);
+    if (!label->isAccepted())
+      return refuse(step, *label);
+    if (hasRegion(step, *label))
+      labels.insert(label);
+    else if (label->without == WithoutRegion::Refuses)
+      return refuse(step, *label);
     else
-      error << "this model does not have";
-    return error << "; it can have " << listLabels();
+      getOperation().emitWarning("recompute label '")
+          << label->name << "' buys nothing: this model has no " << label->what;
   }
   return success();
 }
 
 /// Drops the label's region in every layer: all of it, or all but its outputs.
 void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
-  if (label.kind == LabelKind::Absent) {
-    getOperation().emitWarning("recompute label '")
-        << label.name << "' buys nothing: this model has no " << label.what;
-    return;
-  }
   SmallVector<Operation *> dropped;
   const RecomputeLabel *other = nullptr;
   for (Operation *op : step.forward) {
     int64_t layer = getLayer(op);
-    if (layer < 0 || getModule(op) != label.what)
+    if (layer < 0 || !label.covers(getModule(op)))
       continue;
     if (auto earlier = op->getAttrOfType<RecomputeAttr>(kDecisionAttr))
       other = findLabel(earlier.getLabel());
@@ -123,7 +139,7 @@ void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
         step, op,
         [&](Operation *user) {
           return label.kind == LabelKind::OutputDiscarding ||
-                 (getLayer(user) == layer && getModule(user) == label.what);
+                 (getLayer(user) == layer && label.covers(getModule(user)));
         },
         outside);
     if (decideToRecompute(op, layer, label.name, inner))

@@ -137,7 +137,7 @@ SmallVector<OpResult> PlanReader::findRegion(const RecomputeLabel *label,
                                              const PlanRule &rule) const {
   SmallVector<OpResult> results;
   for (Operation *op : step.forward) {
-    if (!isOf(op, rule) || (label && getModule(op) != label->what))
+    if (!isOf(op, rule) || (label && !label->covers(getModule(op))))
       continue;
     Operation *outside = nullptr;
     auto isInside = [&](Operation *user) {
@@ -145,7 +145,7 @@ SmallVector<OpResult> PlanReader::findRegion(const RecomputeLabel *label,
         return true;
       bool isSameLayer =
           getLayer(user) == getLayer(op) || (rule.segment && isOf(user, rule));
-      return isSameLayer && (!label || getModule(user) == label->what);
+      return isSameLayer && (!label || label->covers(getModule(user)));
     };
     for (int64_t number : getInnerResults(step, op, isInside, outside))
       results.push_back(op->getResult(number));

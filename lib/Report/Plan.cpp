@@ -24,15 +24,15 @@ static StringRef getLabel(OpResult result, Operation *backward) {
   nn::ScopeAttr scope = nn::getScope(result.getOwner());
   if (!scope || scope.getLayer() < 0)
     return "";
-  auto leaves = [&](Operation *user) {
-    nn::ScopeAttr reader = nn::getScope(user);
-    return user->isBeforeInBlock(backward) &&
-           (!reader || reader.getLayer() != scope.getLayer() ||
-            reader.getModule() != scope.getModule());
-  };
   for (const RecomputeLabel &label : kRecomputeLabels) {
-    if (label.what != scope.getModule())
+    if (!label.isAccepted() || !label.covers(scope.getModule()))
       continue;
+    auto leaves = [&](Operation *user) {
+      nn::ScopeAttr reader = nn::getScope(user);
+      return user->isBeforeInBlock(backward) &&
+             (!reader || reader.getLayer() != scope.getLayer() ||
+              !label.covers(reader.getModule()));
+    };
     if (label.kind == LabelKind::OutputDiscarding ||
         (label.kind == LabelKind::Plain &&
          llvm::none_of(result.getUsers(), leaves)))

@@ -42,7 +42,10 @@ enum Family : unsigned {
   kQwen2 = 4,
   kQwen3 = 8,
   kOlmo2 = 16,
-  kRotary = kLlama | kQwen2 | kQwen3 | kOlmo2,
+  kMixtral = 32,
+  kQwen3Moe = 64,
+  kExperts = kMixtral | kQwen3Moe,
+  kRotary = kLlama | kQwen2 | kQwen3 | kOlmo2 | kExperts,
   kAll = kGPT2 | kRotary
 };
 
@@ -84,11 +87,16 @@ static double widthOfHeads(const Config &config, bool) {
                     config.number("num_attention_heads"));
 }
 
-/// In Qwen only null means as many as heads.
+/// In some classes only null means as many as heads.
 static double keyValueHeads(const Config &config, bool isNull) {
-  return config.family & (kQwen2 | kQwen3) && !isNull
-             ? 32
-             : config.number("num_attention_heads");
+  constexpr struct {
+    unsigned families;
+    double number;
+  } kAbsent[] = {{kQwen2 | kQwen3, 32}, {kMixtral, 8}, {kQwen3Moe, 4}};
+  for (const auto &absent : kAbsent)
+    if (config.family & absent.families && !isNull)
+      return absent.number;
+  return config.number("num_attention_heads");
 }
 
 /// Every key that changes what a model computes from its weights, but for
@@ -111,14 +119,24 @@ static constexpr ConfigKey kKeys[] = {
     {"num_hidden_layers", "", kRotary},
     {"num_attention_heads", "", kRotary, "32"},
     {"num_key_value_heads", "", kRotary, nullptr, keyValueHeads},
-    {"head_dim", "", kLlama | kQwen2 | kOlmo2, nullptr, widthOfHeads},
+    {"head_dim", "", kLlama | kQwen2 | kOlmo2 | kExperts, nullptr,
+     widthOfHeads},
     {"head_dim", "", kQwen3, "128"},
     {"hidden_act", "", kRotary, "silu"},
-    {"rms_norm_eps", "", kLlama | kQwen2 | kQwen3, "1e-06"},
-    {"rms_norm_eps", "", kOlmo2, "1e-05"},
-    {"attention_bias", "", kLlama | kQwen3 | kOlmo2, "false"},
+    {"rms_norm_eps", "", kLlama | kQwen2 | kQwen3 | kQwen3Moe, "1e-06"},
+    {"rms_norm_eps", "", kOlmo2 | kMixtral, "1e-05"},
+    {"attention_bias", "", kLlama | kQwen3 | kOlmo2 | kQwen3Moe, "false"},
     {"mlp_bias", "", kLlama, "false"},
-    {"use_sliding_window", "", kQwen2 | kQwen3, "false"},
+    {"num_local_experts", "num_experts", kMixtral},
+    {"num_experts", "num_local_experts", kQwen3Moe},
+    {"num_experts_per_tok", "", kMixtral, "2"},
+    {"num_experts_per_tok", "", kQwen3Moe, "8"},
+    {"moe_intermediate_size", "", kQwen3Moe},
+    {"norm_topk_prob", "", kQwen3Moe, "false"},
+    {"decoder_sparse_step", "", kQwen3Moe, "1"},
+    {"mlp_only_layers", "", kQwen3Moe, "[]"},
+    {"router_jitter_noise", "", kMixtral, "0.0"},
+    {"use_sliding_window", "", kQwen2 | kQwen3 | kQwen3Moe, "false"},
     {"partial_rotary_factor", "", kRotary, "1.0"},
     {"use_mrope", "", kRotary, "false"},
     {"tie_word_embeddings", "", kRotary, "false"}};
@@ -133,10 +151,12 @@ static constexpr std::string_view kOthers[] = {"architectures",
                                                "initializer_range",
                                                "max_position_embeddings",
                                                "model_type",
+                                               "output_router_logits",
                                                "reorder_and_upcast_attn",
                                                "resid_pdrop",
                                                "rope_scaling",
                                                "rope_theta",
+                                               "router_aux_loss_coef",
                                                "torch_dtype"};
 
 /// Keys that no program here has: they must say nothing.
@@ -150,7 +170,9 @@ static constexpr struct {
                  {"llama", "Llama", kLlama},
                  {"qwen2", "Qwen2", kQwen2},
                  {"qwen3", "Qwen3", kQwen3},
-                 {"olmo2", "Olmo2", kOlmo2}};
+                 {"olmo2", "Olmo2", kOlmo2},
+                 {"mixtral", "Mixtral", kMixtral},
+                 {"qwen3_moe", "Qwen3Moe", kQwen3Moe}};
 
 /// What a class is called behind its family.
 static constexpr std::string_view kClassEnds[] = {"LMHeadModel", "ForCausalLM",
@@ -215,8 +237,10 @@ static bool differs(const char *path, std::string_view key,
 
 /// Whether the rotary positions of both are the same.
 static bool checkRope(const char *path, const JsonValue &theirConfig,
-                      const JsonValue &ourConfig, Error &error) {
-  Rope theirs(theirConfig), ours(ourConfig);
+                      const JsonValue &ourConfig, unsigned family,
+                      Error &error) {
+  const char *theta = family & kMixtral ? "1000000.0" : "10000.0";
+  Rope theirs(theirConfig, theta), ours(ourConfig, theta);
   if (!(theirs.theta == ours.theta))
     return differs(path, "rope_theta", theirs.theta, ours.theta, error);
   if (theirs.type != ours.type)
@@ -283,7 +307,7 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
       return error.set("'%s' has %s, which this program's model has not: its "
                        "weights would compute something else",
                        path, name.data());
-  return !(family & kRotary) || checkRope(path, theirs, ours, error);
+  return !(family & kRotary) || checkRope(path, theirs, ours, family, error);
 }
 
 bool reprise::runtime::checkHubConfig(const char *weights,

@@ -27,12 +27,32 @@ static std::string_view canonical(std::string_view word) {
 }
 
 Meaning::Meaning(const JsonValue &value) {
-  bool isPart = value.is(JsonKind::Array) || value.is(JsonKind::Object);
   kind = value.asDouble(number) ? Kind::Number : Kind::Word;
-  show(value.is(JsonKind::True)    ? "true"
-       : value.is(JsonKind::False) ? "false"
-       : isPart                    ? value.kindName()
-                                   : value.text());
+  if (value.is(JsonKind::Array)) {
+    showItems(value);
+    return;
+  }
+  show(value.is(JsonKind::True)     ? "true"
+       : value.is(JsonKind::False)  ? "false"
+       : value.is(JsonKind::Object) ? value.kindName()
+                                    : value.text());
+}
+
+/// What is not a number in a list is shown as what it is.
+void Meaning::showItems(const JsonValue &list) {
+  size_t length = size_t(snprintf(chars, sizeof(chars), "["));
+  for (JsonItem item : list) {
+    double entry = 0;
+    const char *comma = length > 1 ? ", " : "";
+    if (length < sizeof(chars))
+      length += size_t(item.value.asDouble(entry)
+                           ? snprintf(chars + length, sizeof(chars) - length,
+                                      "%s%.9g", comma, entry)
+                           : snprintf(chars + length, sizeof(chars) - length,
+                                      "%s%s", comma, item.value.kindName()));
+  }
+  if (length < sizeof(chars))
+    snprintf(chars + length, sizeof(chars) - length, "]");
 }
 
 Meaning::Meaning(const char *fallback) : isDefault(true) {
@@ -89,13 +109,13 @@ static unsigned stretchOf(std::string_view type) {
                             : 0;
 }
 
-Rope::Rope(const JsonValue &config) : config(config) {
+Rope::Rope(const JsonValue &config, const char *fallback) : config(config) {
   bool isNew = config.find("rope_parameters").is(JsonKind::Object);
   stretch = config.find(isNew ? "rope_parameters" : "rope_scaling");
   JsonValue given = stretch.find("rope_theta");
   if (!isGiven(given))
     given = config.find("rope_theta");
-  theta = isGiven(given) ? Meaning(given) : Meaning("10000.0");
+  theta = isGiven(given) ? Meaning(given) : Meaning(fallback);
   for (const char *key : {"type", "rope_type"})
     if (JsonValue named = stretch.find(key); named.is(JsonKind::String))
       type = named.text();

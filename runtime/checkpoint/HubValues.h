@@ -39,6 +39,7 @@ private:
   enum class Kind { Nothing, Number, Word };
 
   void show(std::string_view text);
+  void showItems(const JsonValue &list);
 
   Kind kind = Kind::Nothing;
   double number = 0;
@@ -62,7 +63,8 @@ struct RopeKey {
 /// each other as rope_theta and rope_scaling, or together as rope_parameters.
 class Rope {
 public:
-  explicit Rope(const JsonValue &config);
+  /// `theta` is the base of a file that says none.
+  Rope(const JsonValue &config, const char *theta);
 
   /// The first key that means something else in `other`; null if none does,
   /// for ways to stretch that have the same name.

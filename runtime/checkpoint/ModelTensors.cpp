@@ -25,51 +25,90 @@ using namespace reprise::runtime;
 /// system is asked for much at once.
 static constexpr int64_t kPieceElements = 1 << 20;
 
+ModelTensors::~ModelTensors() {
+  for (char *name : names)
+    free(name);
+}
+
 bool ModelTensors::add(int kind, const char *prefix, Error &error) {
-  bool isParameter = kind == REPRISE_STATE_PARAMETER;
   size_t firstTensor = tensors.size(), firstState = states.size();
   for (int i = 0; i < model.numStates; ++i)
     if (model.states[i].kind == kind && !states.push(i))
       return error.set("no memory left to note %d states", model.numStates);
-  auto nameOf = [&](int state) {
-    const RepriseState &s = model.states[state];
-    return isParameter ? s.hubName : s.name;
-  };
   std::sort(states.begin() + firstState, states.end(), [&](int a, int b) {
-    if (int order = strcmp(nameOf(a), nameOf(b)))
+    if (int order = strcmp(nameOf(kind, a), nameOf(kind, b)))
       return order < 0;
     return model.states[a].part < model.states[b].part;
   });
-  for (size_t i = firstState; i < states.size();) {
-    const RepriseState &state = model.states[states[i]];
-    ModelTensor tensor = {prefix, nameOf(states[i]), state.rank, {}, int(i), 1};
-    memcpy(tensor.shape, state.shape, sizeof(tensor.shape));
-    if (isCut(state))
-      tensor.shape[state.cutDim] = state.wholeExtent;
-    if (isParameter)
-      tensor.parts = state.parts;
-    for (int part = 0; part < tensor.parts; ++part, ++i) {
-      const RepriseState *other =
-          i < states.size() ? &model.states[states[i]] : nullptr;
-      bool fits = other && !strcmp(nameOf(states[i]), tensor.name) &&
-                  (!isParameter ||
-                   (other->part == part && other->parts == tensor.parts)) &&
-                  other->rank == state.rank &&
-                  other->cutAxis == state.cutAxis &&
-                  other->cutDim == state.cutDim &&
-                  other->wholeExtent == state.wholeExtent &&
-                  !memcmp(other->shape, state.shape, sizeof(state.shape));
-      if (!fits)
-        return error.set("damaged model: '%s' needs %d parts of one shape, but "
-                         "part %d is missing or another",
-                         tensor.name, tensor.parts, part);
-    }
-    if (tensor.parts > 1)
-      tensor.shape[tensor.rank - 1] *= tensor.parts;
-    if (tensors.size() > firstTensor &&
-        !strcmp(tensors.back().name, tensor.name))
+  for (size_t i = firstState; i < states.size();)
+    if (!addTensor(kind, prefix, i, error))
+      return false;
+  // Slices of stacks stand between one another's.
+  std::sort(tensors.begin() + firstTensor, tensors.end(),
+            [](const ModelTensor &a, const ModelTensor &b) {
+              return strcmp(a.name, b.name) < 0;
+            });
+  for (size_t i = firstTensor + 1; i < tensors.size(); ++i)
+    if (!strcmp(tensors[i - 1].name, tensors[i].name))
       return error.set("damaged model: the name '%s' stands twice",
-                       tensor.name);
+                       tensors[i].name);
+  return true;
+}
+
+/// Adds the tensor whose states begin at `i`, or the slices of one, and goes on
+/// to the states of the next.
+bool ModelTensors::addTensor(int kind, const char *prefix, size_t &i,
+                             Error &error) {
+  bool isParameter = kind == REPRISE_STATE_PARAMETER;
+  const RepriseState &state = model.states[states[i]];
+  ModelTensor tensor = {
+      prefix, nameOf(kind, states[i]), state.rank, {}, int(i), 1, -1};
+  memcpy(tensor.shape, state.shape, sizeof(tensor.shape));
+  if (isCut(state))
+    tensor.shape[state.cutDim] = state.wholeExtent;
+  if (isParameter)
+    tensor.parts = state.parts;
+  for (int part = 0; part < tensor.parts; ++part, ++i) {
+    const RepriseState *other =
+        i < states.size() ? &model.states[states[i]] : nullptr;
+    bool fits = other && !strcmp(nameOf(kind, states[i]), tensor.name) &&
+                (!isParameter ||
+                 (other->part == part && other->parts == tensor.parts)) &&
+                other->rank == state.rank && other->cutAxis == state.cutAxis &&
+                other->cutDim == state.cutDim &&
+                other->wholeExtent == state.wholeExtent &&
+                !memcmp(other->shape, state.shape, sizeof(state.shape));
+    if (!fits)
+      return error.set("damaged model: '%s' needs %d parts of one shape, but "
+                       "part %d is missing or another",
+                       tensor.name, tensor.parts, part);
+  }
+  if (isParameter && strchr(tensor.name, '*'))
+    return addStack(tensor, error);
+  if (tensor.parts > 1)
+    tensor.shape[tensor.rank - 1] *= tensor.parts;
+  return tensors.push(tensor) ||
+         error.set("no memory left to note %d states", model.numStates);
+}
+
+bool ModelTensors::addStack(const ModelTensor &stack, Error &error) {
+  if (stack.parts != 1 || stack.rank < 2 ||
+      isCut(model.states[states[size_t(stack.first)]]))
+    return error.set("damaged model: '%s' needs to be whole, and to have two "
+                     "dimensions or more",
+                     stack.name);
+  ModelTensor tensor = stack;
+  --tensor.rank;
+  memmove(tensor.shape, stack.shape + 1, size_t(tensor.rank) * sizeof(int64_t));
+  const char *star = strchr(stack.name, '*');
+  for (tensor.slice = 0; tensor.slice < stack.shape[0]; ++tensor.slice) {
+    char *name = nullptr;
+    if (asprintf(&name, "%.*s%" PRId64 "%s", int(star - stack.name), stack.name,
+                 tensor.slice, star + 1) < 0 ||
+        !names.push(name))
+      return error.set("no memory left for the names of %" PRId64 " tensors",
+                       stack.shape[0]);
+    tensor.name = name;
     if (!tensors.push(tensor))
       return error.set("no memory left to note %d states", model.numStates);
   }
@@ -134,9 +173,7 @@ bool ModelTensors::copyOut(const Arena &arena, float *const *places, int first,
     const ModelTensor &tensor = tensors[size_t(piece.tensor)];
     int64_t columns = tensor.columns(), width = columns / tensor.parts;
     for (int part = 0; part < tensor.parts; ++part) {
-      const RepriseState &state =
-          model.states[states[size_t(tensor.first + part)]];
-      const float *from = arena.at<float>(state.buffer);
+      const float *from = placeOf(tensor, part, arena);
       float *to = places[piece.tensor] + part * width;
       if (tensor.parts == 1)
         memcpy(to + piece.begin * columns, from + piece.begin * columns,
@@ -163,6 +200,12 @@ bool ModelTensors::gather(const Arena &arena, float *const *places,
   for (int i = 0; i < size(); ++i) {
     const ModelTensor &tensor = tensors[size_t(i)];
     const int64_t columns = tensor.columns(), width = columns / tensor.parts;
+    if (tensor.slice >= 0) { // Whole on each rank.
+      if (ranks.rank() == 0)
+        memcpy(places[i], placeOf(tensor, 0, arena),
+               size_t(tensor.elements()) * sizeof(float));
+      continue;
+    }
     for (int part = 0; part < tensor.parts; ++part) {
       const RepriseState &state =
           model.states[states[size_t(tensor.first + part)]];
@@ -194,6 +237,12 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
         return false;
     return true;
   }
+  // Of a device, where tensors come one by one, the rest of a stack.
+  if (arena.isOnDevice() && tensors[size_t(first)].slice >= 0 &&
+      !forEachState(first, count, [&](const RepriseState &state) {
+        return arena.download(state.buffer, error);
+      }))
+    return false;
   const Piece *ours = firstPieceOf(first);
   int64_t numPieces = firstPieceOf(first + count) - ours;
   forEachState(first, count, [&](const RepriseState &state) {
@@ -212,10 +261,11 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
     const RepriseState &state =
         model.states[states[size_t(tensor.first + part)]];
     const unsigned char *from = set.bytesOf(source);
-    const int64_t before = begin * (columns - width) + part * width;
+    const int64_t base = tensor.firstElement();
+    const int64_t before = begin * (columns - width) + part * width - base;
     bool good = true;
     partOf(model, state, rank)
-        .forEachRun(begin * width, end * width,
+        .forEachRun(base + begin * width, base + end * width,
                     [&](int64_t whole, int64_t own, int64_t number) {
                       good =
                           convertToFloat(

@@ -18,12 +18,14 @@
 
 namespace reprise::runtime {
 
-/// A tensor as it stands in a file: a whole state, or several side by side.
+/// A tensor as it stands in a file: a whole state, several side by side, or a
+/// slice of a stack, an index of its first dimension.
 struct ModelTensor {
   const char *prefix, *name; ///< Its name in the file is both together.
   int rank;
   int64_t shape[4];
-  int first, parts; ///< Its states: a slice of `ModelTensors::states`.
+  int first, parts; ///< Its states: some of `ModelTensors::states`.
+  int64_t slice;    ///< Of a stack; -1: its states are whole.
 
   int64_t columns() const { return rank ? shape[rank - 1] : 1; }
   int64_t rows() const {
@@ -33,11 +35,14 @@ struct ModelTensor {
     return rows;
   }
   int64_t elements() const { return rows() * columns(); }
+  /// Where it begins in its state.
+  int64_t firstElement() const { return slice < 0 ? 0 : slice * elements(); }
 };
 
 /// All states of a model that outlive a step, as tensors of files. The
 /// parameters have their published names; parts of one published tensor (the
-/// three of GPT-2's c_attn) stand side by side in its columns. The moments of
+/// three of GPT-2's c_attn) stand side by side in its columns, and a stack (the
+/// weights of experts) is as many tensors, one behind the other. The moments of
 /// the optimizer are exp_avg.NAME and exp_avg_sq.NAME, with the parameters' own
 /// names and shapes.
 class ModelTensors {
@@ -45,6 +50,9 @@ public:
   /// \param rank  which parts of the tensors it reads.
   explicit ModelTensors(const RepriseModel &model, int rank = 0)
       : model(model), rank(rank) {}
+  ModelTensors(const ModelTensors &) = delete;
+  ModelTensors &operator=(const ModelTensors &) = delete;
+  ~ModelTensors();
 
   /// Finds the tensors, once; false if parts of one are missing.
   bool find(Error &error);
@@ -93,12 +101,25 @@ private:
   bool copyOut(const Arena &arena, float *const *places, int first, int count,
                ThreadPool &pool, Error &error) const;
   bool add(int kind, const char *prefix, Error &error);
+  bool addTensor(int kind, const char *prefix, size_t &state, Error &error);
+  bool addStack(const ModelTensor &stack, Error &error);
+  /// What its states are called in files.
+  const char *nameOf(int kind, int state) const {
+    const RepriseState &s = model.states[state];
+    return kind == REPRISE_STATE_PARAMETER ? s.hubName : s.name;
+  }
+  const float *placeOf(const ModelTensor &tensor, int part,
+                       const Arena &arena) const {
+    const RepriseState &s = model.states[states[size_t(tensor.first + part)]];
+    return arena.at<float>(s.buffer) + tensor.firstElement();
+  }
 
   const RepriseModel &model;
   int rank;
   List<ModelTensor> tensors;
   List<int> states;
   List<Piece> pieces; ///< Of all tensors, in their order.
+  List<char *> names; ///< Of slices.
   int parameters = 0;
 };
 
@@ -107,8 +128,7 @@ bool ModelTensors::forEachRun(int index, const Arena &arena,
                               Action action) const {
   const ModelTensor &tensor = tensors[size_t(index)];
   auto from = [&](int part) {
-    return arena.at<char>(
-        model.states[states[size_t(tensor.first + part)]].buffer);
+    return reinterpret_cast<const char *>(placeOf(tensor, part, arena));
   };
   if (tensor.parts == 1)
     return action(from(0), size_t(tensor.elements()) * 4);

@@ -64,6 +64,9 @@ def AnnotateSelective
     | `core_attn_out` | the same, and the context | q, k, v |
     | `mlp` | what is inside the feed-forward block: `u`, `g` | its input, its output |
     | `layernorm` | the norms' outputs `n1`, `n2`, and their statistics | the residual stream |
+    | `moe` | what is inside experts, and the weights of rows | its input, its output, which experts were chosen |
+    | `moe_act` | what is between the products of experts, `g` | `gt`, `u` and the weights of rows |
+    | `shared_experts` | what is inside the expert that all tokens share | its input, its output |
 
     A label that frees nothing in this model is a warning; a label that is not
     known, or needs a part that the model does not have, is an error. Without any label

@@ -17,25 +17,42 @@ enum class LabelKind {
   Plain,
   /// Drops the outputs of a region too.
   OutputDiscarding,
-  /// A region that dense models do not have: frees nothing.
-  Absent,
   /// Works on a part that no model here has: refused.
   Refused,
   /// As `Refused`, and in no release of Megatron Core up to 0.19.
   Newer,
 };
 
+/// What a model without the region makes of the label.
+enum class WithoutRegion {
+  Warns,   ///< It is accepted, and frees nothing.
+  Refuses, ///< It is an error.
+};
+
 /// A label of Megatron Core's `recompute_modules`, or of ours.
 struct RecomputeLabel {
   llvm::StringLiteral name;
   LabelKind kind;
-  /// The module of `nn.scope` that is the region; for those without a region,
-  /// what the model lacks.
+  /// The modules of `nn.scope` that are the region, separated by `|`.
+  llvm::StringLiteral modules;
+  /// What a model without the region lacks.
   llvm::StringLiteral what;
+  WithoutRegion without = WithoutRegion::Refuses;
 
-  /// Whether a description or an option may name it.
+  /// Whether a model with the region may have it named.
   constexpr bool isAccepted() const {
     return kind != LabelKind::Refused && kind != LabelKind::Newer;
+  }
+  /// Whether the module is of the region.
+  bool covers(llvm::StringRef module) const {
+    llvm::StringRef rest = modules;
+    while (!rest.empty()) {
+      auto [first, others] = rest.split('|');
+      if (first == module)
+        return true;
+      rest = others;
+    }
+    return false;
   }
 };
 
@@ -46,18 +63,23 @@ struct RecomputeLabel {
 /// `core_attn_out` is Reprise's own: Megatron never drops what the attention
 /// core puts out.
 inline constexpr RecomputeLabel kRecomputeLabels[] = {
-    {"core_attn", LabelKind::Plain, "core_attn"},
-    {"core_attn_out", LabelKind::OutputDiscarding, "core_attn"},
-    {"mlp", LabelKind::Plain, "mlp"},
-    {"layernorm", LabelKind::OutputDiscarding, "layernorm"},
-    {"moe", LabelKind::Absent, "experts"},
-    {"moe_act", LabelKind::Refused, "experts"},
-    {"shared_experts", LabelKind::Refused, "shared experts"},
-    {"mla_up_proj", LabelKind::Refused, "multi-head latent attention"},
-    {"gdn_norm_out", LabelKind::Newer, "gated delta nets"},
-    {"gdp_in_proj", LabelKind::Newer, "gated delta products"},
-    {"gdp_qkv", LabelKind::Newer, "gated delta products"},
-    {"mhc", LabelKind::Newer, "hyper-connections"},
+    {"core_attn", LabelKind::Plain, "core_attn", "attention",
+     WithoutRegion::Warns},
+    {"core_attn_out", LabelKind::OutputDiscarding, "core_attn", "attention",
+     WithoutRegion::Warns},
+    {"mlp", LabelKind::Plain, "mlp", "layer without experts",
+     WithoutRegion::Warns},
+    {"layernorm", LabelKind::OutputDiscarding, "layernorm", "norms",
+     WithoutRegion::Warns},
+    {"moe", LabelKind::Plain, "moe|moe_act|shared_experts", "experts",
+     WithoutRegion::Warns},
+    {"moe_act", LabelKind::OutputDiscarding, "moe_act", "experts"},
+    {"shared_experts", LabelKind::Plain, "shared_experts", "shared experts"},
+    {"mla_up_proj", LabelKind::Refused, "", "multi-head latent attention"},
+    {"gdn_norm_out", LabelKind::Newer, "", "gated delta nets"},
+    {"gdp_in_proj", LabelKind::Newer, "", "gated delta products"},
+    {"gdp_qkv", LabelKind::Newer, "", "gated delta products"},
+    {"mhc", LabelKind::Newer, "", "hyper-connections"},
 };
 } // namespace reprise
 

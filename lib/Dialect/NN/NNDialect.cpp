@@ -47,12 +47,14 @@ LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "needs a layer from 0 to " << kMostLayers - 1
                        << ", but got " << layer;
   static constexpr StringLiteral kModules[] = {
-      "embedding", "layernorm", "attention", "core_attn", "mlp",
+      "embedding", "layernorm", "attention", "core_attn",
+      "mlp",       "moe",       "moe_act",   "shared_experts",
       "residual",  "head",      "loss",      "optimizer"};
   if (!llvm::is_contained(kModules, module))
     return emitError()
            << "needs a module of embedding, layernorm, attention, "
-              "core_attn, mlp, residual, head, loss or optimizer, but got '"
+              "core_attn, mlp, moe, moe_act, shared_experts, residual, head, "
+              "loss or optimizer, but got '"
            << module << "'";
   return success();
 }
@@ -79,6 +81,10 @@ ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (hub.empty() && parts != 1)
     return emitError() << "needs the published tensor that it is part " << part
                        << " of " << parts << " of, but got no 'hub'";
+  if (hub.count('*') > 1 || (hub.contains('*') && parts != 1))
+    return emitError() << "needs one '*' in 'hub' at most, and no parts with "
+                          "it, but got '"
+                       << hub << "' and " << parts << " parts";
   return success();
 }
 

@@ -74,6 +74,12 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (hub.empty() && parts != 1)
     return emitError() << "needs the published tensor that it is part " << part
                        << " of " << parts << " of, but got no 'hub'";
+  if (hub.count('*') > 1 ||
+      (hub.contains('*') && (parts != 1 || !axis.empty())))
+    return emitError() << "needs one '*' in 'hub' at most, and no parts with "
+                          "it, but got '"
+                       << hub << "', " << parts << " parts and axis '" << axis
+                       << "'";
   return success();
 }
 

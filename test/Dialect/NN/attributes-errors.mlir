@@ -3,7 +3,7 @@
 // Scopes.
 
 func.func @scope_module(%x: tensor<4xf32>) {
-  // expected-error @+1 {{needs a module of embedding, layernorm, attention, core_attn, mlp, residual, head, loss or optimizer, but got 'mpl'}}
+  // expected-error @+1 {{needs a module of embedding, layernorm, attention, core_attn, mlp, moe, moe_act, shared_experts, residual, head, loss or optimizer, but got 'mpl'}}
   %y = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mpl">} : tensor<4xf32>
   return
 }
@@ -70,6 +70,16 @@ func.func private @parameter_parts(%w: tensor<4xf32> {nn.parameter = #nn.paramet
 
 // expected-error @+1 {{needs the published tensor that it is part 1 of 3 of, but got no 'hub'}}
 func.func private @parameter_hub(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, part = 1, parts = 3>})
+
+// -----
+
+// expected-error @+1 {{needs one '*' in 'hub' at most, and no parts with it, but got 'a.*.b.*' and 1 parts}}
+func.func private @parameter_stacks(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, hub = "a.*.b.*">})
+
+// -----
+
+// expected-error @+1 {{needs one '*' in 'hub' at most, and no parts with it, but got 'a.*.b' and 2 parts}}
+func.func private @parameter_stack_of_parts(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros, hub = "a.*.b", parts = 2>})
 
 // -----
 

@@ -691,6 +691,14 @@ func.func @state_hub() {
 
 // -----
 
+func.func @state_stack() {
+  // expected-error @+1 {{needs one '*' in 'hub' at most, and no parts with it, but got 'a.*', 1 parts and axis 'tp'}}
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, hub = "a.*", axis = "tp", dim = 0, extent = 4>} : memref<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @rotary_empty() {
   // expected-error @+1 {{needs at least one frequency, but got none}}
   %b = rt.buffer at <device, 0> {rt.rotary = #rt.rotary<frequencies = [], scale = 1.0 : f32>} : memref<8x4xf32>

@@ -164,6 +164,49 @@ TEST_F(Weights, PublishedTensorsAreSplitAndConverted) {
   EXPECT_EQ(report.tensors, 3);
 }
 
+// A tensor for each index of the first dimension, in which 10 comes before 2.
+TEST_F(Weights, SlicesOfStacksAreTensorsOfTheirOwn) {
+  add("experts.up", "transformer.experts.*.up", 0, 1, {11, 2, 3});
+  model.states = states.data();
+  model.numStates = int32_t(states.size());
+  std::vector<float> expected = load(sources);
+  EXPECT_TRUE(expected.empty());
+  expected = wte;
+  for (int column : {0, 3})
+    for (int row = 0; row < 4; ++row)
+      for (int i = 0; i < 3; ++i)
+        expected.push_back(weight[size_t(row * 6 + column + i)]);
+  expected.insert(expected.end(), {1, 2, 3, 4, 5, 6});
+  for (int expert = 0; expert < 11; ++expert) {
+    std::vector<float> slice;
+    for (float i = 0; i < 6; ++i)
+      slice.push_back(float(expert) + i / 8);
+    sources["experts." + std::to_string(expert) + ".up"] = {"F32", "[2,3]",
+                                                            floats(slice)};
+    expected.insert(expected.end(), slice.begin(), slice.end());
+  }
+  EXPECT_EQ(load(sources), expected) << error.text;
+  EXPECT_EQ(report.tensors, 3 + 11);
+  auto changed = sources;
+  changed["experts.7.up"] = {"F32", "[3,2]", floats({1, 2, 3, 4, 5, 6})};
+  EXPECT_EQ(refusal(changed), "tensor 'experts.7.up' of 'w.safetensors' needs "
+                              "the shape [2, 3], but got [3, 2]");
+  changed = sources;
+  changed.erase("experts.10.up");
+  EXPECT_EQ(refusal(changed), "'w.safetensors' has no tensor "
+                              "'transformer.experts.10.up'");
+}
+
+TEST_F(Weights, AStackIsWhole) {
+  add("experts.up", "transformer.experts.*.up", 0, 1, {4});
+  model.states = states.data();
+  model.numStates = int32_t(states.size());
+  ModelTensors tensors(model);
+  EXPECT_FALSE(tensors.find(error));
+  EXPECT_STREQ(error.text, "damaged model: 'transformer.experts.*.up' needs to "
+                           "be whole, and to have two dimensions or more");
+}
+
 TEST_F(Weights, ANameOfTheBaseMayBeTooMuch) {
   for (RepriseState &state : states)
     state.hubName += strlen("transformer.");
@@ -526,6 +569,35 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
             "num_key_value_heads 4 (by default)" + mid + "2");
   EXPECT_EQ(check(R"({"architectures": ["Olmo2ForCausalLM"]})", kLlamaConfig),
             "model_type olmo2" + mid + "llama");
+  // Of families with experts, whose number has two names.
+  std::string mixtral = with(kLlamaConfig, "model_type", "\"mixtral\"");
+  mixtral = with(mixtral, "num_local_experts", "8");
+  EXPECT_EQ(check(with(mixtral, "num_local_experts", "4"), mixtral),
+            "num_local_experts 4" + mid + "8");
+  const std::string unnamed = with(mixtral, "num_local_experts", "");
+  EXPECT_EQ(check(with(unnamed, "num_experts", "8"), mixtral), "");
+  EXPECT_EQ(check(with(unnamed, "num_experts", "4"), mixtral),
+            "num_experts 4" + mid + "8");
+  EXPECT_EQ(check(with(mixtral, "num_key_value_heads", ""), mixtral),
+            "num_key_value_heads 8 (by default)" + mid + "2");
+  EXPECT_EQ(check(with(mixtral, "rms_norm_eps", ""), mixtral),
+            "rms_norm_eps 1e-05 (by default)" + mid + "1e-06");
+  EXPECT_EQ(check(with(mixtral, "rope_theta", ""), mixtral),
+            "rope_theta 1000000.0 (by default)" + mid + "10000.0");
+  std::string qwen = with(kLlamaConfig, "model_type", "\"qwen3_moe\"");
+  qwen = with(with(qwen, "norm_topk_prob", "true"), "head_dim", "32");
+  const std::string silent = with(qwen, "num_experts", "8");
+  qwen = with(silent, "mlp_only_layers", "[0, 2]");
+  EXPECT_EQ(check(with(qwen, "norm_topk_prob", ""), qwen),
+            "norm_topk_prob false (by default)" + mid + "true");
+  EXPECT_EQ(check(qwen, qwen), "");
+  EXPECT_EQ(check(with(silent, "mlp_only_layers", "[0, 1]"), qwen),
+            "mlp_only_layers [0, 1]" + mid + "[0, 2]");
+  EXPECT_EQ(check(silent, qwen),
+            "mlp_only_layers [] (by default)" + mid + "[0, 2]");
+  EXPECT_EQ(check(silent, with(silent, "mlp_only_layers", "[]")), "");
+  EXPECT_EQ(check(with(qwen, "num_key_value_heads", ""), qwen),
+            "num_key_value_heads 4 (by default)" + mid + "2");
   // Files from before model_type.
   EXPECT_EQ(check(R"({"architectures": ["GPT2LMHeadModel"]})", kLlamaConfig),
             "model_type gpt2" + mid + "llama");

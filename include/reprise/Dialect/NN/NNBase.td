@@ -114,7 +114,8 @@ def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
   let description = [{
     `layer` counts from 0 (to 1048575) and is left out for what belongs to no layer. `module`
     is one of `embedding`, `layernorm`, `attention` (projections), `core_attn`,
-    `mlp`, `residual`, `head`, `loss`, `optimizer`. `value` is the name of the op's first result in the
+    `mlp`, `moe` (routing, and the products of experts), `moe_act` (what is between these),
+    `shared_experts`, `residual`, `head`, `loss`, `optimizer`. `value` is the name of the op's first result in the
     model: `x0, n1, q, k, v, s, p, pd, ctx, a, x1, n2, u, g, y, x2, logits, …`.
 
     Example: `#nn.scope<layer = 3, module = "mlp", value = "u">`
@@ -141,7 +142,8 @@ def NN_ParameterAttr : NN_Attr<"Parameter", "parameter"> {
 
     In published weights it is the tensor `hub` (without one, the tensor of its
     own `name`), or of that tensor's last dimension, cut in `parts` equal blocks,
-    block `part`.
+    block `part`. A `*` in `hub` stands for a number: there is a published tensor for each
+    index of the first dimension, with that in its place, and `parts` is 1.
 
     Example: `#nn.parameter<name = "h.0.mlp.c_fc.weight", init = normal, std = 2.0e-02 : f32, decay = true>`
   }];

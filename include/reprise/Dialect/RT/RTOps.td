@@ -88,7 +88,9 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     deviation of `init = normal`. A gradient with `init = none` is made by the step: before that there is
     nothing, or something else, in its bytes. The numbers of both enumerations are those of
     `reprise/ABI/Model.def`. A parameter that is published under another name is
-    block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`.
+    block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`. With a `*`
+    in `hub` it is a stack: there is a tensor for each index of the first dimension, with that in place
+    of the `*`, `parts` is 1, and ranks have no parts of it.
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
     With `rows`, only so many rows of the buffer are the tensor; further ones stay zero.
 
