@@ -23,6 +23,13 @@ enum class Unit {
   FeedForward, // s b f
   Scores,      // a s^2 b
   Rows,        // a s b
+  Experts,     // s b E, with E experts
+  Slots,       // s b k, with k experts of a token
+  Offsets,     // E + 1
+  SlotsHidden, // s b k h
+  SlotsInner,  // s b k f, with width f of an expert
+  SharedInner, // s b f, with that of the shared expert
+  Positions,   // s b
 };
 
 /// How ranks of a tensor-parallel group share a tensor.
@@ -37,7 +44,10 @@ enum class Where {
   NormedHeads,
   NormsBefore,
   NormsAfter,
+  Dense,
   Gated,
+  Experts,
+  Shared,
   Unfused,
   Fused,
   UnfusedDropout,
@@ -51,7 +61,8 @@ struct Stored {
   Unit unit;
   Share share;
   Where where;
-  std::string_view label; // Of recompute_modules that drops it, or empty.
+  std::string_view label;      // Of recompute_modules that drops it, or empty.
+  std::string_view other = ""; // Another that does.
 };
 } // namespace
 
@@ -60,7 +71,10 @@ struct Stored {
 // up to s b h (34 + 5 a s / h). A mask has a byte, the fused log-sum-exp is
 // f32. Attention keeps queries and keys as it reads them, normed and turned;
 // turning back needs nothing, the norms need what they read: those behind a
-// block its output, while nobody reads what they put out but a sum.
+// block its output, while nobody reads what they put out but a sum. Megatron's
+// maps of which token goes where depend on its fused kernels: here they are
+// ids, and a permutation. The shared expert keeps what it puts out for its
+// gate.
 static constexpr Stored kStored[] = {
     {"x0", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
     {"n1", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
@@ -82,8 +96,30 @@ static constexpr Stored kStored[] = {
     {"x1", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
     {"n2", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
     {"gt", 2, Unit::FeedForward, Share::Divided, Where::Gated, "mlp"},
-    {"u", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
-    {"g", 2, Unit::FeedForward, Share::Divided, Where::Always, "mlp"},
+    {"u", 2, Unit::FeedForward, Share::Divided, Where::Dense, "mlp"},
+    {"g", 2, Unit::FeedForward, Share::Divided, Where::Dense, "mlp"},
+    {"sc", 4, Unit::Experts, Share::Replicated, Where::Experts, "moe"},
+    {"id", 4, Unit::Slots, Share::Replicated, Where::Experts, ""},
+    {"w", 4, Unit::Slots, Share::Replicated, Where::Experts, "moe"},
+    {"pm", 4, Unit::Slots, Share::Replicated, Where::Experts, ""},
+    {"off", 4, Unit::Offsets, Share::Replicated, Where::Experts, ""},
+    {"xp", 2, Unit::SlotsHidden, Share::Replicated, Where::Experts, "moe"},
+    {"gt of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts,
+     "moe"},
+    {"u of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts,
+     "moe"},
+    {"g of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts, "moe",
+     "moe_act"},
+    {"gt shared", 2, Unit::SharedInner, Share::Divided, Where::Shared, "moe",
+     "shared_experts"},
+    {"u shared", 2, Unit::SharedInner, Share::Divided, Where::Shared, "moe",
+     "shared_experts"},
+    {"g shared", 2, Unit::SharedInner, Share::Divided, Where::Shared, "moe",
+     "shared_experts"},
+    {"y shared", 2, Unit::Hidden, Share::Replicated, Where::Shared, "moe",
+     "shared_experts"},
+    {"gate shared", 2, Unit::Positions, Share::Replicated, Where::Shared, "moe",
+     "shared_experts"},
     {"y", 2, Unit::Hidden, Share::Replicated, Where::NormsAfter, ""},
     {"mask of y", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
 };
@@ -98,8 +134,14 @@ static bool isStored(const Stored &stored, const LayerShape &shape) {
     return shape.normsBefore;
   case Where::NormsAfter:
     return shape.normsAfter;
+  case Where::Dense:
+    return shape.experts == 0;
   case Where::Gated:
-    return shape.gated;
+    return shape.experts == 0 && shape.gated;
+  case Where::Experts:
+    return shape.experts != 0;
+  case Where::Shared:
+    return shape.sharedWidth != 0;
   case Where::Unfused:
     return !shape.fusedAttention;
   case Where::Fused:
@@ -138,6 +180,20 @@ static int64_t countElements(Unit unit, const LayerShape &shape) {
     return rows * shape.heads * shape.sequence;
   case Unit::Rows:
     return rows * shape.heads;
+  case Unit::Experts:
+    return rows * shape.experts;
+  case Unit::Slots:
+    return rows * shape.slots;
+  case Unit::Offsets:
+    return shape.experts + 1;
+  case Unit::SlotsHidden:
+    return rows * shape.slots * shape.hidden;
+  case Unit::SlotsInner:
+    return rows * shape.slots * shape.expertWidth;
+  case Unit::SharedInner:
+    return rows * shape.sharedWidth;
+  case Unit::Positions:
+    return rows;
   }
   return 0;
 }
@@ -147,6 +203,17 @@ static int64_t getBytes(const Stored &stored, const LayerShape &shape,
   bool isDivided = stored.share == Share::Divided || parallelism.sequence;
   return stored.elementBytes * countElements(stored.unit, shape) /
          (isDivided ? parallelism.tensor : 1);
+}
+
+/// Of what routing chose, which no replay repeats.
+static int64_t getChoiceBytes(const LayerShape &shape,
+                              const Parallelism &parallelism) {
+  int64_t bytes = 0;
+  for (const Stored &stored : kStored)
+    if (stored.where == Where::Experts && stored.label.empty() &&
+        isStored(stored, shape))
+      bytes += getBytes(stored, shape, parallelism);
+  return bytes;
 }
 
 int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
@@ -159,7 +226,9 @@ int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
     // Kept is the input of a segment, in the segment's first layer.
     bool isFirst = !isUniform || layer % options.numLayers == 0;
     int64_t bytes = isFirst ? getBytes(kStored[0], shape, parallelism) : 0;
-    return options.sharesSaved ? bytes / parallelism.tensor : bytes;
+    if (options.sharesSaved)
+      bytes /= parallelism.tensor;
+    return bytes + getChoiceBytes(shape, parallelism);
   }
   bool isSelective = options.granularity == "selective";
   auto hasLabel = [&](std::string_view label) {
@@ -169,9 +238,10 @@ int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
   int64_t bytes = 0;
   for (const Stored &stored : kStored) {
     // Megatron's nearest to Reprise's own label keeps ctx.
-    bool isDropped = isSelective &&
-                     (hasLabel(stored.label) || (stored.label == "core_attn" &&
-                                                 hasLabel("core_attn_out")));
+    bool isDropped =
+        isSelective &&
+        (hasLabel(stored.label) || hasLabel(stored.other) ||
+         (stored.label == "core_attn" && hasLabel("core_attn_out")));
     if (isStored(stored, shape) && !isDropped)
       bytes += getBytes(stored, shape, parallelism);
   }

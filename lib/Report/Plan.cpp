@@ -130,6 +130,13 @@ static bool isInStream(Value value) {
 static void readShape(Operation *op, megatron::LayerShape &shape) {
   StringRef module = nn::getScope(op).getModule();
   auto type = dyn_cast<ShapedType>(op->getResult(0).getType());
+  if (auto choice = dyn_cast<nn::ChooseExpertsOp>(op)) {
+    shape.experts = choice.getLogits().getType().getShape().back();
+    shape.slots = choice.getIds().getType().getShape().back();
+  } else if (isa<nn::WeightedSwiGLUOp>(op)) {
+    (module == "moe_act" ? shape.expertWidth : shape.sharedWidth) =
+        type.getShape().back();
+  }
   if (!type || type.getRank() < 3)
     return;
   if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
@@ -188,7 +195,8 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
   };
   Reference reference = {parallelism, {}, {}};
   for (auto &[layer, shape] : shapes) {
-    if (shape.hidden == 0 || shape.heads == 0 || shape.feedForward == 0)
+    bool hasWidth = shape.feedForward != 0 || shape.expertWidth != 0;
+    if (shape.hidden == 0 || shape.heads == 0 || !hasWidth)
       return step.emitError("layer ")
              << layer
              << " needs a norm, attention and an activation of [B, T, C] to be "

@@ -18,7 +18,7 @@
 /// column to compare with. 16-bit activations, masks of a byte an element,
 /// norms that keep their inputs and outputs, statistics of norms left out.
 namespace reprise::report::megatron {
-/// A layer of a dense transformer, and the micro-batch that goes through it.
+/// A layer, and the micro-batch that goes through it.
 struct LayerShape {
   int64_t sequence = 0, microBatch = 0;
   int64_t hidden = 0, heads = 0, feedForward = 0;
@@ -30,6 +30,10 @@ struct LayerShape {
   bool normsAfter = false;  ///< norms of what these put out
   bool fusedAttention = false;
   bool attentionDropout = true, hiddenDropout = true;
+  int64_t experts = 0;     ///< in place of `feedForward`; 0: none
+  int64_t slots = 0;       ///< experts of a token
+  int64_t expertWidth = 0; ///< inside one
+  int64_t sharedWidth = 0; ///< inside the one that all tokens share; 0: none
 };
 
 /// How a layer is divided between ranks.

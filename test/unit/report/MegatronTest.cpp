@@ -100,6 +100,43 @@ TEST(Megatron, SegmentsKeepTheirInputs) {
     EXPECT_EQ(getLayerBytes(shape, {}, block, layer), bytes) << layer;
 }
 
+// A layer of Mixtral's kind: 4 h + 4 a d + 4 k d + 4 a bytes a position for
+// attention, 4 h for x1 and n2, 4 E + 12 s + s (2 h + 6 f) for s of E experts,
+// and once 4 (E + 1) for their offsets.
+TEST(Megatron, Experts) {
+  LayerShape shape = getShape(128, 2, 64, 4);
+  shape.keyHeads = 2, shape.fusedAttention = true;
+  shape.attentionDropout = shape.hiddenDropout = false;
+  shape.experts = 8, shape.slots = 2, shape.expertWidth = 32;
+  auto get = [&](const Options &options) {
+    return getLayerBytes(shape, {}, options, 0);
+  };
+  EXPECT_EQ(get(kNone), 411684);
+  EXPECT_EQ(get(select({"moe"})), 237604);
+  EXPECT_EQ(get(select({"moe_act"})), 378916);
+  EXPECT_EQ(get(select({"moe", "moe_act"})), 237604);
+  EXPECT_EQ(get(select({"layernorm", "moe_act"})), 313380);
+  EXPECT_EQ(get(select({"mlp"})), 411684);
+  // The layer's input, and what routing chose.
+  EXPECT_EQ(get(kFull), 256 * (2 * 64 + 8 * 2) + 4 * 9);
+  // A shared expert of width 48 with its gate: 6 f + 2 h + 2.
+  shape.sharedWidth = 48;
+  EXPECT_EQ(get(kNone), 411684 + 256 * (6 * 48 + 2 * 64 + 2));
+  EXPECT_EQ(get(select({"shared_experts"})), 411684);
+  EXPECT_EQ(get(select({"moe"})), 237604);
+}
+
+// 128 experts of width 768, of which a token has 8; norms of heads.
+TEST(Megatron, ExpertsOfPublished30B) {
+  LayerShape shape = getShape(4096, 1, 2048, 32);
+  shape.keyHeads = 4, shape.headWidth = 128, shape.normedHeads = true;
+  shape.fusedAttention = true;
+  shape.attentionDropout = shape.hiddenDropout = false;
+  shape.experts = 128, shape.slots = 8, shape.expertWidth = 768;
+  EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0), 468582916);
+  EXPECT_EQ(getLayerBytes(shape, {}, select({"moe"}), 0), 181142020);
+}
+
 /// Gigabytes to the digits that are quoted.
 std::string inGB(int64_t bytes, int digits) {
   char text[32];
