@@ -9,6 +9,7 @@
 #include "Weights.h"
 
 #include "Checkpoint.h"
+#include "ExpertTensors.h"
 #include "HubConfig.h"
 
 #include <algorithm>
@@ -46,26 +47,26 @@ static std::string_view withoutBase(std::string_view name) {
   return name;
 }
 
-/// The tensor of the file for this one of the model, whose name stands behind
-/// `prefix`; null if there is none.
-static const TensorEntry *findSource(const TensorSet &set, const char *prefix,
-                                     std::string_view name) {
+/// What the file has for this tensor of the model, whose name stands behind
+/// `prefix`.
+static FoundTensor findSource(const TensorSet &set, const char *prefix,
+                              std::string_view name) {
   auto find = [&](std::string_view base, std::string_view rest) {
     char full[512];
     int length =
         snprintf(full, sizeof(full), "%s%.*s%.*s", prefix, int(base.size()),
                  base.data(), int(rest.size()), rest.data());
     bool fits = length < int(sizeof(full));
-    return fits ? set.find({full, size_t(length)}) : nullptr;
+    return fits ? findTensor(set, {full, size_t(length)}) : FoundTensor();
   };
-  if (const TensorEntry *same = find("", name))
+  if (FoundTensor same = find("", name))
     return same;
   if (std::string_view rest = withoutBase(name); rest.size() < name.size())
     return find("", rest);
   for (std::string_view base : kBases)
-    if (const TensorEntry *found = find(base, name))
+    if (FoundTensor found = find(base, name))
       return found;
-  return nullptr;
+  return {};
 }
 
 namespace {
@@ -97,12 +98,10 @@ class Match {
 public:
   Match(const TensorSet &set, const ModelTensors &tensors);
 
-  const TensorEntry *find(int parameter) const {
-    return find(prefix, parameter);
-  }
+  FoundTensor find(int parameter) const { return find(prefix, parameter); }
   /// Of the embedding that is the head, too; null if the model has no such.
   const TensorEntry *tied() const {
-    return embedding < 0 ? nullptr : find(embedding);
+    return embedding < 0 ? nullptr : find(embedding).entry;
   }
 
   /// What all names of the files begin with that the model has not, such as
@@ -110,7 +109,7 @@ public:
   char prefix[WeightsReport::kLongestPrefix] = "";
 
 private:
-  const TensorEntry *find(const char *prefix, int parameter) const;
+  FoundTensor find(const char *prefix, int parameter) const;
   int countFound(const char *prefix) const;
   bool tryPrefixes(std::string_view name, int &most);
 
@@ -138,8 +137,8 @@ Match::Match(const TensorSet &set, const ModelTensors &tensors)
 }
 
 /// A tied pair is stored once, under either name.
-const TensorEntry *Match::find(const char *prefix, int parameter) const {
-  const TensorEntry *source = findSource(set, prefix, tensors[parameter].name);
+FoundTensor Match::find(const char *prefix, int parameter) const {
+  FoundTensor source = findSource(set, prefix, tensors[parameter].name);
   return source || parameter != embedding ? source
                                           : findSource(set, prefix, kHead);
 }
@@ -147,7 +146,7 @@ const TensorEntry *Match::find(const char *prefix, int parameter) const {
 int Match::countFound(const char *prefix) const {
   int count = 0;
   for (int i = 0; i < tensors.numParameters(); ++i)
-    count += find(prefix, i) != nullptr;
+    count += bool(find(prefix, i));
   return count;
 }
 
@@ -269,16 +268,38 @@ static bool failMissing(const char *path, const TensorSet &set,
       hasOthers ? ", which the model has not" : "");
 }
 
+namespace {
+/// The source of each parameter.
+struct Sources {
+  List<const TensorEntry *> entries; ///< Of files, or of `slices`.
+  List<TensorEntry> slices;
+  List<const TensorEntry *> stacks; ///< That they are slices of.
+
+  bool has(const TensorEntry &entry) const {
+    return std::find(entries.begin(), entries.end(), &entry) != entries.end() ||
+           std::find(stacks.begin(), stacks.end(), &entry) != stacks.end();
+  }
+};
+} // namespace
+
 /// Finds a source for each parameter, and if there is a head besides a tied
 /// embedding, that. False if anything is left.
 static bool findSources(const char *path, const TensorSet &set,
                         const ModelTensors &tensors, const Match &match,
-                        List<const TensorEntry *> &sources,
-                        const TensorEntry *&head, Error &error) {
+                        Sources &sources, const TensorEntry *&head,
+                        Error &error) {
   Leftovers left;
+  // Slices stay where they are.
+  bool good = sources.slices.reserve(size_t(tensors.numParameters()));
   for (int i = 0; i < tensors.numParameters(); ++i) {
-    const TensorEntry *source = match.find(i);
-    if (!sources.push(source))
+    FoundTensor source = match.find(i);
+    if (source.stack) {
+      good = good && sources.slices.push(source.slice);
+      source.entry = good ? &sources.slices.back() : nullptr;
+      if (sources.stacks.empty() || sources.stacks.back() != source.stack)
+        good = good && sources.stacks.push(source.stack);
+    }
+    if (!good || !sources.entries.push(source.entry))
       return error.set("no memory left for %d names", tensors.numParameters());
     if (source)
       continue;
@@ -286,7 +307,7 @@ static bool findSources(const char *path, const TensorSet &set,
     left.headIsMissing = left.headIsMissing || !strcmp(tensors[i].name, kHead);
   }
   for (const TensorEntry &entry : set) {
-    if (std::find(sources.begin(), sources.end(), &entry) != sources.end() ||
+    if (sources.has(entry) ||
         std::any_of(std::begin(kTables), std::end(kTables),
                     [&](auto table) { return endsWith(entry.name, table); }))
       continue;
@@ -310,18 +331,19 @@ bool reprise::runtime::loadWeights(const char *path,
   if (!set.open(path, error))
     return offerCheckpoint(path, error);
   Match match(set, tensors);
-  List<const TensorEntry *> sources;
+  Sources sources;
   const TensorEntry *head = nullptr;
   if (!findSources(path, set, tensors, match, sources, head, error))
     return false;
   report = {tensors.numParameters(), set.numFiles(), 0, ""};
   memcpy(report.prefix, match.prefix, sizeof(report.prefix));
   for (int i = 0; i < tensors.numParameters(); ++i) {
-    report.bytes += sources[size_t(i)]->bytes;
-    if (!checkTensor(set, *sources[size_t(i)], tensors[i], error))
+    const TensorEntry &source = *sources.entries[size_t(i)];
+    report.bytes += source.bytes;
+    if (!checkTensor(set, source, tensors[i], error))
       return false;
   }
-  if (!tensors.read(set, sources.begin(), 0, tensors.numParameters(),
+  if (!tensors.read(set, sources.entries.begin(), 0, tensors.numParameters(),
                     /*onlyFinite=*/true, arena, pool, error))
     return false;
   return !head || checkTiedHead(set, *head, *match.tied(), error);

@@ -197,6 +197,49 @@ TEST_F(Weights, SlicesOfStacksAreTensorsOfTheirOwn) {
                               "'transformer.experts.10.up'");
 }
 
+// As version 5 of transformers has them: gate before up, all experts together,
+// and Mixtral's under another name.
+TEST_F(Weights, ExpertsMayStandInOneTensor) {
+  const std::string in = "transformer.h.0.block_sparse_moe.experts.*.";
+  const std::string names[] = {in + "w1.weight", in + "w3.weight",
+                               in + "w2.weight"};
+  add("gate", names[0].c_str(), 0, 1, {3, 2, 4});
+  add("up", names[1].c_str(), 0, 1, {3, 2, 4});
+  add("down", names[2].c_str(), 0, 1, {3, 4, 2});
+  model.states = states.data();
+  model.numStates = int32_t(states.size());
+  std::vector<float> both, down, gate, up;
+  for (float expert = 0; expert < 3; ++expert)
+    for (float i = 0; i < 16; ++i) {
+      both.push_back(expert + i / 16);
+      (i < 8 ? gate : up).push_back(both.back());
+      if (i < 8)
+        down.push_back(-expert - i / 8);
+    }
+  const std::string experts = "h.0.mlp.experts.";
+  sources[experts + "gate_up_proj"] = {"F32", "[3,4,4]", floats(both)};
+  sources[experts + "down_proj"] = {"F32", "[3,4,2]", floats(down)};
+  std::vector<float> expected;
+  for (const std::vector<float> &part : {gate, up, down})
+    expected.insert(expected.end(), part.begin(), part.end());
+  std::vector<float> values = load(sources);
+  ASSERT_GT(values.size(), expected.size()) << error.text;
+  values.erase(values.begin(), values.end() - expected.size());
+  EXPECT_EQ(values, expected);
+  EXPECT_EQ(report.bytes, 4 * (20 + 24 + 6 + 48 + 24));
+  // One expert too few, and rows that no two can share.
+  auto changed = sources;
+  changed[experts + "down_proj"] = {"F32", "[2,4,2]",
+                                    floats(std::vector<float>(16))};
+  EXPECT_EQ(refusal(changed),
+            "'w.safetensors' has no tensor "
+            "'transformer.h.0.block_sparse_moe.experts.2.w2.weight'");
+  changed = sources;
+  changed[experts + "gate_up_proj"] = {"F32", "[3,5,4]",
+                                       floats(std::vector<float>(60))};
+  EXPECT_NE(refusal(changed).find("has no tensor"), std::string::npos);
+}
+
 TEST_F(Weights, AStackIsWhole) {
   add("experts.up", "transformer.experts.*.up", 0, 1, {4});
   model.states = states.data();
