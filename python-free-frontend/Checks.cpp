@@ -129,6 +129,11 @@ void Checker::checkModel() {
 void Checker::checkExperts() {
   if (!model.numExperts)
     return;
+  if (model.hasAuxLoss && parallel.stages > 1)
+    error(
+        firstGiven({"output_router_logits", "pipeline_stages"}),
+        "needs one stage, since its term is of all layers together, but got " +
+            Twine(parallel.stages) + "; 'moe_aux_loss_coeff' is of each layer");
   StringRef experts = nameOf<&Model::numExperts>();
   if (model.expertsPerToken > model.numExperts)
     error(firstGiven({"num_experts_per_tok", experts}),

@@ -53,7 +53,9 @@ struct Model {
   bool normalizesTopK = true;
   int64_t sparseStep = 1;
   std::vector<int64_t> denseLayers;
-  double auxLossCoefficient = 0; ///< Of a loss that is not on.
+  std::optional<int64_t> sharedWidth; ///< Of the expert that all share.
+  bool hasAuxLoss = false;
+  double auxLossCoefficient = 0; ///< Of all layers with experts together.
 
   int64_t getNumKeyValueHeads() const {
     return numKeyValueHeads.value_or(numHeads);
@@ -62,6 +64,9 @@ struct Model {
   int64_t getInnerWidth() const { return innerWidth.value_or(4 * width); }
   int64_t getExpertWidth() const {
     return expertWidth.value_or(getInnerWidth());
+  }
+  int64_t getSharedWidth() const {
+    return sharedWidth.value_or(getInnerWidth());
   }
   /// Whether the layer, counted from 0, has experts in place of an MLP.
   bool hasExperts(int64_t layer) const {
@@ -95,7 +100,8 @@ struct Train {
   std::string lrDecayStyle; ///< "constant", "linear" or "cosine".
   int64_t lrWarmupIters, trainIters;
   double adamBeta1, adamBeta2, adamEps, weightDecay;
-  double clipGrad; ///< 0: gradients are not clipped.
+  double clipGrad;       ///< 0: gradients are not clipped.
+  double moeAuxLoss = 0; ///< Of each layer with experts; 0: none.
   int64_t seed;
   /// Shell patterns for names of parameters that are not trained.
   std::optional<std::vector<std::string>> frozen;

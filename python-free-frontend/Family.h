@@ -118,6 +118,10 @@ struct TensorNames {
   Name expertGate = ".mlp.experts.*.gate_proj";
   Name expertUp = ".mlp.experts.*.up_proj";
   Name expertDown = ".mlp.experts.*.down_proj";
+  Name sharedGate = ".mlp.shared_expert.gate_proj";
+  Name sharedUp = ".mlp.shared_expert.up_proj";
+  Name sharedDown = ".mlp.shared_expert.down_proj";
+  Name sharedWeight = ".mlp.shared_expert_gate";
 };
 
 //===----------------------------------------------------------------------===//

@@ -42,8 +42,8 @@ static constexpr ForeignKey kForeign[] = {
     {"moe_ffn_hidden_size|moe_router_topk|num_experts|num_local_experts|"
      "num_moe_experts",
      "0|1|false",
-     "it belongs to section 'model' of families with experts, mixtral and "
-     "qwen3_moe"},
+     "it belongs to section 'model' of families with experts, mixtral, "
+     "qwen3_moe and qwen2_moe"},
     {"ep|etp|expert_model_parallel_size|expert_tensor_parallel_size", "1",
      "experts are whole on each rank"},
     {"moe_expert_capacity_factor|moe_pad_expert_input_to_capacity|"
@@ -62,8 +62,13 @@ static constexpr ForeignKey kForeign[] = {
      "'norm_topk_prob' says it here, the other way round"},
     {"moe_layer_freq", "1",
      "'decoder_sparse_step' and 'mlp_only_layers' say it here"},
-    {"moe_aux_loss_coeff|moe_z_loss_coeff|moe_router_load_balancing_type",
-     "0|none", "there is no loss for the balance of experts yet"},
+    {"moe_aux_loss_coeff", "0",
+     "it belongs to section 'train' of families with experts, mixtral, "
+     "qwen3_moe and qwen2_moe"},
+    {"moe_router_load_balancing_type", "aux_loss|none",
+     "'moe_aux_loss_coeff' is of each layer and micro-batch"},
+    {"moe_z_loss_coeff", "0",
+     "logits of routers have no loss of their own yet"},
     {"moe_*", "0|1|false", "this part of experts is not supported yet"},
     {"activations_checkpoint_layers_per_pipeline|"
      "num_micro_batches_with_partial_activation_checkpoints|"

@@ -51,6 +51,8 @@ Location ForwardBuilder::getSource(Operation *op, StringRef module) {
     keys = {"n_inner", "intermediate_size"};
   else if (module == "moe" && columns == model.numExperts)
     keys = {"num_local_experts", "num_experts"};
+  else if (module == "shared_experts" && columns == model.getSharedWidth())
+    keys = {"shared_expert_intermediate_size"};
   else if (module.starts_with("moe") && columns == model.getExpertWidth())
     keys = {"moe_intermediate_size", "intermediate_size"};
   else if (module == "core_attn" && shape.size() == 4)
@@ -190,7 +192,7 @@ Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
                                shared, getF32(1.0), UnitAttr());
 }
 
-void ForwardBuilder::finish(Value hidden, Value table) {
+void ForwardBuilder::finish(Value hidden, Value table, Value auxiliary) {
   Value head = table;
   if (!model.tieWordEmbeddings)
     head = addParameter("lm_head.weight", {model.vocabSize, model.width},
@@ -200,8 +202,10 @@ void ForwardBuilder::finish(Value hidden, Value table) {
   RankedTensorType perRow = getType({train.microBatchSize, train.seqLength});
   auto losses = create<nn::CrossEntropyOp>(
       "loss", "losses", TypeRange{perRow, perRow}, logits, targets);
-  Value loss =
-      create<nn::MeanOp>("loss", "loss", getType({}), losses.getLosses());
+  Value loss = create<nn::MeanOp>("loss", auxiliary ? "lm_loss" : "loss",
+                                  getType({}), losses.getLosses());
+  if (auxiliary)
+    loss = create<nn::AddOp>("loss", "loss", getType({}), loss, auxiliary);
 
   func::ReturnOp::create(builder, location, loss);
   function.setType(

@@ -76,10 +76,10 @@ public:
   /// asks for: from q, k and v to `ctx`.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
                         int64_t stream);
-  /// The mean loss of `hidden` as it comes out of the last norm, which
-  /// completes the function. The head is `table` if the description ties them,
-  /// otherwise a parameter of its own.
-  void finish(mlir::Value hidden, mlir::Value table);
+  /// The mean loss of `hidden` as it comes out of the last norm, plus
+  /// `auxiliary` if there is such, which completes the function. The head is
+  /// `table` if the description ties them, otherwise a parameter of its own.
+  void finish(mlir::Value hidden, mlir::Value table, mlir::Value auxiliary);
 
   mlir::MLIRContext *getContext() { return builder.getContext(); }
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape) {

@@ -144,6 +144,10 @@ static const Key rows[] = {
           "Width inside an expert; `intermediate_size` is that of layers "
           "without",
           Bound::Positive, "", "moe_ffn_hidden_size"),
+    taken("shared_expert_intermediate_size", model<&Model::sharedWidth>,
+          "Width inside the expert that all tokens share", Bound::Positive, "",
+          "moe_shared_expert_intermediate_size"),
+    taken("qkv_bias", only<true>, "Queries, keys and values have a bias"),
     taken("norm_topk_prob", model<&Model::normalizesTopK>,
           "The weights of a token's experts are divided by their sum"),
     taken("decoder_sparse_step", model<&Model::sparseStep>,
@@ -153,10 +157,11 @@ static const Key rows[] = {
     taken("mlp_only_layers", model<&Model::denseLayers>,
           "Numbers, counted from 0, of layers that have an MLP all the same",
           Bound::NotNegative),
-    taken("output_router_logits", only<false>,
-          "The loss has a term for the balance of experts"),
+    taken("output_router_logits", model<&Model::hasAuxLoss>,
+          "The loss has a term for the balance of experts, of all layers "
+          "together"),
     taken("router_aux_loss_coef", model<&Model::auxLossCoefficient>,
-          "Factor of that term; without effect as long as there is none",
+          "Factor of that term, without effect if there is none",
           Bound::NotNegative),
     taken("use_sliding_window", only<false>,
           "Attention reaches back over a window alone"),
@@ -275,6 +280,11 @@ static const Key rows[] = {
     {"clip_grad", "train", train<&Train::clipGrad>, Need::Defaulted, "1.0",
      "Largest norm of all gradients together; 0 does not clip",
      Bound::NotNegative, "", "grad_clip"},
+    {"moe_aux_loss_coeff", "train", train<&Train::moeAuxLoss>, Need::Defaulted,
+     "0",
+     "Where layers have experts, factor of a term of the loss for their "
+     "balance, of each layer by itself",
+     Bound::NotNegative},
     {"seed", "train", train<&Train::seed>, Need::Defaulted, "1234",
      "Of initial weights, dropout and the order of data", Bound::NotNegative,
      "", "", INT64_MAX},
@@ -398,9 +408,12 @@ static std::vector<Key> buildKeys() {
       continue;
     }
     Key &key = keys.emplace_back(row);
-    // Those of a map are of the families that have the map.
+    // Those of a map are of the families that have the map, and those about
+    // experts of families with experts.
+    bool isOfExperts = key.name.starts_with("moe_");
     for (const Family *family : allFamilies())
-      if (key.section != kRopeScaling || family->findUse(kRopeScaling))
+      if ((key.section != kRopeScaling || family->findUse(kRopeScaling)) &&
+          (!isOfExperts || family->blocks.experts != ExpertKind::None))
         key.families.push_back(family);
   }
   return keys;

@@ -23,6 +23,16 @@
 //   gt, u = n2[pm] Wg, n2[pm] Wu  of each row's expert
 //   g = silu(gt) * u * wr         yr = g Wd, y = sum of a token's yr
 //
+// An expert that all tokens share adds ys to y:
+//
+//   gts, us = n2 Wg, n2 Wu        sw = sigmoid(n2 ws)
+//   gs = silu(gts) * us * sw      ys = gs Wd
+//
+// Losses for the balance of experts are means over tokens of how many rows a
+// token's expert has, times experts / tokens, so that they are the number of
+// slots where all experts have as many rows: with those of all layers, and the
+// mean over layers, or of each layer by itself, divided by the slots.
+//
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/Families.h"
@@ -61,6 +71,15 @@ private:
   Value buildAttention(Value input, int64_t stream);
   Value buildMLP(Value input);
   Value buildExperts(Value input);
+  Value buildSharedExpert(Value input);
+  /// What the losses for balance need of a layer with experts.
+  struct Routing {
+    int64_t layer;
+    Value logits, offsets;
+  };
+  Value buildBalance(ArrayRef<Routing> layers, StringRef name, double factor);
+  /// The sum of the losses for balance; null without any.
+  Value buildAuxiliaryLoss();
   /// The weights of all experts that each expert has one of, [experts, outputs,
   /// inputs].
   Value addExperts(StringRef tensor, int64_t outputs, int64_t inputs,
@@ -97,6 +116,7 @@ private:
   ForwardBuilder forward;
   Value rotary;
   int64_t layer = 0;
+  SmallVector<Routing> routings;
 };
 } // namespace
 
@@ -300,8 +320,88 @@ Value ModelBuilder::buildExperts(Value input) {
   Value yr = forward.create<nn::GroupedLinearOp>(
       "moe", "yr", forward.getActivationType({rows, model.width}), g, down,
       pm.getOffsets(), Value(), Value());
-  return forward.create<nn::CombineOp>("moe", "y", input.getType(), yr, order,
-                                       inverse);
+  routings.push_back({layer, r, pm.getOffsets()});
+  bool isShared = blocks.experts == ExpertKind::RoutedAndShared;
+  Value y = forward.create<nn::CombineOp>("moe", isShared ? "yc" : "y",
+                                          input.getType(), yr, order, inverse);
+  if (!isShared)
+    return y;
+  Value ys = buildSharedExpert(input);
+  return forward.create<nn::AddOp>("moe", "y", y.getType(), y, ys);
+}
+
+/// The weight comes before the last product, as those of other experts do.
+Value ModelBuilder::buildSharedExpert(Value input) {
+  auto project = [&](StringRef tensor, StringRef name, Value value,
+                     int64_t width, double std) {
+    return linear("shared_experts", inLayer(tensor), name, value, width,
+                  BiasKind::Never, std);
+  };
+  double std = model.initializerRange;
+  int64_t inner = model.getSharedWidth();
+  Value gt = project(names.sharedGate, "gts", input, inner, std);
+  Value u = project(names.sharedUp, "us", input, inner, std);
+  Value gate = project(names.sharedWeight, "sg", input, 1, std);
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(input.getType()).getShape().drop_back();
+  Value weight = forward.create<nn::GateWeightOp>("shared_experts", "sw",
+                                                  forward.getType(shape), gate);
+  Value g = forward.create<nn::WeightedSwiGLUOp>("shared_experts", "gs",
+                                                 gt.getType(), gt, u, weight);
+  return project(names.sharedDown, "ys", g, model.width, getResidualStd());
+}
+
+//===----------------------------------------------------------------------===//
+// Balance of experts
+//===----------------------------------------------------------------------===//
+
+/// `factor` times the mean over tokens of the rows that the expert of a token
+/// has, of `routings`, added up.
+Value ModelBuilder::buildBalance(ArrayRef<Routing> layers, StringRef name,
+                                 double factor) {
+  SmallVector<Value> offsets = llvm::map_to_vector(
+      layers, [](const Routing &routing) { return routing.offsets; });
+  RankedTensorType perExpert = forward.getType({model.numExperts});
+  Value rows = forward.create<nn::CountRowsOp>("loss", (name + "_rows").str(),
+                                               perExpert, offsets);
+  Value sum;
+  for (const Routing &routing : layers) {
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(routing.logits.getType()).getShape().drop_back();
+    std::string own = (name + Twine(routing.layer)).str();
+    Value expected = forward.create<nn::ExpectedRowsOp>(
+        "loss", own + "_tokens", forward.getType(shape), routing.logits, rows);
+    Value mean =
+        forward.create<nn::MeanOp>("loss", own, forward.getType({}), expected);
+    sum = !sum ? mean
+               : Value(forward.create<nn::AddOp>(
+                     "loss", own + "_sum", forward.getType({}), sum, mean));
+  }
+  return forward.create<nn::ScaleOp>("loss", name, forward.getType({}), sum,
+                                     forward.getF32(factor));
+}
+
+Value ModelBuilder::buildAuxiliaryLoss() {
+  double layers = double(routings.size());
+  double tokens =
+      double(description.train.microBatchSize * description.train.seqLength);
+  double perToken = double(model.numExperts) / tokens;
+  Value sum;
+  auto add = [&](Value term) {
+    sum = !sum ? term
+               : Value(forward.create<nn::AddOp>(
+                     "loss", "aux_sum", forward.getType({}), sum, term));
+  };
+  if (model.hasAuxLoss && !routings.empty())
+    add(buildBalance(routings, "aux",
+                     model.auxLossCoefficient * perToken / (layers * layers)));
+  double factor = description.train.moeAuxLoss * perToken /
+                  double(std::max<int64_t>(model.expertsPerToken, 1));
+  if (factor > 0)
+    for (const Routing &routing : routings)
+      add(buildBalance(routing, ("aux_of" + Twine(routing.layer)).str(),
+                       factor));
+  return sum;
 }
 
 //===----------------------------------------------------------------------===//
@@ -363,8 +463,8 @@ void ModelBuilder::build() {
   for (int64_t i = 0; i < model.numLayers; ++i)
     hidden = buildLayer(i, hidden);
   forward.setLayer(-1);
-  forward.finish(norm("layernorm", names.finalNorm, "nf", hidden, model.width),
-                 table);
+  Value last = norm("layernorm", names.finalNorm, "nf", hidden, model.width);
+  forward.finish(last, table, buildAuxiliaryLoss());
 }
 
 void reprise::frontend::buildForward(ModuleOp module,

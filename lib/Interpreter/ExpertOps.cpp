@@ -211,6 +211,48 @@ static void weightedSwiGLUBackward(const Frame &frame) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Balance
+//===----------------------------------------------------------------------===//
+
+/// The softmax of the logits of token `t`.
+static std::vector<double> getSoftmax(const Tensor &logits, int64_t t) {
+  const double *row = &logits.values[t * logits.cols()];
+  std::vector<double> p(row, row + logits.cols());
+  double greatest = *std::max_element(p.begin(), p.end()), sum = 0;
+  for (double &x : p)
+    sum += x = std::exp(x - greatest);
+  for (double &x : p)
+    x /= sum;
+  return p;
+}
+
+static void countRows(const Frame &frame) {
+  for (const Tensor *offsets : frame.operands)
+    for (int64_t e = 0; e < frame.out().size(); ++e)
+      frame.out().values[e] += offsets->values[e + 1] - offsets->values[e];
+}
+
+static void expectedRows(const Frame &frame) {
+  const std::vector<double> &rows = frame.in(1).values;
+  for (int64_t t = 0; t < frame.out().size(); ++t) {
+    std::vector<double> p = getSoftmax(frame.in(0), t);
+    frame.out().values[t] =
+        std::inner_product(p.begin(), p.end(), rows.begin(), 0.0);
+  }
+}
+
+static void expectedRowsBackward(const Frame &frame) {
+  const std::vector<double> &rows = frame.in(1).values;
+  for (int64_t t = 0; t < frame.in(2).size(); ++t) {
+    std::vector<double> p = getSoftmax(frame.in(0), t);
+    double out = std::inner_product(p.begin(), p.end(), rows.begin(), 0.0);
+    for (size_t e = 0; e < p.size(); ++e)
+      frame.out().values[t * p.size() + e] =
+          frame.in(2).values[t] * p[e] * (rows[e] - out);
+  }
+}
+
 FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
                                               const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
@@ -256,6 +298,23 @@ FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
       })
       .Case([&](GroupedLinearBackwardWeightOp op) {
         return multiplyForWeight(op, frame), true;
+      })
+      .Case([&](GateWeightOp) {
+        for (int64_t t = 0; t < frame.out().size(); ++t)
+          frame.out().values[t] = sigmoid(frame.in(0).values[t]);
+        return true;
+      })
+      .Case([&](GateWeightBackwardOp) {
+        for (int64_t t = 0; t < frame.out().size(); ++t) {
+          double w = frame.in(0).values[t];
+          frame.out().values[t] = frame.in(1).values[t] * w * (1 - w);
+        }
+        return true;
+      })
+      .Case([&](CountRowsOp) { return countRows(frame), true; })
+      .Case([&](ExpectedRowsOp) { return expectedRows(frame), true; })
+      .Case([&](ExpectedRowsBackwardOp) {
+        return expectedRowsBackward(frame), true;
       })
       .Case([&](WeightedSwiGLUOp) { return weightedSwiGLU(frame), true; })
       .Case([&](WeightedSwiGLUBackwardOp) {

@@ -85,23 +85,27 @@ static Scalar sigmoid(Scalar x) {
 }
 
 static Values convert(LoopBuilder &loops, WeightedSwiGLUOp op) {
-  return loops.map(
-      getShape(op.getGate()),
-      {{op.getGate()}, {op.getUp()}, {op.getWeight(), Access::Row}},
-      getElementTypeOrSelf(op.getOut()),
-      [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-        Scalar activated = s[0] * sigmoid(s[0]);
-        Scalar out = activated * s[1];
-        return {out * s[2]};
-      });
+  Value gate = loops.asMatrix(op.getGate());
+  return loops.map(getShape(gate),
+                   {{gate},
+                    {loops.asMatrix(op.getUp())},
+                    {loops.asVector(op.getWeight()), Access::Row}},
+                   getElementTypeOrSelf(op.getOut()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     Scalar activated = s[0] * sigmoid(s[0]);
+                     Scalar out = activated * s[1];
+                     return {out * s[2]};
+                   });
 }
 
 static Values convert(LoopBuilder &loops, WeightedSwiGLUBackwardOp op) {
-  SmallVector<LoopOperand> inputs = {{op.getGate()},
-                                     {op.getUp()},
-                                     {op.getWeight(), Access::Row},
-                                     {op.getDout()}};
-  ArrayRef<int64_t> space = getShape(op.getGate());
+  Value gate = loops.asMatrix(op.getGate());
+  SmallVector<LoopOperand> inputs = {
+      {gate},
+      {loops.asMatrix(op.getUp())},
+      {loops.asVector(op.getWeight()), Access::Row},
+      {loops.asMatrix(op.getDout())}};
+  ArrayRef<int64_t> space = getShape(gate);
   Type element = getElementTypeOrSelf(op.getGate());
   Values gradients =
       loops.map(space, inputs, {element, element},
@@ -123,6 +127,79 @@ static Values convert(LoopBuilder &loops, WeightedSwiGLUBackwardOp op) {
                          return {s[4] + term};
                        });
   return {gradients[0], gradients[1], dweight};
+}
+
+static Values convert(LoopBuilder &loops, GateWeightOp op) {
+  Value input = loops.asVector(op.getInput());
+  return loops.map(getShape(input), {{input}},
+                   getElementTypeOrSelf(op.getWeight()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {sigmoid(s[0])};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, GateWeightBackwardOp op) {
+  Value weight = loops.asVector(op.getWeight());
+  return loops.map(getShape(weight),
+                   {{weight}, {loops.asVector(op.getDweight())}},
+                   getElementTypeOrSelf(op.getDinput()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     Scalar slope = s[0] * (1.0 - s[0]);
+                     return {s[1] * slope};
+                   });
+}
+
+//===----------------------------------------------------------------------===//
+// Balance
+//===----------------------------------------------------------------------===//
+
+/// The exponentials of logits, and of each row the sum of their products with
+/// `rows`.
+static Value sumExpected(LoopBuilder &loops, const Exponentials &exponentials,
+                         Value rows) {
+  int64_t tokens = getShape(exponentials.all)[0];
+  return loops.reduceRows({{exponentials.all}, {rows, Access::Column}},
+                          loops.filled({tokens}, 0),
+                          [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                            Scalar term = s[0] * s[1];
+                            return {s[2] + term};
+                          });
+}
+
+static Values convert(LoopBuilder &loops, ExpectedRowsOp op) {
+  Exponentials exponentials =
+      buildExponentials(loops, loops.asMatrix(op.getLogits()));
+  Value sum = sumExpected(loops, exponentials, op.getRows());
+  return loops.map(getShape(sum), {{sum}, {exponentials.sum}},
+                   getElementTypeOrSelf(op.getOut()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {s[0] / s[1]};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, ExpectedRowsBackwardOp op) {
+  Exponentials exponentials =
+      buildExponentials(loops, loops.asMatrix(op.getLogits()));
+  Value sum = sumExpected(loops, exponentials, op.getRows());
+  Value dout = loops.asVector(op.getDout());
+  auto divide = [&](Value value) {
+    return loops.map(getShape(sum), {{value}, {exponentials.sum}},
+                     loops.getBuilder().getF32Type(),
+                     [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                       return {s[0] / s[1]};
+                     })[0];
+  };
+  Value expected = divide(sum), factor = divide(dout);
+  return loops.map(getShape(exponentials.all),
+                   {{exponentials.all},
+                    {op.getRows(), Access::Column},
+                    {expected, Access::Row},
+                    {factor, Access::Row}},
+                   getElementTypeOrSelf(op.getDlogits()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     Scalar weight = s[3] * s[0];
+                     return {weight * (s[1] - s[2])};
+                   });
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,9 +237,11 @@ static void attachRenamed(MLIRContext &context) {
 
 void kernels::attachExpertBodies(MLIRContext &context) {
   attach<PermuteOp, DispatchOp, CombineOp, WeightedSwiGLUOp,
-         WeightedSwiGLUBackwardOp>(context);
+         WeightedSwiGLUBackwardOp, GateWeightOp, GateWeightBackwardOp,
+         ExpectedRowsOp, ExpectedRowsBackwardOp>(context);
   attachRenamed<ChooseExpertsOp, rt::ChooseExpertsOp>(context);
   attachRenamed<ExpertWeightsOp, rt::ExpertWeightsOp>(context);
   attachRenamed<ExpertWeightsBackwardOp, rt::ExpertWeightsBackwardOp>(context);
   attachRenamed<SortRowsOp, rt::SortRowsOp>(context);
+  attachRenamed<CountRowsOp, rt::CountRowsOp>(context);
 }

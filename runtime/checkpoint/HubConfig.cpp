@@ -44,7 +44,9 @@ enum Family : unsigned {
   kOlmo2 = 16,
   kMixtral = 32,
   kQwen3Moe = 64,
-  kExperts = kMixtral | kQwen3Moe,
+  kQwen2Moe = 128,
+  kQwenMoe = kQwen2Moe | kQwen3Moe,
+  kExperts = kMixtral | kQwenMoe,
   kRotary = kLlama | kQwen2 | kQwen3 | kOlmo2 | kExperts,
   kAll = kGPT2 | kRotary
 };
@@ -92,7 +94,8 @@ static double keyValueHeads(const Config &config, bool isNull) {
   constexpr struct {
     unsigned families;
     double number;
-  } kAbsent[] = {{kQwen2 | kQwen3, 32}, {kMixtral, 8}, {kQwen3Moe, 4}};
+  } kAbsent[] = {
+      {kQwen2 | kQwen3, 32}, {kMixtral, 8}, {kQwen3Moe, 4}, {kQwen2Moe, 16}};
   for (const auto &absent : kAbsent)
     if (config.family & absent.families && !isNull)
       return absent.number;
@@ -117,26 +120,30 @@ static constexpr ConfigKey kKeys[] = {
     {"hidden_size", "", kRotary},
     {"intermediate_size", "", kRotary},
     {"num_hidden_layers", "", kRotary},
-    {"num_attention_heads", "", kRotary, "32"},
+    {"num_attention_heads", "", kRotary & ~kQwen2Moe, "32"},
+    {"num_attention_heads", "", kQwen2Moe, "16"},
     {"num_key_value_heads", "", kRotary, nullptr, keyValueHeads},
     {"head_dim", "", kLlama | kQwen2 | kOlmo2 | kExperts, nullptr,
      widthOfHeads},
     {"head_dim", "", kQwen3, "128"},
     {"hidden_act", "", kRotary, "silu"},
-    {"rms_norm_eps", "", kLlama | kQwen2 | kQwen3 | kQwen3Moe, "1e-06"},
+    {"rms_norm_eps", "", kLlama | kQwen2 | kQwen3 | kQwenMoe, "1e-06"},
     {"rms_norm_eps", "", kOlmo2 | kMixtral, "1e-05"},
     {"attention_bias", "", kLlama | kQwen3 | kOlmo2 | kQwen3Moe, "false"},
     {"mlp_bias", "", kLlama, "false"},
     {"num_local_experts", "num_experts", kMixtral},
-    {"num_experts", "num_local_experts", kQwen3Moe},
+    {"num_experts", "num_local_experts", kQwenMoe},
     {"num_experts_per_tok", "", kMixtral, "2"},
     {"num_experts_per_tok", "", kQwen3Moe, "8"},
-    {"moe_intermediate_size", "", kQwen3Moe},
-    {"norm_topk_prob", "", kQwen3Moe, "false"},
-    {"decoder_sparse_step", "", kQwen3Moe, "1"},
-    {"mlp_only_layers", "", kQwen3Moe, "[]"},
+    {"num_experts_per_tok", "", kQwen2Moe, "4"},
+    {"moe_intermediate_size", "", kQwenMoe},
+    {"shared_expert_intermediate_size", "", kQwen2Moe},
+    {"qkv_bias", "", kQwen2Moe, "true"},
+    {"norm_topk_prob", "", kQwenMoe, "false"},
+    {"decoder_sparse_step", "", kQwenMoe, "1"},
+    {"mlp_only_layers", "", kQwenMoe, "[]"},
     {"router_jitter_noise", "", kMixtral, "0.0"},
-    {"use_sliding_window", "", kQwen2 | kQwen3 | kQwen3Moe, "false"},
+    {"use_sliding_window", "", kQwen2 | kQwen3 | kQwenMoe, "false"},
     {"partial_rotary_factor", "", kRotary, "1.0"},
     {"use_mrope", "", kRotary, "false"},
     {"tie_word_embeddings", "", kRotary, "false"}};
@@ -172,7 +179,8 @@ static constexpr struct {
                  {"qwen3", "Qwen3", kQwen3},
                  {"olmo2", "Olmo2", kOlmo2},
                  {"mixtral", "Mixtral", kMixtral},
-                 {"qwen3_moe", "Qwen3Moe", kQwen3Moe}};
+                 {"qwen3_moe", "Qwen3Moe", kQwen3Moe},
+                 {"qwen2_moe", "Qwen2Moe", kQwen2Moe}};
 
 /// What a class is called behind its family.
 static constexpr std::string_view kClassEnds[] = {"LMHeadModel", "ForCausalLM",

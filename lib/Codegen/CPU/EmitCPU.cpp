@@ -142,7 +142,8 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                  return emitBlockSums(code, op, kernel);
                })
                .Case<rt::ChooseExpertsOp, rt::ExpertWeightsOp,
-                     rt::ExpertWeightsBackwardOp, rt::SortRowsOp>(
+                     rt::ExpertWeightsBackwardOp, rt::SortRowsOp,
+                     rt::CountRowsOp>(
                    [&](auto op) { return emitRouting(code, op, kernel); })
          : emitLoops(code, kernel);
   if (version.wide)

@@ -34,6 +34,7 @@ mlir::LogicalResult emitRouting(Code &code, rt::ExpertWeightsOp op,
 mlir::LogicalResult emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
                                 Kernel &kernel);
 mlir::LogicalResult emitRouting(Code &code, rt::SortRowsOp op, Kernel &kernel);
+mlir::LogicalResult emitRouting(Code &code, rt::CountRowsOp op, Kernel &kernel);
 
 /// Whether tile registers can make the products of `op`: attention in bf16, of
 /// heads with blocks that are large enough.

@@ -251,3 +251,24 @@ LogicalResult codegen::emitRouting(Code &code, rt::SortRowsOp op,
   });
   return success();
 }
+
+/// Whole numbers are added up, and the sum is exact.
+LogicalResult codegen::emitRouting(Code &code, rt::CountRowsOp op,
+                                   Kernel &kernel) {
+  int64_t experts = getLast(op.getRows());
+  Type i32 = code.getI32Type();
+  kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(1));
+  kernel.tasks(code, [&](Value) {
+    code.loop(code.i64(0), code.i64(experts), 1, [&](Value e) {
+      Value rows = code.scalar(i32, 0), next = code.add(e, 1);
+      for (unsigned i = 0, end = op.getOffsets().size(); i < end; ++i) {
+        Value offsets = addressOf(kernel, op, i);
+        rows = code.add(rows, code.load(i32, offsets, next));
+        rows = code.sub(rows, code.load(i32, offsets, e));
+      }
+      code.store(arith::SIToFPOp::create(code, code.getF32Type(), rows),
+                 kernel.outputs[0], e);
+    });
+  });
+  return success();
+}

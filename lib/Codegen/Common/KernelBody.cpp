@@ -44,7 +44,7 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
   for (Operation &op : source.getBody().front()) {
     if (isa<rt::AttentionOp, rt::AttentionBackwardOp, rt::ScatterAddOp,
             rt::BlockSumsOp, rt::ChooseExpertsOp, rt::ExpertWeightsOp,
-            rt::ExpertWeightsBackwardOp, rt::SortRowsOp>(op)) {
+            rt::ExpertWeightsBackwardOp, rt::SortRowsOp, rt::CountRowsOp>(op)) {
       if (found)
         other = &op;
       found = &op;

@@ -232,7 +232,7 @@ bool GroupedLinearBackwardWeightOp::isProduct() { return true; }
 
 LogicalResult WeightedSwiGLUOp::verify() {
   return Dims(*this).match(
-      {{"gate", getGate(), "RF"}, {"weight", getWeight(), "R"}}); // C2
+      {{"gate", getGate(), ".F"}, {"weight", getWeight(), "."}}); // C2
 }
 
 /// nn.swiglu (6) and a product.
@@ -242,13 +242,87 @@ int64_t WeightedSwiGLUOp::getFlops() {
 
 LogicalResult WeightedSwiGLUBackwardOp::verify() {
   return Dims(*this).match(
-      {{"gate", getGate(), "RF"}, {"weight", getWeight(), "R"}}); // C2
+      {{"gate", getGate(), ".F"}, {"weight", getWeight(), "."}}); // C2
 }
 
 /// The gradient of nn.swiglu (11), the product with the weight, and of the sum
 /// two products and an addition.
 int64_t WeightedSwiGLUBackwardOp::getFlops() {
   return multiply({15, countElements(getDout())});
+}
+
+static LogicalResult verifyGate(Operation *op, StringRef name, Value gate,
+                                Value weight) {
+  Dims dims(op);
+  if (failed(dims.match({{name, gate, ".C"}, {"weight", weight, "."}}))) // C1
+    return failure();
+  if (dims['C'] != 1) // C1
+    return op->emitOpError("needs '")
+           << name << "' to be [..., 1], but got " << gate.getType();
+  return success();
+}
+
+LogicalResult GateWeightOp::verify() {
+  return verifyGate(*this, "input", getInput(), getWeight());
+}
+
+/// A negation, an exponential and what is around it, an addition, a quotient.
+int64_t GateWeightOp::getFlops() {
+  return multiply({4, countElements(getWeight())});
+}
+
+LogicalResult GateWeightBackwardOp::verify() {
+  return verifyGate(*this, "dinput", getDinput(), getWeight());
+}
+
+int64_t GateWeightBackwardOp::getFlops() {
+  return multiply({3, countElements(getWeight())});
+}
+
+//===----------------------------------------------------------------------===//
+// Balance
+//===----------------------------------------------------------------------===//
+
+LogicalResult CountRowsOp::verify() {
+  if (getOffsets().empty() || getShape(getRows()).size() != 1) // C1
+    return emitOpError(
+               "needs 'offsets' of one layer at least, and 'rows' to be "
+               "[E], but got ")
+           << getOffsets().size() << " and " << getRows().getType();
+  for (Value each : getOffsets())
+    if (getShape(each).size() != 1 ||
+        countElements(each) != countElements(getRows()) + 1) // C1
+      return emitOpError("needs 'offsets' to be [E + 1] with E = ")
+             << countElements(getRows()) << ", but got " << each.getType();
+  return success();
+}
+
+/// Whole numbers.
+int64_t CountRowsOp::getFlops() { return 0; }
+
+LogicalResult ExpectedRowsOp::verify() {
+  return Dims(*this).match({{"logits", getLogits(), ".E"},
+                            {"rows", getRows(), "E"},
+                            {"out", getOut(), "."}}); // C1
+}
+
+/// An exponential is of a difference (2) and added (1); its product with the
+/// rows is added (2). A quotient for each token.
+int64_t ExpectedRowsOp::getFlops() {
+  return multiply({5, countElements(getLogits())}) + countElements(getOut());
+}
+
+LogicalResult ExpectedRowsBackwardOp::verify() {
+  return Dims(*this).match({{"logits", getLogits(), ".E"},
+                            {"rows", getRows(), "E"},
+                            {"dout", getDout(), "."}}); // C1
+}
+
+/// As nn.expected_rows; a difference and a product for each element, and for
+/// each token another quotient.
+int64_t ExpectedRowsBackwardOp::getFlops() {
+  return multiply({7, countElements(getLogits())}) +
+         multiply({2, countElements(getDout())});
 }
 
 //===----------------------------------------------------------------------===//
@@ -346,5 +420,26 @@ LogicalResult WeightedSwiGLUOp::buildVjp(OpBuilder &builder,
   for (unsigned index : {0u, 1u, 2u})
     if (needed[index])
       gradients[index] = backward.getResult(index);
+  return success();
+}
+
+LogicalResult GateWeightOp::buildVjp(OpBuilder &builder,
+                                     ArrayRef<Value> cotangents,
+                                     ArrayRef<bool> needed,
+                                     MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] = GateWeightBackwardOp::create(
+        builder, getLoc(), getInput().getType(), getWeight(), cotangents[0]);
+  return success();
+}
+
+LogicalResult ExpectedRowsOp::buildVjp(OpBuilder &builder,
+                                       ArrayRef<Value> cotangents,
+                                       ArrayRef<bool> needed,
+                                       MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] =
+        ExpectedRowsBackwardOp::create(builder, getLoc(), getLogits().getType(),
+                                       getLogits(), getRows(), cotangents[0]);
   return success();
 }

@@ -209,6 +209,22 @@ LogicalResult SortRowsOp::verify() {
   return success();
 }
 
+LogicalResult CountRowsOp::verify() {
+  ShapedType rows = getShaped(getRows());
+  if (rows.getRank() != 1 || !rows.getElementType().isF32() ||
+      getOffsets().empty()) // C1
+    return emitOpError("needs 'rows' to be f32 [E], and an operand at least, "
+                       "but got ")
+           << Type(rows) << " and " << getOffsets().size() << " operands";
+  for (Value offsets : getOffsets())
+    if (getShaped(offsets).getRank() != 1 ||
+        !getShaped(offsets).getElementType().isInteger(32) ||
+        getShaped(offsets).getNumElements() != rows.getNumElements() + 1) // C1
+      return emitOpError("needs 'offsets' to be i32 [E + 1] with E = ")
+             << rows.getNumElements() << ", but got " << offsets.getType();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // rt.block_sums
 //===----------------------------------------------------------------------===//

@@ -69,3 +69,35 @@ func.func @weight_of_rows(%g: tensor<16x4xf32>, %w: tensor<15xf32>) {
   %y = nn.weighted_swiglu %g, %g, %w : (tensor<16x4xf32>, tensor<16x4xf32>, tensor<15xf32>) -> tensor<16x4xf32>
   return
 }
+
+// -----
+
+func.func @gate(%x: tensor<2x8x2xf32>) {
+  // expected-error @+1 {{'nn.gate_weight' op needs 'input' to be [..., 1], but got 'tensor<2x8x2xf32>'}}
+  %w = nn.gate_weight %x : (tensor<2x8x2xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @rows(%o: tensor<5xi32>) {
+  // expected-error @+1 {{'nn.count_rows' op needs 'offsets' to be [E + 1] with E = 5, but got 'tensor<5xi32>'}}
+  %n = nn.count_rows %o : (tensor<5xi32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @no_rows() {
+  // expected-error @+1 {{'nn.count_rows' op needs 'offsets' of one layer at least, and 'rows' to be [E], but got 0 and 'tensor<5xf32>'}}
+  %n = "nn.count_rows"() : () -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @expected(%r: tensor<2x8x4xf32>, %n: tensor<5xf32>) {
+  // expected-error @+1 {{'nn.expected_rows' op}}
+  %l = nn.expected_rows %r, %n : (tensor<2x8x4xf32>, tensor<5xf32>) -> tensor<2x8xf32>
+  return
+}

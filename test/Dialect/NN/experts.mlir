@@ -48,3 +48,25 @@ func.func @rows(%x: tensor<2x8x24xf32>, %up: tensor<4x96x24xf32>, %down: tensor<
     : (tensor<32x96xf32>, tensor<2x8x24xf32>, tensor<5xi32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<4x24x96xf32>
   return
 }
+
+// CHECK-LABEL: func @shared(
+//  CHECK-NEXT:   nn.gate_weight %{{.*}} : (tensor<2x8x1xbf16>) -> tensor<2x8xf32>
+//  CHECK-NEXT:   nn.weighted_swiglu %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<2x8xf32>) -> tensor<2x8x24xbf16>
+//  CHECK-NEXT:   nn.gate_weight_backward %{{.*}}, %{{.*}} : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x1xbf16>
+func.func @shared(%x: tensor<2x8x1xbf16>, %u: tensor<2x8x24xbf16>, %d: tensor<2x8xf32>) {
+  %w = nn.gate_weight %x : (tensor<2x8x1xbf16>) -> tensor<2x8xf32>
+  %g = nn.weighted_swiglu %u, %u, %w : (tensor<2x8x24xbf16>, tensor<2x8x24xbf16>, tensor<2x8xf32>) -> tensor<2x8x24xbf16>
+  %dx = nn.gate_weight_backward %w, %d : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x1xbf16>
+  return
+}
+
+// CHECK-LABEL: func @balance(
+//  CHECK-NEXT:   nn.count_rows %{{.*}}, %{{.*}} : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
+//  CHECK-NEXT:   nn.expected_rows %{{.*}}, %{{.*}} : (tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>
+//  CHECK-NEXT:   nn.expected_rows_backward %{{.*}}, %{{.*}}, %{{.*}} :
+func.func @balance(%r: tensor<2x8x4xf32>, %o: tensor<5xi32>, %p: tensor<5xi32>) {
+  %n = nn.count_rows %o, %p : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
+  %l = nn.expected_rows %r, %n : (tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>
+  %d = nn.expected_rows_backward %r, %n, %l : (tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+  return
+}

@@ -77,3 +77,11 @@ func.func @order(%i: tensor<2x8x2xi32>) {
   %a, %b, %c = rt.sort_rows %i : (tensor<2x8x2xi32>) -> (tensor<31xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
   return
 }
+
+// -----
+
+func.func @rows(%o: tensor<5xi32>, %p: tensor<4xi32>) {
+  // expected-error @+1 {{'rt.count_rows' op needs 'offsets' to be i32 [E + 1] with E = 4, but got 'tensor<4xi32>'}}
+  %n = rt.count_rows %o, %p : (tensor<5xi32>, tensor<4xi32>) -> tensor<4xf32>
+  return
+}

@@ -26,11 +26,13 @@ func.func @tensors(%x: tensor<2x8x24xf32>, %w: tensor<4x96x24xf32>, %offsets: te
 //       CHECK:   rt.expert_weights %{{.*}}, %{{.*}} normalized
 //       CHECK:   rt.expert_weights_backward
 //       CHECK:   rt.sort_rows
+//       CHECK:   rt.count_rows %{{.*}}, %{{.*}} : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
 func.func @routing(%r: tensor<2x8x4xf32>, %d: tensor<2x8x2xf32>) {
   %ids = rt.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
   %w = rt.expert_weights %r, %ids normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
   %dr = rt.expert_weights_backward %r, %ids, %d
     : (tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> tensor<2x8x4xf32>
   %order, %inverse, %offsets = rt.sort_rows %ids : (tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  %n = rt.count_rows %offsets, %offsets : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
   return
 }

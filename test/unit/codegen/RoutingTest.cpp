@@ -133,6 +133,69 @@ func.func private @chosen_backward(%r: tensor<70x5xf32>, %i: tensor<70x2xi32>, %
   }
 }
 
+TEST(Routing, CountsRows) {
+  KernelRunner runner(R"(
+func.func private @k(%o: tensor<4xi32>, %p: tensor<4xi32>) -> tensor<3xf32> attributes {rt.kernel} {
+  %n = rt.count_rows %o, %p : (tensor<4xi32>, tensor<4xi32>) -> tensor<3xf32>
+  return %n : tensor<3xf32>
+})");
+  Ids first = {0, 2, 2, 5}, second = {0, 1, 5, 5};
+  Floats rows(3, NAN);
+  runner.run("k", {first.data(), second.data(), rows.data()});
+  EXPECT_EQ(rows, (Floats{3, 4, 3}));
+}
+
+TEST(Routing, WeighsRowsByProbability) {
+  KernelRunner runner(asLoops(R"(
+func.func private @expected(%r: tensor<70x5xf32>, %n: tensor<5xf32>) -> tensor<70xf32> attributes {rt.kernel} {
+  %y = nn.expected_rows %r, %n : (tensor<70x5xf32>, tensor<5xf32>) -> tensor<70xf32>
+  return %y : tensor<70xf32>
+}
+func.func private @backward(%r: tensor<70x5xf32>, %n: tensor<5xf32>, %d: tensor<70xf32>) -> tensor<70x5xf32> attributes {rt.kernel} {
+  %y = nn.expected_rows_backward %r, %n, %d : (tensor<70x5xf32>, tensor<5xf32>, tensor<70xf32>) -> tensor<70x5xf32>
+  return %y : tensor<70x5xf32>
+})"));
+  Floats logits = randomFloats(350, 1), dout = randomFloats(70, 2);
+  Floats rows = {30, 0, 12, 100, 7}, expected(70, NAN), dlogits(350, NAN);
+  for (float &x : logits)
+    x *= 4;
+  runner.run("expected", {logits.data(), rows.data(), expected.data()}, {}, 1,
+             true);
+  runner.run("backward",
+             {logits.data(), rows.data(), dout.data(), dlogits.data()}, {}, 1,
+             true);
+  for (int t = 0; t < 70; ++t) {
+    auto p = getProbabilities(logits, Ids(140), t, false);
+    double sum = 0;
+    for (int e = 0; e < 5; ++e)
+      sum += p[e] * rows[e];
+    EXPECT_NEAR(expected[t], sum, 1e-4);
+    for (int e = 0; e < 5; ++e)
+      EXPECT_NEAR(dlogits[5 * t + e], dout[t] * p[e] * (rows[e] - sum), 1e-4);
+  }
+}
+
+TEST(Routing, WeighsTheSharedExpert) {
+  KernelRunner runner(asLoops(R"(
+func.func private @gate(%x: tensor<3x7x1xf32>) -> tensor<3x7xf32> attributes {rt.kernel} {
+  %y = nn.gate_weight %x : (tensor<3x7x1xf32>) -> tensor<3x7xf32>
+  return %y : tensor<3x7xf32>
+}
+func.func private @backward(%w: tensor<3x7xf32>, %d: tensor<3x7xf32>) -> tensor<3x7x1xf32> attributes {rt.kernel} {
+  %y = nn.gate_weight_backward %w, %d : (tensor<3x7xf32>, tensor<3x7xf32>) -> tensor<3x7x1xf32>
+  return %y : tensor<3x7x1xf32>
+})"));
+  Floats x = randomFloats(21, 1), d = randomFloats(21, 2);
+  Floats weight(21, NAN), dx(21, NAN);
+  runner.run("gate", {x.data(), weight.data()});
+  runner.run("backward", {weight.data(), d.data(), dx.data()});
+  for (int t = 0; t < 21; ++t) {
+    double w = 1 / (1 + std::exp(-double(x[t])));
+    EXPECT_NEAR(weight[t], w, 1e-6);
+    EXPECT_NEAR(dx[t], d[t] * w * (1 - w), 1e-6);
+  }
+}
+
 // Rows of one column, and with columns that are no multiple of a vector.
 TEST(Routing, MovesRows) {
   KernelRunner runner(asLoops(R"(

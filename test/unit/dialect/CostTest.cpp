@@ -47,7 +47,8 @@ const char *const kArguments =
     "%slots: tensor<2x8x2xi32>, %dslots: tensor<2x8x2xf32>, "
     "%order: tensor<32xi32>, %offsets: tensor<5xi32>, %xr: tensor<32x24xf32>, "
     "%ur: tensor<32x96xf32>, %wr: tensor<32xf32>, "
-    "%experts: tensor<4x96x24xf32>";
+    "%experts: tensor<4x96x24xf32>, %gate: tensor<2x8x1xf32>, "
+    "%rows: tensor<4xf32>";
 
 const Case kCases[] = {
     {"nn.embedding %ids, %e",
@@ -275,6 +276,17 @@ const Case kCases[] = {
      "tensor<32x96xf32>) -> (tensor<32x96xf32>, tensor<32x96xf32>, "
      "tensor<32xf32>)",
      15 * 32 * 96},
+    {"nn.gate_weight %gate", "(tensor<2x8x1xf32>) -> tensor<2x8xf32>", 4 * 16},
+    {"nn.gate_weight_backward %row, %row",
+     "(tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x1xf32>", 3 * 16},
+    {"nn.count_rows %offsets, %offsets",
+     "(tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>", 0},
+    {"nn.expected_rows %choice, %rows",
+     "(tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>", 5 * 64 + 16},
+    {"nn.expected_rows_backward %choice, %rows, %row",
+     "(tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> "
+     "tensor<2x8x4xf32>",
+     7 * 64 + 2 * 16},
 };
 
 class Cost : public testing::Test {

@@ -221,6 +221,25 @@ TEST(Rounding, IsOfLogitsInChunks) {
 }
 } // namespace
 
+// Rows of two layers; where logits are equal, each token expects their mean,
+// and where one is far above the others, that expert's.
+TEST(Experts, ExpectRows) {
+  std::vector<Values> results =
+      evaluate(R"(
+    func.func @f(%l: tensor<2x3xf32>, %o: tensor<4xi32>, %p: tensor<4xi32>) -> (tensor<3xf32>, tensor<2xf32>, tensor<2x3xf32>) {
+      %n = nn.count_rows %o, %p : (tensor<4xi32>, tensor<4xi32>) -> tensor<3xf32>
+      %e = nn.expected_rows %l, %n : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<2xf32>
+      %d = nn.expected_rows_backward %l, %n, %e : (tensor<2x3xf32>, tensor<3xf32>, tensor<2xf32>) -> tensor<2x3xf32>
+      return %n, %e, %d : tensor<3xf32>, tensor<2xf32>, tensor<2x3xf32>
+    })",
+               {{1, 1, 1, 0, 90, 0}, {0, 2, 2, 5}, {0, 1, 5, 5}});
+  EXPECT_EQ(results[0], (Values{3, 4, 3}));
+  expectNear(results[1], {10.0 / 3, 4});
+  const double third = 10.0 / 9;
+  expectNear(results[2], {third * (3 - 10.0 / 3), third * (4 - 10.0 / 3),
+                          third * (3 - 10.0 / 3), 0, 0, 0});
+}
+
 // Of equal logits the lower index is chosen, and rows are sorted by expert and
 // then by token. Expert 1 has no row; what is no number is never chosen.
 TEST(Experts, AreChosenAndSorted) {

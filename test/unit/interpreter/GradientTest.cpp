@@ -154,6 +154,22 @@ const Case kCases[] = {
         %gr = nn.grouped_linear %xr, %g, %offsets : (tensor<6x4xf32>, tensor<8x5x4xf32>, tensor<9xi32>) -> tensor<6x5xf32>
         %a = nn.weighted_swiglu %gr, %gr, %wr : (tensor<6x5xf32>, tensor<6x5xf32>, tensor<6xf32>) -> tensor<6x5xf32>
         %logits = nn.combine %a, %order, %inverse : (tensor<6x5xf32>, tensor<6xi32>, tensor<2x3x1xi32>) -> tensor<2x3x5xf32>)"},
+    {"shared_expert",
+     {{"x", "2x3x4"}, {"s", "1x4"}, {"g", "5x4"}, {"u", "5x4"}},
+     R"(%gt = nn.linear %x, %g out_in : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>
+        %ut = nn.linear %x, %u out_in : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>
+        %st = nn.linear %x, %s out_in : (tensor<2x3x4xf32>, tensor<1x4xf32>) -> tensor<2x3x1xf32>
+        %w = nn.gate_weight %st : (tensor<2x3x1xf32>) -> tensor<2x3xf32>
+        %logits = nn.weighted_swiglu %gt, %ut, %w : (tensor<2x3x5xf32>, tensor<2x3x5xf32>, tensor<2x3xf32>) -> tensor<2x3x5xf32>)"},
+    // How many rows there are has no gradient.
+    {"balance",
+     {{"x", "2x3x4"}, {"r", "3x4"}, {"g", "2x3x5"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x3xf32>
+        %ids = nn.choose_experts %scores : (tensor<2x3x3xf32>) -> tensor<2x3x2xi32>
+        %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x3x2xi32>) -> (tensor<12xi32>, tensor<2x3x2xi32>, tensor<4xi32>)
+        %rows = nn.count_rows %offsets, %offsets : (tensor<4xi32>, tensor<4xi32>) -> tensor<3xf32>
+        %expected = nn.expected_rows %scores, %rows : (tensor<2x3x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
+        %logits = nn.weighted_swiglu %g, %g, %expected : (tensor<2x3x5xf32>, tensor<2x3x5xf32>, tensor<2x3xf32>) -> tensor<2x3x5xf32>)"},
     {"rms_norm",
      {{"x", "2x3x5"}, {"g", "5"}},
      R"(%logits, %rstd = nn.rms_norm %x, %g eps 1.0e-06 : (tensor<2x3x5xf32>, tensor<5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3xf32>))"},

@@ -308,12 +308,12 @@ def NN_WeightedSwiGLUOp : NN_PureOp<"weighted_swiglu", [
     NN_Vjp, AllTypesMatch<["gate", "up", "out"]> /* C1 */]> {
   let summary = "nn.swiglu times the weight of the row";
   let description = [{
-    `out[r,:] = gate[r,:] * sigmoid(gate[r,:]) * up[r,:] * weight[r]`. The weight of an expert
-    comes before its last product, which is linear: so nothing that this makes is needed for the
-    gradient of the weight.
+    `out[r,:] = gate[r,:] * sigmoid(gate[r,:]) * up[r,:] * weight[r]` for each row `r`. The weight
+    of an expert comes before its last product, which is linear: so nothing that this makes is
+    needed for the gradient of the weight.
 
     * (C1) `up` and `out` have the type of `gate`, `weight` is f32.
-    * (C2) `gate` is `[R, F]`, `weight` `[R]`.
+    * (C2) `gate` is `[..., F]`, `weight` `[...]`.
 
     Example:
 
@@ -343,7 +343,7 @@ def NN_WeightedSwiGLUBackwardOp : NN_PureOp<"weighted_swiglu_backward", [
 
     * (C1) `up`, `dout`, `dgate` and `dup` have the type of `gate`; `weight` and `dweight`
       are f32.
-    * (C2) `gate` is `[R, F]`, `weight` `[R]`.
+    * (C2) `gate` is `[..., F]`, `weight` `[...]`.
 
     Example:
 
@@ -356,6 +356,114 @@ def NN_WeightedSwiGLUBackwardOp : NN_PureOp<"weighted_swiglu_backward", [
   let results = (outs NN_Tensor:$dgate, NN_Tensor:$dup, NN_F32Tensor:$dweight);
   let assemblyFormat = [{
     $gate `,` $up `,` $weight `,` $dout attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_GateWeightOp : NN_PureOp<"gate_weight", [NN_Vjp]> {
+  let summary = "The weight of the expert that all tokens share";
+  let description = [{
+    `weight[t] = sigmoid(input[t,0])`, with `sigmoid(x) = 1 / (1 + exp(-x))`.
+
+    * (C1) `input` is `[..., 1]`, `weight` f32 `[...]`.
+
+    Example:
+
+    ```mlir
+    %w = nn.gate_weight %x : (tensor<2x8x1xf32>) -> tensor<2x8xf32>
+    ```
+
+    Source: Hugging Face's Qwen2MoeSparseMoeBlock.
+  }];
+  let arguments = (ins NN_Tensor:$input);
+  let results = (outs NN_F32Tensor:$weight);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_GateWeightBackwardOp : NN_PureOp<"gate_weight_backward", [
+    AllTypesMatch<["weight", "dweight"]> /* C1 */]> {
+  let summary = "Gradient of nn.gate_weight";
+  let description = [{
+    `dinput[t,0] = dweight[t] * weight[t] * (1 - weight[t])`.
+
+    * (C1) `weight` and `dweight` are f32 `[...]`, `dinput` `[..., 1]`.
+
+    Example:
+
+    ```mlir
+    %dx = nn.gate_weight_backward %w, %dw : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<2x8x1xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$weight, NN_F32Tensor:$dweight);
+  let results = (outs NN_Tensor:$dinput);
+  let assemblyFormat = [{
+    $weight `,` $dweight attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Balance
+//===----------------------------------------------------------------------===//
+
+def NN_CountRowsOp : NN_PureOp<"count_rows"> {
+  let summary = "How many rows each expert has, in all layers";
+  let description = [{
+    `rows[e] = sum over all offsets o of o[e + 1] - o[e]`. It has no gradient.
+
+    * (C1) `rows` is f32 `[E]`, each of the `offsets`, at least one, `[E + 1]`.
+
+    Example:
+
+    ```mlir
+    %n = nn.count_rows %o, %p : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<NN_Ids>:$offsets);
+  let results = (outs NN_F32Tensor:$rows);
+  let assemblyFormat = "$offsets attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_ExpectedRowsOp : NN_PureOp<"expected_rows", [NN_Vjp]> {
+  let summary = "How many rows the expert of a token may be expected to have";
+  let description = [{
+    `out[t] = sum over e of p[t,e] * rows[e]`, with `p[t,:]` the softmax of `logits[t,:]`: the
+    larger, the less evenly experts are used. `rows` has no gradient.
+
+    * (C1) `logits` is f32 `[..., E]`, `rows` f32 `[E]`, `out` f32 `[...]`.
+
+    Example:
+
+    ```mlir
+    %l = nn.expected_rows %r, %n : (tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>
+    ```
+
+    Source: Fedus et al., Switch Transformers, arXiv:2101.03961, section 2.2.
+  }];
+  let arguments = (ins NN_F32Tensor:$logits, NN_F32Tensor:$rows);
+  let results = (outs NN_F32Tensor:$out);
+  let assemblyFormat = [{
+    $logits `,` $rows attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_ExpectedRowsBackwardOp : NN_PureOp<"expected_rows_backward", [
+    AllTypesMatch<["logits", "dlogits"]> /* C1 */]> {
+  let summary = "Gradient of nn.expected_rows with respect to its logits";
+  let description = [{
+    With `p` and `out` as there, `dlogits[t,e] = dout[t] * p[t,e] * (rows[e] - out[t])`.
+
+    * (C1) `logits` and `dlogits` are f32 `[..., E]`, `rows` f32 `[E]`, `dout` f32 `[...]`.
+
+    Example:
+
+    ```mlir
+    %dr = nn.expected_rows_backward %r, %n, %dl
+      : (tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$logits, NN_F32Tensor:$rows, NN_F32Tensor:$dout);
+  let results = (outs NN_F32Tensor:$dlogits);
+  let assemblyFormat = [{
+    $logits `,` $rows `,` $dout attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -732,6 +732,24 @@ def RT_SortRowsOp : RT_KernelOp<"sort_rows"> {
   let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
 }
 
+def RT_CountRowsOp : RT_KernelOp<"count_rows"> {
+  let summary = "How many rows each expert has, in all layers";
+  let description = [{
+    As `nn.count_rows`.
+
+    * (C1) `rows` is f32 `[E]`, each of the `offsets`, at least one, i32 `[E + 1]`.
+
+    Example:
+
+    ```mlir
+    %n = rt.count_rows %o, %p : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
+    ```
+  }];
+  let arguments = (ins Variadic<RT_Buffer>:$offsets);
+  let results = (outs RT_Buffer:$rows);
+  let assemblyFormat = "$offsets attr-dict `:` functional-type(operands, results)";
+}
+
 def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
   let summary = "Adds rows to the rows of a table, in order";
   let description = [{
