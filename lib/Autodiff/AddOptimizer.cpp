@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Support/Borders.h"
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_ADDOPTIMIZER
@@ -123,6 +124,15 @@ LogicalResult AddOptimizer::check(func::FuncOp step) {
         "needs to be the return of the gradients");
   for (auto update : block.getOps<UpdateOp>())
     return update.emitOpError("needs to be appended once, but is there before");
+  for (BlockArgument argument : step.getArguments()) {
+    auto input =
+        step.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kInputAttr);
+    if (input &&
+        (input.getValue() == kBorder || input.getValue() == kBorderGradient))
+      return step.emitError(
+          "needs the step of a whole model, since its norm is "
+          "that of all gradients, but got that of a chunk");
+  }
   if (!getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr))
     return getOperation().emitError(
         "needs the hyper-parameters, 'nn.train', on the module");

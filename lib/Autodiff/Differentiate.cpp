@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Support/Borders.h"
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_DIFFERENTIATE
@@ -33,6 +34,12 @@ public:
 private:
   /// Refuses what is no forward pass.
   LogicalResult check();
+  /// Gives what the function returns its cotangent, below `nn.backward`: of the
+  /// loss the weight of a micro-batch, of what a chunk passes on an argument.
+  void seed();
+  /// Appends to what the function returns.
+  void addResult(Value value, StringRef role, StringRef name);
+  bool isBorder(unsigned argument);
   /// Marks what depends on a trainable parameter: these values get cotangents.
   void findActive();
   LogicalResult differentiate(Operation *op);
@@ -50,7 +57,8 @@ private:
   OpBuilder builder;
   DenseSet<Value> active;
   DenseMap<Value, Value> cotangents;
-  SmallVector<DictionaryAttr> argumentAttributes;
+  SmallVector<DictionaryAttr> argumentAttributes, resultAttributes;
+  SmallVector<Value> results;
 };
 
 struct Differentiate : public autodiff::impl::DifferentiateBase<Differentiate> {
@@ -89,10 +97,18 @@ static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
   return function.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
 }
 
+/// Whether an argument is what the chunk before passes on. That has parameters
+/// of its own.
+bool Differentiator::isBorder(unsigned argument) {
+  auto input = function.getArgAttrOfType<StringAttr>(argument, kInputAttr);
+  return input && input.getValue() == kBorder;
+}
+
 void Differentiator::findActive() {
   for (BlockArgument argument : block.getArguments()) {
     ParameterAttr parameter = getParameter(function, argument.getArgNumber());
-    if (parameter && !parameter.getFrozen())
+    if ((parameter && !parameter.getFrozen()) ||
+        isBorder(argument.getArgNumber()))
       active.insert(argument);
   }
   for (Operation &op : block)
@@ -167,7 +183,12 @@ LogicalResult Differentiator::differentiate(Operation *op) {
 
 LogicalResult Differentiator::check() {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  if (exit.getNumOperands() != 1 || exit.getOperand(0).getType() != scalar)
+  auto output = function.getNumResults() != 1
+                    ? StringAttr()
+                    : function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
+  bool passesOn = output && output.getValue() == kBorder;
+  if (exit.getNumOperands() != 1 ||
+      (exit.getOperand(0).getType() != scalar && !passesOn))
     return exit.emitOpError("needs to return the loss alone, a tensor<f32>");
   llvm::StringMap<unsigned> names;
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
@@ -189,38 +210,57 @@ LogicalResult Differentiator::check() {
   return success();
 }
 
-LogicalResult Differentiator::run() {
-  if (failed(check()))
-    return failure();
-  auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value loss = exit.getOperand(0);
+void Differentiator::addResult(Value value, StringRef role, StringRef name) {
+  results.push_back(value);
+  resultAttributes.push_back(builder.getDictionaryAttr(
+      builder.getNamedAttr(role, builder.getStringAttr(name))));
+}
+
+void Differentiator::seed() {
+  Value value = exit.getOperand(0);
+  Location loc = exit.getLoc();
+  auto output = function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
+  if (output && output.getValue() == kBorder) {
+    addResult(value, kOutputAttr, kBorder);
+    BackwardOp::create(builder, loc);
+    cotangents[value] =
+        addArgument(value.getType(), kInputAttr, kBorderGradient);
+    return;
+  }
+  // Each micro-batch counts alike in the step's loss, whichever rank has it.
   int64_t microBatches = 1;
   if (auto attr = function->getAttrOfType<IntegerAttr>(kMicroBatchesAttr))
     microBatches = attr.getInt();
+  if (auto module = function->getParentOfType<ModuleOp>())
+    microBatches *= getAxisSize(module, kDataAxis);
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  auto weight = builder.getF32FloatAttr(1.0f / float(microBatches));
+  Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
+  Value scaled = ScaleOp::create(builder, loc, value, weight);
+  Value total = AccumulateOp::create(builder, loc, lossSum, scaled);
+  auto lossScope = ScopeAttr::get(builder.getContext(), -1, "loss", "total");
+  scaled.getDefiningOp()->setAttr(kScopeAttr, lossScope);
+  total.getDefiningOp()->setAttr(kScopeAttr, lossScope);
+  addResult(total, kOutputAttr, "loss");
+
+  BackwardOp::create(builder, loc);
+  auto seed = ConstantOp::create(builder, loc, scalar, weight);
+  seed->setAttr(kScopeAttr, lossScope);
+  cotangents[value] = seed;
+}
+
+LogicalResult Differentiator::run() {
+  if (failed(check()))
+    return failure();
   findActive();
 
   // What to walk is fixed before the first backward op joins it.
   SmallVector<Operation *> forward;
   for (Operation &op : block.without_terminator())
     forward.push_back(&op);
-  Location loc = exit.getLoc();
   function.getAllArgAttrs(argumentAttributes);
-
-  // Each micro-batch counts alike in the step's loss, whichever rank has it.
-  if (auto module = function->getParentOfType<ModuleOp>())
-    microBatches *= getAxisSize(module, kDataAxis);
-  auto weight = builder.getF32FloatAttr(1.0f / float(microBatches));
-  Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
-  Value scaled = ScaleOp::create(builder, loc, loss, weight);
-  Value total = AccumulateOp::create(builder, loc, lossSum, scaled);
-  auto lossScope = ScopeAttr::get(builder.getContext(), -1, "loss", "total");
-  scaled.getDefiningOp()->setAttr(kScopeAttr, lossScope);
-  total.getDefiningOp()->setAttr(kScopeAttr, lossScope);
-
-  BackwardOp::create(builder, loc);
-  auto seed = ConstantOp::create(builder, loc, scalar, weight);
-  seed->setAttr(kScopeAttr, lossScope);
-  cotangents[loss] = seed;
+  unsigned numArguments = function.getNumArguments();
+  seed();
   for (Operation *op : llvm::reverse(forward))
     if (failed(differentiate(op)))
       return failure();
@@ -231,17 +271,19 @@ LogicalResult Differentiator::run() {
       replicate.erase();
     }
 
-  SmallVector<Value> results = {total};
-  SmallVector<DictionaryAttr> resultAttributes = {DictionaryAttr::get(
-      builder.getContext(),
-      builder.getNamedAttr(kOutputAttr, builder.getStringAttr("loss")))};
-  unsigned numArguments = function.getNumArguments();
   for (unsigned index = 0; index < numArguments; ++index) {
     ParameterAttr parameter = getParameter(function, index);
-    if (!parameter || parameter.getFrozen())
-      continue;
     Value argument = block.getArgument(index);
     Value cotangent = cotangents.lookup(argument);
+    if (isBorder(index)) {
+      if (!cotangent)
+        return function.emitError("needs what the chunk before passes on to be "
+                                  "read, but it is not");
+      addResult(cotangent, kOutputAttr, kBorderGradient);
+      continue;
+    }
+    if (!parameter || parameter.getFrozen())
+      continue;
     if (!cotangent)
       return function.emitError("needs the loss to depend on the parameter '")
              << parameter.getName() << "', but it does not; freeze it";
@@ -255,11 +297,7 @@ LogicalResult Differentiator::run() {
         AccumulateOp::create(builder, cotangent.getLoc(), sum, cotangent);
     if (ScopeAttr scope = getScope(last))
       accumulate->setAttr(kScopeAttr, scope);
-    results.push_back(accumulate);
-    resultAttributes.push_back(DictionaryAttr::get(
-        builder.getContext(),
-        builder.getNamedAttr(kGradientAttr,
-                             builder.getStringAttr(parameter.getName()))));
+    addResult(accumulate, kGradientAttr, parameter.getName());
   }
   exit->setOperands(results);
   function.setName(kStepFunction);

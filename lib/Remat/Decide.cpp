@@ -38,7 +38,9 @@ remat::getInnerResults(const Step &step, Operation *op,
   SmallVector<int64_t> inner;
   for (OpResult result : op->getResults()) {
     auto leaves = llvm::find_if(result.getUsers(), [&](Operation *user) {
-      return step.isForward(user) && !isInside(user);
+      // What a chunk of a model passes on is read when it is sent.
+      return user->hasTrait<OpTrait::IsTerminator>() ||
+             (step.isForward(user) && !isInside(user));
     });
     if (leaves == result.getUsers().end())
       inner.push_back(result.getResultNumber());

@@ -89,3 +89,81 @@ std::optional<std::string> reprise::splitLayers(const LayerSplit &split,
   chunks.back() -= split.countsLoss;
   return std::nullopt;
 }
+
+/// A layout has at most so many letters when it is written out.
+static constexpr size_t kMostLetters = 1 << 16;
+
+/// Writes out what `text` repeats, from `at` to the end or, within brackets, to
+/// the closing one.
+static std::optional<std::string> writeOut(const std::string &text, size_t &at,
+                                           bool isInside, std::string &out) {
+  while (at < text.size()) {
+    char letter = text[at++];
+    if (letter == ',' || letter == ' ')
+      continue;
+    if (letter == ')' && isInside)
+      return std::nullopt;
+    std::string part(1, letter);
+    if (letter == '(') {
+      part.clear();
+      if (isInside)
+        return "needs brackets without others in them, but got '" + text + "'";
+      if (std::optional<std::string> fault = writeOut(text, at, true, part))
+        return fault;
+    } else if (letter == ')' || letter == '*') {
+      return std::string("needs something before each '") + letter +
+             "', but got '" + text + "'";
+    }
+    size_t times = 1;
+    if (at < text.size() && text[at] == '*') {
+      size_t digits = 0;
+      for (times = 0, ++at; at < text.size() && text[at] >= '0' &&
+                            text[at] <= '9' && times < kMostLetters;
+           ++at, ++digits)
+        times = 10 * times + (text[at] - '0');
+      if (digits == 0)
+        return "needs a number behind each '*', but got '" + text + "'";
+    }
+    if (part.size() * times + out.size() > kMostLetters)
+      return "needs at most " + std::to_string(kMostLetters) +
+             " letters in all, but got more in '" + text + "'";
+    for (; times > 0; --times)
+      out += part;
+  }
+  if (isInside)
+    return "needs a ')' for each '(', but got '" + text + "'";
+  return std::nullopt;
+}
+
+std::optional<std::string> reprise::parseLayout(const std::string &text,
+                                                std::vector<int64_t> &chunks) {
+  std::string letters;
+  size_t at = 0;
+  if (std::optional<std::string> fault = writeOut(text, at, false, letters))
+    return fault;
+  chunks.assign(1, 0);
+  for (size_t i = 0; i < letters.size(); ++i) {
+    char letter = letters[i];
+    bool isFirst = i == 0, isLast = i + 1 == letters.size();
+    if (letter == '|')
+      chunks.push_back(0);
+    else if (letter == 't')
+      ++chunks.back();
+    else if (letter == 'm')
+      return "needs layers without prediction of several tokens, but got 'm' "
+             "in '" +
+             text + "'";
+    else if (letter != 'E' && letter != 'L')
+      return std::string("needs the letters E, t and L, and | between chunks, "
+                         "but got '") +
+             letter + "' in '" + text + "'";
+    if (isFirst != (letter == 'E') || isLast != (letter == 'L'))
+      return "needs E once, as the first letter, and L once, as the last, but "
+             "got '" +
+             text + "'";
+  }
+  if (letters.empty())
+    return std::string("needs E once, as the first letter, and L once, as the "
+                       "last, but got ''");
+  return std::nullopt;
+}

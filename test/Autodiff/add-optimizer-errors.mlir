@@ -62,3 +62,15 @@ module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0
     return %w : tensor<f32>
   }
 }
+
+// -----
+
+// The norm is that of all chunks.
+
+module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = 0.0}} {
+  // expected-error@below {{needs the step of a whole model, since its norm is that of all gradients, but got that of a chunk}}
+  func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}, %x: tensor<f32> {nn.input = "border"})
+      -> (tensor<f32> {nn.gradient = "w"}) {
+    return %x : tensor<f32>
+  }
+}

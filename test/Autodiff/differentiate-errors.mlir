@@ -132,3 +132,12 @@ func.func @forward(%x: tensor<4x8xf32>, %g: tensor<8xf32> {nn.parameter = #nn.pa
   %loss = nn.mean %rstd : (tensor<4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// What a chunk gets it reads.
+
+// expected-error@below {{needs what the chunk before passes on to be read, but it is not}}
+func.func @forward(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %x: tensor<2xf32> {nn.input = "border"}) -> tensor<f32> {
+  return %w : tensor<f32>
+}

@@ -69,6 +69,11 @@ def Differentiate : Pass<"reprise-differentiate", "::mlir::ModuleOp"> {
     Contributions to one value are added in the order in which backward reaches
     its uses, from the last to the first.
 
+    `@forward` may be that of a chunk of a model, as `reprise-cut-chunks` makes it. What it passes
+    on, `nn.output = "border"`, is returned in the place of the loss, and its gradient is a new
+    argument `nn.input = "border_gradient"`. That of its `nn.input = "border"` is returned as
+    `nn.output = "border_gradient"`.
+
     Needs: `@forward` of one block, without regions, that returns the loss alone; each
     parameter has a name of its own; ops on the way from a trainable parameter to the loss
     are `Differentiable`. A parameter that does not reach the loss is an error.

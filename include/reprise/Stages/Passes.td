@@ -11,6 +11,50 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
+  let summary = "Make a module of each chunk of the model";
+  let description = [{
+    Cuts `@forward` where layers end. In its place there is a module for each chunk, `@chunk0`,
+    `@chunk1`, …, with the attributes of the whole and a `@forward` of its own. That has the ops of
+    the chunk and the arguments that these read. It returns what crosses to the next chunk,
+    `nn.output = "border"`, which is the last argument there, `nn.input = "border"`. The last chunk
+    returns the loss. A parameter that two chunks read is an argument of both, with the same name.
+
+    Ops of a layer, by `nn.scope`, are in the chunk of the layer. Of the others, those behind a
+    layer are in the last chunk, and those that read samples in the first. What is made of
+    parameters alone, each chunk that reads it makes itself.
+
+    `layers` are those of each chunk, in order. `layout` says the same as Megatron's
+    `pipeline_model_parallel_layout` does: `Et|(tt|)*2tL`, with `E` for the embedding, `t` for a
+    layer, `L` for the loss. Without both, sizes differ by one at most. One chunk is no cut.
+
+    Refused: values other than one that cross a border, a chunk without a parameter to train,
+    other functions beside `@forward`.
+
+    ```mlir
+    // with stages=2
+    func.func @forward(%x: tensor<2x8xf32> {nn.input = "tokens"}, %a: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>},
+                       %b: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>}) -> tensor<f32> {
+      %y = nn.add %x, %a {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "y">} : tensor<2x8xf32>
+      %z = nn.add %y, %b {nn.scope = #nn.scope<layer = 1, module = "mlp", value = "z">} : tensor<2x8xf32>
+      %loss = nn.mean %z : (tensor<2x8xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // ==>
+    //   module @chunk0
+    //     @forward(%x, %a) -> (tensor<2x8xf32> {nn.output = "border"}): %y
+    //   module @chunk1
+    //     @forward(%b, %y: tensor<2x8xf32> {nn.input = "border"}) -> tensor<f32>: %z, %loss
+    ```
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", /*default=*/"1", "Stages of the pipeline">,
+    Option<"virtualStages", "virtual-stages", "int64_t", /*default=*/"1", "Chunks of each stage">,
+    ListOption<"layers", "layers", "int64_t", "Layers of each chunk">,
+    Option<"layout", "layout", "std::string", /*default=*/"", "The same in Megatron's words">];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
 def MakeSchedule : Pass<"reprise-make-schedule", "::mlir::ModuleOp"> {
   let summary = "Write the table of a pipeline's schedule";
   let description = [{

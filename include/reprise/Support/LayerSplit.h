@@ -42,6 +42,15 @@ struct LayerSplit {
 std::optional<std::string> splitLayers(const LayerSplit &split,
                                        int64_t numLayers,
                                        std::vector<int64_t> &chunks);
+
+/// Fills `chunks` with the number of layers of each chunk that `text` has, or
+/// says what is wrong with it: `E` for the embedding, `t` for a layer, `L` for
+/// the loss, with `|` between chunks; `x*3` is `xxx`, and `(..)*3` repeats what
+/// is in the brackets. Commas are for people.
+///
+/// Source: Megatron Core, `pipeline_model_parallel_layout`.
+std::optional<std::string> parseLayout(const std::string &text,
+                                       std::vector<int64_t> &chunks);
 } // namespace reprise
 
 #endif // REPRISE_SUPPORT_LAYERSPLIT_H

@@ -10,6 +10,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Support/Borders.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -205,11 +206,12 @@ static LogicalResult verifyInput(Operation *op, StringRef role, Type type) {
   bool position = role == "position";
   bool scalar = role == "lr" || role == "bias_correction1" ||
                 role == "bias_correction2" || role == "loss_sum";
-  if (!ids && !position && !scalar && role != "rng")
+  bool border = role == kBorder || role == kBorderGradient;
+  if (!ids && !position && !scalar && !border && role != "rng")
     return op->emitOpError("needs 'nn.input' to be tokens, targets, "
                            "sample_tokens, position, rng, lr, "
-                           "bias_correction1, bias_correction2 or loss_sum, "
-                           "but got '")
+                           "bias_correction1, bias_correction2, loss_sum, "
+                           "border or border_gradient, but got '")
            << role << "'";
   if (!tensor) // The memory plan turns tensors into views of the arena.
     return success();
@@ -312,10 +314,11 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
     return verifyState(op, name, word.getValue(), type);
   if (word && name == kOutputAttr && !isArgument) {
     if (word == "loss" || word == "grad_norm" || word == "eval_loss" ||
-        word == "logits")
+        word == "logits" || word == kBorder || word == kBorderGradient)
       return success();
-    return op->emitOpError("needs 'nn.output' to be loss, grad_norm, eval_loss "
-                           "or logits, but got '")
+    return op->emitOpError("needs 'nn.output' to be loss, grad_norm, "
+                           "eval_loss, logits, border or border_gradient, but "
+                           "got '")
            << word.getValue() << "'";
   }
   return op->emitOpError("has ") << (isArgument ? "an argument" : "a result")

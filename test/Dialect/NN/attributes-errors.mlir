@@ -231,7 +231,7 @@ func.func private @moment_kind(%g: tensor<4xf32> {nn.moment1 = 1})
 
 // Inputs and outputs.
 
-// expected-error @+1 {{'func.func' op needs 'nn.input' to be tokens, targets, sample_tokens, position, rng, lr, bias_correction1, bias_correction2 or loss_sum, but got 'token'}}
+// expected-error @+1 {{'func.func' op needs 'nn.input' to be tokens, targets, sample_tokens, position, rng, lr, bias_correction1, bias_correction2, loss_sum, border or border_gradient, but got 'token'}}
 func.func private @input_word(%ids: tensor<2x8xi32> {nn.input = "token"})
 
 // -----
@@ -261,7 +261,7 @@ func.func private @input_scalar(%lr: tensor<1xf32> {nn.input = "lr"})
 
 // -----
 
-// expected-error @+1 {{'func.func' op needs 'nn.output' to be loss, grad_norm, eval_loss or logits, but got 'norm'}}
+// expected-error @+1 {{'func.func' op needs 'nn.output' to be loss, grad_norm, eval_loss, logits, border or border_gradient, but got 'norm'}}
 func.func private @output_word() -> (tensor<f32> {nn.output = "norm"})
 
 // -----

@@ -1,0 +1,305 @@
+//===- CutChunks.cpp - A module for each chunk of a model -----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ops of a layer are in the chunk of the layer. Of the others, those behind a
+// layer are in the last chunk, and those that read samples in the first. What
+// is left is made of parameters alone: each chunk that reads it makes it
+// itself.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Stages/Passes.h"
+#include "reprise/Support/Borders.h"
+#include "reprise/Support/LayerSplit.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace reprise::stages {
+#define GEN_PASS_DEF_CUTCHUNKS
+#include "reprise/Stages/Passes.h.inc"
+} // namespace reprise::stages
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+
+/// Of ops that every chunk makes itself.
+static constexpr int64_t kEverywhere = -1;
+
+namespace {
+/// Which chunk each op of the forward pass is in, and what chunks pass on.
+class Cut {
+public:
+  Cut(func::FuncOp forward, ArrayRef<int64_t> layers)
+      : forward(forward), block(forward.getBody().front()), layers(layers) {}
+
+  LogicalResult find();
+  /// The module of a chunk.
+  ModuleOp build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const;
+
+private:
+  int64_t getLayer(Operation *op) const;
+  int64_t getChunkOfLayer(int64_t layer) const;
+  /// Where an op outside of layers belongs.
+  int64_t place(Operation *op) const;
+  bool readsSamples(Value value) const;
+  LogicalResult findChunks();
+  LogicalResult findBorders();
+  LogicalResult checkParameters() const;
+  /// What the ops of a chunk need, in order: themselves, and what is
+  /// everywhere.
+  llvm::SetVector<Operation *> getOps(int64_t chunk) const;
+  int64_t getNumChunks() const { return layers.size(); }
+  Operation *getExit() const { return block.getTerminator(); }
+
+  mutable func::FuncOp forward; // Whose accessors are not const.
+  Block &block;
+  ArrayRef<int64_t> layers; ///< of each chunk
+  DenseMap<Operation *, int64_t> chunks;
+  SmallVector<Value> borders; ///< what chunk i passes on
+};
+
+struct CutChunks : public stages::impl::CutChunksBase<CutChunks> {
+  using CutChunksBase::CutChunksBase;
+
+  void runOnOperation() override {
+    if (failed(cut()))
+      signalPassFailure();
+  }
+
+  LogicalResult cut();
+  FailureOr<std::vector<int64_t>> split(func::FuncOp forward);
+};
+} // namespace
+
+int64_t Cut::getLayer(Operation *op) const {
+  ScopeAttr scope = getScope(op);
+  return scope ? scope.getLayer() : -1;
+}
+
+int64_t Cut::getChunkOfLayer(int64_t layer) const {
+  int64_t chunk = 0;
+  for (int64_t end = layers[0]; layer >= end; end += layers[chunk])
+    ++chunk;
+  return chunk;
+}
+
+bool Cut::readsSamples(Value value) const {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return bool(forward.getArgAttr(argument.getArgNumber(), kInputAttr));
+  return chunks.at(value.getDefiningOp()) != kEverywhere;
+}
+
+int64_t Cut::place(Operation *op) const {
+  bool reads = isa<func::ReturnOp>(op);
+  for (Value operand : op->getOperands()) {
+    reads |= readsSamples(operand);
+    Operation *maker = operand.getDefiningOp();
+    if (maker && chunks.at(maker) != kEverywhere &&
+        (getLayer(maker) >= 0 || chunks.at(maker) == getNumChunks() - 1))
+      return getNumChunks() - 1;
+  }
+  if (!reads)
+    return kEverywhere;
+  // The loss of a model without layers is behind all of them.
+  return isa<func::ReturnOp>(op) ? getNumChunks() - 1 : 0;
+}
+
+LogicalResult Cut::findChunks() {
+  for (Operation &op : block) {
+    if (op.getNumRegions() != 0)
+      return op.emitOpError("needs to be written out without regions to be cut "
+                            "into chunks");
+    int64_t layer = getLayer(&op);
+    int64_t chunk = layer >= 0 ? getChunkOfLayer(layer) : place(&op);
+    chunks[&op] = chunk;
+    if (chunk == kEverywhere)
+      continue;
+    for (Value operand : op.getOperands())
+      if (Operation *maker = operand.getDefiningOp();
+          maker && chunks.at(maker) > chunk)
+        return op.emitOpError("needs values of chunks up to its own, ")
+               << chunk << ", but reads one of chunk " << chunks.at(maker);
+  }
+  return success();
+}
+
+/// A value crosses each border between its maker and its last reader.
+LogicalResult Cut::findBorders() {
+  SmallVector<llvm::SetVector<Value>> crossing(getNumChunks() - 1);
+  for (Operation &op : block)
+    for (Value operand : op.getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      if (!maker || chunks.at(maker) == kEverywhere)
+        continue;
+      for (int64_t c = chunks.at(maker); c < chunks.at(&op); ++c)
+        crossing[c].insert(operand);
+    }
+  for (auto [chunk, values] : llvm::enumerate(crossing)) {
+    if (values.size() != 1) {
+      InFlightDiagnostic error =
+          forward.emitError("needs one value to cross from chunk ")
+          << chunk << " to the next, but got " << values.size();
+      for (Value value : values)
+        error.attachNote(value.getLoc())
+            << "this is one: " << getScopeName(getScope(value.getDefiningOp()));
+      return error;
+    }
+    if (chunks.at(values.front().getDefiningOp()) != int64_t(chunk))
+      return forward.emitError("needs chunk ")
+             << chunk << " to make what it passes on, but chunk "
+             << chunks.at(values.front().getDefiningOp()) << " does";
+    borders.push_back(values.front());
+  }
+  return success();
+}
+
+llvm::SetVector<Operation *> Cut::getOps(int64_t chunk) const {
+  llvm::SetVector<Operation *> needed, ordered;
+  SmallVector<Operation *> open;
+  for (Operation &op : block)
+    if (chunks.at(&op) == chunk && &op != getExit() && needed.insert(&op))
+      open.push_back(&op);
+  while (!open.empty())
+    for (Value operand : open.pop_back_val()->getOperands())
+      if (Operation *maker = operand.getDefiningOp();
+          maker && chunks.at(maker) == kEverywhere && needed.insert(maker))
+        open.push_back(maker);
+  for (Operation &op : block)
+    if (needed.contains(&op))
+      ordered.insert(&op);
+  return ordered;
+}
+
+/// A stage updates something, and gradients cross every border.
+LogicalResult Cut::checkParameters() const {
+  for (int64_t chunk = 0; chunk < getNumChunks(); ++chunk) {
+    bool isTrained = false;
+    for (Operation *op : getOps(chunk))
+      for (Value operand : op->getOperands())
+        if (auto argument = dyn_cast<BlockArgument>(operand)) {
+          auto parameter = forward.getArgAttrOfType<ParameterAttr>(
+              argument.getArgNumber(), kParameterAttr);
+          isTrained |= parameter && !parameter.getFrozen();
+        }
+    if (!isTrained)
+      return forward.emitError("needs a parameter to train in each chunk, but "
+                               "chunk ")
+             << chunk << " has none";
+  }
+  return success();
+}
+
+LogicalResult Cut::find() {
+  if (failed(findChunks()) || failed(findBorders()))
+    return failure();
+  return checkParameters();
+}
+
+ModuleOp Cut::build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const {
+  auto module = ModuleOp::create(builder, whole.getLoc(),
+                                 "chunk" + std::to_string(chunk));
+  for (NamedAttribute attribute : whole->getDiscardableAttrs())
+    module->setAttr(attribute.getName(), attribute.getValue());
+  llvm::SetVector<Operation *> ops = getOps(chunk);
+  bool isLast = chunk == getNumChunks() - 1;
+  SmallVector<Value> returned(1, isLast ? Value() : borders[chunk]);
+  if (isLast)
+    returned.assign(getExit()->operand_begin(), getExit()->operand_end());
+
+  SmallVector<Value> arguments;
+  SmallVector<DictionaryAttr> attributes;
+  for (BlockArgument argument : forward.getArguments())
+    if (llvm::any_of(argument.getUsers(),
+                     [&](Operation *user) { return ops.contains(user); })) {
+      arguments.push_back(argument);
+      attributes.push_back(forward.getArgAttrDict(argument.getArgNumber()));
+    }
+  auto border = builder.getStringAttr(kBorder);
+  if (chunk > 0) {
+    arguments.push_back(borders[chunk - 1]);
+    attributes.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr(kInputAttr, border)));
+  }
+  OpBuilder inside = OpBuilder::atBlockEnd(module.getBody());
+  auto function = func::FuncOp::create(
+      inside, forward.getLoc(), kForwardFunction,
+      builder.getFunctionType(ValueRange(arguments).getTypes(),
+                              ValueRange(returned).getTypes()));
+  for (NamedAttribute attribute : forward->getDiscardableAttrs())
+    function->setAttr(attribute.getName(), attribute.getValue());
+  function.setAllArgAttrs(attributes);
+  if (!isLast)
+    function.setResultAttr(0, kOutputAttr, border);
+
+  IRMapping mapping;
+  Block *body = function.addEntryBlock();
+  mapping.map(arguments, body->getArguments());
+  inside.setInsertionPointToEnd(body);
+  for (Operation *op : ops)
+    inside.clone(*op, mapping);
+  for (Value &value : returned)
+    value = mapping.lookup(value);
+  func::ReturnOp::create(inside, getExit()->getLoc(), returned);
+  return module;
+}
+
+FailureOr<std::vector<int64_t>> CutChunks::split(func::FuncOp forward) {
+  int64_t numLayers = 0;
+  for (Operation &op : forward.getBody().front())
+    if (ScopeAttr scope = getScope(&op))
+      numLayers = std::max<int64_t>(numLayers, scope.getLayer() + 1);
+  if (stages < 1 || virtualStages < 1)
+    return forward.emitError("needs at least 1 pipeline stage and 1 virtual "
+                             "stage, but got ")
+           << int64_t(stages) << " and " << int64_t(virtualStages);
+  LayerSplit wanted;
+  wanted.stages = stages;
+  wanted.virtualStages = virtualStages;
+  wanted.layout.assign(layers.begin(), layers.end());
+  std::vector<int64_t> chunks;
+  if (!layout.empty()) {
+    if (!layers.empty())
+      return forward.emitError("needs 'layers' or 'layout', but got both");
+    if (std::optional<std::string> fault = parseLayout(layout, wanted.layout))
+      return forward.emitError() << *fault;
+  }
+  if (std::optional<std::string> fault = splitLayers(wanted, numLayers, chunks))
+    return forward.emitError() << *fault;
+  return chunks;
+}
+
+LogicalResult CutChunks::cut() {
+  ModuleOp module = getOperation();
+  auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
+  if (!forward)
+    return module.emitError("needs a function @forward to cut");
+  if (!forward.getBody().hasOneBlock() ||
+      !isa<func::ReturnOp>(forward.getBody().front().getTerminator()))
+    return forward.emitError("needs one block that returns to be cut");
+  for (Operation &op : *module.getBody())
+    if (&op != forward && !op.getDialect()->getNamespace().starts_with("pipe"))
+      return op.emitOpError("needs to be made of chunks later, but is beside "
+                            "the @forward that is to be cut");
+  FailureOr<std::vector<int64_t>> chunks = split(forward);
+  if (failed(chunks))
+    return failure();
+  if (chunks->size() == 1)
+    return success();
+  Cut cut(forward, *chunks);
+  if (failed(cut.find()))
+    return failure();
+  OpBuilder builder(forward);
+  for (int64_t chunk = 0; chunk < int64_t(chunks->size()); ++chunk)
+    cut.build(builder, module, chunk);
+  forward.erase();
+  return success();
+}

@@ -1,0 +1,72 @@
+// What cannot be cut, each with its numbers.
+// RUN: reprise-opt %s -split-input-file -verify-diagnostics -reprise-cut-chunks='stages=2'
+
+// expected-error @+1 {{needs a function @forward to cut}}
+module {}
+
+// -----
+
+// A chunk reads what two layers before it have made.
+#scope0 = #nn.scope<layer = 0, module = "mlp", value = "x">
+#scope1 = #nn.scope<layer = 1, module = "mlp", value = "x">
+// expected-error @+1 {{needs one value to cross from chunk 0 to the next, but got 2}}
+func.func @forward(%ids: tensor<1x4xi32> {nn.input = "tokens"}, %t: tensor<3x4xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros>}, %a: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>},
+                   %b: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>}) -> tensor<f32> {
+  %x = nn.embedding %ids, %t : (tensor<1x4xi32>, tensor<3x4xf32>) -> tensor<1x4x4xf32>
+  // expected-note @+1 {{this is one: layer0.mlp.x}}
+  %y = nn.add %x, %a {nn.scope = #scope0} : tensor<1x4x4xf32>
+  // expected-note @+1 {{this is one: layer0.mlp.x}}
+  %z = nn.add %y, %a {nn.scope = #scope0} : tensor<1x4x4xf32>
+  %u = nn.add %z, %b {nn.scope = #scope1} : tensor<1x4x4xf32>
+  %v = nn.add %y, %u {nn.scope = #scope1} : tensor<1x4x4xf32>
+  %loss = nn.mean %v : (tensor<1x4x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Nothing of the second chunk is trained.
+#scope0 = #nn.scope<layer = 0, module = "mlp", value = "x">
+#scope1 = #nn.scope<layer = 1, module = "mlp", value = "x">
+// expected-error @+1 {{needs a parameter to train in each chunk, but chunk 1 has none}}
+func.func @forward(%ids: tensor<1x4xi32> {nn.input = "tokens"}, %t: tensor<3x4xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros>}, %a: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>},
+                   %b: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros, frozen = true>}) -> tensor<f32> {
+  %x = nn.embedding %ids, %t : (tensor<1x4xi32>, tensor<3x4xf32>) -> tensor<1x4x4xf32>
+  %y = nn.add %x, %a {nn.scope = #scope0} : tensor<1x4x4xf32>
+  %z = nn.add %y, %b {nn.scope = #scope1} : tensor<1x4x4xf32>
+  %loss = nn.mean %z : (tensor<1x4x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Layers the other way round.
+#scope0 = #nn.scope<layer = 0, module = "mlp", value = "x">
+#scope1 = #nn.scope<layer = 1, module = "mlp", value = "x">
+func.func @forward(%ids: tensor<1x4xi32> {nn.input = "tokens"}, %t: tensor<3x4xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros>}, %a: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>}) -> tensor<f32> {
+  %x = nn.embedding %ids, %t : (tensor<1x4xi32>, tensor<3x4xf32>) -> tensor<1x4x4xf32>
+  %y = nn.add %x, %a {nn.scope = #scope1} : tensor<1x4x4xf32>
+  // expected-error @+1 {{'nn.add' op needs values of chunks up to its own, 0, but reads one of chunk 1}}
+  %z = nn.add %y, %a {nn.scope = #scope0} : tensor<1x4x4xf32>
+  %loss = nn.mean %z : (tensor<1x4x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+#scope0 = #nn.scope<layer = 0, module = "mlp", value = "x">
+// expected-error @+1 {{needs a layer for each of the 2 chunks of 2 pipeline stages, but got 1 layers}}
+func.func @forward(%ids: tensor<1x4xi32> {nn.input = "tokens"}, %t: tensor<3x4xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros>}, %a: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>}) -> tensor<f32> {
+  %x = nn.embedding %ids, %t : (tensor<1x4xi32>, tensor<3x4xf32>) -> tensor<1x4x4xf32>
+  %y = nn.add %x, %a {nn.scope = #scope0} : tensor<1x4x4xf32>
+  %loss = nn.mean %y : (tensor<1x4x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<f32> {nn.input = "loss_sum"}) -> tensor<f32> {
+  return %x : tensor<f32>
+}
+// expected-error @+1 {{'func.func' op needs to be made of chunks later, but is beside the @forward that is to be cut}}
+func.func private @evaluate()
