@@ -530,14 +530,22 @@ void Checker::checkParallel() {
       warning(given, "has no effect without pipeline_stages above 1");
     return;
   }
-  if (parallel.layout) {
+  // In letters a comma is for people, and so is what it separates.
+  if (parallel.layout && !parallel.layout->empty() &&
+      StringRef(parallel.layout->front()).starts_with("E")) {
+    if (std::optional<std::string> fault =
+            parseLayout(llvm::join(*parallel.layout, ""), split.layout))
+      return error("pipeline_layout", *fault);
+  } else if (parallel.layout) {
     Origin list = origins.lookup("pipeline_layout");
     for (auto [index, word] : enumerate(*parallel.layout)) {
       int64_t size = 0;
       if (StringRef(word).getAsInteger(10, size))
-        return diagnostics.error(getKey("pipeline_layout"), list.getItem(index),
-                                 "needs numbers of layers, but got '" + word +
-                                     "'");
+        return diagnostics.error(
+            getKey("pipeline_layout"), list.getItem(index),
+            "needs numbers of layers, or letters from E on, "
+            "but got '" +
+                word + "'");
       split.layout.push_back(size);
     }
   }

@@ -360,8 +360,9 @@ static const Key rows[] = {
      "", "virtual_pipeline_model_parallel_size|vpp", 4096},
     {"pipeline_layout", "parallel", parallel<&Parallel::layout>, Need::Unset,
      "unset",
-     "Layers of each chunk, in the order of the model; unset: they differ by "
-     "one at most, larger ones first"},
+     "Layers of each chunk, in the order of the model, as numbers or in "
+     "Megatron's letters; unset: they differ by one at most, larger ones first",
+     Bound::None, "", "pipeline_model_parallel_layout"},
     {"num_layers_in_first_pipeline_stage", "parallel",
      parallel<&Parallel::firstStage>, Need::Unset, "unset",
      "Layers of the first stage; the stages between the ends share theirs "
