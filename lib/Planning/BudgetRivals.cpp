@@ -24,6 +24,7 @@ public:
   Rivals(const Trial &trial, const TracedGraph &traced, bool keepsIdleSegment,
          MeasureRival measure, PlanRival plan);
 
+  SmallVector<StringRef> listModules() const;
   /// What is listed in the end has the bytes of its memory plan; what is tried
   /// on the way, those that are alive.
   BudgetChoice trySelective(StringRef modules);
@@ -132,7 +133,7 @@ BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
   return {std::move(name), found.bytes, found.replaySeconds};
 }
 
-/// What `selective` may recompute.
+/// What `selective` may recompute; the first ones in any model.
 static constexpr StringLiteral kModules[] = {"",
                                              "layernorm",
                                              "core_attn",
@@ -141,6 +142,28 @@ static constexpr StringLiteral kModules[] = {"",
                                              "mlp,layernorm",
                                              "core_attn,mlp",
                                              "core_attn,mlp,layernorm"};
+static constexpr StringLiteral kModulesOfExperts[] = {
+    "moe_act", "moe", "moe_act,layernorm", "moe,layernorm",
+    "core_attn,moe,layernorm"};
+
+/// Of these the ones that this model has a use for.
+SmallVector<StringRef> Rivals::listModules() const {
+  auto hasModule = [&](StringRef module) {
+    return llvm::any_of(ops, [&](Operation *op) {
+      nn::ScopeAttr scope = nn::getScope(op);
+      return scope && scope.getModule() == module;
+    });
+  };
+  bool hasExperts = hasModule("moe");
+  bool isWithoutMLP = hasExperts && !hasModule("mlp");
+  SmallVector<StringRef> list;
+  for (StringRef modules : kModules)
+    if (!isWithoutMLP || !modules.contains("mlp"))
+      list.push_back(modules);
+  if (hasExperts)
+    llvm::append_range(list, kModulesOfExperts);
+  return list;
+}
 
 /// Null for none.
 static std::unique_ptr<Pass> createSelective(StringRef modules) {
@@ -170,7 +193,7 @@ BudgetChoice Rivals::tryFull(StringRef method, int64_t number, bool isListed) {
 
 std::vector<solver::KeptValues> Rivals::listKept() {
   std::vector<solver::KeptValues> all;
-  for (StringRef modules : kModules) {
+  for (StringRef modules : listModules()) {
     decide(createSelective(modules));
     all.push_back(getKept());
   }
@@ -214,7 +237,7 @@ planning::tryRivals(const Trial &trial, const TracedGraph &traced,
                     MeasureRival measure, PlanRival plan) {
   Rivals rivals(trial, traced, settings.keepsIdleSegment, measure, plan);
   std::vector<BudgetChoice> choices;
-  for (StringRef modules : kModules)
+  for (StringRef modules : rivals.listModules())
     choices.push_back(rivals.trySelective(modules));
   if (rivals.numLayers == 0)
     return choices;
