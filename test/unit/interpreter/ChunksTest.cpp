@@ -84,6 +84,9 @@ const Case kCases[] = {
     {"gpt2_2_of_2", std::string(kGPT2) + kUntied, "interleaved", 2, 2, 4, ""},
     {"llama_2_of_2", kLlama, "interleaved", 2, 2, 2, ""},
     {"llama_4_bf16", kLlama, "1f1b", 4, 1, 7, "", "bf16"},
+    {"gpt2_3_zero_bubble", std::string(kGPT2) + kUntied, "zb-h1", 3, 1, 5, ""},
+    {"llama_4_zero_bubble_full_bf16", kLlama, "zb-h1", 4, 1, 6, "", "bf16",
+     true},
     {"gpt2_2_full", std::string(kGPT2) + kUntied, "1f1b", 2, 1, 3, "", "fp32",
      true},
     {"llama_2_of_2_full_bf16", kLlama, "interleaved", 2, 2, 4, "Et|t|t|tL",
@@ -169,10 +172,30 @@ public:
     return get(kBorderOut, Tensor());
   }
 
-  /// The ops behind it; what is passed back.
+  /// The ops behind it that what is passed back needs; that.
   Tensor goBackward(const Tensor *gradient) {
     if (gradient)
       set(kGradientIn, *gradient);
+    Operation *exit = step.getBody().front().getTerminator();
+    SmallVector<Operation *> open;
+    auto need = [&](Value value) {
+      Operation *maker = value.getDefiningOp();
+      if (maker && getBackward()->isBeforeInBlock(maker) &&
+          needed.insert(maker).second)
+        open.push_back(maker);
+    };
+    for (auto [index, value] : llvm::enumerate(exit->getOperands()))
+      if (getRole(step.getResultAttrDict(index)) == kGradientOut)
+        need(value);
+    while (!open.empty())
+      for (Value operand : open.pop_back_val()->getOperands())
+        need(operand);
+    runBelow([&](Operation *op) { return needed.contains(op); });
+    return get(kGradientOut, Tensor());
+  }
+
+  /// The others, which add to gradients.
+  void addGradients() {
     for (BlockArgument argument : step.getArguments()) {
       Role role = getRole(step.getArgAttrDict(argument.getArgNumber()));
       if (role.first == nn::kGradientAttr)
@@ -181,21 +204,24 @@ public:
             world.getGradient(chunk, role.second,
                               cast<ShapedType>(argument.getType()).getShape()));
     }
-    Block &block = step.getBody().front();
-    EXPECT_TRUE(succeeded(
-        machine.run(getBackward(), block.getTerminator()->getIterator())));
-    for (auto [index, value] :
-         llvm::enumerate(block.getTerminator()->getOperands()))
+    runBelow([&](Operation *op) { return !needed.contains(op); });
+    Operation *exit = step.getBody().front().getTerminator();
+    for (auto [index, value] : llvm::enumerate(exit->getOperands()))
       if (Role role = getRole(step.getResultAttrDict(index));
           role.first == nn::kGradientAttr)
         world.gradients.at({chunk, role.second}) = machine.get(value);
-    return get(kGradientOut, Tensor());
   }
 
 private:
   Block::iterator getBackward() {
     return (*step.getBody().front().getOps<nn::BackwardOp>().begin())
         ->getIterator();
+  }
+  void runBelow(llvm::function_ref<bool(Operation *)> isOne) {
+    auto end = step.getBody().front().getTerminator()->getIterator();
+    for (auto at = std::next(getBackward()); at != end; ++at)
+      if (isOne(&*at))
+        EXPECT_TRUE(succeeded(machine.run(at, std::next(at))));
   }
   void set(const Role &role, const Tensor &tensor) {
     for (BlockArgument argument : step.getArguments())
@@ -214,6 +240,7 @@ private:
   func::FuncOp step;
   int64_t chunk;
   Interpreter machine;
+  DenseSet<Operation *> needed; ///< For what is passed back.
 };
 
 /// Runs the lists of all stages, on chunks.
@@ -221,7 +248,10 @@ class Stages {
 public:
   Stages(World &world, const solver::ScheduleTable &table,
          ArrayRef<func::FuncOp> steps)
-      : world(world), table(table), steps(steps), next(table.stages.size()) {}
+      : world(world), table(table), steps(steps), next(table.stages.size()) {
+    for (const ScheduleEntry &entry : table.stages[0].entries)
+      splits |= entry.kind == ScheduleEntry::Weight;
+  }
 
   void run() {
     for (bool goesOn = true; goesOn;) {
@@ -258,9 +288,13 @@ private:
           isLast ? nullptr : &gradients.at(gradient));
       if (entry.gradientSlot >= 0)
         gradients[gradient] = back;
-      machines.erase(slot);
+      if (!splits)
+        machines.at(slot)->addGradients();
       return true;
     }
+    case ScheduleEntry::Weight:
+      machines.at(slot)->addGradients();
+      return true;
     case ScheduleEntry::Send:
       channels[{stage, entry.peer, entry.isGradient}].push_back(
           entry.isGradient ? gradients.at({stage, entry.slot})
@@ -284,6 +318,7 @@ private:
   World &world;
   const solver::ScheduleTable &table;
   ArrayRef<func::FuncOp> steps;
+  bool splits = false; ///< Gradients of weights are made apart.
   std::vector<size_t> next;
   std::map<Place, std::unique_ptr<Machine>> machines;
   std::map<Place, Tensor> activations;
@@ -357,6 +392,7 @@ TEST_P(ChunksTest, HaveTheGradientsOfTheWhole) {
     Machine machine(world, step, 0, batch);
     machine.goForward(nullptr);
     machine.goBackward(nullptr);
+    machine.addGradients();
   }
   Tensor loss = world.loss;
   std::map<std::string, Tensor> expected;
