@@ -498,6 +498,13 @@ void Checker::checkTensorParallel() {
 }
 
 void Checker::checkParallel() {
+  if (parallel.distributedOptimizer && parallel.dataParallel == 1)
+    warning("use_distributed_optimizer",
+            "has no effect with data_parallel_size 1");
+  else if (parallel.distributedOptimizer && model.numExperts)
+    error("use_distributed_optimizer",
+          "needs a model without experts, but got " + Twine(model.numExperts) +
+              " in a layer");
   LayerSplit split;
   split.stages = parallel.stages;
   split.virtualStages = parallel.virtualStages;

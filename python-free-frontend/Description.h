@@ -125,6 +125,7 @@ struct Recompute {
 /// pipeline are about.
 struct Parallel {
   int64_t dataParallel;          ///< Ranks that have samples of their own.
+  bool distributedOptimizer;     ///< And a share of the optimizer's state.
   int64_t tensorParallel;        ///< Ranks that share the parameters of layers.
   bool sequenceParallel;         ///< And the positions between these.
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.

@@ -37,8 +37,12 @@ static constexpr ForeignKey kForeign[] = {
      "'data_parallel_size' says how many ranks there are, each with all "
      "parameters"},
     {"distributed_optimizer|fsdp|fsdp_*|overlap_grad_*|overlap_param_*|"
-     "use_distributed_optimizer|use_fsdp|use_megatron_fsdp|zero_stage",
-     "0|false", "parameters and states are whole on each rank"},
+     "use_fsdp|use_megatron_fsdp|zero_stage",
+     "0|false",
+     "'use_distributed_optimizer' of section 'parallel' is what there is of it "
+     "here"},
+    {"use_distributed_optimizer", "false",
+     "section 'parallel' is the place for it here"},
     {"moe_ffn_hidden_size|moe_router_topk|num_experts|num_local_experts|"
      "num_moe_experts",
      "0|1|false",

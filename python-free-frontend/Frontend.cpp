@@ -69,6 +69,8 @@ static void setRanks(ModuleOp module, const Parallel &parallel) {
   if (!names.empty())
     module->setAttr(nn::kMeshAttr,
                     nn::MeshAttr::get(builder.getContext(), names, sizes));
+  if (parallel.distributedOptimizer && parallel.dataParallel > 1)
+    module->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
   if (parallel.sequenceParallel)
     module->setAttr(nn::kSequenceParallelAttr, builder.getUnitAttr());
 }

@@ -351,6 +351,10 @@ static const Key rows[] = {
      "Whether these ranks have a part of the positions each between attention "
      "and MLP",
      Bound::None, "", "enable_sequence_parallel"},
+    {"use_distributed_optimizer", "parallel",
+     parallel<&Parallel::distributedOptimizer>, Need::Defaulted, "false",
+     "Whether ranks with samples of their own have a share of the optimizer's "
+     "state each, and update that (ZeRO-1)"},
     {"pipeline_stages", "parallel", parallel<&Parallel::stages>,
      Need::Defaulted, "1",
      "Stages of a pipeline to plan for; the program is for one device",

@@ -11,6 +11,8 @@
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Support/Borders.h"
+#include "reprise/Support/Shares.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_ADDOPTIMIZER
@@ -27,8 +29,10 @@ using namespace reprise::nn;
 /// order of their own. Returns the arguments by that of the parameter.
 ///
 /// \param attributes  of all arguments; gets those of the new ones.
+/// \param hasShares   lookups read a copy, if there is one: then ranks can have
+///                    shares of the parameter itself.
 static DenseMap<Value, Value>
-takeWorkingCopies(func::FuncOp function,
+takeWorkingCopies(func::FuncOp function, bool hasShares,
                   SmallVectorImpl<DictionaryAttr> &attributes) {
   Builder builder(function.getContext());
   Block &block = function.getBody().front();
@@ -41,10 +45,12 @@ takeWorkingCopies(func::FuncOp function,
                  : ParameterAttr();
     if (!parameter || !cast.getType().getElementType().isBF16())
       continue;
-    cast.getOut().replaceUsesWithIf(argument, [&](OpOperand &use) {
+    auto isLookup = [](OpOperand &use) {
       auto lookup = dyn_cast<EmbeddingOp>(use.getOwner());
       return lookup && &use == &lookup.getTableMutable();
-    });
+    };
+    if (!hasShares || llvm::all_of(cast->getUses(), isLookup))
+      cast.getOut().replaceUsesWithIf(argument, isLookup);
     if (cast.use_empty()) {
       cast.erase();
       continue;
@@ -62,13 +68,14 @@ takeWorkingCopies(func::FuncOp function,
 }
 
 /// What only goes forward reads working copies of the same parameters.
-static void readWorkingCopies(func::FuncOp function) {
+static void readWorkingCopies(func::FuncOp function, bool hasShares) {
   if (function.isExternal() || !function.getBody().hasOneBlock())
     return;
   SmallVector<DictionaryAttr> attributes;
   function.getAllArgAttrs(attributes);
   Block &block = function.getBody().front();
-  DenseMap<Value, Value> copies = takeWorkingCopies(function, attributes);
+  DenseMap<Value, Value> copies =
+      takeWorkingCopies(function, hasShares, attributes);
   for (int64_t index = block.getNumArguments(); index-- > 0;)
     if (copies.contains(block.getArgument(index)) &&
         block.getArgument(index).use_empty()) {
@@ -87,6 +94,40 @@ struct Trained {
   ParameterAttr parameter;
   Value value, gradient;
   Word word; ///< how the parameter is spread along `tp`
+  /// The rank's share of the parameter; null if it has all.
+  RankedTensorType share;
+  /// The argument that the gradient of micro-batches is added to, or null.
+  BlockArgument sum;
+};
+
+/// What updates of all parameters have in common.
+struct AdamW {
+  double beta1, beta2, eps, weightDecay;
+  Value scale, lr, correction1, correction2;
+};
+
+/// The signature of the step as it grows. It is fitted at the end, at once:
+/// signatures are uniqued, and there are thousands of arguments.
+struct Signature {
+  explicit Signature(func::FuncOp step)
+      : step(step), block(step.getBody().front()), builder(step.getContext()),
+        results(block.getTerminator()->getOperands()) {
+    step.getAllArgAttrs(argumentAttributes);
+    step.getAllResultAttrs(resultAttributes);
+  }
+
+  Value addArgument(Type type, StringRef role, StringRef name,
+                    ArrayRef<int64_t> shareOf = {});
+  void addResult(Value value, StringRef role, StringRef name);
+  /// Says that ranks have shares of an argument, which has or had this shape.
+  void setShareOf(unsigned index, ArrayRef<int64_t> shape);
+  void finish();
+
+  func::FuncOp step;
+  Block &block;
+  Builder builder;
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> argumentAttributes, resultAttributes;
 };
 
 struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
@@ -96,11 +137,16 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
       getOperation().emitError("needs a function @step to optimize");
       return signalPassFailure();
     }
-    if (failed(check(step)) || failed(append(step)))
+    hasShares = getOperation()->hasAttr(kDistributedOptimizerAttr) &&
+                getAxisSize(getOperation(), kDataAxis) > 1;
+    if (failed(check(step)))
       return signalPassFailure();
     for (StringRef name : {kEvaluateFunction, kSampleFunction})
       if (auto other = getOperation().lookupSymbol<func::FuncOp>(name))
-        readWorkingCopies(other);
+        readWorkingCopies(other, hasShares);
+    findReadBeside();
+    if (failed(append(step)))
+      return signalPassFailure();
   }
 
   LogicalResult check(func::FuncOp step);
@@ -111,8 +157,54 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
                     SmallVectorImpl<Trained> &trained, Value &loss,
                     SmallVectorImpl<Value> &results);
   Value makeNorm(OpBuilder &builder, Location loc, ArrayRef<Trained> trained);
+  Value makeNormOf(OpBuilder &builder, Location loc, ArrayRef<Value> gradients);
+  void findReadBeside();
+  void update(OpBuilder &builder, Location loc, Signature &signature,
+              const Trained &one, Value copy, const AdamW &given);
+
+  /// Whether ranks along `dp` have shares of the optimizer's state.
+  bool hasShares = false;
+  llvm::StringSet<> readBeside;
 };
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// The signature
+//===----------------------------------------------------------------------===//
+
+Value Signature::addArgument(Type type, StringRef role, StringRef name,
+                             ArrayRef<int64_t> shareOf) {
+  argumentAttributes.push_back(builder.getDictionaryAttr(
+      builder.getNamedAttr(role, builder.getStringAttr(name))));
+  Value argument = block.addArgument(type, step.getLoc());
+  if (!shareOf.empty())
+    setShareOf(argumentAttributes.size() - 1, shareOf);
+  return argument;
+}
+
+void Signature::addResult(Value value, StringRef role, StringRef name) {
+  results.push_back(value);
+  resultAttributes.push_back(builder.getDictionaryAttr(
+      builder.getNamedAttr(role, builder.getStringAttr(name))));
+}
+
+void Signature::setShareOf(unsigned index, ArrayRef<int64_t> shape) {
+  NamedAttrList attributes(argumentAttributes[index]);
+  attributes.set(kShareOfAttr, builder.getDenseI64ArrayAttr(shape));
+  argumentAttributes[index] = attributes.getDictionary(builder.getContext());
+}
+
+void Signature::finish() {
+  block.getTerminator()->setOperands(results);
+  step.setType(builder.getFunctionType(block.getArgumentTypes(),
+                                       ValueRange(results).getTypes()));
+  step.setAllArgAttrs(argumentAttributes);
+  step.setAllResultAttrs(resultAttributes);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
 
 LogicalResult AddOptimizer::check(func::FuncOp step) {
   if (!step.getBody().hasOneBlock())
@@ -154,6 +246,11 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
   for (auto [index, value] : llvm::enumerate(exit.getOperands()))
     if (auto name = step.getResultAttrOfType<StringAttr>(index, kGradientAttr))
       gradients[name.getValue()] = value;
+  llvm::StringMap<BlockArgument> sums;
+  for (BlockArgument argument : step.getArguments())
+    if (auto name = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                      kGradientAttr))
+      sums[name.getValue()] = argument;
   SmallVector<Trained> trained;
   for (BlockArgument argument : step.getArguments()) {
     auto parameter = step.getArgAttrOfType<ParameterAttr>(
@@ -166,8 +263,14 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
              << parameter.getName() << "' among the results of @step";
     auto layout =
         step.getArgAttrOfType<LayoutAttr>(argument.getArgNumber(), kLayoutAttr);
+    auto type = cast<RankedTensorType>(argument.getType());
+    RankedTensorType share;
+    if (hasShares)
+      share = type.clone({getShareSize(
+          type.getNumElements(), getAxisSize(getOperation(), kDataAxis))});
     trained.push_back({parameter, argument, gradient,
-                       layout ? layout.getWord(kTensorAxis) : Word::Invariant});
+                       layout ? layout.getWord(kTensorAxis) : Word::Invariant,
+                       share, sums.lookup(parameter.getName())});
   }
   if (trained.empty())
     return step.emitError("needs a trainable parameter, but all are frozen");
@@ -185,8 +288,10 @@ static Value findLoss(func::FuncOp step) {
   return {};
 }
 
-/// Makes each of `parts` its sum over the ranks along `axis`, all in one
-/// collective, and returns these sums in the place of the parts.
+/// Makes each of `parts` its sum over the ranks along `axis`, or the rank's
+/// share of that, all in one collective, and returns these in the place of the
+/// parts.
+template <typename SumOp>
 static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
                     ArrayRef<Value *> parts, SmallVectorImpl<Value> &results) {
   if (parts.empty())
@@ -194,8 +299,7 @@ static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
   SmallVector<Value> terms;
   for (Value *part : parts)
     terms.push_back(*part);
-  auto sums =
-      AllReduceOp::create(builder, loc, terms, builder.getStringAttr(axis));
+  auto sums = SumOp::create(builder, loc, terms, builder.getStringAttr(axis));
   sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
                                            "optimizer", "sum_over_ranks"));
   for (auto [part, sum] : llvm::zip_equal(parts, sums.getSums())) {
@@ -210,18 +314,47 @@ static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
 void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
                                 SmallVectorImpl<Trained> &trained, Value &loss,
                                 SmallVectorImpl<Value> &results) {
-  SmallVector<Value *> used, all;
+  SmallVector<Value *> used, all, shared;
   if (loss)
     all.push_back(&loss);
   for (Trained &one : trained) {
-    all.push_back(&one.gradient);
+    (one.share ? shared : all).push_back(&one.gradient);
     if (one.word == Word::Replicated)
       used.push_back(&one.gradient);
   }
   if (getAxisSize(getOperation(), kTensorAxis) > 1)
-    sumOver(kTensorAxis, builder, loc, used, results);
-  if (getAxisSize(getOperation(), kDataAxis) > 1)
-    sumOver(kDataAxis, builder, loc, all, results);
+    sumOver<AllReduceOp>(kTensorAxis, builder, loc, used, results);
+  if (getAxisSize(getOperation(), kDataAxis) == 1)
+    return;
+  sumOver<AllReduceOp>(kDataAxis, builder, loc, all, results);
+  sumOver<ReduceSharesOp>(kDataAxis, builder, loc, shared, results);
+}
+
+/// The norm of gradients of which ranks along `dp` all have the sum, or shares.
+Value AddOptimizer::makeNormOf(OpBuilder &builder, Location loc,
+                               ArrayRef<Value> gradients) {
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  if (hasShares)
+    return SharesNormOp::create(builder, loc, scalar, gradients,
+                                builder.getStringAttr(kDataAxis));
+  return GlobalNormOp::create(builder, loc, scalar, gradients);
+}
+
+static Value setScope(Value value, StringRef name) {
+  Operation *op = value.getDefiningOp();
+  op->setAttr(kScopeAttr,
+              ScopeAttr::get(op->getContext(), -1, "optimizer", name));
+  return value;
+}
+
+/// `value`, or the rank's share of it.
+static Value takeShare(OpBuilder &builder, Location loc, Value value,
+                       RankedTensorType share, StringRef name) {
+  if (!share || !value)
+    return value;
+  Type type = share.clone(getElementTypeOrSelf(value));
+  return setScope(
+      TakeShareOp::create(builder, loc, type, value, kDataAxis).getOut(), name);
 }
 
 /// The norm of all gradients, of which ranks along `tp` have parts: a whole one
@@ -235,19 +368,99 @@ Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
     (one.word == Word::Shard && ranks > 1 ? parts : whole)
         .push_back(one.gradient);
   if (!parts.empty()) {
-    Value own = GlobalNormOp::create(builder, loc, scalar, parts);
+    Value own = makeNormOf(builder, loc, parts);
     Value row = BroadcastOp::create(
         builder, loc, RankedTensorType::get({1}, scalar.getElementType()), own,
         builder.getF32FloatAttr(1.0f));
-    whole.push_back(AllGatherOp::create(
+    Value all = AllGatherOp::create(
         builder, loc, RankedTensorType::get({ranks}, scalar.getElementType()),
-        row, Word::Invariant, kTensorAxis, /*dim=*/0));
+        row, Word::Invariant, kTensorAxis, /*dim=*/0);
     auto scope =
         ScopeAttr::get(builder.getContext(), -1, "optimizer", "norm_of_parts");
-    for (Value value : {own, row, whole.back()})
+    for (Value value : {own, row, all})
       value.getDefiningOp()->setAttr(kScopeAttr, scope);
+    // All ranks along `dp` have it, and the first counts it: its share is all.
+    whole.push_back(hasShares ? takeShare(builder, loc, all,
+                                          cast<RankedTensorType>(all.getType()),
+                                          "norm_of_parts")
+                              : all);
   }
-  return GlobalNormOp::create(builder, loc, scalar, whole);
+  return makeNormOf(builder, loc, whole);
+}
+
+/// Notes the parameters that a schedule beside the step reads themselves.
+void AddOptimizer::findReadBeside() {
+  for (StringRef name : {kEvaluateFunction, kSampleFunction}) {
+    auto other = getOperation().lookupSymbol<func::FuncOp>(name);
+    for (unsigned index = 0; other && index < other.getNumArguments(); ++index)
+      if (auto parameter =
+              other.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
+          parameter &&
+          !(other.isExternal() || other.getArgument(index).use_empty()))
+        readBeside.insert(parameter.getName());
+  }
+}
+
+/// What all ranks have of `value` in place of `whole`: that itself, unless it
+/// is a share.
+static Value gatherShares(OpBuilder &builder, Location loc, Value value,
+                          Value whole, RankedTensorType share, StringRef name) {
+  if (!share)
+    return value;
+  return setScope(GatherSharesOp::create(builder, loc, whole.getType(), value,
+                                         whole, kDataAxis)
+                      .getOut(),
+                  name);
+}
+
+/// Updates a parameter and its working copy, if it has one. Of a parameter that
+/// nothing but this reads then, a rank with a share of the moments has the same
+/// share.
+void AddOptimizer::update(OpBuilder &builder, Location loc,
+                          Signature &signature, const Trained &one, Value copy,
+                          const AdamW &given) {
+  StringRef name = one.parameter.getName();
+  auto whole = cast<RankedTensorType>(one.value.getType());
+  RankedTensorType type = one.share ? one.share : whole;
+  ArrayRef<int64_t> shareOf;
+  if (one.share)
+    shareOf = whole.getShape();
+  bool isOwn =
+      one.share && copy && one.value.use_empty() && !readBeside.contains(name);
+  if (isOwn) {
+    auto argument = cast<BlockArgument>(one.value);
+    argument.setType(one.share);
+    signature.setShareOf(argument.getArgNumber(), shareOf);
+  }
+  if (one.share && one.sum)
+    signature.setShareOf(one.sum.getArgNumber(), shareOf);
+  Value moment1 = signature.addArgument(type, kMoment1Attr, name, shareOf);
+  Value moment2 = signature.addArgument(type, kMoment2Attr, name, shareOf);
+  Value value =
+      isOwn ? one.value : takeShare(builder, loc, one.value, one.share, name);
+  Value gradient = takeShare(builder, loc, one.gradient, one.share, name);
+  Value working = takeShare(builder, loc, copy, one.share, name);
+  SmallVector<Type> types(3, type);
+  if (copy)
+    types.push_back(working.getType());
+  auto adamw = AdamWOp::create(
+      builder, loc, types, value, gradient, moment1, moment2, given.scale,
+      given.lr, given.correction1, given.correction2, working,
+      builder.getF64FloatAttr(given.beta1),
+      builder.getF64FloatAttr(given.beta2), builder.getF64FloatAttr(given.eps),
+      builder.getF64FloatAttr(one.parameter.getDecay() ? given.weightDecay
+                                                       : 0.0));
+  setScope(adamw.getNewParameter(), name);
+  signature.addResult(
+      gatherShares(builder, loc, adamw.getNewParameter(), one.value,
+                   isOwn ? RankedTensorType() : one.share, name),
+      kParameterAttr, name);
+  signature.addResult(adamw.getNewMoment1(), kMoment1Attr, name);
+  signature.addResult(adamw.getNewMoment2(), kMoment2Attr, name);
+  if (copy)
+    signature.addResult(gatherShares(builder, loc, adamw.getNewWorking(), copy,
+                                     one.share, name),
+                        kWorkingAttr, name);
 }
 
 LogicalResult AddOptimizer::append(func::FuncOp step) {
@@ -263,72 +476,30 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
 
   OpBuilder builder(step.getContext());
   Location loc = step.getLoc();
-  Block &block = step.getBody().front();
-  auto exit = cast<func::ReturnOp>(block.getTerminator());
-  SmallVector<Value> results(exit.getOperands());
-  SmallVector<DictionaryAttr> resultAttributes;
-  step.getAllResultAttrs(resultAttributes);
-  // The signature is fitted at the end, at once: signatures are uniqued, and
-  // there are thousands of arguments.
-  SmallVector<DictionaryAttr> argumentAttributes;
-  step.getAllArgAttrs(argumentAttributes);
-  DenseMap<Value, Value> copies = takeWorkingCopies(step, argumentAttributes);
-  auto addArgument = [&](Type type, StringRef role, StringRef name) -> Value {
-    argumentAttributes.push_back(builder.getDictionaryAttr(
-        builder.getNamedAttr(role, builder.getStringAttr(name))));
-    return block.addArgument(type, loc);
-  };
-  auto addResult = [&](Value value, StringRef role, StringRef name) {
-    results.push_back(value);
-    resultAttributes.push_back(builder.getDictionaryAttr(
-        builder.getNamedAttr(role, builder.getStringAttr(name))));
-  };
-
+  Signature signature(step);
+  DenseMap<Value, Value> copies =
+      takeWorkingCopies(step, hasShares, signature.argumentAttributes);
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value lr = addArgument(scalar, kInputAttr, "lr");
-  Value correction1 = addArgument(scalar, kInputAttr, "bias_correction1");
-  Value correction2 = addArgument(scalar, kInputAttr, "bias_correction2");
+  AdamW adamw = {*beta1, *beta2, *eps, *weightDecay, {}, {}, {}, {}};
+  adamw.lr = signature.addArgument(scalar, kInputAttr, "lr");
+  adamw.correction1 =
+      signature.addArgument(scalar, kInputAttr, "bias_correction1");
+  adamw.correction2 =
+      signature.addArgument(scalar, kInputAttr, "bias_correction2");
 
-  builder.setInsertionPoint(exit);
+  builder.setInsertionPoint(step.getBody().front().getTerminator());
   UpdateOp::create(builder, loc);
-  auto setScope = [&](Value value, StringRef name) {
-    value.getDefiningOp()->setAttr(
-        kScopeAttr,
-        ScopeAttr::get(builder.getContext(), -1, "optimizer", name));
-    return value;
-  };
   Value loss = findLoss(step);
-  sumOverRanks(builder, loc, *trained, loss, results);
+  sumOverRanks(builder, loc, *trained, loss, signature.results);
   Value norm = setScope(makeNorm(builder, loc, *trained), "grad_norm");
-  addResult(norm, kOutputAttr, "grad_norm");
-  Value scale = ClipScaleOp::create(builder, loc, scalar, norm, loss,
-                                    *clip > 0 ? builder.getF32FloatAttr(*clip)
-                                              : FloatAttr());
-  setScope(scale, "clip_scale");
-  for (Trained &one : *trained) {
-    StringRef name = one.parameter.getName();
-    Value moment1 = addArgument(one.value.getType(), kMoment1Attr, name);
-    Value moment2 = addArgument(one.value.getType(), kMoment2Attr, name);
-    Value copy = copies.lookup(one.value);
-    SmallVector<Type> types(3, one.value.getType());
-    if (copy)
-      types.push_back(copy.getType());
-    auto adamw = AdamWOp::create(
-        builder, loc, types, one.value, one.gradient, moment1, moment2, scale,
-        lr, correction1, correction2, copy, builder.getF64FloatAttr(*beta1),
-        builder.getF64FloatAttr(*beta2), builder.getF64FloatAttr(*eps),
-        builder.getF64FloatAttr(one.parameter.getDecay() ? *weightDecay : 0.0));
-    setScope(adamw.getNewParameter(), name);
-    addResult(adamw.getNewParameter(), kParameterAttr, name);
-    addResult(adamw.getNewMoment1(), kMoment1Attr, name);
-    addResult(adamw.getNewMoment2(), kMoment2Attr, name);
-    if (copy)
-      addResult(adamw.getNewWorking(), kWorkingAttr, name);
-  }
-  exit->setOperands(results);
-  step.setType(builder.getFunctionType(block.getArgumentTypes(),
-                                       ValueRange(results).getTypes()));
-  step.setAllArgAttrs(argumentAttributes);
-  step.setAllResultAttrs(resultAttributes);
+  signature.addResult(norm, kOutputAttr, "grad_norm");
+  adamw.scale =
+      setScope(ClipScaleOp::create(builder, loc, scalar, norm, loss,
+                                   *clip > 0 ? builder.getF32FloatAttr(*clip)
+                                             : FloatAttr()),
+               "clip_scale");
+  for (Trained &one : *trained)
+    update(builder, loc, signature, one, copies.lookup(one.value), adamw);
+  signature.finish();
   return success();
 }

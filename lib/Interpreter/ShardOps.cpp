@@ -9,6 +9,7 @@
 #include "Semantics.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Support/Shares.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -168,6 +169,15 @@ FailureOr<bool> interpreter::evaluateShardOp(Operation *op,
         copyBlock(frame.in(0), op.getDim(), frame.rank, frame.out());
         return true;
       })
+      .Case([&](TakeShareOp) {
+        const Tensor &whole = frame.in(0);
+        Tensor &own = frame.out();
+        for (int64_t e = 0; e < own.size(); ++e) {
+          int64_t from = frame.rank * own.size() + e;
+          own.values[e] = from < whole.size() ? whole.values[from] : 0;
+        }
+        return true;
+      })
       .Case([&](ReplicateOp) {
         frame.out().values = frame.in(0).values;
         return true;
@@ -210,11 +220,55 @@ static void pasteBlock(const Tensor &part, int64_t dim, int64_t index,
         part.values[e];
 }
 
+/// The elements of the share of rank `index` of `ranks`, of so many.
+static std::pair<int64_t, int64_t> getShare(int64_t elements, int64_t index,
+                                            int64_t ranks) {
+  int64_t size = getShareSize(elements, ranks);
+  return {std::min(elements, index * size),
+          std::min(elements, (index + 1) * size)};
+}
+
+/// The sum of the operand, but for the share of rank `index` zeros.
+static Tensor reduceShare(ArrayRef<Frame> frames, unsigned operand,
+                          int64_t index) {
+  Tensor sum = sumTree(frames, operand);
+  auto [begin, end] = getShare(sum.size(), index, frames.size());
+  for (int64_t e = 0; e < sum.size(); ++e)
+    if (e < begin || e >= end)
+      sum.values[e] = 0;
+  return sum;
+}
+
+static void gatherShares(ArrayRef<Frame> frames, Tensor &whole) {
+  for (auto [index, frame] : llvm::enumerate(frames)) {
+    auto [begin, end] = getShare(whole.size(), index, frames.size());
+    for (int64_t e = begin; e < end; ++e)
+      whole.values[e] = frame.in(0).values[e - begin];
+  }
+}
+
+/// Each rank has zeros where others have their shares.
+static double normOfShares(ArrayRef<Frame> frames, unsigned gradients) {
+  double squares = 0;
+  for (const Frame &frame : frames)
+    for (unsigned operand = 0; operand < gradients; ++operand)
+      for (double value : frame.in(operand).values)
+        squares += value * value;
+  return std::sqrt(squares);
+}
+
 void interpreter::evaluateCollective(Operation *op, ArrayRef<Frame> frames) {
   for (auto [index, frame] : llvm::enumerate(frames)) {
     if (isa<AllReduceOp>(op))
       for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
         frame.out(operand) = sumTree(frames, operand);
+    else if (isa<ReduceSharesOp>(op))
+      for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+        frame.out(operand) = reduceShare(frames, operand, index);
+    else if (isa<GatherSharesOp>(op))
+      gatherShares(frames, frame.out());
+    else if (isa<SharesNormOp>(op))
+      frame.out().values[0] = normOfShares(frames, op->getNumOperands());
     else if (auto scatter = dyn_cast<ReduceScatterOp>(op))
       copyBlock(sumTree(frames, 0), scatter.getDim(), index, frame.out());
     else

@@ -18,7 +18,9 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
+#include "reprise/Support/Shares.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace reprise::kernels {
 #define GEN_PASS_DEF_FORMKERNELS
@@ -73,9 +75,11 @@ private:
                   Phase phase);
   bool makesSquares(Operation *product, Operation *last);
   void formGlobalNorm(GlobalNormOp op, Phase phase);
+  void formSharesNorm(SharesNormOp op, Phase phase);
+  Value formRoot(Value sums, Operation *norm, Phase phase);
   void formCollective(Operation *op, Phase phase);
   Value formSums(StringRef name, ValueRange inputs, bool square,
-                 GlobalNormOp norm, Phase phase);
+                 Operation *norm, Phase phase);
   rt::LaunchOp formLaunch(func::FuncOp kernel, ValueRange inputs, int64_t flops,
                           Operation *origin, Phase phase);
   void formLaunch(unsigned index);
@@ -93,6 +97,8 @@ private:
   DenseMap<Operation *, unsigned> unitOf;
   /// Gradients of biases, by the gradient of the weight that makes them.
   DenseMap<Operation *, SumRowsOp> biasGradients;
+  /// What is a share in the schedule, and what it was taken of there.
+  DenseMap<Value, Value> wholeOf;
 };
 
 struct FormKernels : public kernels::impl::FormKernelsBase<FormKernels> {
@@ -354,7 +360,7 @@ void ScheduleFormer::findUnits() {
     addToLast(&op);
     Operation *partner = getMergedAccumulate(&op);
     if (auto adamw = dyn_cast<AdamWOp>(op))
-      partner = getZeroBehind(adamw);
+      partner = getZeroBehind(adamw, getWhole(adamw.getGradient()));
     if (Operation *backward = getMergedBackward(&op))
       partner = backward;
     for (Operation *other : {partner, biasGradients.lookup(&op).getOperation()})
@@ -431,6 +437,8 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
     rt::UpdateOp::create(builder, first->getLoc());
   else if (auto norm = dyn_cast<GlobalNormOp>(first))
     formGlobalNorm(norm, unit.phase);
+  else if (auto norm = dyn_cast<SharesNormOp>(first))
+    formSharesNorm(norm, unit.phase);
   else if (isCollective(first))
     formCollective(first, unit.phase);
   else
@@ -523,7 +531,7 @@ bool ScheduleFormer::makesSquares(Operation *product, Operation *last) {
 
 /// The sums of the blocks of `inputs`, or of their squares.
 Value ScheduleFormer::formSums(StringRef name, ValueRange inputs, bool square,
-                               GlobalNormOp norm, Phase phase) {
+                               Operation *norm, Phase phase) {
   int64_t numBlocks = 0, numElements = 0;
   for (Type type : inputs.getTypes()) {
     int64_t size = cast<ShapedType>(type).getNumElements();
@@ -536,7 +544,7 @@ Value ScheduleFormer::formSums(StringRef name, ValueRange inputs, bool square,
                         builder.getFunctionType(inputs.getTypes(), sums),
                         [&](OpBuilder &body, ValueRange arguments) -> Value {
                           return rt::BlockSumsOp::create(
-                              body, norm.getLoc(), sums, arguments, square);
+                              body, norm->getLoc(), sums, arguments, square);
                         });
   return formLaunch(kernel, inputs, (square ? 2 : 1) * numElements, norm, phase)
       .getResult(0);
@@ -561,27 +569,54 @@ void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
   int64_t numBlocks = 0;
   for (Value part : parts)
     numBlocks += cast<ShapedType>(part.getType()).getNumElements();
-  Location loc = op.getLoc();
   auto sums = RankedTensorType::get({numBlocks}, builder.getF32Type());
-  Value all = parts.size() == 1
-                  ? parts.front()
-                  : rt::JoinOp::create(builder, loc, sums, parts).getOut();
-  Type scalar = op.getNorm().getType();
+  Value all =
+      parts.size() == 1
+          ? parts.front()
+          : rt::JoinOp::create(builder, op.getLoc(), sums, parts).getOut();
+  op.getNorm().replaceAllUsesWith(formRoot(all, op, phase));
+}
+
+/// The root of the sum of `sums`, which is what `norm` makes.
+Value ScheduleFormer::formRoot(Value sums, Operation *norm, Phase phase) {
+  int64_t numBlocks = cast<ShapedType>(sums.getType()).getNumElements();
+  Location loc = norm->getLoc();
+  Type scalar = norm->getResult(0).getType();
   func::FuncOp root = kernels.getKernel(
       "root_of_sum_" + std::to_string(numBlocks),
-      builder.getFunctionType(sums, scalar),
+      builder.getFunctionType(sums.getType(), scalar),
       [&](OpBuilder &body, ValueRange arguments) {
         LoopBuilder loops(body, loc);
         return loops.asShapeOf(buildRootOfSum(loops, arguments[0]), scalar);
       });
-  auto norm = formLaunch(root, all, numBlocks + 1, op, phase);
-  op.getNorm().replaceAllUsesWith(norm.getResult(0));
+  return formLaunch(root, sums, numBlocks + 1, norm, phase).getResult(0);
+}
+
+/// As the norm of whole gradients. Each block is in the share of one rank, and
+/// zero on all others: adding these up changes no bit.
+void ScheduleFormer::formSharesNorm(SharesNormOp op, Phase phase) {
+  static_assert(rt::BlockSumsOp::kBlock == REPRISE_SHARE_BLOCK,
+                "shares begin where blocks do");
+  Value own = formSums("sums_of_squares", op.getGradients(), /*square=*/true,
+                       op, phase);
+  auto sums = rt::CollectiveOp::create(
+      builder, op.getLoc(), own.getType(), rt::Collective::AllReduce, own,
+      /*outputs=*/ValueRange(), /*workspace=*/Value(), op.getAxisAttr(),
+      getAxisSize(function->getParentOfType<ModuleOp>(), op.getAxis()),
+      /*dim=*/0);
+  annotate(sums, op, phase, op.getOperation());
+  op.getNorm().replaceAllUsesWith(
+      formRoot(sums.getResults().front(), op, phase));
 }
 
 void ScheduleFormer::formCollective(Operation *op, Phase phase) {
-  auto kind = isa<AllReduceOp>(op)   ? rt::Collective::AllReduce
-              : isa<AllGatherOp>(op) ? rt::Collective::AllGather
-                                     : rt::Collective::ReduceScatter;
+  auto kind =
+      TypeSwitch<Operation *, rt::Collective>(op)
+          .Case([](AllReduceOp) { return rt::Collective::AllReduce; })
+          .Case([](AllGatherOp) { return rt::Collective::AllGather; })
+          .Case([](ReduceSharesOp) { return rt::Collective::ReduceShares; })
+          .Case([](GatherSharesOp) { return rt::Collective::GatherShares; })
+          .Default(rt::Collective::ReduceScatter);
   auto axis = op->getAttrOfType<StringAttr>("axis");
   auto dim = op->getAttrOfType<IntegerAttr>("dim");
   auto formed = rt::CollectiveOp::create(
@@ -633,8 +668,14 @@ void ScheduleFormer::formLaunch(unsigned index) {
       putInPlace(adamw.getMoment2(), adamw.getNewMoment2());
       if (adamw.getWorking())
         putInPlace(adamw.getWorking(), adamw.getNewWorking());
-      if (ConstantOp zero = getZeroBehind(adamw))
-        putInPlace(adamw.getGradient(), zero.getOut());
+      // Of a share, the launch that took it is there by now.
+      Value sum = wholeOf.lookup(adamw.getGradient());
+      if (!sum)
+        sum = adamw.getGradient();
+      if (ConstantOp zero = getZeroBehind(adamw, sum)) {
+        group.inputs.insert(sum);
+        putInPlace(sum, zero.getOut());
+      }
     }
   }
 
@@ -674,4 +715,6 @@ void ScheduleFormer::formLaunch(unsigned index) {
   for (auto [output, result] :
        llvm::zip(group.outputs.takeVector(), launch.getResults()))
     output.replaceAllUsesWith(result);
+  if (isa<TakeShareOp>(unit.ops.front()))
+    wholeOf[launch.getResult(0)] = group.inputs.front();
 }

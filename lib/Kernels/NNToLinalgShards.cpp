@@ -18,6 +18,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace reprise;
@@ -85,6 +86,28 @@ static Values convert(LoopBuilder &loops, SliceOp op) {
         Value first = arith::MulIOp::create(builder, row, count);
         Value own = asIndex(builder, rank);
         return {gather(builder, x, arith::AddIOp::create(builder, first, own))};
+      });
+}
+
+/// Rows of the whole from the rank's first on: as long as shares and whole have
+/// in common. Where there are no more, zeros.
+static Values convert(LoopBuilder &loops, TakeShareOp op) {
+  int64_t elements = op.getInput().getType().getNumElements();
+  int64_t own = op.getOut().getType().getNumElements();
+  int64_t cols = std::gcd(elements, own);
+  int64_t rows = own / cols;
+  Value x = loops.asMatrix(op.getInput(), cols);
+  Value begin = buildBegin(loops, op, rows);
+  return loops.map(
+      {rows, cols}, {}, getElementTypeOrSelf(op.getOut()),
+      [&](ImplicitLocOpBuilder &builder, Scalars) -> Results {
+        Value index = linalg::IndexOp::create(builder, 0);
+        Value row = arith::AddIOp::create(
+            builder, begin,
+            arith::IndexCastOp::create(builder, builder.getI32Type(), index));
+        Own found = findOwn(builder, row, getI32(builder, 0), elements / cols);
+        Scalar value = gather(builder, x, asIndex(builder, found.index));
+        return {value.where(found.isThere, Scalar(builder, 0.0))};
       });
 }
 
@@ -226,7 +249,7 @@ static void attach(MLIRContext &context) {
 }
 
 void kernels::attachShardBodies(MLIRContext &context) {
-  attach<SliceOp, EmbeddingPartOp, CrossEntropyPartOp,
+  attach<SliceOp, TakeShareOp, EmbeddingPartOp, CrossEntropyPartOp,
          CrossEntropyPartBackwardOp, JoinLseOp, JoinLseBackwardOp, AddBiasOp>(
       context);
 }

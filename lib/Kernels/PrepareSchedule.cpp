@@ -65,8 +65,8 @@ static bool startsFromArgument(Value gradient) {
     auto result = cast<OpResult>(gradient);
     if (auto accumulate = dyn_cast<AccumulateOp>(result.getOwner()))
       gradient = accumulate.getSum();
-    else if (auto sums = dyn_cast<AllReduceOp>(result.getOwner()))
-      gradient = sums.getValues()[result.getResultNumber()];
+    else if (isa<AllReduceOp, ReduceSharesOp>(result.getOwner()))
+      gradient = result.getOwner()->getOperand(result.getResultNumber());
     else
       return false;
   }
@@ -91,14 +91,14 @@ static LogicalResult returnGradients(func::FuncOp function) {
   function.getAllResultAttrs(attributes);
   attributes.resize(results.size(), builder.getDictionaryAttr({}));
   for (auto adamw : block.getOps<AdamWOp>()) {
-    auto argument = dyn_cast<BlockArgument>(adamw.getParameter());
+    auto argument = dyn_cast<BlockArgument>(getWhole(adamw.getParameter()));
     auto parameter = argument ? function.getArgAttrOfType<ParameterAttr>(
                                     argument.getArgNumber(), kParameterAttr)
                               : ParameterAttr();
     if (!parameter)
       return adamw.emitOpError("needs to update an argument with '")
              << kParameterAttr << "', but got " << adamw.getParameter();
-    Value left = adamw.getGradient();
+    Value left = getWhole(adamw.getGradient());
     if (startsFromArgument(left)) {
       builder.setInsertionPointAfter(adamw);
       auto zero = ConstantOp::create(builder, adamw.getLoc(), left.getType(),
@@ -188,10 +188,15 @@ static void startFromFirstTerms(func::FuncOp function) {
   }
 }
 
-ConstantOp kernels::getZeroBehind(AdamWOp adamw) {
+Value kernels::getWhole(Value value) {
+  auto share = value.getDefiningOp<TakeShareOp>();
+  return share ? share.getInput() : value;
+}
+
+ConstantOp kernels::getZeroBehind(AdamWOp adamw, Value sum) {
   auto zero = dyn_cast_if_present<ConstantOp>(adamw->getNextNode());
-  bool isZero = zero && zero.getValue().isPosZero() &&
-                zero.getType() == adamw.getGradient().getType();
+  bool isZero =
+      zero && zero.getValue().isPosZero() && zero.getType() == sum.getType();
   return isZero ? zero : ConstantOp();
 }
 

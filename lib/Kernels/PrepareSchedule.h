@@ -21,8 +21,11 @@ namespace reprise::kernels {
 /// behind is returned.
 mlir::LogicalResult prepareSchedule(mlir::func::FuncOp function);
 
-/// That zero, or null.
-nn::ConstantOp getZeroBehind(nn::AdamWOp adamw);
+/// What `value` is the rank's share of, or `value`.
+mlir::Value getWhole(mlir::Value value);
+
+/// That zero, or null. `sum` is the gradient, or what that is a share of.
+nn::ConstantOp getZeroBehind(nn::AdamWOp adamw, mlir::Value sum);
 
 /// The part of that for nn.linear_cross_entropy: it becomes the ops that it
 /// stands for, on views of its rows, one chunk after the other.

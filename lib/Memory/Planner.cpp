@@ -28,6 +28,11 @@ int64_t Planner::addBuffer(Category category, Type type, int64_t position) {
 // Which values share a buffer
 //===----------------------------------------------------------------------===//
 
+/// The shape of what ranks have shares of, if an argument is that.
+static DenseI64ArrayAttr getShareOf(func::FuncOp step, unsigned index) {
+  return step.getArgAttrOfType<DenseI64ArrayAttr>(index, nn::kShareOfAttr);
+}
+
 /// How ranks have parts of an argument, if they do.
 static Cut getCut(func::FuncOp step, unsigned index) {
   auto layout = step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
@@ -35,13 +40,16 @@ static Cut getCut(func::FuncOp step, unsigned index) {
     return {};
   auto rows = step.getArgAttrOfType<IntegerAttr>(index, nn::kRowsAttr);
   auto whole = step.getArgAttrOfType<IntegerAttr>(index, nn::kWholeAttr);
-  auto type = cast<ShapedType>(step.getArgumentTypes()[index]);
+  ArrayRef<int64_t> shape =
+      cast<ShapedType>(step.getArgumentTypes()[index]).getShape();
+  if (DenseI64ArrayAttr whole = getShareOf(step, index))
+    shape = whole;
   for (StringRef axis : nn::kAxes) {
     int64_t dim = layout.getShardDim(axis);
     int64_t ranks = nn::getAxisSize(step->getParentOp(), axis);
     if (dim < 0 || ranks == 1)
       continue;
-    int64_t block = dim == 0 && rows ? rows.getInt() : type.getDimSize(dim);
+    int64_t block = dim == 0 && rows ? rows.getInt() : shape[dim];
     return {axis, dim, whole ? whole.getInt() : block * ranks};
   }
   return {};
@@ -63,6 +71,8 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
   MLIRContext *context = step.getContext();
   auto given = step.getArgAttrOfType<IntegerAttr>(index, nn::kRowsAttr);
   int64_t rows = given ? given.getInt() : 0;
+  DenseI64ArrayAttr shareOf = getShareOf(step, index);
+  StringRef share = shareOf ? StringRef(nn::kDataAxis) : "";
   if (auto parameter =
           step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr)) {
     Cut cut = cuts.lookup(parameter.getName());
@@ -70,7 +80,7 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
         context, rt::StateKind::Parameter, parameter.getName(),
         rt::StateInit(int(parameter.getInit())), parameter.getStd(),
         parameter.getHub(), parameter.getPart(), parameter.getParts(), rows,
-        cut.axis, cut.dim, cut.extent);
+        cut.axis, cut.dim, cut.extent, share, shareOf);
   }
   std::pair<StringRef, rt::StateKind> kinds[] = {
       {nn::kGradientAttr, rt::StateKind::Gradient},
@@ -85,7 +95,7 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
       return rt::StateAttr::get(context, kind, name.getValue(),
                                 rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
                                 /*part=*/0, /*parts=*/1, rows, cut.axis,
-                                cut.dim, cut.extent);
+                                cut.dim, cut.extent, share, shareOf);
     }
   return {};
 }
@@ -346,8 +356,8 @@ void Planner::assignWrittenGradients() {
         function.getContext(), buffer.state.getKind(),
         buffer.state.getParameter(), rt::StateInit::None, FloatAttr(),
         /*hub=*/"", /*part=*/0, /*parts=*/1, buffer.state.getRows(),
-        buffer.state.getAxis(), buffer.state.getDim(),
-        buffer.state.getExtent());
+        buffer.state.getAxis(), buffer.state.getDim(), buffer.state.getExtent(),
+        buffer.state.getShare(), buffer.state.getShareOf());
     argumentOf[value] = argument;
   }
 }

@@ -423,10 +423,9 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
 
   access.inPlace.resize(access.reads.size(), -1);
   access.mayAlias.resize(access.reads.size(), -1);
-  if (collective && collective.getKind() == rt::Collective::AllReduce)
-    // Sums are made in place.
+  if (collective)
     for (unsigned index = 0; index < access.reads.size(); ++index)
-      access.inPlace[index] = index;
+      access.inPlace[index] = collective.getMadeInPlaceOf(index);
   if (!launch)
     return access;
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());

@@ -13,6 +13,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Support/Shares.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -75,6 +76,36 @@ int64_t target::getAxis(nn::MeshAttr mesh, StringRef name) {
   return axis == mesh.getNames().end() ? -1 : axis - mesh.getNames().begin();
 }
 
+ArrayRef<int64_t> target::getStateShape(rt::BufferOp buffer) {
+  auto state = buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+  if (state && state.getShareOf())
+    return state.getShareOf();
+  return buffer.getType().getShape();
+}
+
+/// A share is of an axis that there is, and has its size or room for all.
+static LogicalResult verifyShare(rt::BufferOp buffer, nn::MeshAttr mesh) {
+  auto state = buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+  if (!state || state.getShare().empty())
+    return success();
+  ArrayRef<int64_t> whole = getStateShape(buffer);
+  MemRefType type = buffer.getType();
+  int64_t elements = 1;
+  for (int64_t size : whole)
+    elements *= size;
+  bool isOfAxis = getAxis(mesh, state.getShare()) >= 0;
+  int64_t size =
+      isOfAxis ? getShareSize(elements, mesh.getSize(state.getShare())) : 0;
+  if (isOfAxis && state.getRows() == 0 && whole.size() <= 4 &&
+      (type.getShape() == whole || type.getShape() == ArrayRef(size)))
+    return success();
+  return buffer.emitOpError("needs an axis of the module's '")
+         << nn::kMeshAttr << "', no rows, and the share's " << size
+         << " elements or the whole's shape, but got " << type
+         << " as a share along '" << state.getShare() << "' of [" << whole
+         << "]";
+}
+
 /// What ranks have parts of is cut along an axis that there is, and its parts
 /// are large enough.
 static LogicalResult verifyCut(rt::BufferOp buffer, nn::MeshAttr mesh) {
@@ -82,14 +113,16 @@ static LogicalResult verifyCut(rt::BufferOp buffer, nn::MeshAttr mesh) {
   if (!state || state.getAxis().empty())
     return success();
   MemRefType type = buffer.getType();
-  if (getAxis(mesh, state.getAxis()) < 0 || state.getDim() >= type.getRank())
+  ArrayRef<int64_t> shape = getStateShape(buffer);
+  if (getAxis(mesh, state.getAxis()) < 0 ||
+      state.getDim() >= int64_t(shape.size()))
     return buffer.emitOpError("needs an axis of the module's '")
            << nn::kMeshAttr << "' and a dimension of " << type
            << ", but is cut along '" << state.getAxis() << "' in dimension "
            << state.getDim();
   int64_t block = state.getDim() == 0 && state.getRows() > 0
                       ? state.getRows()
-                      : type.getDimSize(state.getDim());
+                      : shape[state.getDim()];
   int64_t ranks = mesh.getSize(state.getAxis());
   if (block > state.getExtent() || block * ranks < state.getExtent())
     return buffer.emitOpError("needs parts of ")
@@ -252,7 +285,8 @@ FailureOr<int64_t> Tables::readKernel(const SymbolTable &symbols,
 }
 
 LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
-  if (failed(verifyBuffer(buffer)) || failed(verifyCut(buffer, mesh)))
+  if (failed(verifyBuffer(buffer)) || failed(verifyCut(buffer, mesh)) ||
+      failed(verifyShare(buffer, mesh)))
     return failure();
   if (auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr))
     roles[role.getValue()] = buffer;
@@ -341,9 +375,10 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
            << " ranks in the module's '" << nn::kMeshAttr << "'";
   launch.kind = REPRISE_LAUNCH_COLLECTIVE;
   launch.callee = collectives.size();
-  constexpr int32_t kOperations[] = {REPRISE_COLLECTIVE_ALL_REDUCE,
-                                     REPRISE_COLLECTIVE_ALL_GATHER,
-                                     REPRISE_COLLECTIVE_REDUCE_SCATTER};
+  constexpr int32_t kOperations[] = {
+      REPRISE_COLLECTIVE_ALL_REDUCE, REPRISE_COLLECTIVE_ALL_GATHER,
+      REPRISE_COLLECTIVE_REDUCE_SCATTER, REPRISE_COLLECTIVE_REDUCE_SHARES,
+      REPRISE_COLLECTIVE_GATHER_SHARES};
   auto type = cast<ShapedType>(op.getInputs().front().getType());
   collectives.push_back(
       {kOperations[int(op.getKind())], int32_t(getAxis(mesh, op.getAxis())),
@@ -382,7 +417,7 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
     return failure();
   SmallVector<Value> values;
   auto collective = dyn_cast<rt::CollectiveOp>(op);
-  if (!collective || collective.getKind() != rt::Collective::AllReduce)
+  if (!collective || !collective.isInPlace())
     values = scheduled.getReads();
   llvm::append_range(values, scheduled.getWrites());
   if (Value workspace = scheduled.getWorkspaceBuffer())

@@ -96,6 +96,9 @@ private:
 /// The index of an axis that the mesh has; -1 for another.
 int64_t getAxis(nn::MeshAttr mesh, llvm::StringRef name);
 
+/// The shape of the state in `buffer`, or of what that is a share of.
+llvm::ArrayRef<int64_t> getStateShape(rt::BufferOp buffer);
+
 /// REPRISE_F32 or REPRISE_BF16.
 int32_t getElementType(mlir::ShapedType type);
 

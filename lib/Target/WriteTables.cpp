@@ -215,30 +215,37 @@ Typed<RepriseState> TableWriter::writeState(rt::BufferOp op,
                                             nn::MeshAttr mesh) {
   using S = Fields<RepriseState>;
   auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
-  ArrayRef<int64_t> dims = op.getType().getShape();
+  ArrayRef<int64_t> dims = getStateShape(op);
   int64_t shape[4] = {1, 1, 1, 1};
   llvm::copy(dims, shape);
+  bool hasShares = !state.getShare().empty();
+  bool isApart = op.getType().getShape() != dims;
   if (state.getRows() > 0) // The rest of the buffer is no part of the tensor.
     shape[0] = state.getRows();
   double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
   StringRef name = state.getParameter(), hub = state.getHub();
   int64_t axis = state.getAxis().empty() ? 0 : getAxis(mesh, state.getAxis());
-  return Row<RepriseState>{constants,
-                           S::name(string(name)),
-                           S::hubName(string(hub.empty() ? name : hub)),
-                           S::kind(int(state.getKind())),
-                           S::init(int(state.getInit())),
-                           S::initStd(std),
-                           S::part(state.getPart()),
-                           S::parts(state.getParts()),
-                           S::rank(dims.size()),
-                           S::elementType(getElementType(op.getType())),
-                           S::cutAxis(axis),
-                           S::cutDim(state.getDim()),
-                           S::reserved(0),
-                           S::wholeExtent(state.getExtent()),
-                           S::shape(shape),
-                           S::buffer(buffer(op))};
+  return Row<RepriseState>{
+      constants,
+      S::name(string(name)),
+      S::hubName(string(hub.empty() ? name : hub)),
+      S::kind(int(state.getKind())),
+      S::init(int(state.getInit())),
+      S::initStd(std),
+      S::part(state.getPart()),
+      S::parts(state.getParts()),
+      S::rank(dims.size()),
+      S::elementType(getElementType(op.getType())),
+      S::cutAxis(axis),
+      S::cutDim(state.getDim()),
+      S::reserved(0),
+      S::wholeExtent(state.getExtent()),
+      S::shareForm(!hasShares ? REPRISE_SHARE_NONE
+                   : isApart  ? REPRISE_SHARE_APART
+                              : REPRISE_SHARE_WITHIN),
+      S::shareAxis(hasShares ? getAxis(mesh, state.getShare()) : 0),
+      S::shape(shape),
+      S::buffer(buffer(op))};
 }
 
 Typed<RepriseRotary> TableWriter::writeRotary(rt::BufferOp op) {

@@ -88,7 +88,7 @@ bool Dump::keepStates(const Arena &arena, Transport &ranks, Error &error) {
   const bool isFirst = ranks.rank() == 0;
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
-    if (!isDumped(state) || !(isFirst || isCut(state)))
+    if (!isDumped(state) || !(isFirst || isSpread(state)))
       continue;
     if (!arena.download(state.buffer, error))
       return false;

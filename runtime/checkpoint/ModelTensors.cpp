@@ -77,6 +77,7 @@ bool ModelTensors::addTensor(int kind, const char *prefix, size_t &i,
                 other->rank == state.rank && other->cutAxis == state.cutAxis &&
                 other->cutDim == state.cutDim &&
                 other->wholeExtent == state.wholeExtent &&
+                other->shareForm == state.shareForm &&
                 !memcmp(other->shape, state.shape, sizeof(state.shape));
     if (!fits)
       return error.set("damaged model: '%s' needs %d parts of one shape, but "
@@ -93,7 +94,7 @@ bool ModelTensors::addTensor(int kind, const char *prefix, size_t &i,
 
 bool ModelTensors::addStack(const ModelTensor &stack, Error &error) {
   if (stack.parts != 1 || stack.rank < 2 ||
-      isCut(model.states[states[size_t(stack.first)]]))
+      isSpread(model.states[states[size_t(stack.first)]]))
     return error.set("damaged model: '%s' needs to be whole, and to have two "
                      "dimensions or more",
                      stack.name);
@@ -247,7 +248,7 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
   int64_t numPieces = firstPieceOf(first + count) - ours;
   forEachState(first, count, [&](const RepriseState &state) {
     arena.touch(state.buffer);
-    if (const Part part = partOf(model, state, rank); part.count < part.block)
+    if (const Part part = partOf(model, state, rank); part.hasMore())
       memset(arena.at<char>(state.buffer), 0, size_t(state.buffer.bytes));
     return true;
   });

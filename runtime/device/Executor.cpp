@@ -80,6 +80,18 @@ static bool checkBlocks(const RepriseModel &model, const RepriseLaunch &launch,
                     model.arenaBytes, error);
 }
 
+/// Checks that there is room for a share.
+static bool checkShare(const RepriseModel &model, const RepriseLaunch &launch,
+                       const RepriseCollective &collective, Error &error) {
+  const RepriseBuffer *buffers = model.buffers + launch.firstBuffer;
+  const int64_t bytes = sizeOf(numberOf(collective));
+  const int size = int(model.axes[collective.axis].size);
+  return checkRange(launch.name, buffers[2], bytes, model.arenaBytes, error) &&
+         checkRange(launch.name, buffers[0],
+                    shareOf(buffers[2].bytes / bytes, 0, size).end * bytes,
+                    model.arenaBytes, error);
+}
+
 /// Checks that there is an axis, and a workspace with a place for each of its
 /// ranks.
 static bool checkCollective(const RepriseModel &model,
@@ -87,8 +99,8 @@ static bool checkCollective(const RepriseModel &model,
   const RepriseCollective &collective = model.collectives[launch.callee];
   const int operation = collective.operation;
   bool isKnown = operation >= REPRISE_COLLECTIVE_ALL_REDUCE &&
-                 operation <= REPRISE_COLLECTIVE_REDUCE_SCATTER;
-  const int needed[] = {launch.numBuffers, 2, 3};
+                 operation <= REPRISE_COLLECTIVE_GATHER_SHARES;
+  const int needed[] = {launch.numBuffers, 2, 3, launch.numBuffers, 3};
   if (!isKnown || collective.axis < 0 || collective.axis >= model.numAxes ||
       (collective.elementType != REPRISE_F32 &&
        collective.elementType != REPRISE_BF16) ||
@@ -97,9 +109,12 @@ static bool checkCollective(const RepriseModel &model,
                      "on %d buffers of type %d",
                      launch.name, operation, collective.axis, model.numAxes,
                      launch.numBuffers, collective.elementType);
-  if (operation != REPRISE_COLLECTIVE_ALL_REDUCE &&
+  if ((operation == REPRISE_COLLECTIVE_ALL_GATHER ||
+       operation == REPRISE_COLLECTIVE_REDUCE_SCATTER) &&
       !checkBlocks(model, launch, collective, error))
     return false;
+  if (operation == REPRISE_COLLECTIVE_GATHER_SHARES)
+    return checkShare(model, launch, collective, error);
   return operation == REPRISE_COLLECTIVE_ALL_GATHER ||
          checkRange(launch.name,
                     model.buffers[launch.firstBuffer + launch.numBuffers - 1],
@@ -232,6 +247,25 @@ static bool checkFields(const RepriseModel &model, Error &error) {
   return true;
 }
 
+/// Checks that a state is of its type, and has room for what ranks have of it.
+static bool checkState(const RepriseModel &model, const RepriseState &state,
+                       Error &error) {
+  bool isWorking = state.kind == REPRISE_STATE_WORKING;
+  if (state.elementType != (isWorking ? REPRISE_BF16 : REPRISE_F32))
+    return error.set("damaged model: %s needs to be %s, but has type %d",
+                     state.name, isWorking ? "bf16" : "f32", state.elementType);
+  int64_t elements = elementCount(state);
+  if (state.shareForm != REPRISE_SHARE_NONE &&
+      (state.shareForm > REPRISE_SHARE_WITHIN || state.shareForm < 0 ||
+       state.shareAxis < 0 || state.shareAxis >= model.numAxes))
+    return error.set("damaged model: %s has shares of form %d along axis %d",
+                     state.name, state.shareForm, state.shareAxis);
+  if (state.shareForm == REPRISE_SHARE_APART)
+    elements = shareOf(elements, 0, int(model.axes[state.shareAxis].size)).end;
+  return checkRange(state.name, state.buffer, elements * (isWorking ? 2 : 4),
+                    model.arenaBytes, error);
+}
+
 static bool checkModel(const RepriseModel &model, Error &error) {
   if (!checkFields(model, error))
     return false;
@@ -239,18 +273,9 @@ static bool checkModel(const RepriseModel &model, Error &error) {
     if (model.axes[i].size < 1 || model.axes[i].size > kMostRanks)
       return error.set("damaged model: axis %d has %" PRId64 " ranks", i,
                        model.axes[i].size);
-  for (int i = 0; i < model.numStates; ++i) {
-    const RepriseState &state = model.states[i];
-    bool isWorking = state.kind == REPRISE_STATE_WORKING;
-    if (state.elementType != (isWorking ? REPRISE_BF16 : REPRISE_F32))
-      return error.set("damaged model: %s needs to be %s, but has type %d",
-                       state.name, isWorking ? "bf16" : "f32",
-                       state.elementType);
-    if (!checkRange(state.name, state.buffer,
-                    elementCount(state) * (isWorking ? 2 : 4), model.arenaBytes,
-                    error))
+  for (int i = 0; i < model.numStates; ++i)
+    if (!checkState(model, model.states[i], error))
       return false;
-  }
   for (int i = 0; i < model.numRotaries; ++i) {
     const RepriseRotary &rotary = model.rotaries[i];
     if (rotary.length < 1 || rotary.width < 2 || rotary.width % 2 != 0)
@@ -461,14 +486,20 @@ bool Executor::runCollective(const RepriseLaunch &launch, Error &error) {
   if (collective.operation == REPRISE_COLLECTIVE_REDUCE_SCATTER)
     return reduceScatter(ranks, group, launch.name, number, blocks,
                          span(0).values, span(1).values, span(2), error);
+  if (collective.operation == REPRISE_COLLECTIVE_GATHER_SHARES)
+    return gatherShares(ranks, group, launch.name, number, span(0).values,
+                        span(2), error);
   int last = launch.numBuffers - 1;
   List<Span> spans;
   for (int i = 0; i < last; ++i)
     if (!spans.push(span(i)))
       return error.set("no memory left for %d buffers of %s", last,
                        launch.name);
-  return allReduce(ranks, group, launch.name, number, spans.begin(), last,
-                   span(last), error);
+  auto sum = collective.operation == REPRISE_COLLECTIVE_ALL_REDUCE
+                 ? allReduce
+                 : reduceShares;
+  return sum(ranks, group, launch.name, number, spans.begin(), last, span(last),
+             error);
 }
 
 bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {

@@ -9,6 +9,7 @@
 #include "Init.h"
 
 #include "runtime/base/BF16.h"
+#include "runtime/transport/Mesh.h"
 #include "runtime/transport/Parts.h"
 
 #include "reprise/ABI/Philox.h"
@@ -73,7 +74,7 @@ bool reprise::runtime::initializeStates(const RepriseModel &model,
     arena.touch(state.buffer);
     float *values = arena.at<float>(state.buffer);
     const Part part = partOf(model, state, rank);
-    if (part.count < part.block)
+    if (part.hasMore())
       memset(values, 0, size_t(state.buffer.bytes));
     auto fill = [&](int64_t whole, int64_t own, int64_t count) {
       if (state.init == REPRISE_INIT_NORMAL)
@@ -150,8 +151,23 @@ static void roundPacked(const float *from, int64_t rows, int64_t cols,
   });
 }
 
+/// Rounds the rank's share of a parameter to its place in the copy, and gets
+/// those of other ranks.
+static bool roundShare(const RepriseModel &model, const RepriseState &parameter,
+                       const float *from, Span copy, Transport &ranks,
+                       ThreadPool &pool, Error &error) {
+  const Group group = groupOf(model, ranks.rank(), parameter.shareAxis);
+  const Part part = partOf(model, parameter, ranks.rank());
+  uint16_t *own = static_cast<uint16_t *>(copy.values) + part.first;
+  roundInOrder(from + (part.first - part.offset), part.last - part.first, own,
+               pool);
+  return gatherShares(ranks, group, "the working copies", Number::BF16, own,
+                      copy, error);
+}
+
 bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
-                                       ThreadPool &pool, Error &error) {
+                                       ThreadPool &pool, Error &error,
+                                       Transport *ranks) {
   for (int index = 0; index < model.numStates; ++index) {
     const RepriseState &copy = model.states[index];
     if (copy.kind != REPRISE_STATE_WORKING)
@@ -172,10 +188,19 @@ bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
       return false;
     const float *from = arena.at<float>(parameter->buffer);
     uint16_t *to = arena.at<uint16_t>(copy.buffer);
-    if (isPacked)
+    if (parameter->shareForm != REPRISE_SHARE_NONE) {
+      if (isPacked || !ranks)
+        return error.set("damaged model: the working copy of '%s', of which "
+                         "ranks have shares, needs these ranks and rows",
+                         copy.name);
+      if (!roundShare(model, *parameter, from, {to, elementCount(copy)}, *ranks,
+                      pool, error))
+        return false;
+    } else if (isPacked) {
       roundPacked(from, parameter->shape[0], parameter->shape[1], to, pool);
-    else
+    } else {
       roundInOrder(from, elementCount(copy), to, pool);
+    }
     arena.release(parameter->buffer);
     if (!handOverState(copy, arena, error))
       return false;

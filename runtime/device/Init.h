@@ -12,6 +12,7 @@
 #include "Arena.h"
 #include "runtime/base/Error.h"
 #include "runtime/base/ThreadPool.h"
+#include "runtime/transport/Transport.h"
 
 namespace reprise::runtime {
 
@@ -42,9 +43,10 @@ bool initializeStates(const RepriseModel &model, uint64_t seed, Arena &arena,
 
 /// Rounds every parameter that has a working copy to it: to the nearest bf16,
 /// of two as near to the one with an even last bit. For a model whose copies
-/// have no parameter, `error` says so.
+/// have no parameter, `error` says so. Where ranks have shares of a parameter
+/// but not of its copy, all call this together.
 bool roundParameters(const RepriseModel &model, Arena &arena, ThreadPool &pool,
-                     Error &error);
+                     Error &error, Transport *ranks = nullptr);
 
 /// Writes the tables of rotary position embeddings, as published models have
 /// them: the angle is the f32 product of position and frequency, its cosine and

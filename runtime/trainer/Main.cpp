@@ -252,7 +252,7 @@ bool Trainer::loadStates(Error &error) {
   if (!initializeStates(model, options.seed, arena, pool, error,
                         goesOn ? Loaded::AllButGradients : loaded,
                         ranks.rank()) ||
-      !roundParameters(model, arena, pool, error) ||
+      !roundParameters(model, arena, pool, error, &ranks) ||
       !fillRotaries(model, arena, pool, error))
     return false;
   return saves.start(began.resumed, began.data,

@@ -11,6 +11,8 @@
 #include "runtime/base/BF16.h"
 #include "runtime/base/List.h"
 
+#include "reprise/ABI/Model.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -331,6 +333,97 @@ bool reprise::runtime::reduceScatter(Transport &transport, const Group &group,
     sums.add(own, at(part, first, number));
   }
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Shares
+//===----------------------------------------------------------------------===//
+
+Share reprise::runtime::shareOf(int64_t count, int member, int size) {
+  constexpr int64_t kBlock = REPRISE_SHARE_BLOCK;
+  const int64_t blocks = (count + kBlock - 1) / kBlock;
+  const int64_t most = (blocks + size - 1) / size * kBlock;
+  return {std::min(count, member * most), std::min(count, (member + 1) * most)};
+}
+
+/// Appends to `pieces` the elements [begin, end) of the shares of `member`, as
+/// if they followed each other.
+static bool cutShares(const Span *spans, int numSpans, int member, int size,
+                      int64_t begin, int64_t end, Number number,
+                      Pieces &pieces) {
+  for (int i = 0; i < numSpans && begin < end; ++i) {
+    const Share share = shareOf(spans[i].count, member, size);
+    const int64_t count = share.end - share.begin;
+    if (begin < count &&
+        !pieces.push({at(spans[i].values, share.begin + begin, number),
+                      std::min(end, count) - begin}))
+      return false;
+    begin = std::max<int64_t>(begin - count, 0);
+    end -= count;
+  }
+  return true;
+}
+
+bool reprise::runtime::reduceShares(Transport &transport, const Group &group,
+                                    const char *what, Number number,
+                                    const Span *spans, int numSpans,
+                                    Span workspace, Error &error) {
+  Operation all(transport, group, what, number, error);
+  Sums sums(all, workspace);
+  if (!sums.prepare())
+    return false;
+  int64_t most = 0; // The first member has the largest shares.
+  for (int i = 0; i < numSpans; ++i)
+    most += shareOf(spans[i].count, 0, group.size).end;
+  Pieces own;
+  for (int64_t first = 0; first < most; first += sums.most()) {
+    auto sharesOf = [&](int member, Pieces &pieces) {
+      return cutShares(spans, numSpans, member, group.size, first,
+                       first + sums.most(), number, pieces);
+    };
+    own.clear();
+    if (!sharesOf(all.self, own))
+      return all.fail();
+    if (!sums.exchangeParts(own, sharesOf))
+      return false;
+    sums.add(own, nullptr);
+  }
+  for (int i = 0; i < numSpans; ++i) {
+    const Share share = shareOf(spans[i].count, all.self, group.size);
+    const int64_t bytes = sizeOf(number);
+    memset(spans[i].values, 0, size_t(share.begin * bytes));
+    memset(at(spans[i].values, share.end, number), 0,
+           size_t((spans[i].count - share.end) * bytes));
+  }
+  return true;
+}
+
+bool reprise::runtime::gatherShares(Transport &transport, const Group &group,
+                                    const char *what, Number number,
+                                    const void *share, Span whole,
+                                    Error &error) {
+  Operation all(transport, group, what, number, error);
+  auto cutOwn = [&](int member, const void *values, int64_t first,
+                    Pieces &pieces) {
+    const Share own = shareOf(whole.count, member, group.size);
+    return own.begin == own.end ||
+           pieces.push({at(values, first, number), own.end - own.begin});
+  };
+  Pieces own, pieces;
+  if (!cutOwn(all.self, share, 0, own))
+    return all.fail();
+  for (int member = 0; member < group.size; ++member) {
+    pieces.clear();
+    const Share theirs = shareOf(whole.count, member, group.size);
+    if (!cutOwn(member, whole.values, theirs.begin, pieces))
+      return all.fail();
+    if (member == all.self)
+      memcpy(at(whole.values, theirs.begin, number), share,
+             size_t((theirs.end - theirs.begin) * sizeOf(number)));
+    else if (!all.send(member, own) || !all.receive(member, pieces))
+      return false;
+  }
+  return all.exchange();
 }
 
 bool reprise::runtime::broadcast(Transport &transport, const Group &group,

@@ -76,6 +76,25 @@ bool reduceScatter(Transport &transport, const Group &group, const char *what,
                    Number number, Blocks blocks, const void *whole, void *part,
                    Span workspace, Error &error);
 
+/// The elements [begin, end) of `count` in a row that are the share of a member
+/// of a group of `size`.
+struct Share {
+  int64_t begin, end;
+};
+Share shareOf(int64_t count, int member, int size);
+
+/// Of each of `spans` this member's share becomes the sum over all members, as
+/// of `allReduce`, and all else zero. Each rank sends and receives (n-1)/n of
+/// the bytes.
+bool reduceShares(Transport &transport, const Group &group, const char *what,
+                  Number number, const Span *spans, int numSpans,
+                  Span workspace, Error &error);
+
+/// `whole` becomes the shares of all members, each of which has its own in
+/// `share`. Each rank sends its share n - 1 times.
+bool gatherShares(Transport &transport, const Group &group, const char *what,
+                  Number number, const void *share, Span whole, Error &error);
+
 /// Gives every member of `group` the `size` bytes of the first, which they wait
 /// for without a limit.
 bool broadcast(Transport &transport, const Group &group, const char *what,

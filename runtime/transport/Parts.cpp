@@ -20,19 +20,50 @@ static constexpr int64_t kPieceElements = 1 << 20;
 
 Part reprise::runtime::partOf(const RepriseModel &model,
                               const RepriseState &state, int rank) {
-  Part part = {1, 1, 1, 1, 0, 1};
+  Part part = {1, 1, 1, 1, 0, 1, 0, 0, 0, false};
   for (int i = 0; i < state.rank; ++i)
     (!isCut(state) || i == state.cutDim ? part.block
      : i < state.cutDim                 ? part.outer
                                         : part.inner) *= state.shape[i];
   part.extent = part.count = part.block;
-  if (!isCut(state))
+  if (isCut(state)) {
+    part.extent = state.wholeExtent;
+    part.begin = std::min(
+        part.extent, coordinateOf(model, rank, state.cutAxis) * part.block);
+    part.count = std::min(part.block, part.extent - part.begin);
+  }
+  part.last = part.outer * part.block * part.inner;
+  if (state.shareForm == REPRISE_SHARE_NONE)
     return part;
-  part.extent = state.wholeExtent;
-  part.begin = std::min(part.extent,
-                        coordinateOf(model, rank, state.cutAxis) * part.block);
-  part.count = std::min(part.block, part.extent - part.begin);
+  const Share share =
+      shareOf(part.last, int(coordinateOf(model, rank, state.shareAxis)),
+              int(model.axes[state.shareAxis].size));
+  part.first = share.begin, part.last = share.end, part.isShare = true;
+  if (state.shareForm == REPRISE_SHARE_APART)
+    part.offset = share.begin;
   return part;
+}
+
+int64_t Part::elements() const {
+  int64_t count = 0;
+  forEachRun(0, wholeElements(), [&](int64_t, int64_t, int64_t number) {
+    count += number;
+    return true;
+  });
+  return count;
+}
+
+/// Whether `rank` has another part or share than all ranks before it.
+static bool isFirstOfPart(const RepriseModel &model, const RepriseState &state,
+                          int rank) {
+  for (int axis = 0; axis < model.numAxes; ++axis) {
+    const bool differs =
+        (isCut(state) && axis == state.cutAxis) ||
+        (state.shareForm != REPRISE_SHARE_NONE && axis == state.shareAxis);
+    if (!differs && coordinateOf(model, rank, axis) != 0)
+      return false;
+  }
+  return true;
 }
 
 void WholePlace::put(int64_t element, const float *values,
@@ -49,71 +80,90 @@ void WholePlace::put(int64_t element, const float *values,
   }
 }
 
-/// Puts the elements [begin, end) of a part, numbered by themselves, which are
-/// at `values`.
-static void putPart(const Part &part, int64_t begin, int64_t end,
-                    const float *values, const WholePlace &place) {
-  const int64_t row = part.count * part.inner;
-  while (begin < end) {
-    const int64_t run = std::min(end, (begin / row + 1) * row) - begin;
-    place.put(begin / row * part.extent * part.inner + part.begin * part.inner +
-                  begin % row,
-              values, run);
-    begin += run;
-    values += run;
-  }
-}
+namespace {
+/// The elements of a part on their way from a rank to rank 0, in pieces.
+class Passage {
+public:
+  Passage(Transport &ranks, int sender, int64_t elements, List<float> &piece,
+          Error &error)
+      : ranks(ranks), sender(sender), left(elements), piece(piece),
+        error(error) {}
 
-/// Copies the elements [begin, end) of a part, numbered by themselves, out of
-/// the rank's tensor.
-static void takePart(const Part &part, int64_t begin, int64_t end,
-                     const float *own, float *values) {
-  const int64_t row = part.count * part.inner;
-  while (begin < end) {
-    const int64_t run = std::min(end, (begin / row + 1) * row) - begin;
-    memcpy(values, own + begin / row * part.block * part.inner + begin % row,
-           size_t(run) * sizeof(float));
-    begin += run;
-    values += run;
+  bool send(const float *values, int64_t count) {
+    while (count > 0) {
+      const int64_t some = std::min(count, size() - filled);
+      memcpy(piece.begin() + filled, values, size_t(some) * sizeof(float));
+      filled += some, values += some, count -= some;
+      if (filled == size() && !pass())
+        return false;
+    }
+    return true;
   }
-}
+
+  /// Puts elements of the whole from number `element` on.
+  bool receive(const WholePlace &place, int64_t element, int64_t count) {
+    while (count > 0) {
+      if (filled == 0 && !pass())
+        return false;
+      const int64_t some = std::min(count, filled);
+      place.put(element, piece.begin() + used, some);
+      used += some, filled -= some, element += some, count -= some;
+    }
+    return true;
+  }
+
+private:
+  int64_t size() const { return std::min(left, int64_t(piece.size())); }
+
+  /// Of a rank that sends all are in the piece that fit, of one that receives
+  /// none; after it the other way round.
+  bool pass() {
+    const int64_t count = size();
+    const bool sends = ranks.rank() == sender;
+    const Parcel parcel = {sends ? 0 : sender,
+                           reinterpret_cast<char *>(piece.begin()),
+                           size_t(count) * sizeof(float)};
+    left -= count, used = 0, filled = sends ? 0 : count;
+    return ranks.exchange("the parts of states", Patience::Endless, &parcel,
+                          sends, &parcel, !sends, error);
+  }
+
+  Transport &ranks;
+  const int sender;
+  int64_t left, filled = 0, used = 0;
+  List<float> &piece;
+  Error &error;
+};
+} // namespace
 
 bool reprise::runtime::gatherState(const RepriseModel &model,
                                    const RepriseState &state, Transport &ranks,
                                    const float *own, const WholePlace &place,
                                    Error &error) {
   const Part mine = partOf(model, state, ranks.rank());
+  const int64_t all = mine.wholeElements();
   if (ranks.rank() == 0)
-    mine.forEachRun(0, mine.wholeElements(),
-                    [&](int64_t whole, int64_t from, int64_t count) {
-                      place.put(whole, own + from, count);
-                      return true;
-                    });
-  if (!isCut(state))
+    mine.forEachRun(0, all, [&](int64_t whole, int64_t from, int64_t count) {
+      place.put(whole, own + from, count);
+      return true;
+    });
+  if (!isSpread(state))
     return true;
-  const Group group = groupOf(model, 0, state.cutAxis);
   List<float> piece;
-  if (!piece.resize(size_t(std::min(kPieceElements, mine.wholeElements()))))
+  if (!piece.resize(size_t(std::min(kPieceElements, all))))
     return error.set("no memory left for a piece of %s", state.name);
-  for (int member = 1; member < group.size; ++member) {
-    const int sender = group.rankOf(member);
-    if (ranks.rank() != 0 && ranks.rank() != sender)
+  for (int sender = 1; sender < ranks.size(); ++sender) {
+    const bool sends = ranks.rank() == sender;
+    if ((ranks.rank() != 0 && !sends) || !isFirstOfPart(model, state, sender))
       continue;
     const Part part = partOf(model, state, sender);
-    for (int64_t begin = 0; begin < part.elements(); begin += kPieceElements) {
-      const int64_t end = std::min(begin + kPieceElements, part.elements());
-      const Parcel parcel = {ranks.rank() == 0 ? sender : 0,
-                             reinterpret_cast<char *>(piece.begin()),
-                             size_t(end - begin) * sizeof(float)};
-      const bool sends = ranks.rank() == sender;
-      if (sends)
-        takePart(part, begin, end, own, piece.begin());
-      if (!ranks.exchange("the parts of states", Patience::Endless, &parcel,
-                          sends, &parcel, !sends, error))
-        return false;
-      if (!sends)
-        putPart(part, begin, end, piece.begin(), place);
-    }
+    Passage passage(ranks, sender, part.elements(), piece, error);
+    if (!part.forEachRun(0, all,
+                         [&](int64_t whole, int64_t from, int64_t count) {
+                           return sends ? passage.send(own + from, count)
+                                        : passage.receive(place, whole, count);
+                         }))
+      return false;
   }
   return true;
 }

@@ -18,35 +18,45 @@
 namespace reprise::runtime {
 
 /// Which elements of a whole tensor a rank has. The whole is [outer, extent,
-/// inner], the rank's tensor [outer, block, inner], of which the first `count`
+/// inner], the rank's part [outer, block, inner], of which the first `count`
 /// of each block are elements `begin` up to `begin + count` of the extent; what
 /// the last ranks have behind that are zeros. Of a state that is not cut every
 /// rank has the whole.
+///
+/// Of the part, seen flat, the rank's buffer has the elements from `offset` on,
+/// and those from `first` up to `last` are the rank's: all, or its share.
 struct Part {
   int64_t outer, extent, inner;
   int64_t block, begin, count;
+  int64_t first, last, offset;
 
   int64_t wholeElements() const { return outer * extent * inner; }
-  /// Those that are of the whole.
-  int64_t elements() const { return outer * count * inner; }
+  /// Those of the whole that the rank has.
+  int64_t elements() const;
+  /// Whether the buffer has more than these.
+  bool hasMore() const { return count < block || isShare; }
+
+  bool isShare;
 
   /// Calls `visit(whole, own, number)` for each run of elements that the rank
-  /// has of [first, last) of the whole: numbers of its first element in the
-  /// whole and among the rank's, and how many there are. Stops when `visit`
+  /// has of [from, to) of the whole: numbers of its first element in the
+  /// whole and in the rank's buffer, and how many there are. Stops when `visit`
   /// returns false, and returns that.
   template <typename Visit>
-  bool forEachRun(int64_t first, int64_t last, Visit visit) const;
+  bool forEachRun(int64_t from, int64_t to, Visit visit) const;
 };
 
 template <typename Visit>
-bool Part::forEachRun(int64_t first, int64_t last, Visit visit) const {
+bool Part::forEachRun(int64_t from, int64_t to, Visit visit) const {
   const int64_t row = extent * inner;
-  for (int64_t o = first / row; o < outer && o * row < last; ++o) {
+  for (int64_t o = from / row; o < outer && o * row < to; ++o) {
+    // What stands in the whole so far from where it stands in the part.
+    const int64_t shift = o * row + begin * inner - o * block * inner;
     const int64_t start = o * row + begin * inner;
-    const int64_t from = std::max(first, start);
-    const int64_t to = std::min(last, start + count * inner);
-    if (from < to &&
-        !visit(from, o * block * inner + (from - start), to - from))
+    const int64_t runBegin = std::max({from, start, first + shift});
+    const int64_t runEnd = std::min({to, start + count * inner, last + shift});
+    if (runBegin < runEnd &&
+        !visit(runBegin, runBegin - shift - offset, runEnd - runBegin))
       return false;
   }
   return true;
@@ -55,12 +65,17 @@ bool Part::forEachRun(int64_t first, int64_t last, Visit visit) const {
 /// The part of `rank`.
 Part partOf(const RepriseModel &model, const RepriseState &state, int rank);
 
-/// Whether ranks have parts of it.
+/// Whether ranks have parts of the whole tensor.
 inline bool isCut(const RepriseState &state) { return state.wholeExtent > 0; }
+
+/// Whether ranks have parts, or shares of what they have.
+inline bool isSpread(const RepriseState &state) {
+  return isCut(state) || state.shareForm != REPRISE_SHARE_NONE;
+}
 
 /// Whether there is any such state.
 inline bool hasParts(const RepriseModel &model) {
-  return std::any_of(model.states, model.states + model.numStates, isCut);
+  return std::any_of(model.states, model.states + model.numStates, isSpread);
 }
 
 /// Where a whole tensor of f32 goes: element e of it to `first[e / width *

@@ -167,6 +167,11 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
     argument `nn.working = "NAME"`, which the parameter's `nn.adamw` rounds anew. Of a frozen
     parameter nothing does. An `nn.embedding` reads the parameter itself, and rounds its rows.
 
+    With `nn.distributed_optimizer` on the module and ranks along `dp`, each has a share of the moments:
+    `nn.reduce_shares` sums its shares of the gradients, `nn.shares_norm` makes the norm, `nn.adamw` updates the
+    share of a parameter, and `nn.gather_shares` gives it to the others, as it does with that of the working copy.
+    A parameter that is read through its working copy alone is a share itself, and so is its argument.
+
     Needs: a gradient among the results of `@step` for every parameter that is not
     frozen, and one such parameter at least; no `nn.update` yet.
 

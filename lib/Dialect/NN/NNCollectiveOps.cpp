@@ -114,6 +114,48 @@ LogicalResult nn::verifyAxis(Operation *op, StringAttr axis) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Shares
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReduceSharesOp::inferReturnTypes(
+    MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
+    OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
+  llvm::append_range(types, operands.getTypes());
+  return success();
+}
+
+LogicalResult ReduceSharesOp::verify() {
+  if (getValues().empty()) // C1
+    return emitOpError("needs a value to sum, but got none");
+  return verifyAxis(*this, getAxisAttr()); // C2
+}
+
+static int64_t countAll(TypeRange types) {
+  int64_t elements = 0;
+  for (Type type : types)
+    elements += cast<ShapedType>(type).getNumElements();
+  return elements;
+}
+
+/// At most one addition for each element.
+int64_t ReduceSharesOp::getFlops() { return countAll(getValues().getTypes()); }
+
+LogicalResult SharesNormOp::verify() {
+  if (getGradients().empty()) // C1
+    return emitOpError("needs a gradient, but got none");
+  return verifyAxis(*this, getAxisAttr()); // C2
+}
+
+/// As of the norm of whole gradients.
+int64_t SharesNormOp::getFlops() {
+  return 2 * countAll(getGradients().getTypes()) + 1;
+}
+
+//===----------------------------------------------------------------------===//
+// nn.all_reduce
+//===----------------------------------------------------------------------===//
+
 LogicalResult AllReduceOp::verify() {
   if (getValues().empty()) // C1
     return emitOpError("needs a value to sum, but got none");

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Support/Borders.h"
@@ -188,7 +189,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kMeshAttr && isa<MeshAttr>(value))
     return success();
-  if (name == kSequenceParallelAttr && isa<UnitAttr>(value))
+  if ((name == kSequenceParallelAttr || name == kDistributedOptimizerAttr) &&
+      isa<UnitAttr>(value))
     return success();
   if (name == kLayoutAttr && isa<LayoutAttr>(value) && op->getNumResults() > 0)
     return verifyLayout(op, cast<LayoutAttr>(value),
@@ -303,6 +305,8 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
       return success();
     return op->emitOpError("needs 'nn.whole' of at least 1, but got ") << value;
   }
+  if (name == kShareOfAttr && isArgument && isa<DenseI64ArrayAttr>(value))
+    return success();
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);
@@ -332,6 +336,11 @@ LogicalResult NNDialect::verifyRegionArgAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   Type type = function ? function.getArgumentTypes()[argIndex] : Type();
+  // A layout is that of the tensor that ranks have shares of.
+  if (function && attribute.getName() == kLayoutAttr)
+    if (auto whole = function.getArgAttrOfType<DenseI64ArrayAttr>(argIndex,
+                                                                  kShareOfAttr))
+      type = RankedTensorType::get(whole, getElementTypeOrSelf(type));
   return verifyRole(op, attribute, type, /*isArgument=*/true);
 }
 

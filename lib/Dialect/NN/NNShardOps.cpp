@@ -11,6 +11,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Support/Shares.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -142,8 +143,8 @@ LogicalResult nn::verifyPart(Operation *op, PartAttr part, int64_t rank) {
 }
 
 StringAttr nn::getCoordinateAxis(Operation *op) {
-  if (isa<SliceOp, EmbeddingPartOp, EmbeddingPartBackwardOp, CrossEntropyPartOp,
-          CrossEntropyPartBackwardOp>(op))
+  if (isa<SliceOp, TakeShareOp, EmbeddingPartOp, EmbeddingPartBackwardOp,
+          CrossEntropyPartOp, CrossEntropyPartBackwardOp>(op))
     return op->getAttrOfType<StringAttr>("axis");
   auto part = op->getAttrOfType<PartAttr>("part");
   return part ? part.getAxis() : StringAttr();
@@ -154,7 +155,8 @@ StringAttr nn::getCoordinateAxis(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 bool nn::isCollective(Operation *op) {
-  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op);
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReduceSharesOp,
+             GatherSharesOp, SharesNormOp>(op);
 }
 
 /// C2 and C3 of what has a part and the whole.
@@ -214,6 +216,45 @@ LogicalResult SliceOp::verify() {
 }
 
 int64_t SliceOp::getFlops() { return 0; }
+
+/// C2 and C3 of what has a share and the whole. Without a mesh a share may be
+/// that of any number of ranks.
+static LogicalResult verifyShare(Operation *op, StringAttr axis, Shaped share,
+                                 Shaped whole) {
+  if (failed(verifyAxis(op, axis))) // C2
+    return failure();
+  auto module = op->getParentOfType<ModuleOp>();
+  bool hasMesh = module && module->hasAttr(kMeshAttr);
+  int64_t elements = countElements(whole.value);
+  int64_t own = countElements(share.value);
+  int64_t wanted =
+      hasMesh ? getShareSize(elements, getAxisSize(module, axis)) : own;
+  if (getShape(share.value).size() == 1 && own == wanted &&
+      own <= elements) // C3
+    return success();
+  return op->emitOpError("needs '")
+         << share.name << "' to have one dimension and " << wanted << " of the "
+         << elements << " elements of '" << whole.name << "', but got "
+         << share.value.getType();
+}
+
+LogicalResult TakeShareOp::verify() {
+  return verifyShare(*this, getAxisAttr(), {"out", getOut(), ""},
+                     {"input", getInput(), ""});
+}
+
+int64_t TakeShareOp::getFlops() { return 0; }
+
+LogicalResult GatherSharesOp::verify() {
+  if (getShare().getType().getElementType() !=
+      getWhole().getType().getElementType()) // C3
+    return emitOpError("needs 'share' to have elements as 'whole', but got ")
+           << getShare().getType() << " and " << getWhole().getType();
+  return verifyShare(*this, getAxisAttr(), {"share", getShare(), ""},
+                     {"whole", getWhole(), ""});
+}
+
+int64_t GatherSharesOp::getFlops() { return 0; }
 
 LogicalResult ReplicateOp::verify() {
   return verifyAxis(*this, getAxisAttr()); // C1

@@ -14,6 +14,7 @@
 #include "reprise/ABI/Gemm.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
+#include "reprise/Support/Shares.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -49,7 +50,8 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StateKind kind, StringRef parameter,
                                 StateInit init, FloatAttr std, StringRef hub,
                                 int64_t part, int64_t parts, int64_t rows,
-                                StringRef axis, int64_t dim, int64_t extent) {
+                                StringRef axis, int64_t dim, int64_t extent,
+                                StringRef share, DenseI64ArrayAttr shareOf) {
   if (parameter.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == StateInit::Normal) != bool(std))
@@ -71,6 +73,8 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           "there, but got dim "
                        << dim << " and extent " << extent << " with axis '"
                        << axis << "'";
+  if (share.empty() == bool(shareOf))
+    return emitError() << "needs 'share_of' with 'share' and only there";
   if (hub.empty() && parts != 1)
     return emitError() << "needs the published tensor that it is part " << part
                        << " of " << parts << " of, but got no 'hub'";
@@ -525,8 +529,24 @@ static int64_t getElementBytes(Type type) {
   return cast<ShapedType>(type).getElementTypeBitWidth() / 8;
 }
 
+bool CollectiveOp::isSum() {
+  return getKind() != Collective::AllGather &&
+         getKind() != Collective::GatherShares;
+}
+
+bool CollectiveOp::isInPlace() {
+  return getKind() == Collective::AllReduce ||
+         getKind() == Collective::ReduceShares;
+}
+
+int64_t CollectiveOp::getMadeInPlaceOf(unsigned input) {
+  if (getKind() == Collective::GatherShares)
+    return input == 1 ? 0 : -1;
+  return isInPlace() ? int64_t(input) : -1;
+}
+
 int64_t CollectiveOp::getWorkspaceElements() {
-  if (getKind() == Collective::AllGather)
+  if (!isSum())
     return 0;
   // 64 KiB from each rank: large enough for the speed of the memory, and small
   // enough for L2.
@@ -541,7 +561,7 @@ int64_t CollectiveOp::getWorkspaceElements() {
 
 /// The part of one rank.
 static ShapedType getPart(CollectiveOp op) {
-  if (op.getKind() == Collective::AllGather)
+  if (!op.isSum())
     return cast<ShapedType>(op.getInputs().front().getType());
   return cast<ShapedType>(op.getNumResults()
                               ? op.getResultTypes().front()
@@ -549,8 +569,10 @@ static ShapedType getPart(CollectiveOp op) {
 }
 
 int64_t CollectiveOp::getNumBlocks() {
-  if (getKind() == Collective::AllReduce)
+  if (isInPlace())
     return 0;
+  if (getKind() == Collective::GatherShares)
+    return 1;
   int64_t blocks = 1;
   for (int64_t size : getPart(*this).getShape().take_front(getDim()))
     blocks *= size;
@@ -558,13 +580,13 @@ int64_t CollectiveOp::getNumBlocks() {
 }
 
 int64_t CollectiveOp::getBlockElements() {
-  if (getKind() == Collective::AllReduce)
+  if (isInPlace())
     return 0;
   return getPart(*this).getNumElements() / getNumBlocks();
 }
 
 int64_t CollectiveOp::getFlops() {
-  if (getKind() == Collective::AllGather)
+  if (!isSum())
     return 0;
   int64_t elements = countElements(getInputs().getTypes());
   return llvm::divideCeil(elements, getRanks()) * (getRanks() - 1);
@@ -572,8 +594,10 @@ int64_t CollectiveOp::getFlops() {
 
 /// What `op` makes of its inputs; nothing if its ranks cannot have parts.
 static SmallVector<Type> getTypesMade(CollectiveOp op) {
-  if (op.getKind() == Collective::AllReduce)
+  if (op.isInPlace())
     return SmallVector<Type>(op.getInputs().getTypes());
+  if (op.getKind() == Collective::GatherShares)
+    return {op.getInputs().back().getType()};
   auto type = cast<ShapedType>(op.getInputs().front().getType());
   SmallVector<int64_t> shape(type.getShape());
   int64_t dim = op.getDim(), ranks = op.getRanks();
@@ -594,15 +618,17 @@ LogicalResult CollectiveOp::verify() {
   if (getRanks() < 1 || int64_t(getRanks()) > kMostRanks) // C2
     return emitOpError("needs 1 to ")
            << kMostRanks << " ranks, but got " << getRanks();
-  if (getKind() != Collective::AllReduce && getInputs().size() != 1) // C2
-    return emitOpError("needs one input, but got ") << getInputs().size();
+  size_t wantedInputs = getKind() == Collective::GatherShares ? 2 : 1;
+  if (!isInPlace() && getInputs().size() != wantedInputs) // C2
+    return emitOpError("needs ")
+           << (wantedInputs == 1 ? "one input" : "a share and the whole")
+           << ", but got " << getInputs().size();
   bool isOnTensors = getNumResults() != 0;
-  bool needsWorkspace = !isOnTensors && getKind() != Collective::AllGather;
+  bool needsWorkspace = !isOnTensors && isSum();
   if (needsWorkspace == !getWorkspace() || isOnTensors != getOutputs().empty())
     // C1
     return emitOpError("needs either results, or outputs")
-           << (getKind() == Collective::AllGather ? " and no workspace"
-                                                  : " and a workspace");
+           << (isSum() ? " and a workspace" : " and no workspace");
   if (failed(verifyForm(*this, /*buffers=*/!isOnTensors)))
     return failure();
   TypeRange made = isOnTensors ? TypeRange(getResultTypes())
@@ -616,6 +642,15 @@ LogicalResult CollectiveOp::verify() {
     return emitOpError("needs ")
            << (isOnTensors ? "results" : "outputs") << " of the types "
            << wanted << ", but got " << made;
+  if (getKind() == Collective::GatherShares) { // C4
+    auto share = cast<ShapedType>(getInputs().front().getType());
+    auto whole = cast<ShapedType>(made.front());
+    int64_t size = getShareSize(whole.getNumElements(), int64_t(getRanks()));
+    if (share.getElementType() != whole.getElementType() ||
+        share.getNumElements() != size)
+      return emitOpError("needs a share of ")
+             << size << " elements of " << whole << ", but got " << share;
+  }
   for (Type type : made) {
     Type element = cast<ShapedType>(type).getElementType();
     if ((!element.isF32() && !element.isBF16()) ||

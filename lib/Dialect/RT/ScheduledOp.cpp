@@ -202,7 +202,7 @@ Operation *ScheduledGemm::createOnBuffers(Operation *op, OpBuilder &builder,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Sums of all are made in place: write i has the bytes of read i. What has
+/// Sums of all are made in place, as is what shares are gathered into. What has
 /// parts beside a whole has other bytes.
 struct ScheduledCollective
     : public ScheduledOp::ExternalModel<ScheduledCollective, CollectiveOp> {
@@ -219,9 +219,10 @@ struct ScheduledCollective
   FailureOr<SmallVector<Sharing>> getSharing(Operation *op,
                                              const SymbolTable &symbols) const {
     SmallVector<Sharing> sharing;
-    if (cast<CollectiveOp>(op).getKind() == Collective::AllReduce)
-      for (unsigned number = 0; number < getReads(op).size(); ++number)
-        sharing.push_back({number, int64_t(number), true});
+    for (unsigned number = 0; number < getReads(op).size(); ++number)
+      if (int64_t made = cast<CollectiveOp>(op).getMadeInPlaceOf(number);
+          made >= 0)
+        sharing.push_back({number, made, true});
     return sharing;
   }
 

@@ -61,6 +61,16 @@ const char *const kOddGPT2 = R"(model:
   n_head: 4
   n_inner: 36
 )";
+/// Two blocks of shares for the MLP, three for the table.
+const char *const kWide = R"(model:
+  model_type: gpt2
+  vocab_size: 1701
+  n_positions: 15
+  n_embd: 20
+  n_layer: 1
+  n_head: 4
+  n_inner: 1000
+)";
 const char *const kNoDropout = R"(  embd_pdrop: 0.0
   attn_pdrop: 0.0
   resid_pdrop: 0.0
@@ -97,6 +107,7 @@ struct Case {
   const char *attention;
   int64_t data, tensor; ///< ranks along `dp` and `tp`
   bool isSequenceParallel;
+  bool hasShares = false;
 };
 
 const Case kCases[] = {
@@ -115,6 +126,8 @@ const Case kCases[] = {
     {"gpt2_data_2", std::string(kGPT2) + kNoDropout, "flash", 2, 1, false},
     {"gpt2_data_3_of_2_sequence", std::string(kGPT2) + kNoDropout, "flash", 3,
      2, true},
+    {"gpt2_data_2_of_2_shares", kGPT2, "flash", 2, 2, true, true},
+    {"wide_data_3_shares", kWide, "flash", 3, 1, false, true},
     {"qwen3_2", kQwen3, "flash", 1, 2, false},
     {"qwen3_2_sequence", kQwen3, "flash", 1, 2, true},
     {"qwen3_4", kQwen3, "unfused", 1, 4, false},
@@ -179,6 +192,8 @@ protected:
                           {builder.getStringAttr(nn::kDataAxis),
                            builder.getStringAttr(nn::kTensorAxis)},
                           {test.data, test.tensor}));
+    if (test.hasShares)
+      (*module)->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
     module->lookupSymbol("forward")->setAttr(nn::kMicroBatchesAttr,
                                              builder.getI64IntegerAttr(1));
     PassManager manager(&context);
@@ -280,6 +295,32 @@ Tensor getPart(const Tensor &whole, int64_t dim, int64_t index, int64_t count) {
   return part;
 }
 
+/// Of `tensor` seen flat, the share of rank `index` of `count`: whole blocks of
+/// 16384 elements, as many on each rank. Apart, with zeros where that ends, or
+/// where it belongs, among zeros.
+Tensor getShare(const Tensor &tensor, bool isApart, int64_t index,
+                int64_t count) {
+  int64_t blocks = (tensor.size() + 16383) / 16384;
+  int64_t size = std::min(tensor.size(), (blocks + count - 1) / count * 16384);
+  Tensor share(isApart ? std::vector<int64_t>{size} : tensor.shape);
+  for (int64_t e = 0; e < size && index * size + e < tensor.size(); ++e)
+    share.values[isApart ? e : index * size + e] =
+        tensor.values[index * size + e];
+  return share;
+}
+
+/// The roles that ranks have shares of, and whether apart.
+std::map<Role, bool> getShares(func::FuncOp step) {
+  std::map<Role, bool> shares;
+  for (BlockArgument argument : step.getArguments())
+    if (auto whole = step.getArgAttrOfType<DenseI64ArrayAttr>(
+            argument.getArgNumber(), nn::kShareOfAttr))
+      shares[getRole(step.getArgAttrDict(argument.getArgNumber()))] =
+          cast<RankedTensorType>(argument.getType()).getShape() !=
+          whole.asArrayRef();
+  return shares;
+}
+
 /// By parameter, the dimension that ranks have parts of.
 std::map<std::string, int64_t> getCuts(func::FuncOp step) {
   std::map<std::string, int64_t> cuts;
@@ -308,10 +349,17 @@ TEST_P(RanksTest, HaveThePartsOfOneRanksStep) {
 
   auto cuts = getCuts(step);
   EXPECT_EQ(cuts.empty(), test.tensor == 1);
-  auto take = [&](const Role &role, const Tensor &tensor, int64_t index) {
+  auto shares = getShares(step);
+  EXPECT_EQ(shares.empty(), !test.hasShares);
+  auto take = [&](const Role &role, const Tensor &tensor, int64_t rank) {
     auto cut = cuts.find(role.second);
-    return cut == cuts.end() ? tensor
-                             : getPart(tensor, cut->second, index, test.tensor);
+    Tensor part = cut == cuts.end() ? tensor
+                                    : getPart(tensor, cut->second,
+                                              rank % test.tensor, test.tensor);
+    auto share = shares.find(role);
+    return share == shares.end()
+               ? part
+               : getShare(part, share->second, rank / test.tensor, test.data);
   };
   auto mesh = (*shared)->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
   Ranks ranks(mesh, SmallVector<func::FuncOp>(mesh.getNumRanks(), step));
@@ -320,9 +368,9 @@ TEST_P(RanksTest, HaveThePartsOfOneRanksStep) {
     for (BlockArgument argument : step.getArguments()) {
       Role role = getRole(step.getArgAttrDict(argument.getArgNumber()));
       if (!role.first.empty())
-        ranks[rank].set(argument,
-                        take(role, getValue(values, role, rank / test.tensor),
-                             rank % test.tensor));
+        ranks[rank].set(
+            argument,
+            take(role, getValue(values, role, rank / test.tensor), rank));
     }
   }
   ASSERT_TRUE(succeeded(ranks.run()));
@@ -330,7 +378,7 @@ TEST_P(RanksTest, HaveThePartsOfOneRanksStep) {
     Values results = collect(step, ranks[rank].getResults());
     ASSERT_EQ(results.size(), expected.size());
     for (auto &[role, have] : results) {
-      Tensor want = take(role, expected.at(role), rank % test.tensor);
+      Tensor want = take(role, expected.at(role), rank);
       ASSERT_EQ(have.shape, want.shape) << role.first << " " << role.second;
       for (int64_t e = 0; e < want.size(); ++e)
         ASSERT_NEAR(have.values[e], want.values[e],

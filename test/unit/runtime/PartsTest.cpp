@@ -11,6 +11,7 @@
 
 #include "runtime/checkpoint/ModelTensors.h"
 #include "runtime/device/Init.h"
+#include "runtime/transport/Collectives.h"
 
 #include <gtest/gtest.h>
 #include <vector>
@@ -25,14 +26,24 @@ struct Shape {
   int64_t rows, columns;
   int cutDim; ///< -1: every rank has all.
   int part = 0, parts = 1;
+  int shareForm = REPRISE_SHARE_NONE;
 };
 
 /// Two ranks with samples of their own by three that share a model. Of seven
-/// rows ranks have 3, 3 and 1, of four 2, 2 and none.
+/// rows ranks have 3, 3 and 1, of four 2, 2 and none. Of parts of 39,000
+/// elements, or 39,600, those along "dp" have shares of 32,768 and the rest.
 constexpr RepriseAxis kAxes[] = {{"dp", 2}, {"tp", 3}};
-constexpr Shape kShapes[] = {{"rows", 7, 5, 0},       {"few", 4, 3, 0},
-                             {"columns", 4, 9, 1},    {"all", 3, 3, -1},
-                             {"side", 2, 6, 1, 0, 2}, {"side", 2, 6, 1, 1, 2}};
+constexpr Shape kShapes[] = {
+    {"rows", 7, 5, 0},
+    {"few", 4, 3, 0},
+    {"columns", 4, 9, 1},
+    {"all", 3, 3, -1},
+    {"side", 2, 6, 1, 0, 2},
+    {"side", 2, 6, 1, 1, 2},
+    {"apart", 900, 130, 0, 0, 1, REPRISE_SHARE_APART},
+    {"across", 900, 130, 1, 0, 1, REPRISE_SHARE_APART},
+    {"within", 900, 130, 1, 0, 1, REPRISE_SHARE_WITHIN},
+    {"uncut", 300, 70, -1, 0, 1, REPRISE_SHARE_APART}};
 
 /// A model with these parameters for `numAxes` of the axes.
 struct Model {
@@ -52,7 +63,12 @@ struct Model {
         state.wholeExtent = extent;
         extent = (extent + 2) / 3;
       }
-      state.buffer = {end, state.shape[0] * state.shape[1] * 4};
+      int64_t elements = state.shape[0] * state.shape[1];
+      if (numAxes == 2)
+        state.shareForm = shape.shareForm;
+      if (state.shareForm == REPRISE_SHARE_APART)
+        elements = shareOf(elements, 0, 2).end;
+      state.buffer = {end, elements * 4};
       end += state.buffer.bytes;
       states.push_back(state);
     }
@@ -99,6 +115,14 @@ TEST(Parts, RunsAreThoseOfTheRank) {
   EXPECT_EQ(runsOf(2, 1, 0, 36), "3:0+3 12:3+3 21:6+3 30:9+3 ");
   EXPECT_EQ(runsOf(2, 1, 13, 22), "13:4+2 21:6+1 ");
   EXPECT_EQ(runsOf(3, 4, 2, 9), "2:2+7 ");
+  // Ranks 1 and 4 have rows 300 to 599, of which the second has 6,232 elements.
+  EXPECT_EQ(runsOf(6, 1, 0, 117'000), "39000:0+32768 ");
+  EXPECT_EQ(runsOf(6, 4, 0, 117'000), "71768:0+6232 ");
+  EXPECT_EQ(runsOf(6, 4, 75'000, 117'000), "75000:3232+3000 ");
+  // Of columns 44 to 87 the second share begins in row 744 with column 32.
+  EXPECT_EQ(runsOf(7, 4, 96'720, 96'980), "96796:0+12 96894:12+44 ");
+  EXPECT_EQ(runsOf(8, 4, 96'720, 96'980), "96796:32768+12 96894:32780+44 ");
+  EXPECT_EQ(runsOf(9, 5, 0, 21'000), "16384:0+4616 ");
 }
 
 // Each rank draws the elements of the whole, and rank 0 gathers what one rank

@@ -54,6 +54,8 @@ def NN_Dialect : Dialect {
     With `nn.rows = N` beside one of the last five, only the first `N` rows are the parameter's, and what
     the world knows of it; further ones are zeros. With `nn.layout = #nn.layout<…>` ranks have parts of it, of
     equal sizes; with `nn.whole = N` beside that, all together have `N` elements in the dimension that is cut.
+    With `nn.share_of = array<i64: …>` ranks along `dp` have shares, as of `nn.reduce_shares`, of a tensor of
+    that shape: the argument has one dimension and is the share, or has that shape and room for all shares.
 
     A result with `nn.parameter = "name"`, with one of the last four attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
@@ -72,7 +74,8 @@ def NN_Dialect : Dialect {
     `nn.model` (a name to show), `nn.train` (the hyper-parameters), `nn.hub_config`
     (the text of the `config.json` that published weights of this model come with), `nn.mesh` (the
     ranks of the program, if it is for more than one), `nn.sequence_parallel` (those along `tp` have
-    parts of the positions between layers) and
+    parts of the positions between layers), `nn.distributed_optimizer` (those along `dp` are to have shares
+    of the optimizer's state) and
     `nn.train_json` (the section `train` of its description as JSON, each key with its
     value, which checkpoints say and nothing depends on).
   }];

@@ -65,4 +65,85 @@ def NN_AllReduceOp : NN_CollectiveOp<"all_reduce", [
   let assemblyFormat = "$values `over` $axis attr-dict `:` type($values)";
 }
 
+//===----------------------------------------------------------------------===//
+// Shares
+//===----------------------------------------------------------------------===//
+//
+// A value of N elements, seen flat, is cut into shares of
+// S = min(N, 16384 * ceil(ceil(N / 16384) / n)) elements for n ranks: the rank
+// with number r has elements [r * S, (r + 1) * S), of which the last ranks may
+// have fewer or none. Shares begin where blocks of `rt.block_sums` do.
+
+def NN_ReduceSharesOp : NN_CollectiveOp<"reduce_shares", [
+    DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "A rank's share of sums over the ranks along an axis";
+  let description = [{
+    Result `i` has the rank's share of what `nn.all_reduce` makes of operand `i`, to the last bit, and
+    zeros elsewhere. The share of the rank with number `r` of `n` along `axis`, of a value of `N` elements, is
+    the elements from `r S` up to `(r + 1) S`, if there are so many, where `S` is the smaller of `N` and
+    `16384 ceil(ceil(N / 16384) / n)`.
+
+    * (C1) There is an operand, and as many results, of the same types.
+    * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
+
+    Example:
+
+    ```mlir
+    %own:2 = nn.reduce_shares %dw, %db over "dp" : tensor<24x96xf32>, tensor<96xf32>
+    ```
+
+    Source: Rajbhandari et al., arXiv:1910.02054, section 5.1 (states that ranks have shares of).
+  }];
+  let arguments = (ins Variadic<NN_Tensor>:$values, StrAttr:$axis);
+  let results = (outs Variadic<NN_Tensor>:$sums);
+  let assemblyFormat = "$values `over` $axis attr-dict `:` type($values)";
+}
+
+def NN_GatherSharesOp : NN_CollectiveOp<"gather_shares", [
+    AllTypesMatch<["whole", "out"]> /* C1 */]> {
+  let summary = "The shares of all ranks along an axis, where they belong";
+  let description = [{
+    `out` has of each rank its share, as `nn.reduce_shares` says which it is. Works in place of `whole`,
+    which is not read.
+
+    * (C1) `out` has the type of `whole`.
+    * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
+    * (C3) `share` has the element type of `whole` and one dimension, of the size of a share.
+
+    Example:
+
+    ```mlir
+    %w1 = nn.gather_shares %share into %w over "dp" : (tensor<16384xf32>, tensor<100x200xf32>) -> tensor<100x200xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$share, NN_Tensor:$whole, StrAttr:$axis);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = [{
+    $share `into` $whole `over` $axis attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def NN_SharesNormOp : NN_CollectiveOp<"shares_norm"> {
+  let summary = "Euclidean norm of all gradients, of which ranks have shares";
+  let description = [{
+    What `nn.global_norm` makes of the sums of `gradients` over all ranks along `axis`, of which each
+    rank has its share and zeros elsewhere, to the last bit: ranks add up the sums of the squares of blocks, of
+    which each has all or nothing.
+
+    * (C1) There is at least one gradient.
+    * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
+
+    Example:
+
+    ```mlir
+    %norm = nn.shares_norm %g0, %g1 over "dp" : (tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<NN_F32Tensor>:$gradients, StrAttr:$axis);
+  let results = (outs NN_Scalar:$norm);
+  let assemblyFormat = [{
+    $gradients `over` $axis attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 #endif // REPRISE_DIALECT_NN_NNCOLLECTIVEOPS

@@ -91,6 +91,11 @@ inline constexpr llvm::StringLiteral kAxes[] = {kDataAxis, kTensorAxis};
 /// On a module: ranks along `tp` have parts of the positions between layers.
 inline constexpr llvm::StringLiteral kSequenceParallelAttr =
     "nn.sequence_parallel";
+/// On a module: ranks along `dp` are to have shares of the optimizer's state.
+inline constexpr llvm::StringLiteral kDistributedOptimizerAttr =
+    "nn.distributed_optimizer";
+/// On an argument that such ranks have shares of: the shape of the whole.
+inline constexpr llvm::StringLiteral kShareOfAttr = "nn.share_of";
 
 /// The function of a step, before and after differentiation.
 inline constexpr llvm::StringLiteral kForwardFunction = "forward";

@@ -124,6 +124,28 @@ def NN_ReduceScatterOp : NN_CollectiveOp<"reduce_scatter", [
 class NN_ShardOp<string mnemonic, list<Trait> traits = []>
     : NN_PureOp<mnemonic, traits>;
 
+def NN_TakeShareOp : NN_ShardOp<"take_share", [
+    AllElementTypesMatch<["input", "out"]> /* C1 */]> {
+  let summary = "A rank's own share of a value";
+  let description = [{
+    The elements of `input` that are the rank's share along `axis`, as `nn.reduce_shares` says which
+    these are, and zeros behind them.
+
+    * (C1) `out` has the element type of `input`.
+    * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
+    * (C3) `out` has one dimension, of the size of a share.
+
+    Example:
+
+    ```mlir
+    %own = nn.take_share %w over "dp" : (tensor<100x200xf32>) -> tensor<16384xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$input, StrAttr:$axis);
+  let results = (outs NN_Tensor:$out);
+  let assemblyFormat = "$input `over` $axis attr-dict `:` functional-type(operands, results)";
+}
+
 def NN_SliceOp : NN_ShardOp<"slice", [
     NN_Vjp, AllElementTypesMatch<["input", "out"]> /* C1 */]> {
   let summary = "A rank's own part of a value that all ranks have";

@@ -98,9 +98,14 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     `extent` elements there, those from `c` times the tensor's own size on, and zeros behind them.
     `part` is one of the whole.
 
+    With `share`, ranks along that axis have shares of the tensor that all this is said of, whose shape is
+    `share_of`; which they are says `nn.reduce_shares`. The buffer has one dimension and is the rank's share,
+    with zeros behind what it has; or it has that shape, and the share lies where it belongs.
+
     Examples: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`,
     `#rt.state<kind = parameter, parameter = "h.0.attn.q.weight", init = ones, hub = "h.0.attn.c_attn.weight", part = 0, parts = 3>`,
-    `#rt.state<kind = moment2, parameter = "wte.weight", init = zeros, axis = "tp", dim = 0, extent = 307>`
+    `#rt.state<kind = moment2, parameter = "wte.weight", init = zeros, axis = "tp", dim = 0, extent = 307>`,
+    `#rt.state<kind = moment1, parameter = "wte.weight", init = zeros, share = "dp", share_of = [307, 96]>`
   }];
   let parameters = (ins EnumParameter<RT_StateKind>:$kind, StringRefParameter<>:$parameter,
                         EnumParameter<RT_StateInit>:$init,
@@ -111,7 +116,9 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
                         DefaultValuedParameter<"int64_t", "0">:$rows,
                         StringRefParameter<"", [{""}]>:$axis,
                         DefaultValuedParameter<"int64_t", "0">:$dim,
-                        DefaultValuedParameter<"int64_t", "0">:$extent);
+                        DefaultValuedParameter<"int64_t", "0">:$extent,
+                        StringRefParameter<"", [{""}]>:$share,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$share_of);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -246,7 +253,8 @@ def RT_Gather : I32EnumAttr<"Gather", "The operand of a product whose rows are f
 
 def RT_Collective : I32EnumAttr<"Collective", "What ranks do together", [
     I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"AllGather", 1, "all_gather">,
-    I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">]> {
+    I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,
+    I32EnumAttrCase<"ReduceShares", 3, "reduce_shares">, I32EnumAttrCase<"GatherShares", 4, "gather_shares">]> {
   let cppNamespace = "::reprise::rt";
 }
 
@@ -517,16 +525,20 @@ def RT_CollectiveOp : RT_Op<"collective", [
     | `all_reduce` | `i` is the sum of input `i` over the `ranks` ranks along `axis`, as of `nn.all_reduce`, and has its bytes |
     | `all_gather` | the inputs of all ranks, one behind the other in dimension `dim` |
     | `reduce_scatter` | the rank's own block of dimension `dim` of the sum of the inputs |
+    | `reduce_shares` | `i` has the rank's share of the sum of input `i`, as of `nn.reduce_shares`, and its bytes |
+    | `gather_shares` | the inputs 0 of all ranks, their shares, in the bytes of input 1, which is not read |
 
     The workspace is for what comes from other ranks at a time, to be summed. Ranks meet in their
     collectives in the order of the schedule, which is the same for all.
 
     * (C1) All operands are tensors and there are results; or all are buffers and there are
       outputs, a workspace if there are sums, and no result.
-    * (C2) There is an input, and but for `all_reduce` no other; `ranks` is at least 1.
+    * (C2) There is an input, and but for `all_reduce` and `reduce_shares` no other, for `gather_shares`
+      one; `ranks` is at least 1.
     * (C3) The workspace has `getWorkspaceElements()` elements of f32.
-    * (C4) Elements are f32 or bf16, of one type. Results or outputs are of the types of the inputs;
-      but for `all_reduce`, with `ranks` times as many, or so many times fewer, in dimension `dim`.
+    * (C4) Elements are f32 or bf16, of one type. Results or outputs are of the types of the inputs, for
+      `gather_shares` of that of input 1, of which input 0 has the elements of a share; for
+      `all_gather` and `reduce_scatter`, with `ranks` times as many, or so many times fewer, in dimension `dim`.
 
     Examples:
 
@@ -536,6 +548,8 @@ def RT_CollectiveOp : RT_Op<"collective", [
     rt.collective all_reduce(%b0) to (%b1) workspace(%b2) over "dp" ranks 2
       : (memref<96xf32>, memref<96xf32>, memref<96xf32>) -> ()
     %all = rt.collective all_gather(%part) over "tp" ranks 2 dim 1 : (tensor<2x4x24xf32>) -> tensor<2x8x24xf32>
+    %all_shares = rt.collective gather_shares(%share, %w) over "dp" ranks 2
+      : (tensor<16384xf32>, tensor<100x200xf32>) -> tensor<100x200xf32>
     %own = rt.collective reduce_scatter(%x) over "tp" ranks 2 dim 1 : (tensor<2x8x24xf32>) -> tensor<2x4x24xf32>
     ```
   }];
@@ -550,6 +564,12 @@ def RT_CollectiveOp : RT_Op<"collective", [
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// Whether it adds up, and needs a workspace for that.
+    bool isSum();
+    /// Whether each result or output `i` is in the bytes of input `i`.
+    bool isInPlace();
+    /// The result or output that has the bytes of an input, or -1.
+    int64_t getMadeInPlaceOf(unsigned input);
     /// Elements of f32 in the workspace: a place for each rank, of as many as are exchanged at a
     /// time and no more than there are. 0 for what adds nothing.
     int64_t getWorkspaceElements();
