@@ -16,6 +16,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/GlobPattern.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace llvm;
@@ -36,6 +37,7 @@ public:
   void checkModel();
   void checkExperts();
   void checkRotary();
+  void checkReductionGroups();
   void checkTrain();
   void checkSizes();
   void checkRecompute();
@@ -230,6 +232,26 @@ void Checker::checkRotary() {
   }
 }
 
+/// Groups of micro-batches have equal sizes, and each rank has whole branches
+/// of their tree.
+void Checker::checkReductionGroups() {
+  if (!parallel.reductionGroups)
+    return;
+  int64_t groups = *parallel.reductionGroups, ranks = parallel.dataParallel;
+  int64_t batches = description.getGlobalBatchSize() / train.microBatchSize;
+  if (groups % ranks != 0 ||
+      (ranks > 1 && !llvm::isPowerOf2_64(uint64_t(groups / ranks))))
+    error("gradient_reduction_groups",
+          "needs to be data_parallel_size " + Twine(ranks) +
+              " times a power of two, so that each rank has a branch of the "
+              "tree that adds groups up, but got " +
+              Twine(groups));
+  else if (batches % groups != 0)
+    error("gradient_reduction_groups",
+          "needs to divide the " + Twine(batches) +
+              " micro-batches of a step, but got " + Twine(groups));
+}
+
 void Checker::checkTrain() {
   StringRef positions = nameOf<&Model::numPositions>();
   if (train.seqLength > model.numPositions)
@@ -251,6 +273,7 @@ void Checker::checkTrain() {
                          std::to_string(parallel.dataParallel)) +
               ", but got " + Twine(global) +
               nameDefaults({"micro_batch_size", "global_batch_size"}));
+  checkReductionGroups();
   constexpr int64_t kBlock = 256, kBlockOfBF16 = 1024;
   bool isBF16 = train.precision == "bf16";
   if (train.headChunkRows.value_or(0) % (isBF16 ? kBlockOfBF16 : kBlock) != 0)

@@ -124,8 +124,11 @@ struct Recompute {
 /// The section `parallel`: the ranks of the program, and what plans of a
 /// pipeline are about.
 struct Parallel {
-  int64_t dataParallel;          ///< Ranks that have samples of their own.
-  bool distributedOptimizer;     ///< And a share of the optimizer's state.
+  int64_t dataParallel;      ///< Ranks that have samples of their own.
+  bool distributedOptimizer; ///< And a share of the optimizer's state.
+  /// Groups of micro-batches in which gradients are summed; unset: one for each
+  /// of `dataParallel`.
+  std::optional<int64_t> reductionGroups;
   int64_t tensorParallel;        ///< Ranks that share the parameters of layers.
   bool sequenceParallel;         ///< And the positions between these.
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.
@@ -161,6 +164,12 @@ struct Description {
   /// Micro-batches in a step of one rank.
   int64_t getMicroBatchesPerRank() const {
     return getGlobalBatchSize() / train.microBatchSize / parallel.dataParallel;
+  }
+
+  /// Groups of these whose gradients are summed by themselves.
+  int64_t getReductionGroupsPerRank() const {
+    return parallel.reductionGroups.value_or(parallel.dataParallel) /
+           parallel.dataParallel;
   }
 
   SourcePosition modelPosition; ///< Of the section `model`.

@@ -23,6 +23,8 @@ ForwardBuilder::ForwardBuilder(ModuleOp module, const Description &description)
       model(description.model), train(description.train) {
   function->setAttr(nn::kMicroBatchesAttr,
                     getI64(description.getMicroBatchesPerRank()));
+  if (int64_t groups = description.getReductionGroupsPerRank(); groups > 1)
+    function->setAttr(nn::kReductionGroupsAttr, getI64(groups));
   builder.setInsertionPointToEnd(body);
   int64_t batch = train.microBatchSize, length = train.seqLength;
   tokens = addInput("tokens", {batch, length});

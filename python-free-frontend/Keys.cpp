@@ -340,6 +340,13 @@ static const Key rows[] = {
      "Ranks of the program, processes that have samples of their own and add "
      "up their gradients",
      Bound::Positive, "", "", 4096},
+    {"gradient_reduction_groups", "parallel",
+     parallel<&Parallel::reductionGroups>, Need::Unset, "data_parallel_size",
+     "Groups of consecutive micro-batches of a step, whose gradients are "
+     "summed "
+     "first; results are the same for all numbers of ranks that deal them "
+     "evenly",
+     Bound::Positive, "", "", 1 << 20},
     {"tensor_model_parallel_size", "parallel",
      parallel<&Parallel::tensorParallel>, Need::Defaulted, "1",
      "Ranks that each have a part of the heads, of the MLP and of the "

@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/Shares.h"
 #include "llvm/ADT/StringSet.h"
@@ -88,6 +89,21 @@ static void readWorkingCopies(func::FuncOp function, bool hasShares) {
   function.setAllArgAttrs(attributes);
 }
 
+/// Says of the sums that `push` puts aside all that `step` says of them.
+static void takeSumsOf(func::FuncOp step, func::FuncOp push) {
+  llvm::StringMap<DictionaryAttr> sums;
+  auto getName = [](func::FuncOp function, unsigned index) {
+    return function.getArgAttrOfType<StringAttr>(index, kGradientAttr);
+  };
+  for (unsigned index = 0; index < step.getNumArguments(); ++index)
+    if (StringAttr name = getName(step, index))
+      sums[name] = step.getArgAttrDict(index);
+  for (unsigned index = 0; index < push.getNumArguments(); ++index)
+    if (StringAttr name = getName(push, index))
+      if (DictionaryAttr said = sums.lookup(name))
+        push.setArgAttrs(index, said);
+}
+
 namespace {
 /// A parameter, its gradient, and where the gradient is returned.
 struct Trained {
@@ -147,6 +163,9 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
     findReadBeside();
     if (failed(append(step)))
       return signalPassFailure();
+    for (func::FuncOp other : getSchedules(getOperation()))
+      if (getPushLevel(other))
+        takeSumsOf(step, other);
   }
 
   LogicalResult check(func::FuncOp step);
@@ -214,8 +233,8 @@ LogicalResult AddOptimizer::check(func::FuncOp step) {
   if (!isa<func::ReturnOp>(block.getTerminator()))
     return block.getTerminator()->emitOpError(
         "needs to be the return of the gradients");
-  for (auto update : block.getOps<UpdateOp>())
-    return update.emitOpError("needs to be appended once, but is there before");
+  for (auto adamw : block.getOps<AdamWOp>())
+    return adamw.emitOpError("needs to be appended once, but is there before");
   for (BlockArgument argument : step.getArguments()) {
     auto input =
         step.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kInputAttr);
@@ -308,9 +327,10 @@ static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
   }
 }
 
-/// Sums the gradients of parameters that ranks along `tp` use each in its own
-/// way; and the loss and all gradients over the ranks that have samples of
-/// their own. What the step returns are these sums.
+/// Sums the loss and all gradients over the ranks that have samples of their
+/// own; and then the gradients of parameters that ranks along `tp` use each in
+/// its own way. In this order sums over samples are the same, whichever ranks
+/// have them. What the step returns are these sums.
 void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
                                 SmallVectorImpl<Trained> &trained, Value &loss,
                                 SmallVectorImpl<Value> &results) {
@@ -322,12 +342,12 @@ void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
     if (one.word == Word::Replicated)
       used.push_back(&one.gradient);
   }
+  if (getAxisSize(getOperation(), kDataAxis) > 1) {
+    sumOver<AllReduceOp>(kDataAxis, builder, loc, all, results);
+    sumOver<ReduceSharesOp>(kDataAxis, builder, loc, shared, results);
+  }
   if (getAxisSize(getOperation(), kTensorAxis) > 1)
     sumOver<AllReduceOp>(kTensorAxis, builder, loc, used, results);
-  if (getAxisSize(getOperation(), kDataAxis) == 1)
-    return;
-  sumOver<AllReduceOp>(kDataAxis, builder, loc, all, results);
-  sumOver<ReduceSharesOp>(kDataAxis, builder, loc, shared, results);
 }
 
 /// The norm of gradients of which ranks along `dp` all have the sum, or shares.
@@ -488,7 +508,8 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
       signature.addArgument(scalar, kInputAttr, "bias_correction2");
 
   builder.setInsertionPoint(step.getBody().front().getTerminator());
-  UpdateOp::create(builder, loc);
+  if (step.getOps<UpdateOp>().empty())
+    UpdateOp::create(builder, loc);
   Value loss = findLoss(step);
   sumOverRanks(builder, loc, *trained, loss, signature.results);
   Value norm = setScope(makeNorm(builder, loc, *trained), "grad_norm");

@@ -165,6 +165,14 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
           frame.out().values[e] = frame.in(0).values[e] + frame.in(1).values[e];
         return true;
       })
+      .Case([&](PushOp op) {
+        frame.out(0).values = frame.in(0).values;
+        for (unsigned older = 1; older + 1 < op->getNumOperands(); ++older)
+          for (int64_t e = 0; e < frame.out(0).size(); ++e)
+            frame.out(0).values[e] += frame.in(older).values[e];
+        llvm::fill(frame.out(1).values, 0.0);
+        return true;
+      })
       .Case([&](GlobalNormOp) {
         double sum = 0;
         for (const Tensor *gradient : frame.operands)

@@ -60,7 +60,7 @@ private:
   bool readsForward(Operation *op) const;
   bool fitsGroup(Operation *op, const Unit &unit) const;
   bool extendsGroup(Operation *op, unsigned unit) const;
-  bool joinsUpdate(Operation *op);
+  bool joinsOthers(Operation *op);
   bool joinsSums(Operation *op);
   bool joinsColumns(Operation *op);
   bool isInside(Operation *op, unsigned unit) const {
@@ -260,16 +260,19 @@ bool ScheduleFormer::extendsGroup(Operation *op, unsigned unit) const {
          });
 }
 
-/// Whether `op` updates a parameter beside those of the last unit.
-bool ScheduleFormer::joinsUpdate(Operation *op) {
+/// Whether `op` does for one parameter what the last unit does for others.
+bool ScheduleFormer::joinsOthers(Operation *op) {
   // The verifier of a plan compares all buffers of a launch, at most 8 for an
   // update, with each other. As many parameters has a layer of GPT-2: its
   // layers share a kernel.
-  constexpr int64_t kMostUpdates = 16;
-  return isa<AdamWOp>(op) && !units.empty() &&
-         isa<AdamWOp>(units.back().ops.front()) &&
-         llvm::count_if(units.back().ops, llvm::IsaPred<AdamWOp>) <
-             kMostUpdates;
+  constexpr int64_t kMost = 16;
+  if (!op->hasTrait<OneOfMany>() || units.empty())
+    return false;
+  auto isAlike = [&](Operation *other) {
+    return other->getName() == op->getName();
+  };
+  const Unit &last = units.back();
+  return isAlike(last.ops.front()) && llvm::count_if(last.ops, isAlike) < kMost;
 }
 
 /// Whether `op` adds the gradient of a bias beside others in the last unit.
@@ -355,7 +358,7 @@ void ScheduleFormer::findUnits() {
     }
     if (isa<UpdateOp>(op))
       phase = Phase::Update;
-    if (!joinsUpdate(&op) && !joinsSums(&op) && !(isOpen && joinsColumns(&op)))
+    if (!joinsOthers(&op) && !joinsSums(&op) && !(isOpen && joinsColumns(&op)))
       units.push_back({{}, phase});
     addToLast(&op);
     Operation *partner = getMergedAccumulate(&op);
@@ -389,8 +392,8 @@ bool ScheduleFormer::isDeadAfter(Value value, unsigned unit) {
 /// "layer3.mlp.u", "layer3.mlp.u@replay", "layer3.mlp.u.backward_weight",
 /// "optimizer".
 static std::string getLaunchName(Operation *op, bool isBackward) {
-  if (isa<AdamWOp>(op)) // One of many.
-    return "optimizer";
+  if (op->hasTrait<OneOfMany>())
+    return isa<AdamWOp>(op) ? "optimizer" : "push";
   if (auto accumulate = dyn_cast<AccumulateOp>(op); // Likewise.
       accumulate &&
       isa_and_present<rt::GemmOp>(accumulate.getTerm().getDefiningOp()))
@@ -660,8 +663,19 @@ void ScheduleFormer::formLaunch(unsigned index) {
       group.inPlace.insert({input, output});
   };
   for (Operation *op : unit.ops) {
-    if (auto accumulate = dyn_cast<AccumulateOp>(op))
-      putInPlace(accumulate.getSum(), accumulate.getOut());
+    if (auto accumulate = dyn_cast<AccumulateOp>(op)) {
+      // Of sums of sums the last replaces what the first adds to.
+      Value sum = accumulate.getSum();
+      for (auto inner = sum.getDefiningOp<AccumulateOp>();
+           inner && isInside(inner, index) && !group.outputs.contains(sum);
+           inner = sum.getDefiningOp<AccumulateOp>())
+        sum = inner.getSum();
+      putInPlace(sum, accumulate.getOut());
+    }
+    if (auto push = dyn_cast<PushOp>(op)) {
+      putInPlace(push.getSum(), push.getRest());
+      putInPlace(push.getPlace(), push.getPushed());
+    }
     if (auto adamw = dyn_cast<AdamWOp>(op)) {
       putInPlace(adamw.getParameter(), adamw.getNewParameter());
       putInPlace(adamw.getMoment1(), adamw.getNewMoment1());
@@ -683,9 +697,8 @@ void ScheduleFormer::formLaunch(unsigned index) {
   SmallVector<int64_t> ids = kernels.getIds(unit.ops);
   // What adds a sum up may come long after the launch that does so.
   bool isMerged = canStartFromSum(unit.ops.front());
-  Operation *origin = isMerged || isa<AdamWOp>(unit.ops.front())
-                          ? unit.ops.front()
-                          : unit.ops.back();
+  bool isOfMany = unit.ops.front()->hasTrait<OneOfMany>();
+  Operation *origin = isMerged || isOfMany ? unit.ops.front() : unit.ops.back();
   if (unit.rows)
     origin = unit.rows;
   Operation *place = unit.ops.back();
@@ -710,7 +723,7 @@ void ScheduleFormer::formLaunch(unsigned index) {
   bool isOfName = llvm::all_of(makers, [&](Attribute maker) {
     return maker == launch->getAttr(rt::kNameAttr);
   });
-  if (!isa<AdamWOp>(unit.ops.front()) && !isOfName)
+  if (!isOfMany && !isOfName)
     launch->setAttr(rt::kMadeByAttr, builder.getArrayAttr(makers));
   for (auto [output, result] :
        llvm::zip(group.outputs.takeVector(), launch.getResults()))

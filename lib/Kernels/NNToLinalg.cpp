@@ -61,7 +61,7 @@ static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
     return cast<ShapedType>(op->getResult(0).getType()).getShape();
   };
   for (Operation *op : ops) {
-    bool isAlone = isa<nn::AdamWOp>(op) ||
+    bool isAlone = op->hasTrait<nn::OneOfMany>() ||
                    (isa<nn::AccumulateOp>(op) &&
                     llvm::none_of(op->getOperands(), [&](Value operand) {
                       return llvm::is_contained(run, operand.getDefiningOp());

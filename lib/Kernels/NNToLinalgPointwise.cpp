@@ -265,6 +265,21 @@ struct DropoutElement : ElementBody::ExternalModel<DropoutElement, DropoutOp> {
   }
 };
 
+struct PushElement : ElementBody::ExternalModel<PushElement, PushOp> {
+  SmallVector<Scalar> buildElement(Operation *op, ImplicitLocOpBuilder &builder,
+                                   ArrayRef<Scalar> operands,
+                                   ArrayRef<Value>) const {
+    Scalar pushed = operands.front();
+    for (Scalar older : operands.drop_front().drop_back())
+      pushed = pushed + older;
+    return {pushed, Scalar(builder, 0.0)};
+  }
+  /// What is at the place is there to be written over.
+  bool readsNumbersOf(Operation *op, OpOperand &operand) const {
+    return operand.getOperandNumber() + 1 != op->getNumOperands();
+  }
+};
+
 struct AdamWElement : ElementBody::ExternalModel<AdamWElement, AdamWOp> {
   SmallVector<Scalar> buildElement(Operation *op, ImplicitLocOpBuilder &builder,
                                    ArrayRef<Scalar> operands,
@@ -287,6 +302,7 @@ void kernels::attachElementBodies(MLIRContext &context) {
   attach<GeluOp, GeluBackwardOp, SwiGLUOp, SwiGLUBackwardOp, AddOp,
          AccumulateOp, ScaleOp, CastOp, ConstantOp, BroadcastOp>(context);
   DropoutOp::attachInterface<DropoutElement>(context);
+  PushOp::attachInterface<PushElement>(context);
   AdamWOp::attachInterface<AdamWElement>(context);
 }
 

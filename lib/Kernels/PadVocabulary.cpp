@@ -10,6 +10,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
@@ -42,6 +43,9 @@ static StringRef getParameterName(func::FuncOp function, unsigned index) {
        {kGradientAttr, kMoment1Attr, kMoment2Attr, kWorkingAttr})
     if (auto name = function.getArgAttrOfType<StringAttr>(index, role))
       return name.getValue();
+  if (auto partial =
+          function.getArgAttrOfType<PartialAttr>(index, kPartialAttr))
+    return partial.getName();
   return {};
 }
 
@@ -88,7 +92,7 @@ void Padder::addAlike(Operation *op, Value value, bool areColumns) {
 
 bool Padder::follow(Operation *op, Value value, bool areColumns) {
   return TypeSwitch<Operation *, bool>(op)
-      .Case<AdamWOp, AccumulateOp, AddOp, CastOp, ConstantOp>(
+      .Case<AdamWOp, AccumulateOp, AddOp, CastOp, ConstantOp, PushOp>(
           [&](auto) { return addAlike(op, value, areColumns), true; })
       .Case([&](remat::FenceOp fence) {
         if (value == fence.getValue() || value == fence.getOut())
@@ -187,15 +191,14 @@ void Padder::pad(int64_t classes, int64_t padded) {
 
 void PadVocabulary::pad(StringRef parameter, int64_t classes, Location loc) {
   SmallVector<Padder> padders;
-  for (StringRef name : kScheduleFunctions)
-    if (auto function = getOperation().lookupSymbol<func::FuncOp>(name))
-      if (!padders.emplace_back(function).find(parameter, classes)) {
-        remark::missed(loc, remark::RemarkOpts::name("NotPadded")
-                                .category("Kernels")
-                                .function(name))
-            << remark::metric("rows", classes);
-        return;
-      }
+  for (func::FuncOp function : getSchedules(getOperation()))
+    if (!padders.emplace_back(function).find(parameter, classes)) {
+      remark::missed(loc, remark::RemarkOpts::name("NotPadded")
+                              .category("Kernels")
+                              .function(function.getName()))
+          << remark::metric("rows", classes);
+      return;
+    }
   int64_t padded = llvm::alignTo(classes, kPadded);
   for (Padder &padder : padders)
     padder.pad(classes, padded);

@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Memory/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -112,10 +113,7 @@ void PlanMemory::runOnOperation() {
   }
   SymbolTable symbols(getOperation());
   SmallVector<std::unique_ptr<Planner>> planners;
-  for (StringRef name : nn::kScheduleFunctions) {
-    auto function = symbols.lookup<func::FuncOp>(name);
-    if (!function && !planners.empty())
-      continue;
+  for (func::FuncOp function : nn::getSchedules(getOperation())) {
     if (!function) {
       getOperation().emitError("needs a function @step to plan");
       return signalPassFailure();

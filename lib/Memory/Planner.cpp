@@ -65,6 +65,13 @@ static llvm::StringMap<Cut> getCuts(func::FuncOp step) {
   return cuts;
 }
 
+/// States that go by the name of their parameter.
+static constexpr std::pair<StringLiteral, rt::StateKind> kStates[] = {
+    {nn::kGradientAttr, rt::StateKind::Gradient},
+    {nn::kMoment1Attr, rt::StateKind::Moment1},
+    {nn::kMoment2Attr, rt::StateKind::Moment2},
+    {nn::kWorkingAttr, rt::StateKind::Working}};
+
 /// The state that an argument of the step is, or null, from its attributes.
 static rt::StateAttr getState(func::FuncOp step, unsigned index,
                               const llvm::StringMap<Cut> &cuts) {
@@ -80,14 +87,16 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
         context, rt::StateKind::Parameter, parameter.getName(),
         rt::StateInit(int(parameter.getInit())), parameter.getStd(),
         parameter.getHub(), parameter.getPart(), parameter.getParts(), rows,
-        cut.axis, cut.dim, cut.extent, share, shareOf);
+        cut.axis, cut.dim, cut.extent, share, shareOf, /*level=*/0);
   }
-  std::pair<StringRef, rt::StateKind> kinds[] = {
-      {nn::kGradientAttr, rt::StateKind::Gradient},
-      {nn::kMoment1Attr, rt::StateKind::Moment1},
-      {nn::kMoment2Attr, rt::StateKind::Moment2},
-      {nn::kWorkingAttr, rt::StateKind::Working}};
-  for (auto [attribute, kind] : kinds)
+  if (auto partial =
+          step.getArgAttrOfType<nn::PartialAttr>(index, nn::kPartialAttr))
+    return rt::StateAttr::get(context, rt::StateKind::Partial,
+                              partial.getName(), rt::StateInit::Zeros,
+                              FloatAttr(), /*hub=*/"", /*part=*/0, /*parts=*/1,
+                              rows, /*axis=*/"", /*dim=*/0, /*extent=*/0,
+                              /*share=*/"", /*shareOf=*/{}, partial.getLevel());
+  for (auto [attribute, kind] : kStates)
     if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute)) {
       // The working copy has an order of its own, and no file has it.
       Cut cut =
@@ -95,7 +104,8 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
       return rt::StateAttr::get(context, kind, name.getValue(),
                                 rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
                                 /*part=*/0, /*parts=*/1, rows, cut.axis,
-                                cut.dim, cut.extent, share, shareOf);
+                                cut.dim, cut.extent, share, shareOf,
+                                /*level=*/0);
     }
   return {};
 }
@@ -106,6 +116,7 @@ static Category getCategory(rt::StateAttr state) {
   case rt::StateKind::Working:
     return Category::Parameters;
   case rt::StateKind::Gradient:
+  case rt::StateKind::Partial:
     return Category::Gradients;
   case rt::StateKind::Moment1:
   case rt::StateKind::Moment2:
@@ -357,7 +368,8 @@ void Planner::assignWrittenGradients() {
         buffer.state.getParameter(), rt::StateInit::None, FloatAttr(),
         /*hub=*/"", /*part=*/0, /*parts=*/1, buffer.state.getRows(),
         buffer.state.getAxis(), buffer.state.getDim(), buffer.state.getExtent(),
-        buffer.state.getShare(), buffer.state.getShareOf());
+        buffer.state.getShare(), buffer.state.getShareOf(),
+        buffer.state.getLevel());
     argumentOf[value] = argument;
   }
 }
@@ -400,34 +412,50 @@ void Planner::findUses() {
   }
 }
 
+/// A state that a value is, by one of its attributes.
+namespace {
+struct Role {
+  StringRef attribute, name;
+  rt::StateKind kind;
+  int64_t level = 0;
+};
+} // namespace
+
+/// The state that result `index` of `function` replaces, if it does.
+static std::optional<Role> getReplaced(func::FuncOp function, unsigned index) {
+  constexpr StringLiteral kParameter = nn::kParameterAttr;
+  if (auto name = function.getResultAttrOfType<StringAttr>(index, kParameter))
+    return Role{kParameter, name, rt::StateKind::Parameter};
+  for (auto [attribute, kind] : kStates)
+    if (auto name = function.getResultAttrOfType<StringAttr>(index, attribute))
+      return Role{attribute, name, kind};
+  if (auto partial = function.getResultAttrOfType<nn::PartialAttr>(
+          index, nn::kPartialAttr))
+    return Role{nn::kPartialAttr, partial.getName(), rt::StateKind::Partial,
+                partial.getLevel()};
+  return std::nullopt;
+}
+
 /// Every returned value must be where the next step, or the runtime, looks.
 LogicalResult Planner::checkReturn() {
   auto exit = cast<func::ReturnOp>(block.getTerminator());
-  llvm::DenseMap<std::pair<int, StringRef>, int64_t> states;
+  llvm::DenseMap<std::tuple<int, StringRef, int64_t>, int64_t> states;
   for (auto [id, buffer] : llvm::enumerate(buffers))
     if (buffer.state)
-      states[{int(buffer.state.getKind()), buffer.state.getParameter()}] = id;
-  std::pair<StringRef, rt::StateKind> kinds[] = {
-      {nn::kParameterAttr, rt::StateKind::Parameter},
-      {nn::kGradientAttr, rt::StateKind::Gradient},
-      {nn::kMoment1Attr, rt::StateKind::Moment1},
-      {nn::kMoment2Attr, rt::StateKind::Moment2},
-      {nn::kWorkingAttr, rt::StateKind::Working}};
+      states[{int(buffer.state.getKind()), buffer.state.getParameter(),
+              buffer.state.getLevel()}] = id;
   for (auto [index, value] : llvm::enumerate(exit.getOperands())) {
     Buffer &buffer = buffers[bufferOf.lookup(value)];
-    for (auto [attribute, kind] : kinds) {
-      auto name = function.getResultAttrOfType<StringAttr>(index, attribute);
-      if (!name)
-        continue;
-      auto it = states.find({int(kind), name.getValue()});
+    if (std::optional<Role> role = getReplaced(function, index)) {
+      auto it = states.find({int(role->kind), role->name, role->level});
       if (it == states.end())
         return function.emitError("needs an argument with ")
-               << attribute << " of '" << name.getValue() << "', which result #"
-               << index << " is to replace";
+               << role->attribute << " of '" << role->name
+               << "', which result #" << index << " is to replace";
       if (it->second != bufferOf.lookup(value))
         return function.emitError("needs result #")
-               << index << " to be made in place of the " << attribute
-               << " of '" << name.getValue() << "', but it has other bytes";
+               << index << " to be made in place of the " << role->attribute
+               << " of '" << role->name << "', but it has other bytes";
     }
     auto output =
         function.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr);

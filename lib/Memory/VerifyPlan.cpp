@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "reprise/Memory/Passes.h"
@@ -122,8 +123,9 @@ struct Access {
   SmallVector<int64_t> inPlace, mayAlias;
 };
 
-/// The proof for one schedule. `@evaluate` and `@sample` have a `step` beside
-/// them: what outlives a schedule is as that has it, and is only read.
+/// The proof for one schedule. Others have a `step` beside them: what outlives
+/// a schedule is as that has it. `@evaluate` and `@sample` only read it;
+/// `@push_level_0` and others change sums over micro-batches.
 class Verifier {
 public:
   Verifier(const SymbolTable &symbols, func::FuncOp function, rt::PlanAttr plan,
@@ -152,6 +154,8 @@ private:
   LogicalResult verifyWrites(Operation *op, const Access &access);
   LogicalResult verifyMade(Operation *op, rt::BufferOp gradient, Range range);
   LogicalResult verifyGradients();
+  LogicalResult verifyPushed();
+  bool mayChange(rt::BufferOp settled) const;
 
   const SymbolTable &symbols;
   func::FuncOp function;
@@ -228,6 +232,7 @@ static rt::Category getCategory(rt::BufferOp buffer) {
     case rt::StateKind::Working:
       return rt::Category::Parameters;
     case rt::StateKind::Gradient:
+    case rt::StateKind::Partial:
       return rt::Category::Gradients;
     case rt::StateKind::Moment1:
     case rt::StateKind::Moment2:
@@ -542,6 +547,39 @@ LogicalResult Verifier::verifyMade(Operation *op, rt::BufferOp gradient,
   return success();
 }
 
+/// What a schedule beside a step may change: one that puts sums aside these,
+/// and what it puts them into.
+bool Verifier::mayChange(rt::BufferOp settled) const {
+  std::optional<unsigned> level = nn::getPushLevel(function);
+  if (rt::StateAttr state = getState(settled); level && state)
+    return state.getKind() == rt::StateKind::Gradient ||
+           (state.getKind() == rt::StateKind::Partial &&
+            state.getLevel() == int64_t(*level));
+  return level && getRole(settled) == "loss";
+}
+
+/// A schedule that puts sums aside does so with each sum of the step.
+LogicalResult Verifier::verifyPushed() {
+  if (!nn::getPushLevel(function))
+    return success();
+  int64_t sums = 0, partials = 0;
+  for (auto [range, writer] : persistent.getPieces()) {
+    if (!mayChange(writer))
+      continue;
+    rt::StateAttr state = getState(writer);
+    bool isPartial = state && state.getKind() == rt::StateKind::Partial;
+    ++(isPartial ? partials : sums);
+    if (!updatedStates.contains(writer))
+      return function.emitError("needs to change ")
+             << describe(writer) << " in " << range
+             << ", as all that is summed over micro-batches, but does not";
+  }
+  if (sums != partials)
+    return function.emitError("needs a partial sum for each of ")
+           << sums << " sums over micro-batches, but got " << partials;
+  return success();
+}
+
 /// What is settled changes as a whole, from its old value, and only where no
 /// other micro-batch still needs it.
 LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
@@ -569,12 +607,12 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
       if (!state)
         continue;
       StringRef role = getRole(state);
-      bool isResult = !step && (role == "loss" || role == "grad_norm");
-      bool isMadeHere = isResult && root == state;
+      bool isResult = role == "loss" || role == "grad_norm";
+      bool isMadeHere = isResult && !step && root == state;
       bool isWhole = getRange(state) == range;
       bool isGradient = getState(state) &&
                         getState(state).getKind() == rt::StateKind::Gradient;
-      if (step)
+      if (step && !mayChange(state))
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "
                << getRange(state) << ", which @" << function.getName()
@@ -590,9 +628,9 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
         return op->emitOpError(isRotary(state) ? "writes "
                                                : "writes the input ")
                << describe(state) << ", which is given";
-      if (isState && isUpdate)
+      if (isUpdate || step)
         updatedStates.insert(state);
-      if (isState && !isUpdate && !isGradient)
+      if (isState && !isUpdate && !isGradient && !step)
         return op->emitOpError("writes ")
                << describe(state)
                << " above rt.update, where the next micro-batch needs it";
@@ -666,7 +704,8 @@ LogicalResult Verifier::verifyOutputs() {
 LogicalResult Verifier::verify() {
   return failure(failed(verifySizes()) || failed(verifyPersistent()) ||
                  failed(verifyCategories()) || failed(verifySchedule()) ||
-                 failed(verifyGradients()) || failed(verifyOutputs()));
+                 failed(verifyGradients()) || failed(verifyPushed()) ||
+                 failed(verifyOutputs()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -675,20 +714,19 @@ LogicalResult Verifier::verify() {
 
 /// The functions that are no kernels, the step first.
 FailureOr<SmallVector<func::FuncOp>> VerifyPlan::findSchedules() {
-  SmallVector<func::FuncOp> schedules;
+  SmallVector<func::FuncOp> schedules = nn::getSchedules(getOperation());
   for (auto function : getOperation().getOps<func::FuncOp>()) {
     if (function.isExternal() || function->hasAttr(rt::kKernelAttr))
       continue;
-    if (!llvm::is_contained(nn::kScheduleFunctions, function.getName()))
-      return function.emitError("needs to be a kernel, or @step, @evaluate or "
-                                "@sample, to be verified");
+    if (!llvm::is_contained(schedules, function))
+      return function.emitError(
+          "needs to be a kernel, or @step, @evaluate, "
+          "@sample or @push_level_0 and so on, to be verified");
     if (!function.getBody().hasOneBlock())
       return function.emitError("needs one block to be verified, but got ")
              << function.getBody().getBlocks().size();
-    bool isStep = function.getName() == nn::kStepFunction;
-    schedules.insert(isStep ? schedules.begin() : schedules.end(), function);
   }
-  if (schedules.empty() || schedules[0].getName() != nn::kStepFunction)
+  if (!schedules.front())
     return getOperation().emitError("needs a schedule @step to verify");
   return schedules;
 }

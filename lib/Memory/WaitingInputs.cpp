@@ -8,6 +8,7 @@
 
 #include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
@@ -26,7 +27,8 @@ int64_t memory::getWaitingBytes(func::FuncOp step, int64_t launches,
     return 0;
   constexpr int64_t kMostBytes = int64_t(1) << 58;
   auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
-  int64_t all = count ? count.getInt() : 1;
+  // Between groups there is something to do.
+  int64_t all = count ? count.getInt() / nn::getReductionGroups(step) : 1;
   int64_t most = mostLaunches.getInt() / std::max<int64_t>(launches, 1);
   most = std::min(most, kMostBytes / std::max<int64_t>(bytes, 1));
   int64_t atOnce = std::clamp<int64_t>(most, 1, all);

@@ -183,6 +183,7 @@ static void addJoint(OpPassManager &manager, bool inference) {
   manager.addPass(createCSEPass());
   manager.addPass(createCanonicalizerPass());
   manager.addNestedPass<func::FuncOp>(autodiff::createChunkHead());
+  manager.addPass(autodiff::createGroupGradients());
   manager.addPass(autodiff::createAddOptimizer());
 }
 

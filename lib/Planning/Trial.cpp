@@ -11,6 +11,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
@@ -416,10 +417,8 @@ static LogicalResult keepAll(ModuleOp program, bool isFree) {
                  remat::SaveAttr::get(op.getContext(), "decided before",
                                       isFree ? dropped.getSegment() : -1));
   }
-  for (StringRef beside : nn::kScheduleFunctions)
-    if (auto function = program.lookupSymbol<func::FuncOp>(beside);
-        function && function != step)
-      function.erase();
+  for (func::FuncOp beside : llvm::drop_begin(nn::getSchedules(program)))
+    beside.erase();
   return success();
 }
 

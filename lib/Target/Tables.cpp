@@ -11,6 +11,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "reprise/Codegen/CPU/Registers.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Support/Shares.h"
@@ -433,9 +434,6 @@ LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     microBatchesPerRank = count.getInt();
   schedules = {{"micro", {}}, {"update", {}}};
-  for (int64_t i = 0; i < microBatchesPerRank; ++i)
-    program.push_back({/*schedule=*/0, /*microBatch=*/int32_t(i)});
-  program.push_back({/*schedule=*/1, /*microBatch=*/-1});
   Schedule *schedule = &schedules.front();
   double times = double(microBatchesPerRank);
   for (Operation &op : step.getBody().front()) {
@@ -462,6 +460,34 @@ LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
         times * double(launch->flops);
     schedule->launches.push_back(std::move(*launch));
   }
+  return success();
+}
+
+/// The micro-batches in order, behind each group but the last what puts its
+/// sums aside, and the update at the end.
+LogicalResult Tables::readProgram(const SymbolTable &symbols,
+                                  func::FuncOp step) {
+  int64_t groups = nn::getReductionGroups(step);
+  SmallVector<int32_t> pushes; // by their levels
+  for (unsigned level = 0; level < nn::getPartialLevels(groups); ++level) {
+    std::string name = (nn::kPushFunction + Twine(level)).str();
+    auto function = symbols.lookup<func::FuncOp>(name);
+    if (!function)
+      return step.emitError("needs a function @")
+             << name << " for " << groups << " groups of micro-batches";
+    FailureOr<int32_t> schedule = readSchedule(symbols, function);
+    if (failed(schedule))
+      return failure();
+    pushes.push_back(*schedule);
+  }
+  int64_t size = microBatchesPerRank / groups;
+  for (int64_t i = 0; i < microBatchesPerRank; ++i) {
+    program.push_back({/*schedule=*/0, /*microBatch=*/int32_t(i)});
+    int64_t group = i / size;
+    if ((i + 1) % size == 0 && group + 1 < groups)
+      program.push_back({pushes[nn::getLevelBehind(group)], /*microBatch=*/-1});
+  }
+  program.push_back({/*schedule=*/1, /*microBatch=*/-1});
   return success();
 }
 
@@ -522,7 +548,7 @@ LogicalResult Tables::read(ModuleOp module) {
       return failure();
     *index = *schedule;
   }
-  return success();
+  return readProgram(symbols, step);
 }
 
 /// `@sample` reads one text, as long as those of the step.

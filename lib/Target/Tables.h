@@ -77,6 +77,8 @@ struct Tables {
 private:
   llvm::LogicalResult readStep(const mlir::SymbolTable &symbols,
                                mlir::func::FuncOp step);
+  llvm::LogicalResult readProgram(const mlir::SymbolTable &symbols,
+                                  mlir::func::FuncOp step);
   llvm::FailureOr<int32_t> readSchedule(const mlir::SymbolTable &symbols,
                                         mlir::func::FuncOp function);
   void readMicroKernels(const mlir::SymbolTable &symbols);

@@ -34,9 +34,11 @@ static const char *prefixOf(int kind) {
   }
 }
 
-/// A working copy is its parameter, rounded: there is no more to tell of it.
+/// A working copy is its parameter, rounded: there is no more to tell of it. Of
+/// partial sums the gradients tell.
 static bool isDumped(const RepriseState &state) {
-  return state.kind != REPRISE_STATE_WORKING;
+  return state.kind != REPRISE_STATE_WORKING &&
+         state.kind != REPRISE_STATE_PARTIAL;
 }
 
 static int64_t wholeElements(const RepriseModel &model,

@@ -67,9 +67,9 @@ bool reprise::runtime::initializeStates(const RepriseModel &model,
     const RepriseState &state = model.states[index];
     if (state.kind == REPRISE_STATE_WORKING || !outlivesStep(state))
       continue;
-    if (loaded == Loaded::Parameters ? state.kind == REPRISE_STATE_PARAMETER
-                                     : loaded == Loaded::AllButGradients &&
-                                           state.kind != REPRISE_STATE_GRADIENT)
+    if (loaded == Loaded::Parameters
+            ? state.kind == REPRISE_STATE_PARAMETER
+            : loaded == Loaded::AllButGradients && isInFiles(state))
       continue;
     arena.touch(state.buffer);
     float *values = arena.at<float>(state.buffer);

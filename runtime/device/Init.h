@@ -25,6 +25,13 @@ inline bool outlivesStep(const RepriseState &state) {
   return state.init != REPRISE_INIT_NONE;
 }
 
+/// Whether files have a state, or can have one that it is made from: none of
+/// what is summed within a step.
+inline bool isInFiles(const RepriseState &state) {
+  return state.kind != REPRISE_STATE_GRADIENT &&
+         state.kind != REPRISE_STATE_PARTIAL;
+}
+
 /// Hands a state over whose elements were written: clears what is behind them.
 bool handOverState(const RepriseState &state, Arena &arena, Error &error);
 

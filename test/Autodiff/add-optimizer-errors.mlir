@@ -57,8 +57,9 @@ module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0
 
 module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.125, clip_grad = 0.0}} {
   func.func @step(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> (tensor<f32> {nn.gradient = "w"}) {
-    // expected-error@below {{needs to be appended once, but is there before}}
     nn.update
+    // expected-error@below {{needs to be appended once, but is there before}}
+    %p, %m, %v = nn.adamw %w, %w, %w, %w, %w, %w, %w, %w beta1 0.5 beta2 0.5 eps 1.0 weight_decay 0.5 : tensor<f32>, tensor<f32>
     return %w : tensor<f32>
   }
 }

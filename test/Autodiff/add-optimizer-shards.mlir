@@ -1,8 +1,8 @@
 // RUN: reprise-opt %s --reprise-add-optimizer | FileCheck %s
 
-// Ranks share a model. The gradient of a parameter that each uses in its own
-// way is summed once a step, before that over the ranks with other samples. The
-// norm counts what is on all ranks once; of what they have parts of, each gives
+// Ranks share a model. Gradients are summed over the ranks with other samples
+// first, and then those of a parameter that each uses in its own way, once a step.
+// The norm counts what is on all ranks once; of what they have parts of, each gives
 // the others the norm of its own.
 
 // CHECK-LABEL: func.func @step(
@@ -10,12 +10,12 @@
 //       CHECK:   %[[G:.*]] = nn.accumulate
 //       CHECK:   %[[P:.*]] = nn.accumulate
 //  CHECK-NEXT:   nn.update
-//  CHECK-NEXT:   %[[GT:.*]] = nn.all_reduce %[[G]] over "tp" {nn.scope = #nn.scope<module = "optimizer", value = "sum_over_ranks">} : tensor<4xf32>
-//  CHECK-NEXT:   %[[SUMS:.*]]:3 = nn.all_reduce %[[W]], %[[GT]], %[[P]] over "dp"
+//  CHECK-NEXT:   %[[SUMS:.*]]:3 = nn.all_reduce %[[W]], %[[G]], %[[P]] over "dp"
+//  CHECK-NEXT:   %[[GT:.*]] = nn.all_reduce %[[SUMS]]#1 over "tp" {nn.scope = #nn.scope<module = "optimizer", value = "sum_over_ranks">} : tensor<4xf32>
 //  CHECK-NEXT:   %[[OWN:.*]] = nn.global_norm %[[SUMS]]#0 {nn.scope = #nn.scope<module = "optimizer", value = "norm_of_parts">}
 //  CHECK-NEXT:   %[[ROW:.*]] = nn.broadcast %[[OWN]] by 1.000000e+00 {{.*}} : (tensor<f32>) -> tensor<1xf32>
 //  CHECK-NEXT:   %[[ALL:.*]] = nn.all_gather %[[ROW]] to I over "tp" dim 0 {{.*}} : (tensor<1xf32>) -> tensor<3xf32>
-//  CHECK-NEXT:   %[[NORM:.*]] = nn.global_norm %[[SUMS]]#1, %[[SUMS]]#2, %[[ALL]] {nn.scope = #nn.scope<module = "optimizer", value = "grad_norm">}
+//  CHECK-NEXT:   %[[NORM:.*]] = nn.global_norm %[[GT]], %[[SUMS]]#2, %[[ALL]] {nn.scope = #nn.scope<module = "optimizer", value = "grad_norm">}
 //  CHECK-NEXT:   nn.clip_scale %[[NORM]]
 module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 3>,
                    nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 1.0e-01, clip_grad = 1.0}} {

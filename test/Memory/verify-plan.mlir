@@ -85,7 +85,7 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 0, least = 0, begin = 0,
   func.func @step() {
     return
   }
-  // expected-error@below {{needs to be a kernel, or @step, @evaluate or @sample, to be verified}}
+  // expected-error@below {{needs to be a kernel, or @step, @evaluate, @sample or @push_level_0 and so on, to be verified}}
   func.func @other() {
     return
   }

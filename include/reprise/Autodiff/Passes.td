@@ -151,10 +151,45 @@ def ChunkHead : Pass<"reprise-chunk-head", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::reprise::nn::NNDialect"];
 }
 
+def GroupGradients : Pass<"reprise-group-gradients", "::mlir::ModuleOp"> {
+  let summary = "Add up the gradients of groups of micro-batches by a tree";
+  let description = [{
+    Where `@step` says `nn.reduction_groups = G` above 1, makes the functions `@push_level_0` to
+    `@push_level_L` for the `L + 1` levels of partial sums that `G` groups need, the next whole number from the binary
+    logarithm of `G` on, and appends `nn.update` to `@step`, and below it the sum of what still waits then.
+    Partial sums become arguments. What is summed are the gradients and the loss that the
+    step returns.
+
+    Needs: no `nn.update` yet.
+
+    ```mlir
+    func.func @step(%gw: tensor<8xf32> {nn.gradient = "w"}) -> (tensor<8xf32> {nn.gradient = "w"})
+        attributes {nn.micro_batches = 4 : i64, nn.reduction_groups = 2 : i64} {
+      nn.backward
+      %dw = nn.constant 5.0e-01 : tensor<8xf32>
+      %gw1 = nn.accumulate %gw, %dw : tensor<8xf32>
+      return %gw1 : tensor<8xf32>
+    }
+    // ==>
+    // func.func @step(%gw: …, %p: tensor<8xf32> {nn.partial = #nn.partial<name = "w", level = 0>}) … {
+    //   …
+    //   nn.update
+    //   %gw2 = nn.accumulate %gw1, %p : tensor<8xf32>
+    //   return %gw2 : tensor<8xf32>
+    // }
+    // func.func @push_level_0(%gw: …, %p: …) … {
+    //   %pushed, %rest = nn.push %gw to %p : tensor<8xf32>
+    //   return %pushed, %rest : tensor<8xf32>, tensor<8xf32>
+    // }
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
 def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
   let summary = "Append clipping and AdamW to the step";
   let description = [{
-    Appends to `@step`: `nn.update`, the norm of all gradients, clipping, and
+    Appends to `@step`: `nn.update` unless it is there, the norm of all gradients, clipping, and
     `nn.adamw` for each parameter with a gradient; the moments, the learning rate and
     the bias corrections become arguments. Hyper-parameters come from the
     module's `nn.train`: `adam_beta1`, `adam_beta2`, `adam_eps`, `weight_decay`
@@ -173,7 +208,7 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
     A parameter that is read through its working copy alone is a share itself, and so is its argument.
 
     Needs: a gradient among the results of `@step` for every parameter that is not
-    frozen, and one such parameter at least; no `nn.update` yet.
+    frozen, and one such parameter at least; no `nn.adamw` yet.
 
     ```mlir
     module attributes {nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 1.0e-01, clip_grad = 1.0}} {

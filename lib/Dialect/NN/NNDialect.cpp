@@ -61,6 +61,18 @@ LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult PartialAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  StringRef name, int64_t level) {
+  constexpr int64_t kMost = 20;
+  if (name.empty())
+    return emitError() << "needs the name of a parameter, or 'loss', but got "
+                          "an empty one";
+  if (level < 0 || level > kMost)
+    return emitError() << "needs a level of 0 to " << kMost << ", but got "
+                       << level;
+  return success();
+}
+
 LogicalResult
 ParameterAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                       StringRef name, Init init, FloatAttr std, bool decay,
@@ -165,6 +177,22 @@ static LogicalResult verifyLayout(Operation *op, LayoutAttr layout, Type type) {
   return success();
 }
 
+/// Groups of micro-batches have equal sizes.
+static LogicalResult verifyGroups(Operation *op, Attribute value) {
+  auto groups = dyn_cast<IntegerAttr>(value);
+  auto count = op->getAttrOfType<IntegerAttr>(kMicroBatchesAttr);
+  if (groups && count && groups.getInt() >= 1 &&
+      count.getInt() % groups.getInt() == 0)
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError("needs a number that divides 'nn.micro_batches' for "
+                      "'nn.reduction_groups', but got ")
+      << value;
+  if (count)
+    error << " with " << count.getInt();
+  return error;
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -183,6 +211,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
              << kMost << " for 'nn.micro_batches', but got " << value;
     return success();
   }
+  if (name == kReductionGroupsAttr)
+    return verifyGroups(op, value);
   if ((name == kModelAttr || name == kHubConfigAttr ||
        name == kTrainJsonAttr) &&
       isa<StringAttr>(value))
@@ -298,6 +328,8 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
     return verifyState(op, name, cast<ParameterAttr>(value).getName(), type);
   if (name == kRotaryAttr && isArgument && isa<RotaryAttr>(value))
     return verifyRotary(op, cast<RotaryAttr>(value), type);
+  if (name == kPartialAttr && isa<PartialAttr>(value))
+    return verifyState(op, name, cast<PartialAttr>(value).getName(), type);
   if (name == kLayoutAttr && isArgument && isa<LayoutAttr>(value))
     return verifyLayout(op, cast<LayoutAttr>(value), type);
   if (name == kWholeAttr && isArgument && isa<IntegerAttr>(value)) {

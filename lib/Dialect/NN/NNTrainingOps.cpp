@@ -161,6 +161,10 @@ int64_t ConstantOp::getFlops() { return 0; }
 
 int64_t AccumulateOp::getFlops() { return countElements(getOut()); }
 
+int64_t PushOp::getFlops() {
+  return multiply({int64_t(getOlder().size()), countElements(getPushed())});
+}
+
 LogicalResult GlobalNormOp::verify() {
   if (getGradients().empty()) // C1
     return emitOpError("needs at least one gradient, but got none");

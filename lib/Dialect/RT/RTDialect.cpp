@@ -51,7 +51,8 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StateInit init, FloatAttr std, StringRef hub,
                                 int64_t part, int64_t parts, int64_t rows,
                                 StringRef axis, int64_t dim, int64_t extent,
-                                StringRef share, DenseI64ArrayAttr shareOf) {
+                                StringRef share, DenseI64ArrayAttr shareOf,
+                                int64_t level) {
   if (parameter.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == StateInit::Normal) != bool(std))
@@ -62,6 +63,10 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (init == StateInit::None && kind != StateKind::Gradient)
     return emitError() << "needs a gradient for init none, but got a "
                        << stringifyStateKind(kind);
+  if (level < 0 || (level > 0 && kind != StateKind::Partial))
+    return emitError() << "needs a level of at least 0 of a partial, and of "
+                          "others none, but got "
+                       << level << " of a " << stringifyStateKind(kind);
   if (parts < 1 || part < 0 || part >= parts)
     return emitError() << "needs a part from 0 to one below the number of "
                           "parts, but got part "

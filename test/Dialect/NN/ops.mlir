@@ -197,6 +197,10 @@ func.func @loss(%logits: tensor<2x8x307xf32>, %targets: tensor<2x8xi32>) {
 func.func @optimizer(%p: tensor<24x96xf32>, %g: tensor<24x96xf32>, %m: tensor<24x96xf32>, %v: tensor<24x96xf32>, %lr: tensor<f32>) {
   // CHECK: %[[ACC:.*]] = nn.accumulate %[[G]], %[[M]] : tensor<24x96xf32>
   %acc = nn.accumulate %g, %m : tensor<24x96xf32>
+  // CHECK: nn.push %[[G]] to %[[M]] : tensor<24x96xf32>
+  %pushed, %rest = nn.push %g to %m : tensor<24x96xf32>
+  // CHECK: nn.push %[[G]], %[[ACC]] to %[[M]] : tensor<24x96xf32>
+  %more, %zero = nn.push %g, %acc to %m : tensor<24x96xf32>
   // CHECK: nn.update
   nn.update
   // CHECK: %[[NORM:.*]] = nn.global_norm %[[ACC]], %[[G]] : (tensor<24x96xf32>, tensor<24x96xf32>) -> tensor<f32>

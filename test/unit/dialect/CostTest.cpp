@@ -191,6 +191,7 @@ const Case kCases[] = {
     {"nn.broadcast %one by 0.5", "(tensor<f32>) -> tensor<2x8xf32>", 1},
     {"nn.constant 0.5", "tensor<2x8xf32>", 0},
     {"nn.accumulate %w, %w", "tensor<24x96xf32>", 24 * 96},
+    {"nn.push %w, %w, %w to %w", "tensor<24x96xf32>", 2 * 24 * 96},
     {"nn.global_norm %w, %f",
      "(tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>",
      2 * (24 * 96 + 96) + 1},
@@ -330,7 +331,8 @@ private:
     if (op.starts_with("nn.attention ") ||
         op.starts_with("nn.cross_entropy ") ||
         op.starts_with("nn.cross_entropy_part ") ||
-        op.starts_with("nn.rms_norm ") || op.starts_with("nn.swiglu_backward"))
+        op.starts_with("nn.push ") || op.starts_with("nn.rms_norm ") ||
+        op.starts_with("nn.swiglu_backward"))
       return "%r:2 = ";
     return "%r = ";
   }

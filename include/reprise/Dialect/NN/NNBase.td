@@ -48,16 +48,17 @@ def NN_Dialect : Dialect {
     | `nn.parameter = #nn.parameter<…>` | a parameter |
     | `nn.rotary = #nn.rotary<…>` | a table of angles for `nn.rope`, `tensor<TxDxf32>`, filled once before the first step |
     | `nn.gradient = "name"` | the sum of the gradients so far of the parameter of that name, zero at first |
+    | `nn.partial = #nn.partial<…>` | a sum of gradients that waits for others |
     | `nn.moment1 = "name"`, `nn.moment2 = "name"` | optimizer state |
     | `nn.working = "name"` | the parameter of that name, rounded to bf16 |
 
-    With `nn.rows = N` beside one of the last five, only the first `N` rows are the parameter's, and what
+    With `nn.rows = N` beside one of the last six, only the first `N` rows are the parameter's, and what
     the world knows of it; further ones are zeros. With `nn.layout = #nn.layout<…>` ranks have parts of it, of
     equal sizes; with `nn.whole = N` beside that, all together have `N` elements in the dimension that is cut.
     With `nn.share_of = array<i64: …>` ranks along `dp` have shares, as of `nn.reduce_shares`, of a tensor of
     that shape: the argument has one dimension and is the share, or has that shape and room for all shares.
 
-    A result with `nn.parameter = "name"`, with one of the last four attributes, or with
+    A result with `nn.parameter = "name"`, with one of the last five attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
     or what is shown.
 
@@ -70,7 +71,14 @@ def NN_Dialect : Dialect {
     `"position"` (`tensor<1xi32>`), the logits of one position of one text,
     `nn.output = "logits"`.
 
-    Function attributes: `nn.micro_batches`. Module attributes:
+    With `nn.reduction_groups = G` on `@step`, of which its micro-batches are a multiple, these are in `G`
+    groups of equal size, in order, and sums over micro-batches are those of groups first. Behind the last
+    micro-batch of group `i`, from 0, of which there is another behind it, runs the function `@push_level_L`, where `L` is the
+    number of zeros that `i + 1` ends with in binary. It puts the sums of `L + 1` groups or more into
+    the partial sums of level `L`, and leaves running sums at zero. So terms are added by the binary tree
+    that splits `G` at the largest power of two below it.
+
+    Function attributes: `nn.micro_batches`, `nn.reduction_groups`. Module attributes:
     `nn.model` (a name to show), `nn.train` (the hyper-parameters), `nn.hub_config`
     (the text of the `config.json` that published weights of this model come with), `nn.mesh` (the
     ranks of the program, if it is for more than one), `nn.sequence_parallel` (those along `tp` have
@@ -126,6 +134,18 @@ def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
   let parameters = (ins DefaultValuedParameter<"int64_t", "-1">:$layer,
                         StringRefParameter<>:$module,
                         StringRefParameter<"", [{""}]>:$value);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def NN_PartialAttr : NN_Attr<"Partial", "partial"> {
+  let summary = "A sum of some groups of micro-batches, until it is added to others";
+  let description = [{
+    Of the gradient of the parameter `name`, or of the loss, which is called `loss`; of `2^level` groups.
+
+    Example: `#nn.partial<name = "h.0.mlp.c_fc.weight", level = 1>`
+  }];
+  let parameters = (ins StringRefParameter<>:$name, "int64_t":$level);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -198,6 +218,11 @@ def NN_Rowwise : NativeOpTrait<"Rowwise"> {
 
 /// Done once, whatever a plan says: another time it could come out otherwise, and what was
 /// kept would not fit.
+/// Is launched together with others of its kind that follow each other.
+def NN_OneOfMany : NativeOpTrait<"OneOfMany"> {
+  let cppNamespace = "::reprise::nn";
+}
+
 def NN_NeverReplayed : NativeOpTrait<"NeverReplayed"> {
   let cppNamespace = "::reprise::nn";
 }

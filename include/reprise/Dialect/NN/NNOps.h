@@ -43,6 +43,10 @@ template <typename ConcreteOp>
 class NeverReplayed
     : public mlir::OpTrait::TraitBase<ConcreteOp, NeverReplayed> {};
 
+/// Launched together with others of its kind that follow each other.
+template <typename ConcreteOp>
+class OneOfMany : public mlir::OpTrait::TraitBase<ConcreteOp, OneOfMany> {};
+
 /// Whether a replay of `op` makes what `op` has made, and nothing else.
 bool mayBeReplayed(mlir::Operation *op);
 
@@ -60,6 +64,7 @@ inline constexpr llvm::StringLiteral kInputAttr = "nn.input";
 inline constexpr llvm::StringLiteral kParameterAttr = "nn.parameter";
 inline constexpr llvm::StringLiteral kRotaryAttr = "nn.rotary";
 inline constexpr llvm::StringLiteral kGradientAttr = "nn.gradient";
+inline constexpr llvm::StringLiteral kPartialAttr = "nn.partial";
 inline constexpr llvm::StringLiteral kMoment1Attr = "nn.moment1";
 inline constexpr llvm::StringLiteral kMoment2Attr = "nn.moment2";
 inline constexpr llvm::StringLiteral kWorkingAttr = "nn.working";
@@ -70,6 +75,9 @@ inline constexpr llvm::StringLiteral kWholeAttr = "nn.whole";
 inline constexpr llvm::StringLiteral kOutputAttr = "nn.output";
 inline constexpr llvm::StringLiteral kScopeAttr = "nn.scope";
 inline constexpr llvm::StringLiteral kMicroBatchesAttr = "nn.micro_batches";
+/// On `@step`, beside that: their groups, whose sums are added up by a tree.
+inline constexpr llvm::StringLiteral kReductionGroupsAttr =
+    "nn.reduction_groups";
 inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
 inline constexpr llvm::StringLiteral kTrainAttr = "nn.train";
 /// In `nn.train`, where the description says so: rows of a chunk of the head.
@@ -104,10 +112,9 @@ inline constexpr llvm::StringLiteral kStepFunction = "step";
 /// logits of one position.
 inline constexpr llvm::StringLiteral kEvaluateFunction = "evaluate";
 inline constexpr llvm::StringLiteral kSampleFunction = "sample";
-/// The functions that become schedules of one program; all but the first may
-/// be missing.
-inline constexpr llvm::StringLiteral kScheduleFunctions[] = {
-    kStepFunction, kEvaluateFunction, kSampleFunction};
+/// What the names of functions begin with that put sums of groups of
+/// micro-batches aside, `push_level_0` and so on.
+inline constexpr llvm::StringLiteral kPushFunction = "push_level_";
 
 /// The ranks along an axis of the module's mesh; 1 without one.
 int64_t getAxisSize(mlir::Operation *module, llvm::StringRef axis);

@@ -232,6 +232,25 @@ def NN_AccumulateOp
   let hasVerifier = 0;
 }
 
+def NN_PushOp : NN_PureOp<"push", [
+    NN_Pointwise, NN_OneOfMany, SameOperandsAndResultType]> {
+  let summary = "Puts a running sum aside, and begins another at zero";
+  let description = [{
+    `pushed = ((sum + older[0]) + older[1]) + …`, and `rest` is zero. Works in place: `rest` replaces
+    `sum`, and `pushed` what is at `place`, which is not read.
+
+    Example:
+
+    ```mlir
+    %top, %zero = nn.push %sum, %p0 to %p1 : tensor<24x96xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$sum, Variadic<NN_F32Tensor>:$older, NN_F32Tensor:$place);
+  let results = (outs NN_F32Tensor:$pushed, NN_F32Tensor:$rest);
+  let assemblyFormat = "$sum (`,` $older^)? `to` $place attr-dict `:` type($sum)";
+  let hasVerifier = 0;
+}
+
 def NN_GlobalNormOp : NN_PureOp<"global_norm"> {
   let summary = "Euclidean norm of all gradients together";
   let description = [{
@@ -273,7 +292,7 @@ def NN_ClipScaleOp : NN_PureOp<"clip_scale", [AllTypesMatch<["norm", "scale"]>]>
   }];
 }
 
-def NN_AdamWOp : NN_PureOp<"adamw", [
+def NN_AdamWOp : NN_PureOp<"adamw", [NN_OneOfMany,
     AllTypesMatch<["scale", "lr", "bias_correction1", "bias_correction2"]>,
     AllTypesMatch<["parameter", "gradient", "moment1", "moment2", "new_parameter",
                    "new_moment1", "new_moment2"]> /* C1 */]> {

@@ -68,7 +68,7 @@ def RT_Dialect : Dialect {
 def RT_StateKind : I32EnumAttr<"StateKind", "What a tensor that lives from step to step is", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Gradient", 1, "gradient">,
     I32EnumAttrCase<"Moment1", 2, "moment1">, I32EnumAttrCase<"Moment2", 3, "moment2">,
-    I32EnumAttrCase<"Working", 4, "working">]> {
+    I32EnumAttrCase<"Working", 4, "working">, I32EnumAttrCase<"Partial", 5, "partial">]> {
   let cppNamespace = "::reprise::rt";
   let genSpecializedAttr = 0;
 }
@@ -92,6 +92,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     in `hub` it is a stack: there is a tensor for each index of the first dimension, with that in place
     of the `*`, `parts` is 1, and ranks have no parts of it.
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
+    `kind = partial` is the sum of gradients of `2^level` groups of micro-batches, or of their losses (`parameter = "loss"`).
     With `rows`, only so many rows of the buffer are the tensor; further ones stay zero.
 
     With `axis`, ranks along it have parts: rank `c` has of dimension `dim` of the whole, which has
@@ -118,7 +119,8 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
                         DefaultValuedParameter<"int64_t", "0">:$dim,
                         DefaultValuedParameter<"int64_t", "0">:$extent,
                         StringRefParameter<"", [{""}]>:$share,
-                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$share_of);
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$share_of,
+                        DefaultValuedParameter<"int64_t", "0">:$level);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
