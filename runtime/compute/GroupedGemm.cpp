@@ -10,6 +10,7 @@
 
 #include "GemmParts.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 using namespace reprise::runtime;
@@ -36,9 +37,10 @@ public:
                repriseGemmPanelsOfA(&part) + repriseGemmPanelsOfB(&part);
   }
 
-  void run();
+  bool run(const char *name, Error &error);
 
 private:
+  bool checkRows(const char *name, Error &error) const;
   void computePart(int64_t group, int64_t begin, int64_t rows, bool isFirst);
   const void *getRows(const void *base, int32_t operand, int64_t begin,
                       int64_t rows, int64_t width);
@@ -95,15 +97,41 @@ void GroupedProduct::computePart(int64_t group, int64_t begin, int64_t rows,
 }
 
 void GroupedProduct::setToZero(int64_t group) {
-  const int64_t bytes = shape.m * shape.n * bytesOf(shape.typeC);
-  char *c = static_cast<char *>(operands.c) + group * bytes;
+  const int64_t size = bytesOf(shape.typeC), bytes = shape.m * shape.n * size;
+  char *c = static_cast<char *>(operands.c) + group * shape.strideC[1] * size;
   pool.parallelFor(bytes, kLeastBytesOfThread,
                    [&](int, int64_t first, int64_t end) {
                      memset(c + first, 0, size_t(end - first));
                    });
 }
 
-void GroupedProduct::run() {
+/// Which rows are whose is data: it names each row of the operands once.
+bool GroupedProduct::checkRows(const char *name, Error &error) const {
+  const int64_t rows = shape.transposeA ? shape.k : shape.m;
+  int64_t end = 0;
+  for (int64_t group = 0; group <= shape.groups; ++group) {
+    const int64_t begin = operands.offsets[group];
+    if (begin < end || begin > rows || (group == 0 && begin != 0))
+      return error.set("%s has %" PRId64 " rows, but its group %" PRId64
+                       " begins at row %" PRId64 " behind row %" PRId64,
+                       name, rows, group, begin, end);
+    end = begin;
+  }
+  if (end != rows)
+    return error.set("%s has %" PRId64
+                     " rows, but its groups end at row %" PRId64,
+                     name, rows, end);
+  for (int64_t row = 0; shape.gather && row < rows; ++row)
+    if (operands.order[row] < 0 || operands.order[row] >= rows)
+      return error.set("%s has %" PRId64 " rows, but row %" PRId64
+                       " is gathered from row %d",
+                       name, rows, row, operands.order[row]);
+  return true;
+}
+
+bool GroupedProduct::run(const char *name, Error &error) {
+  if (!checkRows(name, error))
+    return false;
   for (int64_t group = 0; group < shape.groups; ++group) {
     const int64_t begin = operands.offsets[group];
     const int64_t end = operands.offsets[group + 1];
@@ -113,11 +141,13 @@ void GroupedProduct::run() {
       computePart(group, row, smaller(end - row, REPRISE_GEMM_GROUP_ROWS),
                   row == begin);
   }
+  return true;
 }
 
-void reprise::runtime::groupedGemm(const RepriseGemm &shape,
+bool reprise::runtime::groupedGemm(const RepriseGemm &shape,
                                    const GroupedOperands &operands,
                                    const MicroKernels &kernels,
-                                   ThreadPool &pool) {
-  GroupedProduct(shape, operands, kernels, pool).run();
+                                   ThreadPool &pool, const char *name,
+                                   Error &error) {
+  return GroupedProduct(shape, operands, kernels, pool).run(name, error);
 }

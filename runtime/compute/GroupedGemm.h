@@ -10,12 +10,14 @@
 #define REPRISE_RUNTIME_COMPUTE_GROUPEDGEMM_H
 
 #include "Gemm.h"
+#include "runtime/base/Error.h"
 
 namespace reprise::runtime {
 
 /// The addresses of a product with groups. `offsets` has shape.groups + 1
 /// numbers, of which none is below the one before, from 0 to the number of
-/// rows; `order` one for each row, or is null without `gather`. `workspace`
+/// rows; `order` one for each row, below that number, or is null without
+/// `gather`. `workspace`
 /// holds repriseGemmWorkspaceBytes(shape) bytes.
 struct GroupedOperands {
   const void *a, *b;
@@ -25,11 +27,14 @@ struct GroupedOperands {
 };
 
 /// Computes the products of all groups, as declared at RepriseGemm: one after
-/// another, each shared out among the threads, in parts of at most
-/// REPRISE_GEMM_GROUP_ROWS rows. Groups without rows cost nothing, but that
-/// their sums are set to zero. The bits of a group depend on its rows alone.
-void groupedGemm(const RepriseGemm &shape, const GroupedOperands &operands,
-                 const MicroKernels &kernels, ThreadPool &pool);
+/// another, each shared out among the threads where it is large enough, in
+/// parts of at most REPRISE_GEMM_GROUP_ROWS rows. Groups without rows cost
+/// nothing, but that their sums are set to zero. The bits of a group depend on
+/// its rows alone. Fails, before anything is computed, if `offsets` or `order`
+/// name rows that are not there; `name` is that of the product.
+bool groupedGemm(const RepriseGemm &shape, const GroupedOperands &operands,
+                 const MicroKernels &kernels, ThreadPool &pool,
+                 const char *name, Error &error);
 
 } // namespace reprise::runtime
 

@@ -122,6 +122,22 @@ static bool checkCollective(const RepriseModel &model,
                     error);
 }
 
+/// Checks a product with groups: what it gathers, and that there is an offset
+/// for each group and one behind the last.
+static bool checkGroups(const RepriseModel &model, const RepriseLaunch &launch,
+                        const RepriseGemm &gemm, Error &error) {
+  bool gathers = gemm.gather != REPRISE_GATHER_NONE;
+  if (gemm.groups < 0 || gemm.slots < 1 || (gathers && !gemm.groups) ||
+      (gathers && gemm.gather != REPRISE_GATHER_A &&
+       gemm.gather != REPRISE_GATHER_B))
+    return error.set("damaged model: product %s has %d groups, gathers operand "
+                     "%d and has %d slots",
+                     launch.name, gemm.groups, gemm.gather, gemm.slots);
+  return !gemm.groups ||
+         checkRange(launch.name, model.buffers[launch.firstBuffer + 2],
+                    4 * (int64_t(gemm.groups) + 1), model.arenaBytes, error);
+}
+
 /// Checks that the ids which are no streams are axes.
 static bool checkIds(const RepriseModel &model, const RepriseLaunch &launch,
                      Error &error) {
@@ -156,6 +172,8 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   if (launch.numBuffers != buffersOfGemm(gemm))
     return error.set("damaged model: product %s needs %d buffers, but got %d",
                      launch.name, buffersOfGemm(gemm), launch.numBuffers);
+  if (!checkGroups(model, launch, gemm, error))
+    return false;
   bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
   bool isOfCPU = model.target == REPRISE_TARGET_CPU;
   if (gemm.epilogue && hasSquares != isOfCPU)
@@ -519,14 +537,13 @@ bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {
     void **workspace = c + (shape.epilogue ? 2 : 1);
     const MicroKernels &kernels =
         shape.typeAB == REPRISE_BF16 ? chosenForBF16 : chosen;
-    if (shape.groups) {
-      groupedGemm(shape,
-                  {buffers[0], buffers[1], static_cast<int32_t *>(indices[0]),
-                   shape.gather ? static_cast<int32_t *>(indices[1]) : nullptr,
-                   c[0], static_cast<float *>(*workspace)},
-                  kernels, pool);
-      return true;
-    }
+    if (shape.groups)
+      return groupedGemm(
+          shape,
+          {buffers[0], buffers[1], static_cast<int32_t *>(indices[0]),
+           shape.gather ? static_cast<int32_t *>(indices[1]) : nullptr, c[0],
+           static_cast<float *>(*workspace)},
+          kernels, pool, launch.name, error);
     gemm(shape,
          {buffers[0], buffers[1], shape.bias ? buffers[2] : nullptr, c[0],
           static_cast<float *>(*workspace),

@@ -51,7 +51,7 @@ static Value compare(Code &code, arith::CmpIPredicate predicate, Value a,
   return arith::CmpIOp::create(code, predicate, a, b);
 }
 
-/// Experts are found from the last one on: the one with index e is among the
+/// The expert with index e is among the
 /// first S if fewer than S come before it, which are larger, or as large with a
 /// lower index.
 LogicalResult codegen::emitRouting(Code &code, rt::ChooseExpertsOp op,

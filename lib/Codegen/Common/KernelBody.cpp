@@ -61,8 +61,12 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
     error.attachNote(other->getLoc()) << "but shares it with this op";
     return error;
   }
-  for (auto [index, value] :
-       llvm::enumerate(source.getBody().front().getTerminator()->getOperands()))
+  Operation *exit = source.getBody().front().getTerminator();
+  if (exit->getNumOperands() != found->getNumResults())
+    return found->emitOpError("needs its kernel to return all ")
+           << found->getNumResults() << " results, but it returns "
+           << exit->getNumOperands();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
     if (index >= found->getNumResults() ||
         getRoot(value) != found->getResult(index))
       return found->emitOpError(

@@ -58,6 +58,10 @@ int64_t GemmOp::getFlops() {
       2, getK(), uint64_t(bool(getBias())) + scales + adds);
   for (int64_t size : {int64_t(getM()), int64_t(getN()), getBatchCount()})
     flops = llvm::SaturatingMultiply<uint64_t>(flops, size);
+  // Each group has a matrix of sums that are there before.
+  if (adds && getTransposeA())
+    for (int64_t group = 1; group < getGroupCount(); ++group)
+      flops = llvm::SaturatingMultiplyAdd<uint64_t>(getM(), getN(), flops);
   if (std::optional<Epilogue> epilogue = getEpilogue()) {
     bool areSquares = epilogue == Epilogue::SquaresOfC;
     flops = llvm::SaturatingMultiplyAdd<uint64_t>(
@@ -189,6 +193,14 @@ static LogicalResult verifyGroups(GemmOp op, ShapedType a, ShapedType b,
   int64_t rows = op.getGroupedRows(), slots = op.getSlots().value_or(1);
   std::optional<Gather> gather = op.getGather();
   bool isSum = op.getTransposeA();
+  if (isSum && !c.getElementType().isF32()) // C9
+    return op.emitOpError("needs 'c' to be f32 with 'transpose_a' and groups, "
+                          "whose rows are summed in parts, but got ")
+           << Type(c);
+  constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+  if (rows > kMostRows) // C9
+    return op.emitOpError("needs at most ")
+           << kMostRows << " rows with groups, but got " << rows;
   int64_t rowsOfA = gather == Gather::A ? rows / slots : rows;
   int64_t rowsOfB = gather == Gather::B ? rows / slots : rows;
   if (isSum)

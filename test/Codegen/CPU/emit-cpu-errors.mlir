@@ -262,3 +262,13 @@ func.func private @packed_index(%x: tensor<32x64xf32>) -> tensor<2x16x32x2xbf16>
   %w = linalg.pack %m outer_dims_perm = [1, 0] inner_dims_pos = [1, 0] inner_tiles = [32, 2] into %p : tensor<32x64xbf16> -> tensor<2x16x32x2xbf16>
   return %w : tensor<2x16x32x2xbf16>
 }
+
+// -----
+
+// A kernel of an op's own returns all that the op makes.
+
+func.func private @sort(%i: tensor<2x4x2xi32>) -> tensor<16xi32> attributes {rt.kernel} {
+  // expected-error @below {{needs its kernel to return all 3 results, but it returns 1}}
+  %a, %b, %c = rt.sort_rows %i : (tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32>, tensor<6xi32>)
+  return %a : tensor<16xi32>
+}

@@ -85,3 +85,21 @@ func.func @rows(%o: tensor<5xi32>, %p: tensor<4xi32>) {
   %n = rt.count_rows %o, %p : (tensor<5xi32>, tensor<4xi32>) -> tensor<4xf32>
   return
 }
+
+// -----
+
+func.func @c9_sums(%a: tensor<32x24xbf16>, %d: tensor<32x96xbf16>, %o: tensor<5xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'c' to be f32 with 'transpose_a' and groups, whose rows are summed in parts, but got 'tensor<4x24x96xbf16>'}}
+  %w = rt.gemm %a, %d groups(%o) transpose_a m 24 n 96 k 32 lda 24 ldb 96 ldc 96
+    : (tensor<32x24xbf16>, tensor<32x96xbf16>, tensor<5xi32>) -> tensor<4x24x96xbf16>
+  return
+}
+
+// -----
+
+func.func @c9_both(%a: tensor<32x24xf32>, %d: tensor<96x32xf32>, %o: tensor<5xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs no 'transpose_b' with 'transpose_a' and groups}}
+  %w = rt.gemm %a, %d groups(%o) transpose_a transpose_b m 24 n 96 k 32 lda 24 ldb 32 ldc 96
+    : (tensor<32x24xf32>, tensor<96x32xf32>, tensor<5xi32>) -> tensor<4x24x96xf32>
+  return
+}

@@ -77,13 +77,19 @@ struct Problem {
     }
   }
 
+  bool compute(std::vector<float> &result, const MicroKernels &kernels,
+               ThreadPool &pool, Error &error) {
+    return groupedGemm(shape,
+                       {a.data(), b.data(), offsets.data(),
+                        shape.gather ? order.data() : nullptr, result.data(),
+                        workspace.data()},
+                       kernels, pool, "gt", error);
+  }
+
   std::vector<float> run(const MicroKernels &kernels, ThreadPool &pool) {
     std::vector<float> result = c;
-    groupedGemm(shape,
-                {a.data(), b.data(), offsets.data(),
-                 shape.gather ? order.data() : nullptr, result.data(),
-                 workspace.data()},
-                kernels, pool);
+    Error error;
+    EXPECT_TRUE(compute(result, kernels, pool, error)) << error.text;
     for (size_t i = workspace.size() - 16; i < workspace.size(); ++i)
       EXPECT_EQ(workspace[i], kCanary) << "written behind the workspace";
     return result;
@@ -184,4 +190,30 @@ TEST(GroupedGemm, DoesNotReadRowsOfOthers) {
     expected.resize(count), result.resize(count);
     EXPECT_TRUE(areSame(result, expected));
   }
+}
+
+// Rows that are not there are refused before anything is computed.
+TEST(GroupedGemm, RefusesRowsThatAreNotThere) {
+  const MicroKernels kernels = {&kMicroKernels[0], &kMicroKernels[0]};
+  ThreadPool one;
+  auto refuse = [&](auto change, const char *message) {
+    Problem<float> problem({3, 2}, 20, 33,
+                           {false, false, false, REPRISE_GATHER_A});
+    change(problem);
+    std::vector<float> result = problem.c;
+    Error error;
+    EXPECT_FALSE(problem.compute(result, kernels, one, error));
+    EXPECT_STREQ(error.text, message);
+    EXPECT_TRUE(areSame(result, problem.c));
+  };
+  refuse([](auto &problem) { problem.offsets[1] = 6; },
+         "gt has 5 rows, but its group 1 begins at row 6 behind row 0");
+  refuse([](auto &problem) { problem.offsets[0] = 1; },
+         "gt has 5 rows, but its group 0 begins at row 1 behind row 0");
+  refuse([](auto &problem) { problem.offsets[2] = 2; },
+         "gt has 5 rows, but its group 2 begins at row 2 behind row 3");
+  refuse([](auto &problem) { problem.offsets[2] = 4; },
+         "gt has 5 rows, but its groups end at row 4");
+  refuse([](auto &problem) { problem.order[3] = 5; },
+         "gt has 5 rows, but row 3 is gathered from row 5");
 }
