@@ -51,40 +51,74 @@ static Value compare(Code &code, arith::CmpIPredicate predicate, Value a,
   return arith::CmpIOp::create(code, predicate, a, b);
 }
 
-/// The expert with index e is among the
-/// first S if fewer than S come before it, which are larger, or as large with a
-/// lower index.
+namespace {
+/// An expert of a token, by its order among them: larger logits come first, and
+/// of equal ones that with the lower index.
+struct Place {
+  Value logit, index;
+};
+} // namespace
+
+/// Whether expert `one` comes behind `other`, or is it if `orIs`.
+static Value comesBehind(Code &code, Place one, Place other, bool orIs) {
+  Value isSmaller =
+      compare(code, arith::CmpFPredicate::OLT, one.logit, other.logit);
+  Value isEqual =
+      compare(code, arith::CmpFPredicate::OEQ, one.logit, other.logit);
+  Value isLater = compare(
+      code, orIs ? arith::CmpIPredicate::sge : arith::CmpIPredicate::sgt,
+      one.index, other.index);
+  return arith::OrIOp::create(code, isSmaller,
+                              arith::AndIOp::create(code, isEqual, isLater));
+}
+
+/// Of the experts behind `last`, of whom there is one at least, the first.
+static Place findNext(Code &code, Place last, Value experts,
+                      function_ref<Value(Value)> getLogit) {
+  double least = -std::numeric_limits<double>::infinity();
+  SmallVector<Value> found =
+      code.loop(code.i64(0), experts, 1, ValueRange{code.f32(least), experts},
+                [&](Value e, ValueRange best) -> SmallVector<Value> {
+                  Place here = {getLogit(e), e};
+                  Value isFirst =
+                      compare(code, arith::CmpIPredicate::eq, best[1], experts);
+                  Value isGreater = compare(code, arith::CmpFPredicate::OGT,
+                                            here.logit, best[0]);
+                  Value isNext = arith::AndIOp::create(
+                      code, comesBehind(code, here, last, /*orIs=*/false),
+                      arith::OrIOp::create(code, isFirst, isGreater));
+                  return {code.select(isNext, here.logit, best[0]),
+                          code.select(isNext, e, best[1])};
+                });
+  return {found[0], found[1]};
+}
+
+/// Finds the S-th expert of a token, in S passes over its logits, and then
+/// writes down those that do not come behind it.
 LogicalResult codegen::emitRouting(Code &code, rt::ChooseExpertsOp op,
                                    Kernel &kernel) {
   int64_t experts = getLast(op.getLogits()), slots = getLast(op.getIds());
   Value logits = addressOf(kernel, op, 0), ids = kernel.outputs[0];
   Type f32 = code.getF32Type();
-  // What is not a number comes last, beside the lowest.
-  auto get = [&](Value row, Value e) {
-    Value x = code.load(f32, logits, code.add(row, e));
-    Value isNumber = compare(code, arith::CmpFPredicate::ORD, x, x);
-    return code.select(isNumber, x,
-                       code.f32(-std::numeric_limits<double>::infinity()));
-  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Value zero = code.i64(0), one = code.i64(1), all = code.i64(experts);
   forEachToken(code, kernel, op.getLogits(), [&](Value token) {
     Value row = code.mul(token, experts), place = code.mul(token, slots);
+    // What is not a number is as the lowest.
+    auto get = [&](Value e) {
+      Value x = code.load(f32, logits, code.add(row, e));
+      Value isNumber = compare(code, arith::CmpFPredicate::ORD, x, x);
+      return code.select(isNumber, x, code.f32(-kInfinity));
+    };
+    SmallVector<Value> last = code.loop(
+        zero, code.i64(slots), 1, ValueRange{code.f32(kInfinity), code.i64(-1)},
+        [&](Value, ValueRange before) -> SmallVector<Value> {
+          Place next = findNext(code, {before[0], before[1]}, all, get);
+          return {next.logit, next.index};
+        });
     code.loop(zero, all, 1, ValueRange(place), [&](Value e, ValueRange at) {
-      Value x = get(row, e);
-      Value before = code.loop(
-          zero, all, 1, ValueRange(zero),
-          [&](Value i, ValueRange count) -> SmallVector<Value> {
-            Value y = get(row, i);
-            Value isLower = compare(code, arith::CmpIPredicate::slt, i, e);
-            Value comes = arith::OrIOp::create(
-                code, compare(code, arith::CmpFPredicate::OGT, y, x),
-                arith::AndIOp::create(
-                    code, compare(code, arith::CmpFPredicate::OEQ, y, x),
-                    isLower));
-            return {code.add(count[0], code.select(comes, one, zero))};
-          })[0];
-      Value isChosen =
-          compare(code, arith::CmpIPredicate::slt, before, code.i64(slots));
+      Value isChosen = comesBehind(code, {last[0], last[1]}, {get(e), e},
+                                   /*orIs=*/true);
       code.when(isChosen, [&] {
         code.store(code.cast(e, code.getI32Type()), ids, at[0]);
       });
