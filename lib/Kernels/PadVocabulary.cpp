@@ -192,7 +192,8 @@ void Padder::pad(int64_t classes, int64_t padded) {
 void PadVocabulary::pad(StringRef parameter, int64_t classes, Location loc) {
   SmallVector<Padder> padders;
   for (func::FuncOp function : getSchedules(getOperation()))
-    if (!padders.emplace_back(function).find(parameter, classes)) {
+    if (!function.isExternal() &&
+        !padders.emplace_back(function).find(parameter, classes)) {
       remark::missed(loc, remark::RemarkOpts::name("NotPadded")
                               .category("Kernels")
                               .function(function.getName()))

@@ -154,6 +154,7 @@ private:
   LogicalResult verifyWrites(Operation *op, const Access &access);
   LogicalResult verifyMade(Operation *op, rt::BufferOp gradient, Range range);
   LogicalResult verifyGradients();
+  LogicalResult verifyPartials();
   LogicalResult verifyPushed();
   bool mayChange(rt::BufferOp settled) const;
 
@@ -547,6 +548,29 @@ LogicalResult Verifier::verifyMade(Operation *op, rt::BufferOp gradient,
   return success();
 }
 
+/// The update adds those partial sums that wait for the last group, and what
+/// puts sums aside adds all below its level.
+LogicalResult Verifier::verifyPartials() {
+  std::optional<unsigned> level = nn::getPushLevel(function);
+  if (step && !level)
+    return success();
+  int64_t groups = nn::getReductionGroups(function);
+  for (auto [range, writer] : persistent.getPieces()) {
+    rt::StateAttr state = getState(writer);
+    // What is written over is an operand, too.
+    if (!state || state.getKind() != rt::StateKind::Partial ||
+        (level && state.getLevel() == int64_t(*level)))
+      continue;
+    bool isAdded = level ? state.getLevel() < int64_t(*level)
+                         : nn::waitsForLast(state.getLevel(), groups);
+    if (isAdded != readStates.contains(writer))
+      return function.emitError("needs ")
+             << (isAdded ? "to add " : "not to add ") << describe(writer)
+             << ", level " << state.getLevel() << ", in " << range;
+  }
+  return success();
+}
+
 /// What a schedule beside a step may change: one that puts sums aside these,
 /// and what it puts them into.
 bool Verifier::mayChange(rt::BufferOp settled) const {
@@ -704,8 +728,8 @@ LogicalResult Verifier::verifyOutputs() {
 LogicalResult Verifier::verify() {
   return failure(failed(verifySizes()) || failed(verifyPersistent()) ||
                  failed(verifyCategories()) || failed(verifySchedule()) ||
-                 failed(verifyGradients()) || failed(verifyPushed()) ||
-                 failed(verifyOutputs()));
+                 failed(verifyGradients()) || failed(verifyPartials()) ||
+                 failed(verifyPushed()) || failed(verifyOutputs()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -726,7 +750,10 @@ FailureOr<SmallVector<func::FuncOp>> VerifyPlan::findSchedules() {
       return function.emitError("needs one block to be verified, but got ")
              << function.getBody().getBlocks().size();
   }
-  if (!schedules.front())
+  llvm::erase_if(schedules, [](func::FuncOp function) {
+    return !function || function.isExternal();
+  });
+  if (schedules.empty() || schedules[0].getName() != nn::kStepFunction)
     return getOperation().emitError("needs a schedule @step to verify");
   return schedules;
 }

@@ -151,6 +151,9 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
                                 nn::kMoment2Attr, nn::kWorkingAttr})
       if (auto name = step.getArgAttrOfType<StringAttr>(number, attribute))
         return name.str();
+    if (auto partial =
+            step.getArgAttrOfType<nn::PartialAttr>(number, nn::kPartialAttr))
+      return partial.getName().str();
     return std::to_string(number);
   };
   bool isBackward = false;

@@ -761,3 +761,14 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 64, least = 64, begin = 
     return
   }
 }
+
+// -----
+
+// What has no body is no schedule.
+
+module attributes {rt.plan = #rt.plan<[<device, bytes = 0, least = 0, begin = 0, peak = 0, bound = 0, []>]>} {
+  func.func @step() {
+    return
+  }
+  func.func private @evaluate()
+}

@@ -16,6 +16,7 @@ namespace reprise::nn {
 
 /// The functions of `module` that become schedules of one program: the step
 /// first, or null if there is none, then those of the others that there are.
+/// They may be external.
 llvm::SmallVector<mlir::func::FuncOp> getSchedules(mlir::ModuleOp module);
 
 /// The level of the partial sums that `function` makes, if it is one that puts
