@@ -77,7 +77,6 @@ bool ModelTensors::addTensor(int kind, const char *prefix, size_t &i,
                 other->rank == state.rank && other->cutAxis == state.cutAxis &&
                 other->cutDim == state.cutDim &&
                 other->wholeExtent == state.wholeExtent &&
-                other->shareForm == state.shareForm &&
                 !memcmp(other->shape, state.shape, sizeof(state.shape));
     if (!fits)
       return error.set("damaged model: '%s' needs %d parts of one shape, but "

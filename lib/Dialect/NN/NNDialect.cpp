@@ -314,6 +314,30 @@ static LogicalResult verifyRows(Operation *op, int64_t rows, Type type) {
   return success();
 }
 
+/// The elements of a tensor of this shape, if it is one of a sensible size.
+static std::optional<int64_t> countOf(ArrayRef<int64_t> shape) {
+  constexpr int64_t kMost = int64_t(1) << 48;
+  int64_t count = 1;
+  for (int64_t size : shape) {
+    if (size < 1 || size > kMost / count)
+      return std::nullopt;
+    count *= size;
+  }
+  return count;
+}
+
+/// The argument is the whole, or it is in one dimension what may be a share.
+static LogicalResult verifyShareOf(Operation *op, ArrayRef<int64_t> whole,
+                                   Type type) {
+  std::optional<int64_t> count = countOf(whole);
+  auto tensor = dyn_cast_or_null<RankedTensorType>(type);
+  if (!count || (tensor && tensor.getShape() != whole &&
+                 (tensor.getRank() != 1 || tensor.getNumElements() > *count)))
+    return op->emitOpError("needs the shape of a whole, with ")
+           << type << " or more elements, for 'nn.share_of', but got " << whole;
+  return success();
+}
+
 static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                                 Type type, bool isArgument) {
   StringRef name = attribute.getName();
@@ -338,7 +362,7 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
     return op->emitOpError("needs 'nn.whole' of at least 1, but got ") << value;
   }
   if (name == kShareOfAttr && isArgument && isa<DenseI64ArrayAttr>(value))
-    return success();
+    return verifyShareOf(op, cast<DenseI64ArrayAttr>(value), type);
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);
@@ -371,7 +395,8 @@ LogicalResult NNDialect::verifyRegionArgAttribute(Operation *op,
   // A layout is that of the tensor that ranks have shares of.
   if (function && attribute.getName() == kLayoutAttr)
     if (auto whole = function.getArgAttrOfType<DenseI64ArrayAttr>(argIndex,
-                                                                  kShareOfAttr))
+                                                                  kShareOfAttr);
+        whole && countOf(whole))
       type = RankedTensorType::get(whole, getElementTypeOrSelf(type));
   return verifyRole(op, attribute, type, /*isArgument=*/true);
 }

@@ -49,3 +49,17 @@ func.func @none() {
 // expected-error @+1 {{op has no use for the attribute 'nn.distributed_optimizer' with value 1 : i64}}
 module attributes {nn.distributed_optimizer = 1} {
 }
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs the shape of a whole, with 'tensor<4xf32>' or more elements, for 'nn.share_of', but got -5}}
+func.func @sizes(%m: tensor<4xf32> {nn.moment1 = "w", nn.share_of = array<i64: -5>}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs the shape of a whole, with 'tensor<4xf32>' or more elements, for 'nn.share_of', but got 4611686018427387904, 4}}
+func.func @overflow(%m: tensor<4xf32> {nn.layout = #nn.layout<tp = S(0)>, nn.moment1 = "w", nn.share_of = array<i64: 4611686018427387904, 4>}) {
+  return
+}
