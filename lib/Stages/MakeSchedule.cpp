@@ -9,6 +9,7 @@
 #include "Table.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Stages/Passes.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace reprise::stages {
 #define GEN_PASS_DEF_MAKESCHEDULE
@@ -51,6 +52,14 @@ LogicalResult MakeSchedule::make() {
                                  microBatchGroup};
   if (std::optional<std::string> fault = solver::check(*named, shape))
     return module.emitError() << *fault;
+  constexpr uint64_t kMostTasks = 1 << 20;
+  uint64_t tasks = llvm::SaturatingMultiply<uint64_t>(
+      llvm::SaturatingMultiply<uint64_t>(stages, virtualStages), microBatches);
+  if (tasks > kMostTasks)
+    return module.emitError("needs at most ")
+           << kMostTasks << " micro-batches through chunks, but got "
+           << int64_t(microBatches) << " through " << int64_t(virtualStages)
+           << " on each of " << int64_t(stages) << " stages";
   if (borderBytes < 1 || tiedBytes < 0)
     return module.emitError("needs at least 1 byte that crosses a border, and "
                             "0 of a table on both ends, but got ")

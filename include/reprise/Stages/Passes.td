@@ -33,16 +33,16 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
 
     ```mlir
     // with stages=2
-    func.func @forward(%x: tensor<2x8xf32> {nn.input = "tokens"}, %a: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>},
+    func.func @forward(%a: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>},
                        %b: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>}) -> tensor<f32> {
-      %y = nn.add %x, %a {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "y">} : tensor<2x8xf32>
+      %y = nn.add %a, %a {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "y">} : tensor<2x8xf32>
       %z = nn.add %y, %b {nn.scope = #nn.scope<layer = 1, module = "mlp", value = "z">} : tensor<2x8xf32>
       %loss = nn.mean %z : (tensor<2x8xf32>) -> tensor<f32>
       return %loss : tensor<f32>
     }
     // ==>
     //   module @chunk0
-    //     @forward(%x, %a) -> (tensor<2x8xf32> {nn.output = "border"}): %y
+    //     @forward(%a) -> (tensor<2x8xf32> {nn.output = "border"}): %y
     //   module @chunk1
     //     @forward(%b, %y: tensor<2x8xf32> {nn.input = "border"}) -> tensor<f32>: %z, %loss
     ```

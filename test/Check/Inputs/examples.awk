@@ -4,7 +4,7 @@
 /```mlir/ { inside = 1; text = ""; place = FILENAME ":" FNR; next }
 /```/ && inside {
   inside = 0
-  if ((text ~ /func\.func|llvm\.func|gpu\.module/) != whole)
+  if ((text ~ /func\.func|llvm\.func|(^|\n) *module|gpu\.module/) != whole)
     next
   print (count++ ? "// -----\n" : "") "// Example " place
   print whole ? text : "func.func @example() {\n" text "  return\n}\n"
