@@ -127,7 +127,7 @@ static bool checkCollective(const RepriseModel &model,
 static bool checkGroups(const RepriseModel &model, const RepriseLaunch &launch,
                         const RepriseGemm &gemm, Error &error) {
   bool gathers = gemm.gather != REPRISE_GATHER_NONE;
-  if (gemm.groups < 0 || gemm.slots < 1 || (gathers && !gemm.groups) ||
+  if (gemm.groups < 0 || (gathers && (!gemm.groups || gemm.slots < 1)) ||
       (gathers && gemm.gather != REPRISE_GATHER_A &&
        gemm.gather != REPRISE_GATHER_B))
     return error.set("damaged model: product %s has %d groups, gathers operand "
