@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "python-free-frontend/Family.h"
+#include "Qwen.h"
 
 using namespace reprise::frontend;
 
@@ -35,17 +35,13 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-// `sliding_window` is the size of a window that `use_sliding_window` turns on.
-static constexpr RefusedKey kRefused[] = {{"partial_rotary_factor", "1.0"},
-                                          {"use_mrope"}};
-
 static constexpr Family getFamily() {
   Family family;
   family.name = "qwen2";
   family.className = "Qwen2";
   family.otherNames = "qwen2.5|qwen2_5";
   family.keys = kKeys;
-  family.refused = kRefused;
+  family.refused = kRefusedOfQwen;
   family.blocks.queryKeyValueBias = BiasKind::Always;
   return family;
 }

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "python-free-frontend/Family.h"
+#include "Qwen.h"
 
 using namespace reprise::frontend;
 
@@ -47,17 +47,13 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-// `sliding_window` is the size of a window that `use_sliding_window` turns on.
-static constexpr RefusedKey kRefused[] = {{"partial_rotary_factor", "1.0"},
-                                          {"use_mrope"}};
-
 static constexpr Family getFamily() {
   Family family;
   family.name = "qwen2_moe";
   family.className = "Qwen2Moe";
   family.otherNames = "qwen2moe|qwen2-moe|qwen1.5-moe";
   family.keys = kKeys;
-  family.refused = kRefused;
+  family.refused = kRefusedOfQwen;
   family.blocks.queryKeyValueBias = BiasKind::Always;
   family.blocks.outputBias = BiasKind::Never;
   family.blocks.experts = ExpertKind::RoutedAndShared;

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "python-free-frontend/Family.h"
+#include "Qwen.h"
 
 using namespace reprise::frontend;
 
@@ -37,16 +37,12 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-// `sliding_window` is the size of a window that `use_sliding_window` turns on.
-static constexpr RefusedKey kRefused[] = {{"partial_rotary_factor", "1.0"},
-                                          {"use_mrope"}};
-
 static constexpr Family getFamily() {
   Family family;
   family.name = "qwen3";
   family.className = "Qwen3";
   family.keys = kKeys;
-  family.refused = kRefused;
+  family.refused = kRefusedOfQwen;
   family.blocks.queryKeyNorm = QueryKeyNorm::Head;
   return family;
 }

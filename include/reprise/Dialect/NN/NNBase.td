@@ -74,7 +74,7 @@ def NN_Dialect : Dialect {
     With `nn.reduction_groups = G` on `@step`, of which its micro-batches are a multiple, these are in `G`
     groups of equal size, in order, and sums over micro-batches are those of groups first. Behind the last
     micro-batch of group `i`, from 0, of which there is another behind it, runs the function `@push_level_L`, where `L` is the
-    number of zeros that `i + 1` ends with in binary. It puts the sums of `L + 1` groups or more into
+    number of zeros that `i + 1` ends with in binary. It puts the sums of the last `2^L` groups into
     the partial sums of level `L`, and leaves running sums at zero. So terms are added by the binary tree
     that splits `G` at the largest power of two below it.
 
@@ -216,13 +216,13 @@ def NN_Rowwise : NativeOpTrait<"Rowwise"> {
   let cppNamespace = "::reprise::nn";
 }
 
-/// Done once, whatever a plan says: another time it could come out otherwise, and what was
-/// kept would not fit.
 /// Is launched together with others of its kind that follow each other.
 def NN_OneOfMany : NativeOpTrait<"OneOfMany"> {
   let cppNamespace = "::reprise::nn";
 }
 
+/// Done once, whatever a plan says: another time it could come out otherwise, and what was
+/// kept would not fit.
 def NN_NeverReplayed : NativeOpTrait<"NeverReplayed"> {
   let cppNamespace = "::reprise::nn";
 }
