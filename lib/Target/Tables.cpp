@@ -384,7 +384,8 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
   collectives.push_back(
       {kOperations[int(op.getKind())], int32_t(getAxis(mesh, op.getAxis())),
        type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32,
-       /*reserved=*/0, op.getNumBlocks(), op.getBlockElements()});
+       /*peer=*/0, /*lane=*/0, /*firstMember=*/0, /*memberStride=*/0,
+       /*numMembers=*/0, op.getNumBlocks(), op.getBlockElements()});
   launch.flops = op.getFlops();
   return success();
 }

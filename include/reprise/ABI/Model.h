@@ -19,6 +19,10 @@
 // buffer is a byte range of one arena whose size is known here; nothing is
 // allocated later.
 //
+// Of a pipeline there is a model for each stage, with one schedule for all
+// micro-batches, in the order of the stage: tasks of several micro-batches, and
+// what it sends to other stages and receives from them.
+//
 // Two more schedules only go forward and leave what outlives a step alone:
 // `evaluate` (the loss of a batch, without dropout) and `sample` (the logits of
 // one position of one text). They run between two steps, on the bytes of the
@@ -40,7 +44,8 @@ extern "C" {
 #include "reprise/ABI/Model.def"
 
 /// The runtime's entry point; the compiled object's `main` calls it. The models
-/// are the same one, compiled for several targets.
+/// are the same one, compiled for several targets, or for the stages of a
+/// pipeline: one model for each stage and target.
 int repriseMain(int argc, char **argv, const RepriseModel *const *models,
                 int32_t numModels);
 
