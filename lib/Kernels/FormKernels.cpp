@@ -167,10 +167,11 @@ AccumulateOp ScheduleFormer::getMergedAccumulate(Operation *op) {
 }
 
 /// The gradient of the losses that `op`, next in the schedule, makes, if it
-/// comes right behind: both go over the same rows.
+/// comes right behind: both go over the same rows. A replay of the losses is a
+/// launch of rows like others.
 CrossEntropyBackwardOp ScheduleFormer::getMergedBackward(Operation *op) {
   auto loss = dyn_cast<CrossEntropyOp>(op);
-  if (!loss)
+  if (!loss || (rowsApart && op->hasAttr(remat::kReplayAttr)))
     return {};
   auto backward =
       dyn_cast_if_present<CrossEntropyBackwardOp>(op->getNextNode());

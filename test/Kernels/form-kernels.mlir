@@ -111,6 +111,27 @@ func.func @replays(%x: tensor<8xf32>, %w: tensor<8x8xf32>) -> (tensor<8xf32>, te
 
 // -----
 
+// A replay of losses right before their gradient is one launch with it; apart,
+// it is one of its own, as each replay of rows is.
+
+// CHECK-LABEL: func @replayed_losses(
+// APART-LABEL: func @replayed_losses(
+func.func @replayed_losses(%x: tensor<1x2x8xf32>, %t: tensor<1x2xi32>, %d: tensor<1x2xf32>) -> tensor<1x2x8xf32> {
+  nn.backward
+  // CHECK-NEXT: rt.launch @cross_entropy_cross_entropy_backward_1x2x8({{.*}}rt.name = "loss.losses.backward"}
+  // CHECK-NEXT: return
+  // APART-NEXT: rt.launch @cross_entropy_1x2x8({{.*}}rt.name = "loss.losses@replay"}
+  // APART-NEXT: rt.launch @cross_entropy_backward_1x2x8({{.*}}rt.name = "loss.losses.backward"}
+  // APART-NEXT: return
+  %losses, %lse = nn.cross_entropy %x, %t {nn.scope = #nn.scope<layer = -1, module = "loss", value = "losses">, remat.replay = 0 : i64}
+    : (tensor<1x2x8xf32>, tensor<1x2xi32>) -> (tensor<1x2xf32>, tensor<1x2xf32>)
+  %g = nn.cross_entropy_backward %x, %t, %lse, %d {nn.scope = #nn.scope<layer = -1, module = "loss", value = "losses">}
+    : (tensor<1x2x8xf32>, tensor<1x2xi32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2x8xf32>
+  return %g : tensor<1x2x8xf32>
+}
+
+// -----
+
 // What goes over rows takes in what is pointwise before it and behind it, one
 // such op to a launch; and says what makes each result. Each of two inputs may
 // become a result. A replay of rows is alone, and so is all that goes over rows
