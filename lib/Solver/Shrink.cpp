@@ -37,9 +37,9 @@ private:
 
   StepSimulator simulator;
   KeptValues own;
-  Score score = {}; ///< of `own`
-  int64_t smallest; ///< peak of all so far
-  int64_t work = 0; ///< launches left to run
+  Score score = {};         ///< of `own`
+  int64_t smallest;         ///< peak of all so far
+  int64_t work = 2'000'000; ///< launches left to run: about 50 ms
   std::vector<int64_t> choices;
   /// Choices of one name in all layers.
   std::vector<std::vector<int64_t>> groups;
@@ -64,10 +64,7 @@ Shrinker::Shrinker(const StepGraph &graph, const KeptValues &start)
   for (auto &[_, values] : byName)
     if (values.size() > 1)
       groups.push_back(std::move(values));
-  const StepRun &run = simulator.run(start);
-  smallest = run.peak;
-  constexpr int64_t kMostRuns = 4000, kMostLaunches = 2'000'000;
-  work = std::min(kMostRuns * int64_t(run.schedule.size()), kMostLaunches);
+  smallest = simulator.run(start).peak;
 }
 
 std::optional<Shrinker::Score> Shrinker::getScore(const KeptValues &kept) {

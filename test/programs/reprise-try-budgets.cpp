@@ -330,6 +330,8 @@ bool Trier::tryPlans() {
         if (graph.values[v].rule == solver::StepValue::Rule::Free)
           kept[v] = draw.number(0, 8) >= share;
       const solver::StepRun &run = simulator.run(kept);
+      if (!run.isPossible)
+        continue;
       int64_t base = model.kind == Budget::Kind::Memory
                          ? getBaseBytes(trial->getStep(), *option.traced, run)
                          : 0;

@@ -91,7 +91,7 @@ struct FoundPlan {
 /// what a value, or a value of all layers, is decided to be is changed as long
 /// as that helps, then some at random, with a fixed seed. A curve's plans are
 /// of layers that do alike; near the smallest peak others may need less. Runs
-/// the step some thousand times, of a long one two million launches in all.
+/// two million launches of the step in all.
 std::vector<FoundPlan> shrink(const StepGraph &graph, const KeptValues &start);
 
 /// Of all plans of a step, those that none is better than: peaks grow, seconds
