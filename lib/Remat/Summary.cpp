@@ -177,6 +177,18 @@ static void addLayer(Segments &segments, int64_t segment, int64_t layer) {
   last = std::max(last, layer);
 }
 
+/// Whose label an op is replayed for. What would be free but for `replays` that
+/// read it is replayed for the first of them that is for something else.
+static std::string getLabel(RecomputeAttr decision, bool isFree,
+                            ArrayRef<Operation *> replays) {
+  if (!isFree && decision.getLabel() == kFreeLabel)
+    for (Operation *reader : replays)
+      if (auto other = reader->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+          other && other.getLabel() != kFreeLabel)
+        return other.getLabel().str();
+  return decision.getLabel().str();
+}
+
 FailureOr<DenseSet<Operation *>> remat::findFree(func::FuncOp function) {
   FailureOr<Step> step = getStep(function);
   if (failed(step))
@@ -239,8 +251,8 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
     LayerPlan &plan = layers[layer];
     (rebuilt.isFree ? plan.free : plan.recomputed)
         .push_back({getValueName(first), op->getName().getStringRef().str(),
-                    decision.getLabel().str(), segment, rebuilt.bytes, flops,
-                    rebuilt.freedBytes, first.getType(),
+                    getLabel(decision, rebuilt.isFree, replays), segment,
+                    rebuilt.bytes, flops, rebuilt.freedBytes, first.getType(),
                     getOrigin(*step, first),
                     describeReaders(rebuilt.readers, replays)});
     if (rebuilt.isFree) {

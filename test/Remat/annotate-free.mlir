@@ -116,7 +116,7 @@ func.func @decided(%u: tensor<8xf32>, %d: tensor<8xf32>, %t: tensor<8xf32>) -> (
 //       APPLY:   %[[FREE:.*]] = nn.swiglu {{.*}}remat.free
 //  APPLY-NEXT:   nn.swiglu_backward
 //  APPLY-NEXT:   nn.add %[[FREE]]
-//        PLAN: layer 0: save nothing; recompute g (32 B, {{.*}}) for free; recompute y
+//        PLAN: layer 0: save nothing; recompute g y (64 B, {{.*}}) for plan
 func.func @read_by_a_replay(%a: tensor<8xf32>, %b: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
   %g = nn.swiglu %a, %b {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">} : tensor<8xf32>
   %y = nn.scale %g by 2.0 {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "y">, remat.decision = #remat.recompute<segment = 0, label = "plan">} : tensor<8xf32>
