@@ -90,14 +90,14 @@ bool Dump::keepStates(const Arena &arena, Transport &ranks, Error &error) {
   const bool isFirst = ranks.rank() == 0;
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
-    if (!isDumped(state) || !(isFirst || isSpread(state)))
+    if (!isDumped(state) || !(isFirst || isGathered(state)))
       continue;
     if (!arena.download(state.buffer, error))
       return false;
     auto *to = isFirst ? reinterpret_cast<float *>(states[i]) : nullptr;
     const int64_t all = wholeElements(model, state);
     if (!gatherState(model, state, ranks, arena.at<float>(state.buffer),
-                     {to, all, all}, error))
+                     {to, all, all}, {0, all}, error))
       return false;
     arena.release(state.buffer);
   }

@@ -200,20 +200,16 @@ bool ModelTensors::gather(const Arena &arena, float *const *places,
   for (int i = 0; i < size(); ++i) {
     const ModelTensor &tensor = tensors[size_t(i)];
     const int64_t columns = tensor.columns(), width = columns / tensor.parts;
-    if (tensor.slice >= 0) { // Whole on each rank.
-      if (ranks.rank() == 0)
-        memcpy(places[i], placeOf(tensor, 0, arena),
-               size_t(tensor.elements()) * sizeof(float));
-      continue;
-    }
     for (int part = 0; part < tensor.parts; ++part) {
       const RepriseState &state =
           model.states[states[size_t(tensor.first + part)]];
       const WholePlace place = {ranks.rank() == 0 ? places[i] + part * width
                                                   : nullptr,
                                 width, columns};
+      const int64_t first = tensor.firstElement();
+      const int64_t count = tensor.elements() / tensor.parts;
       if (!gatherState(model, state, ranks, arena.at<float>(state.buffer),
-                       place, error))
+                       place, {first, first + count}, error))
         return false;
     }
   }
@@ -246,6 +242,8 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
   const Piece *ours = firstPieceOf(first);
   int64_t numPieces = firstPieceOf(first + count) - ours;
   forEachState(first, count, [&](const RepriseState &state) {
+    if (state.isElsewhere)
+      return true;
     arena.touch(state.buffer);
     if (const Part part = partOf(model, state, rank); part.hasMore())
       memset(arena.at<char>(state.buffer), 0, size_t(state.buffer.bytes));
@@ -260,6 +258,8 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
     int64_t columns = tensor.columns(), width = columns / tensor.parts;
     const RepriseState &state =
         model.states[states[size_t(tensor.first + part)]];
+    if (state.isElsewhere)
+      return true;
     const unsigned char *from = set.bytesOf(source);
     const int64_t base = tensor.firstElement();
     const int64_t before = begin * (columns - width) + part * width - base;
@@ -300,7 +300,7 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
   });
   if (!onlyFinite || bad == INT64_MAX)
     return forEachState(first, count, [&](const RepriseState &state) {
-      return handOverState(state, arena, error);
+      return state.isElsewhere || handOverState(state, arena, error);
     });
   const Piece &piece = ours[bad.load()];
   const ModelTensor &tensor = tensors[size_t(piece.tensor)];

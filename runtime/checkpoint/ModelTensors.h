@@ -58,7 +58,7 @@ public:
   bool find(Error &error);
 
   int size() const { return int(tensors.size()); }
-  /// Whether ranks have parts of some of them.
+  /// Whether ranks have parts of some of them, or stages.
   bool haveParts() const { return hasParts(model); }
   /// The first ones are the parameters.
   int numParameters() const { return parameters; }
@@ -69,8 +69,9 @@ public:
   bool copyOut(const Arena &arena, float *const *places, ThreadPool &pool,
                Error &error) const;
 
-  /// The same at rank 0, where ranks have parts of them; all call it, and those
-  /// that have another part than rank 0 send it. `places` count at rank 0.
+  /// The same at rank 0, where ranks have parts of them, or stages; all call
+  /// it, and those that have what rank 0 has not send it. `places` count at
+  /// rank 0.
   bool gather(const Arena &arena, float *const *places, Transport &ranks,
               Error &error) const;
 

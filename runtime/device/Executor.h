@@ -53,7 +53,10 @@ public:
   /// A step is so many micro-batches at a time. Their inputs are written first,
   /// where `inputs` says, between `beginInputs` and `sendInputs`; if
   /// `takesInputsAhead`, as soon as the ones before were begun.
-  int64_t numAtOnce() const { return gpu ? gpu->nextInputs().count() : 1; }
+  int64_t numAtOnce() const {
+    return gpu ? gpu->nextInputs().count()
+               : std::max<int64_t>(model.numInputs, 1);
+  }
   bool takesInputsAhead() const { return gpu; }
   bool beginInputs(Error &error) {
     return !gpu || gpu->nextInputs().begin(error);
@@ -151,7 +154,6 @@ private:
   bool runAll(const RepriseLaunch *launches, int count, double *times,
               Error &error);
   bool runLaunch(const RepriseLaunch &launch, Error &error);
-  bool runCollective(const RepriseLaunch &launch, Error &error);
 
   const RepriseModel &model;
   Arena &arena;

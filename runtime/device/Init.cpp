@@ -65,7 +65,8 @@ bool reprise::runtime::initializeStates(const RepriseModel &model,
                                         Loaded loaded, int rank) {
   for (int index = 0; index < model.numStates; ++index) {
     const RepriseState &state = model.states[index];
-    if (state.kind == REPRISE_STATE_WORKING || !outlivesStep(state))
+    if (state.kind == REPRISE_STATE_WORKING || !outlivesStep(state) ||
+        state.isElsewhere)
       continue;
     if (loaded == Loaded::Parameters
             ? state.kind == REPRISE_STATE_PARAMETER
@@ -170,7 +171,7 @@ bool reprise::runtime::roundParameters(const RepriseModel &model, Arena &arena,
                                        Transport *ranks) {
   for (int index = 0; index < model.numStates; ++index) {
     const RepriseState &copy = model.states[index];
-    if (copy.kind != REPRISE_STATE_WORKING)
+    if (copy.kind != REPRISE_STATE_WORKING || copy.isElsewhere)
       continue;
     const RepriseState *parameter = findParameter(model, copy);
     if (!parameter)

@@ -29,6 +29,7 @@
 #include "runtime/transport/Agreement.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Embedded.h"
+#include "runtime/transport/Lanes.h"
 #include "runtime/transport/Launcher.h"
 #include "runtime/transport/Mesh.h"
 #include "runtime/transport/Mpi.h"
@@ -564,12 +565,27 @@ struct Program {
 };
 } // namespace
 
+/// The models that a rank has a choice of: those of its stage.
+static bool findModels(const Program &program, int rank,
+                       List<const RepriseModel *> &models, Error &error) {
+  const int64_t stage = stageOf(*program.models[0], rank);
+  for (int i = 0; i < program.numModels; ++i)
+    if (program.models[i]->stage == stage && !models.push(program.models[i]))
+      return error.set("no memory left for %d models", program.numModels);
+  return !models.empty() || error.set("damaged model: stage %" PRId64
+                                      " of %" PRId64 " has no model",
+                                      stage, countStages(*program.models[0]));
+}
+
 /// Trains as one of the ranks.
 static ExitStatus train(const Program &program, const Options &options,
                         Transport &ranks, Error &error) {
   Placement placement;
+  List<const RepriseModel *> models;
+  if (!findModels(program, ranks.rank(), models, error))
+    return ExitStatus::Failed;
   if (int status =
-          place(program.models, program.numModels, options, placement, error))
+          place(models.begin(), int(models.size()), options, placement, error))
     return ExitStatus(status);
   Trainer trainer(placement, options, ranks);
   return trainer.run(error);
@@ -613,6 +629,11 @@ static int trainInRanks(Program &program, Error &error) {
   const RepriseModel &model = *program.models[0];
   RankSettings settings;
   settings.numRanks = int(countRanks(model));
+  List<Lane> lanes;
+  if (!findLanes(program.models, program.numModels, lanes, error))
+    return int(ExitStatus::Failed);
+  settings.lanes = lanes.begin();
+  settings.numLanes = int(lanes.size());
   if (program.options.timeout)
     settings.silenceSeconds = program.options.timeout;
   settings.name = +[](int rank, char *text, size_t size, const void *context) {
@@ -628,7 +649,7 @@ static int trainInRanks(Program &program, Error &error) {
 int reprise::runtime::trainingMain(int argc, char **argv,
                                    const RepriseModel *const *models,
                                    int numModels) {
-  const RepriseModel &model = *models[0]; // All say the same of themselves.
+  const RepriseModel &model = *models[0]; // All say the same of the program.
   const char *program = programName(argc > 0 ? argv[0] : nullptr);
   Error error;
   auto fail = [&](ExitStatus status) {

@@ -27,15 +27,23 @@ static long futex(std::atomic<uint32_t> &word, int operation, uint32_t value,
                  value, time, nullptr, 0);
 }
 
-static size_t bytesFor(int numRanks, bool hasChannels) {
+/// What stands before the lanes.
+static size_t bytesBeforeLanes(int numRanks, bool hasChannels) {
   size_t ranks = size_t(numRanks);
   return sizeof(Board) + ranks * sizeof(RankState) +
          (hasChannels ? ranks * ranks * sizeof(Channel) : 0);
 }
 
+static size_t bytesFor(const RankSettings &settings, bool hasChannels) {
+  size_t bytes = bytesBeforeLanes(settings.numRanks, hasChannels);
+  for (int i = 0; hasChannels && i < settings.numLanes; ++i)
+    bytes += LaneRoom::bytes(settings.lanes[i]);
+  return bytes;
+}
+
 Board *Board::map(const RankSettings &settings, const void *context,
                   bool hasChannels, Error &error) {
-  size_t bytes = bytesFor(settings.numRanks, hasChannels);
+  size_t bytes = bytesFor(settings, hasChannels);
   void *mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
@@ -52,7 +60,19 @@ Board *Board::map(const RankSettings &settings, const void *context,
 }
 
 void Board::unmap(bool hasChannels) {
-  munmap(this, bytesFor(numRanks, hasChannels));
+  munmap(this, bytesFor(*settings, hasChannels));
+}
+
+LaneRoom *Board::findLane(int from, int to, int number, const Lane *&lane) {
+  char *at = reinterpret_cast<char *>(this) +
+             bytesBeforeLanes(numRanks, /*hasChannels=*/true);
+  for (int i = 0; i < settings->numLanes; ++i) {
+    lane = settings->lanes + i;
+    if (lane->from == from && lane->to == to && lane->number == number)
+      return reinterpret_cast<LaneRoom *>(at);
+    at += LaneRoom::bytes(*lane);
+  }
+  return nullptr;
 }
 
 void Board::tellWatcher() {

@@ -8,10 +8,11 @@
 //
 // Layout of the mapping, each part at a multiple of 64 bytes:
 //
-//   Board | RankState[numRanks] | Channel[from * numRanks + to]
+//   Board | RankState[numRanks] | Channel[from * numRanks + to] |
+//   LaneRoom, places | LaneRoom, places | ... of each lane of the settings
 //
 // A rank that a launcher has started shares a board with its watcher alone, and
-// has no channels.
+// has no channels and no lanes.
 //
 // All words are atomic and lock-free, so they work between processes, and zero
 // is their first value, as the mapping has it.
@@ -42,6 +43,25 @@ struct alignas(64) Channel {
   std::atomic<uint64_t> written;
   alignas(64) std::atomic<uint64_t> read;
   alignas(64) char bytes[kRoom];
+};
+
+/// The parcels of a lane on their way: number n of all that were ever sent is
+/// at place `n % places`. Behind it are the places, each at a multiple of 64
+/// bytes; nobody touches those that are never needed.
+struct alignas(64) LaneRoom {
+  std::atomic<uint64_t> sent;
+  alignas(64) std::atomic<uint64_t> received;
+
+  static size_t placeBytes(const Lane &lane) {
+    return (lane.size + 63) / 64 * 64;
+  }
+  static size_t bytes(const Lane &lane) {
+    return sizeof(LaneRoom) + size_t(lane.places) * placeBytes(lane);
+  }
+  char *place(const Lane &lane, uint64_t n) {
+    return reinterpret_cast<char *>(this + 1) +
+           n % uint64_t(lane.places) * placeBytes(lane);
+  }
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&
@@ -81,6 +101,8 @@ struct alignas(64) Board {
     auto *channels = reinterpret_cast<Channel *>(ranks() + numRanks);
     return channels[from * numRanks + to];
   }
+  /// The room of a lane and what the settings say of it; null without one.
+  LaneRoom *findLane(int from, int to, int number, const Lane *&lane);
 
   bool isAborted() const {
     return hasReason.load(std::memory_order_acquire) != 0;

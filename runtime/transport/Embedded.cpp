@@ -37,6 +37,8 @@ private:
   bool move(const char *what, Patience patience, const Parcel *sends,
             int numSends, const Parcel *receives, int numReceives,
             Error &error) override;
+  bool put(const char *what, const LaneParcel &parcel, Error &error) override;
+  bool take(const char *what, const LaneParcel &parcel, Error &error) override;
 
   /// A parcel and how much of it has moved.
   struct Moving {
@@ -48,8 +50,12 @@ private:
   bool push(Moving &moving);
   bool pull(Moving &moving);
   bool moveSome(bool &isDone);
-  bool wait(const char *what, Patience patience, uint32_t bell, int64_t &quiet,
-            Error &error);
+  bool wait(const char *what, Patience patience, uint32_t bell, int peer,
+            int64_t &quiet, Error &error);
+  template <typename Ready>
+  bool waitUntil(const char *what, int peer, Ready isReady, Error &error);
+  LaneRoom *findLane(const LaneParcel &parcel, int from, int to,
+                     const Lane *&lane, Error &error);
   /// The first rank that something is still to come from or to go to.
   int missing() const;
 
@@ -127,7 +133,7 @@ int Embedded::missing() const {
 /// Sleeps until somebody rings, but no longer than a second, of which `quiet`
 /// counts those in which nobody did. False if the run is to end.
 bool Embedded::wait(const char *what, Patience patience, uint32_t bell,
-                    int64_t &quiet, Error &error) {
+                    int waited, int64_t &quiet, Error &error) {
   if (board.isAborted())
     return error.set("another rank has ended the run");
   if (!board.sleep(rank(), bell))
@@ -137,7 +143,7 @@ bool Embedded::wait(const char *what, Patience patience, uint32_t bell,
     return true;
   char self[128], peer[128];
   board.nameRank(rank(), self, sizeof(self));
-  board.nameRank(missing(), peer, sizeof(peer));
+  board.nameRank(waited, peer, sizeof(peer));
   return error.set("%s has waited for %s for %" PRId64 " s in %s", self, peer,
                    quiet, what);
 }
@@ -165,10 +171,71 @@ bool Embedded::move(const char *what, Patience patience, const Parcel *sends,
       __builtin_ia32_pause();
       continue;
     }
-    if (!wait(what, patience, bell, quiet, error))
+    if (!wait(what, patience, bell, missing(), quiet, error))
       return false;
     glances = kGlances - 1;
   }
+}
+
+/// Waits for what `peer` does, which rings then.
+template <typename Ready>
+bool Embedded::waitUntil(const char *what, int peer, Ready isReady,
+                         Error &error) {
+  int64_t quiet = 0;
+  for (int glances = 0;; ++glances) {
+    uint32_t bell = board.ranks()[rank()].bell.load(std::memory_order_seq_cst);
+    if (isReady())
+      return true;
+    if (glances < kGlances && !board.isAborted())
+      __builtin_ia32_pause();
+    else if (!wait(what, Patience::Limited, bell, peer, quiet, error))
+      return false;
+  }
+}
+
+LaneRoom *Embedded::findLane(const LaneParcel &parcel, int from, int to,
+                             const Lane *&lane, Error &error) {
+  LaneRoom *room = board.findLane(from, to, parcel.lane, lane);
+  if (room && lane->size == parcel.size && lane->places == parcel.places)
+    return room;
+  error.set("no lane %d from rank %d to %d has %d places of %zu bytes",
+            parcel.lane, from, to, parcel.places, parcel.size);
+  return nullptr;
+}
+
+bool Embedded::put(const char *what, const LaneParcel &parcel, Error &error) {
+  const Lane *lane = nullptr;
+  LaneRoom *room = findLane(parcel, rank(), parcel.rank, lane, error);
+  if (!room)
+    return false;
+  const uint64_t number = room->sent.load(std::memory_order_relaxed);
+  auto hasPlace = [&] {
+    return number - room->received.load(std::memory_order_acquire) <
+           uint64_t(lane->places);
+  };
+  if (!waitUntil(what, parcel.rank, hasPlace, error))
+    return false;
+  memcpy(room->place(*lane, number), parcel.bytes, parcel.size);
+  room->sent.store(number + 1, std::memory_order_release);
+  board.ring(parcel.rank);
+  return true;
+}
+
+bool Embedded::take(const char *what, const LaneParcel &parcel, Error &error) {
+  const Lane *lane = nullptr;
+  LaneRoom *room = findLane(parcel, parcel.rank, rank(), lane, error);
+  if (!room)
+    return false;
+  const uint64_t number = room->received.load(std::memory_order_relaxed);
+  auto isThere = [&] {
+    return room->sent.load(std::memory_order_acquire) > number;
+  };
+  if (!waitUntil(what, parcel.rank, isThere, error))
+    return false;
+  memcpy(parcel.bytes, room->place(*lane, number), parcel.size);
+  room->received.store(number + 1, std::memory_order_release);
+  board.ring(parcel.rank);
+  return true;
 }
 
 static int runRank(Board &board, int rank, const RankWork &work) {

@@ -11,6 +11,7 @@
 //
 //   Board      the first reason to end, the state of each rank
 //   Channel    for each ordered pair of ranks: a ring of bytes
+//   LaneRoom   for each lane: the parcels on their way
 //
 // A rank that waits sleeps on its bell, a futex that a peer rings when it has
 // written to or read from a channel of this rank.

@@ -53,11 +53,29 @@ void reprise::runtime::describeMesh(const RepriseModel &model, char *text,
                  i == 0 ? "" : " x ", model.axes[i].name, model.axes[i].size);
 }
 
-Shard reprise::runtime::dataShardOf(const RepriseModel &model, int rank) {
+/// The index of an axis; -1 if there is none of the name.
+static int findAxis(const RepriseModel &model, const char *name) {
   for (int i = 0; i < model.numAxes; ++i)
-    if (!strcmp(model.axes[i].name, "dp"))
-      return {coordinateOf(model, rank, i), model.axes[i].size};
-  return {};
+    if (!strcmp(model.axes[i].name, name))
+      return i;
+  return -1;
+}
+
+Shard reprise::runtime::dataShardOf(const RepriseModel &model, int rank) {
+  const int axis = findAxis(model, "dp");
+  if (axis < 0)
+    return {};
+  return {coordinateOf(model, rank, axis), model.axes[axis].size};
+}
+
+int64_t reprise::runtime::countStages(const RepriseModel &model) {
+  const int axis = findAxis(model, kStageAxis);
+  return axis < 0 ? 1 : model.axes[axis].size;
+}
+
+int64_t reprise::runtime::stageOf(const RepriseModel &model, int rank) {
+  const int axis = findAxis(model, kStageAxis);
+  return axis < 0 ? 0 : coordinateOf(model, rank, axis);
 }
 
 Group reprise::runtime::groupOf(const RepriseModel &model, int rank, int axis) {
@@ -67,8 +85,6 @@ Group reprise::runtime::groupOf(const RepriseModel &model, int rank, int axis) {
 }
 
 Group reprise::runtime::modelGroupOf(const RepriseModel &model, int rank) {
-  for (int i = 0; i < model.numAxes; ++i)
-    if (!strcmp(model.axes[i].name, "tp"))
-      return groupOf(model, rank, i);
-  return {rank, 1, 1};
+  const int axis = findAxis(model, "tp");
+  return axis < 0 ? Group{rank, 1, 1} : groupOf(model, rank, axis);
 }

@@ -36,6 +36,14 @@ Shard dataShardOf(const RepriseModel &model, int rank);
 /// The ranks that are where `rank` is, but for this axis.
 Group groupOf(const RepriseModel &model, int rank, int axis);
 
+/// The axis of the stages of a pipeline.
+inline constexpr char kStageAxis[] = "pp";
+
+/// How many stages there are, and which is that of `rank`; 1 and 0 without that
+/// axis.
+int64_t countStages(const RepriseModel &model);
+int64_t stageOf(const RepriseModel &model, int rank);
+
 /// The ranks that have parts of the same parameters as `rank`.
 Group modelGroupOf(const RepriseModel &model, int rank);
 

@@ -44,23 +44,27 @@ Part reprise::runtime::partOf(const RepriseModel &model,
   return part;
 }
 
-int64_t Part::elements() const {
+int64_t Part::elements(int64_t from, int64_t to) const {
   int64_t count = 0;
-  forEachRun(0, wholeElements(), [&](int64_t, int64_t, int64_t number) {
+  forEachRun(from, to, [&](int64_t, int64_t, int64_t number) {
     count += number;
     return true;
   });
   return count;
 }
 
-/// Whether `rank` has another part or share than all ranks before it.
+/// Whether `rank` has another part or share than all ranks before it, of those
+/// of the stage where the state is at home.
 static bool isFirstOfPart(const RepriseModel &model, const RepriseState &state,
                           int rank) {
+  if (stageOf(model, rank) != state.stage)
+    return false;
   for (int axis = 0; axis < model.numAxes; ++axis) {
     const bool differs =
         (isCut(state) && axis == state.cutAxis) ||
         (state.shareForm != REPRISE_SHARE_NONE && axis == state.shareAxis);
-    if (!differs && coordinateOf(model, rank, axis) != 0)
+    const bool isOfStages = !strcmp(model.axes[axis].name, kStageAxis);
+    if (!differs && !isOfStages && coordinateOf(model, rank, axis) != 0)
       return false;
   }
   return true;
@@ -139,30 +143,31 @@ private:
 bool reprise::runtime::gatherState(const RepriseModel &model,
                                    const RepriseState &state, Transport &ranks,
                                    const float *own, const WholePlace &place,
-                                   Error &error) {
-  const Part mine = partOf(model, state, ranks.rank());
-  const int64_t all = mine.wholeElements();
-  if (ranks.rank() == 0)
-    mine.forEachRun(0, all, [&](int64_t whole, int64_t from, int64_t count) {
-      place.put(whole, own + from, count);
-      return true;
-    });
-  if (!isSpread(state))
+                                   Share elements, Error &error) {
+  const auto [begin, end] = elements;
+  if (ranks.rank() == 0 && isFirstOfPart(model, state, 0))
+    partOf(model, state, 0)
+        .forEachRun(begin, end,
+                    [&](int64_t whole, int64_t from, int64_t count) {
+                      place.put(whole - begin, own + from, count);
+                      return true;
+                    });
+  if (!isGathered(state))
     return true;
   List<float> piece;
-  if (!piece.resize(size_t(std::min(kPieceElements, all))))
+  if (!piece.resize(size_t(std::min(kPieceElements, end - begin))))
     return error.set("no memory left for a piece of %s", state.name);
   for (int sender = 1; sender < ranks.size(); ++sender) {
     const bool sends = ranks.rank() == sender;
     if ((ranks.rank() != 0 && !sends) || !isFirstOfPart(model, state, sender))
       continue;
     const Part part = partOf(model, state, sender);
-    Passage passage(ranks, sender, part.elements(), piece, error);
-    if (!part.forEachRun(0, all,
-                         [&](int64_t whole, int64_t from, int64_t count) {
-                           return sends ? passage.send(own + from, count)
-                                        : passage.receive(place, whole, count);
-                         }))
+    Passage passage(ranks, sender, part.elements(begin, end), piece, error);
+    if (!part.forEachRun(
+            begin, end, [&](int64_t whole, int64_t from, int64_t count) {
+              return sends ? passage.send(own + from, count)
+                           : passage.receive(place, whole - begin, count);
+            }))
       return false;
   }
   return true;

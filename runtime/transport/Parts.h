@@ -9,7 +9,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_PARTS_H
 #define REPRISE_RUNTIME_TRANSPORT_PARTS_H
 
-#include "Transport.h"
+#include "Collectives.h"
 
 #include "reprise/ABI/Model.h"
 
@@ -31,8 +31,8 @@ struct Part {
   int64_t first, last, offset;
 
   int64_t wholeElements() const { return outer * extent * inner; }
-  /// Those of the whole that the rank has.
-  int64_t elements() const;
+  /// Those of [from, to) of the whole that the rank has.
+  int64_t elements(int64_t from, int64_t to) const;
   /// Whether the buffer has more than these.
   bool hasMore() const { return count < block || isShare; }
 
@@ -73,9 +73,15 @@ inline bool isSpread(const RepriseState &state) {
   return isCut(state) || state.shareForm != REPRISE_SHARE_NONE;
 }
 
+/// Whether rank 0 has less than all of it, so that others send it what they
+/// have: parts, or what is at home on another stage.
+inline bool isGathered(const RepriseState &state) {
+  return isSpread(state) || state.stage != 0;
+}
+
 /// Whether there is any such state.
 inline bool hasParts(const RepriseModel &model) {
-  return std::any_of(model.states, model.states + model.numStates, isSpread);
+  return std::any_of(model.states, model.states + model.numStates, isGathered);
 }
 
 /// Where a whole tensor of f32 goes: element e of it to `first[e / width *
@@ -88,13 +94,13 @@ struct WholePlace {
   void put(int64_t element, const float *values, int64_t count) const;
 };
 
-/// Puts a whole state of f32 at `place` of rank 0, of which each rank has
-/// `own`. Those that have another part of it than rank 0 send it, in pieces;
-/// the others need not call, and nothing happens there. They wait for each
-/// other without a limit.
+/// Puts the elements [begin, end) of a whole state of f32 at `place` of rank 0,
+/// of which each rank has `own`. Ranks of the stage where it is at home send
+/// what rank 0 does not have, in pieces; the others need not call, and nothing
+/// happens there. They wait for each other without a limit.
 bool gatherState(const RepriseModel &model, const RepriseState &state,
                  Transport &ranks, const float *own, const WholePlace &place,
-                 Error &error);
+                 Share elements, Error &error);
 
 } // namespace reprise::runtime
 

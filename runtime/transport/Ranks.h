@@ -13,6 +13,13 @@
 
 namespace reprise::runtime {
 
+/// A lane that a program has from one rank to another.
+struct Lane {
+  int from, to, number;
+  size_t size; ///< Bytes of a parcel.
+  int places;  ///< How many may be on their way.
+};
+
 /// How ranks are started and watched, by any engine.
 struct RankSettings {
   int numRanks = 1;
@@ -21,6 +28,10 @@ struct RankSettings {
   int64_t silenceSeconds = 10;
   /// An exchange in which no byte moves for so many seconds is given up.
   int64_t operationSeconds = 600;
+  /// All lanes of the program, for which an engine may keep room: at most one
+  /// from one rank to another with the same number.
+  const Lane *lanes = nullptr;
+  int numLanes = 0;
   /// Names a rank for errors, e.g. "rank 3 (dp 1, tp 1)".
   void (*name)(int rank, char *text, size_t size,
                const void *context) = nullptr;

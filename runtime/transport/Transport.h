@@ -30,6 +30,16 @@ struct Parcel {
   size_t size;
 };
 
+/// The next parcel of a lane: to another rank, or from it. Between two ranks,
+/// each direction has lanes, known by number, on which parcels come in order.
+/// No lane waits for another, or for exchanges.
+struct LaneParcel {
+  int rank, lane;
+  char *bytes;
+  size_t size; ///< The same for all of a lane.
+  int places;  ///< How many of the lane may be on their way; so are these.
+};
+
 /// How long an exchange waits for others whose hearts beat.
 enum class Patience {
   Limited, ///< Until no byte has moved for the time limit of an operation.
@@ -68,6 +78,30 @@ public:
     return good;
   }
 
+  /// Puts a parcel on its way: returns when it may be written over, which is at
+  /// once unless all places of the lane are taken by parcels that have not been
+  /// received. It is copied, so the receiver need not have come so far.
+  bool send(const char *what, const LaneParcel &parcel, Error &error) {
+    double begin = now();
+    bool good = put(what, parcel, error);
+    itsSeconds[0] += now() - begin;
+    itsBytes += int64_t(parcel.size);
+    return good;
+  }
+
+  /// Takes a parcel; waits until it is there. Patience is limited, here and
+  /// where one sends.
+  bool receive(const char *what, const LaneParcel &parcel, Error &error) {
+    double begin = now();
+    bool good = take(what, parcel, error);
+    itsSeconds[0] += now() - begin;
+    return good;
+  }
+
+  /// Lets what was sent go on, where that takes this thread's time. Called
+  /// between launches.
+  virtual void progress() {}
+
   /// The time that all exchanges of this patience have taken, and the bytes
   /// that this rank has sent in any.
   double exchangeSeconds(Patience patience) const {
@@ -92,6 +126,16 @@ protected:
   virtual bool move(const char * /*what*/, Patience /*patience*/,
                     const Parcel * /*sends*/, int /*numSends*/,
                     const Parcel * /*receives*/, int /*numReceives*/,
+                    Error & /*error*/) {
+    return true;
+  }
+
+  /// A parcel of a lane, by an engine.
+  virtual bool put(const char * /*what*/, const LaneParcel & /*parcel*/,
+                   Error & /*error*/) {
+    return true;
+  }
+  virtual bool take(const char * /*what*/, const LaneParcel & /*parcel*/,
                     Error & /*error*/) {
     return true;
   }

@@ -13,6 +13,7 @@
 #include "runtime/device/Init.h"
 #include "runtime/transport/Collectives.h"
 
+#include <functional>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -27,28 +28,34 @@ struct Shape {
   int cutDim; ///< -1: every rank has all.
   int part = 0, parts = 1;
   int shareForm = REPRISE_SHARE_NONE;
+  int stage = 0; ///< Where it is at home, of two.
+  bool isOnBoth = false;
 };
 
 /// Two ranks with samples of their own by three that share a model. Of seven
 /// rows ranks have 3, 3 and 1, of four 2, 2 and none. Of parts of 39,000
 /// elements, or 39,600, those along "dp" have shares of 32,768 and the rest.
 constexpr RepriseAxis kAxes[] = {{"dp", 2}, {"tp", 3}};
+constexpr RepriseAxis kStagedAxes[] = {{"pp", 2}, {"dp", 2}, {"tp", 3}};
 constexpr Shape kShapes[] = {
     {"rows", 7, 5, 0},
-    {"few", 4, 3, 0},
-    {"columns", 4, 9, 1},
-    {"all", 3, 3, -1},
-    {"side", 2, 6, 1, 0, 2},
-    {"side", 2, 6, 1, 1, 2},
+    {"few", 4, 3, 0, 0, 1, REPRISE_SHARE_NONE, 0, true},
+    {"columns", 4, 9, 1, 0, 1, REPRISE_SHARE_NONE, 1},
+    {"all", 3, 3, -1, 0, 1, REPRISE_SHARE_NONE, 1},
+    {"side", 2, 6, 1, 0, 2, REPRISE_SHARE_NONE, 1},
+    {"side", 2, 6, 1, 1, 2, REPRISE_SHARE_NONE, 1},
     {"apart", 900, 130, 0, 0, 1, REPRISE_SHARE_APART},
-    {"across", 900, 130, 1, 0, 1, REPRISE_SHARE_APART},
-    {"within", 900, 130, 1, 0, 1, REPRISE_SHARE_WITHIN},
-    {"uncut", 300, 70, -1, 0, 1, REPRISE_SHARE_APART}};
+    {"across", 900, 130, 1, 0, 1, REPRISE_SHARE_APART, 1},
+    {"within", 900, 130, 1, 0, 1, REPRISE_SHARE_WITHIN, 1, true},
+    {"uncut", 300, 70, -1, 0, 1, REPRISE_SHARE_APART, 1},
+    {"stack.*.w", 4, 6, -1, 0, 1, REPRISE_SHARE_NONE, 1}};
 
-/// A model with these parameters for `numAxes` of the axes.
+/// A model with these parameters for `numAxes` of the axes, or for a stage.
 struct Model {
-  explicit Model(int numAxes) {
-    model.axes = kAxes, model.numAxes = numAxes;
+  explicit Model(int numAxes, int stage = -1) {
+    const int before = stage < 0 ? 0 : 1; // Axes before "dp".
+    model.axes = stage < 0 ? kAxes : kStagedAxes;
+    model.numAxes = numAxes + before, model.stage = std::max(stage, 0);
     for (const Shape &shape : kShapes) {
       RepriseState state = {};
       state.name = state.hubName = shape.name;
@@ -59,21 +66,26 @@ struct Model {
       state.shape[0] = shape.rows, state.shape[1] = shape.columns;
       if (numAxes == 2 && shape.cutDim >= 0) {
         int64_t &extent = state.shape[shape.cutDim];
-        state.cutAxis = 1, state.cutDim = shape.cutDim;
+        state.cutAxis = before + 1, state.cutDim = shape.cutDim;
         state.wholeExtent = extent;
         extent = (extent + 2) / 3;
       }
       int64_t elements = state.shape[0] * state.shape[1];
       if (numAxes == 2)
-        state.shareForm = shape.shareForm;
+        state.shareForm = shape.shareForm, state.shareAxis = before;
+      if (stage >= 0)
+        state.stage = shape.stage;
+      state.isElsewhere = stage >= 0 && stage != shape.stage && !shape.isOnBoth;
       if (state.shareForm == REPRISE_SHARE_APART)
         elements = shareOf(elements, 0, 2).end;
-      state.buffer = {end, elements * 4};
+      if (!state.isElsewhere)
+        state.buffer = {end, elements * 4};
       end += state.buffer.bytes;
       states.push_back(state);
     }
     model.states = states.data(), model.numStates = int32_t(states.size());
   }
+  Model(Model &&) = default; // The states stay where they are.
 
   std::vector<RepriseState> states;
   RepriseModel model = {};
@@ -125,10 +137,10 @@ TEST(Parts, RunsAreThoseOfTheRank) {
   EXPECT_EQ(runsOf(9, 5, 0, 21'000), "16384:0+4616 ");
 }
 
-// Each rank draws the elements of the whole, and rank 0 gathers what one rank
-// alone has.
-TEST(Parts, AreDrawnAndGatheredAsOneRankHasThem) {
-  Model one(0), cut(2);
+/// Each rank draws the elements of the whole, and rank 0 gathers what one rank
+/// alone has.
+static void expectGathered(int numRanks, std::function<Model(int)> modelOf) {
+  Model one(0);
   ThreadPool pool;
   Arena whole;
   Error error;
@@ -140,34 +152,40 @@ TEST(Parts, AreDrawnAndGatheredAsOneRankHasThem) {
   Wholes expected(tensors);
   ASSERT_TRUE(tensors.copyOut(whole, expected.places.data(), pool, error))
       << error.text;
-  EXPECT_EQ(run(6,
-                [&](Transport &ranks, Error &error) {
-                  ThreadPool own;
-                  Arena arena;
-                  ModelTensors parts(cut.model, ranks.rank());
-                  if (!own.start(1, error) || !arena.map(cut.end, error) ||
-                      !parts.find(error) ||
-                      !initializeStates(cut.model, 3, arena, own, error,
-                                        Loaded::Nothing, ranks.rank()))
-                    return false;
-                  if (!parts.haveParts() || parts.size() != tensors.size())
-                    return error.set("%d tensors", parts.size());
-                  Wholes got(parts);
-                  if (!parts.gather(arena, got.places.data(), ranks, error))
-                    return false;
-                  for (int i = 0; i < parts.size(); ++i)
-                    if ((ranks.rank() == 0) !=
-                        (got.values[size_t(i)] == expected.values[size_t(i)]))
-                      return error.set("tensor %s at rank %d", parts[i].name,
-                                       ranks.rank());
-                  // Behind its rows a part is zero.
-                  const RepriseState &few = cut.states[1];
-                  const float *values = arena.at<float>(few.buffer);
-                  for (int64_t j = 0; j < 6 && ranks.rank() % 3 == 2; ++j)
-                    if (values[j] != 0)
-                      return error.set("element %d", int(j));
-                  return true;
-                })
-                .error,
-            "");
+  auto gathers = [&](Transport &ranks, Error &error) {
+    const Model cut = modelOf(ranks.rank());
+    ThreadPool own;
+    Arena arena;
+    ModelTensors parts(cut.model, ranks.rank());
+    if (!own.start(1, error) || !arena.map(cut.end, error) ||
+        !parts.find(error) ||
+        !initializeStates(cut.model, 3, arena, own, error, Loaded::Nothing,
+                          ranks.rank()))
+      return false;
+    if (!parts.haveParts() || parts.size() != tensors.size())
+      return error.set("%d tensors", parts.size());
+    Wholes got(parts);
+    if (!parts.gather(arena, got.places.data(), ranks, error))
+      return false;
+    for (int i = 0; i < parts.size(); ++i)
+      if ((ranks.rank() == 0) !=
+          (got.values[size_t(i)] == expected.values[size_t(i)]))
+        return error.set("tensor %s at rank %d", parts[i].name, ranks.rank());
+    // Behind its rows a part is zero.
+    const RepriseState &few = cut.states[1];
+    const float *values = arena.at<float>(few.buffer);
+    for (int64_t j = 0; j < 6 && ranks.rank() % 3 == 2; ++j)
+      if (values[j] != 0)
+        return error.set("element %d", int(j));
+    return true;
+  };
+  EXPECT_EQ(run(numRanks, gathers).error, "");
+}
+
+TEST(Parts, AreDrawnAndGatheredAsOneRankHasThem) {
+  expectGathered(6, [](int) { return Model(2); });
+}
+
+TEST(Parts, ComeFromTheStageWhereTheyAreAtHome) {
+  expectGathered(12, [](int rank) { return Model(2, rank / 6); });
 }

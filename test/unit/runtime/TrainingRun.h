@@ -67,13 +67,18 @@ protected:
   }
 
   Outcome run(std::vector<std::string> args, const RepriseModel &model) {
+    return run(std::move(args), std::vector<const RepriseModel *>{&model});
+  }
+  Outcome run(std::vector<std::string> args,
+              const std::vector<const RepriseModel *> &models) {
     args.insert(args.begin(), "bin/train");
     std::vector<char *> argv;
     for (std::string &arg : args)
       argv.push_back(arg.data());
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
-    int status = runProgram(int(argv.size()), argv.data(), model);
+    int status = repriseMain(int(argv.size()), argv.data(), models.data(),
+                             int32_t(models.size()));
     Outcome outcome = {status, testing::internal::GetCapturedStdout(),
                        testing::internal::GetCapturedStderr()};
     signal(SIGHUP, SIG_DFL); // Unless a test has it ignored.

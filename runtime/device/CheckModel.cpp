@@ -1,0 +1,265 @@
+//===- CheckModel.cpp - Whether the tables of a model can be run ----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckModel.h"
+
+#include "CollectiveLaunch.h"
+#include "Init.h"
+#include "runtime/transport/Collectives.h"
+#include "runtime/transport/Mesh.h"
+
+#include <cinttypes>
+
+using namespace reprise::runtime;
+
+/// More than anybody trains on, and few enough to count.
+static constexpr int64_t kMostRanks = 1 << 20;
+
+static int buffersOfGemm(const RepriseGemm &gemm) {
+  return 4 + (gemm.bias ? 1 : 0) + (gemm.groups ? 1 : 0) +
+         (gemm.gather ? 1 : 0) + (gemm.epilogue ? 1 : 0);
+}
+
+bool reprise::runtime::checkRange(const char *what, const RepriseBuffer &buffer,
+                                  int64_t least, int64_t arenaBytes,
+                                  Error &error) {
+  if (buffer.offset >= 0 && buffer.bytes >= least &&
+      buffer.offset <= arenaBytes - buffer.bytes)
+    return true;
+  return error.set("damaged model: %s needs at least %" PRId64
+                   " bytes in the arena of %" PRId64 ", but got %" PRId64
+                   " at %" PRId64,
+                   what, least, arenaBytes, buffer.bytes, buffer.offset);
+}
+
+/// Checks a product with groups: what it gathers, and that there is an offset
+/// for each group and one behind the last.
+static bool checkGroups(const RepriseModel &model, const RepriseLaunch &launch,
+                        const RepriseGemm &gemm, Error &error) {
+  bool gathers = gemm.gather != REPRISE_GATHER_NONE;
+  if (gemm.groups < 0 || (gathers && (!gemm.groups || gemm.slots < 1)) ||
+      (gathers && gemm.gather != REPRISE_GATHER_A &&
+       gemm.gather != REPRISE_GATHER_B))
+    return error.set("damaged model: product %s has %d groups, gathers operand "
+                     "%d and has %d slots",
+                     launch.name, gemm.groups, gemm.gather, gemm.slots);
+  return !gemm.groups ||
+         checkRange(launch.name, model.buffers[launch.firstBuffer + 2],
+                    4 * (int64_t(gemm.groups) + 1), model.arenaBytes, error);
+}
+
+/// Checks that the ids which are no streams are axes.
+static bool checkIds(const RepriseModel &model, const RepriseLaunch &launch,
+                     Error &error) {
+  for (int i = 0; i < launch.numIds; ++i)
+    if (int64_t id = model.ids[launch.firstId + i]; id < -model.numAxes)
+      return error.set("damaged model: launch %s has id %" PRId64
+                       " with %d axes",
+                       launch.name, id, model.numAxes);
+  return true;
+}
+
+static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
+                        int rank, Error &error) {
+  const int numCallees[] = {model.numKernels, model.numGemms,
+                            model.numCollectives};
+  bool isKnown = launch.kind >= REPRISE_LAUNCH_KERNEL &&
+                 launch.kind <= REPRISE_LAUNCH_COLLECTIVE;
+  int callees = isKnown ? numCallees[launch.kind] : 0;
+  if (launch.callee < 0 || launch.callee >= callees || launch.firstBuffer < 0 ||
+      launch.numBuffers < 0 || launch.firstId < 0 || launch.numIds < 0)
+    return error.set("damaged model: launch %s names kind %d, callee %d of %d",
+                     launch.name, launch.kind, launch.callee, callees);
+  for (int i = 0; i < launch.numBuffers; ++i)
+    if (!checkRange(launch.name, model.buffers[launch.firstBuffer + i],
+                    /*least=*/0, model.arenaBytes, error))
+      return false;
+  if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+    return checkCollective(model, launch, rank, error);
+  if (launch.kind != REPRISE_LAUNCH_GEMM)
+    return checkIds(model, launch, error);
+  const RepriseGemm &gemm = model.gemms[launch.callee];
+  if (launch.numBuffers != buffersOfGemm(gemm))
+    return error.set("damaged model: product %s needs %d buffers, but got %d",
+                     launch.name, buffersOfGemm(gemm), launch.numBuffers);
+  if (!checkGroups(model, launch, gemm, error))
+    return false;
+  bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
+  bool isOfCPU = model.target == REPRISE_TARGET_CPU;
+  if (gemm.epilogue && hasSquares != isOfCPU)
+    return error.set("damaged model: product %s has epilogue %d, which its "
+                     "target does not have",
+                     launch.name, gemm.epilogue);
+  if (hasSquares && (gemm.typeC != REPRISE_F32 || gemm.bias ||
+                     gemm.batch[0] * gemm.batch[1] != 1))
+    return error.set("damaged model: product %s needs one C of f32 without a "
+                     "bias for its squares",
+                     launch.name);
+  if (hasSquares &&
+      !checkRange(launch.name,
+                  model.buffers[launch.firstBuffer + launch.numBuffers - 2],
+                  4 * repriseGemmSquares(&gemm), model.arenaBytes, error))
+    return false;
+  int64_t needed = isOfCPU ? repriseGemmWorkspaceBytes(&gemm) : 0;
+  int64_t given =
+      model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
+  if (given < needed)
+    return error.set("damaged model: product %s needs a workspace of %" PRId64
+                     " bytes, but got %" PRId64,
+                     launch.name, needed, given);
+  return true;
+}
+
+/// The table `name` of a model: its rows have an address.
+static bool checkRows(const char *name, const void *rows, int32_t count,
+                      Error &error) {
+  if (count == 0 || (count > 0 && rows))
+    return true;
+  return error.set("damaged model: %s needs the address of 0 or more rows, but "
+                   "has %d rows and %s address",
+                   name, count, rows ? "an" : "no");
+}
+
+static bool checkSchedules(const RepriseModel &model, int rank, Error &error) {
+  for (int i = 0; i < model.numSchedules; ++i) {
+    const RepriseSchedule &schedule = model.schedules[i];
+    if (!checkRows(schedule.name, schedule.launches, schedule.numLaunches,
+                   error))
+      return false;
+    for (int j = 0; j < schedule.numLaunches; ++j)
+      if (!checkLaunch(model, schedule.launches[j], rank, error))
+        return false;
+  }
+  for (int schedule : {model.evaluate, model.sample})
+    if (schedule < -1 || schedule >= model.numSchedules)
+      return error.set("damaged model: goes forward by schedule %d of %d",
+                       schedule, model.numSchedules);
+  return true;
+}
+
+/// Of a model that has the inputs of all micro-batches at once: there is a row
+/// for each, and the first is the model's.
+static bool checkInputs(const RepriseModel &model, Error &error) {
+  if (model.numInputs == 0)
+    return true;
+  if (model.numInputs != model.microBatchesPerRank)
+    return error.set("damaged model: %d micro-batches of a rank need as many "
+                     "rows of inputs, but got %d",
+                     model.microBatchesPerRank, model.numInputs);
+  for (int i = 0; i < model.numInputs; ++i) {
+    const RepriseInputs &row = model.inputs[i];
+    const int64_t bytes = model.microBatchSize * model.seqLength * 4;
+    if (!checkRange("inputs", row.tokens, bytes, model.arenaBytes, error) ||
+        !checkRange("inputs", row.targets, bytes, model.arenaBytes, error) ||
+        !checkRange("inputs", row.rng, 16, model.arenaBytes, error))
+      return false;
+  }
+  const RepriseInputs &first = model.inputs[0];
+  return (first.tokens.offset == model.tokens.offset &&
+          first.targets.offset == model.targets.offset &&
+          first.rng.offset == model.rng.offset) ||
+         error.set("damaged model: the first row of inputs needs to be where "
+                   "the model has its tokens, targets and rng");
+}
+
+/// A step has each micro-batch of the rank once, in order, and ends with the
+/// update. With rows of inputs the first entry stands for all micro-batches.
+static bool checkProgram(const RepriseModel &model, Error &error) {
+  int micros = 0;
+  for (int i = 0; i < model.numEntries; ++i) {
+    const RepriseEntry &entry = model.program[i];
+    bool readsInputs = entry.microBatch >= 0;
+    if (entry.schedule < 0 || entry.schedule >= model.numSchedules ||
+        entry.microBatch < -1 || (readsInputs && entry.microBatch != micros))
+      return error.set("damaged model: entry %d of a step has schedule %d of "
+                       "%d, and micro-batch %d behind %d others",
+                       i, entry.schedule, model.numSchedules, entry.microBatch,
+                       micros);
+    micros += readsInputs;
+  }
+  const int expected = model.numInputs > 0 ? 1 : model.microBatchesPerRank;
+  if (micros == expected && micros > 0 && model.program[0].microBatch == 0 &&
+      model.program[model.numEntries - 1].microBatch < 0)
+    return true;
+  return error.set("damaged model: a step needs to begin with the first of %d "
+                   "micro-batches and to end with an update, but has %d "
+                   "entries with %d micro-batches",
+                   expected, model.numEntries, micros);
+}
+
+/// The inputs and outputs of a model lie in its arena, and its tables are
+/// there.
+static bool checkFields(const RepriseModel &model, Error &error) {
+#define REPRISE_ROWS(TYPE, NAME, COUNT)                                        \
+  if (!checkRows(#NAME, model.NAME, model.COUNT, error))                       \
+    return false;
+#define REPRISE_ROLE(NAME, BYTES)                                              \
+  if (!checkRange(#NAME, model.NAME, BYTES, model.arenaBytes, error))          \
+    return false;
+#include "reprise/ABI/Model.def"
+  return true;
+}
+
+/// Checks that a state is of its type, and has room for what ranks have of it.
+static bool checkState(const RepriseModel &model, const RepriseState &state,
+                       Error &error) {
+  bool isWorking = state.kind == REPRISE_STATE_WORKING;
+  if (state.elementType != (isWorking ? REPRISE_BF16 : REPRISE_F32))
+    return error.set("damaged model: %s needs to be %s, but has type %d",
+                     state.name, isWorking ? "bf16" : "f32", state.elementType);
+  int64_t elements = elementCount(state);
+  if (state.shareForm != REPRISE_SHARE_NONE &&
+      (state.shareForm > REPRISE_SHARE_WITHIN || state.shareForm < 0 ||
+       state.shareAxis < 0 || state.shareAxis >= model.numAxes))
+    return error.set("damaged model: %s has shares of form %d along axis %d",
+                     state.name, state.shareForm, state.shareAxis);
+  const int64_t stages = countStages(model);
+  if (state.stage < 0 || state.stage >= stages ||
+      (state.isElsewhere && (state.stage == model.stage ||
+                             state.buffer.offset || state.buffer.bytes)))
+    return error.set("damaged model: %s is at home on stage %d of %" PRId64
+                     ", but stage %d has %s with %" PRId64 " bytes",
+                     state.name, state.stage, stages, model.stage,
+                     state.isElsewhere ? "none" : "it", state.buffer.bytes);
+  if (state.isElsewhere)
+    return true;
+  if (state.shareForm == REPRISE_SHARE_APART)
+    elements = shareOf(elements, 0, int(model.axes[state.shareAxis].size)).end;
+  return checkRange(state.name, state.buffer, elements * (isWorking ? 2 : 4),
+                    model.arenaBytes, error);
+}
+
+bool reprise::runtime::checkModel(const RepriseModel &model, int rank,
+                                  Error &error) {
+  if (!checkFields(model, error))
+    return false;
+  for (int i = 0; i < model.numAxes; ++i)
+    if (model.axes[i].size < 1 || model.axes[i].size > kMostRanks)
+      return error.set("damaged model: axis %d has %" PRId64 " ranks", i,
+                       model.axes[i].size);
+  if (model.stage != stageOf(model, rank))
+    return error.set("damaged model: stage %d needs to run where the axis '%s' "
+                     "has this number, but runs on rank %d",
+                     model.stage, kStageAxis, rank);
+  for (int i = 0; i < model.numStates; ++i)
+    if (!checkState(model, model.states[i], error))
+      return false;
+  for (int i = 0; i < model.numRotaries; ++i) {
+    const RepriseRotary &rotary = model.rotaries[i];
+    if (rotary.length < 1 || rotary.width < 2 || rotary.width % 2 != 0)
+      return error.set(
+          "damaged model: rotary table %d needs rows of pairs, but "
+          "got %" PRId64 " rows of %" PRId64,
+          i, rotary.length, rotary.width);
+    if (!checkRange("rotary table", rotary.buffer,
+                    rotary.length * rotary.width * 4, model.arenaBytes, error))
+      return false;
+  }
+  return checkSchedules(model, rank, error) && checkProgram(model, error) &&
+         checkInputs(model, error);
+}

@@ -1,0 +1,227 @@
+//===- CollectiveLaunch.cpp - What ranks do together in a launch ----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CollectiveLaunch.h"
+
+#include "CheckModel.h"
+#include "runtime/base/List.h"
+#include "runtime/transport/Collectives.h"
+#include "runtime/transport/Lanes.h"
+#include "runtime/transport/Mesh.h"
+
+#include <cinttypes>
+
+using namespace reprise::runtime;
+
+namespace {
+/// A launch, and the rank that runs it.
+struct Call {
+  const RepriseModel &model;
+  const RepriseLaunch &launch;
+  const int rank;
+  void *const *addresses = nullptr; ///< Of its buffers, when it runs.
+
+  const RepriseCollective &row() const {
+    return model.collectives[launch.callee];
+  }
+  Number number() const {
+    return row().elementType == REPRISE_BF16 ? Number::BF16 : Number::F32;
+  }
+  const RepriseBuffer &buffer(int i) const {
+    return model.buffers[launch.firstBuffer + i];
+  }
+  int last() const { return launch.numBuffers - 1; }
+  Span span(int i) const {
+    return {addresses[i], buffer(i).bytes / sizeOf(number())};
+  }
+  Blocks blocks() const { return {row().blocks, row().blockElements}; }
+  /// The ranks along the axis that take part.
+  Group group() const {
+    Group all = groupOf(model, rank, row().axis);
+    if (row().numMembers == 0)
+      return all;
+    return {all.rankOf(row().firstMember), all.stride * row().memberStride,
+            row().numMembers};
+  }
+  bool check(int i, int64_t least, Error &error) const {
+    return checkRange(launch.name, buffer(i), least, model.arenaBytes, error);
+  }
+};
+
+/// What one value of `RepriseCollective::operation` means.
+struct Operation {
+  int32_t operation;
+  int numBuffers; ///< 0: one or more.
+  bool (*check)(const Call &call, Error &error);
+  bool (*run)(const Call &call, Transport &ranks, Error &error);
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// A workspace, the last buffer, has a place for each rank that takes part.
+static bool checkWorkspace(const Call &call, Error &error) {
+  return call.check(call.last(), 4 * call.group().size, error);
+}
+
+/// A part and the whole are as long as the blocks.
+static bool checkBlocks(const Call &call, int part, int whole, Error &error) {
+  constexpr int64_t kMost = int64_t(1) << 48;
+  const auto [blocks, elements] = call.blocks();
+  const int64_t ranks = call.group().size;
+  if (blocks < 1 || elements < 1 || blocks > kMost / elements / ranks)
+    return error.set("damaged model: %s has %" PRId64 " blocks of %" PRId64,
+                     call.launch.name, blocks, elements);
+  const int64_t bytes = blocks * elements * sizeOf(call.number());
+  return call.check(part, bytes, error) &&
+         call.check(whole, bytes * ranks, error);
+}
+
+static bool checkAllGather(const Call &call, Error &error) {
+  return checkBlocks(call, 0, 1, error);
+}
+
+static bool checkReduceScatter(const Call &call, Error &error) {
+  return checkBlocks(call, 1, 0, error) && checkWorkspace(call, error);
+}
+
+/// There is room for a share.
+static bool checkShare(const Call &call, Error &error) {
+  const int64_t bytes = sizeOf(call.number());
+  const int64_t count = call.buffer(2).bytes / bytes;
+  return call.check(2, bytes, error) &&
+         call.check(0, shareOf(count, 0, call.group().size).end * bytes, error);
+}
+
+/// The buffer has a parcel, and the peer is another rank.
+static bool checkTransfer(const Call &call, Error &error) {
+  const RepriseCollective &row = call.row();
+  if (!checkLane(call.model, row, call.launch.name, error))
+    return false;
+  if (call.group().rankOf(row.peer) == call.rank)
+    return error.set("damaged model: %s needs another rank, but its peer %d is "
+                     "rank %d itself",
+                     call.launch.name, row.peer, call.rank);
+  return call.check(0, parcelBytes(row), error);
+}
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+/// The buffers before the workspace are summed in place.
+template <bool (*sum)(Transport &, const Group &, const char *, Number,
+                      const Span *, int, Span, Error &)>
+static bool runSum(const Call &call, Transport &ranks, Error &error) {
+  List<Span> spans;
+  for (int i = 0; i < call.last(); ++i)
+    if (!spans.push(call.span(i)))
+      return error.set("no memory left for %d buffers of %s", call.last(),
+                       call.launch.name);
+  return sum(ranks, call.group(), call.launch.name, call.number(),
+             spans.begin(), call.last(), call.span(call.last()), error);
+}
+
+static bool runAllGather(const Call &call, Transport &ranks, Error &error) {
+  return allGather(ranks, call.group(), call.launch.name, call.number(),
+                   call.blocks(), call.addresses[0], call.addresses[1], error);
+}
+
+static bool runReduceScatter(const Call &call, Transport &ranks, Error &error) {
+  return reduceScatter(ranks, call.group(), call.launch.name, call.number(),
+                       call.blocks(), call.addresses[0], call.addresses[1],
+                       call.span(2), error);
+}
+
+static bool runGatherShares(const Call &call, Transport &ranks, Error &error) {
+  return gatherShares(ranks, call.group(), call.launch.name, call.number(),
+                      call.addresses[0], call.span(2), error);
+}
+
+template <bool (Transport::*move)(const char *, const LaneParcel &, Error &)>
+static bool runTransfer(const Call &call, Transport &ranks, Error &error) {
+  const RepriseCollective &row = call.row();
+  const LaneParcel parcel = {call.group().rankOf(row.peer), row.lane,
+                             static_cast<char *>(call.addresses[0]),
+                             size_t(parcelBytes(row)), int(row.blocks)};
+  return (ranks.*move)(call.launch.name, parcel, error);
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+static constexpr Operation kOperations[] = {
+    {REPRISE_COLLECTIVE_ALL_REDUCE, 0, checkWorkspace, runSum<allReduce>},
+    {REPRISE_COLLECTIVE_ALL_GATHER, 2, checkAllGather, runAllGather},
+    {REPRISE_COLLECTIVE_REDUCE_SCATTER, 3, checkReduceScatter,
+     runReduceScatter},
+    {REPRISE_COLLECTIVE_REDUCE_SHARES, 0, checkWorkspace, runSum<reduceShares>},
+    {REPRISE_COLLECTIVE_GATHER_SHARES, 3, checkShare, runGatherShares},
+    {REPRISE_COLLECTIVE_SEND, 1, checkTransfer, runTransfer<&Transport::send>},
+    {REPRISE_COLLECTIVE_RECEIVE, 1, checkTransfer,
+     runTransfer<&Transport::receive>},
+};
+
+static const Operation *findOperation(int32_t operation) {
+  for (const Operation &each : kOperations)
+    if (each.operation == operation)
+      return &each;
+  return nullptr;
+}
+
+/// Only sums of whole buffers are of some of the ranks, each of which runs
+/// them.
+static bool checkMembers(const Call &call, Error &error) {
+  const RepriseCollective &row = call.row();
+  if (row.numMembers == 0)
+    return true;
+  const int64_t size = call.model.axes[row.axis].size;
+  const int64_t own =
+      coordinateOf(call.model, call.rank, row.axis) - row.firstMember;
+  const bool isKnown =
+      row.operation == REPRISE_COLLECTIVE_ALL_REDUCE && row.numMembers > 0 &&
+      row.memberStride > 0 && row.firstMember >= 0 &&
+      row.firstMember + (row.numMembers - 1) * int64_t(row.memberStride) < size;
+  if (isKnown && own >= 0 && own % row.memberStride == 0 &&
+      own / row.memberStride < row.numMembers)
+    return true;
+  return error.set(
+      "damaged model: rank %d cannot take part in %s, operation %d "
+      "of %d ranks from %d on in steps of %d along an axis of "
+      "%" PRId64,
+      call.rank, call.launch.name, row.operation, row.numMembers,
+      row.firstMember, row.memberStride, size);
+}
+
+bool reprise::runtime::checkCollective(const RepriseModel &model,
+                                       const RepriseLaunch &launch, int rank,
+                                       Error &error) {
+  const Call call = {model, launch, rank};
+  const RepriseCollective &row = call.row();
+  const Operation *operation = findOperation(row.operation);
+  if (!operation || row.axis < 0 || row.axis >= model.numAxes ||
+      (row.elementType != REPRISE_F32 && row.elementType != REPRISE_BF16) ||
+      launch.numBuffers == 0 ||
+      (operation->numBuffers && launch.numBuffers != operation->numBuffers))
+    return error.set("damaged model: %s has operation %d along axis %d of %d "
+                     "on %d buffers of type %d",
+                     launch.name, row.operation, row.axis, model.numAxes,
+                     launch.numBuffers, row.elementType);
+  return checkMembers(call, error) && operation->check(call, error);
+}
+
+bool reprise::runtime::runCollective(const RepriseModel &model,
+                                     const RepriseLaunch &launch,
+                                     void *const *addresses, Transport &ranks,
+                                     Error &error) {
+  const Call call = {model, launch, ranks.rank(), addresses};
+  return findOperation(call.row().operation)->run(call, ranks, error);
+}
