@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <sys/eventfd.h>
@@ -24,8 +25,9 @@ using namespace reprise::runtime;
 /// MPI_THREAD_FUNNELED, the same in all: one thread makes all calls.
 static constexpr int kFunneled = 1;
 
-/// Of all messages: between two ranks they keep their order.
-static constexpr int kTag = 1;
+/// Of all messages of exchanges, and of those of lane 0; the next lanes follow.
+/// Between two ranks, those of a tag keep their order.
+static constexpr int kTag = 1, kLaneTag = 2;
 
 /// Bytes of a message at most, since MPI counts them in an int.
 static constexpr size_t kMostBytes = size_t(1) << 30;
@@ -54,44 +56,76 @@ public:
     board.tellWatcher();
   }
   const char *engine() const override { return itsEngine; }
+  void progress() override;
+
+  /// Waits until all that was sent on lanes has gone.
+  bool finishSends(Error &error);
 
 private:
   bool move(const char *what, Patience patience, const Parcel *sends,
             int numSends, const Parcel *receives, int numReceives,
             Error &error) override;
+  bool put(const char *what, const LaneParcel &parcel, Error &error) override;
+  bool take(const char *what, const LaneParcel &parcel, Error &error) override;
 
   /// A message on its way.
   struct Request {
     MpiWord word;
-    int peer;
+    int peer, room; ///< Index of the room that it is sent from; -1: none.
     bool isDone;
   };
-  bool begin(const Parcel &parcel, bool isSend, Error &error);
-  bool test(bool &isDone, Error &error);
+  /// A place of a lane to another rank.
+  struct Room {
+    int peer, lane;
+    int pending; ///< Messages that are still sent from it.
+    char *bytes;
+  };
+  /// What messages of a parcel have in common.
+  struct Kind {
+    bool isSend;
+    int tag, room;
+  };
+  bool begin(const Parcel &parcel, Kind kind, List<Request> &list,
+             Error &error);
+  bool test(List<Request> &list, bool &isDone, Error &error);
+  bool testSends(Error &error);
+  bool addRooms(const LaneParcel &parcel, Error &error);
+  int findRoom(const LaneParcel &parcel, bool needsFree) const;
   bool fail(const char *doing, int code, Error &error) const;
-  bool giveUp(const char *what, double quiet, Error &error) const;
+  bool giveUp(const char *what, int waited, double quiet, Error &error) const;
+  /// Whom the first message of a list that is not done is with.
+  static int missing(const List<Request> &list);
+  template <typename Look, typename Missing>
+  bool wait(const char *what, Patience patience, Look look, Missing missing,
+            Error &error);
 
   Board &board;
   const MpiLibrary &library;
   const char *itsEngine;
-  List<Request> requests;
+  List<Request> requests; ///< Of an exchange, or of a parcel that is awaited.
+  List<Request> sending;  ///< Of lanes.
+  List<Room> rooms;       ///< They stay as long as MPI may read them.
 };
 } // namespace
 
 /// Both ends cut a parcel in the same pieces. What is empty is not sent.
-bool Mpi::begin(const Parcel &parcel, bool isSend, Error &error) {
+bool Mpi::begin(const Parcel &parcel, Kind kind, List<Request> &list,
+                Error &error) {
   for (size_t at = 0; at < parcel.size; at += kMostBytes) {
     char *bytes = parcel.bytes + at;
     int count = int(std::min(parcel.size - at, kMostBytes));
-    if (!requests.push({0, parcel.rank, false}))
+    if (!list.push({0, parcel.rank, kind.room, false}))
       return error.set("no memory left for the messages of an exchange");
-    MpiWord *word = &requests.back().word;
-    int code = isSend ? library.send(bytes, count, library.byte, parcel.rank,
-                                     kTag, library.world, word)
-                      : library.receive(bytes, count, library.byte, parcel.rank,
-                                        kTag, library.world, word);
+    MpiWord *word = &list.back().word;
+    int code = kind.isSend
+                   ? library.send(bytes, count, library.byte, parcel.rank,
+                                  kind.tag, library.world, word)
+                   : library.receive(bytes, count, library.byte, parcel.rank,
+                                     kind.tag, library.world, word);
     if (code != 0)
-      return fail(isSend ? "send" : "receive", code, error);
+      return fail(kind.isSend ? "send" : "receive", code, error);
+    if (kind.room >= 0)
+      ++rooms[size_t(kind.room)].pending;
   }
   return true;
 }
@@ -107,10 +141,10 @@ bool Mpi::fail(const char *doing, int code, Error &error) const {
 
 /// Looks at each message once; false, without an error, if none is done that
 /// was not.
-bool Mpi::test(bool &isDone, Error &error) {
+bool Mpi::test(List<Request> &list, bool &isDone, Error &error) {
   bool hasMoved = false;
   isDone = true;
-  for (Request &each : requests) {
+  for (Request &each : list) {
     if (each.isDone)
       continue;
     int flag = 0;
@@ -118,39 +152,39 @@ bool Mpi::test(bool &isDone, Error &error) {
     if (code != 0)
       return fail("move", code, error);
     each.isDone = flag;
+    if (flag && each.room >= 0)
+      --rooms[size_t(each.room)].pending;
     hasMoved |= each.isDone;
     isDone &= each.isDone;
   }
   return hasMoved;
 }
 
-bool Mpi::giveUp(const char *what, double quiet, Error &error) const {
-  const Request *missing =
-      std::find_if(requests.begin(), requests.end(),
-                   [](const Request &each) { return !each.isDone; });
+bool Mpi::giveUp(const char *what, int waited, double quiet,
+                 Error &error) const {
   char self[128], peer[128];
   board.nameRank(rank(), self, sizeof(self));
-  board.nameRank(missing->peer, peer, sizeof(peer));
+  board.nameRank(waited, peer, sizeof(peer));
   return error.set("%s has waited for %s for %.0f s in %s", self, peer, quiet,
                    what);
 }
 
-/// The time without a message is the sum of pauses, so that a run that is
-/// stopped does not wait.
-bool Mpi::move(const char *what, Patience patience, const Parcel *sends,
-               int numSends, const Parcel *receives, int numReceives,
+int Mpi::missing(const List<Request> &list) {
+  return std::find_if(list.begin(), list.end(),
+                      [](const Request &each) { return !each.isDone; })
+      ->peer;
+}
+
+/// Calls `look(isDone, error)`, which returns whether something has moved,
+/// until it is done; `missing` says whom that takes. The time without a message
+/// is the sum of pauses, so that a run that is stopped does not wait.
+template <typename Look, typename Missing>
+bool Mpi::wait(const char *what, Patience patience, Look look, Missing missing,
                Error &error) {
-  requests.clear();
-  for (int i = 0; i < numReceives; ++i)
-    if (!begin(receives[i], /*isSend=*/false, error))
-      return false;
-  for (int i = 0; i < numSends; ++i)
-    if (!begin(sends[i], /*isSend=*/true, error))
-      return false;
   double last = now(), paused = 0;
-  for (bool isDone;;) {
+  for (bool isDone = false;;) {
     error.text[0] = '\0';
-    if (test(isDone, error))
+    if (look(isDone, error))
       last = now(), paused = 0;
     else if (error.text[0])
       return false;
@@ -167,9 +201,116 @@ bool Mpi::move(const char *what, Patience patience, const Parcel *sends,
     paused += pause;
     if (patience == Patience::Limited &&
         paused >= double(board.settings->operationSeconds))
-      return giveUp(what, paused, error);
+      return giveUp(what, missing(), paused, error);
   }
 }
+
+bool Mpi::move(const char *what, Patience patience, const Parcel *sends,
+               int numSends, const Parcel *receives, int numReceives,
+               Error &error) {
+  requests.clear();
+  for (int i = 0; i < numReceives; ++i)
+    if (!begin(receives[i], {false, kTag, -1}, requests, error))
+      return false;
+  for (int i = 0; i < numSends; ++i)
+    if (!begin(sends[i], {true, kTag, -1}, requests, error))
+      return false;
+  auto look = [&](bool &isDone, Error &error) {
+    return test(requests, isDone, error);
+  };
+  auto peer = [&] { return missing(requests); };
+  return wait(what, patience, look, peer, error);
+}
+
+//===----------------------------------------------------------------------===//
+// Lanes
+//===----------------------------------------------------------------------===//
+
+/// Tests what is sent, and forgets what has gone.
+bool Mpi::testSends(Error &error) {
+  bool isDone;
+  const bool hasMoved = test(sending, isDone, error);
+  Request *end =
+      std::remove_if(sending.begin(), sending.end(),
+                     [](const Request &each) { return each.isDone; });
+  sending.resize(size_t(end - sending.begin()));
+  return hasMoved;
+}
+
+/// An error shows where something is waited for.
+void Mpi::progress() {
+  Error ignored;
+  if (!sending.empty())
+    testSends(ignored);
+}
+
+int Mpi::findRoom(const LaneParcel &parcel, bool needsFree) const {
+  for (size_t i = 0; i < rooms.size(); ++i)
+    if (rooms[i].peer == parcel.rank && rooms[i].lane == parcel.lane &&
+        !(needsFree && rooms[i].pending > 0))
+      return int(i);
+  return -1;
+}
+
+/// At the first parcel of a lane, which has all its places from then on.
+bool Mpi::addRooms(const LaneParcel &parcel, Error &error) {
+  if (findRoom(parcel, /*needsFree=*/false) >= 0)
+    return true;
+  for (int i = 0; i < parcel.places; ++i) {
+    auto *bytes = static_cast<char *>(malloc(std::max<size_t>(parcel.size, 1)));
+    if (!bytes || !rooms.push({parcel.rank, parcel.lane, 0, bytes}))
+      return error.set("no memory left for %d parcels of %zu bytes on their "
+                       "way",
+                       parcel.places, parcel.size);
+  }
+  return true;
+}
+
+bool Mpi::put(const char *what, const LaneParcel &parcel, Error &error) {
+  if (!addRooms(parcel, error))
+    return false;
+  int room = -1;
+  auto look = [&](bool &isDone, Error &error) {
+    const bool hasMoved = testSends(error);
+    room = findRoom(parcel, /*needsFree=*/true);
+    isDone = room >= 0;
+    return hasMoved;
+  };
+  auto peer = [&] { return parcel.rank; };
+  if (!wait(what, Patience::Limited, look, peer, error))
+    return false;
+  char *bytes = rooms[size_t(room)].bytes;
+  memcpy(bytes, parcel.bytes, parcel.size);
+  return begin({parcel.rank, bytes, parcel.size},
+               {true, kLaneTag + parcel.lane, room}, sending, error);
+}
+
+/// What is sent goes on meanwhile: the library moves all that it can.
+bool Mpi::take(const char *what, const LaneParcel &parcel, Error &error) {
+  requests.clear();
+  auto look = [&](bool &isDone, Error &error) {
+    return test(requests, isDone, error);
+  };
+  auto peer = [&] { return parcel.rank; };
+  return begin({parcel.rank, parcel.bytes, parcel.size},
+               {false, kLaneTag + parcel.lane, -1}, requests, error) &&
+         wait(what, Patience::Limited, look, peer, error);
+}
+
+bool Mpi::finishSends(Error &error) {
+  auto look = [&](bool &isDone, Error &error) {
+    const bool hasMoved = testSends(error);
+    isDone = sending.empty();
+    return hasMoved;
+  };
+  return wait(
+      "the end of the run", Patience::Endless, look,
+      [&] { return missing(sending); }, error);
+}
+
+//===----------------------------------------------------------------------===//
+// A rank
+//===----------------------------------------------------------------------===//
 
 /// Whether MPI has the numbers that the launcher has said.
 static bool checkNumbers(const MpiLibrary &library, const Launch &launch,
@@ -230,8 +371,9 @@ static int runRank(Board &board, int rank, const RankWork &work) {
     usleep(kMostPauses * 10'000);
   // Whoever ends early waits here, and not within MPI, which does not sleep.
   char end = 0;
-  if (status != 1 && broadcast(transport, {0, 1, board.numRanks},
-                               "the end of the run", &end, 1, error))
+  if (status != 1 && transport.finishSends(error) &&
+      broadcast(transport, {0, 1, board.numRanks}, "the end of the run", &end,
+                1, error))
     library.finalize();
   return status;
 }
