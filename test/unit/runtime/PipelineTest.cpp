@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CheckpointRun.h"
 #include "StagedToy.h"
-#include "TrainingRun.h"
 
 #include "runtime/checkpoint/SafeTensors.h"
 
@@ -21,7 +21,7 @@ using namespace reprise::runtime;
 using namespace reprise::runtime::test;
 
 namespace {
-class Pipeline : public Training {
+class Pipeline : public Checkpoints {
 protected:
   void TearDown() override {
     Training::TearDown();
@@ -30,6 +30,7 @@ protected:
 
   Outcome trainStages(std::vector<std::string> args) {
     args.insert(args.begin(), {"--data", data, "--log-format=json"});
+    args.insert(args.end(), always.begin(), always.end());
     return run(args, staged.models());
   }
 
@@ -70,6 +71,41 @@ TEST_F(Pipeline, TrainsAsOneRank) {
   auto mark = two.out.find("\"high_water_bytes\":" +
                            std::to_string(staged.models()[0]->arenaBytes));
   EXPECT_NE(mark, std::string::npos) << two.out;
+}
+
+// Only norms differ, which a checkpoint has among the values of its last steps.
+TEST_F(Pipeline, SavesWhatOneRankSaves) {
+  Outcome one = save("one", 4),
+          two = trainStages({"--save", path("two"), "--steps=4"});
+  ASSERT_EQ(one.status, 0) << one.err;
+  ASSERT_EQ(two.status, 0) << two.err;
+  EXPECT_EQ(different("one/step-00000004", "two/step-00000004"),
+            "trainer.json ");
+}
+
+TEST_F(Pipeline, GoesOnFromOneRankAndBack) {
+  Outcome whole = train({"--steps=6"});
+  ASSERT_EQ(save("one", 2).status, 0);
+  Outcome two = trainStages(
+      {"--resume", path("one"), "--save", path("two"), "--steps=4"});
+  ASSERT_EQ(two.status, 0) << two.err;
+  Outcome last = train({"--resume", path("two"), "--steps=6"});
+  ASSERT_EQ(last.status, 0) << last.err;
+  for (int step : {3, 4})
+    EXPECT_EQ(two.loss(step), whole.loss(step)) << step;
+  for (int step : {5, 6})
+    EXPECT_EQ(last.loss(step), whole.loss(step)) << step;
+}
+
+TEST_F(Pipeline, BeginsWithWeights) {
+  ASSERT_EQ(save("one", 2).status, 0);
+  const std::string weights = path("one/step-00000002");
+  Outcome one = train({"--init-from", weights, "--steps=2", "--dump", dump});
+  Outcome two =
+      trainStages({"--init-from", weights, "--steps=2", "--dump", other});
+  ASSERT_EQ(one.status, 0) << one.err;
+  ASSERT_EQ(two.status, 0) << two.err;
+  EXPECT_EQ(differing(), "grad_norm ");
 }
 
 TEST_F(Pipeline, TakesThePlacesThatItHas) {
