@@ -13,13 +13,15 @@
 
 namespace reprise::runtime {
 
-/// Prints, in a few lines, what the program was compiled from and by whom.
-void printVersion(const RepriseModel &model);
+/// Prints, in a few lines, what the program of these models was compiled from
+/// and by whom.
+void printVersion(const RepriseModel *const *models, int numModels);
 
 /// Prints all that it was compiled from as an object of JSON: `model`, `plan`,
-/// `compiler`, `interface`, `budget_bytes` (null without a budget), `config` as
-/// the hub's programs have it, and the section `train` of the description.
-void printDescription(const RepriseModel &model);
+/// `compiler`, `interface`, `budget_bytes` (null without a budget), the mesh
+/// of its ranks and the bytes of stages, `config` as the hub's programs have
+/// it, and the section `train` of the description.
+void printDescription(const RepriseModel *const *models, int numModels);
 
 } // namespace reprise::runtime
 

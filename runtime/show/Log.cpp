@@ -199,7 +199,9 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
            kernel->cols, peakFlops * 1e-9);
   printf("\nmemory   %s = %s bytes%s, allocated now and never again\n",
          human(model.arenaBytes).chars, grouped(model.arenaBytes).chars,
-         model.numAxes > 0 ? " in each rank" : "");
+         countStages(model) > 1 ? " in each rank of stage 0"
+         : model.numAxes > 0    ? " in each rank"
+                                : "");
   for (int i = 0; i < model.numCategories; ++i) {
     const RepriseCategory &category = model.categories[i];
     printf("  %-22s %12s %18s  %5.1f%%\n", category.name,

@@ -27,6 +27,8 @@ static constexpr Row kRows[] = {
     {"time in steps", "step_s", &RankReport::stepSeconds, false},
     {"waiting in them", "wait_s", &RankReport::waitSeconds, false},
     {"waiting for rank 0", "wait_alone_s", &RankReport::aloneSeconds, false},
+    {"planned memory", "planned_bytes", &RankReport::plannedBytes, true},
+    {"high-water mark", "high_water_bytes", &RankReport::highWaterBytes, true},
     {"memory of the process", "process_bytes", &RankReport::processBytes, true},
     {"bytes sent", "sent_bytes", &RankReport::sentBytes, true},
 };

@@ -21,6 +21,7 @@ struct RankReport {
   double aloneSeconds = 0; ///< For what rank 0 does alone.
   double processBytes = 0; ///< The most that its process had.
   double sentBytes = 0;
+  double plannedBytes = 0, highWaterBytes = 0; ///< Of its arena.
 };
 
 /// The least, the median (of an even number the lower one) and the most of a

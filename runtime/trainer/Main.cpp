@@ -453,6 +453,8 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
     log.profile(executor.profile(), std::max<int64_t>(stepsDone - 1, 1));
   if (options.costs && !writeCosts(stepsDone, error))
     return false;
+  own.plannedBytes = double(executor.plannedBytes());
+  own.highWaterBytes = double(highWater);
   List<RankReport> reports;
   if (ranks.size() > 1 && !gather(ranks, own, reports, error))
     return false;
@@ -684,7 +686,8 @@ int reprise::runtime::trainingMain(int argc, char **argv,
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
   if (options.version || options.describe) {
-    options.version ? printVersion(model) : printDescription(model);
+    options.version ? printVersion(models, numModels)
+                    : printDescription(models, numModels);
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
   if (!checkLaunch(all.launch, model, options.ranks, error))

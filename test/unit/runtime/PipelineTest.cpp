@@ -108,6 +108,30 @@ TEST_F(Pipeline, BeginsWithWeights) {
   EXPECT_EQ(differing(), "grad_norm ");
 }
 
+// The second stage has another kilobyte, which its rank alone shows.
+TEST_F(Pipeline, ShowsThePlansOfStages) {
+  const int64_t first = staged.stages[0].model.arenaBytes;
+  const int64_t second = first + 1024;
+  staged.stages[1].model.arenaBytes = second;
+  staged.stages[1].model.arenaAlignment = 2048;
+  Outcome outcome = trainStages({"--steps=1"});
+  EXPECT_NE(
+      outcome.out.find("\"planned_bytes\":{\"least\":" + std::to_string(first) +
+                       ",\"least_rank\":0,\"median\":" + std::to_string(first) +
+                       ",\"median_rank\":0,\"most\":" + std::to_string(second) +
+                       ",\"most_rank\":1}"),
+      std::string::npos)
+      << outcome.out << outcome.err;
+  EXPECT_NE(run({"--describe"}, staged.models())
+                .out.find("\"planned_bytes_of_stages\": [" +
+                          std::to_string(first) + ", " +
+                          std::to_string(second) + "]"),
+            std::string::npos);
+  EXPECT_NE(run({"--version"}, staged.models())
+                .out.find(" in each of 2 ranks, by their stages (pp 2)\n"),
+            std::string::npos);
+}
+
 TEST_F(Pipeline, TakesThePlacesThatItHas) {
   Outcome narrow = trainStages({"--steps=3"});
   staged.setPlaces(1);
