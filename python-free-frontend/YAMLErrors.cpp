@@ -5,149 +5,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// A parser stops where nothing fits any more, which may be lines below what is
-// missing: a bracket, a quote.
-//
-//===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/YAMLErrors.h"
-
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
+#include "reprise/Support/YAMLFault.h"
 
 #include <utility>
 
 using namespace llvm;
 using namespace reprise::frontend;
-
-namespace {
-struct Fault {
-  const char *place;
-  std::string message;
-};
-
-/// Looks for the first bracket or quote without its other half in its place.
-class Scanner {
-public:
-  explicit Scanner(StringRef text) : text(text) {}
-  std::optional<Fault> scan();
-
-private:
-  /// Passes over a quoted text, unless its line ends first.
-  bool skipQuoted();
-
-  StringRef text;
-  size_t at = 0;
-  bool isTokenStart = true;
-  SmallVector<const char *> open; ///< Brackets.
-};
-} // namespace
-
-bool Scanner::skipQuoted() {
-  char quote = text[at];
-  for (size_t i = at + 1; i < text.size() && text[i] != '\n'; ++i) {
-    bool isPair = quote == '\'' && text.substr(i, 2) == "''";
-    if (isPair || (quote == '"' && text[i] == '\\')) {
-      ++i;
-    } else if (text[i] == quote) {
-      at = i;
-      return true;
-    }
-  }
-  return false;
-}
-
-static std::string describeOpen(const char *bracket) {
-  return *bracket == '[' ? "this list has no closing bracket"
-                         : "this map has no closing brace";
-}
-
-std::optional<Fault> Scanner::scan() {
-  for (; at < text.size(); ++at) {
-    char c = text[at];
-    bool isBlank = at == 0 || isSpace(text[at - 1]);
-    bool isLast = at + 1 == text.size() || isSpace(text[at + 1]);
-    if (c == '\n') {
-      isTokenStart = true;
-    } else if (c == '#' && isBlank) {
-      at = std::min(text.find('\n', at), text.size()) - 1;
-    } else if (isTokenStart && (c == '"' || c == '\'')) {
-      const char *place = text.data() + at;
-      if (!skipQuoted())
-        return Fault{place, "this text has no closing quote"};
-      isTokenStart = false;
-    } else if (isTokenStart && open.empty() && (c == '|' || c == '>')) {
-      return std::nullopt; // Anything may be in a block of text.
-    } else if ((c == '[' || c == '{') && (isTokenStart || !open.empty())) {
-      open.push_back(text.data() + at);
-      isTokenStart = true;
-    } else if ((c == ']' || c == '}') && !open.empty()) {
-      if ((*open.back() == '[') != (c == ']'))
-        return Fault{open.back(), describeOpen(open.back())};
-      open.pop_back();
-      isTokenStart = false;
-    } else if ((c == ',' && !open.empty()) || (c == ':' && isLast) ||
-               (isTokenStart && isLast && (c == '-' || c == '?'))) {
-      isTokenStart = true;
-    } else if (!isSpace(c)) {
-      isTokenStart = false;
-    }
-  }
-  if (open.empty())
-    return std::nullopt;
-  return Fault{open.front(), describeOpen(open.front())};
-}
-
-static StringRef explain(StringRef message) {
-  return StringSwitch<StringRef>(message)
-      .Case("Unexpected token. Expected Key or Block End",
-            "needs a key here, indented like those above it")
-      .Case("Unexpected token. Expected Block Entry or Block End.",
-            "needs an item here, with a dash, indented like those above it")
-      .Case("Unexpected token. Expected Key, Flow Entry, or Flow Mapping End.",
-            "needs a comma or a closing brace here")
-      .Case("Expected , between entries!", "needs a comma here")
-      .Case("Could not find closing ]!", "this list has no closing bracket")
-      .Case("Could not find expected : for simple key",
-            "needs a colon after the name of a key")
-      .Case("Unexpected token in Key Value.",
-            "needs a colon and a space after this key, or the one above")
-      .Case("Expected quote at end of scalar", "this text has no closing quote")
-      .Case("Unrecognized escape code",
-            "this text has an escape that does not exist")
-      .Case("Unrecognized character while tokenizing.",
-            "needs quotes around a text that begins with this character")
-      .Case("Got empty alias or anchor",
-            "needs quotes around a text that begins with this character")
-      .Case("Expected a line break after block scalar header",
-            "needs the end of the line after what begins a block of text")
-      .Case("A text line is less indented than the block scalar",
-            "needs lines of a block of text to be indented alike")
-      .Default("not YAML from here on");
-}
-
-/// What is wrong where the parser stopped, at `place`.
-static Fault explainPlace(StringRef text, const char *place,
-                          StringRef message) {
-  Fault fault{place, explain(message).str()};
-  if (place == text.end())
-    return fault;
-  if (*place == ']' || *place == '}') {
-    fault.message = "there is nothing open that this bracket closes";
-    return fault;
-  }
-  if (*place != ':' || message != "Unexpected token. Expected Key or Block End")
-    return fault;
-  // What is before the colon is a key in the wrong place, or a value.
-  StringRef before = text.take_front(place - text.begin());
-  StringRef line = before.drop_front(before.rfind('\n') + 1);
-  if (line.contains(": "))
-    fault.message = "needs quotes around a value that has a colon in it";
-  else if (!line.trim().empty())
-    fault.place = line.ltrim().begin();
-  return fault;
-}
 
 YAMLErrors::YAMLErrors(StringRef text, Diagnostics &diagnostics)
     : text(text), diagnostics(diagnostics),
@@ -171,13 +36,10 @@ void YAMLErrors::forward(const SMDiagnostic &given, void *context) {
   if (isOwn) {
     sources.PrintMessage(errs(), given);
   } else {
-    std::optional<Fault> fault = Scanner(self->text).scan();
-    const char *place = given.getLoc().getPointer();
-    if (!fault)
-      fault = explainPlace(self->text, place ? place : self->text.begin(),
-                           given.getMessage());
-    self->diagnostics.error({SMLoc::getFromPointer(fault->place)},
-                            fault->message);
+    YAMLFault fault = explainYAMLFault(self->text, given.getLoc().getPointer(),
+                                       given.getMessage());
+    self->diagnostics.error({SMLoc::getFromPointer(fault.place)},
+                            fault.message);
   }
   sources.setDiagHandler(forward, self);
 }

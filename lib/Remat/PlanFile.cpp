@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Remat/PlanFile.h"
+#include "reprise/Support/YAMLFault.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -14,6 +15,7 @@
 #include "llvm/Support/YAMLParser.h"
 
 using namespace mlir;
+using namespace reprise;
 using namespace reprise::remat;
 namespace yaml = llvm::yaml;
 
@@ -86,9 +88,12 @@ Location PlanParser::getLocation(llvm::SMLoc place) {
 void PlanParser::report(const llvm::SMDiagnostic &diagnostic) {
   if (isWrong)
     return;
-  error(FileLineColLoc::get(context, path, std::max(diagnostic.getLineNo(), 1),
-                            std::max(diagnostic.getColumnNo() + 1, 1)))
-      << diagnostic.getMessage();
+  llvm::MemoryBufferRef text =
+      *sources.getMemoryBuffer(sources.getMainFileID());
+  YAMLFault fault =
+      explainYAMLFault(text.getBuffer(), diagnostic.getLoc().getPointer(),
+                       diagnostic.getMessage());
+  error(getLocation(llvm::SMLoc::getFromPointer(fault.place))) << fault.message;
 }
 
 /// What LLVM's parser is sensitive to.
@@ -393,6 +398,12 @@ FailureOr<PlanFile> PlanParser::parse() {
     if (auto word = readWord(value, what, place))
       plan.headRows = readNumber(*word, what, place);
   };
+  auto layers = [&](yaml::Node *value, Location place) {
+    constexpr StringLiteral what = "the number of layers that it is for";
+    plan.layersLocation = place;
+    if (auto word = readWord(value, what, place))
+      plan.numLayers = readNumber(*word, what, place);
+  };
   bool hasRules = false;
   auto rules = [&](yaml::Node *value, Location place) {
     hasRules = true;
@@ -400,6 +411,7 @@ FailureOr<PlanFile> PlanParser::parse() {
   };
   readMap(root, "a plan", getLocation(llvm::SMLoc()),
           {{"name", name},
+           {"layers", layers},
            {"chunks", chunks},
            {"head_chunk_rows", headRows},
            {"free", free},

@@ -40,6 +40,9 @@ public:
 
 private:
   LogicalResult applyChunks(const PlanFile &plan);
+  void checkLayers(const PlanFile &plan);
+  void warnOfKept(const PlanWord &word, const PlanRule &rule,
+                  ArrayRef<OpResult> results);
   LogicalResult applyRule(const PlanRule &rule);
   void decide();
 
@@ -231,6 +234,33 @@ LogicalResult PlanReader::applyChunks(const PlanFile &plan) {
   return success();
 }
 
+/// Rules are by number: a plan for fewer layers leaves the last ones alone.
+void PlanReader::checkLayers(const PlanFile &plan) {
+  if (!plan.numLayers || *plan.numLayers == numLayers)
+    return;
+  InFlightDiagnostic warning = emitWarning(*plan.layersLocation)
+                               << "the plan was made for " << *plan.numLayers
+                               << " layers, but the model has " << numLayers;
+  if (*plan.numLayers + 1 == numLayers)
+    warning << ": rules of numbers say nothing of layer " << *plan.numLayers;
+  else if (*plan.numLayers < numLayers)
+    warning << ": rules of numbers say nothing of layers " << *plan.numLayers
+            << " to " << numLayers - 1;
+}
+
+/// What is never replayed stays whatever a rule says.
+void PlanReader::warnOfKept(const PlanWord &word, const PlanRule &rule,
+                            ArrayRef<OpResult> results) {
+  if (rule.isRecompute && !results.empty() &&
+      llvm::none_of(results, [](OpResult result) {
+        return canBeReplayed(result.getOwner());
+      }))
+    emitWarning(word.location)
+        << "'" << word.text
+        << "' is never replayed, so it stays: this word of the rule changes "
+           "nothing";
+}
+
 LogicalResult PlanReader::applyRule(const PlanRule &rule) {
   for (auto [first, last] : rule.layers)
     if (last >= numLayers)
@@ -249,6 +279,7 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
     FailureOr<SmallVector<OpResult>> results = find(word, rule, label);
     if (failed(results))
       return failure();
+    warnOfKept(word, rule, *results);
     for (OpResult result : *results) {
       Operation *op = result.getOwner();
       if (excepted.contains(result) || !canBeReplayed(op))
@@ -287,6 +318,7 @@ void PlanReader::decide() {
 LogicalResult PlanReader::apply(const PlanFile &plan) {
   if (failed(applyChunks(plan)))
     return failure();
+  checkLayers(plan);
   for (const PlanRule &rule : plan.rules)
     if (failed(applyRule(rule)))
       return failure();

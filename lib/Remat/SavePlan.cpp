@@ -177,6 +177,8 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
   });
 
   os << "name: " << quote(name) << "\n";
+  if (layers.rbegin() != layers.rend() && layers.rbegin()->first >= 0)
+    os << "layers: " << layers.rbegin()->first + 1 << "\n";
   if (auto chunks = function->getAttrOfType<ChunksAttr>(kChunksAttr)) {
     os << "chunks: {stages: " << chunks.getStages() << ", layers: [";
     llvm::interleaveComma(chunks.getLayers().asArrayRef(), os);

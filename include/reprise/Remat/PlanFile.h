@@ -40,7 +40,10 @@ struct PlanRule {
 };
 
 struct PlanFile {
-  std::string name;            ///< may be empty
+  std::string name; ///< may be empty
+  /// Layers of the model that it was made for; unset: not said.
+  std::optional<int64_t> numLayers;
+  std::optional<mlir::Location> layersLocation;
   int64_t stages = 0;          ///< of the pipeline; 0: not said
   std::vector<int64_t> chunks; ///< layers of each
   std::optional<mlir::Location> chunksLocation;
