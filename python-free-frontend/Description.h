@@ -229,6 +229,10 @@ std::vector<KeyInfo> listKeys();
 /// The key for what other programs call `name`, spelt with underscores; empty
 /// if there is none. Names that mean the same are aliases of a key instead.
 llvm::StringRef findOwnName(llvm::StringRef name);
+
+/// What stands here in place of a key of Megatron's or NeMo's that is none
+/// here; empty if it is no such key.
+llvm::StringRef explainForeignKey(llvm::StringRef name);
 /// The candidate that `word` is near enough to; empty if none is.
 llvm::StringRef findNearest(llvm::StringRef word,
                             llvm::ArrayRef<llvm::StringRef> candidates);

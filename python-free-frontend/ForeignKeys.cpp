@@ -54,11 +54,14 @@ static constexpr ForeignKey kForeign[] = {
      "moe_token_drop_policy",
      "false|probs|position", "no token is dropped"},
     {"moe_deepep_num_sms|moe_flex_dispatcher_backend|moe_grouped_gemm|"
-     "moe_layer_recompute|moe_permute_fusion|moe_router_fusion|"
+     "moe_permute_fusion|moe_router_fusion|"
      "moe_router_padding_for_fp8|moe_shared_expert_overlap|"
      "moe_token_dispatcher_type|moe_use_legacy_grouped_gemm",
      "true|false|allgather|alltoall|flex",
      "how ops become kernels is decided here by the compiler"},
+    {"moe_layer_recompute", "false",
+     "'recompute_granularity: selective' with 'recompute_modules: [moe]' says "
+     "it here"},
     {"moe_router_dtype", "fp32", "the router computes in fp32"},
     {"moe_router_score_function", "softmax",
      "probabilities of experts are a softmax"},
@@ -139,6 +142,14 @@ static constexpr ForeignKey kForeign[] = {
 static bool isName(StringRef pattern, StringRef name) {
   return pattern.consume_back("*") ? name.starts_with(pattern)
                                    : name == pattern;
+}
+
+StringRef reprise::frontend::explainForeignKey(StringRef name) {
+  for (const ForeignKey &key : kForeign)
+    if (any_of(splitWords(key.names),
+               [&](StringRef pattern) { return isName(pattern, name); }))
+      return key.reason;
+  return "";
 }
 
 std::optional<std::string>

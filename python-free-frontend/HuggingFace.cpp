@@ -234,7 +234,11 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
   auto write = [&](StringRef name, StringRef value) {
     instead += (", " + name + ": " + value).str();
   };
+  // Of a Mixtral, those of experts are in a map.
+  SmallVector<RawMember> all(members);
   for (const RawMember &member : members)
+    llvm::append_range(all, findMembers(member.value));
+  for (const RawMember &member : all)
     if (const Key *key = findModelKey(member.key, family))
       if (key->name != "model_type" && !member.value.starts_with("-"))
         write(key->name, member.value);

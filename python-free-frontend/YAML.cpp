@@ -34,6 +34,7 @@ public:
 
 private:
   void readSection(StringRef section, yaml::MappingNode &map);
+  void checkBalance();
   /// The members of a map are read if `isMap`, otherwise passed over.
   Value readValue(yaml::Node *node, Origin keyOrigin, bool isMap = false);
   void readMembers(yaml::MappingNode &map, Value &value);
@@ -48,8 +49,12 @@ private:
   Diagnostics &diagnostics;
   StringRef text;
   yaml::Stream stream;
+  /// Where Megatron's key says that experts have no loss for their balance.
+  std::optional<Origin> withoutBalance;
 };
 } // namespace
+
+static constexpr StringLiteral kBalancing = "moe_router_load_balancing_type";
 
 static std::string getText(yaml::ScalarNode *scalar) {
   SmallString<64> storage;
@@ -182,6 +187,8 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
       list.add(*key, std::move(given));
       continue;
     }
+    if (*name == kBalancing && given.value.text == "none")
+      withoutBalance = given.origin;
     std::optional<std::string> foreign = checkForeignKey(*name, given.value);
     if (foreign && !foreign->empty())
       diagnostics.error(given.origin, *foreign);
@@ -190,6 +197,21 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
                         "unknown key '" + *name + "' in section '" + section +
                             "'" +
                             suggestKey(*name, section, findFamily(entries)));
+  }
+}
+
+/// With `none` Megatron adds no loss, whatever its coefficient.
+void YAMLReader::checkBalance() {
+  for (const Entry &entry : entries) {
+    double coefficient = 0;
+    if (entry.key->name == "moe_aux_loss_coeff" && withoutBalance &&
+        !StringRef(entry.value.text).getAsDouble(coefficient) &&
+        coefficient != 0)
+      diagnostics.error(*withoutBalance,
+                        "'" + kBalancing +
+                            "' is none, but 'moe_aux_loss_coeff' "
+                            "is " +
+                            entry.value.text + "; leave one of them out");
   }
 }
 
@@ -241,6 +263,7 @@ void YAMLReader::read() {
   }
   if (stream.failed())
     return;
+  checkBalance();
   ++document;
   if (stream.failed() || document == stream.end())
     return;

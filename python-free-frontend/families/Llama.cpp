@@ -49,7 +49,8 @@ static constexpr RefusedKey kRefused[] = {
 
 /// Meta's `params.json`, which does not say what it is.
 static bool isParams(const llvm::json::Object &object) {
-  return object.get("dim") && object.get("n_layers") && object.get("n_heads");
+  return object.get("dim") && object.get("n_layers") && object.get("n_heads") &&
+         !object.get("moe");
 }
 
 static constexpr Family getFamily() {

@@ -43,12 +43,18 @@ static constexpr RefusedKey kRefused[] = {{"partial_rotary_factor", "1.0"},
                                           {"sliding_window"},
                                           {"use_mrope"}};
 
+/// Mistral's `params.json` of a Mixtral, which does not say what it is.
+static bool isParams(const llvm::json::Object &object) {
+  return object.get("dim") && object.get("n_layers") && object.getObject("moe");
+}
+
 static constexpr Family getFamily() {
   Family family;
   family.name = "mixtral";
   family.className = "Mixtral";
   family.keys = kKeys;
   family.refused = kRefused;
+  family.recognizes = isParams;
   family.blocks.experts = ExpertKind::Routed;
   TensorNames &tensors = family.tensors;
   tensors.router = ".block_sparse_moe.gate";

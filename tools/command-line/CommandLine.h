@@ -73,6 +73,9 @@ struct Tool {
   std::string libraries = {}; ///< What it is made with, as in `LLVM 1.2.3`.
   /// The option for a name that no option has; empty if it knows none.
   std::function<std::string(const std::string &)> findOwnName = {};
+  /// What stands in place of an option of other programs; empty if it knows
+  /// nothing of it.
+  std::function<std::string(const std::string &)> explainForeign = {};
 };
 
 /// An option that is given, with the value that its uses come to.

@@ -132,6 +132,9 @@ std::string Parser::explainUnknown(std::string_view text,
         (foreign.isStart &&
          name.substr(0, foreign.name.size()) == foreign.name))
       return message + "; " + std::string(foreign.advice);
+  if (tool.explainForeign)
+    if (std::string why = tool.explainForeign(std::string(name)); !why.empty())
+      return message + "; " + why;
   // As compilers take it: -otrain.
   if (text.substr(0, 2) != "--" && name.size() > 1)
     if (const OptionInfo *option = findOption(tool, name.substr(0, 1));

@@ -115,6 +115,11 @@ Options::Options() {
     llvm::replace(key, '-', '_');
     return toDashes(frontend::findOwnName(key));
   };
+  tool.explainForeign = [](const std::string &name) {
+    std::string key = name;
+    llvm::replace(key, '-', '_');
+    return frontend::explainForeignKey(key).str();
+  };
   for (const Topic *topic : getTopics())
     addTopic(*topic);
   addKeys();
