@@ -18,6 +18,27 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
 
+void driver::printMessage(const llvm::SMDiagnostic &message, void *) {
+  constexpr size_t kMost = 240, kShown = 100;
+  llvm::StringRef line = message.getLineContents();
+  size_t column = std::max(message.getColumnNo(), 0);
+  if (line.size() <= kMost || column >= line.size())
+    return message.print(nullptr, llvm::errs());
+  size_t begin = column - std::min(column, kShown / 2);
+  std::string part = line.substr(begin, kShown).str();
+  llvm::StringRef before = begin > 0 ? "... " : "";
+  if (begin + kShown < line.size())
+    part += " ...";
+  llvm::errs() << message.getFilename() << ":" << message.getLineNo() << ":"
+               << column + 1 << ": ";
+  llvm::SMDiagnostic(*message.getSourceMgr(), message.getLoc(),
+                     message.getFilename(), message.getLineNo(),
+                     int(column - begin + before.size()), message.getKind(),
+                     message.getMessage(), (before + part).str(), {})
+      .print(nullptr, llvm::errs(), /*ShowColors=*/true,
+             /*ShowKindLabel=*/true, /*ShowLocation=*/false);
+}
+
 static std::string findRuntime(const Options &options) {
   if (!options.runtime.empty())
     return options.runtime;

@@ -12,8 +12,14 @@
 #include "Options.h"
 #include "Targets.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/SourceMgr.h"
 
 namespace reprise::driver {
+/// Prints a message with the line that it is about; of a long one, as files
+/// without line ends have, the part around the place. A handler of
+/// `llvm::SourceMgr`.
+void printMessage(const llvm::SMDiagnostic &message, void *context);
+
 /// Refuses to put a program or an object where something else would be lost;
 /// a symbolic link stands for the file that it names. A program needs the
 /// runtime archive, too.

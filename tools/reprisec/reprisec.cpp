@@ -366,6 +366,7 @@ static int compile(int argc, char **argv) {
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
+  sources.setDiagHandler(printMessage);
   SourceMgrDiagnosticHandler handler(sources, &context);
   RecomputeOptions recompute;
   std::optional<frontend::Description> description;
