@@ -117,7 +117,8 @@ static void printLabel(raw_ostream &os, const LabelEffect &effect) {
 }
 
 static void printAlternatives(raw_ostream &os, const Plan &plan) {
-  os << "\nplans for the same step\n";
+  os << "\nplans for the same step"
+     << (isPipeline(plan) ? ", on one device with all layers" : "") << "\n";
   using Kind = TextTable::Kind;
   TextTable table({{"recompute", Kind::Text},
                    {"peak", Kind::Number},

@@ -26,7 +26,7 @@ size_t PipelineNeed::getLargest() const {
   return largest - stages.begin();
 }
 
-static bool isPipeline(const Plan &plan) {
+bool report::isPipeline(const Plan &plan) {
   return plan.decisions.stages.size() > 1;
 }
 

@@ -14,6 +14,9 @@
 
 /// Nothing, or null, of a plan for one device, but for `writeStages`.
 namespace reprise::report {
+/// Whether the plan is for several devices.
+bool isPipeline(const Plan &plan);
+
 /// The stage that needs most, and a table of all stages.
 void printPipeline(llvm::raw_ostream &os, const Plan &plan);
 

@@ -132,7 +132,13 @@ readInput(MLIRContext &context, llvm::SourceMgr &sources,
     return nullptr;
   // Megatron's figures are for so many ranks, beside a plan for one.
   if (!options.accounting.empty()) {
-    description->parallel.tensorParallel = 1;
+    int64_t &ranks = description->parallel.tensorParallel;
+    if (ranks > 1 && !options.quiet)
+      llvm::WithColor::note()
+          << "with --accounting, plan, times and program are of one rank with "
+             "whole tensors, and Megatron's figures of "
+          << ranks << " ranks\n";
+    ranks = 1;
     description->parallel.sequenceParallel = false;
   }
   text = *description;
