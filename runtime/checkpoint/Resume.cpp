@@ -53,6 +53,7 @@ private:
   bool checkRun(Error &error);
   int64_t readSum(const char *key) const;
   bool readMark(DataMark &mark, Error &error);
+  bool findChanges(Error &changes, Error &error) const;
   bool readOutliers(const char *key, Outliers &outliers, Error &error);
   bool checkFiles(Error &error);
   bool checkFile(const JsonItem &item, Error &error);
@@ -163,6 +164,45 @@ bool Checkpoint::checkRun(Error &error) {
               error) &&
          same("seq_length", "seq_length", model.seqLength, error) &&
          same("vocab_size", "vocab_size", model.vocabSize, error);
+}
+
+/// A number, a text or a switch as it is written; empty for all else.
+static std::string_view getWord(JsonValue value) {
+  if (value.is(JsonKind::True) || value.is(JsonKind::False))
+    return value.is(JsonKind::True) ? "true" : "false";
+  return value.text();
+}
+
+/// Whether two words say another thing; numbers by their value.
+static bool differ(JsonValue a, JsonValue b) {
+  double left = 0, right = 0;
+  if (a.asDouble(left) && b.asDouble(right))
+    return left != right;
+  return getWord(a) != getWord(b);
+}
+
+/// What this program trains with otherwise; it is what counts from here on.
+bool Checkpoint::findChanges(Error &changes, Error &error) const {
+  JsonDocument now;
+  if (!model.trainJson || !*model.trainJson)
+    return true;
+  if (!now.parse(model.trainJson, "the program's section 'train'", error))
+    return false;
+  JsonValue then = document.root().find("train");
+  size_t length = 0;
+  for (JsonItem item : now.root()) {
+    JsonValue before = then.find(item.key.text());
+    std::string_view key = item.key.text(), old = getWord(before),
+                     own = getWord(item.value);
+    if (old.empty() || own.empty() || !differ(before, item.value) ||
+        length >= sizeof(changes.text))
+      continue;
+    length += size_t(snprintf(
+        changes.text + length, sizeof(changes.text) - length,
+        "%s%.*s %.*s then, %.*s now", length ? "; " : "", int(key.size()),
+        key.data(), int(old.size()), old.data(), int(own.size()), own.data()));
+  }
+  return true;
 }
 
 /// Old checkpoints have no such checksums.
@@ -361,6 +401,7 @@ bool Checkpoint::checkSums(ThreadPool &pool, Error &error) {
 bool Checkpoint::open(ThreadPool &pool, Resumed &resumed, Error &error) {
   if (!readTrainer(error) || !integer("step", resumed.state.step, error) ||
       !checkRun(error) || !readMark(resumed.data, error) ||
+      !findChanges(resumed.changes, error) ||
       !readOutliers("losses", resumed.state.losses, error) ||
       !readOutliers("grad_norms", resumed.state.gradNorms, error))
     return false;

@@ -21,6 +21,9 @@ struct Resumed {
   Path folder = Path("%s", ""); ///< The checkpoint; empty for a fresh run.
   RunState state;
   DataMark data; ///< What it was trained on.
+  /// "lr 0.002 then, 0.005 now", and more keys of the section `train`; empty if
+  /// they are the same.
+  Error changes;
 };
 
 /// Finds the checkpoint that --resume means: a checkpoint's folder, the newest

@@ -87,6 +87,8 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
              shownSum(then.crc).chars, data.crc);
   if (text.text[0])
     note(text.text);
+  if (resumed.changes.text[0])
+    note(resumed.changes.text);
   bool usesTokens = data.tokens > 0 || options.tokenizer;
   if (usesTokens && differ(data.tokenizer, then.tokenizer)) {
     text.set("the tokenizer is another one than then (%s then, ",

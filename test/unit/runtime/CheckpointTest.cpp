@@ -361,11 +361,17 @@ TEST_F(Checkpoints, OtherDataAreNoted) {
       text += (*i)[1].str() + "\n";
     return text;
   };
+  toy.model.trainJson = "{\n  \"lr\": 0.05\n}";
   ASSERT_EQ(save("a", 2).status, 0);
   auto resumed = [&] {
     return notes(train({"--steps=3", "--resume", path("a")}));
   };
   EXPECT_EQ(resumed(), "");
+  toy.model.trainJson = "{\n  \"lr\": 5e-2,\n  \"clip_grad\": 1\n}";
+  EXPECT_EQ(resumed(), ""); // The same number; and a key of later versions.
+  toy.model.trainJson = "{\n  \"lr\": 0.25\n}";
+  EXPECT_EQ(resumed(), "lr 0.05 then, 0.25 now\n");
+  toy.model.trainJson = "{\n  \"lr\": 0.05\n}";
   // No data is no other data; and what was known of it is kept.
   EXPECT_EQ(notes(run({"--steps=0", "--resume", path("a"), "--save", path("b"),
                        "--log-format=json"},
