@@ -70,7 +70,6 @@ Spread reprise::runtime::spreadOf(const List<RankReport> &reports,
 bool reprise::runtime::gather(Transport &ranks, RankReport own,
                               List<RankReport> &all, Error &error) {
   own.aloneSeconds = ranks.exchangeSeconds(Patience::Endless);
-  own.waitSeconds = ranks.exchangeSeconds(Patience::Limited);
   own.processBytes = double(peakResidentBytes());
   own.sentBytes = double(ranks.sentBytes());
   auto parcel = [](int rank, RankReport &report) {

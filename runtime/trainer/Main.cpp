@@ -353,6 +353,7 @@ bool Trainer::compute(StepReport &report, Error &error) {
       isDumped(step) || options.skipLossZ > 0 || options.skipGradZ > 0;
   if (options.checkMemory)
     check.fillGaps();
+  double waited = ranks.exchangeSeconds(Patience::Limited);
   stepBegin = now();
   report.learningRate = float(learningRate(model, step));
   writeScalar(model.lr, report.learningRate);
@@ -365,6 +366,7 @@ bool Trainer::compute(StepReport &report, Error &error) {
     return false;
   report.seconds = now() - stepBegin;
   own.stepSeconds += report.seconds;
+  own.waitSeconds += ranks.exchangeSeconds(Patience::Limited) - waited;
   if (placement.device.isOpen() && !isApart)
     report.gpu = gpu.times();
   return true;
