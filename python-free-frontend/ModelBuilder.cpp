@@ -174,7 +174,8 @@ Value ModelBuilder::linear(StringRef module, const Twine &tensor,
 
 Value ModelBuilder::rotate(StringRef name, Value input, int64_t heads) {
   return forward.create<nn::RopeOp>("attention", name, input.getType(), input,
-                                    rotary, heads, nn::RopeStyle::HalfSplit);
+                                    rotary, heads, /*from=*/IntegerAttr(),
+                                    nn::RopeStyle::HalfSplit);
 }
 
 /// With the numbers that the type uses; the description may have others.
@@ -296,10 +297,13 @@ Value ModelBuilder::buildExperts(Value input) {
   auto perSlot = RankedTensorType::get(shape, i32);
   auto perRow = RankedTensorType::get({rows}, i32);
   auto perExpert = RankedTensorType::get({experts + 1}, i32);
-  Value id = forward.create<nn::ChooseExpertsOp>("moe", "id", perSlot, r);
+  Value id = forward.create<nn::ChooseExpertsOp>(
+      "moe", "id", perSlot, r, /*bias=*/Value(), /*sigmoid=*/UnitAttr(),
+      /*groups=*/IntegerAttr(), /*keep=*/IntegerAttr(), /*by_two=*/UnitAttr());
   Value w = forward.create<nn::ExpertWeightsOp>(
-      "moe", "w", forward.getType(shape), r, id,
-      model.normalizesTopK ? builder.getUnitAttr() : UnitAttr());
+      "moe", "w", forward.getType(shape), r, id, /*sigmoid=*/UnitAttr(),
+      model.normalizesTopK ? builder.getUnitAttr() : UnitAttr(),
+      /*scale=*/FloatAttr());
   auto pm = forward.create<nn::SortRowsOp>(
       "moe", "pm", TypeRange{perRow, perSlot, perExpert}, id);
   Value order = pm.getOrder(), inverse = pm.getInverse();

@@ -17,7 +17,8 @@ using namespace reprise::interpreter;
 using namespace reprise::nn;
 
 namespace {
-/// How `[B, T, H*D]`, `[B, T, G*D]` and `[B, H, T, T]` are indexed.
+/// How `[B, T, H*D]`, `[B, T, G*D]` and `[B, H, T, T]` are indexed. Heads of
+/// values may have another width `D`: they are others.
 struct Heads {
   int64_t batch, length, heads, keyHeads, width;
   int64_t rank = 0, ranks = 1; ///< which heads these are, of those of all
@@ -71,6 +72,7 @@ static void attention(AttentionOp op, const Frame &frame) {
   const Tensor &query = frame.in(0), &key = frame.in(1), &value = frame.in(2),
                &rng = frame.in(3);
   Heads at(query, op.getHeads(), op.getKeyHeads());
+  Heads of(frame.out(), op.getHeads(), op.getKeyHeads());
   at.rank = frame.rank;
   at.ranks = frame.ranks;
   double scale = op.getScale().convertToFloat();
@@ -90,8 +92,8 @@ static void attention(AttentionOp op, const Frame &frame) {
     for (int64_t j = 0; j <= i; ++j) {
       double factor = getDropoutFactor(rng, rate, op.getStream(),
                                        at.scoreOfAll(b, h, i, j));
-      at.add(frame.out(), row, factor * std::exp(s[j] - lse), value,
-             at.keyRow(b, j, h));
+      of.add(frame.out(), of.row(b, i, h), factor * std::exp(s[j] - lse), value,
+             of.keyRow(b, j, h));
     }
   });
 }
@@ -101,23 +103,24 @@ static void attentionBackward(AttentionBackwardOp op, const Frame &frame) {
                &out = frame.in(3), &lse = frame.in(4), &dout = frame.in(5),
                &rng = frame.in(6);
   Heads at(query, op.getHeads(), op.getKeyHeads());
+  Heads of(out, op.getHeads(), op.getKeyHeads());
   at.rank = frame.rank;
   at.ranks = frame.ranks;
   double scale = op.getScale().convertToFloat();
   double rate = op.getRate().convertToFloat();
   at.forEachRow([&](int64_t b, int64_t h, int64_t i) {
-    int64_t row = at.row(b, i, h);
-    double delta = at.dot(dout, row, out, row);
+    int64_t row = at.row(b, i, h), outRow = of.row(b, i, h);
+    double delta = of.dot(dout, outRow, out, outRow);
     for (int64_t j = 0; j <= i; ++j) {
-      int64_t keyRow = at.keyRow(b, j, h);
+      int64_t keyRow = at.keyRow(b, j, h), valueRow = of.keyRow(b, j, h);
       double factor = getDropoutFactor(rng, rate, op.getStream(),
                                        at.scoreOfAll(b, h, i, j));
       double p = std::exp(scale * at.dot(query, row, key, keyRow) -
                           lse.values[at.stat(b, h, i)]);
-      double ds = p * (factor * at.dot(dout, row, value, keyRow) - delta);
+      double ds = p * (factor * of.dot(dout, outRow, value, valueRow) - delta);
       at.add(frame.out(0), row, scale * ds, key, keyRow);
       at.add(frame.out(1), keyRow, scale * ds, query, row);
-      at.add(frame.out(2), keyRow, factor * p, dout, row);
+      of.add(frame.out(2), valueRow, factor * p, dout, outRow);
     }
   });
 }

@@ -11,6 +11,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 using namespace mlir;
@@ -27,29 +28,72 @@ static LogicalResult check(Operation *op, const Tensor &ids, int64_t size) {
   return success();
 }
 
-static void chooseExperts(const Frame &frame) {
+static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// The `count` of `candidates` with the largest scores, of equal ones those
+/// that come first, in ascending order.
+static std::vector<int64_t> takeLargest(std::vector<int64_t> candidates,
+                                        ArrayRef<double> scores,
+                                        int64_t count) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  candidates.resize(count);
+  std::sort(candidates.begin(), candidates.end());
+  return candidates;
+}
+
+static std::vector<int64_t> count(int64_t size) {
+  std::vector<int64_t> all(size);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// The experts of the groups that are kept.
+static std::vector<int64_t> getCandidates(ChooseExpertsOp op,
+                                          ArrayRef<double> scores) {
+  if (!op.getGroups())
+    return count(int64_t(scores.size()));
+  int64_t groups = *op.getGroups(), size = int64_t(scores.size()) / groups;
+  std::vector<double> best;
+  for (int64_t group = 0; group < groups; ++group) {
+    std::vector<double> own(scores.slice(group * size, size));
+    std::sort(own.begin(), own.end(), std::greater<>());
+    best.push_back(op.getByTwo() ? own[0] + own[1] : own[0]);
+  }
+  std::vector<int64_t> candidates;
+  for (int64_t group : takeLargest(count(groups), best, *op.getKeep()))
+    for (int64_t e = 0; e < size; ++e)
+      candidates.push_back(group * size + e);
+  return candidates;
+}
+
+static void chooseExperts(ChooseExpertsOp op, const Frame &frame) {
   const Tensor &logits = frame.in(0);
+  constexpr double kLowest = std::numeric_limits<float>::lowest();
   int64_t experts = logits.cols(), slots = frame.out().cols();
   for (int64_t t = 0; t < logits.rows(); ++t) {
-    const double *row = &logits.values[t * experts];
-    std::vector<int64_t> all(experts);
-    std::iota(all.begin(), all.end(), 0);
-    auto rank = [&](int64_t e) {
-      return std::isnan(row[e]) ? -INFINITY : row[e];
-    };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](int64_t a, int64_t b) { return rank(a) > rank(b); });
-    std::sort(all.begin(), all.begin() + slots);
-    for (int64_t j = 0; j < slots; ++j)
-      frame.out().values[t * slots + j] = double(all[j]);
+    std::vector<double> scores;
+    for (int64_t e = 0; e < experts; ++e) {
+      double score = logits.values[t * experts + e];
+      if (op.getSigmoid())
+        score = sigmoid(score);
+      if (op.getBias())
+        score += frame.in(1).values[e];
+      scores.push_back(score >= kLowest ? score : kLowest);
+    }
+    std::vector<int64_t> chosen =
+        takeLargest(getCandidates(op, scores), scores, slots);
+    std::copy(chosen.begin(), chosen.end(), &frame.out().values[t * slots]);
   }
 }
 
 /// The probability of each expert for token `t`: zero of those that do not take
 /// part.
-static std::vector<double> getProbabilities(const Tensor &logits,
-                                            const Tensor &ids, int64_t t,
-                                            bool isNormalized) {
+template <typename OpTy>
+static std::vector<double> getProbabilities(OpTy op, const Frame &frame,
+                                            int64_t t) {
+  const Tensor &logits = frame.in(0), &ids = frame.in(1);
+  bool isNormalized = op.getNormalized();
   int64_t experts = logits.cols(), slots = ids.cols();
   std::vector<double> p(experts, isNormalized ? 0 : 1);
   if (isNormalized)
@@ -58,34 +102,51 @@ static std::vector<double> getProbabilities(const Tensor &logits,
   const double *row = &logits.values[t * experts];
   double greatest = *std::max_element(row, row + experts), sum = 0;
   for (int64_t e = 0; e < experts; ++e)
-    sum += p[e] *= std::exp(row[e] - greatest);
+    sum += p[e] *=
+        op.getSigmoid() ? sigmoid(row[e]) : std::exp(row[e] - greatest);
+  if (op.getSigmoid() && !isNormalized)
+    return p;
   for (double &x : p)
-    x /= sum;
+    x /= op.getSigmoid() ? sum + 1e-20 : sum;
   return p;
 }
 
-static void expertWeights(bool isNormalized, const Frame &frame) {
+template <typename OpTy>
+static double getScale(OpTy op) {
+  return op.getScale() ? op.getScale()->convertToDouble() : 1;
+}
+
+static void expertWeights(ExpertWeightsOp op, const Frame &frame) {
   const Tensor &ids = frame.in(1);
   int64_t slots = ids.cols();
   for (int64_t t = 0; t < ids.rows(); ++t) {
-    std::vector<double> p = getProbabilities(frame.in(0), ids, t, isNormalized);
+    std::vector<double> p = getProbabilities(op, frame, t);
     for (int64_t j = t * slots; j < (t + 1) * slots; ++j)
-      frame.out().values[j] = p[int64_t(ids.values[j])];
+      frame.out().values[j] = p[int64_t(ids.values[j])] * getScale(op);
   }
 }
 
-/// `dr[i] = p[i] * (dp[i] - <dp, p>)`, of a softmax over those that take part.
-static void expertWeightsBackward(bool isNormalized, const Frame &frame) {
+/// Of a softmax over those that take part `dr[i] = p[i] * (dp[i] - <dp, p>)`;
+/// of sigmoids `s`, which are `p` times their sum if that is divided by, the
+/// same times `1 - s[i]`, and without the division no `<dp, p>`.
+static void expertWeightsBackward(ExpertWeightsBackwardOp op,
+                                  const Frame &frame) {
   const Tensor &ids = frame.in(1), &dweights = frame.in(2);
+  bool isSigmoid = op.getSigmoid();
   int64_t slots = ids.cols(), experts = frame.out().cols();
   for (int64_t t = 0; t < ids.rows(); ++t) {
-    std::vector<double> p = getProbabilities(frame.in(0), ids, t, isNormalized);
+    std::vector<double> p = getProbabilities(op, frame, t);
     std::vector<double> dp(experts, 0);
     for (int64_t j = t * slots; j < (t + 1) * slots; ++j)
-      dp[int64_t(ids.values[j])] = dweights.values[j];
+      dp[int64_t(ids.values[j])] = dweights.values[j] * getScale(op);
     double dot = std::inner_product(p.begin(), p.end(), dp.begin(), 0.0);
-    for (int64_t e = 0; e < experts; ++e)
-      frame.out().values[t * experts + e] = p[e] * (dp[e] - dot);
+    if (isSigmoid && !op.getNormalized())
+      dot = 0;
+    for (int64_t e = 0; e < experts; ++e) {
+      double slope =
+          isSigmoid ? 1 - sigmoid(frame.in(0).values[t * experts + e]) : 1;
+      frame.out().values[t * experts + e] = p[e] * (dp[e] - dot) * slope;
+    }
   }
 }
 
@@ -189,8 +250,6 @@ static void multiplyForWeight(GroupedLinearBackwardWeightOp op,
 // Activation
 //===----------------------------------------------------------------------===//
 
-static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
 static void weightedSwiGLU(const Frame &frame) {
   for (int64_t e = 0; e < frame.out().size(); ++e) {
     double gate = frame.in(0).values[e];
@@ -256,16 +315,16 @@ static void expectedRowsBackward(const Frame &frame) {
 FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
                                               const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
-      .Case([&](ChooseExpertsOp) { return chooseExperts(frame), true; })
+      .Case([&](ChooseExpertsOp op) { return chooseExperts(op, frame), true; })
       .Case([&](ExpertWeightsOp op) -> FailureOr<bool> {
         if (failed(check(op, frame.in(1), frame.in(0).cols())))
           return failure();
-        return expertWeights(op.getNormalized(), frame), true;
+        return expertWeights(op, frame), true;
       })
       .Case([&](ExpertWeightsBackwardOp op) -> FailureOr<bool> {
         if (failed(check(op, frame.in(1), frame.in(0).cols())))
           return failure();
-        return expertWeightsBackward(op.getNormalized(), frame), true;
+        return expertWeightsBackward(op, frame), true;
       })
       .Case([&](SortRowsOp op) -> FailureOr<bool> {
         if (failed(check(op, frame.in(0), frame.out(2).size() - 1)))

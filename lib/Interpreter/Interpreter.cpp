@@ -119,7 +119,8 @@ LogicalResult Interpreter::evaluate(Operation *op) {
     return success();
   }
   for (auto family : {evaluateModelOp, evaluateRotaryOp, evaluateAttentionOp,
-                      evaluateExpertOp, evaluateTrainingOp, evaluateShardOp}) {
+                      evaluateExpertOp, evaluateLatentOp, evaluateTrainingOp,
+                      evaluateShardOp}) {
     FailureOr<bool> evaluated = family(op, frame);
     if (failed(evaluated))
       return failure();

@@ -31,19 +31,22 @@ Tensor interpreter::makeRotaryTable(RotaryAttr rotary, int64_t length,
 }
 
 /// Turns by the angles of the table times `direction`, 1 or -1.
-static void rotate(RopeStyle style, int64_t heads, double direction,
-                   const Frame &frame) {
+template <typename OpTy>
+static void rotate(OpTy op, double direction, const Frame &frame) {
   const Tensor &input = frame.in(0), &rotary = frame.in(1);
-  int64_t width = rotary.cols(), half = width / 2, length = rotary.rows();
-  bool split = style == RopeStyle::HalfSplit;
+  int64_t heads = op.getHeads(), width = input.cols() / heads;
+  int64_t turned = rotary.cols(), half = turned / 2, length = rotary.rows();
+  bool split = op.getStyle() == RopeStyle::HalfSplit;
+  frame.out().values = input.values;
   for (int64_t head = 0; head < input.rows() * heads; ++head) {
     int64_t t = head / heads % length;
-    const double *x = &input.values[head * width];
-    double *out = &frame.out().values[head * width];
+    int64_t first = head * width + op.getFrom().value_or(0);
+    const double *x = &input.values[first];
+    double *out = &frame.out().values[first];
     for (int64_t j = 0; j < half; ++j) {
       int64_t l = split ? j : 2 * j, r = split ? j + half : 2 * j + 1;
-      double c = rotary.values[t * width + j];
-      double s = rotary.values[t * width + half + j] * direction;
+      double c = rotary.values[t * turned + j];
+      double s = rotary.values[t * turned + half + j] * direction;
       out[l] = x[l] * c - x[r] * s;
       out[r] = x[r] * c + x[l] * s;
     }
@@ -53,11 +56,7 @@ static void rotate(RopeStyle style, int64_t heads, double direction,
 FailureOr<bool> interpreter::evaluateRotaryOp(Operation *op,
                                               const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
-      .Case([&](RopeOp op) {
-        return rotate(op.getStyle(), op.getHeads(), 1, frame), true;
-      })
-      .Case([&](RopeBackwardOp op) {
-        return rotate(op.getStyle(), op.getHeads(), -1, frame), true;
-      })
+      .Case([&](RopeOp op) { return rotate(op, 1, frame), true; })
+      .Case([&](RopeBackwardOp op) { return rotate(op, -1, frame), true; })
       .Default([](Operation *) { return false; });
 }

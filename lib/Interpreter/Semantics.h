@@ -36,6 +36,7 @@ llvm::FailureOr<bool> evaluateModelOp(mlir::Operation *op, const Frame &frame);
 llvm::FailureOr<bool> evaluateAttentionOp(mlir::Operation *op,
                                           const Frame &frame);
 llvm::FailureOr<bool> evaluateExpertOp(mlir::Operation *op, const Frame &frame);
+llvm::FailureOr<bool> evaluateLatentOp(mlir::Operation *op, const Frame &frame);
 llvm::FailureOr<bool> evaluateRotaryOp(mlir::Operation *op, const Frame &frame);
 llvm::FailureOr<bool> evaluateTrainingOp(mlir::Operation *op,
                                          const Frame &frame);

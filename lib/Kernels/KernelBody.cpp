@@ -23,5 +23,6 @@ void kernels::registerKernelBodies(DialectRegistry &registry) {
     attachHeadBodies(*context);
     attachShardBodies(*context);
     attachExpertBodies(*context);
+    attachLatentBodies(*context);
   });
 }

@@ -27,6 +27,7 @@ void attachRowBodies(mlir::MLIRContext &context);
 void attachHeadBodies(mlir::MLIRContext &context);
 void attachShardBodies(mlir::MLIRContext &context);
 void attachExpertBodies(mlir::MLIRContext &context);
+void attachLatentBodies(mlir::MLIRContext &context);
 
 } // namespace reprise::kernels
 

@@ -55,6 +55,22 @@ Exponentials buildExponentials(
 /// The Euclidean norm, of one element, of what `squares` are sums of.
 mlir::Value buildRootOfSum(LoopBuilder &loops, mlir::Value squares);
 
+/// An op that has an equal in `rt`, which emitters write.
+template <typename OpTy, typename Target>
+struct Renamed : LoopBody::ExternalModel<Renamed<OpTy, Target>, OpTy> {
+  LoopBuilder::Values buildLoops(mlir::Operation *op,
+                                 LoopBuilder &loops) const {
+    return Target::create(loops.getBuilder(), op->getResultTypes(),
+                          op->getOperands(), op->getAttrs())
+        ->getResults();
+  }
+};
+
+template <typename OpTy, typename Target>
+void attachRenamed(mlir::MLIRContext &context) {
+  OpTy::template attachInterface<Renamed<OpTy, Target>>(context);
+}
+
 } // namespace reprise::kernels
 
 #endif // REPRISE_KERNELS_NNTOLINALG_H

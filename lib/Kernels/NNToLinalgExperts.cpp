@@ -213,26 +213,11 @@ struct Loops : LoopBody::ExternalModel<Loops<OpTy>, OpTy> {
     return convert(loops, cast<OpTy>(op));
   }
 };
-
-/// An op that has an equal in `rt`, which emitters write.
-template <typename OpTy, typename Target>
-struct Renamed : LoopBody::ExternalModel<Renamed<OpTy, Target>, OpTy> {
-  Values buildLoops(Operation *op, LoopBuilder &loops) const {
-    return Target::create(loops.getBuilder(), op->getResultTypes(),
-                          op->getOperands(), op->getAttrs())
-        ->getResults();
-  }
-};
 } // namespace
 
 template <typename... Ops>
 static void attach(MLIRContext &context) {
   (Ops::template attachInterface<Loops<Ops>>(context), ...);
-}
-
-template <typename OpTy, typename Target>
-static void attachRenamed(MLIRContext &context) {
-  OpTy::template attachInterface<Renamed<OpTy, Target>>(context);
 }
 
 void kernels::attachExpertBodies(MLIRContext &context) {

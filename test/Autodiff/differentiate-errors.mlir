@@ -141,3 +141,16 @@ func.func @forward(%x: tensor<4x8xf32>, %g: tensor<8xf32> {nn.parameter = #nn.pa
 func.func @forward(%w: tensor<f32> {nn.parameter = #nn.parameter<name = "w", init = ones>}, %x: tensor<2xf32> {nn.input = "border"}) -> tensor<f32> {
   return %w : tensor<f32>
 }
+
+// -----
+
+// A split of which half is of no use has no derivative.
+func.func @forward(%tokens: tensor<2x3xi32> {nn.input = "tokens"}, %targets: tensor<2x3xi32> {nn.input = "targets"},
+                   %rng: tensor<4xi32> {nn.input = "rng"},
+                   %x: tensor<2x3x7xf32> {nn.parameter = #nn.parameter<name = "x", init = zeros>}) -> tensor<f32> {
+  // expected-error@below {{needs both results to be of use to have a derivative, but got one alone}}
+  %l, %r = nn.split_columns %x : (tensor<2x3x7xf32>) -> (tensor<2x3x5xf32>, tensor<2x3x2xf32>)
+  %losses, %lse = nn.cross_entropy %l, %targets : (tensor<2x3x5xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %loss = nn.mean %losses : (tensor<2x3xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}

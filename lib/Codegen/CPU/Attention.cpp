@@ -42,13 +42,14 @@ class ForwardEmitter {
 public:
   ForwardEmitter(Code &code, rt::AttentionOp op, Kernel &kernel)
       : code(code), op(op), kernel(kernel), tile(code, op, kernel),
-        keys(tile.newElements()),
-        values(tile.hasPairs ? tile.newRows() : tile.newElements()),
-        otherValues(tile.hasPairs ? tile.newRows() : values),
+        keys(tile.newElements(tile.keyHeads)),
+        values(tile.hasPairs ? tile.newRows(tile.valueHeads)
+                             : tile.newElements(tile.valueHeads)),
+        otherValues(tile.hasPairs ? tile.newRows(tile.valueHeads) : values),
         probs(tile.newTile()), together(tile.blocksTogether(mostTogether())),
         all{{},
-            tile.newElements(together),
-            tile.newSums(together),
+            tile.newElements(tile.queryHeads, together),
+            tile.newSums(tile.outHeads, together),
             tile.newNumbers(together),
             tile.newNumbers(together),
             tile.newNumbers(together)},
@@ -70,7 +71,8 @@ private:
   /// Blocks of queries that the stack has room for.
   int64_t mostTogether() const {
     auto fit = [&](int64_t blocks) {
-      int64_t rows = (2 + 2 * blocks) * tile.padded + tile.block + 3 * blocks;
+      int64_t columns = tile.queryHeads.padded + tile.outHeads.padded;
+      int64_t rows = (1 + blocks) * columns + tile.block + 3 * blocks;
       return 4 * rows * tile.block <= kStackBytes;
     };
     return fit(4) ? 4 : fit(2) ? 2 : 1;
@@ -98,8 +100,8 @@ private:
   /// Goes on with block `index` of the task.
   void select(const Place &at, Value index) {
     queries = {code.add(at.query, code.mul(index, tile.block)),
-               tile.elementsOf(all.queriesT, index),
-               tile.sumsOf(all.sums, index),
+               tile.elementsOf(tile.queryHeads, all.queriesT, index),
+               tile.sumsOf(tile.outHeads, all.sums, index),
                tile.numbersOf(all.maxima, index),
                tile.numbersOf(all.totals, index),
                tile.numbersOf(all.factors, index)};
@@ -127,13 +129,12 @@ ForwardEmitter::Place ForwardEmitter::placeOf(Value task) {
   // Of entry and head of keys together, as of bh itself, since groups are
   // equal.
   Value keyHead = arith::DivSIOp::create(code, bh, code.i64(tile.group()));
-  auto keysOf = [&](unsigned input) {
-    return tile.headAddress(tile.keyHeads, addressOf(kernel, op, input),
-                            keyHead);
+  auto keysOf = [&](const AttentionTile::Heads &heads, unsigned input) {
+    return tile.headAddress(heads, addressOf(kernel, op, input), keyHead);
   };
   return {bh, query,
           tile.headAddress(tile.queryHeads, addressOf(kernel, op, 0), bh),
-          keysOf(1), keysOf(2)};
+          keysOf(tile.keyHeads, 1), keysOf(tile.valueHeads, 2)};
 }
 
 void ForwardEmitter::emit(Value task) {
@@ -142,7 +143,7 @@ void ForwardEmitter::emit(Value task) {
   // The task that this thread goes on with.
   Place next =
       placeOf(code.min(code.add(task, 1), code.sub(kernel.end, code.i64(1))));
-  Value out = tile.headAddress(tile.queryHeads, kernel.outputs[0], bh);
+  Value out = tile.headAddress(tile.outHeads, kernel.outputs[0], bh);
   if (!tile.hasPairs)
     return emitBlocks(at, next, out);
 
@@ -157,18 +158,18 @@ void ForwardEmitter::emit(Value task) {
     });
   emitPairs(at, query, /*ahead=*/zero, /*next=*/{},
             {{tile.keyHeads, next.keys, next.query},
-             {tile.keyHeads, next.values, next.query}},
+             {tile.valueHeads, next.values, next.query}},
             {{tile.queryHeads, next.queries, next.query},
-             {tile.queryHeads, out, query, {}, /*isWritten=*/true}});
+             {tile.outHeads, out, query, {}, /*isWritten=*/true}});
   write(out);
 }
 
 /// All that is made of a block of queries before it meets keys.
 void ForwardEmitter::begin(const Place &at) {
   tile.gatherQueries(at.queries, queries.first, keys);
-  tile.transposeElements(keys, queries.queriesT);
+  tile.transposeElements(tile.queryHeads, keys, queries.queriesT);
   if (!tile.hasPairs)
-    tile.fillZero(queries.sums);
+    tile.fillZero(tile.outHeads, queries.sums);
   code.loop(code.i64(0), code.i64(tile.block), kLanes, [&](Value lane) {
     code.store(code.splatF32(kLowest), queries.maxima, lane);
     code.store(code.splatF32(0), queries.totals, lane);
@@ -192,7 +193,7 @@ void ForwardEmitter::emitBlocks(const Place &at, const Place &next, Value out) {
   Value lastQuery = code.add(at.query, lastBlock);
   code.loop(zero, code.add(lastQuery, 1), tile.block, [&](Value first) {
     tile.gather(tile.keyHeads, at.keys, first, keys);
-    tile.gather(tile.keyHeads, at.values, first, values);
+    tile.gather(tile.valueHeads, at.values, first, values);
     Value isEnd = isEqual(first, lastQuery);
     Value nextFirst = code.select(isEnd, zero, code.add(first, tile.block));
     forBlocks(tile.firstToSee(at.query, first), [&](Value index) {
@@ -201,16 +202,16 @@ void ForwardEmitter::emitBlocks(const Place &at, const Place &next, Value out) {
       Value isLast = isEqual(index, code.i64(together - 1));
       Value isDiagonal = isEqual(ahead, zero);
       Value nextQuery = code.add(next.query, code.sub(queries.first, at.query));
-      tile.scores(keys, queries.queriesT, probs, ahead,
+      tile.scores(tile.queryHeads, keys, queries.queriesT, probs, ahead,
                   {{tile.keyHeads, code.select(isEnd, next.keys, at.keys),
                     nextFirst, isLast},
-                   {tile.keyHeads, code.select(isEnd, next.values, at.values),
+                   {tile.valueHeads, code.select(isEnd, next.values, at.values),
                     nextFirst, isLast}});
       softmax(first, ahead);
-      tile.weighKeys(queries.sums, probs, values, ahead,
+      tile.weighKeys(tile.outHeads, queries.sums, probs, values, ahead,
                      AttentionTile::Old::Scaled, queries.factors,
                      {{tile.queryHeads, next.queries, nextQuery, isDiagonal},
-                      {tile.queryHeads, out, queries.first, isDiagonal, true}});
+                      {tile.outHeads, out, queries.first, isDiagonal, true}});
     });
   });
   forBlocks(zero, [&](Value) { write(out); });
@@ -227,7 +228,7 @@ Value ForwardEmitter::valuesFrom(Value first) {
 
 void ForwardEmitter::gatherKeys(const Place &at, Value first, Value row) {
   tile.gatherTwo(tile.keyHeads, at.keys, first, row, keys, /*rows=*/{});
-  tile.gatherTwo(tile.keyHeads, at.values, first, row, /*elements=*/{},
+  tile.gatherTwo(tile.valueHeads, at.values, first, row, /*elements=*/{},
                  valuesFrom(first));
 }
 
@@ -237,14 +238,14 @@ void ForwardEmitter::emitPairs(const Place &at, Value first, Value ahead,
                                ArrayRef<AttentionTile::Soon> soonQueries) {
   Value isNew =
       arith::CmpIOp::create(code, arith::CmpIPredicate::eq, first, code.i64(0));
-  tile.scores(keys, queries.queriesT, probs, ahead, soonKeys);
+  tile.scores(tile.queryHeads, keys, queries.queriesT, probs, ahead, soonKeys);
   // Elements have been used. Exponentials leave time to copy the next ones.
   auto copy = [&](Value row) { gatherKeys(at, next, row); };
   if (next)
     softmax(first, ahead, copy);
   else
     softmax(first, ahead);
-  tile.weighKeys(queries.sums, probs, valuesFrom(first), ahead,
+  tile.weighKeys(tile.outHeads, queries.sums, probs, valuesFrom(first), ahead,
                  AttentionTile::Old::Sums,
                  /*factors=*/{}, soonQueries, isNew);
 }
@@ -319,8 +320,9 @@ void ForwardEmitter::softmax(Value first, Value ahead,
         arith::CmpIOp::create(code, arith::CmpIPredicate::ne, bits, none);
     Value isOld = arith::CmpIOp::create(code, arith::CmpIPredicate::ne, first,
                                         code.i64(0));
-    code.when(arith::AndIOp::create(code, isAny, isOld),
-              [&] { tile.scaleRows(queries.sums, lane, queries.factors); });
+    code.when(arith::AndIOp::create(code, isAny, isOld), [&] {
+      tile.scaleRows(tile.outHeads, queries.sums, lane, queries.factors);
+    });
   });
 }
 
@@ -336,15 +338,14 @@ void ForwardEmitter::write(Value out) {
     code.store(arith::DivFOp::create(code, scale, total), queries.factors,
                lane);
   });
-  tile.scatter(tile.queryHeads, queries.sums, out, queries.first, [&](Value r) {
+  tile.scatter(tile.outHeads, queries.sums, out, queries.first, [&](Value r) {
     return code.splat(code.load(code.getF32Type(), queries.factors, r));
   });
 }
 
 LogicalResult codegen::emitAttention(Code &code, rt::AttentionOp op,
                                      Kernel &kernel) {
-  if (failed(verifyHeadWidth(op, cast<ShapedType>(op.getQuery().getType()),
-                             op.getHeads())))
+  if (failed(verifyHeadWidth(op, op.getQuery(), op.getOut(), op.getHeads())))
     return failure();
   ForwardEmitter forward(code, op, kernel);
   kernel.function->setAttr(rt::kTasksAttr,

@@ -21,8 +21,8 @@ void BackwardEmitter::emitHead(Value head) {
   Value lastHead = code.sub(code.mul(kernel.end, tile.group()), code.i64(1));
   if (hasAllSums() && !beginsOnDiagonal())
     forBlocks(length, [&](Value first) {
-      tile.fillZero(sumsOf(dkeys, first));
-      tile.fillZero(sumsOf(dvalues, first));
+      tile.fillZero(tile.keyHeads, sumsOf(tile.keyHeads, dkeys, first));
+      tile.fillZero(tile.valueHeads, sumsOf(tile.valueHeads, dvalues, first));
     });
   forGroup(head, [&](Value isFirst) {
     if (!tile.hasPairs)
@@ -53,7 +53,7 @@ void BackwardEmitter::emitBlocks(Value query, Value lastHead,
   };
   forBlocks(zero, [&](Value block) {
     loadQueries(block);
-    tile.fillZero(one.dqueries);
+    tile.fillZero(tile.queryHeads, one.dqueries);
   });
   Value last = code.add(query, (together - 1) * tile.block);
   code.loop(zero, code.add(last, 1), tile.block, [&](Value first) {
@@ -81,7 +81,7 @@ void BackwardEmitter::emitBlocks(Value query, Value lastHead,
 void BackwardEmitter::walkKeys(Value query, Gradients of, const Next &next) {
   auto emit = [&](Value first, Value ahead, const Next &next,
                   function_ref<void(Value)> meanwhile) {
-    tile.makeRows(keyElements, keyRows);
+    tile.makeRows(tile.keyHeads, keyElements, keyRows);
     emitTile(query, first, ahead, of, next, meanwhile);
     if (of == Gradients::All)
       addToKeys(first, ahead, next);
@@ -95,7 +95,7 @@ void BackwardEmitter::walkKeys(Value query, Gradients of, const Next &next) {
       emit(first, /*ahead=*/{}, {}, [&](Value row) {
         Value after = code.add(first, tile.block);
         tile.gatherTwo(tile.keyHeads, keys.key, after, row, keyElements, {});
-        tile.gatherTwo(tile.keyHeads, keys.value, after, row, valueElements,
+        tile.gatherTwo(tile.valueHeads, keys.value, after, row, valueElements,
                        {});
       });
     });
@@ -106,7 +106,7 @@ void BackwardEmitter::emitKeys(Value head, Value first) {
   keys = keyHeadAt(head);
   loadKeys(first);
   if (!beginsOnDiagonal())
-    tile.fillZero(dkeys), tile.fillZero(dvalues);
+    fillSumsOfKeys();
   auto add = [&](Value block, Value ahead, const Next &next,
                  function_ref<void(Value)> meanwhile) {
     makeQueryRows();
@@ -119,7 +119,7 @@ void BackwardEmitter::emitKeys(Value head, Value first) {
       add(first, /*ahead=*/code.i64(0), {}, {});
       Value second = code.add(first, tile.block);
       tile.gatherQueries(queries.query, second, one.queryElements);
-      tile.gather(tile.queryHeads, queries.dout, second, one.doutElements);
+      tile.gather(tile.outHeads, queries.dout, second, one.doutElements);
       return code.loop(second, code.i64(tile.length), tile.block,
                        [&](Value block) {
                          prepareQueries(block);
@@ -127,7 +127,7 @@ void BackwardEmitter::emitKeys(Value head, Value first) {
                            Value after = code.add(block, tile.block);
                            tile.gatherTwo(tile.queryHeads, queries.query, after,
                                           row, one.queryElements, {});
-                           tile.gatherTwo(tile.queryHeads, queries.dout, after,
+                           tile.gatherTwo(tile.outHeads, queries.dout, after,
                                           row, one.doutElements, {});
                          });
                        });
@@ -137,8 +137,8 @@ void BackwardEmitter::emitKeys(Value head, Value first) {
       Value after = code.add(block, tile.block);
       Next next;
       next.dprobs = {{tile.queryHeads, queries.query, after},
-                     {tile.queryHeads, queries.dout, after}};
-      next.dvalues = {{tile.queryHeads, queries.out, after}};
+                     {tile.outHeads, queries.dout, after}};
+      next.dvalues = {{tile.outHeads, queries.out, after}};
       add(block, code.sub(block, first), next, {});
     });
   });
@@ -152,7 +152,7 @@ void BackwardEmitter::emitQueries(Value head, Value block) {
   if (tile.hasPairs) {
     walkKeys(block, Gradients::OfQueries, {});
   } else {
-    tile.fillZero(one.dqueries);
+    tile.fillZero(tile.queryHeads, one.dqueries);
     code.loop(code.i64(0), code.add(block, 1), tile.block, [&](Value first) {
       loadKeys(first);
       Value ahead = code.sub(block, first);
@@ -189,8 +189,7 @@ void BackwardEmitter::emit(Value task) {
 LogicalResult codegen::emitAttentionBackward(Code &code,
                                              rt::AttentionBackwardOp op,
                                              Kernel &kernel) {
-  if (failed(verifyHeadWidth(op, cast<ShapedType>(op.getQuery().getType()),
-                             op.getHeads())))
+  if (failed(verifyHeadWidth(op, op.getQuery(), op.getOut(), op.getHeads())))
     return failure();
   BackwardEmitter backward(code, op, kernel);
   kernel.function->setAttr(rt::kTasksAttr,

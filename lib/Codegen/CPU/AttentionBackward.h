@@ -36,22 +36,27 @@ public:
   BackwardEmitter(Code &code, rt::AttentionBackwardOp op, Kernel &kernel)
       : code(code), op(op), kernel(kernel), tile(code, op, kernel),
         together(tile.blocksTogether(mostTogether())),
-        keyElements(tile.newElements()), valueElements(tile.newElements()),
-        keyRows(tile.newRowsOf(keyElements)), all(newBlocks()), one(all),
-        dkeys(newSums()), dvalues(newSums()), probs(tile.newTile()),
+        keyElements(tile.newElements(tile.keyHeads)),
+        valueElements(tile.newElements(tile.valueHeads)),
+        keyRows(tile.newRowsOf(tile.keyHeads, keyElements)), all(newBlocks()),
+        one(all), dkeys(newSums(tile.keyHeads)),
+        dvalues(newSums(tile.valueHeads)), probs(tile.newTile()),
         dscores(tile.newTile()),
         dscoresOfKeys(tile.hasPairs ? tile.newTile() : dscores),
         random(RandomStream::load(code, kernel, addressOf(kernel, op, 6),
                                   op.getStream())) {}
 
-  /// The bytes of the arrays on the stack for heads of `width`, with the sums
-  /// of a block of keys and so many blocks of queries. (Of pairs they take less
-  /// for all but narrow heads, which are far from the limit.)
-  static constexpr int64_t stackBytes(int64_t width, int64_t blocks = 1) {
-    int64_t padded = (width + kLanes - 1) / kLanes * kLanes;
-    int64_t block = blockOf(width);
-    return 4 * ((4 + 5 * blocks) * block * padded + 2 * block * block +
-                2 * blocks * block);
+  /// The bytes of the arrays on the stack for heads of keys and values of these
+  /// widths, with the sums of a block of keys and so many blocks of queries.
+  /// (Of pairs they take less for all but narrow heads, which are far from the
+  /// limit.)
+  static constexpr int64_t stackBytes(int64_t keyWidth, int64_t valueWidth,
+                                      int64_t blocks = 1) {
+    int64_t ofKeys = (keyWidth + kLanes - 1) / kLanes * kLanes;
+    int64_t ofValues = (valueWidth + kLanes - 1) / kLanes * kLanes;
+    int64_t block = blockOf(keyWidth > valueWidth ? keyWidth : valueWidth);
+    int64_t columns = (2 + 3 * blocks) * ofKeys + (2 + 2 * blocks) * ofValues;
+    return 4 * (columns * block + 2 * block * block + 2 * blocks * block);
   }
 
   int64_t tasks() const {
@@ -64,20 +69,25 @@ private:
   /// if they fit, otherwise those of a block.
   int64_t rowsOfSums() const {
     int64_t all = tile.blocks() * tile.block;
-    return 2 * 4 * all * tile.padded <= kSumsBytes ? all : tile.block;
+    int64_t columns = tile.keyHeads.padded + tile.valueHeads.padded;
+    return 4 * all * columns <= kSumsBytes ? all : tile.block;
   }
   int64_t mostTogether() const {
     auto fit = [&](int64_t blocks) {
-      return stackBytes(tile.width, blocks) <= kStackBytes;
+      return stackBytes(tile.keyHeads.width, tile.valueHeads.width, blocks) <=
+             kStackBytes;
     };
     return fit(4) ? 4 : fit(2) ? 2 : 1;
   }
   bool hasAllSums() const { return rowsOfSums() >= tile.length; }
-  mlir::Value newSums() { return code.scratch(rowsOfSums() * tile.padded); }
+  mlir::Value newSums(const AttentionTile::Heads &heads) {
+    return code.scratch(rowsOfSums() * heads.padded);
+  }
   /// Those of the block from `first` on.
-  mlir::Value sumsOf(mlir::Value sums, mlir::Value first) {
+  mlir::Value sumsOf(const AttentionTile::Heads &heads, mlir::Value sums,
+                     mlir::Value first) {
     return hasAllSums() ? code.address(sums, code.getF32Type(),
-                                       code.mul(first, tile.padded))
+                                       code.mul(first, heads.padded))
                         : sums;
   }
   /// Whether the diagonal, and so code of its own, is the first to add to sums
@@ -99,15 +109,15 @@ private:
         doutRows, dqueries, deltas, lse;
   };
   Block newBlocks() {
-    mlir::Value queries = tile.newElements(together);
-    mlir::Value dout = tile.newElements(together);
+    mlir::Value queries = tile.newElements(tile.queryHeads, together);
+    mlir::Value dout = tile.newElements(tile.outHeads, together);
     return {queries,
             dout,
-            tile.newElements(together),
-            tile.newElements(together),
-            tile.newRowsOf(queries),
-            tile.newRowsOf(dout),
-            tile.newSums(together),
+            tile.newElements(tile.queryHeads, together),
+            tile.newElements(tile.outHeads, together),
+            tile.newRowsOf(tile.queryHeads, queries),
+            tile.newRowsOf(tile.outHeads, dout),
+            tile.newSums(tile.queryHeads, together),
             tile.newNumbers(together),
             tile.newNumbers(together)};
   }
@@ -140,8 +150,8 @@ private:
   void loadQueries(mlir::Value first);
   void prepareQueries(mlir::Value first);
   void makeQueryRows() {
-    tile.makeRows(one.queryElements, one.queryRows);
-    tile.makeRows(one.doutElements, one.doutRows);
+    tile.makeRows(tile.queryHeads, one.queryElements, one.queryRows);
+    tile.makeRows(tile.outHeads, one.doutElements, one.doutRows);
   }
   void loadKeys(mlir::Value first);
 
@@ -154,7 +164,8 @@ private:
   /// The block of keys behind that from `first` on.
   AllSoon nextKeys(mlir::Value first) {
     mlir::Value next = code.add(first, tile.block);
-    return {{tile.keyHeads, keys.key, next}, {tile.keyHeads, keys.value, next}};
+    return {{tile.keyHeads, keys.key, next},
+            {tile.valueHeads, keys.value, next}};
   }
   Next nextOfHead(mlir::Value query, mlir::Value block, mlir::Value first,
                   mlir::Value lastHead);
@@ -169,11 +180,15 @@ private:
   /// products are of pairs: `next` comes with the last of them.
   void walkKeys(mlir::Value query, Gradients of, const Next &next);
   void addToQueries(mlir::Value ahead, mlir::Value isNew = {}) {
-    tile.weighKeys(one.dqueries, dscoresOfKeys, keyRows, ahead,
+    tile.weighKeys(tile.keyHeads, one.dqueries, dscoresOfKeys, keyRows, ahead,
                    AttentionTile::Old::Sums, /*factors=*/{}, /*soon=*/{},
                    isNew);
   }
   void loadSumsOfKeys(mlir::Value first, mlir::Value isNew);
+  void fillSumsOfKeys() {
+    tile.fillZero(tile.keyHeads, dkeys);
+    tile.fillZero(tile.valueHeads, dvalues);
+  }
   void writeKeys(mlir::Value first);
   void writeQueries(mlir::Value first);
 
@@ -191,9 +206,11 @@ private:
   KeyHead keys;
   QueryHead queries;
 };
-static_assert(BackwardEmitter::stackBytes(256) <= kStackBytes &&
-              BackwardEmitter::stackBytes(kMaxHeadWidth) <= kStackBytes &&
-              BackwardEmitter::stackBytes(kMaxHeadWidth + 1) > kStackBytes);
+static_assert(BackwardEmitter::stackBytes(256, 256) <= kStackBytes &&
+              BackwardEmitter::stackBytes(kMaxHeadWidth, kMaxHeadWidth) <=
+                  kStackBytes &&
+              BackwardEmitter::stackBytes(kMaxHeadWidth + 1,
+                                          kMaxHeadWidth + 1) > kStackBytes);
 
 } // namespace reprise::codegen
 

@@ -18,19 +18,25 @@ using namespace reprise::codegen;
 //===----------------------------------------------------------------------===//
 
 BackwardEmitter::KeyHead BackwardEmitter::keyHeadAt(Value head) {
-  auto at = [&](Value base) {
+  auto key = [&](Value base) {
     return tile.headAddress(tile.keyHeads, base, head);
   };
-  return {at(addressOf(kernel, op, 1)), at(addressOf(kernel, op, 2)),
-          at(kernel.outputs[1]), at(kernel.outputs[2])};
+  auto value = [&](Value base) {
+    return tile.headAddress(tile.valueHeads, base, head);
+  };
+  return {key(addressOf(kernel, op, 1)), value(addressOf(kernel, op, 2)),
+          key(kernel.outputs[1]), value(kernel.outputs[2])};
 }
 
 BackwardEmitter::QueryHead BackwardEmitter::queryHeadAt(Value bh) {
-  auto at = [&](Value base) {
+  auto query = [&](Value base) {
     return tile.headAddress(tile.queryHeads, base, bh);
   };
-  return {bh, at(addressOf(kernel, op, 0)), at(addressOf(kernel, op, 3)),
-          at(addressOf(kernel, op, 5)), at(kernel.outputs[0])};
+  auto out = [&](Value base) {
+    return tile.headAddress(tile.outHeads, base, bh);
+  };
+  return {bh, query(addressOf(kernel, op, 0)), out(addressOf(kernel, op, 3)),
+          out(addressOf(kernel, op, 5)), query(kernel.outputs[0])};
 }
 
 void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
@@ -42,36 +48,41 @@ void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
 }
 
 void BackwardEmitter::select(Value index) {
-  auto elements = [&](Value array) { return tile.elementsOf(array, index); };
+  auto queries = [&](Value array) {
+    return tile.elementsOf(tile.queryHeads, array, index);
+  };
+  auto dout = [&](Value array) {
+    return tile.elementsOf(tile.outHeads, array, index);
+  };
   auto numbers = [&](Value array) { return tile.numbersOf(array, index); };
-  one = {elements(all.queryElements),
-         elements(all.doutElements),
-         elements(all.queriesT),
-         elements(all.doutT),
-         elements(all.queryRows),
-         elements(all.doutRows),
-         tile.sumsOf(all.dqueries, index),
+  one = {queries(all.queryElements),
+         dout(all.doutElements),
+         queries(all.queriesT),
+         dout(all.doutT),
+         queries(all.queryRows),
+         dout(all.doutRows),
+         tile.sumsOf(tile.queryHeads, all.dqueries, index),
          numbers(all.deltas),
          numbers(all.lse)};
 }
 
 void BackwardEmitter::loadKeys(Value first) {
   tile.gather(tile.keyHeads, keys.key, first, keyElements);
-  tile.gather(tile.keyHeads, keys.value, first, valueElements);
+  tile.gather(tile.valueHeads, keys.value, first, valueElements);
 }
 
 /// What a block of queries needs, whatever the keys. In f32 gradients of keys
 /// are made with scaled queries, so that of a score is never scaled itself.
 void BackwardEmitter::loadQueries(Value first) {
   tile.gatherQueries(queries.query, first, one.queryElements);
-  tile.gather(tile.queryHeads, queries.dout, first, one.doutElements);
+  tile.gather(tile.outHeads, queries.dout, first, one.doutElements);
   prepareQueries(first);
 }
 
 /// What is made of elements of queries.
 void BackwardEmitter::prepareQueries(Value first) {
-  tile.transposeElements(one.queryElements, one.queriesT);
-  tile.transposeElements(one.doutElements, one.doutT);
+  tile.transposeElements(tile.queryHeads, one.queryElements, one.queriesT);
+  tile.transposeElements(tile.outHeads, one.doutElements, one.doutT);
   Value zero = code.i64(0);
   code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
     code.store(tile.dot(queries.dout, queries.out, code.add(first, r)),
@@ -109,21 +120,24 @@ BackwardEmitter::Next BackwardEmitter::nextOfHead(Value query, Value block,
                                 code.add(first, tile.block));
   // The last of these blocks asks for keys.
   Value asks = together > 1 ? isEqual(block, lastBlock) : Value();
-  auto keysAt = [&](Value KeyHead::*rows) -> AttentionTile::Soon {
-    return {tile.keyHeads, code.select(isLastKey, nextKeys.*rows, keys.*rows),
+  auto keysAt = [&](const AttentionTile::Heads &heads,
+                    Value KeyHead::*rows) -> AttentionTile::Soon {
+    return {heads, code.select(isLastKey, nextKeys.*rows, keys.*rows),
             nextFirst, asks};
   };
   Next next;
-  next.scores = {keysAt(&KeyHead::key), keysAt(&KeyHead::value)};
-  next.dprobs = {{tile.queryHeads, nextQueries.out, nextBlock, isDiagonal},
+  next.scores = {keysAt(tile.keyHeads, &KeyHead::key),
+                 keysAt(tile.valueHeads, &KeyHead::value)};
+  next.dprobs = {{tile.outHeads, nextQueries.out, nextBlock, isDiagonal},
                  {tile.queryHeads, queries.dquery, block, isDiagonal, true}};
   next.dvalues = {{tile.queryHeads, nextQueries.query, nextBlock, isDiagonal},
-                  {tile.queryHeads, nextQueries.dout, nextBlock, isDiagonal}};
+                  {tile.outHeads, nextQueries.dout, nextBlock, isDiagonal}};
   if (hasAllSums())
     next.dkeys = {{tile.keyHeads, keys.dkey, first, isDiagonal, true},
-                  {tile.keyHeads, keys.dvalue, first, isDiagonal, true}};
+                  {tile.valueHeads, keys.dvalue, first, isDiagonal, true}};
   else
-    next.dkeys = {keysAt(&KeyHead::dkey), keysAt(&KeyHead::dvalue)};
+    next.dkeys = {keysAt(tile.keyHeads, &KeyHead::dkey),
+                  keysAt(tile.valueHeads, &KeyHead::dvalue)};
   return next;
 }
 
@@ -142,8 +156,10 @@ void BackwardEmitter::writeQueries(Value first) {
 void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
                                Gradients of, const Next &next,
                                function_ref<void(Value)> meanwhile) {
-  tile.scores(keyElements, one.queriesT, probs, ahead, next.scores);
-  tile.scores(valueElements, one.doutT, dscores, ahead, next.dprobs);
+  tile.scores(tile.keyHeads, keyElements, one.queriesT, probs, ahead,
+              next.scores);
+  tile.scores(tile.valueHeads, valueElements, one.doutT, dscores, ahead,
+              next.dprobs);
   auto store = [&](Value key, Value lane, ValueRange p, ValueRange ds) {
     if (of != Gradients::OfQueries) {
       tile.storeQueries(probs, key, lane, p);
@@ -187,28 +203,29 @@ void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
 void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
   using Old = AttentionTile::Old;
   Old old = ahead && beginsOnDiagonal() ? Old::None : Old::Sums;
-  tile.weighQueries(sumsOf(dvalues, first), probs, one.doutRows, ahead, old,
-                    next.dvalues);
-  tile.weighQueries(sumsOf(dkeys, first), dscores, one.queryRows, ahead, old,
-                    next.dkeys);
+  tile.weighQueries(tile.valueHeads, sumsOf(tile.valueHeads, dvalues, first),
+                    probs, one.doutRows, ahead, old, next.dvalues);
+  tile.weighQueries(tile.keyHeads, sumsOf(tile.keyHeads, dkeys, first), dscores,
+                    one.queryRows, ahead, old, next.dkeys);
 }
 
 /// Sums that lie where they belong, of which there may be nothing yet.
 void BackwardEmitter::loadSumsOfKeys(Value first, Value isNew) {
   code.when(
-      isNew, [&] { tile.fillZero(dkeys), tile.fillZero(dvalues); },
+      isNew, [&] { fillSumsOfKeys(); },
       [&] {
         tile.gatherSums(tile.keyHeads, keys.dkey, first, dkeys);
-        tile.gatherSums(tile.keyHeads, keys.dvalue, first, dvalues);
+        tile.gatherSums(tile.valueHeads, keys.dvalue, first, dvalues);
       });
 }
 
 void BackwardEmitter::writeKeys(Value first) {
-  auto write = [&](Value sums, Value gradients, float factor) {
+  auto write = [&](const AttentionTile::Heads &heads, Value sums,
+                   Value gradients, float factor) {
     Value times = code.splatF32(factor);
-    tile.scatter(tile.keyHeads, sumsOf(sums, first), gradients, first,
+    tile.scatter(heads, sumsOf(heads, sums, first), gradients, first,
                  [&](Value) { return times; });
   };
-  write(dkeys, keys.dkey, tile.scoreScale());
-  write(dvalues, keys.dvalue, tile.weightScale());
+  write(tile.keyHeads, dkeys, keys.dkey, tile.scoreScale());
+  write(tile.valueHeads, dvalues, keys.dvalue, tile.weightScale());
 }

@@ -41,7 +41,9 @@ static Value interleave(Code &code, Value even, Value odd, int64_t first) {
 bool codegen::mayHavePairs(Operation *op) {
   auto check = [](auto attention) {
     auto query = cast<ShapedType>(attention.getQuery().getType());
-    int64_t width = query.getDimSize(2) / attention.getHeads();
+    auto out = cast<ShapedType>(attention.getOut().getType());
+    int64_t width =
+        std::max(query.getDimSize(2), out.getDimSize(2)) / attention.getHeads();
     // Scores are scaled when their maximum is known, which is to stay that.
     return query.getElementType().isBF16() && blockOf(width) % kTerms == 0 &&
            attention.getScale().convertToDouble() > 0;
@@ -52,29 +54,29 @@ bool codegen::mayHavePairs(Operation *op) {
   return backward && check(backward);
 }
 
-Value AttentionTile::halvesMask(int64_t column) {
-  if (column + kHalves <= width)
+Value AttentionTile::halvesMask(const Heads &heads, int64_t column) {
+  if (column + kHalves <= heads.width)
     return {};
   llvm::SaveAndRestore lanes(code.lanes, kHalves);
-  return code.maskOf(width - column);
+  return code.maskOf(heads.width - column);
 }
 
 void AttentionTile::copyPairs(const Heads &heads, Value base, Value first,
                               Value r, Value elements) {
   VectorType type = halvesOf(code, kHalves);
   Value from = rowOffset(heads, code.add(first, r));
-  Value to = code.mul(r, 2 * words);
-  for (int64_t column = 0; column < width; column += kHalves) {
-    Value row =
-        code.load(type, base, code.add(from, column), halvesMask(column));
+  Value to = code.mul(r, 2 * heads.words);
+  for (int64_t column = 0; column < heads.width; column += kHalves) {
+    Value row = code.load(type, base, code.add(from, column),
+                          halvesMask(heads, column));
     code.store(row, elements, code.add(to, column));
   }
 }
 
-void AttentionTile::interleaveRows(Value even, Value odd, int64_t column,
-                                   Value pair, Value rows) {
-  Value to = code.mul(pair, 2 * padded);
-  for (int64_t c = 0; c < kHalves && column + c < padded; c += kLanes)
+void AttentionTile::interleaveRows(const Heads &heads, Value even, Value odd,
+                                   int64_t column, Value pair, Value rows) {
+  Value to = code.mul(pair, 2 * heads.padded);
+  for (int64_t c = 0; c < kHalves && column + c < heads.padded; c += kLanes)
     code.store(interleave(code, even, odd, c), rows,
                code.add(to, 2 * (column + c)));
 }
@@ -83,35 +85,35 @@ void AttentionTile::gatherTwo(const Heads &heads, Value base, Value first,
                               Value r, Value elements, Value rows) {
   VectorType type = halvesOf(code, kHalves);
   Value pair = arith::ShRUIOp::create(code, r, code.i64(1));
-  for (int64_t column = 0; column < width; column += kHalves) {
+  for (int64_t column = 0; column < heads.width; column += kHalves) {
     SmallVector<Value> both;
     for (int64_t k = 0; k < 2; ++k) {
       Value row = code.add(r, k);
       Value from = rowOffset(heads, code.add(first, row));
-      both.push_back(
-          code.load(type, base, code.add(from, column), halvesMask(column)));
+      both.push_back(code.load(type, base, code.add(from, column),
+                               halvesMask(heads, column)));
       if (elements)
         code.store(both.back(), elements,
-                   code.add(code.mul(row, 2 * words), column));
+                   code.add(code.mul(row, 2 * heads.words), column));
     }
     if (rows)
-      interleaveRows(both[0], both[1], column, pair, rows);
+      interleaveRows(heads, both[0], both[1], column, pair, rows);
   }
   for (int64_t k = 0; k < 2; ++k)
     fetchRow({heads, base, code.add(first, block)}, code.add(r, k));
 }
 
-void AttentionTile::makeRows(Value elements, Value rows) {
+void AttentionTile::makeRows(const Heads &heads, Value elements, Value rows) {
   if (!hasPairs)
     return;
   VectorType type = halvesOf(code, kHalves);
   code.loop(code.i64(0), code.i64(block / 2), 1, [&](Value pair) {
-    Value from = code.mul(pair, 4 * words);
-    for (int64_t column = 0; column < padded; column += kHalves) {
+    Value from = code.mul(pair, 4 * heads.words);
+    for (int64_t column = 0; column < heads.padded; column += kHalves) {
       Value at = code.add(from, column);
       Value even = code.load(type, elements, at);
-      Value odd = code.load(type, elements, code.add(at, 2 * words));
-      interleaveRows(even, odd, column, pair, rows);
+      Value odd = code.load(type, elements, code.add(at, 2 * heads.words));
+      interleaveRows(heads, even, odd, column, pair, rows);
     }
   });
 }
@@ -128,17 +130,17 @@ static Value roundBoth(Code &code, ValueRange numbers) {
   return arith::BitcastOp::create(code, halvesOf(code, kHalves), both);
 }
 
-void AttentionTile::roundRow(Value sums, Value from, Value times, Value base,
-                             Value to) {
-  for (int64_t column = 0; column < width; column += kHalves) {
+void AttentionTile::roundRow(const Heads &heads, Value sums, Value from,
+                             Value times, Value base, Value to) {
+  for (int64_t column = 0; column < heads.width; column += kHalves) {
     SmallVector<Value> numbers(2, code.splatF32(0));
-    for (int64_t k = 0; k < 2 && column + k * kLanes < padded; ++k) {
+    for (int64_t k = 0; k < 2 && column + k * kLanes < heads.padded; ++k) {
       numbers[k] = load(sums, code.add(from, column + k * kLanes));
       if (times)
         numbers[k] = code.mul(numbers[k], times);
     }
     code.store(roundBoth(code, numbers), base, code.add(to, column),
-               halvesMask(column));
+               halvesMask(heads, column));
   }
 }
 
@@ -185,11 +187,12 @@ void AttentionTile::forUnseen(Value keys, function_ref<void(Value)> body) {
   code.loop(keys, end, 2, body);
 }
 
-void AttentionTile::scaleRows(Value sums, Value lane, Value factors) {
+void AttentionTile::scaleRows(const Heads &heads, Value sums, Value lane,
+                              Value factors) {
   code.loop(lane, code.add(lane, kLanes), 1, [&](Value r) {
     Value factor = code.splat(code.load(code.getF32Type(), factors, r));
-    Value row = code.mul(r, padded);
-    for (int64_t c = 0; c < padded; c += kLanes) {
+    Value row = code.mul(r, heads.padded);
+    for (int64_t c = 0; c < heads.padded; c += kLanes) {
       Value at = code.add(row, c);
       code.store(code.mul(load(sums, at), factor), sums, at);
     }

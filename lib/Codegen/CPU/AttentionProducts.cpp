@@ -17,7 +17,7 @@ using namespace reprise::codegen;
 static constexpr int64_t kLine = 64;
 
 void AttentionTile::fetchRow(const Soon &rows, Value row) {
-  int64_t bytes = width * (element.getIntOrFloatBitWidth() / 8);
+  int64_t bytes = rows.heads.width * (element.getIntOrFloatBitWidth() / 8);
   Value offset = rowOffset(rows.heads, code.add(rows.first, row));
   for (int64_t at = 0; at < bytes; at += kLine)
     code.prefetch(rows.base, element, offset, at, rows.isWritten);
@@ -135,26 +135,29 @@ void AttentionTile::products(Rows sums, Elements elements, Rows rows,
     columns(code.i64(whole * kLanes), rest, asked);
 }
 
-void AttentionTile::scores(Value keys, Value queriesT, Value to, Value ahead,
-                           ArrayRef<Soon> soon) {
+void AttentionTile::scores(const Heads &heads, Value keys, Value queriesT,
+                           Value to, Value ahead, ArrayRef<Soon> soon) {
   Value zero = code.i64(0);
   // Keys up to the last of 16 queries.
   auto seenFrom = [&](Value column) {
     return code.min(code.add(code.add(column, ahead), kLanes), code.i64(block));
   };
   products(
-      {to, block, block / kLanes}, {keys, words, 1, ahead ? 0 : words},
+      {to, block, block / kLanes},
+      {keys, heads.words, 1, ahead ? 0 : heads.words},
       {queriesT, block, block / kLanes}, ahead ? RowsOf(seenFrom) : RowsOf(),
       [&](Value, Value) {
-        return std::pair(zero, code.i64(hasPairs ? 2 * words : width));
+        return std::pair(zero,
+                         code.i64(hasPairs ? 2 * heads.words : heads.width));
       },
       Old::None,
       /*factors=*/{}, soon);
 }
 
-void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
-                              Old old, Value factors, ArrayRef<Soon> soon,
-                              Value isNew) {
+void AttentionTile::weighKeys(const Heads &heads, Value sums, Value tile,
+                              Value rows, Value ahead, Old old, Value factors,
+                              ArrayRef<Soon> soon, Value isNew) {
+  int64_t padded = heads.padded;
   Value zero = code.i64(0);
   Elements elements = {tile, 1, block};
   if (hasTiles) {
@@ -177,8 +180,10 @@ void AttentionTile::weighKeys(Value sums, Value tile, Value rows, Value ahead,
       old, factors, soon);
 }
 
-void AttentionTile::weighQueries(Value sums, Value tile, Value rows,
-                                 Value ahead, Old old, ArrayRef<Soon> soon) {
+void AttentionTile::weighQueries(const Heads &heads, Value sums, Value tile,
+                                 Value rows, Value ahead, Old old,
+                                 ArrayRef<Soon> soon) {
+  int64_t padded = heads.padded;
   Value zero = code.i64(0), all = code.i64(block);
   products(
       {sums, padded, padded / kLanes}, {tile, block, 1, ahead ? 0 : block / 2},

@@ -15,27 +15,30 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
 
-AttentionTile::AttentionTile(Code &code, ShapedType query, int64_t heads,
-                             int64_t keyHeads, double scale, double rate,
-                             const Kernel &kernel)
+AttentionTile::AttentionTile(Code &code, ShapedType query, int64_t outWidth,
+                             int64_t heads, int64_t keyHeads, double scale,
+                             double rate, const Kernel &kernel)
     : hasPairs(kernel.pairs), hasTiles(kernel.tiles),
       batch(query.getDimSize(0)), length(query.getDimSize(1)),
-      width(query.getDimSize(2) / heads),
+      queryHeads(heads, query.getDimSize(2) / heads, hasPairs),
+      keyHeads(keyHeads, queryHeads.width, hasPairs),
+      valueHeads(keyHeads, outWidth / heads, hasPairs),
+      outHeads(heads, outWidth / heads, hasPairs),
       block(std::min(
-          blockOf(width),
+          blockOf(std::max(queryHeads.width, outHeads.width)),
           int64_t(llvm::alignTo(length, kernel.pairs ? kTerms : kLanes)))),
-      queryHeads{heads, heads * width}, keyHeads{keyHeads, keyHeads * width},
-      padded(llvm::alignTo(width, kLanes)),
-      words(kernel.pairs ? llvm::alignTo(width, kTerms) / 2 : padded),
       element(query.getElementType()), scale(float(scale)), dropout(rate),
       code(code), tileRows(kernel.tiles  ? kTerms
                            : kernel.wide ? 8
                                          : 4),
       tileVectors(kernel.wide ? 2 : 1) {}
 
-LogicalResult codegen::verifyHeadWidth(Operation *op, ShapedType query,
+LogicalResult codegen::verifyHeadWidth(Operation *op, Value query, Value out,
                                        int64_t heads) {
-  int64_t width = query.getDimSize(2) / heads;
+  int64_t width = 0;
+  for (Value value : {query, out})
+    width = std::max(width,
+                     cast<ShapedType>(value.getType()).getDimSize(2) / heads);
   if (width <= kMaxHeadWidth)
     return success();
   return op->emitOpError("needs a head width of at most ")
@@ -53,11 +56,11 @@ Value AttentionTile::headAddress(const Heads &heads, Value base, Value index) {
   Value h = arith::RemSIOp::create(code, index, count);
   return code.address(
       base, element,
-      code.add(code.mul(b, length * heads.stride), code.mul(h, width)));
+      code.add(code.mul(b, length * heads.stride()), code.mul(h, heads.width)));
 }
 
 Value AttentionTile::rowOffset(const Heads &heads, Value position) {
-  return code.mul(code.min(position, code.i64(length - 1)), heads.stride);
+  return code.mul(code.min(position, code.i64(length - 1)), heads.stride());
 }
 
 Value AttentionTile::firstToSee(Value query, Value first) {
@@ -110,8 +113,9 @@ Value AttentionTile::elements(Value bh, Value query) {
 //===----------------------------------------------------------------------===//
 
 /// Calls `body` for each vector of a row in memory.
-void AttentionTile::forVectors(function_ref<void(Value, Value)> body) {
-  int64_t whole = width / kLanes * kLanes;
+void AttentionTile::forVectors(const Heads &heads,
+                               function_ref<void(Value, Value)> body) {
+  int64_t width = heads.width, whole = width / kLanes * kLanes;
   if (whole > 0)
     code.loop(code.i64(0), code.i64(whole), kLanes,
               [&](Value column) { body(column, {}); });
@@ -145,8 +149,8 @@ void AttentionTile::gatherSums(const Heads &heads, Value base, Value first,
                                Value sums, double factor) {
   code.loop(code.i64(0), code.i64(block), 1, [&](Value r) {
     Value from = rowOffset(heads, code.add(first, r));
-    Value to = code.mul(r, padded);
-    forVectors([&](Value column, Value mask) {
+    Value to = code.mul(r, heads.padded);
+    forVectors(heads, [&](Value column, Value mask) {
       Value x = loadRow(base, code.add(from, column), mask);
       if (factor != 1)
         x = code.mul(x, code.splatF32(factor));
@@ -159,11 +163,12 @@ void AttentionTile::scatter(const Heads &heads, Value sums, Value base,
                             Value first, Factor factor) {
   Value count = code.min(code.sub(code.i64(length), first), code.i64(block));
   code.loop(code.i64(0), count, 1, [&](Value r) {
-    Value to = code.mul(code.add(first, r), heads.stride);
-    Value from = code.mul(r, padded), times = factor ? factor(r) : Value();
+    Value to = code.mul(code.add(first, r), heads.stride());
+    Value from = code.mul(r, heads.padded);
+    Value times = factor ? factor(r) : Value();
     if (hasPairs)
-      return roundRow(sums, from, times, base, to);
-    forVectors([&](Value column, Value mask) {
+      return roundRow(heads, sums, from, times, base, to);
+    forVectors(heads, [&](Value column, Value mask) {
       Value x = load(sums, code.add(from, column));
       if (times)
         x = code.mul(x, times);
@@ -174,18 +179,18 @@ void AttentionTile::scatter(const Heads &heads, Value sums, Value base,
   });
 }
 
-void AttentionTile::fillZero(Value sums) {
-  code.loop(code.i64(0), code.i64(block * padded), kLanes,
+void AttentionTile::fillZero(const Heads &heads, Value sums) {
+  code.loop(code.i64(0), code.i64(block * heads.padded), kLanes,
             [&](Value i) { code.store(code.splatF32(0), sums, i); });
 }
 
 Value AttentionTile::dot(Value base, Value other, Value position) {
-  Value row = rowOffset(queryHeads, position);
+  Value row = rowOffset(outHeads, position);
   auto add = [&](Value column, Value mask, Value sum) {
     Value at = code.add(row, column);
     return code.fma(loadRow(base, at, mask), loadRow(other, at, mask), sum);
   };
-  int64_t whole = width / kLanes * kLanes;
+  int64_t width = outHeads.width, whole = width / kLanes * kLanes;
   Value sum = code.loop(code.i64(0), code.i64(whole), kLanes, code.splatF32(0),
                         [&](Value column, ValueRange old) {
                           return SmallVector<Value>{add(column, {}, old[0])};

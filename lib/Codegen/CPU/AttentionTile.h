@@ -49,6 +49,7 @@ public:
   AttentionTile(Code &code, Op op, const Kernel &kernel)
       : AttentionTile(
             code, mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
+            mlir::cast<mlir::ShapedType>(op.getOut().getType()).getDimSize(2),
             op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
             op.getScale().convertToDouble(), op.getRate().convertToDouble(),
             kernel) {
@@ -59,17 +60,24 @@ public:
     }
   }
 
-  /// What lies beside each other in one position.
+  /// What lies beside each other in one position: `count` heads of `width`.
   struct Heads {
-    int64_t count, stride;
+    int64_t count, width;
+    /// Numbers of a row of sums on the stack, and words of an operand's, whole
+    /// vectors both. These are zero beyond the width.
+    int64_t padded, words;
+
+    Heads(int64_t count, int64_t width, bool hasPairs)
+        : count(count), width(width), padded(llvm::alignTo(width, kLanes)),
+          words(hasPairs ? llvm::alignTo(width, kTerms) / 2 : padded) {}
+    int64_t stride() const { return count * width; }
   };
   const bool hasPairs; ///< Products are of pairs of bf16.
   const bool hasTiles; ///< And on tile registers.
-  int64_t batch, length, width, block;
-  Heads queryHeads, keyHeads;
-  /// Numbers of a row of sums on the stack, and words of an operand's, whole
-  /// vectors both. These are zero beyond the width.
-  int64_t padded, words;
+  int64_t batch, length;
+  /// Keys are as wide as queries, and values as what comes out.
+  Heads queryHeads, keyHeads, valueHeads, outHeads;
+  int64_t block;
   mlir::Type element;
   /// Heads of queries that share one of keys.
   int64_t group() const { return queryHeads.count / keyHeads.count; }
@@ -89,15 +97,17 @@ public:
 
   /// Arrays on the stack: rows of a block, as elements of a product and as its
   /// rows, sums of rows, a tile, a number for each query.
-  mlir::Value newElements(int64_t blocks = 1) {
-    return code.scratch(blocks * block * words);
+  mlir::Value newElements(const Heads &heads, int64_t blocks = 1) {
+    return code.scratch(blocks * block * heads.words);
   }
-  mlir::Value newRows() { return code.scratch(block / 2 * padded); }
-  mlir::Value newRowsOf(mlir::Value elements) {
-    return hasPairs ? newRows() : elements;
+  mlir::Value newRows(const Heads &heads) {
+    return code.scratch(block / 2 * heads.padded);
   }
-  mlir::Value newSums(int64_t blocks = 1) {
-    return code.scratch(blocks * block * padded);
+  mlir::Value newRowsOf(const Heads &heads, mlir::Value elements) {
+    return hasPairs ? newRows(heads) : elements;
+  }
+  mlir::Value newSums(const Heads &heads, int64_t blocks = 1) {
+    return code.scratch(blocks * block * heads.padded);
   }
   mlir::Value newTile() { return code.scratch(block * block); }
   mlir::Value newNumbers(int64_t blocks = 1) {
@@ -107,11 +117,12 @@ public:
   /// queries that see the keys from `first` on.
   mlir::Value firstToSee(mlir::Value query, mlir::Value first);
   /// Of such an array of several blocks, that of number `index`.
-  mlir::Value elementsOf(mlir::Value elements, mlir::Value index) {
-    return partOf(elements, index, block * words);
+  mlir::Value elementsOf(const Heads &heads, mlir::Value elements,
+                         mlir::Value index) {
+    return partOf(elements, index, block * heads.words);
   }
-  mlir::Value sumsOf(mlir::Value sums, mlir::Value index) {
-    return partOf(sums, index, block * padded);
+  mlir::Value sumsOf(const Heads &heads, mlir::Value sums, mlir::Value index) {
+    return partOf(sums, index, block * heads.padded);
   }
   mlir::Value numbersOf(mlir::Value numbers, mlir::Value index) {
     return partOf(numbers, index, block);
@@ -139,18 +150,19 @@ public:
   using Factor = llvm::function_ref<mlir::Value(mlir::Value row)>;
   void scatter(const Heads &heads, mlir::Value sums, mlir::Value base,
                mlir::Value first, Factor factor = {});
-  void fillZero(mlir::Value sums);
+  void fillZero(const Heads &heads, mlir::Value sums);
   /// The product of two rows in memory, those at `position` of two heads of
-  /// queries.
+  /// what comes out.
   mlir::Value dot(mlir::Value base, mlir::Value other, mlir::Value position);
   /// to[w][r] = from[r][w], of `rows` rows of `cols` words.
   void transpose(mlir::Value from, int64_t rows, int64_t cols, mlir::Value to);
   /// Elements of a block as what a product over words of them has for rows.
-  void transposeElements(mlir::Value elements, mlir::Value to) {
-    transpose(elements, block, words, to);
+  void transposeElements(const Heads &heads, mlir::Value elements,
+                         mlir::Value to) {
+    transpose(elements, block, heads.words, to);
   }
   /// And of one over positions: that already, unless terms are pairs.
-  void makeRows(mlir::Value elements, mlir::Value rows);
+  void makeRows(const Heads &heads, mlir::Value elements, mlir::Value rows);
 
   /// Words of elements, one for each row r and word t of terms, at r * rowStep
   /// + t * termStep. `terms`: how many of these words all rows have, if that is
@@ -192,17 +204,21 @@ public:
 
   // Ranges in a tile whose queries begin `ahead` positions after its keys: all
   // of them if that is null, where it is known that all queries see all keys.
+  // `heads` tells how wide the rows are.
   /// scores[key][query] = dot(keys[key], queries[query]).
-  void scores(mlir::Value keys, mlir::Value queriesT, mlir::Value to,
-              mlir::Value ahead, llvm::ArrayRef<Soon> soon = {});
+  void scores(const Heads &heads, mlir::Value keys, mlir::Value queriesT,
+              mlir::Value to, mlir::Value ahead,
+              llvm::ArrayRef<Soon> soon = {});
   /// sums[query] = old + sum of tile[key][query] * rows[key]. Of pairs there is
   /// nothing old yet if `isNew` holds.
-  void weighKeys(mlir::Value sums, mlir::Value tile, mlir::Value rows,
-                 mlir::Value ahead, Old old, mlir::Value factors = {},
-                 llvm::ArrayRef<Soon> soon = {}, mlir::Value isNew = {});
+  void weighKeys(const Heads &heads, mlir::Value sums, mlir::Value tile,
+                 mlir::Value rows, mlir::Value ahead, Old old,
+                 mlir::Value factors = {}, llvm::ArrayRef<Soon> soon = {},
+                 mlir::Value isNew = {});
   /// sums[key] = old + sum of tile[key][query] * rows[query].
-  void weighQueries(mlir::Value sums, mlir::Value tile, mlir::Value rows,
-                    mlir::Value ahead, Old old, llvm::ArrayRef<Soon> soon = {});
+  void weighQueries(const Heads &heads, mlir::Value sums, mlir::Value tile,
+                    mlir::Value rows, mlir::Value ahead, Old old,
+                    llvm::ArrayRef<Soon> soon = {});
 
   /// Calls `body` for each vector of queries, the first of which is `lane`, and
   /// the number of keys that one of them may see.
@@ -260,7 +276,8 @@ public:
                     mlir::ValueRange numbers);
 
   /// For the sums of the 16 queries from `lane` on: each times its factor.
-  void scaleRows(mlir::Value sums, mlir::Value lane, mlir::Value factors);
+  void scaleRows(const Heads &heads, mlir::Value sums, mlir::Value lane,
+                 mlir::Value factors);
 
   /// Of a tile all of whose queries see all keys, the number of the four keys
   /// from `j` on for the queries from `lane` on, among all of these: as many as
@@ -281,8 +298,8 @@ private:
   /// The block of heads that these are, among so many; null of one.
   mlir::Value rank;
   int64_t ranks = 1;
-  AttentionTile(Code &code, mlir::ShapedType query, int64_t heads,
-                int64_t keyHeads, double scale, double rate,
+  AttentionTile(Code &code, mlir::ShapedType query, int64_t outWidth,
+                int64_t heads, int64_t keyHeads, double scale, double rate,
                 const Kernel &kernel);
   mlir::Value partOf(mlir::Value array, mlir::Value index, int64_t size) {
     return code.address(array, code.getF32Type(), code.mul(index, size));
@@ -294,21 +311,22 @@ private:
   float exponentScale() const { return scale * llvm::numbers::log2ef; }
   void productsOnTiles(Rows sums, Elements elements, Rows rows, RowsOf rowsOf,
                        TermsOf termsOf, Old old, llvm::ArrayRef<Soon> soon);
-  void interleaveRows(mlir::Value even, mlir::Value odd, int64_t column,
-                      mlir::Value pair, mlir::Value rows);
+  void interleaveRows(const Heads &heads, mlir::Value even, mlir::Value odd,
+                      int64_t column, mlir::Value pair, mlir::Value rows);
   void startSum(int64_t sum, Rows sums, mlir::Value at, Old old);
   void wholeProducts(Rows sums, Elements elements, Rows rows, Old old);
   void copyPairs(const Heads &heads, mlir::Value base, mlir::Value first,
                  mlir::Value r, mlir::Value elements);
   /// Of the 32 columns from `column` on, those that a row in memory has: null
   /// if all.
-  mlir::Value halvesMask(int64_t column);
+  mlir::Value halvesMask(const Heads &heads, int64_t column);
   /// A row of sums, times a vector unless that is null, to memory in bf16.
-  void roundRow(mlir::Value sums, mlir::Value from, mlir::Value times,
-                mlir::Value base, mlir::Value to);
+  void roundRow(const Heads &heads, mlir::Value sums, mlir::Value from,
+                mlir::Value times, mlir::Value base, mlir::Value to);
   /// 16 numbers of a row in memory, in f32.
   mlir::Value loadRow(mlir::Value base, mlir::Value offset, mlir::Value mask);
   void forVectors(
+      const Heads &heads,
       llvm::function_ref<void(mlir::Value column, mlir::Value mask)> body);
 
   Code &code;
@@ -316,9 +334,9 @@ private:
   int64_t tileRows, tileVectors;
 };
 
-/// Fails, at `op`, for heads that are too wide.
-mlir::LogicalResult verifyHeadWidth(mlir::Operation *op, mlir::ShapedType query,
-                                    int64_t heads);
+/// Fails, at `op`, for heads of `query`, or of `out`, that are too wide.
+mlir::LogicalResult verifyHeadWidth(mlir::Operation *op, mlir::Value query,
+                                    mlir::Value out, int64_t heads);
 
 } // namespace reprise::codegen
 

@@ -145,6 +145,9 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                      rt::ExpertWeightsBackwardOp, rt::SortRowsOp,
                      rt::CountRowsOp>(
                    [&](auto op) { return emitRouting(code, op, kernel); })
+               .Case<rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
+                     rt::LatentHeadsBackwardOp>(
+                   [&](auto op) { return emitColumns(code, op, kernel); })
          : emitLoops(code, kernel);
   if (version.wide)
     setWide(kernel.function);

@@ -36,6 +36,15 @@ mlir::LogicalResult emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
 mlir::LogicalResult emitRouting(Code &code, rt::SortRowsOp op, Kernel &kernel);
 mlir::LogicalResult emitRouting(Code &code, rt::CountRowsOp op, Kernel &kernel);
 
+mlir::LogicalResult emitColumns(Code &code, rt::SplitColumnsOp op,
+                                Kernel &kernel);
+mlir::LogicalResult emitColumns(Code &code, rt::JoinColumnsOp op,
+                                Kernel &kernel);
+mlir::LogicalResult emitColumns(Code &code, rt::LatentHeadsOp op,
+                                Kernel &kernel);
+mlir::LogicalResult emitColumns(Code &code, rt::LatentHeadsBackwardOp op,
+                                Kernel &kernel);
+
 /// Whether tile registers can make the products of `op`: attention in bf16, of
 /// heads with blocks that are large enough.
 bool mayHavePairs(mlir::Operation *op);

@@ -22,6 +22,9 @@ using namespace reprise::codegen;
 
 static constexpr int64_t kTokensOfTask = 64;
 
+/// What a task may have on the stack, of the 8 MiB that a thread usually has.
+static constexpr int64_t kStackBytes = 1 << 20;
+
 static int64_t getLast(Value value) {
   return cast<ShapedType>(value.getType()).getShape().back();
 }
@@ -93,39 +96,152 @@ static Place findNext(Code &code, Place last, Value experts,
   return {found[0], found[1]};
 }
 
-/// Finds the S-th expert of a token, in S passes over its logits, and then
-/// writes down those that do not come behind it.
+/// Of `total`, that which has `count` - 1 before it.
+static Place findLast(Code &code, int64_t count, Value total,
+                      function_ref<Value(Value)> getScore) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  SmallVector<Value> last =
+      code.loop(code.i64(0), code.i64(count), 1,
+                ValueRange{code.f32(kInfinity), code.i64(-1)},
+                [&](Value, ValueRange before) -> SmallVector<Value> {
+                  Place next =
+                      findNext(code, {before[0], before[1]}, total, getScore);
+                  return {next.logit, next.index};
+                });
+  return {last[0], last[1]};
+}
+
+static Value sigmoid(Code &code, Value x) {
+  Value one = code.f32(1);
+  Value power = code.exp(arith::NegFOp::create(code, x));
+  return arith::DivFOp::create(code, one, code.add(one, power));
+}
+
+namespace {
+/// Finds the S-th expert of a token, in S passes over its scores, and then
+/// writes down those that do not come behind it. Scores that are more than
+/// logits are made once, on the stack; those of groups that are not kept are
+/// below all others there.
+class ChoiceEmitter {
+public:
+  ChoiceEmitter(Code &code, rt::ChooseExpertsOp op, Kernel &kernel)
+      : code(code), op(op), kernel(kernel), experts(getLast(op.getLogits())),
+        slots(getLast(op.getIds())), logits(addressOf(kernel, op, 0)) {
+    if (hasScores())
+      scores = code.scratch(experts);
+    if (op.getGroups())
+      groupScores = code.scratch(*op.getGroups());
+  }
+
+  void emit(Value token) {
+    Value row = code.mul(token, experts);
+    if (hasScores())
+      makeScores(row);
+    if (op.getGroups())
+      leaveGroupsOut();
+    auto get = [&](Value e) {
+      return hasScores() ? load(scores, e) : getLogit(row, e);
+    };
+    Place last = findLast(code, slots, code.i64(experts), get);
+    Value one = code.i64(1), zero = code.i64(0);
+    code.loop(zero, code.i64(experts), 1, ValueRange(code.mul(token, slots)),
+              [&](Value e, ValueRange at) {
+                Value isChosen =
+                    comesBehind(code, last, {get(e), e}, /*orIs=*/true);
+                code.when(isChosen, [&] {
+                  code.store(code.cast(e, code.getI32Type()), kernel.outputs[0],
+                             at[0]);
+                });
+                return SmallVector<Value>{
+                    code.add(at[0], code.select(isChosen, one, zero))};
+              });
+  }
+
+private:
+  bool hasScores() { return op.getSigmoid() || op.getBias() || op.getGroups(); }
+  Value load(Value base, Value index) {
+    return code.load(code.getF32Type(), base, index);
+  }
+  /// At least the lowest number, which also stands for what is none.
+  Value atLeastLowest(Value x) {
+    double lowest = std::numeric_limits<float>::lowest();
+    return arith::MaxNumFOp::create(code, x, code.f32(lowest));
+  }
+  Value getLogit(Value row, Value e) {
+    return atLeastLowest(load(logits, code.add(row, e)));
+  }
+
+  void makeScores(Value row) {
+    code.loop(code.i64(0), code.i64(experts), 1, [&](Value e) {
+      Value score = load(logits, code.add(row, e));
+      if (op.getSigmoid())
+        score = sigmoid(code, score);
+      if (op.getBias())
+        score = code.add(score, load(addressOf(kernel, op, 1), e));
+      code.store(atLeastLowest(score), scores, e);
+    });
+  }
+
+  /// The largest score of the group whose first expert is `first`, or the sum
+  /// of the two largest.
+  Value getGroupScore(Value first, int64_t size) {
+    Value lowest = code.f32(-std::numeric_limits<double>::infinity());
+    SmallVector<Value> best =
+        code.loop(first, code.add(first, size), 1, ValueRange{lowest, lowest},
+                  [&](Value e, ValueRange old) -> SmallVector<Value> {
+                    Value score = load(scores, e);
+                    Value smaller =
+                        arith::MinNumFOp::create(code, old[0], score);
+                    return {arith::MaxNumFOp::create(code, old[0], score),
+                            arith::MaxNumFOp::create(code, old[1], smaller)};
+                  });
+    return op.getByTwo() ? code.add(best[0], best[1]) : best[0];
+  }
+
+  void leaveGroupsOut() {
+    int64_t groups = *op.getGroups(), size = experts / groups;
+    Value zero = code.i64(0), all = code.i64(groups);
+    code.loop(zero, all, 1, [&](Value group) {
+      code.store(getGroupScore(code.mul(group, size), size), groupScores,
+                 group);
+    });
+    Place last = findLast(code, *op.getKeep(), all, [&](Value group) {
+      return load(groupScores, group);
+    });
+    Value none = code.f32(-std::numeric_limits<double>::infinity());
+    code.loop(zero, all, 1, [&](Value group) {
+      Value isKept = comesBehind(code, last, {load(groupScores, group), group},
+                                 /*orIs=*/true);
+      Value first = code.mul(group, size);
+      code.when(
+          isKept, [] {},
+          [&] {
+            code.loop(first, code.add(first, size), 1,
+                      [&](Value e) { code.store(none, scores, e); });
+          });
+    });
+  }
+
+  Code &code;
+  rt::ChooseExpertsOp op;
+  Kernel &kernel;
+  const int64_t experts, slots;
+  Value logits, scores, groupScores;
+};
+} // namespace
+
 LogicalResult codegen::emitRouting(Code &code, rt::ChooseExpertsOp op,
                                    Kernel &kernel) {
-  int64_t experts = getLast(op.getLogits()), slots = getLast(op.getIds());
-  Value logits = addressOf(kernel, op, 0), ids = kernel.outputs[0];
-  Type f32 = code.getF32Type();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Value zero = code.i64(0), one = code.i64(1), all = code.i64(experts);
-  forEachToken(code, kernel, op.getLogits(), [&](Value token) {
-    Value row = code.mul(token, experts), place = code.mul(token, slots);
-    // What is not a number is as the lowest.
-    auto get = [&](Value e) {
-      Value x = code.load(f32, logits, code.add(row, e));
-      Value isNumber = compare(code, arith::CmpFPredicate::ORD, x, x);
-      return code.select(isNumber, x, code.f32(-kInfinity));
-    };
-    SmallVector<Value> last = code.loop(
-        zero, code.i64(slots), 1, ValueRange{code.f32(kInfinity), code.i64(-1)},
-        [&](Value, ValueRange before) -> SmallVector<Value> {
-          Place next = findNext(code, {before[0], before[1]}, all, get);
-          return {next.logit, next.index};
-        });
-    code.loop(zero, all, 1, ValueRange(place), [&](Value e, ValueRange at) {
-      Value isChosen = comesBehind(code, {last[0], last[1]}, {get(e), e},
-                                   /*orIs=*/true);
-      code.when(isChosen, [&] {
-        code.store(code.cast(e, code.getI32Type()), ids, at[0]);
-      });
-      return SmallVector<Value>{
-          code.add(at[0], code.select(isChosen, one, zero))};
-    });
-  });
+  // Scores of experts and of groups.
+  constexpr int64_t kMostExperts = kStackBytes / 8;
+  int64_t experts = getLast(op.getLogits());
+  if (experts > kMostExperts)
+    return op.emitOpError("needs at most ")
+           << kMostExperts << " experts, for a task to do with " << kStackBytes
+           << " bytes of stack, but got " << experts;
+  ChoiceEmitter choice(code, op, kernel);
+  forEachToken(code, kernel, op.getLogits(),
+               [&](Value token) { choice.emit(token); });
   return success();
 }
 
@@ -134,11 +250,13 @@ LogicalResult codegen::emitRouting(Code &code, rt::ChooseExpertsOp op,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The softmax of the logits of one token, or of those that were chosen.
+/// The softmax of the logits of one token, or of those that were chosen; or the
+/// sigmoid of each, divided by the sum of those that were chosen, or not.
 struct Probabilities {
   Code &code;
   Value logits, ids, row, place;
   int64_t experts, slots;
+  bool isSigmoid, isNormalized;
   Value greatest, sum;
 
   Value getChosen(Value slot) const {
@@ -148,90 +266,119 @@ struct Probabilities {
   Value getLogit(Value expert) const {
     return code.load(code.getF32Type(), logits, code.add(row, expert));
   }
-  Value getExponential(Value expert) const {
-    return code.exp(code.sub(getLogit(expert), greatest));
+  /// What sums are made of.
+  Value getTerm(Value expert) const {
+    return isSigmoid ? sigmoid(code, getLogit(expert))
+                     : code.exp(code.sub(getLogit(expert), greatest));
   }
-  Value get(Value expert) const {
-    return arith::DivFOp::create(code, getExponential(expert), sum);
+  Value get(Value expert) const { return divide(getTerm(expert)); }
+  Value divide(Value term) const {
+    return sum ? Value(arith::DivFOp::create(code, term, sum)) : term;
   }
 };
+
+/// Of sigmoids, so that the sum of those that are all zero can be divided by.
+constexpr double kLeastOfSum = 1e-20;
 } // namespace
 
-/// The greatest logit and the sum, in ascending order, of exponentials.
-static Probabilities getProbabilities(Code &code, Value logits, Value ids,
-                                      Value token, int64_t experts,
-                                      int64_t slots, bool isNormalized) {
+/// The greatest logit and the sum, in ascending order, of terms.
+template <typename OpTy>
+static Probabilities getProbabilities(Code &code, OpTy op, Kernel &kernel,
+                                      Value token) {
+  int64_t experts = getLast(op.getLogits()), slots = getLast(op.getIds());
   Probabilities p = {code,
-                     logits,
-                     ids,
+                     addressOf(kernel, op, 0),
+                     addressOf(kernel, op, 1),
                      code.mul(token, experts),
                      code.mul(token, slots),
                      experts,
                      slots,
+                     op.getSigmoid(),
+                     op.getNormalized(),
                      {},
                      {}};
-  Value count = code.i64(isNormalized ? slots : experts);
-  auto getExpert = [&](Value i) { return isNormalized ? p.getChosen(i) : i; };
+  if (p.isSigmoid && !p.isNormalized)
+    return p;
+  Value count = code.i64(p.isNormalized ? slots : experts);
+  auto getExpert = [&](Value i) { return p.isNormalized ? p.getChosen(i) : i; };
   Value lowest = code.f32(-std::numeric_limits<double>::infinity());
-  p.greatest =
-      code.loop(code.i64(0), count, 1, ValueRange(lowest),
-                [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                  return {arith::MaxNumFOp::create(code, carried[0],
-                                                   p.getLogit(getExpert(i)))};
-                })[0];
-  p.sum =
-      code.loop(code.i64(0), count, 1, ValueRange(code.f32(0)),
-                [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                  return {code.add(carried[0], p.getExponential(getExpert(i)))};
-                })[0];
+  if (!p.isSigmoid)
+    p.greatest =
+        code.loop(code.i64(0), count, 1, ValueRange(lowest),
+                  [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                    return {arith::MaxNumFOp::create(code, carried[0],
+                                                     p.getLogit(getExpert(i)))};
+                  })[0];
+  p.sum = code.loop(code.i64(0), count, 1, ValueRange(code.f32(0)),
+                    [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                      return {code.add(carried[0], p.getTerm(getExpert(i)))};
+                    })[0];
+  if (p.isSigmoid)
+    p.sum = code.add(p.sum, code.f32(kLeastOfSum));
   return p;
+}
+
+/// `x` times the scale of `op`, if it has one.
+template <typename OpTy>
+static Value scaled(Code &code, OpTy op, Value x) {
+  if (!op.getScale())
+    return x;
+  return code.mul(x, code.f32(op.getScale()->convertToDouble()));
 }
 
 LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsOp op,
                                    Kernel &kernel) {
-  int64_t experts = getLast(op.getLogits()), slots = getLast(op.getIds());
-  Value logits = addressOf(kernel, op, 0), ids = addressOf(kernel, op, 1);
   forEachToken(code, kernel, op.getLogits(), [&](Value token) {
-    Probabilities p = getProbabilities(code, logits, ids, token, experts, slots,
-                                       op.getNormalized());
-    code.loop(code.i64(0), code.i64(slots), 1, [&](Value slot) {
-      code.store(p.get(p.getChosen(slot)), kernel.outputs[0],
+    Probabilities p = getProbabilities(code, op, kernel, token);
+    code.loop(code.i64(0), code.i64(p.slots), 1, [&](Value slot) {
+      code.store(scaled(code, op, p.get(p.getChosen(slot))), kernel.outputs[0],
                  code.add(p.place, slot));
     });
   });
   return success();
 }
 
+/// The gradient of the logit of expert `e`, a chosen one, the gradient of whose
+/// weight is `gradient`, `dot` being the sum of all of these times weights.
+static Value getLogitGradient(Code &code, const Probabilities &p, Value e,
+                              Value gradient, Value dot) {
+  if (!p.isSigmoid)
+    return code.mul(p.get(e), code.sub(gradient, dot));
+  if (dot)
+    gradient = p.divide(code.sub(gradient, dot));
+  Value term = p.getTerm(e);
+  return code.mul(code.mul(gradient, term), code.sub(code.f32(1), term));
+}
+
 LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
                                    Kernel &kernel) {
-  int64_t experts = getLast(op.getLogits()), slots = getLast(op.getIds());
-  Value logits = addressOf(kernel, op, 0), ids = addressOf(kernel, op, 1);
   Value dweights = addressOf(kernel, op, 2), dlogits = kernel.outputs[0];
   Type f32 = code.getF32Type();
-  Value zero = code.i64(0), allSlots = code.i64(slots);
+  Value zero = code.i64(0);
   forEachToken(code, kernel, op.getLogits(), [&](Value token) {
-    Probabilities p = getProbabilities(code, logits, ids, token, experts, slots,
-                                       op.getNormalized());
+    Probabilities p = getProbabilities(code, op, kernel, token);
+    Value slots = code.i64(p.slots), dot;
     auto getGradient = [&](Value slot) {
-      return code.load(f32, dweights, code.add(p.place, slot));
+      return scaled(code, op,
+                    code.load(f32, dweights, code.add(p.place, slot)));
     };
-    Value dot =
-        code.loop(zero, allSlots, 1, ValueRange(code.f32(0)),
-                  [&](Value slot, ValueRange carried) -> SmallVector<Value> {
-                    Value term =
-                        code.mul(getGradient(slot), p.get(p.getChosen(slot)));
-                    return {code.add(carried[0], term)};
-                  })[0];
+    if (!p.isSigmoid || p.isNormalized)
+      dot = code.loop(zero, slots, 1, ValueRange(code.f32(0)),
+                      [&](Value slot, ValueRange old) -> SmallVector<Value> {
+                        Value term = code.mul(getGradient(slot),
+                                              p.get(p.getChosen(slot)));
+                        return {code.add(old[0], term)};
+                      })[0];
     // As if no expert had been chosen; then those that were.
-    code.loop(zero, code.i64(experts), 1, [&](Value e) {
+    code.loop(zero, code.i64(p.experts), 1, [&](Value e) {
       Value other = code.f32(0);
-      if (!op.getNormalized())
+      if (!p.isSigmoid && !p.isNormalized)
         other = code.mul(p.get(e), code.sub(other, dot));
       code.store(other, dlogits, code.add(p.row, e));
     });
-    code.loop(zero, allSlots, 1, [&](Value slot) {
+    code.loop(zero, slots, 1, [&](Value slot) {
       Value e = p.getChosen(slot);
-      code.store(code.mul(p.get(e), code.sub(getGradient(slot), dot)), dlogits,
+      code.store(getLogitGradient(code, p, e, getGradient(slot), dot), dlogits,
                  code.add(p.row, e));
     });
   });

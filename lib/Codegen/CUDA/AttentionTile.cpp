@@ -136,6 +136,12 @@ LogicalResult cuda::verifyShape(Operation *op, const AttentionShape &shape) {
     return op->emitOpError("needs a head width of at most ")
            << kMaxHeadWidth << ", whose tiles fit into " << kSharedBytes
            << " bytes of shared memory, but got " << shape.width;
+  // Query, key and value are the first operands of both ops.
+  Type key = op->getOperand(1).getType(), value = op->getOperand(2).getType();
+  if (key != value)
+    return op->emitOpError("needs values as wide as keys on a GPU, but got ")
+           << value << " and " << key
+           << ": latent attention runs on processors, with --target=cpu";
   if (!(shape.scale > 0))
     return op->emitOpError("needs a scale above 0, but got ") << shape.scale;
   if (!shape.element.isF32() && !shape.element.isBF16())

@@ -250,8 +250,8 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
                 })
                 .Default([](Operation *other) {
                   return other->emitOpError(
-                      "has no code for GPUs: mixtures of experts run on "
-                      "processors, with --target=cpu");
+                      "has no code for GPUs: mixtures of experts and latent "
+                      "attention run on processors, with --target=cpu");
                 })
           : emitLoops(code, kernel);
   if (succeeded(result))

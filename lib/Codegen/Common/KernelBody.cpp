@@ -44,7 +44,9 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
   for (Operation &op : source.getBody().front()) {
     if (isa<rt::AttentionOp, rt::AttentionBackwardOp, rt::ScatterAddOp,
             rt::BlockSumsOp, rt::ChooseExpertsOp, rt::ExpertWeightsOp,
-            rt::ExpertWeightsBackwardOp, rt::SortRowsOp, rt::CountRowsOp>(op)) {
+            rt::ExpertWeightsBackwardOp, rt::SortRowsOp, rt::CountRowsOp,
+            rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
+            rt::LatentHeadsBackwardOp>(op)) {
       if (found)
         other = &op;
       found = &op;

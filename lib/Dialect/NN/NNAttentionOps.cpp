@@ -30,6 +30,23 @@ static int64_t countPairs(int64_t batch, int64_t heads, int64_t length) {
 // Fused
 //===----------------------------------------------------------------------===//
 
+/// Checks that a head of `value` is as wide as one of `out`, whatever that of
+/// keys is.
+template <typename OpTy>
+static LogicalResult verifyValues(OpTy op, Dims &dims) {
+  if (failed(dims.match(
+          {{"value", op.getValue(), "BTY"}, {"out", op.getOut(), "BTZ"}})))
+    return failure();
+  int64_t heads = op.getHeads(), keyHeads = op.getKeyHeads();
+  if (dims['Y'] % keyHeads != 0 || dims['Z'] % heads != 0 ||
+      dims['Y'] / keyHeads != dims['Z'] / heads) // C2
+    return op.emitOpError("needs heads of 'value' as wide as those of 'out', "
+                          "but got ")
+           << keyHeads << " in " << dims['Y'] << " columns and " << heads
+           << " in " << dims['Z'];
+  return success();
+}
+
 /// Checks what nn.attention and its gradient have in common.
 template <typename OpTy>
 static LogicalResult verifyAttention(OpTy op) {
@@ -38,7 +55,8 @@ static LogicalResult verifyAttention(OpTy op) {
   if (failed(dims.match({{"query", op.getQuery(), "BTW"}})) ||
       failed(dims.bindHeads(heads, op.getKvHeads())) || // C3
       failed(dims.match(
-          {{"key", op.getKey(), "BTX"}, {"lse", op.getLse(), "BHT"}}))) // C2
+          {{"key", op.getKey(), "BTX"}, {"lse", op.getLse(), "BHT"}})) || // C2
+      failed(verifyValues(op, dims)))
     return failure();
   PartAttr part = op.getPartAttr();
   if (part && part.getDim() != 1) // C4
@@ -61,26 +79,30 @@ static int64_t getHeadWidth(OpTy op, Value value) {
 
 LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 
-/// A pair: two products of the head width, `scale`, maximum, difference, exp,
-/// sum, and dropout if there is any. An element of the result: the division by
-/// the sum. A row: logarithm and the sum with the maximum.
+/// A pair: a product of the width of a key and one of that of a value, `scale`,
+/// maximum, difference, exp, sum, and dropout if there is any. An element of
+/// the result: the division by the sum. A row: logarithm and the sum with the
+/// maximum.
 int64_t AttentionOp::getFlops() {
-  int64_t width = getHeadWidth(*this, getQuery());
-  int64_t perPair = 4 * width + (getRate().isZero() ? 5 : 6);
+  int64_t widths =
+      getHeadWidth(*this, getQuery()) + getHeadWidth(*this, getOut());
+  int64_t perPair = 2 * widths + (getRate().isZero() ? 5 : 6);
   return multiply({countPairs(*this), perPair}) + countElements(getOut()) +
          2 * countElements(getLse());
 }
 
 LogicalResult AttentionBackwardOp::verify() { return verifyAttention(*this); }
 
-/// A pair: five products of the head width (`s`, `dp` and three results),
-/// `scale`, `p` (2), `ds` (2), and with dropout `m` twice. An element of `out`:
-/// `delta` (2), and `scale` in `dquery`; one of `dkey`: `scale`.
+/// A pair: three products of the width of a key (`s`, `dquery`, `dkey`) and two
+/// of that of a value (`dp`, `dvalue`), `scale`, `p` (2), `ds` (2), and with
+/// dropout `m` twice. An element of `out`: `delta` (2); one of `dquery` or
+/// `dkey`: `scale`.
 int64_t AttentionBackwardOp::getFlops() {
   int64_t width = getHeadWidth(*this, getQuery());
-  int64_t perPair = 10 * width + (getRate().isZero() ? 5 : 7);
-  return multiply({countPairs(*this), perPair}) + 3 * countElements(getOut()) +
-         countElements(getDkey());
+  int64_t valueWidth = getHeadWidth(*this, getOut());
+  int64_t perPair = 6 * width + 4 * valueWidth + (getRate().isZero() ? 5 : 7);
+  return multiply({countPairs(*this), perPair}) + 2 * countElements(getOut()) +
+         countElements(getDquery()) + countElements(getDkey());
 }
 
 //===----------------------------------------------------------------------===//

@@ -49,14 +49,14 @@ LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "needs a layer from 0 to " << kMostLayers - 1
                        << ", but got " << layer;
   static constexpr StringLiteral kModules[] = {
-      "embedding", "layernorm", "attention", "core_attn",
-      "mlp",       "moe",       "moe_act",   "shared_experts",
-      "residual",  "head",      "loss",      "optimizer"};
+      "embedding", "layernorm", "attention",      "core_attn",   "mlp",
+      "moe",       "moe_act",   "shared_experts", "mla_up_proj", "residual",
+      "head",      "loss",      "optimizer"};
   if (!llvm::is_contained(kModules, module))
     return emitError()
            << "needs a module of embedding, layernorm, attention, "
-              "core_attn, mlp, moe, moe_act, shared_experts, residual, head, "
-              "loss or optimizer, but got '"
+              "core_attn, mlp, moe, moe_act, shared_experts, mla_up_proj, "
+              "residual, head, loss or optimizer, but got '"
            << module << "'";
   return success();
 }

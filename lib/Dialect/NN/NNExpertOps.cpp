@@ -13,6 +13,7 @@
 
 #include "Verify.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "llvm/ADT/SmallString.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -36,43 +37,105 @@ static LogicalResult verifyRouting(Operation *op, ArrayRef<Shaped> shapes) {
   return success();
 }
 
-LogicalResult ChooseExpertsOp::verify() {
-  return verifyRouting(
-      *this, {{"logits", getLogits(), ".E"}, {"ids", getIds(), ".S"}});
+/// That groups of experts are equal, and those that are kept have experts
+/// enough.
+static LogicalResult verifyGroups(ChooseExpertsOp op) {
+  int64_t experts = getShape(op.getLogits()).back();
+  int64_t slots = getShape(op.getIds()).back();
+  if (!op.getGroups() && !op.getKeep() && !op.getByTwo())
+    return success();
+  if (!op.getGroups() || !op.getKeep()) // C3
+    return op.emitOpError("needs 'groups' and 'keep' together, and 'by_two' "
+                          "only with them");
+  int64_t groups = *op.getGroups(), keep = *op.getKeep();
+  if (groups < 1 || experts % groups != 0) // C3
+    return op.emitOpError("needs groups of equal size, but got ")
+           << groups << " of " << experts << " experts";
+  int64_t size = experts / groups;
+  if (keep < 1 || keep > groups) // C3
+    return op.emitOpError("needs to keep from 1 to all ")
+           << groups << " groups, but got " << keep;
+  if (slots > keep * size) // C3
+    return op.emitOpError("needs at most as many slots as experts of the "
+                          "groups that are kept, but got ")
+           << slots << " slots and " << keep << " groups of " << size;
+  if (op.getByTwo() && size < 2) // C3
+    return op.emitOpError("needs groups of 2 experts at least with 'by_two', "
+                          "but got ")
+           << size;
+  return success();
 }
 
-/// Comparisons are no arithmetic.
-int64_t ChooseExpertsOp::getFlops() { return 0; }
+LogicalResult ChooseExpertsOp::verify() {
+  SmallVector<Shaped> shapes = {{"logits", getLogits(), ".E"},
+                                {"ids", getIds(), ".S"}};
+  if (getBias())
+    shapes.push_back({"bias", getBias(), "E"});
+  if (failed(verifyRouting(*this, shapes)))
+    return failure();
+  return verifyGroups(*this);
+}
+
+/// What a sigmoid takes: a negation, an exponential, an addition, a quotient.
+static constexpr int64_t kSigmoidFlops = 4;
+
+/// Comparisons are no arithmetic, scores are.
+int64_t ChooseExpertsOp::getFlops() {
+  int64_t perScore = (getSigmoid() ? kSigmoidFlops : 0) + (getBias() ? 1 : 0);
+  return multiply({perScore, countElements(getLogits())});
+}
+
+static LogicalResult verifyScale(Operation *op, std::optional<APFloat> scale) {
+  if (!scale || (scale->isFiniteNonZero() && !scale->isNegative())) // C3
+    return success();
+  SmallString<16> text;
+  scale->toString(text);
+  return op->emitOpError("needs a finite 'scale' above 0, but got ") << text;
+}
 
 LogicalResult ExpertWeightsOp::verify() {
+  if (failed(verifyScale(*this, getScale())))
+    return failure();
   return verifyRouting(*this, {{"logits", getLogits(), ".E"},
                                {"ids", getIds(), ".S"},
                                {"weights", getWeights(), ".S"}});
 }
 
-/// An exponential is of a difference (2) and added (1): of each expert, or of
-/// those that were chosen. Each weight is a quotient.
-static int64_t countWeightFlops(Value logits, Value ids, bool isNormalized) {
-  return multiply({3, countElements(isNormalized ? ids : logits)}) +
-         countElements(ids);
+/// A sigmoid of each slot and, of those that are normalized, an addition and a
+/// quotient. An exponential is of a difference (2) and added (1): of each
+/// expert, or of those that were chosen; each weight is a quotient. A scale is
+/// a product more.
+template <typename OpTy>
+static int64_t countWeightFlops(OpTy op) {
+  int64_t slots = countElements(op.getIds());
+  int64_t scales = op.getScale() ? slots : 0;
+  if (op.getSigmoid())
+    return multiply({kSigmoidFlops + (op.getNormalized() ? 2 : 0), slots}) +
+           scales;
+  int64_t exponentials =
+      op.getNormalized() ? slots : countElements(op.getLogits());
+  return multiply({3, exponentials}) + slots + scales;
 }
 
-int64_t ExpertWeightsOp::getFlops() {
-  return countWeightFlops(getLogits(), getIds(), getNormalized());
-}
+int64_t ExpertWeightsOp::getFlops() { return countWeightFlops(*this); }
 
 LogicalResult ExpertWeightsBackwardOp::verify() {
+  if (failed(verifyScale(*this, getScale())))
+    return failure();
   return verifyRouting(*this, {{"logits", getLogits(), ".E"},
                                {"ids", getIds(), ".S"},
                                {"dweights", getDweights(), ".S"}});
 }
 
 /// The weights again; of each slot the sum (2); a difference and a product of
-/// each slot, or of each expert, of which there is a quotient too.
+/// each slot, or of each expert, of which there is a quotient too. A sigmoid's
+/// slope is a difference and two products, and without a sum that is all.
 int64_t ExpertWeightsBackwardOp::getFlops() {
-  int64_t flops = countWeightFlops(getLogits(), getIds(), getNormalized()) +
-                  multiply({2, countElements(getIds())});
-  return flops + (getNormalized() ? multiply({2, countElements(getIds())})
+  int64_t slots = countElements(getIds()), flops = countWeightFlops(*this);
+  if (getSigmoid())
+    return flops + multiply({getNormalized() ? 7 : 3, slots});
+  flops += multiply({2, slots});
+  return flops + (getNormalized() ? multiply({2, slots})
                                   : multiply({3, countElements(getLogits())}));
 }
 
@@ -336,7 +399,7 @@ LogicalResult ExpertWeightsOp::buildVjp(OpBuilder &builder,
   if (needed[0])
     gradients[0] = ExpertWeightsBackwardOp::create(
         builder, getLoc(), getLogits().getType(), getLogits(), getIds(),
-        cotangents[0], getNormalizedAttr());
+        cotangents[0], getSigmoidAttr(), getNormalizedAttr(), getScaleAttr());
   return success();
 }
 

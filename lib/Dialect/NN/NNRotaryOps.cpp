@@ -175,32 +175,40 @@ RotaryFrequencies nn::getRotaryFrequencies(RotaryAttr rotary,
 // Rotation
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyRope(Operation *op, Shaped values, Value rotary,
-                                int64_t heads) {
+template <typename OpTy>
+static LogicalResult verifyRope(OpTy op, Shaped values) {
   Dims dims(op);
+  int64_t heads = op.getHeads(), from = op.getFrom().value_or(0);
   if (failed(dims.match({values})) || failed(dims.bindHeads(heads)) || // C3
-      failed(dims.match({{"rotary", rotary, "TD"}})))                  // C2
+      failed(dims.match({{"rotary", op.getRotary(), "TR"}})))          // C2
     return failure();
-  if (dims['D'] % 2 != 0) // C4
-    return op->emitOpError("needs an even head width, but got ")
+  if (dims['R'] % 2 != 0) // C4
+    return op.emitOpError("needs an even number of columns to turn, but got ")
+           << dims['R'];
+  if (from < 0 || from + dims['R'] > dims['D']) // C4
+    return op.emitOpError("needs to turn columns of a head, ")
            << dims['D'] << " of " << heads << " heads in " << dims['W']
-           << " columns";
+           << " columns, but got " << dims['R'] << " from " << from << " on";
   return success();
 }
 
-LogicalResult RopeOp::verify() {
-  return verifyRope(*this, {"input", getInput(), "BTW"}, getRotary(),
-                    getHeads());
+/// An element that is turned: a product and a multiply-add.
+template <typename OpTy>
+static int64_t countRopeFlops(OpTy op, Value values) {
+  return multiply({countRows(values), int64_t(op.getHeads()),
+                   getShape(op.getRotary()).back(), 3});
 }
 
-/// An element: a product and a multiply-add.
-int64_t RopeOp::getFlops() { return multiply({countElements(getOut()), 3}); }
+LogicalResult RopeOp::verify() {
+  return verifyRope(*this, {"input", getInput(), "BTW"});
+}
+
+int64_t RopeOp::getFlops() { return countRopeFlops(*this, getOut()); }
 
 LogicalResult RopeBackwardOp::verify() {
-  return verifyRope(*this, {"dout", getDout(), "BTW"}, getRotary(), getHeads());
+  return verifyRope(*this, {"dout", getDout(), "BTW"});
 }
 
-/// The same as forward.
 int64_t RopeBackwardOp::getFlops() {
-  return multiply({countElements(getDinput()), 3});
+  return countRopeFlops(*this, getDinput());
 }

@@ -185,7 +185,7 @@ LogicalResult RopeOp::buildVjp(OpBuilder &builder, ArrayRef<Value> cotangents,
   if (needed[0])
     gradients[0] = RopeBackwardOp::create(
         builder, getLoc(), getInput().getType(), cotangents[0], getRotary(),
-        getHeadsAttr(), getStyleAttr());
+        getHeadsAttr(), getFromAttr(), getStyleAttr());
   return refuse(*this, needed, {1});
 }
 

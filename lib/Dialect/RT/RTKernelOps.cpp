@@ -34,22 +34,14 @@ static bool isF32OrBF16(ShapedType type) {
 // rt.attention, rt.attention_backward
 //===----------------------------------------------------------------------===//
 
-/// \param like     the values that have the type of `query`.
-/// \param keyLike  those of the heads of keys.
 template <typename OpTy>
-static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like,
-                                     ArrayRef<Named> keyLike) {
+static LogicalResult verifyAttention(OpTy op) {
   Value query = op.getQuery(), lse = op.getLse();
   ShapedType type = getShaped(query);
   if (!isF32OrBF16(type) || type.getRank() != 3) // C1
     return op.emitOpError(
                "needs 'query' to be [B, T, H*D] of f32 or bf16, but got ")
            << query.getType();
-  for (auto [name, value] : like)
-    if (value.getType() != query.getType()) // C1
-      return op.emitOpError("needs '")
-             << name << "' of the type of 'query', " << query.getType()
-             << ", but got " << value.getType();
   ArrayRef<int64_t> shape = type.getShape();
   int64_t heads = op.getHeads();
   if (heads < 1 || shape[2] % heads != 0) // C3
@@ -59,15 +51,24 @@ static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like,
   if (keyHeads < 1 || heads % keyHeads != 0) // C3
     return op.emitOpError("needs 'kv_heads' to divide the head count, but got ")
            << keyHeads << " and " << heads << " heads";
-  int64_t keyWidth = shape[2] / heads * keyHeads;
-  for (auto [name, value] : keyLike)
+  ShapedType out = getShaped(op.getOut());
+  int64_t outWidth = out.getRank() == 3 ? out.getDimSize(2) : 0;
+  if (outWidth < 1 || outWidth % heads != 0) // C1
+    return op.emitOpError("needs 'out' to have columns for ")
+           << heads << " heads, but got " << Type(out);
+  for (auto [name, value, width] :
+       {std::tuple(StringRef("key"), op.getKey(), shape[2]),
+        std::tuple(StringRef("value"), op.getValue(), outWidth),
+        std::tuple(StringRef("out"), op.getOut(), outWidth)}) {
+    int64_t columns = name == "out" ? width : width / heads * keyHeads;
     if (getShaped(value).getElementType() != type.getElementType() ||
         getShaped(value).getShape() !=
-            ArrayRef<int64_t>{shape[0], shape[1], keyWidth}) // C1
+            ArrayRef<int64_t>{shape[0], shape[1], columns}) // C1
       return op.emitOpError("needs '")
              << name << "' to be [" << shape[0] << ", " << shape[1] << ", "
-             << keyWidth << "] of " << type.getElementType() << ", but got "
+             << columns << "] of " << type.getElementType() << ", but got "
              << value.getType();
+  }
   if (!isF32(lse, 3) || getShaped(lse).getShape() !=
                             ArrayRef<int64_t>{shape[0], heads, shape[1]}) // C2
     return op.emitOpError("needs 'lse' to be [")
@@ -93,18 +94,20 @@ static LogicalResult verifyAttention(OpTy op, ArrayRef<Named> like,
   return success();
 }
 
-LogicalResult AttentionOp::verify() {
-  return verifyAttention(*this, {{"out", getOut()}},
-                         {{"key", getKey()}, {"value", getValue()}});
-}
+LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 
 LogicalResult AttentionBackwardOp::verify() {
-  return verifyAttention(
-      *this, {{"out", getOut()}, {"dout", getDout()}, {"dquery", getDquery()}},
-      {{"key", getKey()},
-       {"value", getValue()},
-       {"dkey", getDkey()},
-       {"dvalue", getDvalue()}});
+  if (failed(verifyAttention(*this)))
+    return failure();
+  for (auto [name, gradient, value] :
+       {std::tuple("dout", getDout(), getOut()),
+        std::tuple("dquery", getDquery(), getQuery()),
+        std::tuple("dkey", getDkey(), getKey()),
+        std::tuple("dvalue", getDvalue(), getValue())})
+    if (gradient.getType() != value.getType()) // C1
+      return emitOpError("needs '") << name << "' to be " << value.getType()
+                                    << ", but got " << gradient.getType();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -177,7 +180,26 @@ static LogicalResult verifyRouting(Operation *op, ArrayRef<Named> logits,
 }
 
 LogicalResult ChooseExpertsOp::verify() {
-  return verifyRouting(*this, {{"logits", getLogits()}}, {{"ids", getIds()}});
+  if (failed(
+          verifyRouting(*this, {{"logits", getLogits()}}, {{"ids", getIds()}})))
+    return failure();
+  int64_t experts = getShaped(getLogits()).getShape().back();
+  if (getBias() && (!isF32(getBias(), 1) ||
+                    getShaped(getBias()).getNumElements() != experts)) // C1
+    return emitOpError("needs 'bias' to be f32 [")
+           << experts << "], but got " << getBias().getType();
+  if (!getGroups() && !getKeep() && !getByTwo())
+    return success();
+  int64_t groups = getGroups().value_or(0), keep = getKeep().value_or(0);
+  int64_t slots = getShaped(getIds()).getShape().back();
+  if (groups < 1 || experts % groups != 0 || keep < 1 || keep > groups ||
+      slots > experts / groups * keep ||
+      (getByTwo() && experts / groups < 2)) // C2
+    return emitOpError("needs equal groups, of which those kept have experts "
+                       "for all slots, but got ")
+           << experts << " experts, " << groups << " groups, of which " << keep
+           << " are kept, and " << slots << " slots";
+  return success();
 }
 
 LogicalResult ExpertWeightsOp::verify() {
@@ -238,4 +260,83 @@ LogicalResult BlockSumsOp::verify() {
            << blocks << " elements, one for each block of " << kBlock
            << ", but got " << getOut().getType();
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Latent attention
+//===----------------------------------------------------------------------===//
+
+/// That all `values` are of one element type, f32 or bf16, and of one shape but
+/// for their columns.
+static LogicalResult verifyColumns(Operation *op, ArrayRef<Named> values) {
+  ShapedType first = getShaped(values.front().second);
+  for (auto [name, value] : values) {
+    ShapedType type = getShaped(value);
+    if (!isF32OrBF16(type) || type.getRank() < 1 ||
+        type.getElementType() != first.getElementType() ||
+        type.getShape().drop_back() != first.getShape().drop_back()) // C1
+      return op->emitOpError("needs '")
+             << name << "' to be f32 or bf16 of the rows of '"
+             << values.front().first << "', " << Type(first) << ", but got "
+             << value.getType();
+  }
+  return success();
+}
+
+static int64_t getColumns(Value value) {
+  return getShaped(value).getShape().back();
+}
+
+static LogicalResult verifyParts(Operation *op, StringRef name, Value whole,
+                                 Value left, Value right) {
+  if (failed(
+          verifyColumns(op, {{name, whole}, {"left", left}, {"right", right}})))
+    return failure();
+  if (getColumns(whole) != getColumns(left) + getColumns(right)) // C1
+    return op->emitOpError("needs '")
+           << name << "' to have " << getColumns(left) << " and "
+           << getColumns(right) << " columns, but got " << getColumns(whole);
+  return success();
+}
+
+LogicalResult SplitColumnsOp::verify() {
+  return verifyParts(*this, "input", getInput(), getLeft(), getRight());
+}
+
+LogicalResult JoinColumnsOp::verify() {
+  return verifyParts(*this, "out", getOut(), getLeft(), getRight());
+}
+
+static LogicalResult verifyLatentHeads(Operation *op, int64_t heads,
+                                       ArrayRef<Named> values) {
+  if (failed(verifyColumns(op, values)))
+    return failure();
+  int64_t input = getColumns(values[0].second);
+  int64_t shared = getColumns(values[1].second);
+  int64_t key = getColumns(values[2].second);
+  int64_t value = getColumns(values[3].second);
+  if (heads < 1 || input % heads != 0 || key % heads != 0 ||
+      value % heads != 0 || input <= value ||
+      input - value + heads * shared != key) // C1
+    return op->emitOpError("needs columns of ")
+           << heads << " heads, of which keys have " << shared
+           << " in common, but got " << input << ", " << key << " of keys and "
+           << value << " of values";
+  return success();
+}
+
+LogicalResult LatentHeadsOp::verify() {
+  return verifyLatentHeads(*this, getHeads(),
+                           {{"input", getInput()},
+                            {"shared", getShared()},
+                            {"key", getKey()},
+                            {"value", getValue()}});
+}
+
+LogicalResult LatentHeadsBackwardOp::verify() {
+  return verifyLatentHeads(*this, getHeads(),
+                           {{"dinput", getDinput()},
+                            {"dshared", getDshared()},
+                            {"dkey", getDkey()},
+                            {"dvalue", getDvalue()}});
 }

@@ -5,7 +5,7 @@
 // nn.attention.
 
 func.func @attention_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
-  // expected-error @+1 {{'nn.attention' op failed to verify that all of {query, out} have same type}}
+  // expected-error @+1 {{'nn.attention' op failed to verify that all of {query, key, value, out} have same element type}}
   %y:2 = nn.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xbf16>, tensor<2x3x8xf32>)
   return
@@ -14,7 +14,7 @@ func.func @attention_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
 // -----
 
 func.func @attention_c1_value(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>) {
-  // expected-error @+1 {{'nn.attention' op failed to verify that all of {key, value} have same type}}
+  // expected-error @+1 {{'nn.attention' op needs heads of 'value' as wide as those of 'out', but got 1 in 24 columns and 3 in 24}}
   %y:2 = nn.attention %q, %k, %q, %rng heads 3 kv_heads 1 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
   return
@@ -128,7 +128,7 @@ func.func @attention_c4_elements(%q: tensor<1x131072x2xf32>, %rng: tensor<4xi32>
 // nn.attention_backward.
 
 func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l: tensor<2x3x8xf32>) {
-  // expected-error @+1 {{'nn.attention_backward' op failed to verify that all of {query, out, dout, dquery} have same type}}
+  // expected-error @+1 {{'nn.attention_backward' op failed to verify that all of {query, dquery} have same type}}
   %y:3 = nn.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x12xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>)
   return
@@ -137,7 +137,7 @@ func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l
 // -----
 
 func.func @attention_backward_c1_key(%q: tensor<2x8x24xf32>, %k: tensor<2x8x8xf32>, %rng: tensor<4xi32>, %l: tensor<2x6x8xf32>) {
-  // expected-error @+1 {{'nn.attention_backward' op failed to verify that all of {key, value, dkey, dvalue} have same type}}
+  // expected-error @+1 {{'nn.attention_backward' op failed to verify that all of {key, dkey} have same type}}
   %y:3 = nn.attention_backward %q, %k, %k, %q, %l, %q, %rng heads 6 kv_heads 2 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<2x8x24xf32>, tensor<2x6x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x8xf32>)
   return

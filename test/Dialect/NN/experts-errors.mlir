@@ -101,3 +101,67 @@ func.func @expected(%r: tensor<2x8x4xf32>, %n: tensor<5xf32>) {
   %l = nn.expected_rows %r, %n : (tensor<2x8x4xf32>, tensor<5xf32>) -> tensor<2x8xf32>
   return
 }
+
+// -----
+
+func.func @bias(%r: tensor<8x12xf32>, %b: tensor<11xf32>) {
+  // expected-error @+1 {{'nn.choose_experts' op needs 'bias' to be [E] with E = 12 from 'logits', but got 11}}
+  %ids = nn.choose_experts %r bias %b : (tensor<8x12xf32>, tensor<11xf32>) -> tensor<8x2xi32>
+  return
+}
+
+// -----
+
+func.func @unequal(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{needs groups of equal size, but got 5 of 12 experts}}
+  %ids = nn.choose_experts %r groups 5 keep 2 : (tensor<8x12xf32>) -> tensor<8x2xi32>
+  return
+}
+
+// -----
+
+func.func @alone(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{needs 'groups' and 'keep' together, and 'by_two' only with them}}
+  %ids = nn.choose_experts %r groups 3 : (tensor<8x12xf32>) -> tensor<8x2xi32>
+  return
+}
+
+// -----
+
+func.func @by_two(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{needs 'groups' and 'keep' together, and 'by_two' only with them}}
+  %ids = nn.choose_experts %r by_two : (tensor<8x12xf32>) -> tensor<8x2xi32>
+  return
+}
+
+// -----
+
+func.func @kept(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{needs to keep from 1 to all 3 groups, but got 4}}
+  %ids = nn.choose_experts %r groups 3 keep 4 : (tensor<8x12xf32>) -> tensor<8x2xi32>
+  return
+}
+
+// -----
+
+func.func @full_groups(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{needs at most as many slots as experts of the groups that are kept, but got 5 slots and 1 groups of 4}}
+  %ids = nn.choose_experts %r groups 3 keep 1 : (tensor<8x12xf32>) -> tensor<8x5xi32>
+  return
+}
+
+// -----
+
+func.func @single(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{needs groups of 2 experts at least with 'by_two', but got 1}}
+  %ids = nn.choose_experts %r groups 12 keep 2 by_two : (tensor<8x12xf32>) -> tensor<8x2xi32>
+  return
+}
+
+// -----
+
+func.func @scale(%r: tensor<8x4xf32>, %ids: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs a finite 'scale' above 0, but got -2}}
+  %w = nn.expert_weights %r, %ids sigmoid scale -2.0 : (tensor<8x4xf32>, tensor<8x2xi32>) -> tensor<8x2xf32>
+  return
+}

@@ -19,6 +19,20 @@ func.func @routing(%r: tensor<2x8x4xf32>, %d: tensor<2x8x2xf32>) {
   return
 }
 
+// CHECK-LABEL: func @groups(
+//  CHECK-NEXT:   nn.choose_experts %{{.*}} bias %{{.*}} sigmoid groups 4 keep 2 by_two : (tensor<2x8x16xf32>, tensor<16xf32>) -> tensor<2x8x3xi32>
+//  CHECK-NEXT:   nn.choose_experts %{{.*}} groups 4 keep 1 : (tensor<2x8x16xf32>) -> tensor<2x8x4xi32>
+//  CHECK-NEXT:   nn.expert_weights %{{.*}}, %{{.*}} sigmoid normalized scale 2.500000e+00 : (tensor<2x8x16xf32>, tensor<2x8x3xi32>) -> tensor<2x8x3xf32>
+//  CHECK-NEXT:   nn.expert_weights_backward %{{.*}}, %{{.*}}, %{{.*}} sigmoid scale 2.500000e+00 :
+func.func @groups(%r: tensor<2x8x16xf32>, %b: tensor<16xf32>) {
+  %ids = nn.choose_experts %r bias %b sigmoid groups 4 keep 2 by_two : (tensor<2x8x16xf32>, tensor<16xf32>) -> tensor<2x8x3xi32>
+  %all = nn.choose_experts %r groups 4 keep 1 : (tensor<2x8x16xf32>) -> tensor<2x8x4xi32>
+  %w = nn.expert_weights %r, %ids sigmoid normalized scale 2.5 : (tensor<2x8x16xf32>, tensor<2x8x3xi32>) -> tensor<2x8x3xf32>
+  %dr = nn.expert_weights_backward %r, %ids, %w sigmoid scale 2.5
+    : (tensor<2x8x16xf32>, tensor<2x8x3xi32>, tensor<2x8x3xf32>) -> tensor<2x8x16xf32>
+  return
+}
+
 // CHECK-LABEL: func @rows(
 //  CHECK-NEXT:   nn.dispatch %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x8x24xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32x24xf32>
 //  CHECK-NEXT:   nn.grouped_linear %{{.*}}, %{{.*}}, %{{.*}} rows %{{.*}}, %{{.*}} :

@@ -11,16 +11,16 @@ func.func @rope_c1(%q: tensor<2x8x32xf32>, %r: tensor<8x8xf32>) {
 // -----
 
 func.func @rope_c2_length(%q: tensor<2x8x32xf32>, %r: tensor<9x8xf32>) {
-  // expected-error @+1 {{'nn.rope' op needs 'rotary' to be [T, D] with T = 8 from 'input', but got 9 in 'tensor<9x8xf32>'}}
+  // expected-error @+1 {{'nn.rope' op needs 'rotary' to be [T, R] with T = 8 from 'input', but got 9 in 'tensor<9x8xf32>'}}
   %y = nn.rope %q, %r heads 4 half_split : (tensor<2x8x32xf32>, tensor<9x8xf32>) -> tensor<2x8x32xf32>
   return
 }
 
 // -----
 
-func.func @rope_c2_width(%q: tensor<2x8x32xf32>, %r: tensor<8x4xf32>) {
-  // expected-error @+1 {{'nn.rope' op needs 'rotary' to be [T, D] with D = 8 from 'heads', but got 4 in 'tensor<8x4xf32>'}}
-  %y = nn.rope %q, %r heads 4 half_split : (tensor<2x8x32xf32>, tensor<8x4xf32>) -> tensor<2x8x32xf32>
+func.func @rope_c2_width(%q: tensor<2x8x32xf32>, %r: tensor<8x10xf32>) {
+  // expected-error @+1 {{'nn.rope' op needs to turn columns of a head, 8 of 4 heads in 32 columns, but got 10 from 0 on}}
+  %y = nn.rope %q, %r heads 4 half_split : (tensor<2x8x32xf32>, tensor<8x10xf32>) -> tensor<2x8x32xf32>
   return
 }
 
@@ -35,7 +35,7 @@ func.func @rope_c3(%q: tensor<2x8x32xf32>, %r: tensor<8x8xf32>) {
 // -----
 
 func.func @rope_c4(%q: tensor<2x8x21xf32>, %r: tensor<8x7xf32>) {
-  // expected-error @+1 {{'nn.rope' op needs an even head width, but got 7 of 3 heads in 21 columns}}
+  // expected-error @+1 {{'nn.rope' op needs an even number of columns to turn, but got 7}}
   %y = nn.rope %q, %r heads 3 interleaved : (tensor<2x8x21xf32>, tensor<8x7xf32>) -> tensor<2x8x21xf32>
   return
 }
@@ -75,7 +75,7 @@ func.func @rope_backward_c3(%q: tensor<2x8x32xf32>, %r: tensor<8x8xf32>) {
 // -----
 
 func.func @rope_backward_c4(%q: tensor<2x8x6xf32>, %r: tensor<8x3xf32>) {
-  // expected-error @+1 {{'nn.rope_backward' op needs an even head width, but got 3 of 2 heads in 6 columns}}
+  // expected-error @+1 {{'nn.rope_backward' op needs an even number of columns to turn, but got 3}}
   %y = nn.rope_backward %q, %r heads 2 half_split : (tensor<2x8x6xf32>, tensor<8x3xf32>) -> tensor<2x8x6xf32>
   return
 }

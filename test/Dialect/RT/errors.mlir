@@ -489,7 +489,7 @@ func.func @attention_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %k: tensor<
 // -----
 
 func.func @attention_c1_out(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
-  // expected-error @+1 {{'rt.attention' op needs 'out' of the type of 'query', 'tensor<2x8x24xf32>', but got 'tensor<2x8x12xf32>'}}
+  // expected-error @+1 {{'rt.attention' op needs 'value' to be [2, 8, 12] of 'f32', but got 'tensor<2x8x24xf32>'}}
   %y:2 = rt.attention %q, %q, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x12xf32>, tensor<2x3x8xf32>)
   return
@@ -561,7 +561,7 @@ func.func @attention_c4_stream(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>) {
 // -----
 
 func.func @attention_backward_c1(%q: tensor<2x8x24xf32>, %rng: tensor<4xi32>, %l: tensor<2x3x8xf32>) {
-  // expected-error @+1 {{'rt.attention_backward' op needs 'dvalue' to be [2, 8, 24] of 'f32', but got 'tensor<2x8x12xf32>'}}
+  // expected-error @+1 {{'rt.attention_backward' op needs 'dvalue' to be 'tensor<2x8x24xf32>', but got 'tensor<2x8x12xf32>'}}
   %y:3 = rt.attention_backward %q, %q, %q, %q, %l, %q, %rng heads 3 scale 1.0 rate 0.1 stream 0
     : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x3x8xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x12xf32>)
   return

@@ -103,3 +103,59 @@ func.func @c9_both(%a: tensor<32x24xf32>, %d: tensor<96x32xf32>, %o: tensor<5xi3
     : (tensor<32x24xf32>, tensor<96x32xf32>, tensor<5xi32>) -> tensor<4x24x96xf32>
   return
 }
+
+// -----
+
+func.func @choose_c1(%r: tensor<8x12xf32>, %b: tensor<11xf32>) {
+  // expected-error @+1 {{'rt.choose_experts' op needs 'bias' to be f32 [12], but got 'tensor<11xf32>'}}
+  %i = rt.choose_experts %r bias %b : (tensor<8x12xf32>, tensor<11xf32>) -> tensor<8x2xi32>
+  return
+}
+
+// -----
+
+func.func @choose_c2(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{'rt.choose_experts' op needs equal groups, of which those kept have experts for all slots, but got 12 experts, 3 groups, of which 1 are kept, and 5 slots}}
+  %i = rt.choose_experts %r groups 3 keep 1 : (tensor<8x12xf32>) -> tensor<8x5xi32>
+  return
+}
+
+// -----
+
+func.func @choose_c2_alone(%r: tensor<8x12xf32>) {
+  // expected-error @+1 {{needs equal groups, of which those kept have experts for all slots, but got 12 experts, 3 groups, of which 0 are kept, and 5 slots}}
+  %i = rt.choose_experts %r groups 3 : (tensor<8x12xf32>) -> tensor<8x5xi32>
+  return
+}
+
+// -----
+
+func.func @split_c1(%x: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'rt.split_columns' op needs 'input' to have 16 and 9 columns, but got 24}}
+  %c, %k = rt.split_columns %x : (tensor<2x8x24xf32>) -> (tensor<2x8x16xf32>, tensor<2x8x9xf32>)
+  return
+}
+
+// -----
+
+func.func @join_c1(%x: tensor<2x8x16xf32>, %y: tensor<2x8x8xbf16>) {
+  // expected-error @+1 {{'rt.join_columns' op needs 'right' to be f32 or bf16 of the rows of 'out', 'tensor<2x8x24xf32>', but got 'tensor<2x8x8xbf16>'}}
+  %z = rt.join_columns %x, %y : (tensor<2x8x16xf32>, tensor<2x8x8xbf16>) -> tensor<2x8x24xf32>
+  return
+}
+
+// -----
+
+func.func @heads_c1(%kv: tensor<2x8x128xf32>, %r: tensor<2x8x8xf32>) {
+  // expected-error @+1 {{'rt.latent_heads' op needs columns of 4 heads, of which keys have 8 in common, but got 128, 92 of keys and 64 of values}}
+  %k, %v = rt.latent_heads %kv, %r heads 4 : (tensor<2x8x128xf32>, tensor<2x8x8xf32>) -> (tensor<2x8x92xf32>, tensor<2x8x64xf32>)
+  return
+}
+
+// -----
+
+func.func @heads_backward_c1(%dk: tensor<2x8x96xf32>, %dv: tensor<2x8x64xf32>) {
+  // expected-error @+1 {{'rt.latent_heads_backward' op needs columns of 0 heads}}
+  %kv, %r = rt.latent_heads_backward %dk, %dv heads 0 : (tensor<2x8x96xf32>, tensor<2x8x64xf32>) -> (tensor<2x8x128xf32>, tensor<2x8x8xf32>)
+  return
+}

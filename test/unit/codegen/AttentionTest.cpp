@@ -25,9 +25,19 @@ using Doubles = std::vector<double>;
 struct Shape {
   int64_t batch, length, heads, keyHeads, width;
   double rate;
+  int64_t ofValues = 0; ///< The width of a head of values; 0: that of others.
 
+  int64_t valueWidth() const { return ofValues ? ofValues : width; }
   int64_t size() const { return batch * length * heads * width; }
   int64_t keySize() const { return size() / heads * keyHeads; }
+  int64_t outSize() const { return batch * length * heads * valueWidth(); }
+  int64_t valueSize() const { return outSize() / heads * keyHeads; }
+  /// As this with heads as wide as those of values.
+  Shape asOfValues() const {
+    Shape other = *this;
+    other.width = valueWidth();
+    return other;
+  }
   int64_t at(int64_t b, int64_t i, int64_t h, int64_t d) const {
     return ((b * length + i) * heads + h) * width + d;
   }
@@ -57,10 +67,11 @@ struct Reference {
 Reference reference(const Shape &s, double scale, const Floats &q,
                     const Floats &k, const Floats &v, const Floats &dout) {
   Reference r;
-  r.out.resize(s.size()), r.dq.resize(s.size()), r.dk.resize(s.keySize());
-  r.dv.resize(s.keySize()), r.lse.resize(s.batch * s.heads * s.length);
-  auto dot = [&](const Floats &x, const Floats &y, int64_t b, int64_t h,
-                 int64_t i, int64_t j) {
+  const Shape o = s.asOfValues();
+  r.out.resize(o.size()), r.dq.resize(s.size()), r.dk.resize(s.keySize());
+  r.dv.resize(o.keySize()), r.lse.resize(s.batch * s.heads * s.length);
+  auto dot = [](const Shape &s, const Floats &x, const Floats &y, int64_t b,
+                int64_t h, int64_t i, int64_t j) {
     double sum = 0;
     for (int64_t d = 0; d < s.width; ++d)
       sum += double(x[s.at(b, i, h, d)]) * y[s.keyAt(b, j, h, d)];
@@ -72,22 +83,22 @@ Reference reference(const Shape &s, double scale, const Floats &q,
         double total = 0, delta = 0;
         Doubles weights;
         for (int64_t j = 0; j <= i; ++j) {
-          weights.push_back(std::exp(scale * dot(q, k, b, h, i, j)));
+          weights.push_back(std::exp(scale * dot(s, q, k, b, h, i, j)));
           total += weights.back();
         }
         r.lse[(b * s.heads + h) * s.length + i] = std::log(total);
         for (int64_t j = 0; j <= i; ++j) {
           double p = weights[j] / total * maskFactor(s, b, h, i, j);
-          for (int64_t d = 0; d < s.width; ++d) {
-            r.out[s.at(b, i, h, d)] += p * v[s.keyAt(b, j, h, d)];
-            r.dv[s.keyAt(b, j, h, d)] += p * dout[s.at(b, i, h, d)];
+          for (int64_t d = 0; d < o.width; ++d) {
+            r.out[o.at(b, i, h, d)] += p * v[o.keyAt(b, j, h, d)];
+            r.dv[o.keyAt(b, j, h, d)] += p * dout[o.at(b, i, h, d)];
           }
         }
-        for (int64_t d = 0; d < s.width; ++d)
-          delta += dout[s.at(b, i, h, d)] * r.out[s.at(b, i, h, d)];
+        for (int64_t d = 0; d < o.width; ++d)
+          delta += dout[o.at(b, i, h, d)] * r.out[o.at(b, i, h, d)];
         for (int64_t j = 0; j <= i; ++j) {
           double p = weights[j] / total;
-          double dp = maskFactor(s, b, h, i, j) * dot(dout, v, b, h, i, j);
+          double dp = maskFactor(s, b, h, i, j) * dot(o, dout, v, b, h, i, j);
           double ds = scale * p * (dp - delta);
           for (int64_t d = 0; d < s.width; ++d) {
             r.dq[s.at(b, i, h, d)] += ds * k[s.keyAt(b, j, h, d)];
@@ -100,10 +111,10 @@ Reference reference(const Shape &s, double scale, const Floats &q,
 
 std::string kernels(const Shape &s, float scale,
                     const std::string &element = "f32") {
-  auto activation = [&](int64_t heads) {
+  auto activation = [&](int64_t columns) {
     std::ostringstream type;
-    type << "tensor<" << s.batch << "x" << s.length << "x" << heads * s.width
-         << "x" << element << ">";
+    type << "tensor<" << s.batch << "x" << s.length << "x" << columns << "x"
+         << element << ">";
     return type.str();
   };
   std::ostringstream text, l, how;
@@ -114,22 +125,25 @@ std::string kernels(const Shape &s, float scale,
     how << " kv_heads " << s.keyHeads;
   how << std::scientific << " scale " << scale << " rate " << s.rate
       << " stream 0";
-  std::string X = activation(s.heads), K = activation(s.keyHeads), L = l.str(),
+  std::string X = activation(s.heads * s.width),
+              K = activation(s.keyHeads * s.width),
+              V = activation(s.keyHeads * s.valueWidth()),
+              O = activation(s.heads * s.valueWidth()), L = l.str(),
               I = "tensor<4xi32>";
   text << "func.func private @forward(%q: " << X << ", %k: " << K
-       << ", %v: " << K << ", %r: " << I << ") -> (" << X << ", " << L
+       << ", %v: " << V << ", %r: " << I << ") -> (" << O << ", " << L
        << ") attributes {rt.kernel} {\n  %o, %l = rt.attention %q, %k, %v, %r "
-       << how.str() << " : (" << X << ", " << K << ", " << K << ", " << I
-       << ") -> (" << X << ", " << L << ")\n  return %o, %l : " << X << ", "
+       << how.str() << " : (" << X << ", " << K << ", " << V << ", " << I
+       << ") -> (" << O << ", " << L << ")\n  return %o, %l : " << O << ", "
        << L << "\n}\nfunc.func private @backward(%q: " << X << ", %k: " << K
-       << ", %v: " << K << ", %o: " << X << ", %l: " << L << ", %d: " << X
-       << ", %r: " << I << ") -> (" << X << ", " << K << ", " << K
+       << ", %v: " << V << ", %o: " << O << ", %l: " << L << ", %d: " << O
+       << ", %r: " << I << ") -> (" << X << ", " << K << ", " << V
        << ") attributes {rt.kernel} {\n  %dq, %dk, %dv = rt.attention_backward "
           "%q, %k, %v, %o, %l, %d, %r "
-       << how.str() << " : (" << X << ", " << K << ", " << K << ", " << X
-       << ", " << L << ", " << X << ", " << I << ") -> (" << X << ", " << K
-       << ", " << K << ")\n  return %dq, %dk, %dv : " << X << ", " << K << ", "
-       << K << "\n}\n";
+       << how.str() << " : (" << X << ", " << K << ", " << V << ", " << O
+       << ", " << L << ", " << O << ", " << I << ") -> (" << X << ", " << K
+       << ", " << V << ")\n  return %dq, %dk, %dv : " << X << ", " << K << ", "
+       << V << "\n}\n";
   return text.str();
 }
 
@@ -150,15 +164,16 @@ TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
   float scale = 1 / std::sqrt(float(s.width));
   KernelRunner runner(kernels(s, scale));
   Floats q = randomFloats(s.size(), 1), k = randomFloats(s.keySize(), 2),
-         v = randomFloats(s.keySize(), 3), dout = randomFloats(s.size(), 4);
+         v = randomFloats(s.valueSize(), 3),
+         dout = randomFloats(s.outSize(), 4);
   for (float &x : q)
     x *= 4; // far from uniform attention
   Reference want = reference(s, scale, q, k, v, dout);
 
   Floats first[5];
   for (int64_t chunk : {INT64_MAX, int64_t(1)}) {
-    Floats out(s.size(), NAN), lse(want.lse.size(), NAN), dq(s.size(), NAN),
-        dk(s.keySize(), NAN), dv(s.keySize(), NAN);
+    Floats out(s.outSize(), NAN), lse(want.lse.size(), NAN), dq(s.size(), NAN),
+        dk(s.keySize(), NAN), dv(s.valueSize(), NAN);
     int32_t rng[4];
     std::copy(kRng, kRng + 4, rng);
     runner.run("forward",
@@ -188,13 +203,14 @@ TEST_P(Attention, HasTheSameBitsInLargerTilesOfProducts) {
   Shape s = GetParam();
   float scale = 1 / std::sqrt(float(s.width));
   Floats q = randomFloats(s.size(), 1), k = randomFloats(s.keySize(), 2),
-         v = randomFloats(s.keySize(), 3), dout = randomFloats(s.size(), 4);
+         v = randomFloats(s.valueSize(), 3),
+         dout = randomFloats(s.outSize(), 4);
   std::vector<Floats> first;
   for (bool wide : widths()) {
     KernelRunner runner(kernels(s, scale), wide);
     std::vector<Floats> results;
-    for (int64_t size : {s.size(), s.batch * s.heads * s.length, s.size(),
-                         s.keySize(), s.keySize()})
+    for (int64_t size : {s.outSize(), s.batch * s.heads * s.length, s.size(),
+                         s.keySize(), s.valueSize()})
       results.push_back(Floats(size, NAN));
     int32_t rng[4];
     std::copy(kRng, kRng + 4, rng);
@@ -242,14 +258,14 @@ struct Halves {
 void expectDefinitionInBF16(KernelRunner &runner, const Shape &s, float scale,
                             const std::string &version, double error) {
   Halves q(randomFloats(s.size(), 1)), k(randomFloats(s.keySize(), 2)),
-      v(randomFloats(s.keySize(), 3)), dout(randomFloats(s.size(), 4));
+      v(randomFloats(s.valueSize(), 3)), dout(randomFloats(s.outSize(), 4));
   Reference want = reference(s, scale, q.numbers(), k.numbers(), v.numbers(),
                              dout.numbers());
   Floats lse(want.lse.size(), NAN);
   std::vector<uint16_t> first[4];
   for (int64_t chunk : {INT64_MAX, int64_t(1)}) {
-    Halves out(Floats(s.size(), -7)), dq = out, dk(Floats(s.keySize(), -7)),
-                                      dv = dk;
+    Halves out(Floats(s.outSize(), -7)), dq(Floats(s.size(), -7)),
+        dk(Floats(s.keySize(), -7)), dv(Floats(s.valueSize(), -7));
     int32_t rng[4];
     std::copy(kRng, kRng + 4, rng);
     runner.run("forward" + version,
@@ -308,7 +324,8 @@ TEST_P(Attention, MatchesItsDefinitionInPairs) {
   float scale = (s.length > 64 ? 17 : 1.1f) / std::sqrt(float(s.width));
   KernelRunner runner(kernels(s, scale, "bf16"));
   forPairs([&](const std::string &version) {
-    ASSERT_EQ(runner.has("forward" + version), s.width <= 256);
+    ASSERT_EQ(runner.has("forward" + version),
+              std::max(s.width, s.valueWidth()) <= 256);
     if (runner.has("forward" + version))
       expectDefinitionInBF16(runner, s, scale, version, 0x1.1p-7);
   });
@@ -370,15 +387,22 @@ TEST(AttentionInPairs, HasNoDenormalNumbers) {
 // wide heads and of narrow ones.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Attention,
-    testing::Values(Shape{2, 13, 3, 3, 5, 0.25}, Shape{1, 64, 2, 2, 8, 0.1},
-                    Shape{1, 1, 1, 1, 1, 0}, Shape{2, 50, 1, 1, 18, 0},
-                    Shape{1, 117, 2, 2, 64, 0.5}, Shape{1, 50, 1, 1, 1808, 0.1},
-                    Shape{2, 13, 6, 2, 8, 0.25}, Shape{1, 67, 4, 2, 13, 0},
-                    Shape{2, 132, 3, 1, 20, 0.1}, Shape{1, 33, 2, 1, 300, 0},
-                    Shape{1, 200, 2, 1, 64, 0}, Shape{1, 260, 2, 1, 256, 0},
-                    Shape{1, 1030, 2, 1, 250, 0}, Shape{1, 1490, 2, 1, 40, 0},
-                    Shape{1, 100, 1, 1, 72, 0.1}, Shape{1, 600, 2, 1, 16, 0},
-                    // Four blocks of queries together, and sums in place.
-                    Shape{1, 1010, 1, 1, 16, 0.1}, Shape{1, 1740, 2, 1, 150, 0},
-                    // Two.
-                    Shape{1, 1373, 1, 1, 40, 0.1}));
+    testing::Values(
+        Shape{2, 13, 3, 3, 5, 0.25}, Shape{1, 64, 2, 2, 8, 0.1},
+        Shape{1, 1, 1, 1, 1, 0}, Shape{2, 50, 1, 1, 18, 0},
+        Shape{1, 117, 2, 2, 64, 0.5}, Shape{1, 50, 1, 1, 1808, 0.1},
+        Shape{2, 13, 6, 2, 8, 0.25}, Shape{1, 67, 4, 2, 13, 0},
+        Shape{2, 132, 3, 1, 20, 0.1}, Shape{1, 33, 2, 1, 300, 0},
+        Shape{1, 200, 2, 1, 64, 0}, Shape{1, 260, 2, 1, 256, 0},
+        Shape{1, 1030, 2, 1, 250, 0}, Shape{1, 1490, 2, 1, 40, 0},
+        Shape{1, 100, 1, 1, 72, 0.1}, Shape{1, 600, 2, 1, 16, 0},
+        // Four blocks of queries together, and sums in place.
+        Shape{1, 1010, 1, 1, 16, 0.1}, Shape{1, 1740, 2, 1, 150, 0},
+        // Two.
+        Shape{1, 1373, 1, 1, 40, 0.1},
+        // Values that are narrower or wider than keys, in all of
+        // these forms.
+        Shape{2, 13, 3, 3, 24, 0.25, 16}, Shape{1, 67, 4, 2, 13, 0, 33},
+        Shape{1, 117, 2, 2, 72, 0.5, 5}, Shape{1, 33, 2, 1, 40, 0, 300},
+        Shape{1, 260, 2, 1, 192, 0, 128}, Shape{1, 1030, 2, 1, 200, 0.1, 40},
+        Shape{1, 600, 2, 1, 8, 0, 20}, Shape{1, 1010, 1, 1, 24, 0.1, 16}));

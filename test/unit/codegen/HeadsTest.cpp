@@ -63,6 +63,46 @@ func.func @step(%x: tensor<2x7x60xf32>, %r: tensor<7x10xf32>) -> (tensor<2x7x60x
   %dx = nn.rope_backward %x, %r heads 6 interleaved : (tensor<2x7x60xf32>, tensor<7x10xf32>) -> tensor<2x7x60xf32>
   return %y, %dx : tensor<2x7x60xf32>, tensor<2x7x60xf32>
 })"},
+    // Columns that stay before or behind those that are turned; rows of a half,
+    // of two columns and of one.
+    {"RopeOfFirstColumns", R"(
+func.func @step(%x: tensor<2x7x114xf32>, %r: tensor<7x18xf32>) -> (tensor<2x7x114xf32>, tensor<2x7x114xf32>) {
+  %y = nn.rope %x, %r heads 3 half_split : (tensor<2x7x114xf32>, tensor<7x18xf32>) -> tensor<2x7x114xf32>
+  nn.backward
+  %dx = nn.rope_backward %x, %r heads 3 half_split : (tensor<2x7x114xf32>, tensor<7x18xf32>) -> tensor<2x7x114xf32>
+  return %y, %dx : tensor<2x7x114xf32>, tensor<2x7x114xf32>
+})"},
+    {"RopeOfLastHalf", R"(
+func.func @step(%x: tensor<2x7x192xf32>, %r: tensor<7x32xf32>) -> (tensor<2x7x192xf32>, tensor<2x7x192xf32>) {
+  %y = nn.rope %x, %r heads 3 from 32 half_split : (tensor<2x7x192xf32>, tensor<7x32xf32>) -> tensor<2x7x192xf32>
+  nn.backward
+  %dx = nn.rope_backward %x, %r heads 3 from 32 half_split : (tensor<2x7x192xf32>, tensor<7x32xf32>) -> tensor<2x7x192xf32>
+  return %y, %dx : tensor<2x7x192xf32>, tensor<2x7x192xf32>
+})"},
+    {"RopeOfLastNeighbours", R"(
+func.func @step(%x: tensor<2x7x60xf32>, %r: tensor<7x6xf32>) -> (tensor<2x7x60xf32>, tensor<2x7x60xf32>) {
+  %y = nn.rope %x, %r heads 6 from 4 interleaved : (tensor<2x7x60xf32>, tensor<7x6xf32>) -> tensor<2x7x60xf32>
+  nn.backward
+  %dx = nn.rope_backward %x, %r heads 6 from 4 interleaved : (tensor<2x7x60xf32>, tensor<7x6xf32>) -> tensor<2x7x60xf32>
+  return %y, %dx : tensor<2x7x60xf32>, tensor<2x7x60xf32>
+})"},
+    {"RopeOfOddPlaces", R"(
+func.func @step(%x: tensor<2x7x44xf32>, %r: tensor<7x6xf32>) -> (tensor<2x7x44xf32>, tensor<2x7x44xf32>) {
+  %y = nn.rope %x, %r heads 4 from 3 interleaved : (tensor<2x7x44xf32>, tensor<7x6xf32>) -> tensor<2x7x44xf32>
+  nn.backward
+  %dx = nn.rope_backward %x, %r heads 4 from 5 half_split : (tensor<2x7x44xf32>, tensor<7x6xf32>) -> tensor<2x7x44xf32>
+  return %y, %dx : tensor<2x7x44xf32>, tensor<2x7x44xf32>
+})"},
+    {"LatentHeads", R"(
+func.func @step(%x: tensor<3x29x24xf32>, %kv: tensor<3x29x93xf32>, %dk: tensor<3x29x75xf32>, %dv: tensor<3x29x51xf32>)
+    -> (tensor<3x29x21xf32>, tensor<3x29x3xf32>, tensor<3x29x51xf32>, tensor<3x29x51xf32>, tensor<3x29x93xf32>, tensor<3x29x3xf32>, tensor<3x29x24xf32>) {
+  %c, %r = nn.split_columns %x : (tensor<3x29x24xf32>) -> (tensor<3x29x21xf32>, tensor<3x29x3xf32>)
+  %k, %v = nn.latent_heads %kv, %r heads 3 : (tensor<3x29x93xf32>, tensor<3x29x3xf32>) -> (tensor<3x29x51xf32>, tensor<3x29x51xf32>)
+  nn.backward
+  %dkv, %dr = nn.latent_heads_backward %k, %v heads 3 : (tensor<3x29x51xf32>, tensor<3x29x51xf32>) -> (tensor<3x29x93xf32>, tensor<3x29x3xf32>)
+  %dx = nn.join_columns %c, %dr : (tensor<3x29x21xf32>, tensor<3x29x3xf32>) -> tensor<3x29x24xf32>
+  return %c, %r, %k, %v, %dkv, %dr, %dx : tensor<3x29x21xf32>, tensor<3x29x3xf32>, tensor<3x29x51xf32>, tensor<3x29x51xf32>, tensor<3x29x93xf32>, tensor<3x29x3xf32>, tensor<3x29x24xf32>
+})"},
     {"RopeOfOnePair", R"(
 func.func @step(%x: tensor<1x1x2xf32>, %r: tensor<1x2xf32>) -> (tensor<1x1x2xf32>, tensor<1x1x2xf32>) {
   %y = nn.rope %x, %r heads 1 half_split : (tensor<1x1x2xf32>, tensor<1x2xf32>) -> tensor<1x1x2xf32>

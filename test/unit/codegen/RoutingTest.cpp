@@ -57,6 +57,114 @@ func.func private @k(%r: tensor<150x7xf32>) -> tensor<150x3xi32> attributes {rt.
   EXPECT_EQ(ids, expected);
 }
 
+// Groups by their largest score or by their two largest, a bias, sigmoids; of
+// 12 experts in 4 groups.
+TEST(Routing, ChoosesInTheBestGroups) {
+  const std::string head = "func.func private @k(%r: tensor<150x12xf32>, %b: "
+                           "tensor<12xf32>) -> tensor<150x3xi32> attributes "
+                           "{rt.kernel} {\n  %y = rt.choose_experts %r ";
+  Floats logits = randomFloats(150 * 12, 1), bias = randomFloats(12, 2);
+  struct {
+    const char *how;
+    bool isBiased, isSum;
+    int keep;
+  } cases[] = {
+      {"groups 4 keep 2 : (tensor<150x12xf32>)", false, false, 2},
+      {"groups 4 keep 1 by_two : (tensor<150x12xf32>)", false, true, 1},
+      {"bias %b sigmoid groups 4 keep 2 by_two : (tensor<150x12xf32>, "
+       "tensor<12xf32>)",
+       true, true, 2},
+      {"bias %b sigmoid groups 4 keep 4 : (tensor<150x12xf32>, "
+       "tensor<12xf32>)",
+       true, false, 4},
+  };
+  for (const auto &test : cases) {
+    SCOPED_TRACE(test.how);
+    KernelRunner runner(head + test.how +
+                        " -> tensor<150x3xi32>\n  return %y : "
+                        "tensor<150x3xi32>\n}");
+    Ids expected, ids(150 * 3, -1);
+    for (int t = 0; t < 150; ++t) {
+      std::vector<double> scores, groups;
+      for (int e = 0; e < 12; ++e) {
+        double x = logits[t * 12 + e];
+        scores.push_back(test.isBiased ? 1 / (1 + std::exp(-x)) + bias[e] : x);
+      }
+      for (int g = 0; g < 4; ++g) {
+        std::vector<double> own(scores.begin() + 3 * g,
+                                scores.begin() + 3 * g + 3);
+        std::sort(own.rbegin(), own.rend());
+        groups.push_back(test.isSum ? own[0] + own[1] : own[0]);
+      }
+      Ids order = {0, 1, 2, 3}, all;
+      std::sort(order.begin(), order.end(),
+                [&](int a, int b) { return groups[a] > groups[b]; });
+      order.resize(test.keep);
+      for (int g : order)
+        for (int e = 0; e < 3; ++e)
+          all.push_back(3 * g + e);
+      std::sort(all.begin(), all.end(),
+                [&](int a, int b) { return scores[a] > scores[b]; });
+      std::sort(all.begin(), all.begin() + 3);
+      expected.insert(expected.end(), all.begin(), all.begin() + 3);
+    }
+    runner.run("k", {logits.data(), bias.data(), ids.data()}, {}, 1, true);
+    EXPECT_EQ(ids, expected);
+  }
+}
+
+TEST(Routing, WeighsExpertsBySigmoids) {
+  Floats logits = randomFloats(350, 1), dweights = randomFloats(140, 2);
+  for (float &x : logits)
+    x *= 4;
+  Ids ids;
+  for (int t = 0; t < 70; ++t)
+    ids.insert(ids.end(), {t % 4, t % 4 + 1});
+  for (bool isNormalized : {false, true}) {
+    std::string how =
+        isNormalized ? "sigmoid normalized scale 2.5" : "sigmoid scale 2.5";
+    KernelRunner runner(
+        "func.func private @k(%r: tensor<70x5xf32>, %i: tensor<70x2xi32>) -> "
+        "tensor<70x2xf32> attributes {rt.kernel} {\n  %y = "
+        "rt.expert_weights %r, %i " +
+        how +
+        " : (tensor<70x5xf32>, tensor<70x2xi32>) -> tensor<70x2xf32>\n  "
+        "return %y : tensor<70x2xf32>\n}\n"
+        "func.func private @b(%r: tensor<70x5xf32>, %i: tensor<70x2xi32>, %d: "
+        "tensor<70x2xf32>) -> tensor<70x5xf32> attributes {rt.kernel} {\n  "
+        "%y = rt.expert_weights_backward %r, %i, %d " +
+        how +
+        " : (tensor<70x5xf32>, tensor<70x2xi32>, tensor<70x2xf32>) -> "
+        "tensor<70x5xf32>\n  return %y : tensor<70x5xf32>\n}\n");
+    Floats weights(140, NAN), dlogits(350, NAN);
+    runner.run("k", {logits.data(), ids.data(), weights.data()}, {}, 1, true);
+    runner.run("b",
+               {logits.data(), ids.data(), dweights.data(), dlogits.data()}, {},
+               1, true);
+    for (int t = 0; t < 70; ++t) {
+      double s[2], sum = 0;
+      for (int j = 0; j < 2; ++j)
+        sum += s[j] =
+            1 / (1 + std::exp(-double(logits[5 * t + ids[2 * t + j]])));
+      double n = isNormalized ? sum : 1;
+      for (int j = 0; j < 2; ++j)
+        EXPECT_NEAR(weights[2 * t + j], 2.5 * s[j] / n, 1e-5);
+      for (int e = 0; e < 5; ++e) {
+        int j = e - ids[2 * t];
+        double ds = 0;
+        if (j == 0 || j == 1) {
+          double own = 2.5 * dweights[2 * t + j];
+          double other = 2.5 * dweights[2 * t + 1 - j];
+          // Of s / (s + o) the derivative is o / (s + o)^2.
+          ds = isNormalized ? (own - other) * s[1 - j] / (sum * sum) : own;
+          ds *= s[j] * (1 - s[j]);
+        }
+        EXPECT_NEAR(dlogits[5 * t + e], ds, 1e-5);
+      }
+    }
+  }
+}
+
 TEST(Routing, SortsRowsStably) {
   KernelRunner runner(R"(
 func.func private @k(%i: tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32>, tensor<6xi32>) attributes {rt.kernel} {

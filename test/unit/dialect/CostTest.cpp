@@ -48,7 +48,9 @@ const char *const kArguments =
     "%order: tensor<32xi32>, %offsets: tensor<5xi32>, %xr: tensor<32x24xf32>, "
     "%ur: tensor<32x96xf32>, %wr: tensor<32xf32>, "
     "%experts: tensor<4x96x24xf32>, %gate: tensor<2x8x1xf32>, "
-    "%rows: tensor<4xf32>";
+    "%rows: tensor<4xf32>, %narrow: tensor<8x4xf32>, "
+    "%vn: tensor<2x8x15xf32>, %nh: tensor<2x8x39xf32>, %kr: tensor<2x8x4xf32>, "
+    "%ks: tensor<2x8x36xf32>";
 
 const Case kCases[] = {
     {"nn.embedding %ids, %e",
@@ -95,6 +97,32 @@ const Case kCases[] = {
      "(tensor<2x8x24xf32>, tensor<8x8xf32>) -> tensor<2x8x24xf32>", 3 * 384},
     {"nn.rope_backward %x, %t heads 3 interleaved",
      "(tensor<2x8x24xf32>, tensor<8x8xf32>) -> tensor<2x8x24xf32>", 3 * 384},
+    {"nn.rope %x, %narrow heads 3 from 2 half_split",
+     "(tensor<2x8x24xf32>, tensor<8x4xf32>) -> tensor<2x8x24xf32>", 3 * 192},
+    // Values of width 5: of keys 3 * 8 and 2 * 5 of values in backward.
+    {"nn.attention %x, %x, %vn, %rng heads 3 scale 0.5 rate 0.0 stream 0",
+     "(tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x15xf32>, "
+     "tensor<4xi32>) -> (tensor<2x8x15xf32>, tensor<2x3x8xf32>)",
+     216 * (2 * 13 + 5) + 240 + 2 * 48},
+    {"nn.attention_backward %x, %x, %vn, %vn, %h, %vn, %rng heads 3 scale 0.5 "
+     "rate 0.0 stream 0",
+     "(tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x15xf32>, "
+     "tensor<2x8x15xf32>, tensor<2x3x8xf32>, tensor<2x8x15xf32>, "
+     "tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x8x24xf32>, "
+     "tensor<2x8x15xf32>)",
+     216 * (2 * 34 + 5) + 2 * 240 + 2 * 384},
+    {"nn.split_columns %x",
+     "(tensor<2x8x24xf32>) -> (tensor<2x8x20xf32>, tensor<2x8x4xf32>)", 0},
+    {"nn.join_columns %x, %vn",
+     "(tensor<2x8x24xf32>, tensor<2x8x15xf32>) -> tensor<2x8x39xf32>", 0},
+    {"nn.latent_heads %nh, %kr heads 3",
+     "(tensor<2x8x39xf32>, tensor<2x8x4xf32>) -> (tensor<2x8x36xf32>, "
+     "tensor<2x8x15xf32>)",
+     0},
+    {"nn.latent_heads_backward %ks, %vn heads 3",
+     "(tensor<2x8x36xf32>, tensor<2x8x15xf32>) -> (tensor<2x8x39xf32>, "
+     "tensor<2x8x4xf32>)",
+     16 * 4 * 2},
     {"nn.sum_rows %x", "(tensor<2x8x24xf32>) -> tensor<24xf32>", 384},
     {"nn.linear %x, %w, %f in_out",
      "(tensor<2x8x24xf32>, tensor<24x96xf32>, tensor<96xf32>) -> "
@@ -236,6 +264,18 @@ const Case kCases[] = {
      "(tensor<2x8x24xf32>, tensor<24xf32>) -> tensor<2x8x24xf32>", 384},
     {"nn.choose_experts %choice", "(tensor<2x8x4xf32>) -> tensor<2x8x2xi32>",
      0},
+    {"nn.choose_experts %choice bias %rows sigmoid groups 2 keep 1 by_two",
+     "(tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8x2xi32>", 5 * 64},
+    {"nn.expert_weights %choice, %slots sigmoid normalized scale 2.5",
+     "(tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>", 7 * 32},
+    {"nn.expert_weights_backward %choice, %slots, %dslots sigmoid normalized",
+     "(tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> "
+     "tensor<2x8x4xf32>",
+     (6 + 7) * 32},
+    {"nn.expert_weights_backward %choice, %slots, %dslots sigmoid scale 2.0",
+     "(tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> "
+     "tensor<2x8x4xf32>",
+     (5 + 3) * 32},
     {"nn.expert_weights %choice, %slots normalized",
      "(tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>", 4 * 32},
     {"nn.expert_weights %choice, %slots",
@@ -332,7 +372,8 @@ private:
         op.starts_with("nn.cross_entropy ") ||
         op.starts_with("nn.cross_entropy_part ") ||
         op.starts_with("nn.push ") || op.starts_with("nn.rms_norm ") ||
-        op.starts_with("nn.swiglu_backward"))
+        op.starts_with("nn.swiglu_backward") ||
+        op.starts_with("nn.split_columns") || op.starts_with("nn.latent_heads"))
       return "%r:2 = ";
     return "%r = ";
   }

@@ -116,6 +116,29 @@ TEST(Forward, RopeBackwardIsItsInverse) {
              x);
 }
 
+/// Of a head of four columns two, from `from` on: others stay.
+TEST(Forward, RopeTurnsSomeColumns) {
+  auto turn = [](const std::string &how) {
+    return evaluate(
+        R"(
+    func.func @f(%x: tensor<1x2x8xf32>, %t: tensor<2x2xf32> {nn.rotary = #nn.rotary<theta = 100.0 : f64>}) -> tensor<1x2x8xf32> {
+      %y = nn.rope %x, %t heads 2 )" +
+            how +
+            R"( : (tensor<1x2x8xf32>, tensor<2x2xf32>) -> tensor<1x2x8xf32>
+      return %y : tensor<1x2x8xf32>
+    })",
+        {{0, 0, 0, 0, 0, 0, 0, 0, 1, 0, .3, .4, .5, .6, 0, 1}})[0];
+  };
+  double c = std::cos(1.0), s = std::sin(1.0);
+  Values still(8, 0.0), first = still, last = still;
+  for (double x : {c, s, .3, .4, .5 * c - .6 * s, .6 * c + .5 * s, 0.0, 1.0})
+    first.push_back(x);
+  for (double x : {1.0, 0.0, .3 * c - .4 * s, .4 * c + .3 * s, .5, .6, -s, c})
+    last.push_back(x);
+  expectNear(turn("half_split"), first);
+  expectNear(turn("from 2 interleaved"), last);
+}
+
 /// Two heads of two columns: mean squares 12.5 and 50, and eps 0.5.
 TEST(Forward, RMSNormOfHeads) {
   auto results = evaluate(R"(
@@ -238,6 +261,68 @@ TEST(Experts, ExpectRows) {
   const double third = 10.0 / 9;
   expectNear(results[2], {third * (3 - 10.0 / 3), third * (4 - 10.0 / 3),
                           third * (3 - 10.0 / 3), 0, 0, 0});
+}
+
+std::vector<Values> choose(const std::string &how, const Values &logits,
+                           const Values &bias) {
+  return evaluate(R"(
+    func.func @f(%l: tensor<2x6xf32>, %b: tensor<6xf32>) -> (tensor<2x2xi32>) {
+      %ids = nn.choose_experts %l )" +
+                      how + R"( -> tensor<2x2xi32>
+      return %ids : tensor<2x2xi32>
+    })",
+                  {logits, bias});
+}
+
+// Groups {0, 1}, {2, 3} and {4, 5}.
+TEST(Experts, AreOfTheBestGroups) {
+  const char *best = "groups 3 keep 1 : (tensor<2x6xf32>)";
+  const char *sum = "groups 3 keep 1 by_two : (tensor<2x6xf32>)";
+  const char *two = "groups 3 keep 2 by_two : (tensor<2x6xf32>)";
+  // The second group has the largest, the first the largest two; of equal
+  // groups the first.
+  Values logits = {4, 4, 5, 0, 3, 1, /**/ 1, 2, 0, 3, 2, 1};
+  Values none(6, 0.0);
+  EXPECT_EQ(choose(best, logits, none)[0], (Values{2, 3, 2, 3}));
+  EXPECT_EQ(choose(sum, logits, none)[0], (Values{0, 1, 0, 1}));
+  EXPECT_EQ(choose(two, logits, none)[0], (Values{0, 2, 1, 3}));
+  // All that is left is below zero, and yet no other expert comes in. A group
+  // with what is no number comes behind others, and of it what is one.
+  EXPECT_EQ(choose(two, {-9, -8, -4, -3, -1, -90, NAN, -8, -4, NAN, -99, -99},
+                   none)[0],
+            (Values{2, 3, 1, 4}));
+}
+
+// A bias changes what is chosen, and not by how much.
+TEST(Experts, AreChosenWithABias) {
+  Values logits = {1, 0, -1, 2, 0, 0, /**/ 40, 50, 60, 0, 0, 0};
+  const char *plain = "sigmoid : (tensor<2x6xf32>)";
+  const char *biased = "bias %b sigmoid : (tensor<2x6xf32>, tensor<6xf32>)";
+  Values bias = {0, 0.3, 0.4, -0.5, 0, 0};
+  EXPECT_EQ(choose(plain, logits, bias)[0][0], 0);
+  EXPECT_EQ(choose(plain, logits, bias)[0][1], 3);
+  // 0.73, 0.8, 0.67, 0.38, 0.5, 0.5
+  EXPECT_EQ(choose(biased, logits, bias)[0][0], 0);
+  EXPECT_EQ(choose(biased, logits, bias)[0][1], 1);
+  // 1, 1.3, 1.4
+  EXPECT_EQ(choose(biased, logits, bias)[0][2], 1);
+  EXPECT_EQ(choose(biased, logits, bias)[0][3], 2);
+}
+
+TEST(Experts, HaveSigmoidsForWeights) {
+  auto weigh = [](const std::string &how) {
+    return evaluate(
+        R"(
+    func.func @f(%l: tensor<1x3xf32>, %i: tensor<1x2xi32>) -> tensor<1x2xf32> {
+      %w = nn.expert_weights %l, %i sigmoid )" +
+            how + R"( : (tensor<1x3xf32>, tensor<1x2xi32>) -> tensor<1x2xf32>
+      return %w : tensor<1x2xf32>
+    })",
+        {{std::log(3.0), 7, -std::log(3.0)}, {0, 2}})[0];
+  };
+  expectNear(weigh(""), {0.75, 0.25});
+  expectNear(weigh("scale 2.0"), {1.5, 0.5});
+  expectNear(weigh("normalized scale 4.0"), {3, 1});
 }
 
 // Of equal logits the lower index is chosen, and rows are sorted by expert and

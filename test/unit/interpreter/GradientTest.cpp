@@ -154,6 +154,49 @@ const Case kCases[] = {
         %gr = nn.grouped_linear %xr, %g, %offsets : (tensor<6x4xf32>, tensor<8x5x4xf32>, tensor<9xi32>) -> tensor<6x5xf32>
         %a = nn.weighted_swiglu %gr, %gr, %wr : (tensor<6x5xf32>, tensor<6x5xf32>, tensor<6xf32>) -> tensor<6x5xf32>
         %logits = nn.combine %a, %order, %inverse : (tensor<6x5xf32>, tensor<6xi32>, tensor<2x3x1xi32>) -> tensor<2x3x5xf32>)"},
+    // Two of three groups of two, chosen with a bias; weights as they are, and
+    // scaled softmax over all.
+    {"experts_of_groups",
+     {{"x", "2x3x4"}, {"r", "6x4"}, {"g", "6x5x4"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<6x4xf32>) -> tensor<2x3x6xf32>
+        %bias = nn.sum_rows %scores : (tensor<2x3x6xf32>) -> tensor<6xf32>
+        %ids = nn.choose_experts %scores bias %bias sigmoid groups 3 keep 2 by_two : (tensor<2x3x6xf32>, tensor<6xf32>) -> tensor<2x3x2xi32>
+        %w = nn.expert_weights %scores, %ids sigmoid normalized scale 2.5 : (tensor<2x3x6xf32>, tensor<2x3x2xi32>) -> tensor<2x3x2xf32>
+        %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x3x2xi32>) -> (tensor<12xi32>, tensor<2x3x2xi32>, tensor<7xi32>)
+        %wr = nn.permute %w, %order, %inverse : (tensor<2x3x2xf32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<12xf32>
+        %gr = nn.grouped_linear %x, %g, %offsets rows %order, %inverse : (tensor<2x3x4xf32>, tensor<6x5x4xf32>, tensor<7xi32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<12x5xf32>
+        %a = nn.weighted_swiglu %gr, %gr, %wr : (tensor<12x5xf32>, tensor<12x5xf32>, tensor<12xf32>) -> tensor<12x5xf32>
+        %logits = nn.combine %a, %order, %inverse : (tensor<12x5xf32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<2x3x5xf32>)"},
+    {"experts_by_sigmoid",
+     {{"x", "2x3x4"}, {"r", "6x4"}, {"g", "6x5x4"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<6x4xf32>) -> tensor<2x3x6xf32>
+        %ids = nn.choose_experts %scores groups 3 keep 1 : (tensor<2x3x6xf32>) -> tensor<2x3x2xi32>
+        %s = nn.expert_weights %scores, %ids sigmoid scale 0.5 : (tensor<2x3x6xf32>, tensor<2x3x2xi32>) -> tensor<2x3x2xf32>
+        %t = nn.expert_weights %scores, %ids scale 3.0 : (tensor<2x3x6xf32>, tensor<2x3x2xi32>) -> tensor<2x3x2xf32>
+        %w = nn.add %s, %t : tensor<2x3x2xf32>
+        %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x3x2xi32>) -> (tensor<12xi32>, tensor<2x3x2xi32>, tensor<7xi32>)
+        %wr = nn.permute %w, %order, %inverse : (tensor<2x3x2xf32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<12xf32>
+        %gr = nn.grouped_linear %x, %g, %offsets rows %order, %inverse : (tensor<2x3x4xf32>, tensor<6x5x4xf32>, tensor<7xi32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<12x5xf32>
+        %a = nn.weighted_swiglu %gr, %gr, %wr : (tensor<12x5xf32>, tensor<12x5xf32>, tensor<12xf32>) -> tensor<12x5xf32>
+        %logits = nn.combine %a, %order, %inverse : (tensor<12x5xf32>, tensor<12xi32>, tensor<2x3x2xi32>) -> tensor<2x3x5xf32>)"},
+    // Latent attention with narrower values, of two heads with 3 columns of
+    // their own and 4 in common.
+    {"latent_attention",
+     {{"q", "2x3x14"}, {"c", "2x3x9"}, {"u", "10x5"}, {"w", "4x5"}},
+     R"(%c0, %k0 = nn.split_columns %c : (tensor<2x3x9xf32>) -> (tensor<2x3x5xf32>, tensor<2x3x4xf32>)
+        %kv = nn.linear %c0, %u out_in : (tensor<2x3x5xf32>, tensor<10x5xf32>) -> tensor<2x3x10xf32>
+        %qr = nn.rope %q, %rotary heads 2 from 3 interleaved : (tensor<2x3x14xf32>, tensor<3x4xf32>) -> tensor<2x3x14xf32>
+        %kr = nn.rope %k0, %rotary heads 1 interleaved : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x4xf32>
+        %k, %v = nn.latent_heads %kv, %kr heads 2 : (tensor<2x3x10xf32>, tensor<2x3x4xf32>) -> (tensor<2x3x14xf32>, tensor<2x3x4xf32>)
+        %ctx, %lse = nn.attention %qr, %k, %v, %rng heads 2 scale 0.6 rate 0.3 stream 1 : (tensor<2x3x14xf32>, tensor<2x3x14xf32>, tensor<2x3x4xf32>, tensor<4xi32>) -> (tensor<2x3x4xf32>, tensor<2x2x3xf32>)
+        %s = nn.scores %qr, %k heads 2 scale 0.6 : (tensor<2x3x14xf32>, tensor<2x3x14xf32>) -> tensor<2x2x3x3xf32>
+        %p = nn.softmax %s : tensor<2x2x3x3xf32>
+        %other = nn.context %p, %v heads 2 scale 0.9 : (tensor<2x2x3x3xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+        %sum = nn.add %ctx, %other : tensor<2x3x4xf32>
+        %logits = nn.linear %sum, %w in_out : (tensor<2x3x4xf32>, tensor<4x5xf32>) -> tensor<2x3x5xf32>)"},
+    {"joined_columns",
+     {{"x", "2x3x2"}, {"y", "2x3x3"}},
+     R"(%logits = nn.join_columns %x, %y : (tensor<2x3x2xf32>, tensor<2x3x3xf32>) -> tensor<2x3x5xf32>)"},
     {"shared_expert",
      {{"x", "2x3x4"}, {"s", "1x4"}, {"g", "5x4"}, {"u", "5x4"}},
      R"(%gt = nn.linear %x, %g out_in : (tensor<2x3x4xf32>, tensor<5x4xf32>) -> tensor<2x3x5xf32>

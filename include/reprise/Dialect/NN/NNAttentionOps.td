@@ -16,8 +16,7 @@ include "reprise/Dialect/NN/NNBase.td"
 //===----------------------------------------------------------------------===//
 
 def NN_AttentionOp : NN_PureOp<"attention", [
-    NN_Vjp, AllTypesMatch<["query", "out"]>, AllTypesMatch<["key", "value"]>,
-    AllElementTypesMatch<["query", "key"]> /* C1 */]> {
+    NN_Vjp, AllElementTypesMatch<["query", "key", "value", "out"]> /* C1 */]> {
   let summary = "Causal scaled dot-product attention with dropout, fused";
   let description = [{
     For batch `b`, head `h` and position `i`, over the positions `j <= i`, and
@@ -30,15 +29,15 @@ def NN_AttentionOp : NN_PureOp<"attention", [
     ```
 
     So `H/G` neighbouring heads of `query` share a head of `key` and `value`.
-    Without `kv_heads`, `G` is `H`.
+    Without `kv_heads`, `G` is `H`. A head of values may have another width than one of keys.
 
     Dropout is that of `nn.dropout` with element index `((b*H + h)*T + i)*T + j`. With `part` the
     heads are part of those of all ranks, which count there.
     Nothing of size `T*T` is stored.
 
-    * (C1) `out` has the type of `query`, `value` that of `key`, all the same element type.
-    * (C2) `query` is `[B, T, H*D]`, `key` `[B, T, G*D]`, `lse` `[B, H, T]`, with
-      `heads` for `H` and `kv_heads` for `G`.
+    * (C1) `key`, `value` and `out` have the element type of `query`.
+    * (C2) `query` is `[B, T, H*D]`, `key` `[B, T, G*D]`, `value` `[B, T, G*V]`, `out` `[B, T, H*V]`,
+      `lse` `[B, H, T]`, with `heads` for `H` and `kv_heads` for `G`.
     * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
       and divides `heads`.
     * (C4) `rate`, `stream`, the `B*H*T*T` elements and `part`, along dimension 1 of these, are as
@@ -51,6 +50,8 @@ def NN_AttentionOp : NN_PureOp<"attention", [
       : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x3x8xf32>)
     %ctxg, %lseg = nn.attention %q, %kg, %vg, %rng heads 6 kv_heads 2 scale 0.5 rate 0.0 stream 0
       : (tensor<2x8x24xf32>, tensor<2x8x8xf32>, tensor<2x8x8xf32>, tensor<4xi32>) -> (tensor<2x8x24xf32>, tensor<2x6x8xf32>)
+    %ctxv, %lsev = nn.attention %q, %k, %vn, %rng heads 3 scale 0.5 rate 0.0 stream 0
+      : (tensor<2x8x24xf32>, tensor<2x8x24xf32>, tensor<2x8x15xf32>, tensor<4xi32>) -> (tensor<2x8x15xf32>, tensor<2x3x8xf32>)
     ```
 
     Sources: Dao, FlashAttention-2, arXiv:2307.08691, section 3.1; Ainslie et al.,
@@ -74,9 +75,9 @@ def NN_AttentionOp : NN_PureOp<"attention", [
 }
 
 def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
-    AllTypesMatch<["query", "out", "dout", "dquery"]>,
-    AllTypesMatch<["key", "value", "dkey", "dvalue"]>,
-    AllElementTypesMatch<["query", "key"]> /* C1 */]> {
+    AllTypesMatch<["query", "dquery"]>, AllTypesMatch<["key", "dkey"]>,
+    AllTypesMatch<["value", "dvalue"]>, AllTypesMatch<["out", "dout"]>,
+    AllElementTypesMatch<["query", "key", "value", "out"]> /* C1 */]> {
   let summary = "Gradient of nn.attention";
   let description = [{
     With `p[i,j] = exp(s[i,j] - lse[i])`, mask factor `m[i,j]` (0 or
@@ -93,10 +94,9 @@ def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
     With `kv_heads`, `dkey` and `dvalue` are sums over the heads that share them,
     added in ascending order.
 
-    * (C1) `out`, `dout` and `dquery` have the type of `query`; `value`, `dkey` and
-      `dvalue` that of `key`; all the same element type.
-    * (C2) `query` is `[B, T, H*D]`, `key` `[B, T, G*D]`, `lse` `[B, H, T]`, with
-      `heads` for `H` and `kv_heads` for `G`.
+    * (C1) Each gradient has the type of what it is of; all have one element type.
+    * (C2) `query` is `[B, T, H*D]`, `key` `[B, T, G*D]`, `value` `[B, T, G*V]`, `out` `[B, T, H*V]`,
+      `lse` `[B, H, T]`, with `heads` for `H` and `kv_heads` for `G`.
     * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
       and divides `heads`.
     * (C4) `rate`, `stream`, the `B*H*T*T` elements and `part`, along dimension 1 of these, are as

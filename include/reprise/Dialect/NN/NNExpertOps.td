@@ -28,25 +28,42 @@ include "reprise/Dialect/NN/NNBase.td"
 def NN_ChooseExpertsOp : NN_PureOp<"choose_experts", [NN_NeverReplayed]> {
   let summary = "The experts that each token goes to";
   let description = [{
-    `ids[t,:]` are the indices of the `S` largest of `logits[t,:]`, in ascending
+    With scores `c[t,:] = logits[t,:]`, or with `sigmoid` `1 / (1 + exp(-logits[t,:]))`, plus
+    `bias` if there is one, `ids[t,:]` are the indices of the `S` largest scores, in ascending
     order; of equal ones those with the lower index. What is not a number is taken
-    for less than any number. The choice has no gradient, and is made once: a replay could
-    choose others, for which nothing has been kept.
+    for the lowest f32, as is what is below it.
 
-    * (C1) `logits` is f32 `[..., E]`, `ids` `[..., S]`.
+    With `groups`, `G` runs of `E/G` experts each are groups, and experts are those of the `K`
+    groups whose scores are largest alone: a group's score is its largest, or with `by_two` the
+    sum of its two largest; of equal groups those with the lower index are taken.
+
+    The choice has no gradient, nor has `bias`, and it is made once: a replay could choose others,
+    for which nothing has been kept.
+
+    * (C1) `logits` is f32 `[..., E]`, `ids` `[..., S]`, `bias` f32 `[E]`.
     * (C2) `S <= E`.
+    * (C3) `groups` `G` divides `E`, `keep` `K` is from 1 to `G`, and `S <= K * E/G`; with `by_two`
+      `E/G` is at least 2. All three stand together.
 
     Example:
 
     ```mlir
     %ids = nn.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
+    %jds = nn.choose_experts %s bias %b sigmoid groups 4 keep 2 by_two
+      : (tensor<2x8x16xf32>, tensor<16xf32>) -> tensor<2x8x3xi32>
     ```
 
-    Source: Shazeer et al., arXiv:1701.06538, section 2.1.
+    Sources: Shazeer et al., arXiv:1701.06538, section 2.1; DeepSeek-V2, arXiv:2405.04434, section
+    2.2.2 (groups); DeepSeek-V3, arXiv:2412.19437, section 2.1.2 (bias).
   }];
-  let arguments = (ins NN_F32Tensor:$logits);
+  let arguments = (ins NN_F32Tensor:$logits, Optional<NN_F32Tensor>:$bias, UnitAttr:$sigmoid,
+                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$keep,
+                       UnitAttr:$by_two);
   let results = (outs NN_Ids:$ids);
-  let assemblyFormat = "$logits attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $logits (`bias` $bias^)? (`sigmoid` $sigmoid^)? (`groups` $groups^)? (`keep` $keep^)?
+    (`by_two` $by_two^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def NN_ExpertWeightsOp : NN_PureOp<"expert_weights", [NN_Vjp]> {
@@ -54,23 +71,31 @@ def NN_ExpertWeightsOp : NN_PureOp<"expert_weights", [NN_Vjp]> {
   let description = [{
     With `p` the softmax of `logits[t,:]`, `weights[t,j] = p[ids[t,j]]`. With
     `normalized` these are divided by their sum, which makes them the softmax of the logits
-    that were chosen. Sums go over ascending indices. Ids must be below `E`, all different.
+    that were chosen. With `sigmoid`, `p[i] = 1 / (1 + exp(-logits[t,i]))` instead, and with
+    `normalized` the divisor is the sum plus `1e-20`. Then `weights` is times `scale`, 1 if it is not
+    there. Sums go over ascending indices. Ids must be below `E`, all different.
 
     * (C1) `logits` is f32 `[..., E]`, `ids` and `weights` `[..., S]`, `weights` f32.
     * (C2) `S <= E`.
+    * (C3) `scale` is finite and above 0.
 
     Example:
 
     ```mlir
     %w = nn.expert_weights %r, %ids normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+    %v = nn.expert_weights %r, %ids sigmoid normalized scale 2.5
+      : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
     ```
 
-    Source: Jiang et al., Mixtral of Experts, arXiv:2401.04088, section 2.1.
+    Sources: Jiang et al., Mixtral of Experts, arXiv:2401.04088, section 2.1; DeepSeek-V3,
+    arXiv:2412.19437, section 2.1.2.
   }];
-  let arguments = (ins NN_F32Tensor:$logits, NN_Ids:$ids, UnitAttr:$normalized);
+  let arguments = (ins NN_F32Tensor:$logits, NN_Ids:$ids, UnitAttr:$sigmoid, UnitAttr:$normalized,
+                       OptionalAttr<F32Attr>:$scale);
   let results = (outs NN_F32Tensor:$weights);
   let assemblyFormat = [{
-    $logits `,` $ids (`normalized` $normalized^)? attr-dict `:` functional-type(operands, results)
+    $logits `,` $ids (`sigmoid` $sigmoid^)? (`normalized` $normalized^)? (`scale` $scale^)?
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -78,13 +103,19 @@ def NN_ExpertWeightsBackwardOp : NN_PureOp<"expert_weights_backward", [
     AllTypesMatch<["logits", "dlogits"]> /* C1 */]> {
   let summary = "Gradient of nn.expert_weights with respect to its logits";
   let description = [{
-    With `w` what `nn.expert_weights` makes, and `d = sum over j of dweights[t,j] * w[t,j]`:
-    with `normalized` `dlogits[t,ids[t,j]] = w[t,j] * (dweights[t,j] - d)` and zero
-    elsewhere; without it `dlogits[t,i] = p[i] * (q[i] - d)`, where `q[ids[t,j]] =
-    dweights[t,j]` and zero elsewhere.
+    With `w` what `nn.expert_weights` makes without `scale`, `g = scale * dweights`, and
+    `d = sum over j of g[t,j] * w[t,j]`:
+
+    * with `normalized` `dlogits[t,ids[t,j]] = w[t,j] * (g[t,j] - d)` and zero elsewhere;
+    * without it `dlogits[t,i] = p[i] * (q[i] - d)`, where `q[ids[t,j]] = g[t,j]` and zero elsewhere;
+    * with `sigmoid`, whose divisor is `n`, `dlogits[t,ids[t,j]] = (g[t,j] - d) / n * p * (1 - p)`
+      of `p[ids[t,j]]`, or without `normalized` `g[t,j] * p * (1 - p)`, and zero elsewhere.
+
+    Constraints:
 
     * (C1) `logits` and `dlogits` are f32 `[..., E]`, `ids` and `dweights` `[..., S]`.
     * (C2) `S <= E`.
+    * (C3) `scale` is finite and above 0.
 
     Example:
 
@@ -94,11 +125,11 @@ def NN_ExpertWeightsBackwardOp : NN_PureOp<"expert_weights_backward", [
     ```
   }];
   let arguments = (ins NN_F32Tensor:$logits, NN_Ids:$ids, NN_F32Tensor:$dweights,
-                       UnitAttr:$normalized);
+                       UnitAttr:$sigmoid, UnitAttr:$normalized, OptionalAttr<F32Attr>:$scale);
   let results = (outs NN_F32Tensor:$dlogits);
   let assemblyFormat = [{
-    $logits `,` $ids `,` $dweights (`normalized` $normalized^)? attr-dict
-    `:` functional-type(operands, results)
+    $logits `,` $ids `,` $dweights (`sigmoid` $sigmoid^)? (`normalized` $normalized^)?
+    (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

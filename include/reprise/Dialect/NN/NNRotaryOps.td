@@ -93,35 +93,36 @@ def NN_RopeOp : NN_PureOp<"rope", [
     NN_Vjp, AllTypesMatch<["input", "out"]> /* C1 */]> {
   let summary = "Turns pairs of columns by an angle that grows with the position";
   let description = [{
-    Pair `j < D/2` of a head are its columns `(l, r)` = `(j, j + D/2)` for
-    `half_split` and `(2j, 2j + 1)` for `interleaved`. For position `t`, with
-    `c = rotary[t,j]` and `s = rotary[t, D/2 + j]`:
+    Of the `R` columns of a head from column `from` on, 0 if that is not there, pair `j < R/2` are
+    `(l, r)` = `(j, j + R/2)` for `half_split` and `(2j, 2j + 1)` for `interleaved`. For position `t`,
+    with `c = rotary[t,j]` and `s = rotary[t, R/2 + j]`:
 
     ```
     out[l] = input[l] * c - input[r] * s
     out[r] = input[r] * c + input[l] * s
     ```
 
-    `rotary` is a table of `nn.rotary`; it is not trained.
+    Other columns stay as they are. `rotary` is a table of `nn.rotary`; it is not trained.
 
     * (C1) `out` has the type of `input`.
-    * (C2) `input` is `[B, T, H*D]`, `rotary` `[T, D]`, with `heads` for `H`.
+    * (C2) `input` is `[B, T, H*D]`, `rotary` `[T, R]`, with `heads` for `H`.
     * (C3) `heads` is at least 1 and divides the width.
-    * (C4) `D` is even.
+    * (C4) `R` is even, `from` at least 0, and `from + R` at most `D`.
 
     Example:
 
     ```mlir
     %qr = nn.rope %q, %rotary heads 4 half_split : (tensor<2x8x32xf32>, tensor<8x8xf32>) -> tensor<2x8x32xf32>
+    %qs = nn.rope %q, %narrow heads 4 from 4 interleaved : (tensor<2x8x32xf32>, tensor<8x4xf32>) -> tensor<2x8x32xf32>
     ```
 
     Source: Su et al., RoFormer, arXiv:2104.09864, section 3.2.2.
   }];
   let arguments = (ins NN_Tensor:$input, NN_F32Tensor:$rotary, I64Attr:$heads,
-                       NN_RopeStyle:$style);
+                       OptionalAttr<I64Attr>:$from, NN_RopeStyle:$style);
   let results = (outs NN_Tensor:$out);
   let assemblyFormat = [{
-    $input `,` $rotary `heads` $heads $style attr-dict `:` functional-type(operands, results)
+    $input `,` $rotary `heads` $heads (`from` $from^)? $style attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -137,9 +138,9 @@ def NN_RopeBackwardOp : NN_PureOp<"rope_backward", [
     ```
 
     * (C1) `dinput` has the type of `dout`.
-    * (C2) `dout` is `[B, T, H*D]`, `rotary` `[T, D]`, with `heads` for `H`.
+    * (C2) `dout` is `[B, T, H*D]`, `rotary` `[T, R]`, with `heads` for `H`.
     * (C3) `heads` is at least 1 and divides the width.
-    * (C4) `D` is even.
+    * (C4) `R` is even, `from` at least 0, and `from + R` at most `D`.
 
     Example:
 
@@ -148,10 +149,10 @@ def NN_RopeBackwardOp : NN_PureOp<"rope_backward", [
     ```
   }];
   let arguments = (ins NN_Tensor:$dout, NN_F32Tensor:$rotary, I64Attr:$heads,
-                       NN_RopeStyle:$style);
+                       OptionalAttr<I64Attr>:$from, NN_RopeStyle:$style);
   let results = (outs NN_Tensor:$dinput);
   let assemblyFormat = [{
-    $dout `,` $rotary `heads` $heads $style attr-dict `:` functional-type(operands, results)
+    $dout `,` $rotary `heads` $heads (`from` $from^)? $style attr-dict `:` functional-type(operands, results)
   }];
 }
 

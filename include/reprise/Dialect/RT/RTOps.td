@@ -612,8 +612,8 @@ def RT_AttentionOp : RT_KernelOp<"attention"> {
     As `nn.attention`; `stream` is the position of the random stream among the
     launch's ids. With `ranks`, the heads are block `ids[coordinate]` of so many.
 
-    * (C1) `out` has the type of `query`, `[B, T, H*D]` of f32 or bf16, with `heads` for
-      `H`; `key` and `value` are `[B, T, G*D]` of its elements, with `kv_heads`, or else `heads`, for `G`.
+    * (C1) `query` is `[B, T, H*D]` of f32 or bf16, with `heads` for `H`; of its elements are `key`
+      `[B, T, G*D]`, `value` `[B, T, G*V]` and `out` `[B, T, H*V]`, with `kv_heads`, or else `heads`, for `G`.
     * (C2) `lse` is f32 `[B, H, T]`; `rng` has 4 elements.
     * (C3) `heads` is at least 1 and divides the width; `kv_heads` is at least 1
       and divides `heads`.
@@ -648,8 +648,8 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
   let description = [{
     As `nn.attention_backward`; `stream` as in `rt.attention`.
 
-    * (C1) `out`, `dout` and `dquery` have the type of `query`, `[B, T, H*D]` of f32 or
-      bf16, the others but `lse` and `rng` are `[B, T, G*D]` of its elements.
+    * (C1) As in `rt.attention`; `dquery` has the type of `query`, `dkey` that of `key`, `dvalue` that
+      of `value`, `dout` that of `out`.
     * (C2)-(C4) as in `rt.attention`.
 
     Example:
@@ -678,17 +678,26 @@ def RT_ChooseExpertsOp : RT_KernelOp<"choose_experts"> {
   let description = [{
     As `nn.choose_experts`.
 
-    * (C1) `logits` is f32 `[..., E]`, `ids` i32 `[..., S]` with `S <= E`.
+    * (C1) `logits` is f32 `[..., E]`, `ids` i32 `[..., S]` with `S <= E`, `bias` f32 `[E]`.
+    * (C2) `groups` `G` divides `E`, `keep` `K` is from 1 to `G`, and `S <= K * E/G`; with `by_two`
+      `E/G` is at least 2. All three stand together.
 
     Example:
 
     ```mlir
     %ids = rt.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
+    %jds = rt.choose_experts %s bias %b sigmoid groups 4 keep 2 by_two
+      : (tensor<2x8x16xf32>, tensor<16xf32>) -> tensor<2x8x3xi32>
     ```
   }];
-  let arguments = (ins RT_Buffer:$logits);
+  let arguments = (ins RT_Buffer:$logits, Optional<RT_Buffer>:$bias, UnitAttr:$sigmoid,
+                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$keep,
+                       UnitAttr:$by_two);
   let results = (outs RT_Buffer:$ids);
-  let assemblyFormat = "$logits attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $logits (`bias` $bias^)? (`sigmoid` $sigmoid^)? (`groups` $groups^)? (`keep` $keep^)?
+    (`by_two` $by_two^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def RT_ExpertWeightsOp : RT_KernelOp<"expert_weights"> {
@@ -702,12 +711,16 @@ def RT_ExpertWeightsOp : RT_KernelOp<"expert_weights"> {
 
     ```mlir
     %w = rt.expert_weights %r, %ids normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
+    %v = rt.expert_weights %r, %ids sigmoid normalized scale 2.5
+      : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
     ```
   }];
-  let arguments = (ins RT_Buffer:$logits, RT_Buffer:$ids, UnitAttr:$normalized);
+  let arguments = (ins RT_Buffer:$logits, RT_Buffer:$ids, UnitAttr:$sigmoid, UnitAttr:$normalized,
+                       OptionalAttr<F32Attr>:$scale);
   let results = (outs RT_Buffer:$weights);
   let assemblyFormat = [{
-    $logits `,` $ids (`normalized` $normalized^)? attr-dict `:` functional-type(operands, results)
+    $logits `,` $ids (`sigmoid` $sigmoid^)? (`normalized` $normalized^)? (`scale` $scale^)?
+    attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -727,11 +740,11 @@ def RT_ExpertWeightsBackwardOp : RT_KernelOp<"expert_weights_backward"> {
     ```
   }];
   let arguments = (ins RT_Buffer:$logits, RT_Buffer:$ids, RT_Buffer:$dweights,
-                       UnitAttr:$normalized);
+                       UnitAttr:$sigmoid, UnitAttr:$normalized, OptionalAttr<F32Attr>:$scale);
   let results = (outs RT_Buffer:$dlogits);
   let assemblyFormat = [{
-    $logits `,` $ids `,` $dweights (`normalized` $normalized^)? attr-dict
-    `:` functional-type(operands, results)
+    $logits `,` $ids `,` $dweights (`sigmoid` $sigmoid^)? (`normalized` $normalized^)?
+    (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -771,6 +784,8 @@ def RT_CountRowsOp : RT_KernelOp<"count_rows"> {
   let results = (outs RT_Buffer:$rows);
   let assemblyFormat = "$offsets attr-dict `:` functional-type(operands, results)";
 }
+
+include "reprise/Dialect/RT/RTLatentOps.td"
 
 def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
   let summary = "Adds rows to the rows of a table, in order";
