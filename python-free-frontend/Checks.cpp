@@ -36,6 +36,7 @@ public:
 
   void checkModel();
   void checkExperts();
+  void checkGroups();
   void checkRotary();
   void checkReductionGroups();
   void checkTrain();
@@ -111,7 +112,13 @@ private:
 void Checker::checkModel() {
   StringRef heads = nameOf<&Model::numHeads>();
   StringRef width = nameOf<&Model::width>();
-  if (!model.headWidth && model.width % model.numHeads != 0)
+  bool isLatent = family->blocks.attention == AttentionKind::Latent;
+  if (isLatent && model.getNumKeyValueHeads() != model.numHeads)
+    error("num_key_value_heads",
+          "needs to be num_attention_heads " + Twine(model.numHeads) +
+              ", since each head has keys and values of its own, but got " +
+              Twine(model.getNumKeyValueHeads()));
+  if (!isLatent && !model.headWidth && model.width % model.numHeads != 0)
     error(firstGiven({heads, width}),
           "needs heads of equal width, but got " + heads + " " +
               Twine(model.numHeads) + ", which does not divide " + width + " " +
@@ -121,10 +128,17 @@ void Checker::checkModel() {
           "needs to divide num_attention_heads " + Twine(model.numHeads) +
               ", but got " + Twine(model.getNumKeyValueHeads()) +
               nameDefaults({"num_key_value_heads", heads}));
-  if (family->hasRotaryPositions() && model.getHeadWidth() % 2 != 0)
-    error(firstGiven({"head_dim", heads, width}),
+  if (model.rotaryShare > 1)
+    return error("partial_rotary_factor",
+                 formatv("needs to be at most 1, but got {0}",
+                         format("%g", model.rotaryShare)));
+  int64_t turned = model.getRotaryWidth();
+  if (family->hasRotaryPositions() && (turned % 2 != 0 || turned == 0))
+    error(isLatent
+              ? StringRef("qk_rope_head_dim")
+              : firstGiven({"partial_rotary_factor", "head_dim", heads, width}),
           "needs heads of an even width for rotary positions, but got " +
-              Twine(model.getHeadWidth()));
+              Twine(turned));
 }
 
 /// The pattern of layers is read from zero on, as in Hugging Face's classes.
@@ -155,9 +169,46 @@ void Checker::checkExperts() {
   for (int64_t layer = 0; layer < model.numLayers; ++layer)
     hasAny |= model.hasExperts(layer);
   if (!hasAny)
-    error(firstGiven({"decoder_sparse_step", "mlp_only_layers"}),
+    error(firstGiven({"decoder_sparse_step", "mlp_only_layers",
+                      "first_k_dense_replace"}),
           "needs to leave a layer with experts, but got " +
               Twine(model.numLayers) + " layers with an MLP");
+  if (model.normalizesTopK && family->findUse("topk_method"))
+    error("norm_topk_prob",
+          "needs to be false: DeepSeek's code then leaves "
+          "routed_scaling_factor out, and Hugging Face's divides by no sum");
+  if (train.moeAuxLoss > 0 && (family->blocks.router == RouterKind::Sigmoid ||
+                               model.getNumGroups() > 1))
+    error(
+        "moe_aux_loss_coeff",
+        "needs experts that are chosen by a softmax over all of them, which " +
+            model.modelType + " has not");
+  checkGroups();
+}
+
+/// That the groups of experts are equal, and those of a token have enough.
+void Checker::checkGroups() {
+  int64_t groups = model.getNumGroups(), kept = model.getKeptGroups();
+  StringRef experts = nameOf<&Model::numExperts>();
+  if (model.numExperts % groups != 0)
+    return error(firstGiven({"n_group", experts}),
+                 "needs to divide " + experts + " " + Twine(model.numExperts) +
+                     ", but got " + Twine(groups));
+  if (kept > groups)
+    return error(firstGiven({"topk_group", "n_group"}),
+                 "needs to be at most n_group " + Twine(groups) + ", but got " +
+                     Twine(kept) + nameDefaults({"topk_group", "n_group"}));
+  int64_t size = model.numExperts / groups;
+  if (groups > 1 && size < 2 && family->blocks.router == RouterKind::Sigmoid)
+    return error("n_group",
+                 "needs groups of 2 experts at least, whose two best scores "
+                 "are those of the group, but got " +
+                     Twine(groups) + " of " + Twine(size));
+  if (model.expertsPerToken > kept * size)
+    error(firstGiven({"topk_group", "num_experts_per_tok"}),
+          "needs groups for a token's " + Twine(model.expertsPerToken) +
+              " experts, but got " + Twine(kept) + " of " + Twine(size) +
+              " experts");
 }
 
 /// Those that `rope_type` needs are there; those that it does not use are not.
@@ -216,7 +267,10 @@ void Checker::checkRotary() {
                       format("%g", *rotary.factor), model.numPositions,
                       *rotary.originalPositions,
                       format("%g", model.numPositions / original)));
-    if (rotary.mscale.has_value() != rotary.mscaleAllDim.has_value())
+    // In latent attention the other one sharpens scores by itself.
+    bool isOfScores = model.latentRank && rotary.mscaleAllDim;
+    if (rotary.mscale.has_value() != rotary.mscaleAllDim.has_value() &&
+        !isOfScores)
       warning(firstGiven({"mscale", "mscale_all_dim"}),
               "has no effect without mscale and mscale_all_dim both");
     if (rotary.mscale && rotary.mscaleAllDim && rotary.factor &&
@@ -318,7 +372,8 @@ void Checker::checkSizes() {
   };
   int64_t batch = train.microBatchSize, length = train.seqLength;
   int64_t width = model.width, inner = model.getInnerWidth();
-  int64_t queries = model.numHeads * model.getHeadWidth();
+  int64_t queries =
+      model.numHeads * std::max(model.getHeadWidth(), model.getValueWidth());
   StringRef widthKey = nameOf<&Model::width>();
   SmallVector<Tensor> tensors = {
       {"the token embedding", "vocab_size", {model.vocabSize, width}},
@@ -377,7 +432,9 @@ bool Checker::hasRegion(const RecomputeLabel &label) const {
   if (label.covers("moe_act"))
     return hasExperts;
   if (label.covers("shared_experts"))
-    return hasExperts && family->blocks.experts == ExpertKind::RoutedAndShared;
+    return hasExperts && family->blocks.experts != ExpertKind::Routed;
+  if (label.covers("mla_up_proj"))
+    return family->blocks.attention == AttentionKind::Latent;
   return label.covers("mlp") ? hasMLP : label.isAccepted();
 }
 

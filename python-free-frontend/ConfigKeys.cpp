@@ -101,6 +101,8 @@ bool reprise::frontend::isHarmless(const json::Value &value,
                                    StringRef harmless) {
   if (auto *object = value.getAsObject())
     return object->empty();
+  if (value.getAsString() && !harmless.empty())
+    return value.getAsString() == harmless;
   if (auto *array = value.getAsArray())
     return llvm::all_of(*array, [&](const json::Value &item) {
       return !harmless.empty() && item.getAsString() == harmless;
@@ -119,6 +121,14 @@ std::optional<bool> reprise::frontend::isRefused(StringRef key,
     if (refused.name == key)
       return !isHarmless(value, refused.harmless);
   return std::nullopt;
+}
+
+const IgnoredKey *reprise::frontend::findIgnored(StringRef key,
+                                                 const Family &family) {
+  const IgnoredKey *found =
+      llvm::find_if(family.ignored,
+                    [&](const IgnoredKey &known) { return known.name == key; });
+  return found == family.ignored.end() ? nullptr : found;
 }
 
 bool reprise::frontend::isMeaningless(StringRef key) {

@@ -47,30 +47,65 @@ struct Model {
   double normEpsilon = 0, initializerRange = 0, ropeTheta = 0;
   double residDropout = 0, embdDropout = 0, attnDropout = 0;
   bool attentionBias = false, mlpBias = false, tieWordEmbeddings = false;
-  int64_t numExperts = 0; ///< 0: no layer has experts.
+  bool hasQueryKeyNorm = false;
+  double rotaryShare = 1; ///< Of the columns of a head.
+  /// Of latent attention: columns of the latents of queries, unset: they have
+  /// none, and of keys and values; of a head of queries and keys, those without
+  /// and with a position; of one of values.
+  std::optional<int64_t> queryRank;
+  int64_t latentRank = 0, plainWidth = 0, turnedWidth = 0, valueWidth = 0;
+  bool isInterleaved = true; ///< Whether neighbouring columns are a pair.
+  int64_t numExperts = 0;    ///< 0: no layer has experts.
   int64_t expertsPerToken = 0;
   std::optional<int64_t> expertWidth; ///< Unset: as that of the MLP.
   bool normalizesTopK = true;
   int64_t sparseStep = 1;
   std::vector<int64_t> denseLayers;
+  int64_t firstExperts = 0; ///< The first layer that may have experts.
   std::optional<int64_t> sharedWidth; ///< Of the expert that all share.
+  int64_t numShared = 0;  ///< Experts that all share, as wide as others.
+  double routedScale = 1; ///< Of the weights of a token's experts.
+  std::string choice; ///< "greedy" or "group_limited_greedy"; empty: by groups.
+  std::optional<int64_t> numGroups;  ///< Of experts; unset: one.
+  std::optional<int64_t> keptGroups; ///< Of a token; unset: all.
   bool hasAuxLoss = false;
   double auxLossCoefficient = 0; ///< Of all layers with experts together.
 
   int64_t getNumKeyValueHeads() const {
     return numKeyValueHeads.value_or(numHeads);
   }
-  int64_t getHeadWidth() const { return headWidth.value_or(width / numHeads); }
+  /// Columns of a head of queries and keys.
+  int64_t getHeadWidth() const {
+    return latentRank ? plainWidth + turnedWidth
+                      : headWidth.value_or(width / numHeads);
+  }
+  int64_t getValueWidth() const {
+    return latentRank ? valueWidth : getHeadWidth();
+  }
   int64_t getInnerWidth() const { return innerWidth.value_or(4 * width); }
   int64_t getExpertWidth() const {
     return expertWidth.value_or(getInnerWidth());
   }
   int64_t getSharedWidth() const {
-    return sharedWidth.value_or(getInnerWidth());
+    return numShared ? numShared * getExpertWidth()
+                     : sharedWidth.value_or(getInnerWidth());
+  }
+  /// Columns of a head that are turned.
+  int64_t getRotaryWidth() const {
+    return latentRank ? turnedWidth
+                      : int64_t(double(getHeadWidth()) * rotaryShare);
+  }
+  /// Groups of experts that are chosen by their groups first: 1 if none are.
+  int64_t getNumGroups() const {
+    return choice == "greedy" ? 1 : numGroups.value_or(1);
+  }
+  int64_t getKeptGroups() const {
+    return choice == "greedy" ? 1 : keptGroups.value_or(getNumGroups());
   }
   /// Whether the layer, counted from 0, has experts in place of an MLP.
   bool hasExperts(int64_t layer) const {
-    return numExperts && (layer + 1) % sparseStep == 0 &&
+    return numExperts && layer >= firstExperts &&
+           (layer + 1) % sparseStep == 0 &&
            std::find(denseLayers.begin(), denseLayers.end(), layer) ==
                denseLayers.end();
   }
@@ -161,6 +196,8 @@ struct Description {
     return train.globalBatchSize.value_or(train.microBatchSize *
                                           parallel.dataParallel);
   }
+  /// By which scores are multiplied.
+  double getScoreScale() const;
   /// Micro-batches in a step of one rank.
   int64_t getMicroBatchesPerRank() const {
     return getGlobalBatchSize() / train.microBatchSize / parallel.dataParallel;

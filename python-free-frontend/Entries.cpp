@@ -108,29 +108,26 @@ void EntryList::compareMaps(const Key &key, const Member &given,
 void EntryList::addUnknown(const Key &key, const Member &member) {
   if (passesRotary || member.name == "finetuned")
     return;
-  double share;
-  bool isPartial = member.name == "partial_rotary_factor";
-  if (isPartial &&
-      (member.value.kind == Value::Null ||
-       (!StringRef(member.value.text).getAsDouble(share) && share == 1)))
-    return;
-  diagnostics.error(
-      member.origin,
-      isPartial ? "'partial_rotary_factor' needs 1, but got " +
-                      describe(member.value) + ", which is not supported"
-                : "unknown key '" + member.name + "' in '" + key.name.str() +
-                      "'" + suggestKey(member.name, key.name));
+  diagnostics.error(member.origin, "unknown key '" + member.name + "' in '" +
+                                       key.name.str() + "'" +
+                                       suggestKey(member.name, key.name));
 }
 
 void EntryList::addMap(const Key &key, StringRef name, Value &map) {
   for (Member &member : map.members) {
-    // The newer form of the map has the base of the angles inside.
-    const Key *inner = member.name == "rope_theta"
-                           ? findKey(member.name, key.section)
-                           : findKey(member.name, key.name);
+    // The newer form of the map has these inside.
+    bool isOutside =
+        is_contained({"rope_theta", "partial_rotary_factor"}, member.name);
+    const Key *inner = isOutside ? findKey(member.name, key.section, family)
+                                 : findKey(member.name, key.name);
     if (inner)
       add(*inner, std::move(member), name);
-    else
+    else if (std::optional<std::string> foreign =
+                 checkForeignKey(member.name, member.value, family);
+             isOutside && foreign) {
+      if (!foreign->empty())
+        diagnostics.error(member.origin, *foreign);
+    } else
       addUnknown(key, member);
   }
 }
@@ -166,7 +163,7 @@ void reprise::frontend::resolveFamily(std::vector<Entry> &entries,
     if (findKey(entry.name, entry.key->section, &family))
       return false;
     std::optional<std::string> foreign =
-        checkForeignKey(entry.name, entry.value);
+        checkForeignKey(entry.name, entry.value, &family);
     if (foreign && !foreign->empty())
       diagnostics.error(entry.origin, *foreign);
     return foreign.has_value();

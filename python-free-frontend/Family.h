@@ -57,12 +57,19 @@ struct RefusedKey {
 //===----------------------------------------------------------------------===//
 
 enum class NormKind { LayerNorm, RMSNorm };
+enum class AttentionKind {
+  Heads, ///< Queries, keys and values are projections.
+  /// Keys and values are projections of a normed latent, and queries of such a
+  /// one or not; a part of each head has a position, of keys the same for all.
+  Latent,
+};
 enum class PositionKind {
   Learned, ///< A table whose rows are added to the embedding.
   Rotary,  ///< Queries and keys are turned, half split.
 };
-/// What queries and keys are normed over before they are turned.
-enum class QueryKeyNorm { None, Head, Projection };
+/// What queries and keys are normed over before they are turned; the last by
+/// `use_qk_norm`.
+enum class QueryKeyNorm { None, Head, Projection, HeadByKey };
 enum class MLPKind {
   Gelu,   ///< gelu(x W1) W2
   SwiGLU, ///< (silu(x Wg) * x Wu) Wd
@@ -70,9 +77,17 @@ enum class MLPKind {
 /// What layers with experts have in place of the MLP; which layers these are,
 /// keys say.
 enum class ExpertKind {
-  None,            ///< No layer has experts.
-  Routed,          ///< Each token goes to some of the experts.
-  RoutedAndShared, ///< And to one that all share, times sigmoid(x wg).
+  None,             ///< No layer has experts.
+  Routed,           ///< Each token goes to some of the experts.
+  RoutedAndShared,  ///< And to one that all share, times sigmoid(x wg).
+  RoutedPlusShared, ///< And to one that all share, as it is.
+};
+/// By what experts are chosen, and weighted.
+enum class RouterKind {
+  Softmax, ///< Of logits; groups by their largest.
+  /// Of each logit; chosen with a bias that is not trained, groups by the sum
+  /// of their two largest.
+  Sigmoid,
 };
 /// Whether projections have a bias.
 enum class BiasKind { Never, Always, ByKey };
@@ -80,10 +95,12 @@ enum class BiasKind { Never, Always, ByKey };
 /// The defaults are what most families with rotary positions have.
 struct Blocks {
   NormKind norm = NormKind::RMSNorm;
+  AttentionKind attention = AttentionKind::Heads;
   PositionKind positions = PositionKind::Rotary;
   QueryKeyNorm queryKeyNorm = QueryKeyNorm::None;
   MLPKind mlp = MLPKind::SwiGLU;
-  ExpertKind experts = ExpertKind::None;             ///< Each one a SwiGLU.
+  ExpertKind experts = ExpertKind::None; ///< Each one a SwiGLU.
+  RouterKind router = RouterKind::Softmax;
   nn::WeightLayout layout = nn::WeightLayout::OutIn; ///< Of projections.
   /// By `attention_bias`, as the next.
   BiasKind queryKeyValueBias = BiasKind::ByKey;
@@ -112,8 +129,17 @@ struct TensorNames {
   /// The published tensor that has the three projections side by side.
   Name queryKeyValue = "";
   Name queryNorm = ".self_attn.q_norm", keyNorm = ".self_attn.k_norm";
+  /// Of latent attention: down, the norm, and up.
+  Name queryDown = ".self_attn.q_a_proj";
+  Name queryLatentNorm = ".self_attn.q_a_layernorm";
+  Name queryUp = ".self_attn.q_b_proj";
+  Name keyValueDown = ".self_attn.kv_a_proj_with_mqa";
+  Name latentNorm = ".self_attn.kv_a_layernorm";
+  Name keyValueUp = ".self_attn.kv_b_proj";
   Name gate = ".mlp.gate_proj", up = ".mlp.up_proj", down = ".mlp.down_proj";
   Name router = ".mlp.gate";
+  /// A tensor without `.weight` at the end of its name.
+  Name routerBias = ".mlp.gate.e_score_correction_bias";
   /// The `*` stands for the number of the expert: each has tensors of its own.
   Name expertGate = ".mlp.experts.*.gate_proj";
   Name expertUp = ".mlp.experts.*.up_proj";
@@ -128,6 +154,12 @@ struct TensorNames {
 // Families
 //===----------------------------------------------------------------------===//
 
+/// A key of `config.json` that changes nothing here, with what is said if it is
+/// there and not null, false or zero; empty: nothing.
+struct IgnoredKey {
+  llvm::StringLiteral name, warning = "";
+};
+
 struct Family {
   llvm::StringLiteral name = "";      ///< Its `model_type`: `llama`.
   llvm::StringLiteral className = ""; ///< Classes in transformers begin so,
@@ -136,6 +168,7 @@ struct Family {
   llvm::ArrayRef<KeyUse> keys;
   /// Beside those that all families refuse.
   llvm::ArrayRef<RefusedKey> refused;
+  llvm::ArrayRef<IgnoredKey> ignored;
   Blocks blocks;
   TensorNames tensors;
   /// Whether a file that does not say what it is for is for this family; null

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "python-free-frontend/Family.h"
 #include "python-free-frontend/Keys.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,8 +24,14 @@ struct ForeignKey {
   StringLiteral names;   ///< `a|b`; one that ends in `*` is the beginning.
   StringLiteral neutral; ///< Values that, beside null, change nothing.
   StringLiteral reason;  ///< Why others are refused, after "but".
+  /// The value that changes nothing in a family, instead of `neutral`.
+  StringRef (*own)(const Family &family) = nullptr;
 };
 } // namespace
+
+static StringRef getScores(const Family &family) {
+  return family.blocks.router == RouterKind::Sigmoid ? "sigmoid" : "softmax";
+}
 
 static constexpr ForeignKey kForeign[] = {
     {"tensor_model_parallel_size|sequence_parallel", "1|false",
@@ -45,9 +52,7 @@ static constexpr ForeignKey kForeign[] = {
      "section 'parallel' is the place for it here"},
     {"moe_ffn_hidden_size|moe_router_topk|num_experts|num_local_experts|"
      "num_moe_experts",
-     "0|1|false",
-     "it belongs to section 'model' of families with experts, mixtral, "
-     "qwen3_moe and qwen2_moe"},
+     "0|1|false", "it belongs to section 'model' of families with experts"},
     {"ep|etp|expert_model_parallel_size|expert_tensor_parallel_size", "1",
      "experts are whole on each rank"},
     {"moe_expert_capacity_factor|moe_pad_expert_input_to_capacity|"
@@ -63,15 +68,26 @@ static constexpr ForeignKey kForeign[] = {
      "'recompute_granularity: selective' with 'recompute_modules: [moe]' says "
      "it here"},
     {"moe_router_dtype", "fp32", "the router computes in fp32"},
-    {"moe_router_score_function", "softmax",
-     "probabilities of experts are a softmax"},
+    {"moe_router_score_function", "",
+     "'model_type' says it here: scores are a sigmoid in deepseek_v3, kimi_k2 "
+     "and glm4_moe, and else a softmax",
+     getScores},
+    {"moe_router_bias_update_rate", "0",
+     "the bias that experts are chosen with is not updated yet"},
+    {"moe_router_enable_expert_bias", "",
+     "'model_type' says it here: deepseek_v3, kimi_k2 and glm4_moe have it, "
+     "frozen"},
+    {"moe_router_group_topk|moe_router_num_groups|"
+     "moe_router_topk_scaling_factor",
+     "0|1|false",
+     "it belongs to section 'model' of families with groups of experts"},
     {"moe_router_pre_softmax", "",
      "'norm_topk_prob' says it here, the other way round"},
     {"moe_layer_freq", "1",
-     "'decoder_sparse_step' and 'mlp_only_layers' say it here"},
+     "'decoder_sparse_step', 'mlp_only_layers' and 'first_k_dense_replace' say "
+     "it here"},
     {"moe_aux_loss_coeff", "0",
-     "it belongs to section 'train' of families with experts, mixtral, "
-     "qwen3_moe and qwen2_moe"},
+     "it belongs to section 'train' of families with experts"},
     {"moe_router_load_balancing_type", "aux_loss|none",
      "'moe_aux_loss_coeff' is of each layer and micro-batch"},
     {"moe_z_loss_coeff", "0",
@@ -112,15 +128,17 @@ static constexpr ForeignKey kForeign[] = {
      "gated_linear_unit|normalization|position_embedding_type|qk_layernorm|"
      "transformer_block_type",
      "", "'model_type' says it here, with all that its family has"},
-    {"rotary_percent|rotary_percentage", "1",
+    {"partial_rotary_factor|rotary_percent|rotary_percentage", "1",
      "all columns of a head have a position"},
     {"apply_query_key_layer_scaling", "false",
      "scores are divided by the square root of the head width alone"},
     {"make_vocab_size_divisible_by", "1",
      "the vocabulary is not padded: write 'vocab_size' as large as it is to "
      "be"},
-    {"kv_lora_rank|multi_latent_attention|q_lora_rank", "false",
-     "latent attention is not supported yet"},
+    {"kv_lora_rank|q_lora_rank|qk_pos_emb_head_dim|v_head_dim", "false",
+     "it belongs to section 'model' of families with latent attention"},
+    {"multi_latent_attention", "false",
+     "'model_type' says it here: deepseek_v2, deepseek_v3 and kimi_k2 have it"},
     {"mtp_loss_scaling_factor|mtp_num_layers", "0",
      "prediction of several tokens is not supported yet"},
     {"attention_window|sliding_window|window_size", "",
@@ -153,7 +171,8 @@ StringRef reprise::frontend::explainForeignKey(StringRef name) {
 }
 
 std::optional<std::string>
-reprise::frontend::checkForeignKey(StringRef name, const Value &value) {
+reprise::frontend::checkForeignKey(StringRef name, const Value &value,
+                                   const Family *family) {
   auto isIt = [&](StringRef pattern) { return isName(pattern, name); };
   auto changesNothing = [&](StringRef neutral) {
     double number, same;
@@ -165,9 +184,12 @@ reprise::frontend::checkForeignKey(StringRef name, const Value &value) {
   for (const ForeignKey &key : kForeign) {
     if (!any_of(splitWords(key.names), isIt))
       continue;
+    StringRef neutral = key.neutral;
+    if (key.own && family)
+      neutral = key.own(*family);
     bool isNeutral = value.kind == Value::Null ||
                      (value.kind == Value::Plain &&
-                      any_of(splitWords(key.neutral), changesNothing));
+                      any_of(splitWords(neutral), changesNothing));
     if (isNeutral)
       return "";
     return "'" + name.str() + "' is " + describeBare(value) + ", but " +

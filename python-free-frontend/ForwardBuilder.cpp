@@ -32,6 +32,20 @@ ForwardBuilder::ForwardBuilder(ModuleOp module, const Description &description)
   rng = addInput("rng", {4});
 }
 
+/// One over the root of the width of a head; in latent attention, yarn makes
+/// what it stretches sharper by the square of its other factor.
+///
+/// Source: DeepSeek-V2, arXiv:2405.04434, section 3.1.4, and the code published
+/// with it.
+double Description::getScoreScale() const {
+  double scale = 1 / std::sqrt(double(model.getHeadWidth()));
+  if (!model.latentRank || rotary.type != "yarn" || !rotary.mscaleAllDim)
+    return scale;
+  double factor = std::max(rotary.factor.value_or(1), 1.0);
+  double magnitude = 0.1 * *rotary.mscaleAllDim * std::log(factor) + 1;
+  return scale * magnitude * magnitude;
+}
+
 //===----------------------------------------------------------------------===//
 // Arguments
 //===----------------------------------------------------------------------===//
@@ -52,11 +66,18 @@ Location ForwardBuilder::getSource(Operation *op, StringRef module) {
   else if (module == "mlp" && columns == model.getInnerWidth())
     keys = {"n_inner", "intermediate_size"};
   else if (module == "moe" && columns == model.numExperts)
-    keys = {"num_local_experts", "num_experts"};
+    keys = {"num_local_experts", "num_experts", "n_routed_experts"};
   else if (module == "shared_experts" && columns == model.getSharedWidth())
-    keys = {"shared_expert_intermediate_size"};
+    keys = {"shared_expert_intermediate_size", "n_shared_experts",
+            "moe_intermediate_size"};
   else if (module.starts_with("moe") && columns == model.getExpertWidth())
     keys = {"moe_intermediate_size", "intermediate_size"};
+  else if (module == "attention" && columns == model.queryRank.value_or(0))
+    keys = {"q_lora_rank"};
+  else if (module == "attention" && model.latentRank &&
+           (columns == model.latentRank ||
+            columns == model.latentRank + model.turnedWidth))
+    keys = {"kv_lora_rank"};
   else if (module == "core_attn" && shape.size() == 4)
     keys = {"seq_length"};
   else if (module == "attention" && shared < heads && columns == shared * head)
@@ -93,8 +114,8 @@ Value ForwardBuilder::addInput(StringRef role, ArrayRef<int64_t> shape) {
 }
 
 Value ForwardBuilder::addRotary(nn::RotaryAttr rotary) {
-  return addArgument(getType({train.seqLength, model.getHeadWidth()}), "rotary",
-                     nn::kRotaryAttr, rotary);
+  return addArgument(getType({train.seqLength, model.getRotaryWidth()}),
+                     "rotary", nn::kRotaryAttr, rotary);
 }
 
 Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
@@ -110,6 +131,14 @@ Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
   Value argument =
       addArgument(getType(shape), text, nn::kParameterAttr, parameter);
   return shape.size() < 2 || isExact ? argument : toActivation(argument);
+}
+
+Value ForwardBuilder::addConstant(const Twine &name, int64_t size) {
+  std::string text = name.str();
+  auto parameter = nn::ParameterAttr::get(
+      builder.getContext(), text, nn::Init::Zeros, /*std=*/FloatAttr(),
+      /*decay=*/false, /*frozen=*/true, /*hub=*/"", /*part=*/0, /*parts=*/1);
+  return addArgument(getType({size}), text, nn::kParameterAttr, parameter);
 }
 
 Value ForwardBuilder::toActivation(Value parameter) {
@@ -174,14 +203,15 @@ Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
   IntegerAttr heads = getI64(model.numHeads), shared;
   if (model.getNumKeyValueHeads() != model.numHeads)
     shared = getI64(model.getNumKeyValueHeads());
-  FloatAttr scale =
-      getF32(1.0 / std::sqrt(static_cast<double>(model.getHeadWidth())));
+  FloatAttr scale = getF32(description.getScoreScale());
+  RankedTensorType out = getActivationType(
+      {batch, length, model.numHeads * model.getValueWidth()});
   if (train.attention == "flash") {
     RankedTensorType lse = getType({batch, model.numHeads, length});
-    return create<nn::AttentionOp>(
-               "core_attn", "ctx", TypeRange{q.getType(), lse}, q, k, v, rng,
-               heads, shared, scale, getF32(model.attnDropout), getI64(stream),
-               /*part=*/nn::PartAttr())
+    return create<nn::AttentionOp>("core_attn", "ctx", TypeRange{out, lse}, q,
+                                   k, v, rng, heads, shared, scale,
+                                   getF32(model.attnDropout), getI64(stream),
+                                   /*part=*/nn::PartAttr())
         .getOut();
   }
   RankedTensorType square =
@@ -190,8 +220,8 @@ Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
                                  scale);
   Value p = create<nn::SoftmaxOp>("core_attn", "p", square, s);
   Value pd = dropout("core_attn", "pd", p, model.attnDropout, stream);
-  return create<nn::ContextOp>("core_attn", "ctx", q.getType(), pd, v, heads,
-                               shared, getF32(1.0), UnitAttr());
+  return create<nn::ContextOp>("core_attn", "ctx", out, pd, v, heads, shared,
+                               getF32(1.0), UnitAttr());
 }
 
 void ForwardBuilder::finish(Value hidden, Value table, Value auxiliary) {

@@ -46,6 +46,8 @@ public:
                            llvm::ArrayRef<int64_t> shape, nn::Init init,
                            double std = 0, const Published &published = {},
                            bool isExact = false);
+  /// A vector of zeros that is read, saved and never trained.
+  mlir::Value addConstant(const llvm::Twine &name, int64_t size);
 
   /// Ops from here on belong to this layer; -1 is none.
   void setLayer(int64_t index) { layer = index; }

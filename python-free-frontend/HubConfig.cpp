@@ -129,6 +129,8 @@ std::string reprise::frontend::writeHubConfig(const Description &given) {
   resolve(modelField<&Model::headWidth>, given.model.getHeadWidth());
   resolve(modelField<&Model::numKeyValueHeads>,
           given.model.getNumKeyValueHeads());
+  resolve(modelField<&Model::numGroups>, given.model.getNumGroups());
+  resolve(modelField<&Model::keptGroups>, given.model.getKeptGroups());
   if (findKey(kRopeScaling, "model", given.family))
     members[kRopeScaling.str()] = "null";
 

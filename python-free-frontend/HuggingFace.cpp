@@ -179,6 +179,11 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   if (is_contained(kTokenIds, member.key) && isTokenId(*json))
     return description.tokenIds.emplace_back(member.key, member.value), void();
   description.ignoredKeys.push_back(member.key.str());
+  if (const IgnoredKey *ignored = findIgnored(member.key, family)) {
+    if (!ignored->warning.empty() && !isHarmless(*json, "0"))
+      diagnostics.warning(origin, "'" + member.key + "' " + ignored->warning);
+    return;
+  }
   if (isMeaningless(member.key) || json->getAsNull())
     return;
   std::string suggestion = suggestModelKey(member.key, family);
@@ -255,6 +260,7 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
 
 void ConfigReader::readMembers(ArrayRef<RawMember> members,
                                const Family &family, Origin start) {
+  list.setFamily(family);
   for (const RawMember &member : members)
     readMember(member, family);
   if (!hasSizes() && !diagnostics.hasFailed())

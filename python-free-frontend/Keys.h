@@ -202,6 +202,9 @@ public:
   }
 
   void add(const Key &key, Member given) { add(key, std::move(given), ""); }
+  /// From here on, keys in a map that have a place outside are those of this
+  /// family.
+  void setFamily(const Family &value) { family = &value; }
 
 private:
   struct Seen {
@@ -217,6 +220,7 @@ private:
   std::vector<Entry> &entries;
   Diagnostics &diagnostics;
   bool passesRotary;
+  const Family *family = nullptr;
   llvm::StringMap<Seen> seen; ///< by section and name of the key
 };
 
@@ -243,8 +247,8 @@ bool isNull(llvm::StringRef word);
 
 /// What to say of a key of Megatron's or NeMo's that is none here: nothing at
 /// all if the value changes nothing. No text if it is no such key.
-std::optional<std::string> checkForeignKey(llvm::StringRef name,
-                                           const Value &value);
+std::optional<std::string>
+checkForeignKey(llvm::StringRef name, const Value &value, const Family *family);
 
 /// The same diagnostic in other words. What a terminal would obey rather than
 /// show, in the message and in the quoted line, becomes `?`.

@@ -15,6 +15,12 @@
 //   n2 = norm(x1)                 y = mlp(n2)
 //   yn = norm(y)                  x2 = x1 + dropout(yn)
 //
+// Latent attention has, with the latents cq, which may be missing, and ckv:
+//
+//   cq = n1 Wqa, cqn = norm(cq)   q = cqn Wqb, or n1 Wq; qr = rotate(q)
+//   ckv, kr = n1 Wkva             kvn = norm(ckv), kv = kvn Wkvb
+//   krr = rotate(kr)              k, v = kv and, for all heads, krr
+//
 // In a layer with experts, of which token t has ids[t,:], y is, with the rows
 // of all tokens sorted by expert:
 //
@@ -23,7 +29,11 @@
 //   gt, u = n2[pm] Wg, n2[pm] Wu  of each row's expert
 //   g = silu(gt) * u * wr         yr = g Wd, y = sum of a token's yr
 //
-// An expert that all tokens share adds ys to y:
+// Where experts have groups, id are the largest of those of the best groups.
+// With scores s = sigmoid(r), id are the largest of s plus a bias that is not
+// trained, and w = s[id], divided by their sum or not. w is times a factor.
+//
+// An expert that all tokens share adds ys to y, some without sw:
 //
 //   gts, us = n2 Wg, n2 Wu        sw = sigmoid(n2 ws)
 //   gs = silu(gts) * us * sw      ys = gs Wd
@@ -69,7 +79,14 @@ private:
   Value buildAround(const Around &around, Value input,
                     function_ref<Value(Value)> buildBlock);
   Value buildAttention(Value input, int64_t stream);
+  Value buildLatentAttention(Value input, int64_t stream);
+  Value buildLatentQueries(Value input);
   Value buildMLP(Value input);
+  /// The experts of each token, and their weights.
+  struct Router {
+    Value logits, ids, weights;
+  };
+  Router buildRouter(Value input);
   Value buildExperts(Value input);
   Value buildSharedExpert(Value input);
   /// What the losses for balance need of a layer with experts.
@@ -85,9 +102,10 @@ private:
   Value addExperts(StringRef tensor, int64_t outputs, int64_t inputs,
                    double std);
 
-  /// Of groups of `width` columns, with the tensors of `tensor`.
+  /// Of groups of `width` columns, with the tensors of `tensor`; with the
+  /// model's epsilon unless another is given.
   Value norm(StringRef module, const Twine &tensor, StringRef name, Value input,
-             int64_t width);
+             int64_t width, std::optional<double> epsilon = {});
   /// A projection to `width` columns whose weight starts with deviation `std`,
   /// with the tensors of `tensor`, which may be parts of published ones.
   Value linear(StringRef module, const Twine &tensor, StringRef name,
@@ -97,7 +115,9 @@ private:
   Value project(StringRef tensor, StringRef name, Value input, int64_t width,
                 int64_t part);
   Value normProjection(StringRef tensor, StringRef name, Value input);
-  Value rotate(StringRef name, Value input, int64_t heads);
+  /// The columns of each head that are turned begin with column `from`.
+  Value rotate(StringRef module, StringRef name, Value input, int64_t heads,
+               int64_t from = 0);
 
   /// The tensor of this layer.
   std::string inLayer(StringRef name) const {
@@ -125,10 +145,11 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value ModelBuilder::norm(StringRef module, const Twine &tensor, StringRef name,
-                         Value input, int64_t width) {
+                         Value input, int64_t width,
+                         std::optional<double> given) {
   Value gain =
       forward.addParameter(tensor + ".weight", {width}, nn::Init::Ones);
-  FloatAttr epsilon = forward.getF32(model.normEpsilon);
+  FloatAttr epsilon = forward.getF32(given.value_or(model.normEpsilon));
   SmallVector<int64_t> groups(
       cast<RankedTensorType>(input.getType()).getShape());
   groups.back() /= width;
@@ -172,10 +193,14 @@ Value ModelBuilder::linear(StringRef module, const Twine &tensor,
   return forward.linear(module, name, input, weight, sum, blocks.layout);
 }
 
-Value ModelBuilder::rotate(StringRef name, Value input, int64_t heads) {
-  return forward.create<nn::RopeOp>("attention", name, input.getType(), input,
-                                    rotary, heads, /*from=*/IntegerAttr(),
-                                    nn::RopeStyle::HalfSplit);
+Value ModelBuilder::rotate(StringRef module, StringRef name, Value input,
+                           int64_t heads, int64_t from) {
+  bool isInterleaved =
+      blocks.attention == AttentionKind::Latent && model.isInterleaved;
+  return forward.create<nn::RopeOp>(
+      module, name, input.getType(), input, rotary, heads,
+      from ? forward.getI64(from) : IntegerAttr(),
+      isInterleaved ? nn::RopeStyle::Interleaved : nn::RopeStyle::HalfSplit);
 }
 
 /// With the numbers that the type uses; the description may have others.
@@ -217,6 +242,10 @@ Value ModelBuilder::normProjection(StringRef tensor, StringRef name,
   switch (blocks.queryKeyNorm) {
   case QueryKeyNorm::None:
     return input;
+  case QueryKeyNorm::HeadByKey:
+    if (!model.hasQueryKeyNorm)
+      return input;
+    [[fallthrough]];
   case QueryKeyNorm::Head:
     return norm("attention", inLayer(tensor), name, input,
                 model.getHeadWidth());
@@ -236,10 +265,58 @@ Value ModelBuilder::buildAttention(Value input, int64_t stream) {
   q = normProjection(names.queryNorm, "qn", q);
   k = normProjection(names.keyNorm, "kn", k);
   if (blocks.positions == PositionKind::Rotary) {
-    q = rotate("qr", q, heads);
-    k = rotate("kr", k, shared);
+    q = rotate("attention", "qr", q, heads);
+    k = rotate("attention", "kr", k, shared);
   }
   Value ctx = forward.attention(q, k, v, stream);
+  return linear("attention", inLayer(names.output), "a", ctx, model.width,
+                blocks.outputBias, getResidualStd());
+}
+
+/// What latents are normed with in Hugging Face's classes, whatever the
+/// model's epsilon is.
+static constexpr double kLatentEpsilon = 1e-6;
+
+Value ModelBuilder::buildLatentQueries(Value input) {
+  double std = model.initializerRange;
+  int64_t width = model.numHeads * model.getHeadWidth();
+  if (!model.queryRank)
+    return linear("mla_up_proj", inLayer(names.query), "q", input, width,
+                  BiasKind::Never, std);
+  int64_t rank = *model.queryRank;
+  Value cq = linear("attention", inLayer(names.queryDown), "cq", input, rank,
+                    blocks.queryKeyValueBias, std);
+  Value normed = norm("attention", inLayer(names.queryLatentNorm), "cqn", cq,
+                      rank, kLatentEpsilon);
+  return linear("mla_up_proj", inLayer(names.queryUp), "q", normed, width,
+                BiasKind::Never, std);
+}
+
+Value ModelBuilder::buildLatentAttention(Value input, int64_t stream) {
+  int64_t heads = model.numHeads, rank = model.latentRank;
+  int64_t plain = model.plainWidth, turned = model.turnedWidth;
+  double std = model.initializerRange;
+  auto shape = cast<RankedTensorType>(input.getType()).getShape();
+  auto getType = [&](int64_t width) {
+    return forward.getActivationType({shape[0], shape[1], width});
+  };
+  Value q = buildLatentQueries(input);
+  Value kva = linear("attention", inLayer(names.keyValueDown), "kva", input,
+                     rank + turned, blocks.queryKeyValueBias, std);
+  auto split = forward.create<nn::SplitColumnsOp>(
+      "attention", "ckv", TypeRange{getType(rank), getType(turned)}, kva);
+  Value kvn = norm("attention", inLayer(names.latentNorm), "kvn",
+                   split.getLeft(), rank, kLatentEpsilon);
+  Value kv = linear("mla_up_proj", inLayer(names.keyValueUp), "kv", kvn,
+                    heads * (plain + model.valueWidth), BiasKind::Never, std);
+  q = rotate("mla_up_proj", "qr", q, heads, plain);
+  Value kr = rotate("mla_up_proj", "krr", split.getRight(), /*heads=*/1);
+  auto k = forward.create<nn::LatentHeadsOp>(
+      "mla_up_proj", "k",
+      TypeRange{getType(heads * model.getHeadWidth()),
+                getType(heads * model.valueWidth)},
+      kv, kr, heads);
+  Value ctx = forward.attention(q, k.getKey(), k.getValue(), stream);
   return linear("attention", inLayer(names.output), "a", ctx, model.width,
                 blocks.outputBias, getResidualStd());
 }
@@ -276,39 +353,56 @@ Value ModelBuilder::addExperts(StringRef tensor, int64_t outputs,
                               nn::Init::Normal, std, {published});
 }
 
-Value ModelBuilder::buildExperts(Value input) {
+ModelBuilder::Router ModelBuilder::buildRouter(Value input) {
   Builder builder(forward.getContext());
-  int64_t experts = model.numExperts, slots = model.expertsPerToken;
-  int64_t inner = model.getExpertWidth();
+  int64_t experts = model.numExperts, groups = model.getNumGroups();
+  bool isSigmoid = blocks.router == RouterKind::Sigmoid;
+  auto unitIf = [&](bool condition) {
+    return condition ? builder.getUnitAttr() : UnitAttr();
+  };
+  auto numberIf = [&](bool condition, int64_t number) {
+    return condition ? forward.getI64(number) : IntegerAttr();
+  };
   SmallVector<int64_t> shape(
       cast<RankedTensorType>(input.getType()).getShape());
   shape.back() = experts;
   // The choice is made of f32, in bf16 too.
-  Value router = forward.addParameter(
+  Value weight = forward.addParameter(
       inLayer(names.router) + ".weight", {experts, model.width},
       nn::Init::Normal, model.initializerRange, {}, /*isExact=*/true);
+  Value bias;
+  if (isSigmoid)
+    bias = forward.addConstant(inLayer(names.routerBias), experts);
   Value exact = forward.toF32("moe", "n2f", input);
   Value r = forward.create<nn::LinearOp>("moe", "r", forward.getType(shape),
-                                         exact, router, /*bias=*/Value(),
+                                         exact, weight, /*bias=*/Value(),
                                          nn::WeightLayout::OutIn);
-  shape.back() = slots;
-  int64_t rows = ShapedType::getNumElements(shape);
-  Type i32 = builder.getI32Type();
-  auto perSlot = RankedTensorType::get(shape, i32);
-  auto perRow = RankedTensorType::get({rows}, i32);
-  auto perExpert = RankedTensorType::get({experts + 1}, i32);
+  shape.back() = model.expertsPerToken;
   Value id = forward.create<nn::ChooseExpertsOp>(
-      "moe", "id", perSlot, r, /*bias=*/Value(), /*sigmoid=*/UnitAttr(),
-      /*groups=*/IntegerAttr(), /*keep=*/IntegerAttr(), /*by_two=*/UnitAttr());
+      "moe", "id", RankedTensorType::get(shape, builder.getI32Type()), r, bias,
+      unitIf(isSigmoid), numberIf(groups > 1, groups),
+      numberIf(groups > 1, model.getKeptGroups()),
+      unitIf(isSigmoid && groups > 1));
   Value w = forward.create<nn::ExpertWeightsOp>(
-      "moe", "w", forward.getType(shape), r, id, /*sigmoid=*/UnitAttr(),
-      model.normalizesTopK ? builder.getUnitAttr() : UnitAttr(),
-      /*scale=*/FloatAttr());
+      "moe", "w", forward.getType(shape), r, id, unitIf(isSigmoid),
+      unitIf(model.normalizesTopK),
+      model.routedScale != 1 ? forward.getF32(model.routedScale) : FloatAttr());
+  return {r, id, w};
+}
+
+Value ModelBuilder::buildExperts(Value input) {
+  int64_t inner = model.getExpertWidth();
+  Router router = buildRouter(input);
+  auto perSlot = cast<RankedTensorType>(router.ids.getType());
+  int64_t rows = perSlot.getNumElements();
+  Type i32 = perSlot.getElementType();
+  auto perRow = RankedTensorType::get({rows}, i32);
+  auto perExpert = RankedTensorType::get({model.numExperts + 1}, i32);
   auto pm = forward.create<nn::SortRowsOp>(
-      "moe", "pm", TypeRange{perRow, perSlot, perExpert}, id);
+      "moe", "pm", TypeRange{perRow, perSlot, perExpert}, router.ids);
   Value order = pm.getOrder(), inverse = pm.getInverse();
   Value wr = forward.create<nn::PermuteOp>("moe", "wr", forward.getType({rows}),
-                                           w, order, inverse);
+                                           router.weights, order, inverse);
   RankedTensorType hidden = forward.getActivationType({rows, inner});
   auto widen = [&](StringRef tensor, StringRef name) -> Value {
     Value weights =
@@ -324,8 +418,8 @@ Value ModelBuilder::buildExperts(Value input) {
   Value yr = forward.create<nn::GroupedLinearOp>(
       "moe", "yr", forward.getActivationType({rows, model.width}), g, down,
       pm.getOffsets(), Value(), Value());
-  routings.push_back({layer, r, pm.getOffsets()});
-  bool isShared = blocks.experts == ExpertKind::RoutedAndShared;
+  routings.push_back({layer, router.logits, pm.getOffsets()});
+  bool isShared = blocks.experts != ExpertKind::Routed;
   Value y = forward.create<nn::CombineOp>("moe", isShared ? "yc" : "y",
                                           input.getType(), yr, order, inverse);
   if (!isShared)
@@ -345,14 +439,19 @@ Value ModelBuilder::buildSharedExpert(Value input) {
   int64_t inner = model.getSharedWidth();
   Value gt = project(names.sharedGate, "gts", input, inner, std);
   Value u = project(names.sharedUp, "us", input, inner, std);
+  auto finish = [&](Value g) {
+    return project(names.sharedDown, "ys", g, model.width, getResidualStd());
+  };
+  if (blocks.experts == ExpertKind::RoutedPlusShared)
+    return finish(forward.create<nn::SwiGLUOp>("shared_experts", "gs",
+                                               gt.getType(), gt, u));
   Value gate = project(names.sharedWeight, "sg", input, 1, std);
   ArrayRef<int64_t> shape =
       cast<RankedTensorType>(input.getType()).getShape().drop_back();
   Value weight = forward.create<nn::GateWeightOp>("shared_experts", "sw",
                                                   forward.getType(shape), gate);
-  Value g = forward.create<nn::WeightedSwiGLUOp>("shared_experts", "gs",
-                                                 gt.getType(), gt, u, weight);
-  return project(names.sharedDown, "ys", g, model.width, getResidualStd());
+  return finish(forward.create<nn::WeightedSwiGLUOp>(
+      "shared_experts", "gs", gt.getType(), gt, u, weight));
 }
 
 //===----------------------------------------------------------------------===//
@@ -433,10 +532,13 @@ Value ModelBuilder::buildLayer(int64_t index, Value x0) {
   // Streams count dropouts that are off as well: what is drawn for one does not
   // depend on the others, nor on the form of attention.
   int64_t stream = blocks.streamsBefore + blocks.streamsPerLayer * index;
-  Value x1 = buildAround(
-      {names.attentionNorm, names.attentionNormAfter, "n1", "an", "ad", "x1",
-       stream + 1},
-      x0, [&](Value input) { return buildAttention(input, stream); });
+  Value x1 = buildAround({names.attentionNorm, names.attentionNormAfter, "n1",
+                          "an", "ad", "x1", stream + 1},
+                         x0, [&](Value input) {
+                           return blocks.attention == AttentionKind::Latent
+                                      ? buildLatentAttention(input, stream)
+                                      : buildAttention(input, stream);
+                         });
   return buildAround(
       {names.mlpNorm, names.mlpNormAfter, "n2", "yn", "yd", "x2", stream + 2},
       x1, [&](Value input) {

@@ -189,7 +189,8 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
     }
     if (*name == kBalancing && given.value.text == "none")
       withoutBalance = given.origin;
-    std::optional<std::string> foreign = checkForeignKey(*name, given.value);
+    std::optional<std::string> foreign =
+        checkForeignKey(*name, given.value, findFamily(entries));
     if (foreign && !foreign->empty())
       diagnostics.error(given.origin, *foreign);
     else if (!foreign)

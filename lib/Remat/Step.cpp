@@ -38,6 +38,10 @@ static std::string getSuffix(OpResult result) {
     return ".rstd";
   if (isa<nn::AttentionOp, nn::CrossEntropyOp>(result.getOwner()))
     return ".lse";
+  if (isa<nn::SplitColumnsOp>(result.getOwner()))
+    return ".kr";
+  if (isa<nn::LatentHeadsOp>(result.getOwner()))
+    return ".v";
   return "#" + std::to_string(number);
 }
 

@@ -14,12 +14,17 @@ using namespace reprise::report::megatron;
 
 namespace {
 /// What the elements of a tensor are counted in, with sequence s, micro-batch
-/// b, hidden width h, heads a of width d, heads k of keys and values, and
-/// feed-forward width f.
+/// b, hidden width h, heads a of width d and of values v, heads k of keys and
+/// values, and feed-forward width f.
 enum class Unit {
   Hidden,      // s b h
   Queries,     // s b a d
   Keys,        // s b k d
+  Values,      // s b k v
+  Context,     // s b a v
+  KeyLatent,   // s b times that of keys and values
+  QueryLatent, // s b times that of queries
+  SharedKey,   // s b times what all heads of keys have in common
   FeedForward, // s b f
   Scores,      // a s^2 b
   Rows,        // a s b
@@ -48,6 +53,9 @@ enum class Where {
   Gated,
   Experts,
   Shared,
+  GatedShared,
+  Latent,
+  LatentQueries,
   Unfused,
   Fused,
   UnfusedDropout,
@@ -63,6 +71,7 @@ struct Stored {
   Where where;
   std::string_view label;      // Of recompute_modules that drops it, or empty.
   std::string_view other = ""; // Another that does.
+  std::string_view only = "";  // The one with which alone it is kept.
 };
 } // namespace
 
@@ -78,9 +87,15 @@ struct Stored {
 static constexpr Stored kStored[] = {
     {"x0", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
     {"n1", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
-    {"q", 2, Unit::Queries, Share::Divided, Where::Always, ""},
-    {"k", 2, Unit::Keys, Share::Divided, Where::Always, ""},
-    {"v", 2, Unit::Keys, Share::Divided, Where::Always, ""},
+    {"cq", 2, Unit::QueryLatent, Share::Replicated, Where::LatentQueries, ""},
+    {"qn", 2, Unit::QueryLatent, Share::Replicated, Where::LatentQueries, ""},
+    {"ckv", 2, Unit::KeyLatent, Share::Replicated, Where::Latent, ""},
+    {"kvn", 2, Unit::KeyLatent, Share::Replicated, Where::Latent, ""},
+    {"kr", 2, Unit::SharedKey, Share::Replicated, Where::Latent, "", "",
+     "mla_up_proj"},
+    {"q", 2, Unit::Queries, Share::Divided, Where::Always, "mla_up_proj"},
+    {"k", 2, Unit::Keys, Share::Divided, Where::Always, "mla_up_proj"},
+    {"v", 2, Unit::Values, Share::Divided, Where::Always, "mla_up_proj"},
     {"q before its norm", 2, Unit::Queries, Share::Divided, Where::NormedHeads,
      ""},
     {"k before its norm", 2, Unit::Keys, Share::Divided, Where::NormedHeads,
@@ -90,7 +105,7 @@ static constexpr Stored kStored[] = {
      "core_attn"},
     {"pd", 2, Unit::Scores, Share::Divided, Where::UnfusedDropout, "core_attn"},
     {"ctx.lse", 4, Unit::Rows, Share::Divided, Where::Fused, "core_attn"},
-    {"ctx", 2, Unit::Queries, Share::Divided, Where::Always, ""},
+    {"ctx", 2, Unit::Context, Share::Divided, Where::Always, ""},
     {"a", 2, Unit::Hidden, Share::Replicated, Where::NormsAfter, ""},
     {"mask of a", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
     {"x1", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
@@ -116,10 +131,10 @@ static constexpr Stored kStored[] = {
      "shared_experts"},
     {"g shared", 2, Unit::SharedInner, Share::Divided, Where::Shared, "moe",
      "shared_experts"},
-    {"y shared", 2, Unit::Hidden, Share::Replicated, Where::Shared, "moe",
+    {"y shared", 2, Unit::Hidden, Share::Replicated, Where::GatedShared, "moe",
      "shared_experts"},
-    {"gate shared", 2, Unit::Positions, Share::Replicated, Where::Shared, "moe",
-     "shared_experts"},
+    {"gate shared", 2, Unit::Positions, Share::Replicated, Where::GatedShared,
+     "moe", "shared_experts"},
     {"y", 2, Unit::Hidden, Share::Replicated, Where::NormsAfter, ""},
     {"mask of y", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
 };
@@ -142,6 +157,12 @@ static bool isStored(const Stored &stored, const LayerShape &shape) {
     return shape.experts != 0;
   case Where::Shared:
     return shape.sharedWidth != 0;
+  case Where::GatedShared:
+    return shape.sharedWidth != 0 && shape.gatesShared;
+  case Where::Latent:
+    return shape.keyLatent != 0;
+  case Where::LatentQueries:
+    return shape.queryLatent != 0;
   case Where::Unfused:
     return !shape.fusedAttention;
   case Where::Fused:
@@ -164,6 +185,11 @@ static int64_t getWidth(int64_t heads, const LayerShape &shape) {
                          : shape.hidden / shape.heads * heads;
 }
 
+/// Columns of `heads` heads of values.
+static int64_t getValueWidth(int64_t heads, const LayerShape &shape) {
+  return shape.valueWidth ? heads * shape.valueWidth : getWidth(heads, shape);
+}
+
 /// Elements of a tensor on all ranks together.
 static int64_t countElements(Unit unit, const LayerShape &shape) {
   int64_t rows = shape.sequence * shape.microBatch;
@@ -174,6 +200,16 @@ static int64_t countElements(Unit unit, const LayerShape &shape) {
     return rows * getWidth(shape.heads, shape);
   case Unit::Keys:
     return rows * getWidth(getKeyHeads(shape), shape);
+  case Unit::Values:
+    return rows * getValueWidth(getKeyHeads(shape), shape);
+  case Unit::Context:
+    return rows * getValueWidth(shape.heads, shape);
+  case Unit::KeyLatent:
+    return rows * shape.keyLatent;
+  case Unit::QueryLatent:
+    return rows * shape.queryLatent;
+  case Unit::SharedKey:
+    return rows * shape.sharedKey;
   case Unit::FeedForward:
     return rows * shape.feedForward;
   case Unit::Scores:
@@ -242,6 +278,8 @@ int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
         isSelective &&
         (hasLabel(stored.label) || hasLabel(stored.other) ||
          (stored.label == "core_attn" && hasLabel("core_attn_out")));
+    if (!stored.only.empty())
+      isDropped = !isSelective || !hasLabel(stored.only);
     if (isStored(stored, shape) && !isDropped)
       bytes += getBytes(stored, shape, parallelism);
   }

@@ -118,6 +118,30 @@ static void readHeads(OpTy op, Value query, megatron::LayerShape &shape) {
       cast<ShapedType>(query.getType()).getDimSize(2) / shape.heads;
 }
 
+/// Adds to `shape` what latent attention has beside heads.
+static void readLatent(nn::LatentHeadsOp op, megatron::LayerShape &shape) {
+  shape.sharedKey = op.getShared().getType().getShape().back();
+  shape.valueWidth =
+      op.getValue().getType().getShape().back() / int64_t(op.getHeads());
+}
+
+/// Adds to `shape` the latent that `norm`, of attention, is over: of keys and
+/// values, which come from a split, or of queries. Other norms are of heads.
+static void readNorm(nn::RMSNormOp norm, megatron::LayerShape &shape) {
+  int64_t width = norm.getInput().getType().getShape().back();
+  auto linear = norm.getInput().getDefiningOp<nn::LinearOp>();
+  bool isRead = llvm::any_of(norm.getOut().getUsers(), [](Operation *user) {
+    nn::ScopeAttr scope = nn::getScope(user);
+    return scope && scope.getModule() == "mla_up_proj";
+  });
+  if (norm.getInput().getDefiningOp<nn::SplitColumnsOp>())
+    shape.keyLatent = width;
+  else if (linear && isRead)
+    shape.queryLatent = width;
+  else
+    shape.normedHeads = true;
+}
+
 /// Whether `value` is the residual stream, rather than what a block puts out.
 static bool isInStream(Value value) {
   Operation *op = value.getDefiningOp();
@@ -133,9 +157,14 @@ static void readShape(Operation *op, megatron::LayerShape &shape) {
   if (auto choice = dyn_cast<nn::ChooseExpertsOp>(op)) {
     shape.experts = choice.getLogits().getType().getShape().back();
     shape.slots = choice.getIds().getType().getShape().back();
-  } else if (isa<nn::WeightedSwiGLUOp>(op)) {
-    (module == "moe_act" ? shape.expertWidth : shape.sharedWidth) =
-        type.getShape().back();
+  } else if (isa<nn::WeightedSwiGLUOp>(op) && module == "moe_act") {
+    shape.expertWidth = type.getShape().back();
+  } else if (module == "shared_experts" &&
+             isa<nn::WeightedSwiGLUOp, nn::SwiGLUOp>(op)) {
+    shape.sharedWidth = type.getShape().back();
+    shape.gatesShared = isa<nn::WeightedSwiGLUOp>(op);
+  } else if (auto heads = dyn_cast<nn::LatentHeadsOp>(op)) {
+    readLatent(heads, shape);
   }
   if (!type || type.getRank() < 3)
     return;
@@ -145,15 +174,16 @@ static void readShape(Operation *op, megatron::LayerShape &shape) {
     shape.attentionDropout = !attention.getRate().isZero();
   } else if (auto scores = dyn_cast<nn::ScoresOp>(op)) {
     readHeads(scores, scores.getLhs(), shape);
-  } else if (isa<nn::RMSNormOp>(op) && module == "attention") {
-    shape.normedHeads = true;
+  } else if (auto norm = dyn_cast<nn::RMSNormOp>(op);
+             norm && module == "attention") {
+    readNorm(norm, shape);
   } else if (isa<nn::LayerNormOp, nn::RMSNormOp>(op)) {
     shape.microBatch = type.getDimSize(0);
     shape.sequence = type.getDimSize(1);
     shape.hidden = type.getDimSize(2);
     (isInStream(op->getOperand(0)) ? shape.normsBefore : shape.normsAfter) =
         true;
-  } else if (isa<nn::GeluOp, nn::SwiGLUOp>(op)) {
+  } else if (module == "mlp" && isa<nn::GeluOp, nn::SwiGLUOp>(op)) {
     shape.feedForward = type.getDimSize(2);
     shape.gated = isa<nn::SwiGLUOp>(op);
   } else if (isa<nn::DropoutOp>(op)) {

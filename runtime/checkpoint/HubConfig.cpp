@@ -45,9 +45,15 @@ enum Family : unsigned {
   kMixtral = 32,
   kQwen3Moe = 64,
   kQwen2Moe = 128,
+  kGlm4Moe = 256,
+  kDeepSeekV2 = 512,
+  kDeepSeekV3 = 1024, ///< Kimi-K2, too.
   kQwenMoe = kQwen2Moe | kQwen3Moe,
-  kExperts = kMixtral | kQwenMoe,
-  kRotary = kLlama | kQwen2 | kQwen3 | kOlmo2 | kExperts,
+  kLatent = kDeepSeekV2 | kDeepSeekV3,
+  kSigmoid = kGlm4Moe | kDeepSeekV3,
+  kPlusShared = kGlm4Moe | kLatent,
+  kHeads = kMixtral | kQwenMoe | kGlm4Moe,
+  kRotary = kLlama | kQwen2 | kQwen3 | kOlmo2 | kHeads | kLatent,
   kAll = kGPT2 | kRotary
 };
 
@@ -89,13 +95,21 @@ static double widthOfHeads(const Config &config, bool) {
                     config.number("num_attention_heads"));
 }
 
+/// Null means that queries have no latent.
+static double rankOfQueries(const Config &, bool isNull) {
+  return isNull ? 0 : 1536;
+}
+
 /// In some classes only null means as many as heads.
 static double keyValueHeads(const Config &config, bool isNull) {
   constexpr struct {
     unsigned families;
     double number;
-  } kAbsent[] = {
-      {kQwen2 | kQwen3, 32}, {kMixtral, 8}, {kQwen3Moe, 4}, {kQwen2Moe, 16}};
+  } kAbsent[] = {{kQwen2 | kQwen3, 32},
+                 {kMixtral, 8},
+                 {kQwen3Moe, 4},
+                 {kQwen2Moe, 16},
+                 {kGlm4Moe, 8}};
   for (const auto &absent : kAbsent)
     if (config.family & absent.families && !isNull)
       return absent.number;
@@ -120,23 +134,50 @@ static constexpr ConfigKey kKeys[] = {
     {"hidden_size", "", kRotary},
     {"intermediate_size", "", kRotary},
     {"num_hidden_layers", "", kRotary},
-    {"num_attention_heads", "", kRotary & ~kQwen2Moe, "32"},
+    {"num_attention_heads", "", kRotary & ~(kQwen2Moe | kGlm4Moe | kDeepSeekV3),
+     "32"},
+    {"num_attention_heads", "", kDeepSeekV3, "128"},
     {"num_attention_heads", "", kQwen2Moe, "16"},
+    {"num_attention_heads", "", kGlm4Moe, "96"},
     {"num_key_value_heads", "", kRotary, nullptr, keyValueHeads},
-    {"head_dim", "", kLlama | kQwen2 | kOlmo2 | kExperts, nullptr,
-     widthOfHeads},
+    {"head_dim", "", kLlama | kQwen2 | kOlmo2 | kHeads, nullptr, widthOfHeads},
     {"head_dim", "", kQwen3, "128"},
     {"hidden_act", "", kRotary, "silu"},
-    {"rms_norm_eps", "", kLlama | kQwen2 | kQwen3 | kQwenMoe, "1e-06"},
-    {"rms_norm_eps", "", kOlmo2 | kMixtral, "1e-05"},
-    {"attention_bias", "", kLlama | kQwen3 | kOlmo2 | kQwen3Moe, "false"},
+    {"rms_norm_eps", "", kLlama | kQwen2 | kQwen3 | kQwenMoe | kLatent,
+     "1e-06"},
+    {"rms_norm_eps", "", kOlmo2 | kMixtral | kGlm4Moe, "1e-05"},
+    {"attention_bias", "", kLlama | kQwen3 | kOlmo2 | kQwen3Moe | kPlusShared,
+     "false"},
+    {"q_lora_rank", "", kLatent, nullptr, rankOfQueries},
+    {"kv_lora_rank", "", kLatent, "512"},
+    {"qk_nope_head_dim", "", kLatent, "128"},
+    {"qk_rope_head_dim", "", kLatent, "64"},
+    {"v_head_dim", "", kLatent, "128"},
+    {"rope_interleave", "", kDeepSeekV3, "true"},
+    {"use_qk_norm", "", kGlm4Moe, "false"},
     {"mlp_bias", "", kLlama, "false"},
     {"num_local_experts", "num_experts", kMixtral},
     {"num_experts", "num_local_experts", kQwenMoe},
     {"num_experts_per_tok", "", kMixtral, "2"},
-    {"num_experts_per_tok", "", kQwen3Moe, "8"},
+    {"n_routed_experts", "num_local_experts", kPlusShared},
+    {"num_experts_per_tok", "", kQwen3Moe | kSigmoid, "8"},
+    {"num_experts_per_tok", "", kDeepSeekV2},
     {"num_experts_per_tok", "", kQwen2Moe, "4"},
-    {"moe_intermediate_size", "", kQwenMoe},
+    {"moe_intermediate_size", "", kQwenMoe | kPlusShared},
+    {"n_shared_experts", "", kSigmoid, "1"},
+    {"n_shared_experts", "", kDeepSeekV2, "2"},
+    {"first_k_dense_replace", "", kGlm4Moe, "1"},
+    {"first_k_dense_replace", "", kDeepSeekV2, "0"},
+    {"first_k_dense_replace", "", kDeepSeekV3, "3"},
+    {"routed_scaling_factor", "", kGlm4Moe | kDeepSeekV2, "1.0"},
+    {"routed_scaling_factor", "", kDeepSeekV3, "2.5"},
+    {"n_group", "", kGlm4Moe, "1"},
+    {"n_group", "", kDeepSeekV3, "8"},
+    {"topk_group", "", kGlm4Moe, "1"},
+    {"topk_group", "", kDeepSeekV3, "4"},
+    {"topk_method", "", kDeepSeekV2, "greedy"},
+    {"norm_topk_prob", "", kSigmoid, "true"},
+    {"norm_topk_prob", "", kDeepSeekV2, "false"},
     {"shared_expert_intermediate_size", "", kQwen2Moe},
     {"qkv_bias", "", kQwen2Moe, "true"},
     {"norm_topk_prob", "", kQwenMoe, "false"},
@@ -144,7 +185,8 @@ static constexpr ConfigKey kKeys[] = {
     {"mlp_only_layers", "", kQwenMoe, "[]"},
     {"router_jitter_noise", "", kMixtral, "0.0"},
     {"use_sliding_window", "", kQwen2 | kQwen3 | kQwenMoe, "false"},
-    {"partial_rotary_factor", "", kRotary, "1.0"},
+    {"partial_rotary_factor", "", kRotary & ~kGlm4Moe, "1.0"},
+    {"partial_rotary_factor", "", kGlm4Moe, "0.5"},
     {"use_mrope", "", kRotary, "false"},
     {"tie_word_embeddings", "", kRotary, "false"}};
 
@@ -180,7 +222,11 @@ static constexpr struct {
                  {"olmo2", "Olmo2", kOlmo2},
                  {"mixtral", "Mixtral", kMixtral},
                  {"qwen3_moe", "Qwen3Moe", kQwen3Moe},
-                 {"qwen2_moe", "Qwen2Moe", kQwen2Moe}};
+                 {"qwen2_moe", "Qwen2Moe", kQwen2Moe},
+                 {"glm4_moe", "Glm4Moe", kGlm4Moe},
+                 {"deepseek_v2", "DeepseekV2", kDeepSeekV2},
+                 {"deepseek_v3", "DeepseekV3", kDeepSeekV3},
+                 {"kimi_k2", "DeepseekV3", kDeepSeekV3}};
 
 /// What a class is called behind its family.
 static constexpr std::string_view kClassEnds[] = {"LMHeadModel", "ForCausalLM",
@@ -259,6 +305,14 @@ static bool checkRope(const char *path, const JsonValue &theirConfig,
          differs(path, key->name, theirs.find(*key), ours.find(*key), error);
 }
 
+/// The value of a key, which may be inside `rope_parameters` in newer files.
+static JsonValue findKey(const JsonValue &config, std::string_view name) {
+  JsonValue value = config.find(name);
+  if (value || name != "partial_rotary_factor")
+    return value;
+  return config.find("rope_parameters").find(name);
+}
+
 /// What the absence of a key means, or null in its place.
 static Meaning fallbackOf(const ConfigKey &key, const Config &config) {
   if (key.fallback)
@@ -275,10 +329,10 @@ static bool checkKey(const char *path, const ConfigKey &key,
   Meaning mine = fallbackOf(key, ours);
   bool isThere = false;
   for (std::string_view name : {key.alias, key.name})
-    if (JsonValue value = ours.root.find(name); isGiven(value))
+    if (JsonValue value = findKey(ours.root, name); isGiven(value))
       mine = Meaning(value);
   for (std::string_view name : {key.name, key.alias}) {
-    JsonValue value = theirs.root.find(name);
+    JsonValue value = findKey(theirs.root, name);
     isThere = isThere || isGiven(value);
     if (mine && isGiven(value) && !(Meaning(value) == mine))
       return differs(path, name, Meaning(value), mine, error);

@@ -67,6 +67,7 @@ def AnnotateSelective
     | `moe` | what is inside experts, and the weights of rows | its input, its output, which experts were chosen |
     | `moe_act` | what is between the products of experts, `g` | `gt`, `u` and the weights of rows |
     | `shared_experts` | what is inside the expert that all tokens share | its input, its output |
+    | `mla_up_proj` | queries, keys and values of latent attention, and what they are made by | the latents, and the columns that keys have in common |
 
     A label that frees nothing in this model is a warning; a label that is not
     known, or needs a part that the model does not have, is an error. Without any label

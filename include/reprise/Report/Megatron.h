@@ -30,10 +30,15 @@ struct LayerShape {
   bool normsAfter = false;  ///< norms of what these put out
   bool fusedAttention = false;
   bool attentionDropout = true, hiddenDropout = true;
-  int64_t experts = 0;     ///< in place of `feedForward`; 0: none
-  int64_t slots = 0;       ///< experts of a token
-  int64_t expertWidth = 0; ///< inside one
-  int64_t sharedWidth = 0; ///< inside the one that all tokens share; 0: none
+  int64_t experts = 0;      ///< in place of `feedForward`; 0: none
+  int64_t slots = 0;        ///< experts of a token
+  int64_t expertWidth = 0;  ///< inside one
+  int64_t sharedWidth = 0;  ///< inside the one that all tokens share; 0: none
+  bool gatesShared = false; ///< what that puts out has a weight of its own
+  /// Columns of the latents of latent attention, of keys and values and of
+  /// queries, 0: none; and of a key those that all heads have in common.
+  int64_t keyLatent = 0, queryLatent = 0, sharedKey = 0;
+  int64_t valueWidth = 0; ///< of a head of values; 0: that of heads
 };
 
 /// How a layer is divided between ranks.

@@ -17,9 +17,8 @@ enum class LabelKind {
   Plain,
   /// Drops the outputs of a region too.
   OutputDiscarding,
-  /// Works on a part that no model here has: refused.
-  Refused,
-  /// As `Refused`, and in no release of Megatron Core up to 0.19.
+  /// Works on a part that no model here has, and in no release of Megatron Core
+  /// up to 0.19: refused.
   Newer,
 };
 
@@ -40,9 +39,7 @@ struct RecomputeLabel {
   WithoutRegion without = WithoutRegion::Refuses;
 
   /// Whether a model with the region may have it named.
-  constexpr bool isAccepted() const {
-    return kind != LabelKind::Refused && kind != LabelKind::Newer;
-  }
+  constexpr bool isAccepted() const { return kind != LabelKind::Newer; }
   /// Whether the module is of the region.
   bool covers(llvm::StringRef module) const {
     llvm::StringRef rest = modules;
@@ -75,7 +72,8 @@ inline constexpr RecomputeLabel kRecomputeLabels[] = {
      WithoutRegion::Warns},
     {"moe_act", LabelKind::OutputDiscarding, "moe_act", "experts"},
     {"shared_experts", LabelKind::Plain, "shared_experts", "shared experts"},
-    {"mla_up_proj", LabelKind::Refused, "", "multi-head latent attention"},
+    {"mla_up_proj", LabelKind::OutputDiscarding, "mla_up_proj",
+     "multi-head latent attention"},
     {"gdn_norm_out", LabelKind::Newer, "", "gated delta nets"},
     {"gdp_in_proj", LabelKind::Newer, "", "gated delta products"},
     {"gdp_qkv", LabelKind::Newer, "", "gated delta products"},

@@ -120,7 +120,7 @@ TEST(Megatron, Experts) {
   // The layer's input, and what routing chose.
   EXPECT_EQ(get(kFull), 256 * (2 * 64 + 8 * 2) + 4 * 9);
   // A shared expert of width 48 with its gate: 6 f + 2 h + 2.
-  shape.sharedWidth = 48;
+  shape.sharedWidth = 48, shape.gatesShared = true;
   EXPECT_EQ(get(kNone), 411684 + 256 * (6 * 48 + 2 * 64 + 2));
   EXPECT_EQ(get(select({"shared_experts"})), 411684);
   EXPECT_EQ(get(select({"moe"})), 237604);
@@ -135,6 +135,42 @@ TEST(Megatron, ExpertsOfPublished30B) {
   shape.experts = 128, shape.slots = 8, shape.expertWidth = 768;
   EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0), 468582916);
   EXPECT_EQ(getLayerBytes(shape, {}, select({"moe"}), 0), 181142020);
+}
+
+// A layer of DeepSeek's kind: 4 h + 4 q + 4 c + 4 a (n + r) + 4 a v + 4 a bytes
+// a position for attention, with latents of q and c columns.
+TEST(Megatron, LatentAttention) {
+  LayerShape shape = getShape(128, 2, 64, 4);
+  shape.fusedAttention = true;
+  shape.attentionDropout = shape.hiddenDropout = false;
+  shape.headWidth = 24, shape.valueWidth = 16, shape.sharedKey = 8;
+  shape.queryLatent = 24, shape.keyLatent = 16;
+  shape.experts = 8, shape.slots = 2, shape.expertWidth = 32;
+  shape.sharedWidth = 32;
+  auto get = [&](const Options &options) {
+    return getLayerBytes(shape, {}, options, 0);
+  };
+  EXPECT_EQ(get(kNone), 567332);
+  EXPECT_EQ(get(select({"mla_up_proj"})), 440356);
+  EXPECT_EQ(get(select({"shared_experts"})), 518180);
+  EXPECT_EQ(get(select({"moe", "shared_experts"})), 344100);
+  EXPECT_EQ(get(select({"layernorm"})), 567332 - 2 * 256 * 2 * 64);
+  // Queries without a latent.
+  shape.queryLatent = 0;
+  EXPECT_EQ(get(kNone), 567332 - 2 * 256 * 2 * 24);
+}
+
+// Of 671B: 61 layers, here one with experts.
+TEST(Megatron, LatentAttentionOfPublished671B) {
+  LayerShape shape = getShape(4096, 1, 7168, 128);
+  shape.fusedAttention = true;
+  shape.attentionDropout = shape.hiddenDropout = false;
+  shape.headWidth = 192, shape.valueWidth = 128, shape.sharedKey = 64;
+  shape.queryLatent = 1536, shape.keyLatent = 512;
+  shape.experts = 256, shape.slots = 8, shape.expertWidth = 2048;
+  shape.sharedWidth = 2048;
+  EXPECT_EQ(getLayerBytes(shape, {}, kNone, 0), 1868956676);
+  EXPECT_EQ(getLayerBytes(shape, {}, select({"moe"}), 0), 941884420);
 }
 
 /// Gigabytes to the digits that are quoted.

@@ -638,6 +638,26 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
             "mlp_only_layers [0, 1]" + mid + "[0, 2]");
   EXPECT_EQ(check(silent, qwen),
             "mlp_only_layers [] (by default)" + mid + "[0, 2]");
+  // Newer files have the share of columns that turn among their positions.
+  std::string glm = with(kLlamaConfig, "model_type", "\"glm4_moe\"");
+  glm = with(with(glm, "partial_rotary_factor", "0.25"), "rope_theta", "");
+  const std::string inside = R"({"partial_rotary_factor": )";
+  const std::string plain = with(glm, "partial_rotary_factor", "");
+  EXPECT_EQ(check(with(plain, "rope_parameters", inside + "0.25}"), glm), "");
+  EXPECT_EQ(check(with(plain, "rope_parameters", inside + "0.75}"), glm),
+            "partial_rotary_factor 0.75" + mid + "0.25");
+  EXPECT_EQ(check(plain, glm),
+            "partial_rotary_factor 0.5 (by default)" + mid + "0.25");
+  // A null is no latent of queries, and a missing key one of 1536 columns.
+  std::string latent = with(kLlamaConfig, "model_type", "\"deepseek_v3\"");
+  latent = with(with(latent, "q_lora_rank", "null"), "n_group", "1");
+  EXPECT_EQ(check(latent, latent), "");
+  EXPECT_EQ(check(with(latent, "q_lora_rank", "16"), latent),
+            "q_lora_rank 16" + mid + "0 (by default)");
+  EXPECT_EQ(check(with(latent, "q_lora_rank", ""), latent),
+            "q_lora_rank 1536 (by default)" + mid + "0 (by default)");
+  EXPECT_EQ(check(with(latent, "n_group", ""), latent),
+            "n_group 8 (by default)" + mid + "1");
   EXPECT_EQ(check(silent, with(silent, "mlp_only_layers", "[]")), "");
   EXPECT_EQ(check(with(qwen, "num_key_value_heads", ""), qwen),
             "num_key_value_heads 4 (by default)" + mid + "2");
