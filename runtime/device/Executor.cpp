@@ -192,9 +192,27 @@ bool Executor::runTurn(const Turn &turn, bool isApart, Error &error) {
     hasRun[size_t(model.program[i].schedule)] = true;
   if (gpu)
     return gpu->runTurn(turn, end, error);
-  for (int i = turn.begin; i < end; ++i)
-    if (!runSchedule(model.program[i].schedule, error))
+  for (int i = turn.begin; i < end; ++i) {
+    const auto [schedule, microBatch] = model.program[i];
+    if (!(microBatch >= 0 ? runShares(schedule, error)
+                          : runSchedule(schedule, error)))
       return false;
+  }
+  return true;
+}
+
+bool Executor::runShares(int index, Error &error) {
+  const RepriseSchedule &schedule = model.schedules[index];
+  const int64_t shares = numAtOnce(), launches = schedule.numLaunches;
+  for (int64_t share = 0; share < shares; ++share) {
+    const int begin = int(launches * share / shares);
+    const int end = int(launches * (share + 1) / shares);
+    if (!runAll(schedule.launches + begin, end - begin, timesOf(index, begin),
+                error))
+      return false;
+    if (watch.tell && share + 1 < shares)
+      watch.tell(watch.context, share + 1);
+  }
   return true;
 }
 

@@ -66,6 +66,15 @@ public:
     return !gpu || gpu->nextInputs().send(error);
   }
 
+  /// Who is told that a share of a schedule has run which has all micro-batches
+  /// of the rank: as many of its launches as `microBatches` of them would have.
+  /// After the last share nobody is.
+  struct Watch {
+    void (*tell)(void *context, int64_t microBatches) = nullptr;
+    void *context = nullptr;
+  };
+  void setWatch(const Watch &told) { watch = told; }
+
   /// Sets the loss back to zero.
   bool beginStep(Error &error);
 
@@ -143,6 +152,7 @@ private:
     return runAll(update().launches + begin, end - begin,
                   timesOf(updateOf(model), begin), error);
   }
+  bool runShares(int schedule, Error &error);
   bool runSchedule(int schedule, Error &error) {
     return runAll(model.schedules[schedule].launches,
                   model.schedules[schedule].numLaunches, timesOf(schedule, 0),
@@ -169,6 +179,7 @@ private:
   List<int64_t> ids;
   double *seconds = nullptr;
   List<bool> hasRun; ///< Of each schedule.
+  Watch watch;
   /// Whether a micro-batch is the last one of its step: only then squares of
   /// gradients are those of the sums, and are read.
   bool isLast = false;

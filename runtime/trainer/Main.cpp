@@ -67,7 +67,13 @@ public:
         costs(model), tensors(model, ranks.rank()),
         saves(model, options, tensors, arena, pool, ranks, log),
         inference(model, options, arena, executor, ranks,
-                  Interrupts::stopFlag()) {}
+                  Interrupts::stopFlag()) {
+    executor.setWatch({[](void *trainer, int64_t microBatches) {
+                         static_cast<Trainer *>(trainer)->showLife(
+                             microBatches);
+                       },
+                       this});
+  }
 
   /// What the program ends with.
   ExitStatus run(Error &error);

@@ -16,6 +16,7 @@
 #include "StagedToy.h"
 
 #include "runtime/checkpoint/SafeTensors.h"
+#include "runtime/device/Executor.h"
 
 using namespace reprise::runtime;
 using namespace reprise::runtime::test;
@@ -224,6 +225,50 @@ TEST_F(Pipeline, DamagedStagesAreRefused) {
                   std::to_string(members) + " ranks from " +
                   std::to_string(first) + " on in steps of " +
                   std::to_string(stride) + " along an axis of 2\n");
+}
+
+// One stage of its own, whose launches are told of in as many shares as there
+// are micro-batches.
+TEST_F(Pipeline, ALongScheduleShowsLife) {
+  constexpr RepriseAxis kAxes[] = {{"pp", 1}};
+  ToyStage stage(toy, 0, kAxes);
+  for (int i = 0; i < 5; ++i)
+    stage.addKernel(stage.step, "count",
+                    [](void *const *b, const int64_t *, int64_t, int64_t) {
+                      *f32(b, 0) += 1;
+                    },
+                    {stage.model.loss});
+  stage.addKernel(stage.update, "root", root,
+                  {stage.model.loss, stage.model.gradNorm});
+  stage.finish();
+  Arena arena;
+  ThreadPool pool;
+  Transport alone;
+  Error error;
+  Executor executor(stage.model, arena, pool, alone);
+  struct Life {
+    const float *loss;
+    std::string told;
+  } life = {};
+  executor.setWatch({[](void *context, int64_t microBatches) {
+                       auto &life = *static_cast<Life *>(context);
+                       life.told += std::to_string(microBatches) + " after " +
+                                    std::to_string(int(*life.loss)) + "; ";
+                     },
+                     &life});
+  ASSERT_TRUE(pool.start(1, error) && executor.allocate(error) &&
+              executor.prepare({3, true}, /*profile=*/true, error) &&
+              executor.beginStep(error))
+      << error.text;
+  life.loss = arena.at<float>(stage.model.loss);
+  EXPECT_EQ(executor.numAtOnce(), 2);
+  const Turn turn = turnFrom(stage.model, 0, executor.numAtOnce());
+  EXPECT_EQ(turn.end, 2);
+  ASSERT_TRUE(executor.runTurn(turn, /*isApart=*/false, error)) << error.text;
+  EXPECT_EQ(life.told, "1 after 2; ");
+  EXPECT_EQ(*life.loss, 5);
+  for (int i = 0; i < 6; ++i)
+    EXPECT_GT(executor.profile()[i], 0) << i;
 }
 
 // Of three stages the first and the last have a value that they add up.
