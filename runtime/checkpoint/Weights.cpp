@@ -26,6 +26,9 @@ static constexpr std::string_view kBases[] = {"transformer.", "model."};
 static constexpr std::string_view kTables[] = {"attn.bias", "attn.masked_bias",
                                                "rotary_emb.inv_freq"};
 
+/// What a layer has, and no other, that predicts a further token.
+static constexpr std::string_view kOfFurther = "eh_proj.weight";
+
 static constexpr char kHead[] = "lm_head.weight";
 static constexpr std::string_view kEmbeddings[] = {"wte.weight",
                                                    "embed_tokens.weight"};
@@ -36,6 +39,22 @@ static bool endsWith(std::string_view name, std::string_view suffix) {
   return name.size() >= suffix.size() &&
          !memcmp(name.data() + more, suffix.data(), suffix.size()) &&
          (more == 0 || name[more - 1] == '.');
+}
+
+/// Whether `name` is of a layer that predicts a further token: of one in which
+/// `set` has the projection that only these have.
+static bool isOfFurther(const TensorSet &set, std::string_view name) {
+  constexpr std::string_view kLayers = "layers.";
+  size_t number = name.find(kLayers);
+  if (number == name.npos)
+    return false;
+  size_t end = name.find('.', number + kLayers.size());
+  if (end == name.npos)
+    return false;
+  char full[512];
+  int length = snprintf(full, sizeof(full), "%.*s%s", int(end + 1), name.data(),
+                        kOfFurther.data());
+  return length < int(sizeof(full)) && findTensor(set, {full, size_t(length)});
 }
 
 /// The name in the base model.
@@ -287,7 +306,7 @@ struct Sources {
 static bool findSources(const char *path, const TensorSet &set,
                         const ModelTensors &tensors, const Match &match,
                         Sources &sources, const TensorEntry *&head,
-                        Error &error) {
+                        int &leftOut, Error &error) {
   Leftovers left;
   // Slices stay where they are.
   bool good = sources.slices.reserve(size_t(tensors.numParameters()));
@@ -313,6 +332,8 @@ static bool findSources(const char *path, const TensorSet &set,
       continue;
     if (match.tied() && endsWith(entry.name, kHead))
       head = &entry;
+    else if (isOfFurther(set, entry.name))
+      ++leftOut;
     else
       left.unknown.add(entry.name);
   }
@@ -333,9 +354,10 @@ bool reprise::runtime::loadWeights(const char *path,
   Match match(set, tensors);
   Sources sources;
   const TensorEntry *head = nullptr;
-  if (!findSources(path, set, tensors, match, sources, head, error))
+  int leftOut = 0;
+  if (!findSources(path, set, tensors, match, sources, head, leftOut, error))
     return false;
-  report = {tensors.numParameters(), set.numFiles(), 0, ""};
+  report = {tensors.numParameters(), set.numFiles(), 0, leftOut, ""};
   memcpy(report.prefix, match.prefix, sizeof(report.prefix));
   for (int i = 0; i < tensors.numParameters(); ++i) {
     const TensorEntry &source = *sources.entries[size_t(i)];

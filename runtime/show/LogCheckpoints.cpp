@@ -27,6 +27,8 @@ void Log::weights(const WeightsReport &report, const DataMark &data,
       printf(",\"prefix\":");
       writeJsonString(stdout, report.prefix);
     }
+    if (report.leftOut)
+      printf(",\"left_out\":%d", report.leftOut);
     printf("}\n");
   } else {
     bool isBehind = report.prefix[0];
@@ -34,6 +36,10 @@ void Log::weights(const WeightsReport &report, const DataMark &data,
            grouped(report.tensors).chars, report.files,
            report.files == 1 ? "" : "s", human(report.bytes).chars,
            isBehind ? ", behind the prefix " : "", report.prefix);
+    if (report.leftOut)
+      printf("         without %d tensors of layers that predict further "
+             "tokens, which the model has not\n",
+             report.leftOut);
   }
   Path tokenizer("%s/tokenizer.json", folderOfWeights(options.initFrom).chars);
   int64_t theirs = checksumOf(tokenizer);
