@@ -76,6 +76,16 @@ private:
   bool makesSquares(Operation *product, Operation *last);
   void formGlobalNorm(GlobalNormOp op, Phase phase);
   void formSharesNorm(SharesNormOp op, Phase phase);
+  void formStagesNorm(StagesNormOp op, Phase phase);
+  SmallVector<Value> formSquares(ValueRange gradients, Operation *norm,
+                                 Phase phase);
+  SmallVector<Value> cutByGradient(Value blocks, ValueRange gradients,
+                                   Operation *norm);
+  Value formRow(SmallVector<Value> values, Operation *norm, Phase phase);
+  Value formZeros(int64_t count, Operation *norm, Phase phase);
+  Value formSumOverRanks(Value row, Operation *norm, StringAttr axis,
+                         Phase phase);
+  void formTransfer(Operation *op, Phase phase);
   Value formRoot(Value sums, Operation *norm, Phase phase);
   void formCollective(Operation *op, Phase phase);
   Value formSums(StringRef name, ValueRange inputs, bool square,
@@ -346,8 +356,8 @@ void ScheduleFormer::findUnits() {
                });
     if (!isOfNN(&op) || unitOf.count(&op))
       continue;
-    if (isa<BackwardOp>(op)) {
-      phase = Phase::Backward;
+    if (isa<ForwardOp, BackwardOp>(op)) {
+      phase = isa<ForwardOp>(op) ? Phase::Forward : Phase::Backward;
       isOpen = false;
       continue;
     }
@@ -443,6 +453,10 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
     formGlobalNorm(norm, unit.phase);
   else if (auto norm = dyn_cast<SharesNormOp>(first))
     formSharesNorm(norm, unit.phase);
+  else if (auto norm = dyn_cast<StagesNormOp>(first))
+    formStagesNorm(norm, unit.phase);
+  else if (isa<SendOp, ReceiveOp>(first))
+    formTransfer(first, unit.phase);
   else if (isCollective(first))
     formCollective(first, unit.phase);
   else
@@ -530,7 +544,7 @@ bool ScheduleFormer::makesSquares(Operation *product, Operation *last) {
   bool isLibrary = module && module->hasAttr(rt::kGemmWorkspaceAttr);
   return !isLibrary && isa<LinearBackwardWeightOp>(product) &&
          llvm::any_of(last->getResult(0).getUsers(),
-                      llvm::IsaPred<GlobalNormOp>);
+                      llvm::IsaPred<GlobalNormOp, StagesNormOp>);
 }
 
 /// The sums of the blocks of `inputs`, or of their squares.
@@ -554,31 +568,70 @@ Value ScheduleFormer::formSums(StringRef name, ValueRange inputs, bool square,
       .getResult(0);
 }
 
-/// The norm is the root of the sum of the sums of squares of blocks. Those of
-/// some gradients are there already, of smaller blocks.
-void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
-  SmallVector<Value> gradients, squares, parts;
-  for (Value gradient : op.getGradients()) {
+static int64_t countBlocks(Value value) {
+  return llvm::divideCeil(cast<ShapedType>(value.getType()).getNumElements(),
+                          rt::BlockSumsOp::kBlock);
+}
+
+/// Of a row that has the blocks of all gradients one behind the other, those of
+/// each.
+SmallVector<Value> ScheduleFormer::cutByGradient(Value blocks,
+                                                 ValueRange gradients,
+                                                 Operation *norm) {
+  SmallVector<Value> values;
+  int64_t first = 0;
+  for (Value gradient : gradients) {
+    auto type =
+        RankedTensorType::get({countBlocks(gradient)}, builder.getF32Type());
+    values.push_back(
+        rt::ViewOp::create(builder, norm->getLoc(), type, blocks, first));
+    first += type.getNumElements();
+  }
+  return values;
+}
+
+/// For each gradient a row that sums up to the sum of its squares. Products
+/// have made that of some beside them, for blocks of their own.
+SmallVector<Value> ScheduleFormer::formSquares(ValueRange gradients,
+                                               Operation *norm, Phase phase) {
+  SmallVector<Value> plain, values(gradients.size());
+  for (auto [value, gradient] : llvm::zip_equal(values, gradients)) {
     auto gemm = gradient.getDefiningOp<rt::GemmOp>();
     if (gemm && gemm.getEpilogue() == rt::Epilogue::SquaresOfC)
-      squares.push_back(gemm.getAuxiliary());
+      value = gemm.getAuxiliary();
     else
-      gradients.push_back(gradient);
+      plain.push_back(gradient);
   }
-  if (!gradients.empty())
-    parts.push_back(
-        formSums("sums_of_squares", gradients, /*square=*/true, op, phase));
-  if (!squares.empty())
-    parts.push_back(formSums("sums", squares, /*square=*/false, op, phase));
-  int64_t numBlocks = 0;
-  for (Value part : parts)
-    numBlocks += cast<ShapedType>(part.getType()).getNumElements();
-  auto sums = RankedTensorType::get({numBlocks}, builder.getF32Type());
-  Value all =
-      parts.size() == 1
-          ? parts.front()
-          : rt::JoinOp::create(builder, op.getLoc(), sums, parts).getOut();
-  op.getNorm().replaceAllUsesWith(formRoot(all, op, phase));
+  if (plain.empty())
+    return values;
+  Value blocks =
+      formSums("sums_of_squares", plain, /*square=*/true, norm, phase);
+  SmallVector<Value> rows = cutByGradient(blocks, plain, norm);
+  const Value *next = rows.begin();
+  for (Value &value : values)
+    if (!value)
+      value = *next++;
+  return values;
+}
+
+/// The sums of rows, one behind the other. A sum depends on its own row alone.
+Value ScheduleFormer::formRow(SmallVector<Value> values, Operation *norm,
+                              Phase phase) {
+  while (true) {
+    Value sums = formSums("sums", values, /*square=*/false, norm, phase);
+    bool isDone = cast<ShapedType>(sums.getType()).getNumElements() ==
+                  int64_t(values.size());
+    if (isDone)
+      return sums;
+    values = cutByGradient(sums, values, norm);
+  }
+}
+
+/// The norm is the root of the sum, over the gradients in order, of the sum of
+/// the squares of each.
+void ScheduleFormer::formGlobalNorm(GlobalNormOp op, Phase phase) {
+  Value row = formRow(formSquares(op.getGradients(), op, phase), op, phase);
+  op.getNorm().replaceAllUsesWith(formRoot(row, op, phase));
 }
 
 /// The root of the sum of `sums`, which is what `norm` makes.
@@ -603,14 +656,87 @@ void ScheduleFormer::formSharesNorm(SharesNormOp op, Phase phase) {
                 "shares begin where blocks do");
   Value own = formSums("sums_of_squares", op.getGradients(), /*square=*/true,
                        op, phase);
+  Value sums = formSumOverRanks(own, op, op.getAxisAttr(), phase);
+  Value row = formRow(cutByGradient(sums, op.getGradients(), op), op, phase);
+  op.getNorm().replaceAllUsesWith(formRoot(row, op, phase));
+}
+
+Value ScheduleFormer::formZeros(int64_t count, Operation *norm, Phase phase) {
+  auto type = RankedTensorType::get({count}, builder.getF32Type());
+  func::FuncOp kernel = kernels.getKernel(
+      "zeros_" + std::to_string(count), builder.getFunctionType({}, type),
+      [&](OpBuilder &body, ValueRange) -> Value {
+        return ConstantOp::create(body, norm->getLoc(), type,
+                                  body.getF32FloatAttr(0));
+      });
+  return formLaunch(kernel, ValueRange(), /*flops=*/0, norm, phase)
+      .getResult(0);
+}
+
+/// As the norm of all gradients: a row has a place for each, zero where another
+/// stage has it. Adding these rows up changes no bit.
+void ScheduleFormer::formStagesNorm(StagesNormOp op, Phase phase) {
+  ArrayRef<int64_t> places = op.getPlaces();
+  SmallVector<Value> squares = formSquares(op.getGradients(), op, phase);
+  SmallVector<Value> parts;
+  int64_t next = 0, count = op.getCount();
+  for (size_t begin = 0, end = 0; begin < places.size(); begin = end) {
+    for (end = begin + 1; end < places.size();)
+      if (places[end] != places[end - 1] + 1)
+        break;
+      else
+        ++end;
+    if (places[begin] > next)
+      parts.push_back(formZeros(places[begin] - next, op, phase));
+    parts.push_back(
+        formRow(SmallVector<Value>(ArrayRef(squares).slice(begin, end - begin)),
+                op, phase));
+    next = places[end - 1] + 1;
+  }
+  if (next < count)
+    parts.push_back(formZeros(count - next, op, phase));
+  auto type = RankedTensorType::get({count}, builder.getF32Type());
+  Value row =
+      parts.size() == 1
+          ? parts.front()
+          : rt::JoinOp::create(builder, op.getLoc(), type, parts).getOut();
+  Value all = formSumOverRanks(row, op, op.getAxisAttr(), phase);
+  op.getNorm().replaceAllUsesWith(formRoot(all, op, phase));
+}
+
+/// The sum over the ranks along an axis of a row that `norm` makes.
+Value ScheduleFormer::formSumOverRanks(Value row, Operation *norm,
+                                       StringAttr axis, Phase phase) {
   auto sums = rt::CollectiveOp::create(
-      builder, op.getLoc(), own.getType(), rt::Collective::AllReduce, own,
-      /*outputs=*/ValueRange(), /*workspace=*/Value(), op.getAxisAttr(),
-      getAxisSize(function->getParentOfType<ModuleOp>(), op.getAxis()),
-      /*dim=*/0);
-  annotate(sums, op, phase, op.getOperation());
-  op.getNorm().replaceAllUsesWith(
-      formRoot(sums.getResults().front(), op, phase));
+      builder, norm->getLoc(), row.getType(), rt::Collective::AllReduce, row,
+      /*outputs=*/ValueRange(), /*workspace=*/Value(), axis,
+      getAxisSize(function->getParentOfType<ModuleOp>(), axis), /*dim=*/0,
+      /*members=*/DenseI64ArrayAttr());
+  annotate(sums, norm, phase, norm);
+  return sums.getResults().front();
+}
+
+void ScheduleFormer::formTransfer(Operation *op, Phase phase) {
+  Operation *formed;
+  int64_t lane;
+  if (auto send = dyn_cast<SendOp>(op)) {
+    lane = send.getLane();
+    formed = rt::SendOp::create(builder, op->getLoc(), send.getValue(),
+                                send.getAxisAttr(), send.getPeerAttr(),
+                                send.getLaneAttr(), send.getPlacesAttr());
+  } else {
+    auto receive = cast<ReceiveOp>(op);
+    lane = receive.getLane();
+    formed = rt::ReceiveOp::create(builder, op->getLoc(), receive.getType(),
+                                   /*output=*/Value(), receive.getAxisAttr(),
+                                   receive.getPeerAttr(), receive.getLaneAttr(),
+                                   receive.getPlacesAttr());
+    receive.getValue().replaceAllUsesWith(formed->getResult(0));
+  }
+  annotate(formed, op, phase, op);
+  std::string name = op->getName().stripDialect().str();
+  name += lane == 0 ? "_activation" : "_gradient";
+  formed->setAttr(rt::kNameAttr, builder.getStringAttr(name));
 }
 
 void ScheduleFormer::formCollective(Operation *op, Phase phase) {
@@ -623,11 +749,14 @@ void ScheduleFormer::formCollective(Operation *op, Phase phase) {
           .Default(rt::Collective::ReduceScatter);
   auto axis = op->getAttrOfType<StringAttr>("axis");
   auto dim = op->getAttrOfType<IntegerAttr>("dim");
+  auto members = op->getAttrOfType<DenseI64ArrayAttr>("members");
+  int64_t ranks =
+      members ? members.size()
+              : getAxisSize(function->getParentOfType<ModuleOp>(), axis);
   auto formed = rt::CollectiveOp::create(
       builder, op->getLoc(), op->getResultTypes(), kind, op->getOperands(),
-      /*outputs=*/ValueRange(), /*workspace=*/Value(), axis,
-      getAxisSize(function->getParentOfType<ModuleOp>(), axis),
-      dim ? dim.getInt() : 0);
+      /*outputs=*/ValueRange(), /*workspace=*/Value(), axis, ranks,
+      dim ? dim.getInt() : 0, members);
   annotate(formed, op, phase, op);
   op->replaceAllUsesWith(formed.getResults());
 }

@@ -282,6 +282,10 @@ void PackWeights::runOnOperation() {
   if (getOperation()->hasAttr(rt::kGemmWorkspaceAttr) ||
       (alignment && alignment.getInt() % rt::kDefaultAlignment != 0))
     return markAllAnalysesPreserved();
+  // A pass runs on one module after another.
+  schedules.clear();
+  launchesOf.clear();
+  candidates.clear();
   findCandidates();
   for (bool changed = true; changed;) {
     changed = false;

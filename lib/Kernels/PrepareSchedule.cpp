@@ -48,8 +48,9 @@ static LogicalResult checkAxes(func::FuncOp function) {
   auto module = function->getParentOfType<ModuleOp>();
   auto mesh = module ? module->getAttrOfType<MeshAttr>(kMeshAttr) : MeshAttr();
   for (Operation &op : function.getBody().front()) {
-    StringAttr axis = isCollective(&op) ? op.getAttrOfType<StringAttr>("axis")
-                                        : getCoordinateAxis(&op);
+    bool meets = isCollective(&op) || isa<SendOp, ReceiveOp, StagesNormOp>(op);
+    StringAttr axis =
+        meets ? op.getAttrOfType<StringAttr>("axis") : getCoordinateAxis(&op);
     if (axis && (!mesh || !llvm::is_contained(mesh.getNames(), axis)))
       return op.emitOpError("needs the axis ")
              << axis << " in the module's '" << kMeshAttr

@@ -53,6 +53,10 @@ void Planner::createArguments(OpBuilder &builder) {
       value.getDefiningOp()->setAttr(rt::kRotaryAttr, buffer.rotary);
     else
       value.getDefiningOp()->setAttr(rt::kRoleAttr, buffer.role);
+    if (buffer.microBatch)
+      value.getDefiningOp()->setAttr(rt::kMicroBatchAttr, buffer.microBatch);
+    if (buffer.order)
+      value.getDefiningOp()->setAttr(rt::kOrderAttr, buffer.order);
     view[argument] = value;
   }
   if (batches < 0)

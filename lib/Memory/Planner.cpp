@@ -168,6 +168,9 @@ FailureOr<Buffer> Planner::getArgumentBuffer(BlockArgument argument) {
   buffer.category = Category::InputsAndOutputs;
   if ((buffer.state = getState(function, index, cuts))) {
     buffer.category = getCategory(buffer.state);
+    if (auto order =
+            function.getArgAttrOfType<DenseI64ArrayAttr>(index, nn::kOrderAttr))
+      buffer.order = Builder(function.getContext()).getI64IntegerAttr(order[0]);
   } else if (auto rotary = function.getArgAttrOfType<nn::RotaryAttr>(
                  index, nn::kRotaryAttr)) {
     int64_t width = cast<ShapedType>(argument.getType()).getShape().back();
@@ -182,6 +185,8 @@ FailureOr<Buffer> Planner::getArgumentBuffer(BlockArgument argument) {
     buffer.role = input.getValue() == "loss_sum"
                       ? StringAttr::get(function.getContext(), "loss")
                       : input;
+    buffer.microBatch =
+        function.getArgAttrOfType<IntegerAttr>(index, nn::kMicroBatchAttr);
   } else {
     return function.emitError("needs a role for every argument, but argument #")
            << index << " of type " << argument.getType() << " has none";

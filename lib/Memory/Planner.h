@@ -37,6 +37,8 @@ struct Buffer {
   rt::StateAttr state;
   rt::RotaryAttr rotary;
   mlir::StringAttr role;
+  /// Of the role or state, as `rt.micro_batch` or `rt.order`; null: none.
+  mlir::IntegerAttr microBatch, order;
   /// The value that puts out what `role` says, if it is made within the
   /// schedule.
   mlir::Value output;

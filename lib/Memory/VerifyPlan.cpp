@@ -399,7 +399,13 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
   auto launch = dyn_cast<rt::LaunchOp>(op);
   auto gemm = dyn_cast<rt::GemmOp>(op);
   auto collective = dyn_cast<rt::CollectiveOp>(op);
-  if (launch) {
+  auto send = dyn_cast<rt::SendOp>(op);
+  auto receive = dyn_cast<rt::ReceiveOp>(op);
+  if (send) {
+    add(access.reads, send.getValue());
+  } else if (receive && receive.getOutput()) {
+    add(access.writes, receive.getOutput());
+  } else if (launch) {
     for (Value input : launch.getInputs())
       add(access.reads, input);
     for (Value output : launch.getOutputs())
@@ -421,11 +427,12 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
     if (collective.getWorkspace())
       add(access.writes, collective.getWorkspace());
   }
-  if ((!launch && !gemm && !collective) || op->getNumResults() != 0 ||
+  if ((!launch && !gemm && !collective && !send && !receive) ||
+      op->getNumResults() != 0 ||
       llvm::is_contained(access.reads, rt::BufferOp()) ||
       llvm::is_contained(access.writes, rt::BufferOp()))
-    return op->emitOpError("needs to be a launch, a product or a collective on "
-                           "rt.buffers by now");
+    return op->emitOpError("needs to be a launch, a product, a collective or a "
+                           "transfer on rt.buffers by now");
 
   access.inPlace.resize(access.reads.size(), -1);
   access.mayAlias.resize(access.reads.size(), -1);

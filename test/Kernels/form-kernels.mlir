@@ -376,9 +376,9 @@ func.func @replay(%n: tensor<4x4xf32>, %w: tensor<4x4xf32>, %dg: tensor<4x4xf32>
 
 // -----
 
-// The update: the norm in two launches over 3 blocks of at most 16384, all
-// parameters in one, states in place, and gradients of zero for the next step in
-// place of the sums.
+// The update: the norm in launches over 3 blocks of at most 16384, over the blocks
+// of each gradient, and over the gradients; all parameters in one, states in
+// place, and gradients of zero for the next step in place of the sums.
 
 // CHECK-LABEL: func @step(
 //  CHECK-SAME:   %[[P:[^:]*]]: tensor<20x1000xf32> {nn.parameter = {{[^}]*}}}, %[[G:[^:]*]]: tensor<20x1000xf32> {nn.gradient = "p"}, %[[M:[^:]*]]: tensor<20x1000xf32> {nn.moment1 = "p"}, %[[V:[^:]*]]: tensor<20x1000xf32> {nn.moment2 = "p"}, %[[Q:[^:]*]]: tensor<4xf32> {{{[^}]*}}}, %[[H:[^:]*]]: tensor<4xf32> {nn.gradient = "q"}
@@ -393,7 +393,10 @@ func.func @step(%p: tensor<20x1000xf32> {nn.parameter = #nn.parameter<name = "p"
   // CHECK-NEXT: rt.update
   nn.update
   // CHECK-NEXT: %[[SUMS:.*]] = rt.launch @sums_of_squares_3(%[[G1]], %{{.*}}) {flops = 40008 : i64, rt.name = "global_norm"} : {{.*}} -> tensor<3xf32>
-  // CHECK-NEXT: %[[NORM:.*]] = rt.launch @root_of_sum_3(%[[SUMS]]) {{.*}} -> tensor<f32>
+  // CHECK-NEXT: %[[OF_P:.*]] = rt.view %[[SUMS]] from 0 : tensor<3xf32> to tensor<2xf32>
+  // CHECK-NEXT: %[[OF_Q:.*]] = rt.view %[[SUMS]] from 2 : tensor<3xf32> to tensor<1xf32>
+  // CHECK-NEXT: %[[ROW:.*]] = rt.launch @sums_2(%[[OF_P]], %[[OF_Q]]) {{.*}} -> tensor<2xf32>
+  // CHECK-NEXT: %[[NORM:.*]] = rt.launch @root_of_sum_2(%[[ROW]]) {{.*}} -> tensor<f32>
   // CHECK-NEXT: %[[SCALE:.*]] = rt.launch @clip_scale_scalar(%[[NORM]])
   %norm = nn.global_norm %g1, %h : (tensor<20x1000xf32>, tensor<4xf32>) -> tensor<f32>
   %scale = nn.clip_scale %norm max 1.0 : tensor<f32>

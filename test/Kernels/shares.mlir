@@ -12,7 +12,9 @@
 //  CHECK-NEXT:   %[[SUM:.*]] = rt.collective reduce_shares(%{{.*}}) over "dp" ranks 2
 //  CHECK-NEXT:   %[[OWN:.*]] = rt.launch @sums_of_squares_3(%[[SUM]])
 //  CHECK-NEXT:   %[[ALL:.*]] = rt.collective all_reduce(%[[OWN]]) over "dp" ranks 2
-//  CHECK-NEXT:   %[[NORM:.*]] = rt.launch @root_of_sum_3(%[[ALL]])
+//  CHECK-NEXT:   %[[BLOCKS:.*]] = rt.view %[[ALL]] from 0 : tensor<3xf32> to tensor<3xf32>
+//  CHECK-NEXT:   %[[ROW:.*]] = rt.launch @sums_1(%[[BLOCKS]])
+//  CHECK-NEXT:   %[[NORM:.*]] = rt.launch @root_of_sum_1(%[[ROW]])
 //       CHECK:   %[[WOWN:.*]] = rt.launch @[[TAKE:.*]](%[[W]]) ids [-1]
 //       CHECK:   %[[GOWN:.*]] = rt.launch @[[TAKE]](%[[SUM]]) ids [-1]
 //       CHECK:   %[[NEW:.*]]:4 = rt.launch @[[UPDATE:.*]](%[[WOWN]], %[[GOWN]], {{.*}}, %[[SUM]])

@@ -11,7 +11,7 @@
 // PLAIN-NOT: squares_of_c
 
 // One that something is added to behind its product is read, as is one that no
-// product makes. The others come behind these, 10 x 3 and 8 x 2 sums. Of several
+// product makes. Of the others there are 10 x 3 and 8 x 2 sums. Of several
 // products that add to a sum it is the last one.
 
 // CHECK-LABEL: func @step(
@@ -25,19 +25,20 @@
 //  CHECK-SAME:     -> (tensor<32x40xf32>, tensor<8x2xf32>)
 //       CHECK:   rt.update
 //  CHECK-NEXT:   %[[REST:.*]] = rt.launch @sums_of_squares_2(%[[T]], %{{.*}}) {flops = 7872 : i64, rt.name = "global_norm"}
-//  CHECK-NEXT:   %[[SUMS:.*]] = rt.launch @sums_2(%[[W]]#1, %[[V2]]#1) {flops = 46 : i64, rt.name = "global_norm"}
-//  CHECK-NEXT:   %[[ALL:.*]] = rt.join %[[REST]], %[[SUMS]] : (tensor<2xf32>, tensor<2xf32>) -> tensor<4xf32>
-//  CHECK-NEXT:   rt.launch @root_of_sum_4(%[[ALL]])
+//  CHECK-NEXT:   %[[OF_T:.*]] = rt.view %[[REST]] from 0 : tensor<2xf32> to tensor<1xf32>
+//  CHECK-NEXT:   %[[OF_B:.*]] = rt.view %[[REST]] from 1 : tensor<2xf32> to tensor<1xf32>
+//  CHECK-NEXT:   %[[SUMS:.*]] = rt.launch @sums_4(%[[W]]#1, %[[OF_T]], %[[V2]]#1, %[[OF_B]]) {flops = 48 : i64, rt.name = "global_norm"}
+//  CHECK-NEXT:   rt.launch @root_of_sum_4(%[[SUMS]])
 
 // CHECK-LABEL: func private @sums_of_squares_2(
 //       CHECK:   rt.block_sums %{{.*}}, %{{.*}} square :
-// CHECK-LABEL: func private @sums_2(
-//       CHECK:   rt.block_sums %{{.*}}, %{{.*}} :
+// CHECK-LABEL: func private @sums_4(
+//       CHECK:   rt.block_sums %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
 
 //  PLAN-LABEL: func.func @step()
 //        PLAN:   rt.gemm {{.*}} aux(%[[W:[0-9]+]]) workspace(%{{[0-9]+}}) transpose_a accumulate epilogue squares_of_c m 40
 //        PLAN:   rt.gemm {{.*}} aux(%[[V:[0-9]+]]) workspace(%{{[0-9]+}}) transpose_a accumulate epilogue squares_of_c m 32
-//        PLAN:   rt.launch @sums_2(%[[W]], %[[V]]) to(
+//        PLAN:   rt.launch @sums_4(%[[W]], %{{.*}}, %[[V]], %{{.*}}) to(
 module {
   func.func @step(%x: tensor<16x40xf32> {nn.parameter = #nn.parameter<name = "x", init = ones, frozen = true>}, %dy: tensor<16x96xf32> {nn.parameter = #nn.parameter<name = "dy", init = ones, frozen = true>},
       %z: tensor<16x32xf32> {nn.parameter = #nn.parameter<name = "z", init = ones, frozen = true>}, %ids: tensor<4x4xi32> {nn.input = "tokens"}, %r: tensor<4x4x96xf32> {nn.parameter = #nn.parameter<name = "r", init = ones, frozen = true>},

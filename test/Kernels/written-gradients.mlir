@@ -16,7 +16,7 @@
 //  CHECK-NEXT:   %[[S:.*]] = rt.launch @scale_add_16x8(%[[DY]])
 //  CHECK-NEXT:   rt.update
 //  CHECK-NEXT:   rt.launch @sums_of_squares_2(%[[B]], %[[S]])
-//  CHECK-NEXT:   rt.launch @sums_1(%[[W]]#1)
+//       CHECK:   rt.launch @sums_3(%[[W]]#1, %{{.*}}, %{{.*}})
 //       CHECK:   %[[NEW:.*]]:9 = rt.launch @adamw_16x8(
 //  CHECK-NEXT:   return %[[W]]#0, %[[B]], %[[S]], %{{.*}}, %[[NEW]]#0,
 

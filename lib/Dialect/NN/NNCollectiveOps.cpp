@@ -156,10 +156,28 @@ int64_t SharesNormOp::getFlops() {
 // nn.all_reduce
 //===----------------------------------------------------------------------===//
 
+/// Some of the ranks along an axis: ascending and equally far from each other.
+static LogicalResult verifyMembers(AllReduceOp op, ArrayRef<int64_t> members) {
+  int64_t ranks = getAxisSize(op->getParentOfType<ModuleOp>(), op.getAxis());
+  bool isRow = members.size() >= 2 && members.front() >= 0 &&
+               (ranks == 1 || members.back() < ranks);
+  for (size_t i = 1; isRow && i < members.size(); ++i)
+    isRow = members[i] > members[i - 1] &&
+            members[i] - members[i - 1] == members[1] - members[0];
+  if (isRow)
+    return success();
+  return op.emitOpError("needs two or more members that ascend, equally far "
+                        "from each other, of the ")
+         << ranks << " ranks along '" << op.getAxis() << "', but got "
+         << members;
+}
+
 LogicalResult AllReduceOp::verify() {
   if (getValues().empty()) // C1
     return emitOpError("needs a value to sum, but got none");
-  return verifyAxis(*this, getAxisAttr());
+  if (failed(verifyAxis(*this, getAxisAttr()))) // C2
+    return failure();
+  return getMembers() ? verifyMembers(*this, *getMembers()) : success(); // C3
 }
 
 /// At most one addition for each element and rank.
@@ -168,4 +186,53 @@ int64_t AllReduceOp::getFlops() {
   for (Type type : getValues().getTypes())
     elements += cast<ShapedType>(type).getNumElements();
   return elements;
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+template <typename Op>
+static LogicalResult verifyTransfer(Op op) {
+  if (failed(verifyAxis(op, op.getAxisAttr()))) // C1
+    return failure();
+  auto module = op->template getParentOfType<ModuleOp>();
+  int64_t peer = op.getPeer(), lane = op.getLane(), places = op.getPlaces();
+  bool hasMesh = module && module->hasAttr(kMeshAttr);
+  int64_t ranks = hasMesh ? getAxisSize(module, op.getAxis()) : peer + 1;
+  if (peer < 0 || peer >= ranks) // C1
+    return op.emitOpError("needs a peer from 0 to ")
+           << ranks - 1 << " along '" << op.getAxis() << "', but got " << peer;
+  if (lane < 0 || places < 1) // C2
+    return op.emitOpError("needs a lane of at least 0 and at least 1 place, "
+                          "but got ")
+           << lane << " and " << places;
+  return success();
+}
+
+LogicalResult SendOp::verify() { return verifyTransfer(*this); }
+int64_t SendOp::getFlops() { return 0; }
+
+LogicalResult ReceiveOp::verify() { return verifyTransfer(*this); }
+int64_t ReceiveOp::getFlops() { return 0; }
+
+LogicalResult StagesNormOp::verify() {
+  ArrayRef<int64_t> places = getPlaces();
+  int64_t count = getCount();
+  bool areGood = count >= 1 && places.size() == getGradients().size() &&
+                 llvm::all_of(places, [&](int64_t place) {
+                   return place >= 0 && place < count;
+                 });
+  for (size_t i = 1; areGood && i < places.size(); ++i)
+    areGood = places[i - 1] < places[i];
+  if (!areGood) // C1
+    return emitOpError("needs places that ascend for its ")
+           << getGradients().size() << " gradients, of " << count
+           << ", but got " << places;
+  return verifyAxis(*this, getAxisAttr()); // C2
+}
+
+/// As of the norm of the gradients that are there, and of places.
+int64_t StagesNormOp::getFlops() {
+  return 2 * countAll(getGradients().getTypes()) + int64_t(getCount()) + 1;
 }

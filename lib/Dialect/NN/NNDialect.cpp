@@ -193,6 +193,29 @@ static LogicalResult verifyGroups(Operation *op, Attribute value) {
   return error;
 }
 
+static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute) {
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (number && number.getInt() >= 0)
+    return success();
+  return op->emitOpError("needs a number of at least 0 for '")
+         << attribute.getName().getValue() << "', but got "
+         << attribute.getValue();
+}
+
+/// Layers of chunks: those of embeddings or of the loss alone have none. Or
+/// gradients that ranks have, and that they have parts of.
+static LogicalResult verifyCounts(Operation *op, NamedAttribute attribute) {
+  auto counts = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+  bool isPair = attribute.getName() == kGradientCountsAttr;
+  if (counts && !counts.empty() && (!isPair || counts.size() == 2) &&
+      llvm::all_of(counts.asArrayRef(), [](int64_t n) { return n >= 0; }))
+    return success();
+  return op->emitOpError("needs ")
+         << (isPair ? "two numbers" : "numbers") << " of at least 0 for '"
+         << attribute.getName().getValue() << "', but got "
+         << attribute.getValue();
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -217,8 +240,13 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
        name == kTrainJsonAttr) &&
       isa<StringAttr>(value))
     return success();
-  if (name == kMeshAttr && isa<MeshAttr>(value))
+  if ((name == kMeshAttr && isa<MeshAttr>(value)) ||
+      (name == kScheduleAttr && isa<StringAttr>(value)))
     return success();
+  if (name == kChunkLayersAttr || name == kGradientCountsAttr)
+    return verifyCounts(op, attribute);
+  if (name == kStageAttr || name == kMicroBatchGroupAttr)
+    return verifyNumber(op, attribute);
   if ((name == kSequenceParallelAttr || name == kDistributedOptimizerAttr) &&
       isa<UnitAttr>(value))
     return success();
@@ -363,6 +391,16 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
   }
   if (name == kShareOfAttr && isArgument && isa<DenseI64ArrayAttr>(value))
     return verifyShareOf(op, cast<DenseI64ArrayAttr>(value), type);
+  if (name == kMicroBatchAttr && isArgument)
+    return verifyNumber(op, attribute);
+  if (name == kOrderAttr && isArgument) {
+    auto order = dyn_cast<DenseI64ArrayAttr>(value);
+    if (order && order.size() == 2 && order[0] >= 0 && order[1] >= -1)
+      return success();
+    return op->emitOpError("needs the number of a parameter and the place of "
+                           "its gradient for '")
+           << name << "', but got " << value;
+  }
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);

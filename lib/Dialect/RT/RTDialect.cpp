@@ -251,6 +251,14 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kRotaryAttr)
     return verifyRotary(op, value);
+  if (name == kMicroBatchAttr || name == kOrderAttr) {
+    StringRef beside = name == kOrderAttr ? kStateAttr : kRoleAttr;
+    auto number = dyn_cast<IntegerAttr>(value);
+    if (number && number.getInt() >= 0 && op->hasAttr(beside))
+      return success();
+    return op->emitOpError("needs '") << name << "' of at least 0 beside '"
+                                      << beside << "', but got " << value;
+  }
   if (name == kTasksAttr) {
     auto tasks = dyn_cast<IntegerAttr>(value);
     if (tasks && tasks.getInt() >= 1)
@@ -656,6 +664,9 @@ LogicalResult CollectiveOp::verify() {
       return emitOpError("needs a share of ")
              << size << " elements of " << whole << ", but got " << share;
   }
+  if (getMembers() && getMembers()->size() != getRanks()) // C5
+    return emitOpError("needs ")
+           << getRanks() << " members, but got " << *getMembers();
   for (Type type : made) {
     Type element = cast<ShapedType>(type).getElementType();
     if ((!element.isF32() && !element.isBF16()) ||
@@ -670,4 +681,44 @@ LogicalResult CollectiveOp::verify() {
            << getWorkspaceElements() << " elements of f32, but got "
            << getWorkspace().getType();
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// rt.send, rt.receive
+//===----------------------------------------------------------------------===//
+
+/// What they do with other ranks is never dropped.
+void SendOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  addEffects(*this, getValue(), {}, effects);
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+void ReceiveOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  SmallVector<Value> writes;
+  if (getOutput())
+    writes.push_back(getOutput());
+  addEffects(*this, ValueRange(), writes, effects);
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+template <typename Op>
+static LogicalResult verifyTransfer(Op op) {
+  int64_t peer = op.getPeer(), lane = op.getLane(), places = op.getPlaces();
+  if (peer >= 0 && lane >= 0 && places >= 1) // C1
+    return success();
+  return op.emitOpError("needs a peer and a lane of at least 0 and at least 1 "
+                        "place, but got ")
+         << peer << ", " << lane << " and " << places;
+}
+
+LogicalResult SendOp::verify() { return verifyTransfer(*this); }
+
+LogicalResult ReceiveOp::verify() {
+  if (bool(getResult()) == bool(getOutput())) // C2
+    return emitOpError("needs either a result or an output");
+  return verifyTransfer(*this);
 }

@@ -255,7 +255,73 @@ struct ScheduledCollective
         llvm::map_to_vector(collective.getInputs(), getBuffer),
         llvm::map_to_vector(collective.getResults(), getBuffer), workspace,
         collective.getAxisAttr(), collective.getRanksAttr(),
-        collective.getDimAttr());
+        collective.getDimAttr(), collective.getMembersAttr());
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// rt.send, rt.receive
+//===----------------------------------------------------------------------===//
+
+static FailureOr<SmallVector<Sharing>> shareNothing() {
+  return SmallVector<Sharing>();
+}
+
+static Workload getTransfer(Operation *op) {
+  Workload load;
+  load.bytes = getOperandAndResultBytes(op);
+  load.key = op->getName().stripDialect().str();
+  return load;
+}
+
+namespace {
+struct ScheduledSend
+    : public ScheduledOp::ExternalModel<ScheduledSend, SendOp> {
+  SmallVector<Value> getReads(Operation *op) const {
+    return {cast<SendOp>(op).getValue()};
+  }
+  SmallVector<Value> getWrites(Operation *op) const { return {}; }
+  FailureOr<SmallVector<Sharing>> getSharing(Operation *op,
+                                             const SymbolTable &) const {
+    return shareNothing();
+  }
+  Workload getWorkload(Operation *op, SymbolTable &) const {
+    return getTransfer(op);
+  }
+  Operation *createOnBuffers(Operation *op, OpBuilder &builder,
+                             function_ref<Value(Value)> getBuffer,
+                             Value workspace) const {
+    auto send = cast<SendOp>(op);
+    return SendOp::create(builder, op->getLoc(), getBuffer(send.getValue()),
+                          send.getAxisAttr(), send.getPeerAttr(),
+                          send.getLaneAttr(), send.getPlacesAttr());
+  }
+};
+
+struct ScheduledReceive
+    : public ScheduledOp::ExternalModel<ScheduledReceive, ReceiveOp> {
+  SmallVector<Value> getReads(Operation *op) const { return {}; }
+  SmallVector<Value> getWrites(Operation *op) const {
+    auto receive = cast<ReceiveOp>(op);
+    return {receive.getResult() ? Value(receive.getResult())
+                                : Value(receive.getOutput())};
+  }
+  FailureOr<SmallVector<Sharing>> getSharing(Operation *op,
+                                             const SymbolTable &) const {
+    return shareNothing();
+  }
+  Workload getWorkload(Operation *op, SymbolTable &) const {
+    return getTransfer(op);
+  }
+  Operation *createOnBuffers(Operation *op, OpBuilder &builder,
+                             function_ref<Value(Value)> getBuffer,
+                             Value workspace) const {
+    auto receive = cast<ReceiveOp>(op);
+    return ReceiveOp::create(builder, op->getLoc(), Type(),
+                             getBuffer(receive.getResult()),
+                             receive.getAxisAttr(), receive.getPeerAttr(),
+                             receive.getLaneAttr(), receive.getPlacesAttr());
   }
 };
 } // namespace
@@ -264,4 +330,6 @@ void rt::attachScheduledOps(MLIRContext &context) {
   LaunchOp::attachInterface<ScheduledLaunch>(context);
   GemmOp::attachInterface<ScheduledGemm>(context);
   CollectiveOp::attachInterface<ScheduledCollective>(context);
+  SendOp::attachInterface<ScheduledSend>(context);
+  ReceiveOp::attachInterface<ScheduledReceive>(context);
 }

@@ -236,6 +236,11 @@ const Case kCases[] = {
     {"nn.shares_norm %w, %f over \"dp\"",
      "(tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>",
      2 * (24 * 96 + 96) + 1},
+    {"nn.send %x to 1 over \"pp\" lane 0 places 2", "tensor<2x8x24xf32>", 0},
+    {"nn.receive from 0 over \"pp\" lane 0 places 2", "tensor<2x8x24xf32>", 0},
+    {"nn.stages_norm %w, %f at [0, 3] of 5 over \"pp\"",
+     "(tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>",
+     2 * (24 * 96 + 96) + 6},
     {"nn.take_share %w over \"dp\"", "(tensor<24x96xf32>) -> tensor<2304xf32>",
      0},
     {"nn.gather_shares %f into %f over \"dp\"",
@@ -375,7 +380,7 @@ private:
         op.starts_with("nn.swiglu_backward") ||
         op.starts_with("nn.split_columns") || op.starts_with("nn.latent_heads"))
       return "%r:2 = ";
-    return "%r = ";
+    return op.starts_with("nn.send ") ? "" : "%r = ";
   }
 };
 } // namespace

@@ -45,6 +45,7 @@ def NN_Dialect : Dialect {
     | `nn.input = "rng"` | seed (low, high), step, micro-batch: `tensor<4xi32>` |
     | `nn.input = "lr"`, `"bias_correction1"`, `"bias_correction2"` | `tensor<f32>`, this step's learning rate and `1 - beta^t` |
     | `nn.input = "loss_sum"` | `tensor<f32>`, the loss of the micro-batches so far, zero at first |
+    | `nn.input = "border"`, `"border_gradient"` | of a [chunk](../schedules.md#chunks): what the chunk before passes on, and the gradient of what it passes on itself |
     | `nn.parameter = #nn.parameter<…>` | a parameter |
     | `nn.rotary = #nn.rotary<…>` | a table of angles for `nn.rope`, `tensor<TxDxf32>`, filled once before the first step |
     | `nn.gradient = "name"` | the sum of the gradients so far of the parameter of that name, zero at first |
@@ -57,6 +58,9 @@ def NN_Dialect : Dialect {
     equal sizes; with `nn.whole = N` beside that, all together have `N` elements in the dimension that is cut.
     With `nn.share_of = array<i64: …>` ranks along `dp` have shares, as of `nn.reduce_shares`, of a tensor of
     that shape: the argument has one dimension and is the share, or has that shape and room for all shares.
+
+    The step of a stage of a pipeline has all micro-batches of a step, one after another as its table says:
+    `nn.micro_batch = I` beside `tokens`, `targets` and `rng` says of which of them they are.
 
     A result with `nn.parameter = "name"`, with one of the last five attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,

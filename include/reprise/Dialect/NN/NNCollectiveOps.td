@@ -53,16 +53,25 @@ def NN_AllReduceOp : NN_CollectiveOp<"all_reduce", [
 
     * (C1) There is an operand, and as many results, of the same types.
     * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
+    * (C3) With `members`, the sum is that of these ranks along the axis alone, and only they have the
+      op: two or more, ascending, equally far from each other.
 
-    Example:
+    Examples:
 
     ```mlir
     %sums:2 = nn.all_reduce %dw, %db over "dp" : tensor<24x96xf32>, tensor<96xf32>
+    %tied = nn.all_reduce %dw over "pp" members [0, 3] : tensor<24x96xf32>
     ```
   }];
-  let arguments = (ins Variadic<NN_Tensor>:$values, StrAttr:$axis);
+  let arguments = (ins Variadic<NN_Tensor>:$values, StrAttr:$axis,
+                       OptionalAttr<DenseI64ArrayAttr>:$members);
   let results = (outs Variadic<NN_Tensor>:$sums);
-  let assemblyFormat = "$values `over` $axis attr-dict `:` type($values)";
+  let builders = [OpBuilder<(ins "::mlir::ValueRange":$values, "::mlir::StringAttr":$axis), [{
+    build($_builder, $_state, values, axis, ::mlir::DenseI64ArrayAttr());
+  }]>];
+  let assemblyFormat = [{
+    $values `over` $axis (`members` $members^)? attr-dict `:` type($values)
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -143,6 +152,81 @@ def NN_SharesNormOp : NN_CollectiveOp<"shares_norm"> {
   let results = (outs NN_Scalar:$norm);
   let assemblyFormat = [{
     $gradients `over` $axis attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+class NN_TransferOp<string mnemonic> : NN_CollectiveOp<mnemonic> {
+  dag transfer = (ins StrAttr:$axis, I64Attr:$peer, I64Attr:$lane, I64Attr:$places);
+}
+
+def NN_SendOp : NN_TransferOp<"send"> {
+  let summary = "Passes a value on to another rank along an axis";
+  let description = [{
+    The rank with the number `peer` along `axis`, and the rank's own numbers along all others, gets the
+    value by `nn.receive`. What is sent on a lane arrives in the order in which it was sent, and lanes
+    do not wait for each other. The op waits only while `places` values that were sent on the lane before are
+    still to be received.
+
+    * (C1) `axis` is one of the `nn.mesh` of the module, if that has one, and `peer` a rank along it.
+    * (C2) `lane` is at least 0, `places` at least 1.
+
+    Example:
+
+    ```mlir
+    nn.send %x to 1 over "pp" lane 0 places 2 : tensor<2x8x24xf32>
+    ```
+  }];
+  let arguments = !con((ins NN_Tensor:$value), transfer);
+  let assemblyFormat = [{
+    $value `to` $peer `over` $axis `lane` $lane `places` $places attr-dict `:` type($value)
+  }];
+}
+
+def NN_ReceiveOp : NN_TransferOp<"receive"> {
+  let summary = "Waits for a value of another rank along an axis";
+  let description = [{
+    The counterpart of `nn.send`, whose lane, places and type are the same.
+
+    * (C1) `axis` is one of the `nn.mesh` of the module, if that has one, and `peer` a rank along it.
+    * (C2) `lane` is at least 0, `places` at least 1.
+
+    Example:
+
+    ```mlir
+    %x = nn.receive from 0 over "pp" lane 0 places 2 : tensor<2x8x24xf32>
+    ```
+  }];
+  let arguments = transfer;
+  let results = (outs NN_Tensor:$value);
+  let assemblyFormat = [{
+    `from` $peer `over` $axis `lane` $lane `places` $places attr-dict `:` type($value)
+  }];
+}
+
+def NN_StagesNormOp : NN_CollectiveOp<"stages_norm"> {
+  let summary = "Euclidean norm of all gradients, of which stages have some";
+  let description = [{
+    What `nn.global_norm` makes of `count` gradients, to the last bit. Each is on one of the ranks along
+    `axis`: gradient `i` is number `places[i]`.
+
+    * (C1) There is a place for each gradient; places ascend, and are below `count`, which is at least 1.
+    * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
+
+    Example:
+
+    ```mlir
+    %norm = nn.stages_norm %g0, %g1 at [0, 5] of 7 over "pp" : (tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<NN_F32Tensor>:$gradients, DenseI64ArrayAttr:$places,
+                       I64Attr:$count, StrAttr:$axis);
+  let results = (outs NN_Scalar:$norm);
+  let assemblyFormat = [{
+    $gradients `at` $places `of` $count `over` $axis attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -93,8 +93,30 @@ inline constexpr llvm::StringLiteral kLayoutAttr = "nn.layout";
 inline constexpr llvm::StringLiteral kDataAxis = "dp";
 /// The axis along which ranks have parts of the same parameters.
 inline constexpr llvm::StringLiteral kTensorAxis = "tp";
+/// The axis of the stages of a pipeline.
+inline constexpr llvm::StringLiteral kPipeAxis = "pp";
 /// The axes that there are.
-inline constexpr llvm::StringLiteral kAxes[] = {kDataAxis, kTensorAxis};
+inline constexpr llvm::StringLiteral kAxes[] = {kPipeAxis, kDataAxis,
+                                                kTensorAxis};
+
+/// On a module: the layers of each chunk of a pipeline, and the name of its
+/// schedule.
+inline constexpr llvm::StringLiteral kChunkLayersAttr = "nn.chunk_layers";
+inline constexpr llvm::StringLiteral kScheduleAttr = "nn.schedule";
+/// Beside that: micro-batches that go through a stage's chunks before others.
+inline constexpr llvm::StringLiteral kMicroBatchGroupAttr =
+    "nn.micro_batch_group";
+/// On a module of one stage: its number along `pp`.
+inline constexpr llvm::StringLiteral kStageAttr = "nn.stage";
+/// On an input of a step of many micro-batches: of which it is.
+inline constexpr llvm::StringLiteral kMicroBatchAttr = "nn.micro_batch";
+/// On a parameter of a chunk or of a stage: its number among all of the model,
+/// and that of its gradient among those of its kind; -1 for one that is not
+/// trained, or that another stage counts.
+inline constexpr llvm::StringLiteral kOrderAttr = "nn.order";
+/// On a module of those: how many gradients the model has that ranks along `tp`
+/// all have, and how many that they have parts of.
+inline constexpr llvm::StringLiteral kGradientCountsAttr = "nn.gradient_counts";
 
 /// On a module: ranks along `tp` have parts of the positions between layers.
 inline constexpr llvm::StringLiteral kSequenceParallelAttr =

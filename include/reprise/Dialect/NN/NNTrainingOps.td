@@ -179,6 +179,21 @@ def NN_ConstantOp : NN_PureOp<"constant"> {
 // The phases of a step
 //===----------------------------------------------------------------------===//
 
+def NN_ForwardOp : NN_Op<"forward"> {
+  let summary = "Everything below runs in the forward phase";
+  let description = [{
+    A step of a stage of a pipeline goes forward and backward again and again. Phases are told apart
+    by the markers between them.
+
+    Example:
+
+    ```mlir
+    nn.forward
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 def NN_BackwardOp : NN_Op<"backward"> {
   let summary = "Everything below runs in the backward phase";
   let description = [{
@@ -254,6 +269,8 @@ def NN_PushOp : NN_PureOp<"push", [
 def NN_GlobalNormOp : NN_PureOp<"global_norm"> {
   let summary = "Euclidean norm of all gradients together";
   let description = [{
+    The root of the sum, over the gradients in order, of the sum of the squares of each.
+
     * (C1) There is at least one gradient.
 
     Example:

@@ -48,6 +48,10 @@ inline constexpr llvm::StringLiteral kCoordinateAttr = "rt.coordinate";
 inline constexpr llvm::StringLiteral kStateAttr = "rt.state";
 inline constexpr llvm::StringLiteral kRotaryAttr = "rt.rotary";
 inline constexpr llvm::StringLiteral kRoleAttr = "rt.role";
+/// And of which micro-batch an input is, of a step of many.
+inline constexpr llvm::StringLiteral kMicroBatchAttr = "rt.micro_batch";
+/// And the number of a parameter among all of a model that stages share.
+inline constexpr llvm::StringLiteral kOrderAttr = "rt.order";
 /// On the module: the sizes of its arenas, a PlanAttr.
 inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
 /// On a module: offsets of buffers are multiples of so many bytes.

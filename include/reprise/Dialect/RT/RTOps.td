@@ -39,7 +39,8 @@ def RT_Dialect : Dialect {
     says what it is: `rt.state = #rt.state<…>`, `rt.rotary = #rt.rotary<…>`, or
     `rt.role`, one of `tokens`, `targets`, `rng`, `lr`, `bias_correction1`,
     `bias_correction2`, `loss` and `grad_norm`, and outside `@step` `sample_tokens`,
-    `position`, `logits` and `eval_loss`. With `batches` it is bytes for `tokens`, `targets` and `rng` of
+    `position`, `logits` and `eval_loss`. `rt.micro_batch = I` beside `tokens`, `targets` and `rng` says of which
+    micro-batch of a step of many they are. With `batches` it is bytes for `tokens`, `targets` and `rng` of
     further micro-batches, behind those of the first: see `rt.most_launches`. Every value has an `rt.buffer` of its own, also where it is made
     in place. The sizes of the arenas are `rt.plan = #rt.plan<…>` of the module. With `rt.gemm_workspace = BYTES` on a module every product has a
     workspace of so many bytes, whatever its shape: what a library of the target asks for. With `rt.bias_kernels` beside it
@@ -541,6 +542,7 @@ def RT_CollectiveOp : RT_Op<"collective", [
     * (C4) Elements are f32 or bf16, of one type. Results or outputs are of the types of the inputs, for
       `gather_shares` of that of input 1, of which input 0 has the elements of a share; for
       `all_gather` and `reduce_scatter`, with `ranks` times as many, or so many times fewer, in dimension `dim`.
+    * (C5) `members`, as of `nn.all_reduce`, are `ranks` of the ranks along the axis.
 
     Examples:
 
@@ -558,11 +560,12 @@ def RT_CollectiveOp : RT_Op<"collective", [
   let arguments = (ins RT_Collective:$kind, Variadic<RT_Buffer>:$inputs,
                        Variadic<AnyStaticShapeMemRef>:$outputs,
                        Optional<AnyStaticShapeMemRef>:$workspace, StrAttr:$axis,
-                       I64Attr:$ranks, DefaultValuedAttr<I64Attr, "0">:$dim);
+                       I64Attr:$ranks, DefaultValuedAttr<I64Attr, "0">:$dim,
+                       OptionalAttr<DenseI64ArrayAttr>:$members);
   let results = (outs Variadic<AnyStaticShapeTensor>:$results);
   let assemblyFormat = [{
     $kind `(` $inputs `)` (`to` `(` $outputs^ `)`)? (`workspace` `(` $workspace^ `)`)?
-    `over` $axis `ranks` $ranks (`dim` $dim^)? attr-dict `:` functional-type(operands, results)
+    `over` $axis `ranks` $ranks (`dim` $dim^)? (`members` $members^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -880,5 +883,7 @@ def RT_RandomWordOp : RT_KernelOp<"random_word"> {
   }];
   let hasVerifier = 0;
 }
+
+include "reprise/Dialect/RT/RTTransferOps.td"
 
 #endif // REPRISE_DIALECT_RT_RTOPS
