@@ -112,6 +112,9 @@ struct Trained {
   Word word; ///< how the parameter is spread along `tp`
   /// The rank's share of the parameter; null if it has all.
   RankedTensorType share;
+  /// Its number among those of its kind in a model that stages share; -1 if
+  /// another stage counts it.
+  int64_t place;
   /// The argument that the gradient of micro-batches is added to, or null.
   BlockArgument sum;
 };
@@ -176,7 +179,13 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
                     SmallVectorImpl<Trained> &trained, Value &loss,
                     SmallVectorImpl<Value> &results);
   Value makeNorm(OpBuilder &builder, Location loc, ArrayRef<Trained> trained);
-  Value makeNormOf(OpBuilder &builder, Location loc, ArrayRef<Value> gradients);
+  Value makeNormOf(OpBuilder &builder, Location loc, ArrayRef<Value> gradients,
+                   ArrayRef<int64_t> places, int64_t count);
+  Value makeStagesNorm(OpBuilder &builder, Location loc,
+                       ArrayRef<Value> gradients, ArrayRef<int64_t> places,
+                       int64_t count);
+  /// Whether the step is that of a stage of a pipeline.
+  bool isStage() { return getOperation()->hasAttr(kStageAttr); }
   void findReadBeside();
   void update(OpBuilder &builder, Location loc, Signature &signature,
               const Trained &one, Value copy, const AdamW &given);
@@ -244,6 +253,10 @@ LogicalResult AddOptimizer::check(func::FuncOp step) {
           "needs the step of a whole model, since its norm is "
           "that of all gradients, but got that of a chunk");
   }
+  if (isStage() && hasShares)
+    return getOperation().emitError("needs whole optimizer states on the "
+                                    "stages of a pipeline, but '")
+           << kDistributedOptimizerAttr << "' says that ranks have shares";
   if (!getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr))
     return getOperation().emitError(
         "needs the hyper-parameters, 'nn.train', on the module");
@@ -282,6 +295,8 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
              << parameter.getName() << "' among the results of @step";
     auto layout =
         step.getArgAttrOfType<LayoutAttr>(argument.getArgNumber(), kLayoutAttr);
+    auto order = step.getArgAttrOfType<DenseI64ArrayAttr>(
+        argument.getArgNumber(), kOrderAttr);
     auto type = cast<RankedTensorType>(argument.getType());
     RankedTensorType share;
     if (hasShares)
@@ -289,7 +304,8 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
           type.getNumElements(), getAxisSize(getOperation(), kDataAxis))});
     trained.push_back({parameter, argument, gradient,
                        layout ? layout.getWord(kTensorAxis) : Word::Invariant,
-                       share, sums.lookup(parameter.getName())});
+                       share, order ? order[1] : -1,
+                       sums.lookup(parameter.getName())});
   }
   if (trained.empty())
     return step.emitError("needs a trainable parameter, but all are frozen");
@@ -348,12 +364,43 @@ void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
   }
   if (getAxisSize(getOperation(), kTensorAxis) > 1)
     sumOver<AllReduceOp>(kTensorAxis, builder, loc, used, results);
+  // The last stage has the loss, and others zero.
+  if (Value *sum = &loss; *sum && isStage())
+    sumOver<AllReduceOp>(kPipeAxis, builder, loc, sum, results);
 }
 
-/// The norm of gradients of which ranks along `dp` all have the sum, or shares.
+/// Of gradients with their places among so many: of those that are the stage's
+/// to count.
+Value AddOptimizer::makeStagesNorm(OpBuilder &builder, Location loc,
+                                   ArrayRef<Value> gradients,
+                                   ArrayRef<int64_t> places, int64_t count) {
+  SmallVector<std::pair<int64_t, Value>> counted;
+  for (auto [place, gradient] : llvm::zip_equal(places, gradients))
+    if (place >= 0)
+      counted.push_back({place, gradient});
+  llvm::sort(counted, llvm::less_first());
+  SmallVector<Value> values;
+  SmallVector<int64_t> ascending;
+  for (auto [place, gradient] : counted) {
+    values.push_back(gradient);
+    ascending.push_back(place);
+  }
+  return StagesNormOp::create(
+      builder, loc, RankedTensorType::get({}, builder.getF32Type()), values,
+      builder.getDenseI64ArrayAttr(ascending), builder.getI64IntegerAttr(count),
+      builder.getStringAttr(kPipeAxis));
+}
+
+/// The norm of gradients of which ranks along `dp` all have the sum, or shares,
+/// and stages some.
+///
+/// \param count  those that all stages have.
 Value AddOptimizer::makeNormOf(OpBuilder &builder, Location loc,
-                               ArrayRef<Value> gradients) {
+                               ArrayRef<Value> gradients,
+                               ArrayRef<int64_t> places, int64_t count) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  if (isStage())
+    return makeStagesNorm(builder, loc, gradients, places, count);
   if (hasShares)
     return SharesNormOp::create(builder, loc, scalar, gradients,
                                 builder.getStringAttr(kDataAxis));
@@ -384,11 +431,18 @@ Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   int64_t ranks = getAxisSize(getOperation(), kTensorAxis);
   SmallVector<Value> whole, parts;
-  for (const Trained &one : trained)
-    (one.word == Word::Shard && ranks > 1 ? parts : whole)
-        .push_back(one.gradient);
-  if (!parts.empty()) {
-    Value own = makeNormOf(builder, loc, parts);
+  SmallVector<int64_t> placesOfWhole, placesOfParts;
+  for (const Trained &one : trained) {
+    bool isPart = one.word == Word::Shard && ranks > 1;
+    (isPart ? parts : whole).push_back(one.gradient);
+    (isPart ? placesOfParts : placesOfWhole).push_back(one.place);
+  }
+  auto counts =
+      getOperation()->getAttrOfType<DenseI64ArrayAttr>(kGradientCountsAttr);
+  int64_t countOfWhole = counts ? counts[0] : 0;
+  int64_t countOfParts = counts ? counts[1] : parts.size();
+  if (countOfParts != 0) {
+    Value own = makeNormOf(builder, loc, parts, placesOfParts, countOfParts);
     Value row = BroadcastOp::create(
         builder, loc, RankedTensorType::get({1}, scalar.getElementType()), own,
         builder.getF32FloatAttr(1.0f));
@@ -404,12 +458,17 @@ Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
                                           cast<RankedTensorType>(all.getType()),
                                           "norm_of_parts")
                               : all);
+    // All stages have it, too, and the first counts it.
+    auto stage = getOperation()->getAttrOfType<IntegerAttr>(kStageAttr);
+    placesOfWhole.push_back(stage && stage.getInt() == 0 ? countOfWhole : -1);
+    ++countOfWhole;
   }
-  return makeNormOf(builder, loc, whole);
+  return makeNormOf(builder, loc, whole, placesOfWhole, countOfWhole);
 }
 
 /// Notes the parameters that a schedule beside the step reads themselves.
 void AddOptimizer::findReadBeside() {
+  readBeside.clear(); // A pass runs on one module after another.
   for (StringRef name : {kEvaluateFunction, kSampleFunction}) {
     auto other = getOperation().lookupSymbol<func::FuncOp>(name);
     for (unsigned index = 0; other && index < other.getNumArguments(); ++index)

@@ -252,7 +252,35 @@ ModuleOp Cut::build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const {
   return module;
 }
 
+/// Says of each parameter where it is in the whole model, and where its
+/// gradient is in norms.
+static void numberParameters(ModuleOp module, func::FuncOp forward) {
+  Builder builder(module.getContext());
+  bool haveParts = getAxisSize(module, kTensorAxis) > 1;
+  int64_t number = 0, counts[2] = {0, 0};
+  for (unsigned index = 0; index < forward.getNumArguments(); ++index) {
+    auto parameter =
+        forward.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
+    if (!parameter)
+      continue;
+    auto layout = forward.getArgAttrOfType<LayoutAttr>(index, kLayoutAttr);
+    bool isPart =
+        haveParts && layout && layout.getWord(kTensorAxis) == Word::Shard;
+    int64_t place = parameter.getFrozen() ? -1 : counts[isPart]++;
+    forward.setArgAttr(index, kOrderAttr,
+                       builder.getDenseI64ArrayAttr({number++, place}));
+  }
+  module->setAttr(kGradientCountsAttr, builder.getDenseI64ArrayAttr(counts));
+}
+
 FailureOr<std::vector<int64_t>> CutChunks::split(func::FuncOp forward) {
+  auto recorded =
+      getOperation()->getAttrOfType<DenseI64ArrayAttr>(kChunkLayersAttr);
+  if (recorded && layers.empty() && layout.empty()) {
+    stages = getAxisSize(getOperation(), kPipeAxis);
+    virtualStages = recorded.size() / stages;
+    layers = recorded.asArrayRef();
+  }
   int64_t numLayers = 0;
   for (Operation &op : forward.getBody().front())
     if (ScopeAttr scope = getScope(&op))
@@ -297,6 +325,7 @@ LogicalResult CutChunks::cut() {
   Cut cut(forward, *chunks);
   if (failed(cut.find()))
     return failure();
+  numberParameters(module, forward);
   OpBuilder builder(forward);
   for (int64_t chunk = 0; chunk < int64_t(chunks->size()); ++chunk)
     cut.build(builder, module, chunk);

@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StageStep.h"
 #include "Table.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/Interfaces/CostModel.h"
 #include "reprise/Stages/Passes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -29,11 +31,55 @@ struct MakeSchedule : public stages::impl::MakeScheduleBase<MakeSchedule> {
   }
 
   LogicalResult make();
+  LogicalResult readModule();
 };
 } // namespace
 
+/// Takes from the chunks of a pipeline, if the module has any, what a schedule
+/// is made for.
+LogicalResult MakeSchedule::readModule() {
+  ModuleOp module = getOperation();
+  auto layers = module->getAttrOfType<DenseI64ArrayAttr>(nn::kChunkLayersAttr);
+  if (!layers)
+    return success();
+  SmallVector<func::FuncOp> chunks;
+  for (size_t number = 0; number < size_t(layers.size()); ++number) {
+    std::string name = "chunk" + std::to_string(number);
+    auto chunk = module.lookupSymbol<ModuleOp>(name);
+    auto forward = chunk
+                       ? chunk.lookupSymbol<func::FuncOp>(nn::kForwardFunction)
+                       : func::FuncOp();
+    if (!forward)
+      return module.emitError("needs a module @")
+             << name << " with a function @forward, for the "
+             << int64_t(layers.size()) << " chunks of '" << nn::kChunkLayersAttr
+             << "'";
+    chunks.push_back(forward);
+  }
+  stages = nn::getAxisSize(module, nn::kPipeAxis);
+  virtualStages = chunks.size() / stages;
+  if (auto count = chunks[0]->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
+    microBatches = count.getInt();
+  if (auto name = module->getAttrOfType<StringAttr>(nn::kScheduleAttr))
+    schedule = name.str();
+  if (auto size = module->getAttrOfType<IntegerAttr>(nn::kMicroBatchGroupAttr))
+    microBatchGroup = size.getInt();
+  borderBytes = getTypeBytes(chunks[0].getResultTypes()[0]);
+  int64_t bytes = 0;
+  llvm::SetVector<StringRef> tied = stages::findTied(chunks);
+  for (unsigned index = 0; index < chunks[0].getNumArguments(); ++index)
+    if (auto parameter = chunks[0].getArgAttrOfType<nn::ParameterAttr>(
+            index, nn::kParameterAttr);
+        parameter && tied.contains(parameter.getName()))
+      bytes += getTypeBytes(chunks[0].getArgumentTypes()[index]);
+  tiedBytes = bytes;
+  return success();
+}
+
 LogicalResult MakeSchedule::make() {
   ModuleOp module = getOperation();
+  if (failed(readModule()))
+    return failure();
   auto others = module.getOps<pipe::ScheduleOp>();
   if (!others.empty())
     return (*others.begin())

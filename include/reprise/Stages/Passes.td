@@ -26,7 +26,8 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
 
     `layers` are those of each chunk, in order. `layout` says the same as Megatron's
     `pipeline_model_parallel_layout` does: `Et|(tt|)*2tL`, with `E` for the embedding, `t` for a
-    layer, `L` for the loss. Without both, sizes differ by one at most. One chunk is no cut.
+    layer, `L` for the loss. Without both, they are those of `nn.chunk_layers` on the module, for the stages of
+    `nn.mesh`, or sizes differ by one at most. One chunk is no cut.
 
     Refused: values other than one that cross a border, a chunk without a parameter to train,
     other functions beside `@forward`.
@@ -58,7 +59,8 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
 def MakeSchedule : Pass<"reprise-make-schedule", "::mlir::ModuleOp"> {
   let summary = "Write the table of a pipeline's schedule";
   let description = [{
-    Appends a `pipe.schedule` to the module. Everything is received right before it is read, and
+    Appends a `pipe.schedule` to the module. Of a module with `nn.chunk_layers` the options are those of
+    its chunks, of `nn.mesh` and of `nn.schedule`. Everything is received right before it is read, and
     sent as soon as it is there. Gradients are added in ascending micro-batches. Behind all tasks
     the first and the last stage sum the gradient of the table that both have, if there is one, and
     all stages what the norm needs.
@@ -128,6 +130,45 @@ def VerifySchedule : Pass<"reprise-verify-schedule", "::mlir::ModuleOp"> {
     }
     ```
   }];
+}
+
+def UnrollStages : Pass<"reprise-unroll-stages", "::mlir::ModuleOp"> {
+  let summary = "Make the step of each stage of a pipeline from its list";
+  let description = [{
+    In the place of the chunks and of the `pipe.schedule` there is a module for each stage, `@stage0`,
+    `@stage1`, …, with a function `@step`. That has the ops of each entry of the stage's list, one
+    after another:
+
+    | entry | ops |
+    |---|---|
+    | `pipe.forward` | `nn.forward`, and those of the chunk's step above `nn.backward` |
+    | `pipe.backward` | `nn.backward`, and those below; if the stage has `pipe.backward_weight`, those that the gradient of the input needs |
+    | `pipe.backward_weight` | `nn.backward`, and all others below |
+    | `pipe.send`, `pipe.receive` | `nn.send`, `nn.receive`, on lane 0 what goes on, on lane 1 what goes back |
+    | `pipe.reduce` | for parameters that the first and the last chunk train, `nn.all_reduce` below `nn.update` |
+
+    A step has the inputs of all its micro-batches, each with `nn.micro_batch`. It has the parameters of the
+    chunks of the stage, and their sums of gradients, to which one task after another adds. Optimizer and
+    norm are left to `reprise-add-optimizer`.
+
+    A module without a `pipe.schedule` is left as it is. Refused: chunks that are not there or of
+    other micro-batches, groups of micro-batches, a parameter that is trained on two chunks other than
+    the first and the last.
+
+    ```mlir
+    // with two chunks, of a step for 1 micro-batch each, and the table of 1F1B
+    // ==>
+    //   module @stage0 attributes {nn.stage = 0}
+    //     func.func @step(%tokens {nn.input = "tokens", nn.micro_batch = 0}, …)
+    //       nn.forward
+    //       …
+    //       nn.send %x to 1 over "pp" lane 0 places 1
+    //       %dx = nn.receive from 1 over "pp" lane 1 places 1
+    //       nn.backward
+    //       …
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
 }
 
 #endif // REPRISE_STAGES_PASSES

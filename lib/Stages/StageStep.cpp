@@ -1,0 +1,471 @@
+//===- StageStep.cpp - The step of one stage of a pipeline ----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StageStep.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Support/Borders.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+using namespace reprise::stages;
+
+/// Lanes between two stages: what goes on, and what goes back.
+static constexpr int64_t kActivations = 0, kGradients = 1;
+
+static constexpr StringLiteral kInputs[] = {"tokens", "targets", "rng"};
+static constexpr StringLiteral kLossSum = "loss_sum";
+
+//===----------------------------------------------------------------------===//
+// What chunks have
+//===----------------------------------------------------------------------===//
+
+static StringRef getInput(func::FuncOp function, unsigned index) {
+  auto input = function.getArgAttrOfType<StringAttr>(index, kInputAttr);
+  return input ? input.getValue() : StringRef();
+}
+
+static StringRef getOutput(func::FuncOp function, unsigned index) {
+  auto output = function.getResultAttrOfType<StringAttr>(index, kOutputAttr);
+  return output ? output.getValue() : StringRef();
+}
+
+static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
+  return function.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
+}
+
+llvm::SetVector<StringRef> stages::findTied(ArrayRef<func::FuncOp> chunks) {
+  auto find = [](func::FuncOp chunk) {
+    llvm::SetVector<StringRef> names;
+    for (unsigned index = 0; index < chunk.getNumArguments(); ++index)
+      if (ParameterAttr parameter = getParameter(chunk, index);
+          parameter && !parameter.getFrozen())
+        names.insert(parameter.getName());
+    return names;
+  };
+  llvm::SetVector<StringRef> tied = find(chunks.front());
+  llvm::SetVector<StringRef> last = find(chunks.back());
+  tied.remove_if([&](StringRef name) { return !last.contains(name); });
+  return tied;
+}
+
+/// No other parameter is trained on two chunks: its sums would be on stages
+/// that meet in no sum.
+static LogicalResult checkShared(const Chunks &chunks) {
+  llvm::StringMap<int64_t> owners;
+  for (auto [chunk, one] : llvm::enumerate(chunks.steps)) {
+    func::FuncOp step = one;
+    for (unsigned index = 0; index < step.getNumArguments(); ++index) {
+      ParameterAttr parameter = getParameter(step, index);
+      if (!parameter || parameter.getFrozen() ||
+          chunks.tied.contains(parameter.getName()))
+        continue;
+      auto [other, isNew] = owners.try_emplace(parameter.getName(), chunk);
+      if (!isNew)
+        return step.emitError("needs a parameter that is trained on two chunks "
+                              "to be on the first and the last, but '")
+               << parameter.getName() << "' is on chunks " << other->second
+               << " and " << chunk;
+    }
+  }
+  return success();
+}
+
+static LogicalResult checkStep(func::FuncOp step, int64_t microBatches) {
+  if (!step.getBody().hasOneBlock() ||
+      llvm::hasSingleElement(step.getOps<BackwardOp>()) == false)
+    return step.emitError("needs one block with one nn.backward to be a chunk "
+                          "of a pipeline");
+  if (step->hasAttr(kReductionGroupsAttr))
+    return step.emitError("needs one group of micro-batches on each rank of a "
+                          "pipeline, but has ")
+           << step->getAttr(kReductionGroupsAttr);
+  auto count = step->getAttrOfType<IntegerAttr>(kMicroBatchesAttr);
+  int64_t found = count ? count.getInt() : 1;
+  if (found == microBatches)
+    return success();
+  return step.emitError("needs the ")
+         << microBatches << " micro-batches of the schedule, but is for "
+         << found;
+}
+
+FailureOr<Chunks> stages::findChunks(ModuleOp module,
+                                     pipe::ScheduleOp schedule) {
+  Chunks chunks;
+  chunks.microBatches = schedule.getMicroBatches();
+  int64_t count = schedule.getVirtualStages() *
+                  llvm::range_size(schedule.getBody().getOps<pipe::StageOp>());
+  for (int64_t number = 0; number < count; ++number) {
+    std::string name = "chunk" + std::to_string(number);
+    auto chunk = module.lookupSymbol<ModuleOp>(name);
+    auto step = chunk ? chunk.lookupSymbol<func::FuncOp>(kStepFunction)
+                      : func::FuncOp();
+    if (!step)
+      return schedule.emitOpError("needs a module @")
+             << name << " with a function @step, for " << count << " chunks";
+    if (failed(checkStep(step, chunks.microBatches)))
+      return failure();
+    for (unsigned index = 0; index < step.getNumArguments(); ++index)
+      if (StringRef input = getInput(step, index);
+          llvm::is_contained(kInputs, input))
+        chunks.inputs[input] = step.getArgumentTypes()[index];
+    chunks.steps.push_back(step);
+  }
+  chunks.tied = findTied(chunks.steps);
+  if (failed(checkShared(chunks)))
+    return failure();
+  return chunks;
+}
+
+//===----------------------------------------------------------------------===//
+// The signature
+//===----------------------------------------------------------------------===//
+
+StageStep::StageStep(const Chunks &chunks, pipe::ScheduleOp schedule,
+                     pipe::StageOp stage)
+    : chunks(chunks), schedule(schedule), stage(stage),
+      splits(!stage.getBody().getOps<pipe::BackwardWeightOp>().empty()),
+      builder(schedule.getContext()) {}
+
+Value StageStep::addArgument(Type type, DictionaryAttr role) {
+  attributes.push_back(role);
+  return block->addArgument(type, step.getLoc());
+}
+
+/// A tied parameter is the first stage's. The other's copy has no place in
+/// norms.
+bool StageStep::isHome(StringRef parameter) {
+  return stage.getNumber() == 0 || !chunks.tied.contains(parameter);
+}
+
+/// What lives from step to step, in the order in which chunks have it.
+void StageStep::addParameters(func::FuncOp chunk) {
+  for (unsigned index = 0; index < chunk.getNumArguments(); ++index) {
+    DictionaryAttr role = chunk.getArgAttrDict(index);
+    ParameterAttr parameter = getParameter(chunk, index);
+    Value &argument = arguments[role];
+    bool outlivesStep = parameter || role.contains(kRotaryAttr);
+    if (argument || !outlivesStep)
+      continue;
+    auto order = role.getAs<DenseI64ArrayAttr>(kOrderAttr);
+    DictionaryAttr own = role;
+    if (parameter && order && !isHome(parameter.getName())) {
+      NamedAttrList entries(role);
+      entries.set(kOrderAttr,
+                  builder.getDenseI64ArrayAttr({order[0], /*place=*/-1}));
+      own = entries.getDictionary(builder.getContext());
+    }
+    argument = addArgument(chunk.getArgumentTypes()[index], own);
+  }
+}
+
+void StageStep::addArguments() {
+  SmallVector<func::FuncOp> own;
+  int64_t numStages = chunks.steps.size() / schedule.getVirtualStages();
+  for (size_t chunk = stage.getNumber(); chunk < chunks.steps.size();
+       chunk += numStages)
+    own.push_back(chunks.steps[chunk]);
+  for (StringRef name : kInputs)
+    for (int64_t i = 0; chunks.inputs.contains(name) && i < chunks.microBatches;
+         ++i)
+      inputs[name].push_back(addArgument(
+          chunks.inputs.lookup(name),
+          builder.getDictionaryAttr(
+              {builder.getNamedAttr(kInputAttr, builder.getStringAttr(name)),
+               builder.getNamedAttr(kMicroBatchAttr,
+                                    builder.getI64IntegerAttr(i))})));
+  llvm::for_each(own, [&](func::FuncOp chunk) { addParameters(chunk); });
+  for (func::FuncOp chunk : own)
+    for (unsigned index = 0; index < chunk.getNumArguments(); ++index)
+      if (auto name = chunk.getArgAttrOfType<StringAttr>(index, kGradientAttr))
+        if (Value &sum = sums[name]; !sum)
+          sum = addArgument(chunk.getArgumentTypes()[index],
+                            chunk.getArgAttrDict(index));
+  loss = addArgument(RankedTensorType::get({}, builder.getF32Type()),
+                     builder.getDictionaryAttr(builder.getNamedAttr(
+                         kInputAttr, builder.getStringAttr(kLossSum))));
+}
+
+//===----------------------------------------------------------------------===//
+// Entries
+//===----------------------------------------------------------------------===//
+
+StageStep::Pass &StageStep::getPass(int64_t chunk, int64_t microBatch) {
+  return passes[{chunk, microBatch}];
+}
+
+static Operation *getBackward(func::FuncOp chunk) {
+  return *chunk.getOps<BackwardOp>().begin();
+}
+
+LogicalResult StageStep::goForward(pipe::ForwardOp task) {
+  func::FuncOp chunk = chunks.steps[task.getChunk()];
+  Pass &pass = getPass(task.getChunk(), task.getMicroBatch());
+  for (BlockArgument argument : chunk.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    StringRef input = getInput(chunk, index);
+    Value value = arguments.lookup(chunk.getArgAttrDict(index));
+    if (inputs.contains(input))
+      value = inputs[input][task.getMicroBatch()];
+    else if (input == kBorder)
+      value = pass.input;
+    else if (input == kLossSum)
+      value = loss;
+    if (input == kBorder && !value)
+      return task.emitOpError("needs what the chunk before passes on, but it "
+                              "is not there");
+    if (value)
+      pass.values.map(argument, value);
+  }
+  ForwardOp::create(builder, task.getLoc());
+  Operation *end = getBackward(chunk);
+  for (Operation &op : chunk.getBody().front()) {
+    if (&op == end)
+      break;
+    builder.clone(op, pass.values);
+  }
+  Operation *exit = chunk.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
+    if (getOutput(chunk, index) == kBorder)
+      pass.passedOn = pass.values.lookup(value);
+    // With a head in parts it is made in the backward task.
+    Operation *maker = value.getDefiningOp();
+    if (getOutput(chunk, index) == "loss" && maker->isBeforeInBlock(end))
+      loss = pass.values.lookup(value);
+  }
+  return success();
+}
+
+/// The ops below nn.backward that what is passed back depends on.
+static DenseSet<Operation *> findPassedBack(func::FuncOp chunk) {
+  Operation *begin = getBackward(chunk);
+  Operation *exit = chunk.getBody().front().getTerminator();
+  DenseSet<Operation *> found;
+  SmallVector<Value> open;
+  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
+    if (getOutput(chunk, index) == kBorderGradient)
+      open.push_back(value);
+  while (!open.empty()) {
+    Operation *maker = open.pop_back_val().getDefiningOp();
+    if (maker && begin->isBeforeInBlock(maker) && found.insert(maker).second)
+      llvm::append_range(open, maker->getOperands());
+  }
+  return found;
+}
+
+/// Makes what is passed back, and unless that is a task of its own all else.
+LogicalResult StageStep::goBackward(pipe::BackwardOp task) {
+  func::FuncOp chunk = chunks.steps[task.getChunk()];
+  Pass &pass = getPass(task.getChunk(), task.getMicroBatch());
+  for (BlockArgument argument : chunk.getArguments())
+    if (getInput(chunk, argument.getArgNumber()) == kBorderGradient) {
+      if (!pass.gradient)
+        return task.emitOpError("needs the gradient of what the chunk passes "
+                                "on, but it is not there");
+      pass.values.map(argument, pass.gradient);
+    }
+  BackwardOp::create(builder, task.getLoc());
+  if (!splits) {
+    addGradients(task.getChunk(), task.getMicroBatch());
+  } else {
+    mapSums(chunk, pass);
+    pass.below = findPassedBack(chunk);
+    for (Operation &op : chunk.getBody().front())
+      if (pass.below.contains(&op))
+        builder.clone(op, pass.values);
+    takeSums(chunk, pass,
+             [&](Operation *op) { return pass.below.contains(op); });
+  }
+  Operation *exit = chunk.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
+    if (getOutput(chunk, index) == kBorderGradient)
+      pass.passedBack = pass.values.lookup(value);
+  return success();
+}
+
+/// Lets a task add to what the ones before have left: sums of gradients, and
+/// the loss.
+void StageStep::mapSums(func::FuncOp chunk, Pass &pass) {
+  for (BlockArgument argument : chunk.getArguments())
+    if (auto name = chunk.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                       kGradientAttr))
+      pass.values.map(argument, sums.lookup(name));
+    else if (getInput(chunk, argument.getArgNumber()) == kLossSum)
+      pass.values.map(argument, loss);
+}
+
+/// Takes those sums that ops of the chunk have made which the task was for.
+void StageStep::takeSums(func::FuncOp chunk, Pass &pass,
+                         llvm::function_ref<bool(Operation *)> isMade) {
+  Operation *exit = chunk.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
+    Operation *maker = value.getDefiningOp();
+    if (!maker || !getBackward(chunk)->isBeforeInBlock(maker) || !isMade(maker))
+      continue;
+    if (auto name = chunk.getResultAttrOfType<StringAttr>(index, kGradientAttr))
+      sums[name] = pass.values.lookup(value);
+    if (getOutput(chunk, index) == "loss")
+      loss = pass.values.lookup(value);
+  }
+}
+
+/// Makes all below nn.backward that is not made yet.
+void StageStep::addGradients(int64_t number, int64_t microBatch) {
+  func::FuncOp chunk = chunks.steps[number];
+  Pass &pass = getPass(number, microBatch);
+  mapSums(chunk, pass);
+  auto isOpen = [&](Operation *op) { return !pass.below.contains(op); };
+  Block &body = chunk.getBody().front();
+  for (auto at = std::next(getBackward(chunk)->getIterator());
+       at != body.getTerminator()->getIterator(); ++at)
+    if (isOpen(&*at))
+      builder.clone(*at, pass.values);
+  takeSums(chunk, pass, isOpen);
+}
+
+static StringRef getName(bool isGradient) {
+  return isGradient ? kBorderGradient : kBorder;
+}
+
+/// As many values of a chunk are on their way as it has slots.
+static int64_t countPlaces(pipe::StageOp stage, bool isGradient) {
+  if (isGradient)
+    return stage.getGradientSlots();
+  int64_t places = 0;
+  for (int64_t slots : stage.getSlots())
+    places += slots;
+  return places;
+}
+
+LogicalResult StageStep::send(pipe::SendOp transfer) {
+  bool isGradient = transfer.getPayload() == pipe::Payload::Gradient;
+  Pass &pass = getPass(transfer.getChunk(), transfer.getMicroBatch());
+  Value value = isGradient ? pass.passedBack : pass.passedOn;
+  if (!value)
+    return transfer.emitOpError("needs what it sends to be there");
+  SendOp::create(
+      builder, transfer.getLoc(), value, builder.getStringAttr(kPipeAxis),
+      builder.getI64IntegerAttr(transfer.getPeer()),
+      builder.getI64IntegerAttr(isGradient ? kGradients : kActivations),
+      builder.getI64IntegerAttr(countPlaces(stage, isGradient)));
+  return success();
+}
+
+LogicalResult StageStep::receive(pipe::ReceiveOp transfer) {
+  bool isGradient = transfer.getPayload() == pipe::Payload::Gradient;
+  func::FuncOp chunk = chunks.steps[transfer.getChunk()];
+  Type type;
+  for (BlockArgument argument : chunk.getArguments())
+    if (getInput(chunk, argument.getArgNumber()) == getName(isGradient))
+      type = argument.getType();
+  if (!type)
+    return transfer.emitOpError("needs chunk ")
+           << transfer.getChunk() << " to read what it receives";
+  pipe::StageOp sender;
+  for (auto other : schedule.getBody().getOps<pipe::StageOp>())
+    if (other.getNumber() == transfer.getPeer())
+      sender = other;
+  auto received = ReceiveOp::create(
+      builder, transfer.getLoc(), type, builder.getStringAttr(kPipeAxis),
+      builder.getI64IntegerAttr(transfer.getPeer()),
+      builder.getI64IntegerAttr(isGradient ? kGradients : kActivations),
+      builder.getI64IntegerAttr(countPlaces(sender, isGradient)));
+  Pass &pass = getPass(transfer.getChunk(), transfer.getMicroBatch());
+  (isGradient ? pass.gradient : pass.input) = received.getValue();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+void StageStep::beginUpdate() {
+  if (step.getOps<UpdateOp>().empty())
+    UpdateOp::create(builder, step.getLoc());
+}
+
+/// The first and the last stage both have gradients of what is tied.
+void StageStep::sumTied() {
+  int64_t last = chunks.steps.size() / schedule.getVirtualStages() - 1;
+  int64_t number = stage.getNumber();
+  SmallVector<StringAttr> names;
+  SmallVector<Value> values;
+  for (auto &[name, value] : sums)
+    if (chunks.tied.contains(name)) {
+      names.push_back(name);
+      values.push_back(value);
+    }
+  if (values.empty() || (number != 0 && number != last))
+    return;
+  beginUpdate();
+  auto all =
+      AllReduceOp::create(builder, step.getLoc(), ValueRange(values).getTypes(),
+                          values, builder.getStringAttr(kPipeAxis),
+                          builder.getDenseI64ArrayAttr({0, last}));
+  all->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1, "optimizer",
+                                          "sum_over_stages"));
+  for (auto [name, sum] : llvm::zip_equal(names, all.getSums()))
+    sums[name] = sum;
+}
+
+LogicalResult StageStep::addEntry(Operation &entry) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&entry)
+      .Case([&](pipe::ForwardOp task) { return goForward(task); })
+      .Case([&](pipe::BackwardOp task) { return goBackward(task); })
+      .Case([&](pipe::BackwardWeightOp task) {
+        BackwardOp::create(builder, task.getLoc());
+        addGradients(task.getChunk(), task.getMicroBatch());
+        return success();
+      })
+      .Case([&](pipe::SendOp transfer) { return send(transfer); })
+      .Case([&](pipe::ReceiveOp transfer) { return receive(transfer); })
+      // Sums over stages are made where the optimizer needs them.
+      .Default([](Operation *) { return success(); });
+}
+
+void StageStep::finish() {
+  SmallVector<Value> results = {loss};
+  SmallVector<DictionaryAttr> roles = {builder.getDictionaryAttr(
+      builder.getNamedAttr(kOutputAttr, builder.getStringAttr("loss")))};
+  for (auto &[name, value] : sums) {
+    results.push_back(value);
+    roles.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr(kGradientAttr, name)));
+  }
+  func::ReturnOp::create(builder, step.getLoc(), results);
+  step.setType(builder.getFunctionType(block->getArgumentTypes(),
+                                       ValueRange(results).getTypes()));
+  step.setAllArgAttrs(attributes);
+  step.setAllResultAttrs(roles);
+}
+
+LogicalResult StageStep::build(OpBuilder &outside) {
+  func::FuncOp like = chunks.steps[stage.getNumber()];
+  auto module = ModuleOp::create(outside, stage.getLoc(),
+                                 "stage" + std::to_string(stage.getNumber()));
+  for (NamedAttribute attribute :
+       like->getParentOfType<ModuleOp>()->getDiscardableAttrs())
+    module->setAttr(attribute.getName(), attribute.getValue());
+  module->setAttr(kStageAttr, builder.getI64IntegerAttr(stage.getNumber()));
+  builder.setInsertionPointToEnd(module.getBody());
+  step = func::FuncOp::create(builder, like.getLoc(), kStepFunction,
+                              builder.getFunctionType({}, {}));
+  for (NamedAttribute attribute : like->getDiscardableAttrs())
+    step->setAttr(attribute.getName(), attribute.getValue());
+  block = step.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  addArguments();
+  for (Operation &entry : stage.getBody().front())
+    if (failed(addEntry(entry)))
+      return failure();
+  sumTied();
+  beginUpdate();
+  finish();
+  return success();
+}

@@ -1,0 +1,57 @@
+//===- UnrollStages.cpp - The step of each stage of a pipeline ------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A stage runs its list of the table in order, so its step is that list with
+// the ops of each task in the place of its entry. What a micro-batch keeps is
+// alive from its forward task to its backward task, as any value is between its
+// maker and its last reader: memory is planned for the whole list at once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StageStep.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Stages/Passes.h"
+
+namespace reprise::stages {
+#define GEN_PASS_DEF_UNROLLSTAGES
+#include "reprise/Stages/Passes.h.inc"
+} // namespace reprise::stages
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::stages;
+
+namespace {
+struct UnrollStages : public stages::impl::UnrollStagesBase<UnrollStages> {
+  void runOnOperation() override {
+    if (failed(unroll()))
+      signalPassFailure();
+  }
+
+  LogicalResult unroll();
+};
+} // namespace
+
+LogicalResult UnrollStages::unroll() {
+  ModuleOp module = getOperation();
+  auto schedules = module.getOps<pipe::ScheduleOp>();
+  if (schedules.empty())
+    return success();
+  pipe::ScheduleOp schedule = *schedules.begin();
+  FailureOr<Chunks> chunks = findChunks(module, schedule);
+  if (failed(chunks))
+    return failure();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  for (auto stage : schedule.getBody().getOps<pipe::StageOp>())
+    if (failed(StageStep(*chunks, schedule, stage).build(builder)))
+      return failure();
+  for (func::FuncOp step : chunks->steps)
+    step->getParentOp()->erase();
+  schedule.erase();
+  return success();
+}
