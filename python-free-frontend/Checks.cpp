@@ -599,24 +599,40 @@ void Checker::checkParallel() {
                   "account_for_embedding_in_pipeline_split",
                   "account_for_loss_in_pipeline_split", "pipeline_stages",
                   "virtual_stages"});
-  for (auto [key, ranks] :
-       {std::pair(StringRef("data_parallel_size"), parallel.dataParallel),
-        std::pair(StringRef("tensor_model_parallel_size"),
-                  parallel.tensorParallel)})
-    if (ranks > 1 && parallel.stages > 1)
-      return error(firstGiven({"pipeline_stages", key}),
-                   "needs pipeline_stages or " + key +
-                       " to be 1, since a pipeline is planned and does not "
-                       "run yet, but got " +
-                       Twine(parallel.stages) + " stages and " + Twine(ranks) +
-                       " ranks");
+  if (parallel.stages > 1 && parallel.distributedOptimizer &&
+      parallel.dataParallel > 1)
+    return error(firstGiven({"use_distributed_optimizer", "pipeline_stages"}),
+                 "needs one stage, since stages have the whole states of their "
+                 "parameters, but got " +
+                     Twine(parallel.stages));
+  if (parallel.stages > 1 &&
+      parallel.reductionGroups.value_or(parallel.dataParallel) !=
+          parallel.dataParallel)
+    return error(firstGiven({"gradient_reduction_groups", "pipeline_stages"}),
+                 "needs the data_parallel_size " +
+                     Twine(parallel.dataParallel) +
+                     " where a model has stages, but got " +
+                     Twine(*parallel.reductionGroups));
   if (parallel.stages == 1) {
     if (parallel.virtualStages > 1)
       error("virtual_stages", "needs pipeline_stages above 1, but got 1");
     else if (isGiven(given) && given != "pipeline_stages")
       warning(given, "has no effect without pipeline_stages above 1");
+    for (StringRef key :
+         {"pipeline_schedule", "microbatch_group_size_per_vp_stage"})
+      if (isGiven(key))
+        warning(key, "has no effect without pipeline_stages above 1");
     return;
   }
+  bool isInterleaved = parallel.schedule == "interleaved";
+  if (isGiven("pipeline_schedule") && !isInterleaved &&
+      parallel.virtualStages > 1)
+    return error("pipeline_schedule",
+                 "needs interleaved for " + Twine(parallel.virtualStages) +
+                     " chunks on each stage, but got " + parallel.schedule);
+  if (parallel.microBatchGroup && !isInterleaved && parallel.virtualStages == 1)
+    warning("microbatch_group_size_per_vp_stage",
+            "has no effect with one chunk on each stage");
   // In letters a comma is for people, and so is what it separates.
   if (parallel.layout && !parallel.layout->empty() &&
       StringRef(parallel.layout->front()).starts_with("E")) {

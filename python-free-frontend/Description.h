@@ -169,6 +169,8 @@ struct Parallel {
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.
   std::optional<int64_t> firstStage, lastStage; ///< Their numbers of layers.
   bool countsEmbedding, countsLoss;
+  std::string schedule; ///< Of stages; empty: unset.
+  std::optional<int64_t> microBatchGroup;
   std::optional<std::vector<std::string>> layout;
   /// Layers of each chunk, in the order of the model; empty: one for all.
   std::vector<int64_t> chunks;

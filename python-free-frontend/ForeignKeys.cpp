@@ -100,11 +100,11 @@ static constexpr ForeignKey kForeign[] = {
     {"batch_p2p_comm|batch_p2p_sync", "true|false",
      "stages are planned without their communication"},
     {"deallocate_pipeline_outputs|defer_embedding_wgrad_compute|"
-     "microbatch_group_size_per_vp_stage|overlap_p2p_comm|overlap_p2p_comm_*|"
+     "overlap_p2p_comm|overlap_p2p_comm_*|"
      "pipeline_dtype|pipeline_model_parallel_comm_backend|"
      "pipeline_model_parallel_split_rank|use_ring_exchange_p2p|"
      "variable_seq_lengths|wgrad_deferral_limit",
-     "0|false", "pipelines are planned for one schedule, 1F1B"},
+     "0|false", "stages send and receive as their schedule says"},
     {"num_layers_per_virtual_pipeline_stage", "",
      "'virtual_stages' says it here, as chunks of layers on each stage"},
     {"cpu_offloading|cpu_offloading_*|fine_grained_activation_offloading|"

@@ -411,11 +411,23 @@ static const Key rows[] = {
      "state each, and update that (ZeRO-1)"},
     {"pipeline_stages", "parallel", parallel<&Parallel::stages>,
      Need::Defaulted, "1",
-     "Stages of a pipeline to plan for; the program is for one device",
+     "Stages of a pipeline, each with some of the layers; ranks have one each",
      Bound::Positive, "", "pipeline_model_parallel_size|pp", 4096},
     {"virtual_stages", "parallel", parallel<&Parallel::virtualStages>,
      Need::Defaulted, "1", "Chunks of layers on each stage", Bound::Positive,
      "", "virtual_pipeline_model_parallel_size|vpp", 4096},
+    {"pipeline_schedule", "parallel", parallel<&Parallel::schedule>,
+     Need::Unset, "unset",
+     "The order in which stages take micro-batches; unset: 1f1b, or "
+     "interleaved "
+     "with several chunks on a stage",
+     Bound::None, "gpipe|1f1b|interleaved|zb-h1"},
+    {"microbatch_group_size_per_vp_stage", "parallel",
+     parallel<&Parallel::microBatchGroup>, Need::Unset, "unset",
+     "With the schedule `interleaved`, micro-batches that go through all "
+     "chunks "
+     "of a stage before others begin; unset: as many as stages",
+     Bound::Positive},
     {"pipeline_layout", "parallel", parallel<&Parallel::layout>, Need::Unset,
      "unset",
      "Layers of each chunk, in the order of the model, as numbers or in "

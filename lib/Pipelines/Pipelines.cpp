@@ -13,12 +13,14 @@
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Codegen/CPU/Passes.h"
 #include "reprise/Codegen/CUDA/Passes.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
 #include "reprise/Partition/Passes.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Remat/Passes.h"
+#include "reprise/Stages/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -187,6 +189,23 @@ static void addJoint(OpPassManager &manager, bool inference) {
   manager.addPass(autodiff::createAddOptimizer());
 }
 
+/// The chunks of a pipeline instead, each differentiated by itself, and the
+/// table of what its stages do with them.
+static void addChunks(OpPassManager &manager) {
+  manager.addPass(partition::createAnnotateLayout());
+  manager.addPass(partition::createPartition());
+  manager.addPass(stages::createCutChunks());
+  manager.addPass(stages::createMakeSchedule());
+  manager.addPass(stages::createVerifySchedule());
+  OpPassManager &chunk = manager.nest<ModuleOp>();
+  chunk.addPass(createCSEPass());
+  chunk.addPass(createCanonicalizerPass());
+  chunk.addPass(autodiff::createDifferentiate());
+  chunk.addPass(createCSEPass());
+  chunk.addPass(createCanonicalizerPass());
+  chunk.addNestedPass<func::FuncOp>(autodiff::createChunkHead());
+}
+
 void reprise::buildDeciders(OpPassManager &manager,
                             const RecomputeOptions &options) {
   OpPassManager &step = manager.nest<func::FuncOp>();
@@ -271,18 +290,57 @@ void reprise::setTarget(ModuleOp module, const TargetOptions &target) {
                   builder.getI64IntegerAttr(kMostLaunchesOfGraph));
 }
 
-void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
-                            const RecomputeOptions &recompute, bool inference,
-                            const TargetOptions &target) {
-  auto passes = [&](Phase phase) { return from < phase && phase <= to; };
-  // What comes as text is not to be trusted. (NN and Joint are checked by what
-  // follows them; LLVM is what its translation takes.)
+/// Refuses what comes as text, unless it is what the phase leaves. (NN and
+/// Joint are checked by what follows them; LLVM is what its translation takes.)
+static void addVerifiers(OpPassManager &manager, Phase from) {
   if (from == Phase::Remat)
     manager.addNestedPass<func::FuncOp>(remat::createVerify());
   if (from == Phase::Kernels)
     manager.addPass(kernels::createVerifyKernels());
   if (from == Phase::RT)
     manager.addPass(memory::createVerifyPlan());
+}
+
+/// From phase Remat on all modules of a pipeline, chunks and then stages, go
+/// their own ways.
+static void buildPipelineOfStages(OpPassManager &manager, Phase from, Phase to,
+                                  const RecomputeOptions &recompute,
+                                  const TargetOptions &target) {
+  auto passes = [&](Phase phase) { return from < phase && phase <= to; };
+  addVerifiers(manager.nest<ModuleOp>(), from);
+  if (passes(Phase::Joint))
+    addChunks(manager);
+  if (passes(Phase::Remat)) {
+    RecomputeOptions own = recompute;
+    own.stages = 1;
+    // Between the passes of a micro-batch there are others.
+    own.keepsIdleSegment = false;
+    addRemat(manager.nest<ModuleOp>(), own);
+  }
+  if (passes(Phase::Kernels)) {
+    manager.addPass(stages::createUnrollStages());
+    OpPassManager &stage = manager.nest<ModuleOp>();
+    stage.addPass(autodiff::createAddOptimizer());
+    addKernels(stage, target.rowsApart);
+  }
+  if (passes(Phase::RT))
+    addRT(manager.nest<ModuleOp>());
+  if (from < Phase::LLVM && to == Phase::LLVM)
+    codegen::buildCPULoweringPipeline(manager.nest<ModuleOp>(),
+                                      target.registers);
+}
+
+bool reprise::isPipeline(ModuleOp module) {
+  return nn::getAxisSize(module, nn::kPipeAxis) > 1;
+}
+
+void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
+                            const RecomputeOptions &recompute, bool inference,
+                            const TargetOptions &target) {
+  if (target.isPipeline)
+    return buildPipelineOfStages(manager, from, to, recompute, target);
+  auto passes = [&](Phase phase) { return from < phase && phase <= to; };
+  addVerifiers(manager, from);
   if (passes(Phase::Joint))
     addJoint(manager, inference);
   if (passes(Phase::Remat))

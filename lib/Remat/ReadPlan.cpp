@@ -31,10 +31,19 @@ struct Verdict {
   std::string label;
 };
 
+/// The layers of all chunks, if `function` is the step of one of them.
+DenseI64ArrayAttr getChunkLayers(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  return module ? module->getAttrOfType<DenseI64ArrayAttr>(nn::kChunkLayersAttr)
+                : DenseI64ArrayAttr();
+}
+
 class PlanReader {
 public:
   PlanReader(func::FuncOp function, const Step &step)
-      : function(function), step(step), numLayers(countLayers(step)) {}
+      : function(function), step(step), chunkLayers(getChunkLayers(function)),
+        numLayers(chunkLayers ? llvm::sum_of(chunkLayers.asArrayRef())
+                              : countLayers(step)) {}
 
   LogicalResult apply(const PlanFile &plan);
 
@@ -59,6 +68,7 @@ private:
 
   func::FuncOp function;
   const Step &step;
+  DenseI64ArrayAttr chunkLayers; ///< null for the step of a whole model
   int64_t numLayers;
   DenseMap<Operation *, Verdict> verdicts;
 };
@@ -172,6 +182,9 @@ FailureOr<SmallVector<OpResult>> PlanReader::find(const PlanWord &word,
       if (!results.empty())
         return results;
     }
+  // It may be that of another chunk.
+  if (chunkLayers)
+    return results;
   return refuse(word, rule);
 }
 
@@ -220,11 +233,17 @@ LogicalResult PlanReader::applyChunks(const PlanFile &plan) {
            " layers";
   };
   auto there = function->getAttrOfType<ChunksAttr>(kChunksAttr);
+  if (chunkLayers)
+    there = ChunksAttr::get(
+        context,
+        nn::getAxisSize(function->getParentOfType<ModuleOp>(), nn::kPipeAxis),
+        chunkLayers);
   if (there && there != chunks)
     return emitError(*plan.chunksLocation)
            << "needs the stages that description or options ask for, "
            << describe(there) << ", but got " << describe(chunks);
-  function->setAttr(kChunksAttr, chunks);
+  if (!chunkLayers)
+    function->setAttr(kChunksAttr, chunks);
   int64_t sum = 0;
   for (int64_t size : plan.chunks)
     sum += size;

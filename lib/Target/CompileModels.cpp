@@ -104,8 +104,10 @@ static std::vector<OwningOpRef<ModuleOp>> takeCode(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 /// Compiles a part, with the functions of these symbols for others to find.
-static FailureOr<ObjectFile>
-compilePart(ModuleOp part, const llvm::StringSet<> &symbols, StringRef cpu) {
+static FailureOr<ObjectFile> compilePart(ModuleOp part,
+                                         std::optional<int64_t> stage,
+                                         const llvm::StringSet<> &symbols,
+                                         StringRef cpu) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> code =
       translateModuleToLLVMIR(part, context, "reprise");
@@ -114,7 +116,7 @@ compilePart(ModuleOp part, const llvm::StringSet<> &symbols, StringRef cpu) {
   for (llvm::Function &function : *code) {
     if (function.isDeclaration())
       continue;
-    std::string symbol = getCodeSymbol(function.getName());
+    std::string symbol = getCodeSymbol(function.getName(), stage);
     bool isFound = symbols.contains(symbol);
     function.setName(symbol);
     function.setLinkage(isFound ? llvm::GlobalValue::ExternalLinkage
@@ -148,17 +150,21 @@ target::compileModels(ArrayRef<CompiledModel> models, StringRef cpu) {
       symbols.insert(function.getName());
 
   std::vector<OwningOpRef<ModuleOp>> parts;
+  std::vector<std::optional<int64_t>> stages;
   for (const CompiledModel &model : models)
-    if (!model.image)
+    if (!model.image) {
       llvm::move(takeCode(model.module), std::back_inserter(parts));
+      stages.resize(parts.size(), getStage(model.module));
+    }
   MLIRContext *threads = models.front().module->getContext();
   registerBuiltinDialectTranslation(*threads);
   registerLLVMDialectTranslation(*threads);
   std::vector<ObjectFile> objects(parts.size() + 1);
   auto compile = [&](size_t index) {
     FailureOr<ObjectFile> object =
-        index < parts.size() ? compilePart(*parts[index], symbols, cpu)
-                             : emitObject(*data, cpu);
+        index < parts.size()
+            ? compilePart(*parts[index], stages[index], symbols, cpu)
+            : emitObject(*data, cpu);
     if (succeeded(object))
       objects[index] = std::move(*object);
     return LogicalResult(object);

@@ -25,8 +25,16 @@ using namespace reprise::target;
 // One schedule
 //===----------------------------------------------------------------------===//
 
-std::string target::getCodeSymbol(StringRef name) {
-  return ("kernel." + name).str();
+std::string target::getCodeSymbol(StringRef name,
+                                  std::optional<int64_t> stage) {
+  if (!stage)
+    return ("kernel." + name).str();
+  return ("kernel." + Twine(*stage) + "." + name).str();
+}
+
+std::optional<int64_t> target::getStage(ModuleOp module) {
+  auto number = module->getAttrOfType<IntegerAttr>(nn::kStageAttr);
+  return number ? std::optional(number.getInt()) : std::nullopt;
 }
 
 int32_t target::getElementType(ShapedType type) {
@@ -289,8 +297,28 @@ LogicalResult Tables::readBuffer(rt::BufferOp buffer) {
   if (failed(verifyBuffer(buffer)) || failed(verifyCut(buffer, mesh)) ||
       failed(verifyShare(buffer, mesh)))
     return failure();
-  if (auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr))
+  return readRole(buffer);
+}
+
+/// A stage has the inputs of all its micro-batches at once.
+LogicalResult Tables::readRole(rt::BufferOp buffer) {
+  auto role = buffer->getAttrOfType<StringAttr>(rt::kRoleAttr);
+  if (!role)
+    return success();
+  auto number = buffer->getAttrOfType<IntegerAttr>(rt::kMicroBatchAttr);
+  if (!number || number.getInt() == 0)
     roles[role.getValue()] = buffer;
+  if (!number)
+    return success();
+  if (number.getInt() >= microBatchesPerRank)
+    return buffer.emitOpError("needs to be of one of ")
+           << microBatchesPerRank << " micro-batches, but is of "
+           << number.getInt();
+  inputs.resize(microBatchesPerRank);
+  Inputs &own = inputs[number.getInt()];
+  (role == "tokens"    ? own.tokens
+   : role == "targets" ? own.targets
+                       : own.rng) = buffer;
   return success();
 }
 
@@ -366,27 +394,78 @@ LogicalResult Tables::readGemm(rt::GemmOp op, Launch &launch) {
   return success();
 }
 
-LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
+/// The index of a row.
+int32_t Tables::addCollective(const RepriseCollective &row) {
+  collectives.push_back(row);
+  return collectives.size() - 1;
+}
+
+static LogicalResult checkAxis(Operation *op, nn::MeshAttr mesh,
+                               StringAttr axis, bool isLibrary) {
   if (isLibrary)
-    return op.emitOpError("needs the CPU: programs for GPUs are for one rank");
-  if (!mesh || !llvm::is_contained(mesh.getNames(), op.getAxisAttr()) ||
-      mesh.getSize(op.getAxis()) != int64_t(op.getRanks()))
+    return op->emitOpError("needs the CPU: programs for GPUs are for one rank");
+  if (mesh && llvm::is_contained(mesh.getNames(), axis))
+    return success();
+  return op->emitOpError("needs an axis ")
+         << axis << " in the module's '" << nn::kMeshAttr << "'";
+}
+
+LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
+  if (failed(checkAxis(op, mesh, op.getAxisAttr(), isLibrary)))
+    return failure();
+  ArrayRef<int64_t> members = op.getMembers().value_or(ArrayRef<int64_t>());
+  int64_t size = mesh.getSize(op.getAxis());
+  if (members.empty() ? size != int64_t(op.getRanks()) : members.back() >= size)
     return op.emitOpError("needs an axis ")
            << op.getAxisAttr() << " of " << op.getRanks()
            << " ranks in the module's '" << nn::kMeshAttr << "'";
   launch.kind = REPRISE_LAUNCH_COLLECTIVE;
-  launch.callee = collectives.size();
   constexpr int32_t kOperations[] = {
       REPRISE_COLLECTIVE_ALL_REDUCE, REPRISE_COLLECTIVE_ALL_GATHER,
       REPRISE_COLLECTIVE_REDUCE_SCATTER, REPRISE_COLLECTIVE_REDUCE_SHARES,
       REPRISE_COLLECTIVE_GATHER_SHARES};
-  auto type = cast<ShapedType>(op.getInputs().front().getType());
-  collectives.push_back(
-      {kOperations[int(op.getKind())], int32_t(getAxis(mesh, op.getAxis())),
-       type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32,
-       /*peer=*/0, /*lane=*/0, /*firstMember=*/0, /*memberStride=*/0,
-       /*numMembers=*/0, op.getNumBlocks(), op.getBlockElements()});
+  RepriseCollective row = {};
+  row.operation = kOperations[int(op.getKind())];
+  row.axis = getAxis(mesh, op.getAxis());
+  row.elementType =
+      getElementType(cast<ShapedType>(op.getInputs().front().getType()));
+  row.blocks = op.getNumBlocks();
+  row.blockElements = op.getBlockElements();
+  if (!members.empty()) {
+    row.firstMember = members.front();
+    row.memberStride = members[1] - members[0];
+    row.numMembers = members.size();
+  }
+  launch.callee = addCollective(row);
   launch.flops = op.getFlops();
+  return success();
+}
+
+/// A row for each peer and lane.
+template <typename Op>
+LogicalResult Tables::readTransfer(Op op, Value value, Launch &launch) {
+  if (failed(checkAxis(op, mesh, op.getAxisAttr(), isLibrary)))
+    return failure();
+  if (int64_t(op.getPeer()) >= mesh.getSize(op.getAxis()))
+    return op.emitOpError("needs a peer of the ")
+           << mesh.getSize(op.getAxis()) << " ranks along " << op.getAxisAttr()
+           << ", but got " << op.getPeer();
+  auto type = cast<ShapedType>(value.getType());
+  RepriseCollective row = {};
+  row.operation = isa<rt::SendOp>(op) ? REPRISE_COLLECTIVE_SEND
+                                      : REPRISE_COLLECTIVE_RECEIVE;
+  row.axis = getAxis(mesh, op.getAxis());
+  row.elementType = getElementType(type);
+  row.peer = op.getPeer();
+  row.lane = op.getLane();
+  row.blocks = op.getPlaces();
+  row.blockElements = type.getNumElements();
+  auto *same = llvm::find_if(collectives, [&](const RepriseCollective &other) {
+    return memcmp(&row, &other, sizeof row) == 0;
+  });
+  launch.kind = REPRISE_LAUNCH_COLLECTIVE;
+  launch.callee = same == collectives.end() ? addCollective(row)
+                                            : same - collectives.begin();
   return success();
 }
 
@@ -410,6 +489,12 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
           .Case([&](rt::GemmOp gemm) { return readGemm(gemm, launch); })
           .Case([&](rt::CollectiveOp collective) {
             return readCollective(collective, launch);
+          })
+          .Case([&](rt::SendOp send) {
+            return readTransfer(send, send.getValue(), launch);
+          })
+          .Case([&](rt::ReceiveOp receive) {
+            return readTransfer(receive, receive.getOutput(), launch);
           })
           .Default([](Operation *other) {
             return other->emitOpError("needs a kind of row in the tables of a "
@@ -436,7 +521,8 @@ LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
     microBatchesPerRank = count.getInt();
   schedules = {{"micro", {}}, {"update", {}}};
   Schedule *schedule = &schedules.front();
-  double times = double(microBatchesPerRank);
+  // The step of a stage has all micro-batches, one after another.
+  double times = stage ? 1 : double(microBatchesPerRank);
   for (Operation &op : step.getBody().front()) {
     if (auto buffer = dyn_cast<rt::BufferOp>(op)) {
       if (failed(readBuffer(buffer)))
@@ -468,6 +554,11 @@ LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
 /// sums aside, and the update at the end.
 LogicalResult Tables::readProgram(const SymbolTable &symbols,
                                   func::FuncOp step) {
+  if (stage) {
+    program = {{/*schedule=*/0, /*microBatch=*/0},
+               {/*schedule=*/1, /*microBatch=*/-1}};
+    return success();
+  }
   int64_t groups = nn::getReductionGroups(step);
   SmallVector<int32_t> pushes; // by their levels
   for (unsigned level = 0; level < nn::getPartialLevels(groups); ++level) {
@@ -532,6 +623,7 @@ void Tables::readMicroKernels(const SymbolTable &symbols) {
 LogicalResult Tables::read(ModuleOp module) {
   isLibrary = module->hasAttr(rt::kGemmWorkspaceAttr);
   mesh = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
+  stage = getStage(module);
   SymbolTable symbols(module);
   readMicroKernels(symbols);
   auto step = symbols.lookup<func::FuncOp>(nn::kStepFunction);

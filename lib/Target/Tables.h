@@ -62,6 +62,12 @@ struct Tables {
   llvm::StringMap<rt::BufferOp> roles;
   double modelFlops = 0, replayFlops = 0; ///< of one step and rank
   int64_t microBatchesPerRank = 1;
+  /// Of a stage of a pipeline: its number, and the inputs of each micro-batch.
+  std::optional<int64_t> stage;
+  struct Inputs {
+    rt::BufferOp tokens, targets, rng;
+  };
+  llvm::SmallVector<Inputs> inputs;
   bool isLibrary = false; ///< whether products are a library's
   bool isDevice = false;  ///< whether kernels are those of `@device`
 
@@ -83,6 +89,7 @@ private:
                                         mlir::func::FuncOp function);
   void readMicroKernels(const mlir::SymbolTable &symbols);
   llvm::LogicalResult readBuffer(rt::BufferOp buffer);
+  llvm::LogicalResult readRole(rt::BufferOp buffer);
   llvm::FailureOr<int64_t> readKernel(const mlir::SymbolTable &symbols,
                                       rt::LaunchOp call);
   llvm::LogicalResult readKernelLaunch(const mlir::SymbolTable &symbols,
@@ -92,6 +99,9 @@ private:
   llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
                                      mlir::Operation *op);
   llvm::LogicalResult readCollective(rt::CollectiveOp op, Launch &launch);
+  template <typename Op>
+  llvm::LogicalResult readTransfer(Op op, mlir::Value value, Launch &launch);
+  int32_t addCollective(const RepriseCollective &row);
   llvm::LogicalResult checkSample(int64_t vocabSize) const;
 };
 
@@ -105,8 +115,11 @@ llvm::ArrayRef<int64_t> getStateShape(rt::BufferOp buffer);
 int32_t getElementType(mlir::ShapedType type);
 
 /// What the function `name` of the code is called among object files: as no
-/// function of a library is.
-std::string getCodeSymbol(llvm::StringRef name);
+/// function of a library is, nor one of another stage.
+std::string getCodeSymbol(llvm::StringRef name, std::optional<int64_t> stage);
+
+/// The stage of a pipeline that a module is of, if it is that.
+std::optional<int64_t> getStage(mlir::ModuleOp module);
 
 /// Writes the tables of models as constant data of a module, where functions of
 /// the code are declared, and `main`, which hands them to the runtime. Null,

@@ -26,6 +26,19 @@ using namespace reprise;
 using namespace reprise::target;
 
 namespace {
+/// A state of the whole model.
+struct WholeState {
+  rt::BufferOp buffer; ///< that its home has
+  int64_t home = 0;    ///< the first stage that has it
+  rt::BufferOp own;    ///< null: it is elsewhere
+};
+
+/// What a model has in common with those of other stages.
+struct Shared {
+  std::vector<WholeState> states;
+  double modelFlops = 0, replayFlops = 0; ///< of a step of all ranks
+};
+
 /// Writes tables as constants of an LLVM module.
 class TableWriter {
 public:
@@ -34,8 +47,10 @@ public:
         constants(context) {}
 
   /// The address of the table of one model.
-  FailureOr<Typed<const RepriseModel *>>
-  write(ModuleOp source, const Tables &tables, const DeviceImage *image);
+  FailureOr<Typed<const RepriseModel *>> write(ModuleOp source,
+                                               const Tables &tables,
+                                               const Shared &shared,
+                                               const DeviceImage *image);
   void writeMain(ArrayRef<Typed<const RepriseModel *>> models);
 
 private:
@@ -53,7 +68,8 @@ private:
       return constants.null<Function>();
     auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
     auto *function = cast<llvm::Function>(
-        module.getOrInsertFunction(getCodeSymbol(name), type).getCallee());
+        module.getOrInsertFunction(getCodeSymbol(name, stage), type)
+            .getCallee());
     function->setVisibility(llvm::GlobalValue::HiddenVisibility);
     function->setDSOLocal(true);
     return {function};
@@ -83,7 +99,8 @@ private:
   Typed<RepriseGemm> writeGemm(const RepriseGemm &gemm);
   Typed<RepriseCollective> writeCollective(const RepriseCollective &collective);
   SmallVector<Typed<RepriseAxis>> writeAxes(nn::MeshAttr mesh);
-  Typed<RepriseState> writeState(rt::BufferOp op, nn::MeshAttr mesh);
+  Typed<RepriseState> writeState(const WholeState &whole, nn::MeshAttr mesh);
+  SmallVector<Typed<RepriseInputs>> writeInputs(const Tables &tables);
   Typed<RepriseRotary> writeRotary(rt::BufferOp op);
   Typed<const RepriseMicroKernel *> writeMicroKernels(const Tables &tables);
   SmallVector<Typed<RepriseKernel>> writeKernels(const Tables &tables,
@@ -101,6 +118,7 @@ private:
   llvm::StringMap<llvm::Constant *> strings;
   SmallVector<Typed<RepriseBuffer>> buffers;
   SmallVector<Typed<int64_t>> ids;
+  std::optional<int64_t> stage; ///< of the model that is written
 };
 } // namespace
 
@@ -215,9 +233,21 @@ SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {
   return axes;
 }
 
-Typed<RepriseState> TableWriter::writeState(rt::BufferOp op,
+SmallVector<Typed<RepriseInputs>>
+TableWriter::writeInputs(const Tables &tables) {
+  using I = Fields<RepriseInputs>;
+  SmallVector<Typed<RepriseInputs>> rows;
+  for (const Tables::Inputs &inputs : tables.inputs)
+    rows.push_back(Row<RepriseInputs>{
+        constants, I::tokens(buffer(inputs.tokens)),
+        I::targets(buffer(inputs.targets)), I::rng(buffer(inputs.rng))});
+  return rows;
+}
+
+Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
                                             nn::MeshAttr mesh) {
   using S = Fields<RepriseState>;
+  rt::BufferOp op = whole.buffer;
   auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
   ArrayRef<int64_t> dims = getStateShape(op);
   int64_t shape[4] = {1, 1, 1, 1};
@@ -248,10 +278,10 @@ Typed<RepriseState> TableWriter::writeState(rt::BufferOp op,
                    : isApart  ? REPRISE_SHARE_APART
                               : REPRISE_SHARE_WITHIN),
       S::shareAxis(hasShares ? getAxis(mesh, state.getShare()) : 0),
-      S::stage(0),
-      S::isElsewhere(0),
+      S::stage(whole.home),
+      S::isElsewhere(!whole.own),
       S::shape(shape),
-      S::buffer(buffer(op))};
+      S::buffer(buffer(whole.own))};
 }
 
 Typed<RepriseRotary> TableWriter::writeRotary(rt::BufferOp op) {
@@ -445,8 +475,9 @@ TableWriter::writeCategories(rt::ArenaAttr arena) {
 }
 
 FailureOr<Typed<const RepriseModel *>>
-TableWriter::write(ModuleOp source, const Tables &tables,
+TableWriter::write(ModuleOp source, const Tables &tables, const Shared &shared,
                    const DeviceImage *image) {
+  stage = tables.stage;
   auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   auto plan = source->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
   rt::ArenaAttr arena =
@@ -466,8 +497,9 @@ TableWriter::write(ModuleOp source, const Tables &tables,
 
   SmallVector<Typed<RepriseCategory>> categories = writeCategories(arena);
   SmallVector<Typed<RepriseState>> states;
-  for (rt::BufferOp op : tables.states)
-    states.push_back(writeState(op, tables.mesh));
+  for (const WholeState &state : shared.states)
+    states.push_back(writeState(state, tables.mesh));
+  SmallVector<Typed<RepriseInputs>> inputs = writeInputs(tables);
   SmallVector<Typed<RepriseRotary>> rotaries;
   for (rt::BufferOp op : tables.rotaries)
     rotaries.push_back(writeRotary(op));
@@ -480,7 +512,6 @@ TableWriter::write(ModuleOp source, const Tables &tables,
   for (const RepriseCollective &collective : tables.collectives)
     collectives.push_back(writeCollective(collective));
   SmallVector<Typed<RepriseAxis>> axes = writeAxes(tables.mesh);
-  double numRanks = tables.mesh ? double(tables.mesh.getNumRanks()) : 1;
   SmallVector<Typed<RepriseSchedule>> schedules;
   for (const Tables::Schedule &schedule : tables.schedules)
     schedules.push_back(writeSchedule(schedule));
@@ -529,8 +560,8 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::numAxes(axes.size()),
       M::numCollectives(collectives.size()),
       M::microBatchesPerRank(tables.microBatchesPerRank),
-      M::numInputs(0),
-      M::stage(0),
+      M::numInputs(inputs.size()),
+      M::stage(tables.stage.value_or(0)),
       M::reserved(0),
       M::categories(table(categories, "categories")),
       M::states(table(states, "states")),
@@ -542,7 +573,7 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::collectives(table(collectives, "collectives")),
       M::schedules(table(schedules, "schedules")),
       M::program(writeProgram(tables.program)),
-      M::inputs(constants.null<const RepriseInputs *>()),
+      M::inputs(table(inputs, "inputs")),
       M::buffers(table(buffers, "buffers")),
       M::ids(table(ids, "ids")),
       M::tokens(role("tokens")),
@@ -567,11 +598,85 @@ TableWriter::write(ModuleOp source, const Tables &tables,
       M::seed(getInteger(train, "seed")),
       M::lrDecayStyle(decay),
       M::target(image ? REPRISE_TARGET_CUDA : REPRISE_TARGET_CPU),
-      M::modelFlops(numRanks * tables.modelFlops),
-      M::replayFlops(numRanks * tables.replayFlops),
+      M::modelFlops(shared.modelFlops),
+      M::replayFlops(shared.replayFlops),
       M::cuda(image ? writeDevice(source, tables, *image)
                     : constants.null<const RepriseCudaModule *>())};
   return Typed<const RepriseModel *>{global(model.constant, "model")};
+}
+
+/// Where states of a kind are among those of a step: parameters, sums of
+/// gradients, working copies, and both moments of each parameter.
+static int getPlace(rt::StateKind kind) {
+  switch (kind) {
+  case rt::StateKind::Parameter:
+    return 0;
+  case rt::StateKind::Gradient:
+  case rt::StateKind::Partial:
+    return 1;
+  case rt::StateKind::Working:
+    return 2;
+  case rt::StateKind::Moment1:
+  case rt::StateKind::Moment2:
+    return 3;
+  }
+  llvm_unreachable("unknown kind of state");
+}
+
+/// The states of all stages of a program, in the order of the model that is not
+/// cut, as the one with `own` has them.
+static std::vector<WholeState> getStates(ArrayRef<Tables> all,
+                                         const Tables &own) {
+  std::vector<WholeState> states;
+  if (!own.stage) {
+    for (rt::BufferOp op : own.states)
+      states.push_back({op, /*home=*/0, op});
+    return states;
+  }
+  llvm::StringMap<int64_t> numbers;
+  auto getState = [](rt::BufferOp op) {
+    return op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+  };
+  for (const Tables &tables : all)
+    for (rt::BufferOp op : tables.states)
+      if (auto order = op->getAttrOfType<IntegerAttr>(rt::kOrderAttr))
+        numbers[getState(op).getParameter()] = order.getInt();
+  std::map<std::tuple<int, int64_t, int, StringRef>, WholeState> found;
+  for (const Tables &tables : all)
+    for (rt::BufferOp op : tables.states) {
+      rt::StateAttr state = getState(op);
+      StringRef name = state.getParameter();
+      WholeState &whole =
+          found[{getPlace(state.getKind()), numbers.lookup(name),
+                 int(state.getKind()), name}];
+      if (!whole.buffer) {
+        whole.buffer = op;
+        whole.home = tables.stage.value_or(0);
+      }
+      if (&tables == &own)
+        whole.own = op;
+    }
+  for (auto &[key, state] : found)
+    states.push_back(state);
+  return states;
+}
+
+/// What the model of `own` has in common with others of its target, one for
+/// each stage.
+static Shared getShared(ArrayRef<Tables> all, const Tables &own) {
+  Shared shared;
+  shared.states = getStates(all, own);
+  double ranks = own.mesh ? double(own.mesh.getNumRanks()) : 1;
+  if (!own.stage) {
+    shared.modelFlops = ranks * own.modelFlops;
+    shared.replayFlops = ranks * own.replayFlops;
+    return shared;
+  }
+  for (const Tables &tables : all) {
+    shared.modelFlops += ranks / double(all.size()) * tables.modelFlops;
+    shared.replayFlops += ranks / double(all.size()) * tables.replayFlops;
+  }
+  return shared;
 }
 
 std::unique_ptr<llvm::Module>
@@ -580,8 +685,8 @@ target::writeTables(ArrayRef<CompiledModel> models, ArrayRef<Tables> tables,
   auto module = std::make_unique<llvm::Module>("reprise", context);
   SmallVector<Typed<const RepriseModel *>> addresses;
   for (auto [model, table] : llvm::zip_equal(models, tables)) {
-    FailureOr<Typed<const RepriseModel *>> address =
-        TableWriter(*module).write(model.module, table, model.image);
+    FailureOr<Typed<const RepriseModel *>> address = TableWriter(*module).write(
+        model.module, table, getShared(tables, table), model.image);
     if (failed(address))
       return nullptr;
     addresses.push_back(*address);

@@ -208,11 +208,6 @@ meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
     return failure();
   if (budget && !options.quiet)
     found->print(llvm::errs());
-  bool isProgram = !options.output.empty() && options.emit.empty();
-  if (budget && isProgram && !options.quiet)
-    llvm::WithColor::note()
-        << "the budget is that of each stage's device; the program runs all "
-           "stages on one, and needs what 'memory' says\n";
   if (failed(writeFiles(*found, bool(budget), options)))
     return failure();
   Met met;

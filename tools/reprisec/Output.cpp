@@ -100,8 +100,12 @@ int driver::writeKernels(ModuleOp module, const Options &options,
 int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
                          llvm::ArrayRef<std::string> chips) {
   llvm::SmallVector<target::CompiledModel> models;
-  if (cpu)
+  if (cpu && isPipeline(cpu)) {
+    for (auto stage : cpu.getOps<ModuleOp>())
+      models.push_back({stage});
+  } else if (cpu) {
     models.push_back({cpu});
+  }
   FailureOr<target::DeviceImage> image;
   if (cuda) {
     image = target::buildImage(cuda, chips);

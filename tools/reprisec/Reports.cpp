@@ -145,6 +145,11 @@ LogicalResult driver::writeReports(report::Plan &plan, ModuleOp module,
 }
 
 void driver::printMemory(ModuleOp module) {
+  for (auto [number, stage] : llvm::enumerate(module.getOps<ModuleOp>()))
+    if (stage->hasAttr(rt::kPlanAttr)) {
+      llvm::errs() << "stage " << number << " ";
+      printMemory(stage);
+    }
   auto plan = module->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
   if (!plan)
     return;

@@ -13,6 +13,7 @@
 #include "Options.h"
 #include "Output.h"
 #include "Reports.h"
+#include "Stages.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -194,19 +195,11 @@ static LogicalResult readPlanFile(ModuleOp module, RecomputeOptions &recompute,
 
 /// Writes the decisions of the step as a plan file, if that is asked for.
 static LogicalResult savePlan(ModuleOp module, StringRef path) {
+  std::string text;
   if (path.empty())
     return success();
-  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  if (!step)
-    return module.emitError("needs a function @step to save the plan of");
-  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
-  auto recorded = train ? train.getAs<StringAttr>("recompute") : StringAttr();
-  StringRef name = recorded ? recorded.getValue() : "none";
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (failed(remat::writePlanFile(step, name, os)))
-    return failure();
-  return writeFile(path, text);
+  return failure(failed(writePlan(module, text)) ||
+                 failed(writeFile(path, text)));
 }
 
 static LogicalResult checkSavePlan(const Options &options, Phase from,
@@ -261,15 +254,6 @@ static LogicalResult printPlan(ModuleOp module, ModuleOp other,
   return success();
 }
 
-static LogicalResult runPhases(ModuleOp module, Phase from, Phase to,
-                               const RecomputeOptions &recompute,
-                               bool inference = true,
-                               const TargetOptions &target = {}) {
-  PassManager manager(module.getContext());
-  buildPipeline(manager, from, to, recompute, inference, target);
-  return manager.run(module);
-}
-
 /// Decides `module`, of phase `begin`, for the target that it is set to, and
 /// records the plan's name if it has one. What reports show of a budget comes
 /// back.
@@ -315,6 +299,38 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
   if (begin < Phase::Remat && to >= Phase::Remat && !planName.empty())
     recordPlan(module, planName);
   return met;
+}
+
+/// The plan of a stage is that of its whole list, and may need a little more
+/// than the solver counts for its chunks by themselves: takes off the budget
+/// what a trial has needed above it, as often as that helps.
+static planning::Budget fitBudget(ModuleOp module, ModuleOp stages, Phase from,
+                                  const planning::Budget &budget,
+                                  Options &options,
+                                  const RecomputeOptions &recompute) {
+  constexpr int kMostTrials = 4;
+  bool wasQuiet = options.quiet;
+  std::string certificate = options.certificate, pareto = options.pareto;
+  options.quiet = true; // A trial shows and writes nothing.
+  options.certificate = options.pareto = std::string();
+  planning::Budget fitted = budget;
+  for (int trial = 0; trial < kMostTrials; ++trial) {
+    OwningOpRef<ModuleOp> decided = module.clone(), planned = stages.clone();
+    std::string text;
+    int64_t excess = 0;
+    if (succeeded(decide(*decided, from, Phase::Remat, fitted, options,
+                         recompute, "trial", /*isCuda=*/false)) &&
+        succeeded(writePlan(*decided, text)) &&
+        succeeded(planStages(text, *planned, recompute)))
+      excess = getExcess(*planned, budget);
+    if (excess == 0 || excess >= fitted.bytes)
+      break;
+    fitted.bytes -= excess;
+  }
+  options.quiet = wasQuiet;
+  options.certificate = certificate;
+  options.pareto = pareto;
+  return fitted;
 }
 
 static LogicalResult checkInference(const Options &options, Phase from) {
@@ -391,6 +407,37 @@ static int compile(int argc, char **argv) {
   if (options.from.empty())
     recordPlan(*module, described);
 
+  OwningOpRef<ModuleOp> stages;
+  std::string planText; // Of what is decided for them.
+  Phase last = to;
+  std::optional<planning::Budget> given = *budget;
+  if (isForStages(options, description, *module, isReport)) {
+    if (failed(checkStages(*module, options, description, *targets, to,
+                           bool(*budget))))
+      return 1;
+    stages = module->clone();
+    if (description && failed(makePipeline(*stages, description->parallel)))
+      return 1;
+    if (last < Phase::Remat || !canBePlanned(description))
+      return compileStages(*stages, *from, last, options, *targets, recompute,
+                           isFile);
+    if (*budget && last >= Phase::RT)
+      *budget =
+          fitBudget(*module, *stages, *from, **budget, options, recompute);
+    // The plan is made for the whole model first, and shown.
+    isReport = true;
+    to = plansMemory ? Phase::RT : Phase::Remat;
+  }
+  auto finish = [&]() -> int {
+    if (!stages)
+      return 0;
+    if (auto train = (*module)->getAttrOfType<DictionaryAttr>(nn::kTrainAttr))
+      if (auto name = train.getAs<StringAttr>("recompute"))
+        recordPlan(*stages, name);
+    return compileDecided(planText, *stages, last, options, *targets, recompute,
+                          given, isFile);
+  };
+
   std::string planName; // Which a plan has once it is decided.
   if (*from < Phase::Remat && to >= Phase::Remat &&
       failed(readPlanFile(*module, recompute, planName)))
@@ -436,10 +483,11 @@ static int compile(int argc, char **argv) {
   if (*from < Phase::Remat && to >= Phase::Remat && !options.quiet &&
       failed(printPlan(*module, hasOther ? *other : ModuleOp(), described)))
     return 1;
-  if (failed(savePlan(*module, options.savePlan)))
+  if (failed(savePlan(*module, options.savePlan)) ||
+      (stages && failed(writePlan(*module, planText))))
     return 1;
   if (isReport && !plansMemory)
-    return 0;
+    return finish();
   if (hasOther &&
       failed(runPhases(*other, std::max(*from, decided), Phase::NVVM, recompute,
                        /*inference=*/true, *targets->cuda)))
@@ -456,7 +504,7 @@ static int compile(int argc, char **argv) {
         failed(writeReports(*plan, *module, options, recompute)))
       return 1;
     if (isReport)
-      return 0;
+      return finish();
     decided = Phase::RT;
   }
   if (failed(runPhases(*module, std::max(*from, decided), to, recompute,

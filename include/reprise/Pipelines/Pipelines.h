@@ -70,7 +70,11 @@ struct TargetOptions {
   std::string chip = "sm_80"; ///< the oldest of the GPUs
   bool biasKernels = false;   ///< gradients of biases not by the library
   bool rowsApart = false;     ///< kernels apart, as some plan has them
+  bool isPipeline = false;    ///< a module in the module for each stage
 };
+
+/// Whether `module` is for the stages of a pipeline, by its mesh.
+bool isPipeline(mlir::ModuleOp module);
 
 /// Writes on `module` how memory is planned for the target, if that is not as
 /// for the CPU: cuBLASLt's workspace, and buffers at multiples of 256 bytes.

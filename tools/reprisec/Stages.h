@@ -1,0 +1,75 @@
+//===- Stages.h - The program of a pipeline ---------------------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_TOOLS_REPRISEC_STAGES_H
+#define REPRISE_TOOLS_REPRISEC_STAGES_H
+
+#include "Options.h"
+#include "Targets.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "python-free-frontend/Frontend.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Planning/Budget.h"
+
+namespace reprise::driver {
+/// Leads a module from one phase to another, as the whole of a model or as the
+/// stages of a pipeline.
+mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
+                              const RecomputeOptions &recompute,
+                              bool inference = true,
+                              const TargetOptions &target = {});
+
+/// Lets the program of a description with stages be that of a pipeline: the
+/// stages are an axis of the mesh, and the chunks have so many layers.
+mlir::LogicalResult makePipeline(mlir::ModuleOp module,
+                                 const frontend::Parallel &parallel);
+
+/// Whether what is asked for is the program of a pipeline, or one of the phases
+/// that lead to it; reports tell of a plan.
+bool isForStages(const Options &options,
+                 const std::optional<frontend::Description> &text,
+                 mlir::ModuleOp module, bool isReport);
+
+/// Whether a file about a plan is asked for.
+bool asksForPlan(const Options &options);
+
+/// Whether plans for stages can be made: of one rank each.
+bool canBePlanned(const std::optional<frontend::Description> &text);
+
+/// Refuses what the program of a pipeline cannot have, with a message.
+mlir::LogicalResult
+checkStages(mlir::ModuleOp module, const Options &options,
+            const std::optional<frontend::Description> &text,
+            const Targets &targets, Phase to, bool hasBudget);
+
+/// The bytes that the stage that needs most, of a planned pipeline, has above
+/// `budget`; 0: none has.
+int64_t getExcess(mlir::ModuleOp module, const planning::Budget &budget);
+
+/// Appends the decisions of the step as a plan file.
+mlir::LogicalResult writePlan(mlir::ModuleOp module, std::string &text);
+
+/// Plans the memory of the stages under a plan, the text of a file.
+mlir::LogicalResult planStages(llvm::StringRef plan, mlir::ModuleOp stages,
+                               const RecomputeOptions &recompute);
+
+/// Compiles for the stages of a pipeline and writes what is asked for. What the
+/// program ends with. A stage that needs more than `budget` is an error.
+int compileStages(mlir::ModuleOp module, Phase from, Phase to,
+                  const Options &options, const Targets &targets,
+                  const RecomputeOptions &recompute, bool isFile,
+                  const std::optional<planning::Budget> &budget = {});
+
+/// The same under a plan, the text of a file.
+int compileDecided(llvm::StringRef plan, mlir::ModuleOp stages, Phase to,
+                   const Options &options, const Targets &targets,
+                   const RecomputeOptions &recompute,
+                   const std::optional<planning::Budget> &budget, bool isFile);
+} // namespace reprise::driver
+
+#endif // REPRISE_TOOLS_REPRISEC_STAGES_H
