@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StageStep.h"
+#include "Table.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Stages/Passes.h"
 
@@ -43,6 +44,10 @@ LogicalResult UnrollStages::unroll() {
   if (schedules.empty())
     return success();
   pipe::ScheduleOp schedule = *schedules.begin();
+  if (auto fault = solver::verify(readTable(schedule).table))
+    return schedule.emitOpError("needs to run to become steps, but does not; "
+                                "reprise-verify-schedule says where: ")
+           << fault->text;
   FailureOr<Chunks> chunks = findChunks(module, schedule);
   if (failed(chunks))
     return failure();
