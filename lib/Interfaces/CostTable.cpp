@@ -9,6 +9,7 @@
 #include "reprise/Interfaces/CostTable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace reprise;
@@ -21,7 +22,31 @@ static constexpr std::pair<llvm::StringLiteral, double CostTable::*> kRates[] =
       &CostTable::attentionBF16FlopsPerSecond},
      {"pointwise_flops_per_second", &CostTable::pointwiseFlopsPerSecond},
      {"memory_bytes_per_second", &CostTable::memoryBytesPerSecond},
-     {"seconds_per_launch", &CostTable::secondsPerLaunch}};
+     {"seconds_per_launch", &CostTable::secondsPerLaunch},
+     {"link_bytes_per_second", &CostTable::linkBytesPerSecond},
+     {"seconds_per_message", &CostTable::secondsPerMessage},
+     {"network_bytes_per_second", &CostTable::networkBytesPerSecond},
+     {"network_seconds_per_message", &CostTable::networkSecondsPerMessage},
+     {"ranks_per_machine", &CostTable::ranksPerMachine}};
+
+void reprise::setExchange(Workload &load, llvm::StringRef axis, int64_t ranks,
+                          int64_t bytes, bool hasWholeSums) {
+  int64_t rounds = hasWholeSums ? 2 : 1;
+  load.work = Work::Exchange;
+  load.axis = axis.str();
+  load.messages = rounds * (ranks - 1);
+  load.sentBytes = rounds * (bytes - llvm::divideCeil(bytes, ranks));
+}
+
+void CostTable::setMesh(llvm::ArrayRef<std::pair<std::string, int64_t>> axes) {
+  axesAcross.clear();
+  double reach = 1; // Of neighbouring ranks that differ along this axis.
+  for (const auto &[name, size] : llvm::reverse(axes)) {
+    reach *= size;
+    if (size > 1 && reach > ranksPerMachine)
+      axesAcross.insert(name);
+  }
+}
 
 double CostTable::getSeconds(int64_t flops, int64_t bytes, Work work,
                              bool isBF16) const {
@@ -38,6 +63,12 @@ double CostTable::getSeconds(const Workload &load) const {
   auto known = measured.find(load.key);
   if (known != measured.end())
     return known->second;
+  if (load.work == Work::Exchange) {
+    bool isAcross = axesAcross.contains(load.axis);
+    double rate = isAcross ? networkBytesPerSecond : linkBytesPerSecond;
+    double message = isAcross ? networkSecondsPerMessage : secondsPerMessage;
+    return load.messages * message + load.sentBytes / rate;
+  }
   return getSeconds(load.flops, load.bytes, load.work, load.isBF16);
 }
 
@@ -51,24 +82,33 @@ CostTable CostTable::getCPU() {
   table.pointwiseFlopsPerSecond = 8e9;
   table.memoryBytesPerSecond = 30e9;
   table.secondsPerLaunch = 5e-6;
+  table.linkBytesPerSecond = 2.5e9;
+  table.secondsPerMessage = 10e-6;
+  table.networkBytesPerSecond = 1.2e9;
+  table.networkSecondsPerMessage = 30e-6;
+  table.ranksPerMachine = 8;
   return table;
 }
 
 namespace {
-/// What a vendor says of a GPU: dense FLOPs, and bytes, per second. Sources in
-/// docs/report.md.
+/// What a vendor says of a GPU: dense FLOPs, and bytes of memory, per second;
+/// what NCCL gets of its link to others of the machine; and the network of a
+/// machine with an adapter for each. Sources in docs/report.md.
 struct DataSheet {
   llvm::StringLiteral name, machine;
-  double f32, bf16, memory;
+  double f32, bf16, memory, link, network;
 };
 } // namespace
 
 static constexpr DataSheet kDataSheets[] = {
     {"a100", "an A100 (SXM, 80 GB), from its data sheet", 19.5e12, 312e12,
-     2.039e12},
-    {"h100", "an H100 (SXM), from its data sheet", 67e12, 989e12, 3.35e12},
-    {"h200", "an H200 (SXM), from its data sheet", 67e12, 989e12, 4.8e12},
-    {"b200", "a B200 (HGX), from its data sheet", 75e12, 2250e12, 7.7e12},
+     2.039e12, 240e9, 25e9},
+    {"h100", "an H100 (SXM), from its data sheet", 67e12, 989e12, 3.35e12,
+     371e9, 50e9},
+    {"h200", "an H200 (SXM), from its data sheet", 67e12, 989e12, 4.8e12, 371e9,
+     50e9},
+    {"b200", "a B200 (HGX), from its data sheet", 75e12, 2250e12, 7.7e12, 722e9,
+     50e9},
 };
 
 /// What is left of a data sheet where kernels run.
@@ -77,6 +117,10 @@ static constexpr double kProductEfficiency = 0.62,
                         kPointwiseEfficiency = 0.25, kMemoryEfficiency = 0.8;
 /// From one kernel of a graph to the next.
 static constexpr double kSecondsPerKernel = 1e-6;
+/// Of NCCL: a hop over NVLink, and over the network.
+static constexpr double kSecondsPerHop = 3.4e-6, kSecondsPerNetworkHop = 14e-6;
+/// GPUs that have links to each other.
+static constexpr double kGpusPerMachine = 8;
 
 std::optional<CostTable> CostTable::get(llvm::StringRef name) {
   if (name == "cpu")
@@ -93,6 +137,11 @@ std::optional<CostTable> CostTable::get(llvm::StringRef name) {
     table.pointwiseFlopsPerSecond = kPointwiseEfficiency * sheet.f32;
     table.memoryBytesPerSecond = kMemoryEfficiency * sheet.memory;
     table.secondsPerLaunch = kSecondsPerKernel;
+    table.linkBytesPerSecond = sheet.link;
+    table.secondsPerMessage = kSecondsPerHop;
+    table.networkBytesPerSecond = sheet.network;
+    table.networkSecondsPerMessage = kSecondsPerNetworkHop;
+    table.ranksPerMachine = kGpusPerMachine;
     return table;
   }
   return std::nullopt;

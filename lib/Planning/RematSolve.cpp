@@ -8,6 +8,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Planning/Budget.h"
 #include "reprise/Planning/Passes.h"
@@ -50,6 +51,7 @@ void RematSolve::runOnOperation() {
         << CostTable::getNames() << ", but got '" << machine << "'";
     return signalPassFailure();
   }
+  nn::setMesh(*costs, getOperation());
   Budget budget = {hasMemory ? Budget::Kind::Memory : Budget::Kind::Activations,
                    bytes};
   BudgetSettings settings;

@@ -9,6 +9,7 @@
 #include "Trial.h"
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Solver/StepText.h"
@@ -62,6 +63,7 @@ void WriteStep::runOnOperation() {
         << CostTable::getNames() << ", but got '" << machine << "'";
     return signalPassFailure();
   }
+  nn::setMesh(*costs, getOperation());
   FailureOr<std::string> text =
       getText(getOperation(), phases, *costs, isFree, gradients);
   if (failed(text))

@@ -139,6 +139,7 @@ void Plan::explain(raw_ostream &os) const {
   if (budget)
     printBudget(os, *this);
   printRanks(os, *this);
+  printStepTimes(os, stepTimes, ranks, costs.machine);
   for (const LayerClass &group : all.classes) {
     if (memory || &group != &all.classes.front())
       os << "\n";

@@ -8,6 +8,7 @@
 
 #include "reprise/Report/Plan.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/CostModel.h"
@@ -63,15 +64,10 @@ FailureOr<Plan> report::readDecisions(func::FuncOp step,
         plan.forward[maker->second].reader = position;
     ForwardOp known;
     known.scope = nn::getScopeName(nn::getScope(&op));
-    if (auto cost = dyn_cast<CostModel>(op)) {
-      Work work = cost.isProduct()           ? Work::Product
-                  : isa<nn::AttentionOp>(op) ? Work::Attention
-                                             : Work::Pointwise;
-      auto type = op.getNumOperands() > 0
-                      ? dyn_cast<ShapedType>(op.getOperand(0).getType())
-                      : ShapedType();
-      known.seconds = costs.getSeconds(cost.getFlops(), cost.getBytes(), work,
-                                       type && type.getElementType().isBF16());
+    if (isa<CostModel>(op)) {
+      Workload load = nn::getWorkload(&op);
+      load.key.clear(); // Kernels are measured, and not ops.
+      known.seconds = costs.getSeconds(load);
     }
     for (OpResult result : op.getResults())
       known.labels.push_back(getLabel(result, backward).str());

@@ -138,6 +138,11 @@ void PlanWriter::writeCosts() {
   json.attribute("pointwise_flops_per_second", costs.pointwiseFlopsPerSecond);
   json.attribute("memory_bytes_per_second", costs.memoryBytesPerSecond);
   json.attribute("seconds_per_launch", costs.secondsPerLaunch);
+  json.attribute("link_bytes_per_second", costs.linkBytesPerSecond);
+  json.attribute("seconds_per_message", costs.secondsPerMessage);
+  json.attribute("network_bytes_per_second", costs.networkBytesPerSecond);
+  json.attribute("network_seconds_per_message", costs.networkSecondsPerMessage);
+  json.attribute("ranks_per_machine", costs.ranksPerMachine);
   auto writeKeys = [&](StringRef name, const std::vector<std::string> &keys) {
     json.attributeArray(name, [&] {
       for (const std::string &key : keys)
@@ -192,6 +197,8 @@ void PlanWriter::write() {
     writeValues(isThere ? layers.back() : remat::LayerPlan());
   });
   writeStages(json, plan);
+  if (!plan.stepTimes.empty())
+    writeStepTimes(json, plan.stepTimes);
   json.attributeArray("decisions", [&] {
     for (const LayerClass &group : all.classes)
       for (const Decision &decision : group.decisions)

@@ -18,11 +18,18 @@ using Kind = ScheduleEntry::Kind;
 static std::string count(int64_t number) { return std::to_string(number); }
 
 namespace {
+/// Equal times of all chunks.
+std::vector<TaskTimes> repeat(const ScheduleTable &table,
+                              const TaskTimes &times) {
+  return std::vector<TaskTimes>(table.shape.stages * table.shape.virtualStages,
+                                times);
+}
+
 /// Runs the lists of all stages until all have ended, or none goes on.
 class Simulation {
 public:
-  Simulation(const ScheduleTable &table, const TaskTimes &times)
-      : table(table), times(times), stages(table.shape.stages),
+  Simulation(const ScheduleTable &table, const std::vector<TaskTimes> &chunks)
+      : table(table), chunks(chunks), stages(table.shape.stages),
         meetings(table.groups.size()) {
     for (Stage &stage : stages)
       stage.met.resize(table.groups.size());
@@ -66,7 +73,7 @@ private:
   int64_t getTime(const Stage &stage, const ScheduleEntry &entry) const;
 
   const ScheduleTable &table;
-  const TaskTimes &times;
+  const std::vector<TaskTimes> &chunks;
   int64_t span = 0;
   std::vector<Stage> stages;
   std::map<Channel, Parcels> channels;
@@ -76,6 +83,9 @@ private:
 
 int64_t Simulation::getTime(const Stage &stage,
                             const ScheduleEntry &entry) const {
+  if (entry.chunk < 0 || entry.chunk >= int64_t(chunks.size()))
+    return 0;
+  const TaskTimes &times = chunks[entry.chunk];
   switch (entry.kind) {
   case Kind::Forward:
     return times.forward;
@@ -198,7 +208,8 @@ ScheduleFault Simulation::explain() const {
 
 std::optional<ScheduleFault>
 reprise::solver::checkEnd(const ScheduleTable &table) {
-  Simulation simulation(table, TaskTimes());
+  std::vector<TaskTimes> chunks = repeat(table, TaskTimes());
+  Simulation simulation(table, chunks);
   if (!simulation.run())
     return simulation.explain();
   return std::nullopt;
@@ -206,7 +217,12 @@ reprise::solver::checkEnd(const ScheduleTable &table) {
 
 int64_t reprise::solver::getSpan(const ScheduleTable &table,
                                  const TaskTimes &times) {
-  Simulation simulation(table, times);
+  return getSpan(table, repeat(table, times));
+}
+
+int64_t reprise::solver::getSpan(const ScheduleTable &table,
+                                 const std::vector<TaskTimes> &chunks) {
+  Simulation simulation(table, chunks);
   simulation.run();
   return simulation.getSpan();
 }

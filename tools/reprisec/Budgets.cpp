@@ -11,6 +11,7 @@
 #include "Reports.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Planning/StageBytes.h"
@@ -256,6 +257,7 @@ FailureOr<Met> driver::meetBudget(ModuleOp module,
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
     return failure();
+  nn::setMesh(*costs, module);
   // A curve alone leaves the plan as it is, but is of what budgets would get.
   OwningOpRef<ModuleOp> copy;
   if (!budget) {
@@ -301,6 +303,7 @@ driver::measurePipeline(ModuleOp module, const Options &options,
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
     return failure();
+  nn::setMesh(*costs, module);
   OwningOpRef<ModuleOp> copy = module.clone();
   PassManager manager(module.getContext());
   buildDeciders(manager, recompute);

@@ -12,6 +12,7 @@
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/ABI/Version.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Format.h"
@@ -91,6 +92,7 @@ FailureOr<report::Plan> driver::readPlan(ModuleOp module,
   FailureOr<CostTable> costs = readCosts(options, options.target == "cuda");
   if (failed(costs))
     return failure();
+  nn::setMesh(*costs, module);
   FailureOr<report::Plan> plan = report::readDecisions(step, *costs);
   if (failed(plan) || failed(addReference(*plan, step, options, recompute)) ||
       failed(writeDot(*plan, step, options)))

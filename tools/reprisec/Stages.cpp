@@ -152,9 +152,8 @@ LogicalResult driver::writePlan(ModuleOp module, std::string &text) {
                               os);
 }
 
-/// Calls `use` with the options of a plan, as a file.
-static int withPlan(StringRef text, bool isFree,
-                    llvm::function_ref<int(const RecomputeOptions &)> use) {
+int driver::withPlan(StringRef text, bool isFree,
+                     llvm::function_ref<int(const RecomputeOptions &)> use) {
   llvm::SmallString<128> path;
   if (std::error_code code =
           llvm::sys::fs::createTemporaryFile("reprise-plan", "yaml", path))

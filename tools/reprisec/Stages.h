@@ -54,6 +54,10 @@ int64_t getExcess(mlir::ModuleOp module, const planning::Budget &budget);
 /// Appends the decisions of the step as a plan file.
 mlir::LogicalResult writePlan(mlir::ModuleOp module, std::string &text);
 
+/// Calls `use` with the options of a plan, as a file that lasts as long.
+int withPlan(llvm::StringRef text, bool isFree,
+             llvm::function_ref<int(const RecomputeOptions &)> use);
+
 /// Plans the memory of the stages under a plan, the text of a file.
 mlir::LogicalResult planStages(llvm::StringRef plan, mlir::ModuleOp stages,
                                const RecomputeOptions &recompute);

@@ -14,6 +14,7 @@
 #include "Output.h"
 #include "Reports.h"
 #include "Stages.h"
+#include "StepTimes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -136,8 +137,8 @@ readInput(MLIRContext &context, llvm::SourceMgr &sources,
     int64_t &ranks = description->parallel.tensorParallel;
     if (ranks > 1 && !options.quiet)
       llvm::WithColor::note()
-          << "with --accounting, plan, times and program are of one rank with "
-             "whole tensors, and Megatron's figures of "
+          << "with --accounting, plan and program are of one rank with whole "
+             "tensors, and Megatron's figures and times of a step of "
           << ranks << " ranks\n";
     ranks = 1;
     description->parallel.sequenceParallel = false;
@@ -499,6 +500,11 @@ static int compile(int argc, char **argv) {
       plan->budget = met->budget;
       plan->pipeline = met->pipeline;
     }
+    std::string decidedText;
+    if (succeeded(plan) && description &&
+        (!*budget || succeeded(writePlan(*module, decidedText))))
+      addStepTimes(*plan, context, *description, decidedText, options,
+                   recompute, targets->first());
     if (failed(plan) ||
         failed(runPhases(*module, decided, Phase::RT, recompute)) ||
         failed(writeReports(*plan, *module, options, recompute)))

@@ -9,7 +9,9 @@
 #ifndef REPRISE_INTERFACES_COSTTABLE_H
 #define REPRISE_INTERFACES_COSTTABLE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 #include <optional>
@@ -21,6 +23,7 @@ enum class Work {
   Product,   ///< a matrix product
   Attention, ///< attention in one kernel
   Pointwise, ///< everything else
+  Exchange,  ///< bytes between ranks
 };
 
 /// A launch, as far as its time goes.
@@ -29,10 +32,20 @@ struct Workload {
   bool isBF16 = false; ///< operands of a product or of attention
   int64_t flops = 0;
   int64_t bytes = 0; ///< read and written
+  /// Of an exchange: the axis of the mesh along which ranks meet, the bytes
+  /// that each sends, and the messages that it sends one after another.
+  std::string axis;
+  int64_t sentBytes = 0, messages = 0;
   /// What a measured time is found by: "gemm 2048x768x3072 f32",
   /// "layer_norm_2x1024x768".
   std::string key;
 };
+
+/// Lets `load` be what each of `ranks` ranks along `axis` sends of `bytes` in
+/// all: `(n-1)/n` of them in `n-1` messages to gather or to sum parts, and
+/// twice that to have whole sums.
+void setExchange(Workload &load, llvm::StringRef axis, int64_t ranks,
+                 int64_t bytes, bool hasWholeSums);
 
 /// How fast a machine is, all its processors together: enough to put a time
 /// beside work that is counted in FLOPs and bytes. What it gives is an
@@ -46,12 +59,26 @@ struct CostTable {
   double pointwiseFlopsPerSecond;     ///< of everything else; exp counts as one
   double memoryBytesPerSecond;        ///< read and written together
   double secondsPerLaunch;            ///< of a launch that does nothing
+  double linkBytesPerSecond;          ///< that a rank sends within a machine
+  double secondsPerMessage;           ///< of a message there that is empty
+  double networkBytesPerSecond;       ///< and to another machine
+  double networkSecondsPerMessage;
+  double ranksPerMachine; ///< which have neighbouring numbers
   /// Seconds of launches that were measured, by `Workload::key`. The rates are
   /// for all others.
   llvm::StringMap<double> measured;
+  /// Axes of the mesh along which ranks are on several machines.
+  llvm::StringSet<> axesAcross;
+
+  /// Finds `axesAcross` for ranks with coordinates along `axes`, of which the
+  /// last changes from one rank to the next.
+  void setMesh(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
 
   /// Seconds of one launch, as a roofline: arithmetic and memory go on side by
   /// side, so that the slower of them counts.
+  ///
+  /// An exchange takes a time for each message and one for its bytes, the
+  /// alpha-beta model of Hockney, Parallel Computing 20 (1994), 389-398.
   double getSeconds(int64_t flops, int64_t bytes, Work work,
                     bool isBF16 = false) const;
 

@@ -16,6 +16,7 @@
 #include "reprise/Report/Megatron.h"
 #include "reprise/Report/MemoryProfile.h"
 #include "reprise/Report/Pipeline.h"
+#include "reprise/Report/StepTime.h"
 #include <map>
 #include <optional>
 #include <set>
@@ -95,6 +96,10 @@ struct Plan {
   /// If there is a pipeline, and its stages were asked about.
   std::optional<PipelineNeed> pipeline;
   std::vector<Alternative> alternatives;
+  /// Of ranks, if there are several or they are asked about: Megatron's time
+  /// of a step, if that is asked for, and this plan's.
+  std::vector<StepTime> stepTimes;
+  std::string ranks; ///< "64 ranks: pp 8, tp 8"
 
   /// Object of the keys in docs/report.md. Needs `memory`.
   void writeJSON(llvm::raw_ostream &os) const;

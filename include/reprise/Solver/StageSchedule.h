@@ -166,6 +166,10 @@ struct TaskTimes {
 /// both.
 int64_t getSpan(const ScheduleTable &table, const TaskTimes &times);
 
+/// The same, with times of each chunk of the model.
+int64_t getSpan(const ScheduleTable &table,
+                const std::vector<TaskTimes> &chunks);
+
 /// "forward of micro-batch 2 on chunk 1": for people.
 std::string describe(const ScheduleTable &table, const ScheduleEntry &entry);
 

@@ -201,6 +201,17 @@ Operation *ScheduledGemm::createOnBuffers(Operation *op, OpBuilder &builder,
 // rt.collective
 //===----------------------------------------------------------------------===//
 
+/// The bytes of what all ranks have together, or of the terms of one.
+static int64_t getWholeBytes(CollectiveOp op) {
+  ValueRange whole = op.isSum()           ? ValueRange(op.getInputs())
+                     : op.getNumResults() ? ValueRange(op.getResults())
+                                          : ValueRange(op.getOutputs());
+  int64_t bytes = 0;
+  for (Type type : whole.getTypes())
+    bytes += getTypeBytes(type);
+  return bytes;
+}
+
 namespace {
 /// Sums of all are made in place, as is what shares are gathered into. What has
 /// parts beside a whole has other bytes.
@@ -240,8 +251,11 @@ struct ScheduledCollective
     if (Value workspace = collective.getWorkspace())
       load.bytes -= getTypeBytes(workspace.getType());
     load.flops = collective.getFlops();
+    setExchange(load, collective.getAxis(), collective.getRanks(),
+                getWholeBytes(collective),
+                collective.getKind() == Collective::AllReduce);
     load.key = (stringifyCollective(collective.getKind()) + " over " +
-                collective.getAxis())
+                collective.getAxis() + " sends " + llvm::Twine(load.sentBytes))
                    .str();
     return load;
   }
@@ -268,10 +282,16 @@ static FailureOr<SmallVector<Sharing>> shareNothing() {
   return SmallVector<Sharing>();
 }
 
-static Workload getTransfer(Operation *op) {
+/// The sender's time is that of the bytes; the receiver waits for the sender.
+static Workload getTransfer(Operation *op, bool sends) {
   Workload load;
+  load.work = Work::Exchange;
   load.bytes = getOperandAndResultBytes(op);
-  load.key = op->getName().stripDialect().str();
+  load.axis = op->getAttrOfType<StringAttr>("axis").str();
+  load.sentBytes = sends ? load.bytes : 0;
+  load.messages = sends;
+  load.key =
+      (op->getName().stripDialect() + " " + llvm::Twine(load.bytes)).str();
   return load;
 }
 
@@ -287,7 +307,7 @@ struct ScheduledSend
     return shareNothing();
   }
   Workload getWorkload(Operation *op, SymbolTable &) const {
-    return getTransfer(op);
+    return getTransfer(op, /*sends=*/true);
   }
   Operation *createOnBuffers(Operation *op, OpBuilder &builder,
                              function_ref<Value(Value)> getBuffer,
@@ -312,7 +332,7 @@ struct ScheduledReceive
     return shareNothing();
   }
   Workload getWorkload(Operation *op, SymbolTable &) const {
-    return getTransfer(op);
+    return getTransfer(op, /*sends=*/false);
   }
   Operation *createOnBuffers(Operation *op, OpBuilder &builder,
                              function_ref<Value(Value)> getBuffer,

@@ -1,0 +1,67 @@
+//===- Workload.cpp - The work of an op of a model ------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Dialect/NN/Workload.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/CostModel.h"
+
+using namespace mlir;
+using namespace reprise;
+
+static int64_t getBytes(TypeRange types) {
+  int64_t bytes = 0;
+  for (Type type : types)
+    bytes += getTypeBytes(type);
+  return bytes;
+}
+
+/// What the ranks along the op's axis exchange: of values and parts of them,
+/// the whole.
+static void setExchange(Workload &load, Operation *op) {
+  auto axis = op->getAttrOfType<StringAttr>("axis");
+  auto members = op->getAttrOfType<DenseI64ArrayAttr>("members");
+  int64_t ranks = members
+                      ? members.size()
+                      : nn::getAxisSize(op->getParentOfType<ModuleOp>(), axis);
+  bool hasWholeSums = isa<nn::AllReduceOp, nn::SharesNormOp>(op);
+  int64_t bytes = isa<nn::SharesNormOp>(op)
+                      ? getBytes(op->getResultTypes())
+                      : std::max(getBytes(op->getOperandTypes()),
+                                 getBytes(op->getResultTypes()));
+  setExchange(load, axis, ranks, bytes, hasWholeSums);
+}
+
+Workload nn::getWorkload(Operation *op) {
+  Workload load;
+  auto cost = dyn_cast<CostModel>(op);
+  if (!cost)
+    return load;
+  load.flops = cost.getFlops();
+  load.bytes = cost.getBytes();
+  load.key = op->getName().stripDialect().str();
+  if (cost.isProduct())
+    load.work = Work::Product;
+  else if (isa<AttentionOp, AttentionBackwardOp>(op))
+    load.work = Work::Attention;
+  auto type = op->getNumOperands() > 0
+                  ? dyn_cast<ShapedType>(op->getOperand(0).getType())
+                  : ShapedType();
+  load.isBF16 = type && type.getElementType().isBF16();
+  if (isCollective(op))
+    ::setExchange(load, op);
+  return load;
+}
+
+void nn::setMesh(CostTable &costs, Operation *module) {
+  std::vector<std::pair<std::string, int64_t>> axes;
+  if (auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr))
+    for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
+      axes.push_back({name.str(), size});
+  costs.setMesh(axes);
+}

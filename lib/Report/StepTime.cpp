@@ -1,0 +1,383 @@
+//===- StepTime.cpp - The time of a step of many ranks --------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Report/StepTime.h"
+#include "TextTable.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Workload.h"
+#include "reprise/Interfaces/CostModel.h"
+#include "reprise/Report/MemoryProfile.h"
+#include "reprise/Support/Format.h"
+#include "reprise/Support/RecomputeLabels.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::report;
+
+TaskSeconds &TaskSeconds::operator+=(const TaskSeconds &other) {
+  forward += other.forward;
+  backward += other.backward;
+  weight += other.weight;
+  replay += other.replay;
+  exchange += other.exchange;
+  update += other.update;
+  return *this;
+}
+
+/// The place of what is in module `module` and in layer `layer`, if any.
+static int64_t getPlace(int64_t layer, StringRef module) {
+  if (layer >= 0)
+    return layer;
+  return module == "embedding" ? kBeforeLayers : kBehindLayers;
+}
+
+static int64_t getPlace(Operation *op) {
+  nn::ScopeAttr scope = nn::getScope(op);
+  return scope ? getPlace(scope.getLayer(), scope.getModule()) : kBehindLayers;
+}
+
+//===----------------------------------------------------------------------===//
+// As Megatron
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Goes over a step, op by op.
+class MegatronTimer {
+public:
+  MegatronTimer(func::FuncOp step, const CostTable &costs,
+                const megatron::Options &options, ArrayRef<int64_t> chunks)
+      : step(step), costs(costs), options(options), chunks(chunks) {}
+  LayerSeconds time();
+
+private:
+  void addForward(Operation *op);
+  void addBackward(Operation *op);
+  bool isReplayed(nn::ScopeAttr scope) const;
+  void shareUpdate(double seconds);
+
+  func::FuncOp step;
+  const CostTable &costs;
+  const megatron::Options &options;
+  ArrayRef<int64_t> chunks;
+  LayerSeconds layers;
+  /// Of the blocks of layers: what runs beside each other in backward.
+  struct Beside {
+    double products = 0, exchanges = 0;
+  };
+  std::map<std::pair<int64_t, std::string>, Beside> blocks;
+};
+} // namespace
+
+/// Whether Megatron replays the op of `scope`.
+bool MegatronTimer::isReplayed(nn::ScopeAttr scope) const {
+  if (!scope || scope.getLayer() < 0 || options.granularity.empty())
+    return false;
+  if (options.granularity == "selective")
+    return llvm::any_of(kRecomputeLabels, [&](const RecomputeLabel &label) {
+      return llvm::is_contained(options.modules, label.name.str()) &&
+             label.covers(scope.getModule());
+    });
+  if (options.method == "uniform")
+    return true;
+  int64_t layer = scope.getLayer();
+  for (int64_t size : chunks) {
+    if (layer < size)
+      break;
+    layer -= size;
+  }
+  return layer < options.numLayers;
+}
+
+/// Whether `op` is in the kernel that adds to the residual stream: a bias or a
+/// dropout that only the sum reads.
+static bool isInSum(Operation *op) {
+  if (!isa<nn::AddBiasOp, nn::DropoutOp>(op))
+    return false;
+  auto isForward = [&](Operation *user) {
+    nn::ScopeAttr scope = nn::getScope(user);
+    return scope && isa<nn::AddOp, nn::DropoutOp>(user) &&
+           user->getParentOp() == op->getParentOp();
+  };
+  Value out = op->getResult(0);
+  return llvm::any_of(out.getUsers(), [&](Operation *user) {
+    return isForward(user) && (isa<nn::AddOp>(user) || isInSum(user));
+  });
+}
+
+void MegatronTimer::addForward(Operation *op) {
+  if (isInSum(op))
+    return;
+  nn::ScopeAttr scope = nn::getScope(op);
+  Workload load = nn::getWorkload(op);
+  double seconds = costs.getSeconds(load);
+  TaskSeconds &task = layers[getPlace(op)];
+  bool replays = isReplayed(scope);
+  task.forward += seconds;
+  task.replay += replays ? seconds : 0;
+  if (load.work != Work::Exchange)
+    return;
+  task.exchange += replays ? 2 * seconds : seconds;
+  if (isa<nn::AllGatherOp>(op) && scope)
+    blocks[{getPlace(op), scope.getModule().str()}].exchanges += seconds;
+}
+
+void MegatronTimer::addBackward(Operation *op) {
+  nn::ScopeAttr scope = nn::getScope(op);
+  Workload load = nn::getWorkload(op);
+  bool isOfLayer = scope && scope.getLayer() >= 0;
+  // With the product that makes what is added.
+  if (isa<nn::AccumulateOp>(op) || (isOfLayer && isa<nn::AddOp>(op)))
+    return;
+  double seconds = costs.getSeconds(load);
+  Beside none;
+  Beside &block =
+      scope ? blocks[{getPlace(op), scope.getModule().str()}] : none;
+  if (isa<nn::AllReduceOp, nn::ReduceScatterOp>(op)) {
+    block.exchanges += seconds;
+    return;
+  }
+  TaskSeconds &task = layers[getPlace(op)];
+  (isa<nn::LinearBackwardWeightOp>(op) ? task.weight : task.backward) +=
+      seconds;
+  if (load.work == Work::Exchange)
+    task.exchange += seconds;
+  if (isa<nn::LinearBackwardInputOp, nn::LinearBackwardWeightOp>(op))
+    block.products += seconds;
+}
+
+/// The update goes by elements of parameters; each counts where it is first
+/// read.
+void MegatronTimer::shareUpdate(double seconds) {
+  std::map<int64_t, double> elements;
+  double all = 0;
+  mlir::Block &body = step.getBody().front();
+  for (BlockArgument argument : body.getArguments()) {
+    unsigned number = argument.getArgNumber();
+    auto type = dyn_cast<ShapedType>(argument.getType());
+    bool isRead = step.getArgAttr(number, nn::kParameterAttr) ||
+                  step.getArgAttr(number, nn::kWorkingAttr);
+    if (!type || !isRead)
+      continue;
+    Operation *first = nullptr;
+    for (Operation *user : argument.getUsers())
+      if (nn::getScope(user) && (!first || user->isBeforeInBlock(first)))
+        first = user;
+    if (!first || isa<nn::AdamWOp>(first))
+      continue;
+    elements[getPlace(first)] += type.getNumElements();
+    all += type.getNumElements();
+  }
+  for (auto [place, count] : elements)
+    layers[place].update = seconds * count / all;
+}
+
+LayerSeconds MegatronTimer::time() {
+  enum { Forward, Backward, Update } phase = Forward;
+  double update = 0;
+  for (Operation &op : step.getBody().front()) {
+    if (isa<nn::BackwardOp>(op))
+      phase = Backward;
+    else if (isa<nn::UpdateOp>(op))
+      phase = Update;
+    else if (!isa<CostModel>(op))
+      continue;
+    else if (phase == Forward)
+      addForward(&op);
+    else if (phase == Backward)
+      addBackward(&op);
+    else
+      update += costs.getSeconds(nn::getWorkload(&op));
+  }
+  for (const auto &[key, block] : blocks) {
+    double exposed = std::max(block.exchanges - block.products, 0.0);
+    layers[key.first].backward += exposed;
+    layers[key.first].exchange += exposed;
+  }
+  shareUpdate(update);
+  return std::move(layers);
+}
+
+LayerSeconds report::timeAsMegatron(func::FuncOp step, const CostTable &costs,
+                                    const megatron::Options &options,
+                                    ArrayRef<int64_t> chunks) {
+  if (step.isExternal())
+    return {};
+  return MegatronTimer(step, costs, options, chunks).time();
+}
+
+//===----------------------------------------------------------------------===//
+// As planned
+//===----------------------------------------------------------------------===//
+
+/// Of a launch's name, "layer3.mlp.u.backward_weight".
+static int64_t getPlace(StringRef name) {
+  auto [first, rest] = name.split('.');
+  int64_t layer = -1;
+  if (first.consume_front("layer") && !first.getAsInteger(10, layer))
+    return layer;
+  return getPlace(-1, name.split('.').first);
+}
+
+LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
+                                   const LayerSeconds &like) {
+  LayerSeconds layers;
+  double update = 0, all = 0;
+  MemoryProfile profile(step, /*begin=*/0);
+  for (const Position &position : profile.getPositions()) {
+    double seconds = costs.getSeconds(position.load);
+    if (position.phase == Phase::Update) {
+      update += seconds;
+      continue;
+    }
+    TaskSeconds &task = layers[getPlace(position.name)];
+    bool isWeight = StringRef(position.name).contains(".backward_weight");
+    (position.phase == Phase::Forward  ? task.forward
+     : position.phase == Phase::Replay ? task.replay
+     : isWeight                        ? task.weight
+                                       : task.backward) += seconds;
+    if (position.load.work == Work::Exchange)
+      task.exchange += seconds;
+  }
+  for (const auto &[place, task] : like)
+    all += task.update;
+  for (const auto &[place, task] : like)
+    if (task.update > 0)
+      layers[place].update = update * task.update / all;
+  return layers;
+}
+
+//===----------------------------------------------------------------------===//
+// A step
+//===----------------------------------------------------------------------===//
+
+int64_t report::getBorderBytes(func::FuncOp step) {
+  for (Operation &op : step.getBody().front()) {
+    nn::ScopeAttr scope = nn::getScope(&op);
+    if (!scope || scope.getLayer() < 1)
+      continue;
+    for (Value operand : op.getOperands()) {
+      Operation *maker = operand.getDefiningOp();
+      nn::ScopeAttr from = maker ? nn::getScope(maker) : nn::ScopeAttr();
+      if (from && from.getLayer() == scope.getLayer() - 1)
+        return getTypeBytes(operand.getType());
+    }
+  }
+  return 0;
+}
+
+/// What each chunk of the model has to do.
+static std::vector<TaskSeconds> addUpChunks(const LayerSeconds &layers,
+                                            const StepShape &shape) {
+  auto get = [&](int64_t place) {
+    auto found = layers.find(place);
+    return found == layers.end() ? TaskSeconds() : found->second;
+  };
+  std::vector<TaskSeconds> chunks;
+  int64_t layer = 0;
+  for (int64_t size : shape.chunks) {
+    TaskSeconds &chunk = chunks.emplace_back();
+    for (int64_t end = layer + size; layer < end; ++layer)
+      chunk += get(layer);
+  }
+  chunks.front() += get(kBeforeLayers);
+  chunks.back() += get(kBehindLayers);
+  return chunks;
+}
+
+/// When the last task ends.
+static double getSpan(const std::vector<TaskSeconds> &chunks,
+                      const StepShape &shape) {
+  constexpr double kUnits = 1e9; // Nanoseconds.
+  std::vector<solver::TaskTimes> times;
+  for (size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    const TaskSeconds &task = chunks[chunk];
+    double sent = chunk + 1 < chunks.size() ? shape.borderSeconds : 0;
+    double sentBack = chunk > 0 ? shape.borderSeconds : 0;
+    times.push_back({int64_t((task.forward + sent) * kUnits),
+                     int64_t((task.replay + task.backward + sentBack) * kUnits),
+                     int64_t(task.weight * kUnits)});
+  }
+  const solver::NamedSchedule *schedule = solver::findSchedule(shape.schedule);
+  assert(schedule && !solver::check(*schedule, shape.pipeline));
+  solver::ScheduleTable table =
+      solver::makeTable(*schedule, shape.pipeline, {/*borderBytes=*/1});
+  return solver::getSpan(table, times) / kUnits;
+}
+
+StepTime report::getStepTime(StringRef who, const LayerSeconds &layers,
+                             const StepShape &shape) {
+  std::vector<TaskSeconds> chunks = addUpChunks(layers, shape);
+  std::vector<TaskSeconds> stages(shape.pipeline.stages);
+  for (auto [number, chunk] : llvm::enumerate(chunks))
+    stages[number % stages.size()] += chunk;
+  const TaskSeconds &busiest =
+      *llvm::max_element(stages, [](const auto &left, const auto &right) {
+        return left.getTasks() < right.getTasks();
+      });
+  double microBatches = shape.pipeline.microBatches;
+  StepTime time;
+  time.who = who.str();
+  time.forward = microBatches * busiest.forward;
+  time.backward = microBatches * (busiest.backward + busiest.weight);
+  time.replay = microBatches * busiest.replay;
+  time.exchange = microBatches * busiest.exchange;
+  double tasks = microBatches * busiest.getTasks();
+  time.waiting = std::max(getSpan(chunks, shape) - tasks, 0.0);
+  for (const TaskSeconds &stage : stages)
+    time.update = std::max(time.update, stage.update);
+  return time;
+}
+
+//===----------------------------------------------------------------------===//
+// Told
+//===----------------------------------------------------------------------===//
+
+void report::printStepTimes(raw_ostream &os, ArrayRef<StepTime> times,
+                            StringRef ranks, StringRef machine) {
+  if (times.empty())
+    return;
+  os << "\n";
+  printText(os,
+            "a step of " + ranks.str() + ", as modelled for " + machine.str());
+  using Kind = TextTable::Kind;
+  TextTable table({{"", Kind::Text},
+                   {"forward", Kind::Number},
+                   {"backward", Kind::Number},
+                   {"replays", Kind::Number},
+                   {"exchanges", Kind::Number},
+                   {"waiting", Kind::Number},
+                   {"update", Kind::Number},
+                   {"step", Kind::Number}});
+  for (const StepTime &time : times)
+    table.add({time.who, formatSeconds(time.forward),
+               formatSeconds(time.backward), formatSeconds(time.replay),
+               formatSeconds(time.exchange), formatSeconds(time.waiting),
+               formatSeconds(time.update), formatSeconds(time.getSeconds())});
+  table.print(os);
+  printText(os, "forward, backward and replays are of the stage that has most "
+                "to do, exchanges between ranks a part of them; waiting is for "
+                "other stages");
+}
+
+void report::writeStepTimes(llvm::json::OStream &json,
+                            ArrayRef<StepTime> times) {
+  json.attributeArray("step_times", [&] {
+    for (const StepTime &time : times)
+      json.object([&] {
+        json.attribute("who", time.who);
+        json.attribute("forward_seconds", time.forward);
+        json.attribute("backward_seconds", time.backward);
+        json.attribute("replay_seconds", time.replay);
+        json.attribute("exchange_seconds", time.exchange);
+        json.attribute("waiting_seconds", time.waiting);
+        json.attribute("update_seconds", time.update);
+        json.attribute("seconds", time.getSeconds());
+      });
+  });
+}
