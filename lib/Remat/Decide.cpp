@@ -21,7 +21,7 @@ void remat::decideToSave(Operation *op, StringRef reason, int64_t segment) {
 
 bool remat::decideToRecompute(Operation *op, int64_t segment, StringRef label,
                               ArrayRef<int64_t> results) {
-  if (op->hasAttr(kDecisionAttr) || results.empty() || !canBeReplayed(op))
+  if (op->hasAttr(kDecisionAttr) || results.empty() || !nn::mayBeReplayed(op))
     return false;
   MLIRContext *context = op->getContext();
   DenseI64ArrayAttr some;

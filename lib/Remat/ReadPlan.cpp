@@ -272,7 +272,7 @@ void PlanReader::warnOfKept(const PlanWord &word, const PlanRule &rule,
                             ArrayRef<OpResult> results) {
   if (rule.isRecompute && !results.empty() &&
       llvm::none_of(results, [](OpResult result) {
-        return canBeReplayed(result.getOwner());
+        return nn::mayBeReplayed(result.getOwner());
       }))
     emitWarning(word.location)
         << "'" << word.text
@@ -301,7 +301,7 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
     warnOfKept(word, rule, *results);
     for (OpResult result : *results) {
       Operation *op = result.getOwner();
-      if (excepted.contains(result) || !canBeReplayed(op))
+      if (excepted.contains(result) || !nn::mayBeReplayed(op))
         continue;
       Verdict &verdict = verdicts[op];
       verdict.dropped.resize(op->getNumResults());

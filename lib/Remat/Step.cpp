@@ -278,16 +278,12 @@ bool Step::isFree(Operation *op) const {
 // Decisions
 //===----------------------------------------------------------------------===//
 
-bool remat::canBeReplayed(Operation *op) {
-  return nn::mayBeReplayed(op) || nn::isCollective(op);
-}
-
 /// Checks the decision of one op above `nn.backward`.
 static LogicalResult verifyDecision(Operation *op, RecomputeAttr decision) {
   if (op->hasTrait<nn::NeverReplayed>())
     return op->emitOpError("needs to be kept: what it decides is decided once, "
                            "and a replay could decide otherwise");
-  if (!canBeReplayed(op))
+  if (!nn::mayBeReplayed(op))
     return op->emitOpError("needs to be free of side effects to be recomputed: "
                            "they would happen twice");
   if (decision.getResults() && decision.getResults().empty())

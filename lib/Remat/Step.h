@@ -112,10 +112,6 @@ int64_t getFlops(mlir::Operation *op);
 /// Whether `op` replays one of the forward phase.
 bool isReplay(mlir::Operation *op);
 
-/// Whether `op` can be computed once more, to the same bits: without side
-/// effects, but for meeting other ranks, which then meet once more, too.
-bool canBeReplayed(mlir::Operation *op);
-
 /// Finds what replays are replays of. To be asked in the order of the ops.
 class Originals {
 public:

@@ -20,7 +20,8 @@ using namespace reprise;
 using namespace reprise::nn;
 
 bool nn::mayBeReplayed(Operation *op) {
-  return isMemoryEffectFree(op) && !op->hasTrait<nn::NeverReplayed>();
+  return (isMemoryEffectFree(op) || isCollective(op)) &&
+         !op->hasTrait<nn::NeverReplayed>();
 }
 
 //===----------------------------------------------------------------------===//

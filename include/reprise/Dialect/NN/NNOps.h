@@ -47,7 +47,8 @@ class NeverReplayed
 template <typename ConcreteOp>
 class OneOfMany : public mlir::OpTrait::TraitBase<ConcreteOp, OneOfMany> {};
 
-/// Whether a replay of `op` makes what `op` has made, and nothing else.
+/// Whether a replay of `op` makes what `op` has made, and nothing else; other
+/// ranks that `op` meets replay it, too.
 bool mayBeReplayed(mlir::Operation *op);
 
 /// Where ranks meet: collectives have effects on it, which keep their order.
