@@ -78,15 +78,9 @@ bool driver::asksForPlan(const Options &options) {
          !options.certificate.empty();
 }
 
-/// Whether plans for stages can be made: of one rank each.
-bool driver::canBePlanned(const std::optional<frontend::Description> &text) {
-  return text && text->parallel.dataParallel == 1 &&
-         text->parallel.tensorParallel == 1;
-}
-
 /// Refuses what the program of a pipeline cannot have.
 LogicalResult
-driver::checkStages(ModuleOp module, const Options &options,
+driver::checkStages(const Options &options,
                     const std::optional<frontend::Description> &text,
                     const Targets &targets, Phase to, bool hasBudget) {
   if (targets.cuda && to > Phase::Remat)
@@ -98,12 +92,7 @@ driver::checkStages(ModuleOp module, const Options &options,
   if (isPlanned && !text)
     return failure(fail("option --from: needs a description to plan for the "
                         "stages of a pipeline"));
-  if (!isPlanned || canBePlanned(text))
-    return success();
-  return failure(fail("needs data_parallel_size and tensor_model_parallel_size "
-                      "to be 1 to plan for the stages of a pipeline, but got " +
-                      llvm::Twine(text->parallel.dataParallel) + " and " +
-                      llvm::Twine(text->parallel.tensorParallel)));
+  return success();
 }
 
 int64_t driver::getExcess(ModuleOp module, const planning::Budget &budget) {

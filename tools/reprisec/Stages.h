@@ -38,12 +38,9 @@ bool isForStages(const Options &options,
 /// Whether a file about a plan is asked for.
 bool asksForPlan(const Options &options);
 
-/// Whether plans for stages can be made: of one rank each.
-bool canBePlanned(const std::optional<frontend::Description> &text);
-
 /// Refuses what the program of a pipeline cannot have, with a message.
 mlir::LogicalResult
-checkStages(mlir::ModuleOp module, const Options &options,
+checkStages(const Options &options,
             const std::optional<frontend::Description> &text,
             const Targets &targets, Phase to, bool hasBudget);
 

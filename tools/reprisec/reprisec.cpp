@@ -147,6 +147,18 @@ readInput(MLIRContext &context, llvm::SourceMgr &sources,
   return frontend::buildModel(context, *description);
 }
 
+/// The step of a description with stages, for one rank along dp with the
+/// samples that each has: the sums of all of them would tie the layers of a
+/// chunk together, and take nothing of what is planned for.
+static OwningOpRef<ModuleOp> buildPlanned(MLIRContext &context,
+                                          frontend::Description description) {
+  int64_t &ranks = description.parallel.dataParallel;
+  description.train.globalBatchSize = description.getGlobalBatchSize() / ranks;
+  ranks = 1;
+  description.parallel.reductionGroups.reset();
+  return frontend::buildModel(context, description);
+}
+
 /// Lets `nn.train` say this.
 static void record(ModuleOp module, StringRef key, Attribute value) {
   auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
@@ -313,6 +325,8 @@ static planning::Budget fitBudget(ModuleOp module, ModuleOp stages, Phase from,
   bool wasQuiet = options.quiet;
   std::string certificate = options.certificate, pareto = options.pareto;
   options.quiet = true; // A trial shows and writes nothing.
+  ScopedDiagnosticHandler silent(module.getContext(),
+                                 [](Diagnostic &) { return success(); });
   options.certificate = options.pareto = std::string();
   planning::Budget fitted = budget;
   for (int trial = 0; trial < kMostTrials; ++trial) {
@@ -412,14 +426,24 @@ static int compile(int argc, char **argv) {
   std::string planText; // Of what is decided for them.
   Phase last = to;
   std::optional<planning::Budget> given = *budget;
-  if (isForStages(options, description, *module, isReport)) {
-    if (failed(checkStages(*module, options, description, *targets, to,
-                           bool(*budget))))
+  bool isStages = isForStages(options, description, *module, isReport);
+  if (isStages) {
+    if (failed(checkStages(options, description, *targets, to, bool(*budget))))
       return 1;
     stages = module->clone();
+  }
+  if (description && description->parallel.stages > 1 &&
+      description->parallel.dataParallel > 1) {
+    module = buildPlanned(context, *description);
+    if (!module)
+      return 1;
+    setTarget(*module, targets->first());
+    recordPlan(*module, described);
+  }
+  if (isStages) {
     if (description && failed(makePipeline(*stages, description->parallel)))
       return 1;
-    if (last < Phase::Remat || !canBePlanned(description))
+    if (last < Phase::Remat || !description)
       return compileStages(*stages, *from, last, options, *targets, recompute,
                            isFile);
     if (*budget && last >= Phase::RT)
