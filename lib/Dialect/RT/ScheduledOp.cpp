@@ -229,10 +229,11 @@ struct ScheduledCollective
 
   FailureOr<SmallVector<Sharing>> getSharing(Operation *op,
                                              const SymbolTable &symbols) const {
+    // There may be thousands of inputs.
+    auto collective = cast<CollectiveOp>(op);
     SmallVector<Sharing> sharing;
-    for (unsigned number = 0; number < getReads(op).size(); ++number)
-      if (int64_t made = cast<CollectiveOp>(op).getMadeInPlaceOf(number);
-          made >= 0)
+    for (unsigned number = 0; number < collective.getInputs().size(); ++number)
+      if (int64_t made = collective.getMadeInPlaceOf(number); made >= 0)
         sharing.push_back({number, made, true});
     return sharing;
   }
