@@ -151,6 +151,7 @@ void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
       {"stages", describeStages(*this)},
       {"largest", describeLargestStage(*this)},
       {"ranks", describeRanks(*this)},
+      {"step_times", describeStepTimes(stepTimes, ranks, costs.machine)},
       {"classes", std::move(classes)},
       {"labels", std::move(labels)},
       {"environment", std::move(facts)},

@@ -346,7 +346,7 @@ void report::printStepTimes(raw_ostream &os, ArrayRef<StepTime> times,
   printText(os,
             "a step of " + ranks.str() + ", as modelled for " + machine.str());
   using Kind = TextTable::Kind;
-  TextTable table({{"", Kind::Text},
+  TextTable table({{"run by", Kind::Text},
                    {"forward", Kind::Number},
                    {"backward", Kind::Number},
                    {"replays", Kind::Number},
@@ -363,6 +363,27 @@ void report::printStepTimes(raw_ostream &os, ArrayRef<StepTime> times,
   printText(os, "forward, backward and replays are of the stage that has most "
                 "to do, exchanges between ranks a part of them; waiting is for "
                 "other stages");
+}
+
+llvm::json::Value report::describeStepTimes(ArrayRef<StepTime> times,
+                                            StringRef ranks,
+                                            StringRef machine) {
+  if (times.empty())
+    return nullptr;
+  llvm::json::Array rows;
+  for (const StepTime &time : times)
+    rows.push_back(llvm::json::Object{
+        {"who", time.who},
+        {"forward", formatSeconds(time.forward)},
+        {"backward", formatSeconds(time.backward)},
+        {"replays", formatSeconds(time.replay)},
+        {"exchanges", formatSeconds(time.exchange)},
+        {"waiting", formatSeconds(time.waiting)},
+        {"update", formatSeconds(time.update)},
+        {"step", formatSeconds(time.getSeconds())},
+    });
+  return llvm::json::Object{
+      {"ranks", ranks}, {"machine", machine}, {"rows", std::move(rows)}};
 }
 
 void report::writeStepTimes(llvm::json::OStream &json,

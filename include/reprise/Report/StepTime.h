@@ -90,6 +90,11 @@ StepTime getStepTime(llvm::StringRef who, const LayerSeconds &layers,
 void printStepTimes(llvm::raw_ostream &os, llvm::ArrayRef<StepTime> times,
                     llvm::StringRef ranks, llvm::StringRef machine);
 
+/// What lib/Report/Page.html names, or null if there are none.
+llvm::json::Value describeStepTimes(llvm::ArrayRef<StepTime> times,
+                                    llvm::StringRef ranks,
+                                    llvm::StringRef machine);
+
 /// The key "step_times".
 void writeStepTimes(llvm::json::OStream &json, llvm::ArrayRef<StepTime> times);
 } // namespace reprise::report
