@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Planner.h"
+#include "reprise/Dialect/RT/Places.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -97,6 +98,7 @@ void Planner::rewriteScheduled(OpBuilder &builder, rt::ScheduledOp op) {
   Operation *planned = op.createOnBuffers(
       builder, [&](Value value) { return view.lookup(value); }, workspace);
   planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  planned->removeDiscardableAttr(rt::kPlacesAttr);
 }
 
 void Planner::rewrite() {

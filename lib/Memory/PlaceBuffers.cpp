@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Planner.h"
+#include "reprise/Dialect/RT/Places.h"
 #include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Solver/Packing.h"
 #include "llvm/Support/MathExtras.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace reprise;
@@ -99,13 +101,53 @@ void Planner::placeFixed(Space space, ArenaSizes &sizes) {
 /// smaller by more of them, and a budget plans the memory of many programs.
 static constexpr int64_t kPackingWork = 200'000'000;
 
+/// Leaves `buffers`, which `problem` is of, where a like schedule has them, and
+/// places the others around them; nothing if they are in each other's way.
+static std::optional<solver::PackingResult>
+packAsKnown(const solver::PackingProblem &problem, ArrayRef<Buffer *> buffers) {
+  SmallVector<size_t> order;
+  auto isKnown = [&](size_t item) {
+    return buffers[item]->known.value_or(rt::kNoPlace) != rt::kNoPlace;
+  };
+  llvm::append_range(order, llvm::seq<size_t>(0, buffers.size()));
+  size_t numKnown = std::stable_partition(order.begin(), order.end(), isKnown) -
+                    order.begin();
+  solver::PackingProblem ordered;
+  ordered.alignment = problem.alignment;
+  std::vector<int64_t> places;
+  for (size_t item : order) {
+    ordered.items.push_back(problem.items[item]);
+    if (places.size() < numKnown)
+      places.push_back(*buffers[item]->known);
+  }
+  if (places.empty())
+    return std::nullopt;
+  solver::PackingResult found = solver::packBeside(ordered, places);
+  if (solver::verify(ordered, found.solution))
+    return std::nullopt;
+  std::vector<int64_t> offsets(order.size());
+  for (auto [item, offset] : llvm::zip(order, found.solution.offsets))
+    offsets[item] = offset;
+  found.solution.offsets = std::move(offsets);
+  return found;
+}
+
 /// Packs forward in time, and backward if that leaves waste: what is hard to
-/// place in one order may be easy in the other.
-static solver::PackingResult
-packBothWays(const solver::PackingProblem &problem) {
+/// place in one order may be easy in the other. What is not above the places
+/// that are known is good enough.
+static solver::PackingResult packBothWays(const solver::PackingProblem &problem,
+                                          ArrayRef<Buffer *> buffers) {
   solver::PackingOptions effort;
   effort.workLimit = kPackingWork;
+  std::optional<solver::PackingResult> known = packAsKnown(problem, buffers);
+  bool isEnough = known && known->solution.peak == known->bound;
+  if (known)
+    known->bound = solver::lowerBound(problem);
+  if (isEnough)
+    return *known;
   solver::PackingResult best = solver::pack(problem, effort);
+  if (known && known->solution.peak < best.solution.peak)
+    best = *known;
   if (best.solution.peak == best.bound)
     return best;
   solver::PackingProblem mirrored = problem;
@@ -136,7 +178,7 @@ LogicalResult Planner::placeWithin(Space space, ArenaSizes &sizes) {
   add(/*areWritten=*/false);
   if (std::optional<std::string> fault = solver::check(problem))
     return function.emitError("has no memory plan: ") << *fault;
-  solver::PackingResult packed = packBothWays(problem);
+  solver::PackingResult packed = packBothWays(problem, placed);
   if (!step)
     add(/*areWritten=*/true);
   if (std::optional<std::string> fault = solver::check(problem))
@@ -146,7 +188,7 @@ LogicalResult Planner::placeWithin(Space space, ArenaSizes &sizes) {
   auto module = function->getParentOfType<ModuleOp>();
   if (all.solution.peak > all.bound &&
       !module->hasAttr(rt::kActivationsFirstAttr))
-    if (solver::PackingResult together = packBothWays(problem);
+    if (solver::PackingResult together = packBothWays(problem, placed);
         together.solution.peak < all.solution.peak)
       all = std::move(together);
   for (auto [buffer, offset] : llvm::zip(placed, all.solution.offsets))

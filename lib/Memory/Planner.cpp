@@ -8,6 +8,7 @@
 
 #include "Planner.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/Places.h"
 #include "reprise/Memory/WrittenGradients.h"
 
 using namespace mlir;
@@ -282,6 +283,15 @@ LogicalResult Planner::overwrite(rt::ScheduledOp op, rt::Sharing sharing,
   return success();
 }
 
+/// Whether a like schedule has result `number` of `op` in another place than
+/// `buffer`.
+static bool isKnownApart(rt::ScheduledOp op, int64_t number,
+                         const Buffer &buffer) {
+  auto places = op->getAttrOfType<DenseI64ArrayAttr>(rt::kPlacesAttr);
+  return places && buffer.known && *buffer.known != places[number] &&
+         *buffer.known != rt::kNoPlace && places[number] != rt::kNoPlace;
+}
+
 /// Lets a result have the bytes of an operand that is needed no more.
 void Planner::takeOver(rt::ScheduledOp op, rt::Sharing sharing,
                        int64_t position) {
@@ -290,7 +300,8 @@ void Planner::takeOver(rt::ScheduledOp op, rt::Sharing sharing,
   int64_t buffer = bufferOf.lookup(read);
   if (bufferOf.count(result) || beginOf.count(read) ||
       !diesAt(op, sharing.read, position) || lastUse.lookup(result) == end ||
-      buffers[buffer].category != Category::Activations)
+      buffers[buffer].category != Category::Activations ||
+      isKnownApart(op, sharing.write, buffers[buffer]))
     return;
   // Another result may have taken the buffer already.
   if (llvm::none_of(op->getResults(), [&](Value other) {
@@ -316,6 +327,21 @@ LogicalResult Planner::assignSharing(rt::ScheduledOp op, int64_t position) {
     if (!pair.isForced)
       takeOver(op, pair, position);
   return success();
+}
+
+/// Of a buffer whose values are in two places elsewhere no place is known.
+void Planner::readPlaces(rt::ScheduledOp op) {
+  auto places = op->getAttrOfType<DenseI64ArrayAttr>(rt::kPlacesAttr);
+  if (!places)
+    return;
+  auto read = [&](int64_t buffer, int64_t place) {
+    std::optional<int64_t> &known = buffers[buffer].known;
+    known = known.value_or(place) == place ? place : rt::kNoPlace;
+  };
+  for (auto [result, place] : llvm::zip(op->getResults(), places.asArrayRef()))
+    read(bufferOf.lookup(result), place);
+  if (auto workspace = workspaceOf.find(op); workspace != workspaceOf.end())
+    read(workspace->second, places.asArrayRef().back());
 }
 
 LogicalResult Planner::assignResults(Operation *op, int64_t position) {
@@ -344,6 +370,8 @@ LogicalResult Planner::assignResults(Operation *op, int64_t position) {
     Buffer &buffer = buffers[bufferOf.lookup(result)];
     buffer.lastUse = std::max(buffer.lastUse, position);
   }
+  if (auto scheduled = dyn_cast<rt::ScheduledOp>(op))
+    readPlaces(scheduled);
   return success();
 }
 

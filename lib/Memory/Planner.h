@@ -33,6 +33,9 @@ struct Buffer {
   /// the first to the end.
   int64_t firstUse = 0, lastUse = 0;
   int64_t offset = 0;
+  /// From where activations begin, where a like schedule has it; if it has it
+  /// in several places, none is known.
+  std::optional<int64_t> known;
   /// What the buffer is outside the schedule, if it is that.
   rt::StateAttr state;
   rt::RotaryAttr rotary;
@@ -91,6 +94,7 @@ private:
   llvm::FailureOr<Buffer> getArgumentBuffer(mlir::BlockArgument argument);
   llvm::FailureOr<Buffer> getSharedBuffer(mlir::BlockArgument argument);
   llvm::LogicalResult assignResults(mlir::Operation *op, int64_t position);
+  void readPlaces(rt::ScheduledOp op);
   llvm::LogicalResult assignSharing(rt::ScheduledOp op, int64_t position);
   llvm::LogicalResult checkSharing(rt::ScheduledOp op,
                                    llvm::ArrayRef<rt::Sharing> sharing);

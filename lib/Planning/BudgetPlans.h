@@ -116,18 +116,20 @@ public:
 
   /// The program that a certificate is of: its launches are those of the graph,
   /// one or more of which are one in the program that runs.
+  /// Its buffers are where that one has them, as far as it has them.
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> planApart(int64_t point) {
-    return plan(point, /*rowsApart=*/true);
+    return plan(point, /*rowsApart=*/true, &look(point).places);
   }
 
 private:
   struct Known {
     PlannedBytes planned;
+    Places places; ///< of the program that runs
     int64_t bytes = -1;
   };
 
-  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> plan(int64_t point,
-                                                          bool rowsApart);
+  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+  plan(int64_t point, bool rowsApart, const Places *places);
   const Known &look(int64_t point);
 
   Trial &trial;

@@ -67,16 +67,22 @@ func::FuncOp Trial::getStep() const {
 
 FailureOr<OwningOpRef<ModuleOp>>
 Trial::plan(function_ref<void(func::FuncOp)> decide, bool isFree,
-            bool rowsApart) {
+            bool rowsApart, const Places *places) {
   OwningOpRef<ModuleOp> program = module->clone();
-  decide(program->lookupSymbol<func::FuncOp>(nn::kStepFunction));
-  PassManager manager(context.get());
+  auto step = program->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  decide(step);
+  PassManager toSchedule(context.get()), toPlan(context.get());
   // What is kept of it runs these passes again, and is verified then.
-  manager.enableVerifier(false);
-  phases.applyDecisions(manager, isFree);
-  phases.formKernels(manager, rowsApart);
-  phases.planMemory(manager);
-  if (failed(manager.run(*program)))
+  toSchedule.enableVerifier(false);
+  toPlan.enableVerifier(false);
+  phases.applyDecisions(toSchedule, isFree);
+  phases.formKernels(toSchedule, rowsApart);
+  phases.planMemory(toPlan);
+  if (failed(toSchedule.run(*program)))
+    return failure();
+  if (places)
+    writePlaces(step, *places);
+  if (failed(toPlan.run(*program)))
     return failure();
   return program;
 }

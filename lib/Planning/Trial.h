@@ -15,6 +15,7 @@
 #include "reprise/Planning/Phases.h"
 #include "reprise/Solver/StepGraph.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace reprise::planning {
 
@@ -63,6 +64,16 @@ int64_t getBaseBytes(mlir::func::FuncOp step, const TracedGraph &traced,
                      llvm::ArrayRef<mlir::BlockArgument> arguments,
                      int64_t launches);
 
+/// Where a planned step has what its launches write, from where its activations
+/// begin (`rt::kNoPlace` for what outlives it): by the name of the op that
+/// makes it, in the order of the schedule.
+using Places = llvm::StringMap<llvm::SmallVector<int64_t>>;
+Places getPlaces(mlir::ModuleOp planned);
+
+/// Says on the launches of `step`, which are of the same ops, what is known of
+/// places.
+void writePlaces(mlir::func::FuncOp step, const Places &places);
+
 /// A program before its plan is applied, in a context of its own: what is
 /// tried is not to be heard of.
 class Trial {
@@ -83,10 +94,10 @@ public:
 
   /// The program under the decisions that `decide` writes on its step, planned.
   /// Its kernels are left behind. With `rowsApart` its launches are those of
-  /// the graph.
+  /// the graph. Where `places` are known of it, they are as good as others.
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
   plan(llvm::function_ref<void(mlir::func::FuncOp)> decide, bool isFree,
-       bool rowsApart);
+       bool rowsApart, const Places *places = nullptr);
 
 private:
   Trial(std::unique_ptr<mlir::MLIRContext> context, Phases phases)

@@ -33,6 +33,11 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
       value of the step, is read by nothing later, and by this op only there. Results of
       `@step` keep bytes of their own.
     * A product gets its workspace for as long as it runs.
+    * With `rt.places` on an op its results and its workspace have places that a like schedule has
+      for them, in bytes from where activations begin (-1: none). They are taken, and other buffers
+      lie among them, unless two are in each other's way. What may alias does not where operand and
+      result have two places. Where others do not fit below the known ones, the schedule is packed by
+      itself, too.
 
     The arguments of `@step` become `rt.buffer`s with `rt.state` or `rt.role`; its
     results that replace a state must already be in the buffer of that state.

@@ -12,6 +12,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/ABI/Gemm.h"
+#include "reprise/Dialect/RT/Places.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Support/Shares.h"
@@ -323,6 +324,20 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError(
                "needs 'rt.alignment' to be a power of two, but got ")
+           << value;
+  }
+  if (name == kPlacesAttr) {
+    auto places = dyn_cast<DenseI64ArrayAttr>(value);
+    size_t numPlaces = op->getNumResults() + 1;
+    if (isa<ScheduledOp>(op) && places && size_t(places.size()) == numPlaces &&
+        llvm::all_of(places.asArrayRef(), [](int64_t place) {
+          return place >= kNoPlace && place <= kMostPlace;
+        }))
+      return success();
+    return op->emitOpError("needs 'rt.places' to be ")
+           << numPlaces << " numbers from -1 to " << kMostPlace
+           << ", for each result and the workspace of a launch or a product, "
+              "but got "
            << value;
   }
   if (name == kSharedAttr || name == kBytesAttr) {

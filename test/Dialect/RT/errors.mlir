@@ -838,3 +838,29 @@ func.func private @attention() attributes {rt.kernel}
 func.func private @attention_of_one_chip() attributes {rt.kernel, rt.instead = "attention", rt.chip = "sm_90a"}
 // expected-error @+1 {{needs 'rt.instead' to be the name of a kernel beside it that is there for all chips, but got "attention_of_one_chip"}}
 func.func private @attention_of_another_chip() attributes {rt.kernel, rt.instead = "attention_of_one_chip", rt.chip = "sm_100a"}
+
+// -----
+
+// A place for each result and for a workspace, each a number of bytes or -1.
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+func.func @step(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs 'rt.places' to be 2 numbers from -1 to 1152921504606846976, for each result and the workspace of a launch or a product, but got array<i64: 64>}}
+  %y = rt.launch @k(%x) {rt.places = array<i64: 64>} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
+func.func @step(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'rt.launch' op needs 'rt.places' to be 2 numbers from -1 to 1152921504606846976, for each result and the workspace of a launch or a product, but got array<i64: -2, 0>}}
+  %y = rt.launch @k(%x) {rt.places = array<i64: -2, 0>} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'builtin.module' op needs 'rt.places' to be 1 numbers}}
+module attributes {rt.places = array<i64: 0>} {
+}
