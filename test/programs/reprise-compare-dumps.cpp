@@ -16,11 +16,13 @@
 // --first-inputs the first has only been given the first part of it, as a rank
 // of several has. With --norms
 // gradients are compared by their norm: for bf16, of which single elements are
-// rounding in any order of sums.
+// rounding in any order of sums. With --tolerance=0 all bits are compared, also
+// of what is as small as rounding, and the signs of zeros.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Dump.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
@@ -47,6 +49,19 @@ static cl::opt<bool>
                 cl::desc("The first has some inputs of the second"),
                 cl::cat(category));
 
+static std::string formatDouble(double number) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.3g", number);
+  return text;
+}
+
+static bool hasSameBits(const Tensor &have, const Tensor &want) {
+  auto isSame = [](double a, double b) {
+    return llvm::bit_cast<uint64_t>(a) == llvm::bit_cast<uint64_t>(b);
+  };
+  return llvm::equal(have.values, want.values, isSame);
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
@@ -69,11 +84,17 @@ int main(int argc, char **argv) {
                 "', but it has "
                 "none");
   Comparison comparison, inputs;
+  std::vector<std::string> others; ///< of other bits
   double floor = 1e-3 * (*want)["grad_norm"].values.at(0);
   for (auto &entry : *want) {
     llvm::StringRef name = entry.first();
     const Tensor &other = (*have)[name];
     bool isNoise = getNorm(entry.second) < floor;
+    bool isMade = name == "loss" || name == "grad_norm" ||
+                  name.starts_with("gradient/") ||
+                  name.starts_with("parameter/") || name.starts_with("moment");
+    if (isMade && !hasSameBits(other, entry.second))
+      others.push_back(name.str());
     if (name.starts_with("gradient/") && byNorm && !isNoise)
       comparison.addNorm(name, other, entry.second);
     else if (name.starts_with("gradient/"))
@@ -101,9 +122,11 @@ int main(int argc, char **argv) {
                << " tensors: largest relative difference "
                << llvm::format("%.3g", comparison.worst) << " in "
                << comparison.where << "\n";
-  if (comparison.worst <= tolerance)
-    return 0;
-  llvm::WithColor::error() << "needs differences of at most "
-                           << llvm::format("%.3g", double(tolerance)) << "\n";
-  return 1;
+  if (comparison.worst > tolerance)
+    return fail("needs differences of at most " + formatDouble(tolerance));
+  if (tolerance == 0 && !others.empty())
+    return fail("needs the same bits, but " + llvm::Twine(others.size()) +
+                " tensors have others, '" + *llvm::min_element(others) +
+                "' among them");
+  return 0;
 }
