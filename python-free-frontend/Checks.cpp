@@ -570,9 +570,14 @@ void Checker::checkTensorParallel() {
       !check(nameOf<&Model::innerWidth>(), "columns of the MLP",
              model.getInnerWidth()))
     return;
-  if (model.getNumKeyValueHeads() != model.numHeads)
-    check(nameOf<&Model::numKeyValueHeads>(), "heads of keys and values",
-          model.getNumKeyValueHeads());
+  // Of fewer heads of keys and values, neighbours have the same one.
+  if (int64_t heads = model.getNumKeyValueHeads();
+      heads % ranks != 0 && ranks % heads != 0)
+    error(firstGiven({"tensor_model_parallel_size",
+                      nameOf<&Model::numKeyValueHeads>()}),
+          "needs heads of keys and values that " + Twine(ranks) +
+              " ranks can share evenly, or that divide the ranks, but got " +
+              Twine(heads) + " (" + nameOf<&Model::numKeyValueHeads>() + ")");
   if (parallel.sequenceParallel)
     check("seq_length", "positions", train.seqLength);
 }

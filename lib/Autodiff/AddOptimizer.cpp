@@ -109,7 +109,8 @@ namespace {
 struct Trained {
   ParameterAttr parameter;
   Value value, gradient;
-  Word word; ///< how the parameter is spread along `tp`
+  /// How the parameter is spread over ranks that share the model, or null.
+  LayoutAttr layout;
   /// The rank's share of the parameter; null if it has all.
   RankedTensorType share;
   /// Its number among those of its kind in a model that stages share; -1 if
@@ -117,6 +118,13 @@ struct Trained {
   int64_t place;
   /// The argument that the gradient of micro-batches is added to, or null.
   BlockArgument sum;
+};
+
+/// Gradients of one kind, with their places among those that all stages have.
+struct Counted {
+  SmallVector<Value> gradients;
+  SmallVector<int64_t> places;
+  int64_t count = 0; ///< those of all stages
 };
 
 /// What updates of all parameters have in common.
@@ -179,6 +187,8 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
                     SmallVectorImpl<Trained> &trained, Value &loss,
                     SmallVectorImpl<Value> &results);
   Value makeNorm(OpBuilder &builder, Location loc, ArrayRef<Trained> trained);
+  Value makeNormOfParts(OpBuilder &builder, Location loc, StringRef axis,
+                        const Counted &parts);
   Value makeNormOf(OpBuilder &builder, Location loc, ArrayRef<Value> gradients,
                    ArrayRef<int64_t> places, int64_t count);
   Value makeStagesNorm(OpBuilder &builder, Location loc,
@@ -302,9 +312,8 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
     if (hasShares)
       share = type.clone({getShareSize(
           type.getNumElements(), getAxisSize(getOperation(), kDataAxis))});
-    trained.push_back({parameter, argument, gradient,
-                       layout ? layout.getWord(kTensorAxis) : Word::Invariant,
-                       share, order ? order[1] : -1,
+    trained.push_back({parameter, argument, gradient, layout, share,
+                       order ? order[1] : -1,
                        sums.lookup(parameter.getName())});
   }
   if (trained.empty())
@@ -344,26 +353,30 @@ static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
 }
 
 /// Sums the loss and all gradients over the ranks that have samples of their
-/// own; and then the gradients of parameters that ranks along `tp` use each in
-/// its own way. In this order sums over samples are the same, whichever ranks
-/// have them. What the step returns are these sums.
+/// own; and then the gradients of parameters that ranks along another axis use
+/// each in its own way. In this order sums over samples are the same, whichever
+/// ranks have them. What the step returns are these sums.
 void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
                                 SmallVectorImpl<Trained> &trained, Value &loss,
                                 SmallVectorImpl<Value> &results) {
-  SmallVector<Value *> used, all, shared;
+  SmallVector<Value *> all, shared;
   if (loss)
     all.push_back(&loss);
-  for (Trained &one : trained) {
+  for (Trained &one : trained)
     (one.share ? shared : all).push_back(&one.gradient);
-    if (one.word == Word::Replicated)
-      used.push_back(&one.gradient);
-  }
   if (getAxisSize(getOperation(), kDataAxis) > 1) {
     sumOver<AllReduceOp>(kDataAxis, builder, loc, all, results);
     sumOver<ReduceSharesOp>(kDataAxis, builder, loc, shared, results);
   }
-  if (getAxisSize(getOperation(), kTensorAxis) > 1)
-    sumOver<AllReduceOp>(kTensorAxis, builder, loc, used, results);
+  for (StringRef axis : kAxes) {
+    if (getAxisSize(getOperation(), axis) == 1)
+      continue;
+    SmallVector<Value *> used;
+    for (Trained &one : trained)
+      if (one.layout && one.layout.getWord(axis) == Word::Replicated)
+        used.push_back(&one.gradient);
+    sumOver<AllReduceOp>(axis, builder, loc, used, results);
+  }
   // The last stage has the loss, and others zero.
   if (Value *sum = &loss; *sum && isStage())
     sumOver<AllReduceOp>(kPipeAxis, builder, loc, sum, results);
@@ -424,46 +437,56 @@ static Value takeShare(OpBuilder &builder, Location loc, Value value,
       TakeShareOp::create(builder, loc, type, value, kDataAxis).getOut(), name);
 }
 
-/// The norm of all gradients, of which ranks along `tp` have parts: a whole one
-/// counts once, and of the parts each rank gives their norm to the others.
+/// The norms of the parts that ranks along `axis` have of gradients, on all of
+/// them.
+Value AddOptimizer::makeNormOfParts(OpBuilder &builder, Location loc,
+                                    StringRef axis, const Counted &parts) {
+  Value own =
+      makeNormOf(builder, loc, parts.gradients, parts.places, parts.count);
+  Type element = builder.getF32Type();
+  Value row =
+      BroadcastOp::create(builder, loc, RankedTensorType::get({1}, element),
+                          own, builder.getF32FloatAttr(1.0f));
+  auto type =
+      RankedTensorType::get({getAxisSize(getOperation(), axis)}, element);
+  Value all = AllGatherOp::create(builder, loc, type, row, Word::Invariant,
+                                  axis, /*dim=*/0);
+  auto scope =
+      ScopeAttr::get(builder.getContext(), -1, "optimizer", "norm_of_parts");
+  for (Value value : {own, row, all})
+    value.getDefiningOp()->setAttr(kScopeAttr, scope);
+  // All ranks along `dp` have it, and the first counts it: its share is all.
+  return hasShares ? takeShare(builder, loc, all, type, "norm_of_parts") : all;
+}
+
+/// The norm of all gradients, of which ranks that share a model have parts: a
+/// whole one counts once, and of the parts each rank gives their norm to the
+/// others.
 Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
                              ArrayRef<Trained> trained) {
-  auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  int64_t ranks = getAxisSize(getOperation(), kTensorAxis);
-  SmallVector<Value> whole, parts;
-  SmallVector<int64_t> placesOfWhole, placesOfParts;
+  Counted kinds[1 + std::size(kPartAxes)]; // Whole ones are the first kind.
   for (const Trained &one : trained) {
-    bool isPart = one.word == Word::Shard && ranks > 1;
-    (isPart ? parts : whole).push_back(one.gradient);
-    (isPart ? placesOfParts : placesOfWhole).push_back(one.place);
+    Counted &kind = kinds[1 + getPartAxis(getOperation(), one.layout)];
+    kind.gradients.push_back(one.gradient);
+    kind.places.push_back(one.place);
+    ++kind.count;
   }
-  auto counts =
-      getOperation()->getAttrOfType<DenseI64ArrayAttr>(kGradientCountsAttr);
-  int64_t countOfWhole = counts ? counts[0] : 0;
-  int64_t countOfParts = counts ? counts[1] : parts.size();
-  if (countOfParts != 0) {
-    Value own = makeNormOf(builder, loc, parts, placesOfParts, countOfParts);
-    Value row = BroadcastOp::create(
-        builder, loc, RankedTensorType::get({1}, scalar.getElementType()), own,
-        builder.getF32FloatAttr(1.0f));
-    Value all = AllGatherOp::create(
-        builder, loc, RankedTensorType::get({ranks}, scalar.getElementType()),
-        row, Word::Invariant, kTensorAxis, /*dim=*/0);
-    auto scope =
-        ScopeAttr::get(builder.getContext(), -1, "optimizer", "norm_of_parts");
-    for (Value value : {own, row, all})
-      value.getDefiningOp()->setAttr(kScopeAttr, scope);
-    // All ranks along `dp` have it, and the first counts it: its share is all.
-    whole.push_back(hasShares ? takeShare(builder, loc, all,
-                                          cast<RankedTensorType>(all.getType()),
-                                          "norm_of_parts")
-                              : all);
+  if (auto counts =
+          getOperation()->getAttrOfType<DenseI64ArrayAttr>(kGradientCountsAttr))
+    for (auto [kind, count] : llvm::zip_equal(kinds, counts.asArrayRef()))
+      kind.count = count;
+  auto stage = getOperation()->getAttrOfType<IntegerAttr>(kStageAttr);
+  Counted &whole = kinds[0];
+  for (auto [index, axis] : llvm::enumerate(kPartAxes)) {
+    if (kinds[1 + index].count == 0)
+      continue;
+    whole.gradients.push_back(
+        makeNormOfParts(builder, loc, axis, kinds[1 + index]));
     // All stages have it, too, and the first counts it.
-    auto stage = getOperation()->getAttrOfType<IntegerAttr>(kStageAttr);
-    placesOfWhole.push_back(stage && stage.getInt() == 0 ? countOfWhole : -1);
-    ++countOfWhole;
+    whole.places.push_back(stage && stage.getInt() == 0 ? whole.count : -1);
+    ++whole.count;
   }
-  return makeNormOf(builder, loc, whole, placesOfWhole, countOfWhole);
+  return makeNormOf(builder, loc, whole.gradients, whole.places, whole.count);
 }
 
 /// Notes the parameters that a schedule beside the step reads themselves.

@@ -60,18 +60,6 @@ const Tensor &Interpreter::get(Value value) const {
 // One rank
 //===----------------------------------------------------------------------===//
 
-/// The number of `rank` along `axis`: ranks are numbered along the last axis
-/// first.
-static int64_t getCoordinate(nn::MeshAttr mesh, int64_t rank, StringRef axis) {
-  for (auto [name, size] :
-       llvm::reverse(llvm::zip_equal(mesh.getNames(), mesh.getSizes()))) {
-    if (name == axis)
-      return rank % size;
-    rank /= size;
-  }
-  return 0;
-}
-
 Frame Interpreter::makeFrame(Operation *op,
                              std::vector<Tensor> &results) const {
   Frame frame;
@@ -85,7 +73,7 @@ Frame Interpreter::makeFrame(Operation *op,
   if (StringAttr own = nn::getCoordinateAxis(op))
     axis = own;
   if (axis && mesh) {
-    frame.rank = getCoordinate(mesh, rank, axis);
+    frame.rank = mesh.getCoordinate(rank, axis);
     frame.ranks = mesh.getSize(axis);
   }
   return frame;
@@ -182,15 +170,9 @@ static bool areSame(Operation *lhs, Operation *rhs) {
 void Ranks::meet(ArrayRef<Operation *> ops) {
   StringRef axis = ops.front()->getAttrOfType<StringAttr>("axis").getValue();
   std::map<int64_t, SmallVector<int64_t>> groups; // by the group's first rank
-  int64_t stride = 1;
-  for (auto [name, size] :
-       llvm::reverse(llvm::zip_equal(mesh.getNames(), mesh.getSizes()))) {
-    if (name == axis)
-      break;
-    stride *= size;
-  }
   for (int64_t rank = 0; rank < int64_t(ops.size()); ++rank)
-    groups[rank - getCoordinate(mesh, rank, axis) * stride].push_back(rank);
+    groups[rank - mesh.getCoordinate(rank, axis) * mesh.getStride(axis)]
+        .push_back(rank);
   for (auto &[first, ranks] : groups) {
     std::vector<std::vector<Tensor>> results(ranks.size());
     SmallVector<Frame> frames;

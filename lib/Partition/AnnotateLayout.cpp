@@ -31,11 +31,17 @@ public:
   LogicalResult run();
 
 private:
+  /// Finds the heads of keys and values that ranks have copies of, and makes
+  /// the mesh have the axes for them.
+  LogicalResult findCopies();
+  LogicalResult noteCopies(Operation *reader, Value value, int64_t count);
+  LogicalResult addAxes(Operation *op, int64_t count);
   /// Refuses what `ranks` does not divide.
   LogicalResult check(Operation *op);
   LogicalResult checkHeads(Operation *op, int64_t heads, int64_t keyHeads,
                            ArrayRef<Value> normed);
-  LogicalResult checkDivides(Operation *op, int64_t size, StringRef what);
+  LogicalResult checkDivides(Operation *op, int64_t size, StringRef what,
+                             Value cut = {});
 
   /// The word of the first result of `op`; gives parameters theirs.
   FailureOr<Spread> spread(Operation *op);
@@ -45,7 +51,18 @@ private:
   Spread spreadPointwise(Operation *op);
   /// The word of a parameter that all ranks have, whose users have `use`.
   static Spread getWhole(Spread use) {
-    return {use.isShard() ? Word::Replicated : Word::Invariant, 0};
+    bool isOwn = use.isShard() || use.isShared();
+    return {isOwn ? Word::Replicated : Word::Invariant, 0};
+  }
+  /// How a value in parts along `dim` is spread, which is cut as `value` is.
+  Spread getCut(Value value, int64_t dim) const {
+    int64_t count = copies.contains(value) ? copies.lookup(value) : 1;
+    return count == ranks ? Spread{Word::Replicated, 0}
+                          : Spread::shard(dim, count);
+  }
+  /// The parts of a value that is cut.
+  int64_t countParts(Value value) const {
+    return copies.contains(value) ? ranks / copies.lookup(value) : ranks;
   }
   /// Along the residual stream, for values of the rank of `value`.
   Spread getStream(Value value) const {
@@ -61,6 +78,7 @@ private:
   int64_t ranks;
   bool isSequenceParallel;
   DenseMap<Value, int64_t> columns;
+  DenseMap<Value, int64_t> copies; ///< ranks with the same heads of a value
   DenseMap<Value, Spread> words;
   DenseMap<Value, Operation *> readers; ///< who gave a parameter its word
 };
@@ -96,8 +114,8 @@ struct AnnotateLayout
 //===----------------------------------------------------------------------===//
 
 LogicalResult Annotator::checkDivides(Operation *op, int64_t size,
-                                      StringRef what) {
-  if (size % ranks == 0)
+                                      StringRef what, Value cut) {
+  if (size % (cut ? countParts(cut) : ranks) == 0)
     return success();
   return op->emitOpError("needs ")
          << what << " that the " << ranks
@@ -107,9 +125,12 @@ LogicalResult Annotator::checkDivides(Operation *op, int64_t size,
 /// `normed` are the queries and keys, behind their norms if they have any.
 LogicalResult Annotator::checkHeads(Operation *op, int64_t heads,
                                     int64_t keyHeads, ArrayRef<Value> normed) {
-  if (failed(checkDivides(op, heads, "heads")) ||
-      failed(checkDivides(op, keyHeads, "heads of keys and values")))
+  if (failed(checkDivides(op, heads, "heads")))
     return failure();
+  if (keyHeads % ranks != 0 && ranks % keyHeads != 0)
+    return op->emitOpError("needs heads of keys and values that the ")
+           << ranks << " ranks along 'tp' divide, or that divide these, but "
+           << "got " << keyHeads;
   for (Value value : normed) {
     while (auto rope = value.getDefiningOp<RopeOp>())
       value = rope.getInput();
@@ -138,13 +159,15 @@ LogicalResult Annotator::check(Operation *op) {
         return cut == columns.end() || isOfVocabulary(op.getOut())
                    ? success()
                    : checkDivides(op, op.getOut().getType().getShape().back(),
-                                  "columns");
+                                  "columns", op.getOut());
       })
-      .Case([&](RopeOp op) { return checkDivides(op, op.getHeads(), "heads"); })
+      .Case([&](RopeOp op) {
+        return checkDivides(op, op.getHeads(), "heads", op.getOut());
+      })
       .Case([&](RMSNormOp op) -> LogicalResult {
         if (!columns.contains(op.getOut()))
           return success();
-        return checkDivides(op, countHeads(op), "heads");
+        return checkDivides(op, countHeads(op), "heads", op.getOut());
       })
       .Case([&](CrossEntropyOp op) -> LogicalResult {
         if (columns.contains(op.getLogits()) && op.getClasses())
@@ -154,6 +177,77 @@ LogicalResult Annotator::check(Operation *op) {
         return success();
       })
       .Default(success());
+}
+
+//===----------------------------------------------------------------------===//
+// Copies of heads
+//===----------------------------------------------------------------------===//
+
+/// Ranks along `tp` are `ranks / count` groups of `count` with the same heads.
+LogicalResult Annotator::addAxes(Operation *op, int64_t count) {
+  auto module = forward->getParentOfType<ModuleOp>();
+  auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+  if (count == 1 || count == ranks || mesh.getSize(kHeadCopiesAxis) == count)
+    return success();
+  if (mesh.getSize(kHeadCopiesAxis) != 1)
+    return op->emitOpError("needs as many heads of keys and values as the "
+                           "rest of the model, ")
+           << mesh.getSize(kHeadsAxis) << ", to be on " << ranks
+           << " ranks along 'tp', but got " << ranks / count;
+  Builder builder(module.getContext());
+  SmallVector<StringAttr> names(mesh.getNames());
+  SmallVector<int64_t> sizes(mesh.getSizes()), steps(mesh.getSteps());
+  int64_t stride = mesh.getStride(kTensorAxis);
+  auto add = [&](StringRef name, int64_t size, int64_t step) {
+    names.push_back(builder.getStringAttr(name));
+    sizes.push_back(size), steps.push_back(step);
+  };
+  add(kHeadsAxis, ranks / count, stride * count);
+  add(kHeadCopiesAxis, count, stride);
+  module->setAttr(kMeshAttr,
+                  MeshAttr::get(module.getContext(), names, sizes, steps));
+  return success();
+}
+
+/// `reader` reads `value` as heads that `count` ranks have copies of.
+LogicalResult Annotator::noteCopies(Operation *reader, Value value,
+                                    int64_t count) {
+  if (copies.try_emplace(value, count).first->second == count)
+    return success();
+  return reader->emitOpError("needs heads that ")
+         << count << " ranks along 'tp' have copies of, but what else reads "
+         << "them needs " << copies.lookup(value);
+}
+
+LogicalResult Annotator::findCopies() {
+  auto note = [&](auto op, Value value) -> LogicalResult {
+    if (!columns.contains(value))
+      return success();
+    int64_t heads = op.getKeyHeads();
+    int64_t count = ranks % heads == 0 ? ranks / heads : 1;
+    return success(succeeded(addAxes(op, count)) &&
+                   succeeded(noteCopies(op, value, count)));
+  };
+  for (Operation &op : llvm::reverse(forward.getBody().front())) {
+    LogicalResult noted =
+        TypeSwitch<Operation *, LogicalResult>(&op)
+            .Case([&](AttentionOp op) -> LogicalResult {
+              return success(succeeded(note(op, op.getKey())) &&
+                             succeeded(note(op, op.getValue())));
+            })
+            .Case([&](ScoresOp op) { return note(op, op.getRhs()); })
+            .Case([&](ContextOp op) { return note(op, op.getRows()); })
+            .Default([&](Operation *op) -> LogicalResult {
+              SmallVector<OpOperand *> operands = getColumnOperands(op);
+              if (operands.size() != 1 || !copies.contains(op->getResult(0)))
+                return success();
+              return noteCopies(op, operands.front()->get(),
+                                copies.lookup(op->getResult(0)));
+            });
+    if (failed(noted))
+      return failure();
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,9 +278,9 @@ FailureOr<Spread> Annotator::spreadLinear(LinearOp op) {
   Spread weight, bias, result;
   auto cut = columns.find(op.getOut());
   if (cut != columns.end()) { // a column linear
-    weight = Spread::shard(isInOut ? 1 : 0);
-    bias = Spread::shard(0);
-    result = Spread::shard(cut->second);
+    weight = getCut(op.getOut(), isInOut ? 1 : 0);
+    bias = getCut(op.getOut(), 0);
+    result = getCut(op.getOut(), cut->second);
   } else if (columns.contains(op.getInput())) { // a row linear
     weight = Spread::shard(isInOut ? 0 : 1);
     result = getStream(op.getOut());
@@ -203,7 +297,7 @@ FailureOr<Spread> Annotator::spreadLinear(LinearOp op) {
 
 FailureOr<Spread> Annotator::spreadNorm(Operation *op, ValueRange parameters) {
   auto cut = columns.find(op->getResult(0));
-  Spread result = cut != columns.end() ? Spread::shard(cut->second)
+  Spread result = cut != columns.end() ? getCut(op->getResult(0), cut->second)
                                        : get(op->getOperand(0));
   for (Value parameter : parameters)
     if (failed(setParameter(op, parameter, getWhole(result))))
@@ -234,7 +328,7 @@ Spread Annotator::spreadPointwise(Operation *op) {
 FailureOr<Spread> Annotator::spread(Operation *op) {
   auto cut = columns.find(op->getResult(0));
   if (cut != columns.end() && !isa<LinearOp, RMSNormOp>(op))
-    return Spread::shard(cut->second);
+    return getCut(op->getResult(0), cut->second);
   return TypeSwitch<Operation *, FailureOr<Spread>>(op)
       .Case([&](EmbeddingOp op) { return spreadEmbedding(op); })
       .Case([&](LinearOp op) { return spreadLinear(op); })
@@ -255,23 +349,22 @@ FailureOr<Spread> Annotator::spread(Operation *op) {
 
 void Annotator::write() {
   MLIRContext *context = forward.getContext();
-  auto getLayout = [&](Spread spread) {
-    return LayoutAttr::get(context, kTensorAxis, spread.word, spread.dim);
-  };
   for (BlockArgument argument : forward.getArguments())
     forward.setArgAttr(argument.getArgNumber(), kLayoutAttr,
-                       getLayout(get(argument)));
+                       get(argument).getLayout(context));
   for (Operation &op : forward.getOps())
     if (op.getNumResults() != 0) {
       // A rounded parameter is spread as the parameter.
       BlockArgument argument = getArgument(op.getResult(0));
       Value value = argument ? Value(argument) : Value(op.getResult(0));
-      op.setAttr(kLayoutAttr, getLayout(get(value)));
+      op.setAttr(kLayoutAttr, get(value).getLayout(context));
     }
 }
 
 LogicalResult Annotator::run() {
   columns = findCutColumns(forward);
+  if (failed(findCopies()))
+    return failure();
   for (BlockArgument argument : forward.getArguments()) {
     auto role = forward.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      kInputAttr);

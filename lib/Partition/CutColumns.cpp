@@ -23,11 +23,22 @@ using namespace reprise;
 using namespace reprise::nn;
 using namespace reprise::partition;
 
-Spread Spread::get(LayoutAttr layout) {
+Spread Spread::get(LayoutAttr layout, int64_t copies) {
   if (!layout)
     return {};
+  if (int64_t dim = layout.getShardDim(kHeadsAxis); dim >= 0)
+    return shard(dim, copies);
   Word word = layout.getWord(kTensorAxis);
   return {word, word == Word::Shard ? layout.getShardDim(kTensorAxis) : 0};
+}
+
+LayoutAttr Spread::getLayout(MLIRContext *context) const {
+  if (copies == 1)
+    return LayoutAttr::get(context, kTensorAxis, word, dim);
+  StringAttr names[] = {StringAttr::get(context, kHeadsAxis),
+                        StringAttr::get(context, kHeadCopiesAxis)};
+  return LayoutAttr::get(context, names, {Word::Shard, Word::Replicated},
+                         {dim, 0});
 }
 
 BlockArgument partition::getArgument(Value value) {

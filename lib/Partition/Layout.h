@@ -17,14 +17,26 @@ namespace reprise::partition {
 struct Spread {
   nn::Word word = nn::Word::Invariant;
   int64_t dim = 0; ///< of `S`, otherwise 0
+  /// Of `S`: so many neighbours have the same block, each for a use of its own.
+  /// That is `S` along `kv` and `R` along `kv_copies`.
+  int64_t copies = 1;
 
-  static Spread shard(int64_t dim) { return {nn::Word::Shard, dim}; }
+  static Spread shard(int64_t dim, int64_t copies = 1) {
+    return {nn::Word::Shard, dim, copies};
+  }
   /// From `layout`, which may be null.
-  static Spread get(nn::LayoutAttr layout);
+  ///
+  /// \param copies  the ranks along `kv_copies`.
+  static Spread get(nn::LayoutAttr layout, int64_t copies);
+  nn::LayoutAttr getLayout(mlir::MLIRContext *context) const;
 
   bool isShard() const { return word == nn::Word::Shard; }
+  /// Whether each rank has a use of its own for what others have, too.
+  bool isShared() const {
+    return word == nn::Word::Replicated || (isShard() && copies > 1);
+  }
   bool operator==(const Spread &other) const {
-    return word == other.word && dim == other.dim;
+    return word == other.word && dim == other.dim && copies == other.copies;
   }
   bool operator!=(const Spread &other) const { return !(*this == other); }
 };

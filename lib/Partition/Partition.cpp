@@ -32,22 +32,24 @@ using namespace reprise::partition;
 
 /// Refuses a layout that the ranks do not divide.
 static LogicalResult checkLayout(Operation *op, LayoutAttr layout, Value value,
-                                 int64_t ranks) {
-  int64_t dim = layout.getShardDim(kTensorAxis);
+                                 MeshAttr mesh) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (dim < 0 || isOfVocabulary(value) || type.getDimSize(dim) % ranks == 0)
-    return success();
-  return op->emitOpError("needs a size of dimension ")
-         << dim << " that the " << ranks << " ranks along 'tp' divide for "
-         << layout << ", but got " << type;
+  for (StringRef axis : kPartAxes) {
+    int64_t dim = layout.getShardDim(axis), ranks = mesh.getSize(axis);
+    if (dim >= 0 && !isOfVocabulary(value) && type.getDimSize(dim) % ranks != 0)
+      return op->emitOpError("needs a size of dimension ")
+             << dim << " that the " << ranks << " ranks along '" << axis
+             << "' divide for " << layout << ", but got " << type;
+  }
+  return success();
 }
 
 /// Refuses a function that has not been annotated.
-static LogicalResult checkLayouts(func::FuncOp forward, int64_t ranks) {
+static LogicalResult checkLayouts(func::FuncOp forward, MeshAttr mesh) {
   for (BlockArgument argument : forward.getArguments())
     if (auto layout = forward.getArgAttrOfType<LayoutAttr>(
             argument.getArgNumber(), kLayoutAttr))
-      if (failed(checkLayout(forward, layout, argument, ranks)))
+      if (failed(checkLayout(forward, layout, argument, mesh)))
         return failure();
   for (Operation &op : forward.getOps()) {
     if (op.getNumResults() == 0)
@@ -56,8 +58,8 @@ static LogicalResult checkLayouts(func::FuncOp forward, int64_t ranks) {
     if (!layout)
       return op.emitOpError("needs 'nn.layout', which reprise-annotate-layout "
                             "gives, to be on ")
-             << ranks << " ranks along 'tp'";
-    if (failed(checkLayout(&op, layout, op.getResult(0), ranks)))
+             << mesh.getSize(kTensorAxis) << " ranks along 'tp'";
+    if (failed(checkLayout(&op, layout, op.getResult(0), mesh)))
       return failure();
   }
   return success();
@@ -66,8 +68,9 @@ static LogicalResult checkLayouts(func::FuncOp forward, int64_t ranks) {
 namespace {
 class Partitioner {
 public:
-  Partitioner(func::FuncOp forward, int64_t ranks)
-      : forward(forward), ranks(ranks), builder(forward.getContext()),
+  Partitioner(func::FuncOp forward, MeshAttr mesh)
+      : forward(forward), ranks(mesh.getSize(kTensorAxis)),
+        copies(mesh.getSize(kHeadCopiesAxis)), builder(forward.getContext()),
         axis(builder.getStringAttr(kTensorAxis)) {}
   LogicalResult run();
 
@@ -97,6 +100,7 @@ private:
 
   func::FuncOp forward;
   int64_t ranks;
+  int64_t copies; ///< ranks that have the same heads of keys and values
   OpBuilder builder;
   StringAttr axis;
   DenseMap<Value, Spread> words;
@@ -109,16 +113,16 @@ private:
 struct Partition : public partition::impl::PartitionBase<Partition> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    int64_t ranks = getAxisSize(module, kTensorAxis);
-    if (ranks == 1)
+    if (getAxisSize(module, kTensorAxis) == 1)
       return;
+    auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
     auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
     if (!forward) {
       module.emitError("needs a function @forward to partition");
       return signalPassFailure();
     }
-    if (failed(checkLayouts(forward, ranks)) ||
-        failed(Partitioner(forward, ranks).run()))
+    if (failed(checkLayouts(forward, mesh)) ||
+        failed(Partitioner(forward, mesh).run()))
       signalPassFailure();
   }
 };
@@ -133,7 +137,8 @@ Type Partitioner::getPart(Value value, Spread spread) {
   if (!spread.isShard())
     return type;
   SmallVector<int64_t> shape(type.getShape());
-  shape[spread.dim] = llvm::divideCeil(shape[spread.dim], ranks);
+  shape[spread.dim] =
+      llvm::divideCeil(shape[spread.dim], ranks / spread.copies);
   return type.clone(shape);
 }
 
@@ -141,6 +146,8 @@ static std::string spell(Spread spread) {
   std::string text = stringifyWord(spread.word).str();
   if (spread.isShard())
     text += "(" + std::to_string(spread.dim) + ")";
+  if (spread.copies > 1)
+    text += " in " + std::to_string(spread.copies) + " copies";
   return text;
 }
 
@@ -155,14 +162,14 @@ FailureOr<Value> Partitioner::move(Operation *cause, Value value, Spread from,
   if (from.word == Word::Partial && to.word == Word::Invariant)
     return Value(
         AllReduceOp::create(builder, loc, value, axis).getSums().front());
-  if (from.word == Word::Partial && to.isShard())
+  if (from.word == Word::Partial && to.isShard() && to.copies == 1)
     return Value(ReduceScatterOp::create(builder, loc, getPart(value, to),
                                          value, axis,
                                          builder.getI64IntegerAttr(to.dim)));
-  if (from.word == Word::Invariant && to.isShard())
+  if (from.word == Word::Invariant && to.isShard() && to.copies == 1)
     return Value(SliceOp::create(builder, loc, getPart(value, to), value, axis,
                                  builder.getI64IntegerAttr(to.dim)));
-  if (from.isShard() &&
+  if (from.isShard() && from.copies == 1 &&
       (to.word == Word::Replicated || to.word == Word::Invariant)) {
     SmallVector<int64_t> shape(type.getShape());
     shape[from.dim] *= ranks;
@@ -241,7 +248,7 @@ void Partitioner::replace(Value value, Value now, Spread want) {
 LogicalResult Partitioner::partitionLinear(LinearOp op, Spread want) {
   int64_t last = getRank(op.getInput()) - 1;
   Spread input = words.lookup(op.getInput());
-  bool isColumn = want == Spread::shard(last);
+  bool isColumn = want.isShard() && want.dim == last;
   bool isRow = !isColumn && input == Spread::shard(last);
   if (!isRow) {
     if (failed(read(op.getInputMutable(),
@@ -339,12 +346,17 @@ LogicalResult Partitioner::partitionHeads(Operation *op, Spread want) {
       dim = 2;
     else if (isa<ContextOp>(op) && operand->getOperandNumber() == 0)
       dim = 1;
-    if (failed(read(*operand, Spread::shard(dim))))
+    Spread now = words.lookup(operand->get());
+    if (failed(read(*operand, now.isShared() ? now : Spread::shard(dim))))
       return failure();
   }
-  for (StringRef name : {"heads", "kv_heads"})
+  auto divide = [&](StringRef name, int64_t parts) {
     if (auto heads = op->getAttrOfType<IntegerAttr>(name))
-      op->setAttr(name, builder.getI64IntegerAttr(heads.getInt() / ranks));
+      op->setAttr(name, builder.getI64IntegerAttr(
+                            std::max<int64_t>(heads.getInt() / parts, 1)));
+  };
+  divide("heads", want.isShard() ? ranks / want.copies : 1);
+  divide("kv_heads", ranks); // If there are fewer, a rank has one.
   op->getResult(0).setType(getPart(op->getResult(0), want));
   if (auto attention = dyn_cast<AttentionOp>(op))
     attention.getLse().setType(
@@ -400,12 +412,14 @@ void Partitioner::setPart(Operation *op) {
 LogicalResult Partitioner::partition(Operation *op) {
   auto layout = op->getAttrOfType<LayoutAttr>(kLayoutAttr);
   op->removeAttr(kLayoutAttr);
-  Spread want = Spread::get(layout);
+  Spread want = Spread::get(layout, copies);
   bool isParameter = op->getNumResults() == 1 && getArgument(op->getResult(0));
   if (isParameter) // Rounded, it is spread as it was.
     want = words.lookup(op->getOperand(0));
-  else if (want.isShard() && !getColumnOperands(op).empty() &&
-           !(want.dim == 1 && getRank(op->getResult(0)) == 3)) // no rows
+  else if ((want.isShard() || want.isShared()) &&
+           !getColumnOperands(op).empty() &&
+           !(want.isShard() && want.dim == 1 &&
+             getRank(op->getResult(0)) == 3)) // no rows
     return partitionHeads(op, want);
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](LinearOp op) { return partitionLinear(op, want); })
@@ -420,9 +434,11 @@ LogicalResult Partitioner::run() {
     classes[loss] = loss.getLogits().getType().getShape().back();
   for (BlockArgument argument : forward.getArguments()) {
     Spread spread = Spread::get(forward.getArgAttrOfType<LayoutAttr>(
-        argument.getArgNumber(), kLayoutAttr));
+                                    argument.getArgNumber(), kLayoutAttr),
+                                copies);
     auto whole = cast<RankedTensorType>(argument.getType());
-    if (spread.isShard() && whole.getDimSize(spread.dim) % ranks != 0)
+    if (spread.isShard() && spread.copies == 1 &&
+        whole.getDimSize(spread.dim) % ranks != 0)
       forward.setArgAttr(
           argument.getArgNumber(), kWholeAttr,
           builder.getI64IntegerAttr(whole.getDimSize(spread.dim)));

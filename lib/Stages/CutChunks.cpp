@@ -256,17 +256,15 @@ ModuleOp Cut::build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const {
 /// gradient is in norms.
 static void numberParameters(ModuleOp module, func::FuncOp forward) {
   Builder builder(module.getContext());
-  bool haveParts = getAxisSize(module, kTensorAxis) > 1;
-  int64_t number = 0, counts[2] = {0, 0};
+  int64_t number = 0, counts[1 + std::size(kPartAxes)] = {};
   for (unsigned index = 0; index < forward.getNumArguments(); ++index) {
     auto parameter =
         forward.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
     if (!parameter)
       continue;
     auto layout = forward.getArgAttrOfType<LayoutAttr>(index, kLayoutAttr);
-    bool isPart =
-        haveParts && layout && layout.getWord(kTensorAxis) == Word::Shard;
-    int64_t place = parameter.getFrozen() ? -1 : counts[isPart]++;
+    int64_t kind = getPartAxis(module, layout) + 1;
+    int64_t place = parameter.getFrozen() ? -1 : counts[kind]++;
     forward.setArgAttr(index, kOrderAttr,
                        builder.getDenseI64ArrayAttr({number++, place}));
   }

@@ -227,9 +227,11 @@ SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {
   using A = Fields<RepriseAxis>;
   SmallVector<Typed<RepriseAxis>> axes;
   if (mesh)
-    for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
-      axes.push_back(Row<RepriseAxis>{
-          constants, A::name(string(name.getValue())), A::size(size)});
+    for (auto [name, size, step] :
+         llvm::zip_equal(mesh.getNames(), mesh.getSizes(), mesh.getSteps()))
+      axes.push_back(Row<RepriseAxis>{constants,
+                                      A::name(string(name.getValue())),
+                                      A::size(size), A::step(step)});
   return axes;
 }
 

@@ -239,9 +239,11 @@ bool reprise::runtime::checkModel(const RepriseModel &model, int rank,
   if (!checkFields(model, error))
     return false;
   for (int i = 0; i < model.numAxes; ++i)
-    if (model.axes[i].size < 1 || model.axes[i].size > kMostRanks)
-      return error.set("damaged model: axis %d has %" PRId64 " ranks", i,
-                       model.axes[i].size);
+    if (model.axes[i].size < 1 || model.axes[i].size > kMostRanks ||
+        model.axes[i].step < 0 || model.axes[i].step > kMostRanks)
+      return error.set("damaged model: axis %d has %" PRId64
+                       " ranks at a step of %" PRId64,
+                       i, model.axes[i].size, model.axes[i].step);
   if (model.stage != stageOf(model, rank))
     return error.set("damaged model: stage %d needs to run where the axis '%s' "
                      "has this number, but runs on rank %d",

@@ -73,9 +73,13 @@ void reprise::runtime::printDescription(const RepriseModel *const *models,
   else
     printf("  \"budget_bytes\": null");
   printf(",\n  \"ranks\": %" PRId64 ",\n  \"mesh\": {", countRanks(model));
+  const char *before = "";
   for (int i = 0; i < model.numAxes; ++i)
-    printf("%s\"%s\": %" PRId64, i ? ", " : "", model.axes[i].name,
-           model.axes[i].size);
+    if (model.axes[i].step == 0) {
+      printf("%s\"%s\": %" PRId64, before, model.axes[i].name,
+             model.axes[i].size);
+      before = ", ";
+    }
   printf("}");
   if (const int64_t stages = countStages(model); stages > 1) {
     printf(",\n  \"planned_bytes_of_stages\": [");

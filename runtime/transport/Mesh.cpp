@@ -17,16 +17,25 @@ using namespace reprise::runtime;
 int64_t reprise::runtime::countRanks(const RepriseModel &model) {
   int64_t count = 1;
   for (int i = 0; i < model.numAxes; ++i)
-    count *= model.axes[i].size;
+    count *= model.axes[i].step == 0 ? model.axes[i].size : 1;
   return count;
 }
 
 /// From one rank along an axis to the next: the axes behind it count first.
 static int64_t strideOf(const RepriseModel &model, int axis) {
+  if (model.axes[axis].step != 0)
+    return model.axes[axis].step;
   int64_t stride = 1;
   for (int i = axis + 1; i < model.numAxes; ++i)
-    stride *= model.axes[i].size;
+    stride *= model.axes[i].step == 0 ? model.axes[i].size : 1;
   return stride;
+}
+
+bool reprise::runtime::overlap(const RepriseModel &model, int axis, int other) {
+  const int64_t stride = strideOf(model, axis);
+  const int64_t otherStride = strideOf(model, other);
+  return stride < otherStride * model.axes[other].size &&
+         otherStride < stride * model.axes[axis].size;
 }
 
 int64_t reprise::runtime::coordinateOf(const RepriseModel &model, int rank,
@@ -37,20 +46,26 @@ int64_t reprise::runtime::coordinateOf(const RepriseModel &model, int rank,
 void reprise::runtime::nameRank(const RepriseModel &model, int rank, char *text,
                                 size_t size) {
   int length = snprintf(text, size, "rank %d", rank);
+  const char *before = " (";
   for (int i = 0; i < model.numAxes && size_t(length) < size; ++i)
-    length += snprintf(text + length, size - size_t(length),
-                       "%s%s %" PRId64 "%s", i == 0 ? " (" : ", ",
-                       model.axes[i].name, coordinateOf(model, rank, i),
-                       i + 1 == model.numAxes ? ")" : "");
+    if (model.axes[i].step == 0) {
+      length +=
+          snprintf(text + length, size - size_t(length), "%s%s %" PRId64,
+                   before, model.axes[i].name, coordinateOf(model, rank, i));
+      before = ", ";
+    }
+  if (model.numAxes > 0 && size_t(length) < size)
+    snprintf(text + length, size - size_t(length), ")");
 }
 
 void reprise::runtime::describeMesh(const RepriseModel &model, char *text,
                                     size_t size) {
   int length = snprintf(text, size, "%s", "");
   for (int i = 0; i < model.numAxes && size_t(length) < size; ++i)
-    length +=
-        snprintf(text + length, size - size_t(length), "%s%s %" PRId64,
-                 i == 0 ? "" : " x ", model.axes[i].name, model.axes[i].size);
+    if (model.axes[i].step == 0)
+      length += snprintf(text + length, size - size_t(length), "%s%s %" PRId64,
+                         length == 0 ? "" : " x ", model.axes[i].name,
+                         model.axes[i].size);
 }
 
 /// The index of an axis; -1 if there is none of the name.

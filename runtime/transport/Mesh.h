@@ -18,7 +18,8 @@
 
 namespace reprise::runtime {
 
-/// The product of the sizes of all axes; 1 without any.
+/// The product of the sizes of all axes that are no parts of others; 1 without
+/// any.
 int64_t countRanks(const RepriseModel &model);
 
 /// The number of `rank` along an axis.
@@ -35,6 +36,9 @@ Shard dataShardOf(const RepriseModel &model, int rank);
 
 /// The ranks that are where `rank` is, but for this axis.
 Group groupOf(const RepriseModel &model, int rank, int axis);
+
+/// Whether one of two axes has a part of the other, or is it.
+bool overlap(const RepriseModel &model, int axis, int other);
 
 /// The axis of the stages of a pipeline.
 inline constexpr char kStageAxis[] = "pp";

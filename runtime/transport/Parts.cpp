@@ -61,8 +61,9 @@ static bool isFirstOfPart(const RepriseModel &model, const RepriseState &state,
     return false;
   for (int axis = 0; axis < model.numAxes; ++axis) {
     const bool differs =
-        (isCut(state) && axis == state.cutAxis) ||
-        (state.shareForm != REPRISE_SHARE_NONE && axis == state.shareAxis);
+        (isCut(state) && overlap(model, axis, state.cutAxis)) ||
+        (state.shareForm != REPRISE_SHARE_NONE &&
+         overlap(model, axis, state.shareAxis));
     const bool isOfStages = !strcmp(model.axes[axis].name, kStageAxis);
     if (!differs && !isOfStages && coordinateOf(model, rank, axis) != 0)
       return false;

@@ -1,4 +1,4 @@
-// RUN: reprise-opt %s --reprise-add-optimizer | FileCheck %s
+// RUN: reprise-opt %s -split-input-file --reprise-add-optimizer | FileCheck %s
 
 // Ranks share a model. Gradients are summed over the ranks with other samples
 // first, and then those of a parameter that each uses in its own way, once a step.
@@ -31,5 +31,38 @@ module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 3>,
     %gg1 = nn.accumulate %gg, %dg : tensor<4xf32>
     %gp1 = nn.accumulate %gp, %dg : tensor<4xf32>
     return %gw1, %gg1, %gp1 : tensor<2x8xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// Of heads of keys neighbours have the same ones: their gradients are parts of a
+// sum, and the norm counts what is on both once.
+
+// CHECK-LABEL: func.func @step(
+//       CHECK:   %[[Q:.*]] = nn.accumulate
+//       CHECK:   %[[K:.*]] = nn.accumulate
+//  CHECK-NEXT:   nn.update
+//  CHECK-NEXT:   %[[SUMS:.*]]:2 = nn.all_reduce %[[Q]], %[[K]] over "dp"
+//  CHECK-NEXT:   %[[KS:.*]] = nn.all_reduce %[[SUMS]]#1 over "kv_copies"
+//  CHECK-NEXT:   %[[OWN:.*]] = nn.global_norm %[[SUMS]]#0
+//  CHECK-NEXT:   %[[ROW:.*]] = nn.broadcast %[[OWN]]
+//  CHECK-NEXT:   %[[ALL:.*]] = nn.all_gather %[[ROW]] to I over "tp" dim 0 {{.*}} -> tensor<6xf32>
+//  CHECK-NEXT:   %[[OWNK:.*]] = nn.global_norm %[[KS]]
+//  CHECK-NEXT:   %[[ROWK:.*]] = nn.broadcast %[[OWNK]]
+//  CHECK-NEXT:   %[[ALLK:.*]] = nn.all_gather %[[ROWK]] to I over "kv" dim 0 {{.*}} -> tensor<3xf32>
+//  CHECK-NEXT:   nn.global_norm %[[ALL]], %[[ALLK]]
+module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 6, kv = 3 step 2, kv_copies = 2 step 1>,
+                   nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 1.0e-01, clip_grad = 1.0}} {
+  func.func @step(%q: tensor<2x8xf32> {nn.parameter = #nn.parameter<name = "q", init = zeros>, nn.layout = #nn.layout<tp = S(0)>},
+                  %k: tensor<4xf32> {nn.parameter = #nn.parameter<name = "k", init = zeros>, nn.layout = #nn.layout<kv = S(0), kv_copies = R>},
+                  %gq: tensor<2x8xf32> {nn.gradient = "q"}, %gk: tensor<4xf32> {nn.gradient = "k"})
+      -> (tensor<2x8xf32> {nn.gradient = "q"}, tensor<4xf32> {nn.gradient = "k"}) {
+    nn.backward
+    %dq = nn.constant 5.0e-01 : tensor<2x8xf32>
+    %dk = nn.constant 5.0e-01 : tensor<4xf32>
+    %gq1 = nn.accumulate %gq, %dq : tensor<2x8xf32>
+    %gk1 = nn.accumulate %gk, %dk : tensor<4xf32>
+    return %gq1, %gk1 : tensor<2x8xf32>, tensor<4xf32>
   }
 }

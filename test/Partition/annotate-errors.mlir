@@ -14,10 +14,45 @@ module attributes {nn.mesh = #nn.mesh<tp = 2>} {
 // -----
 
 module attributes {nn.mesh = #nn.mesh<tp = 4>} {
-  func.func @forward(%q: tensor<2x4x12xf32>, %k: tensor<2x4x6xf32>) -> tensor<2x4x4x4xf32> {
-    // expected-error @+1 {{'nn.scores' op needs heads of keys and values that the 4 ranks along 'tp' divide, but got 2}}
-    %s = nn.scores %q, %k heads 4 kv_heads 2 scale 1.0 : (tensor<2x4x12xf32>, tensor<2x4x6xf32>) -> tensor<2x4x4x4xf32>
-    return %s : tensor<2x4x4x4xf32>
+  func.func @forward(%q: tensor<2x4x36xf32>, %k: tensor<2x4x18xf32>) -> tensor<2x12x4x4xf32> {
+    // expected-error @+1 {{'nn.scores' op needs heads of keys and values that the 4 ranks along 'tp' divide, or that divide these, but got 6}}
+    %s = nn.scores %q, %k heads 12 kv_heads 6 scale 1.0 : (tensor<2x4x36xf32>, tensor<2x4x18xf32>) -> tensor<2x12x4x4xf32>
+    return %s : tensor<2x12x4x4xf32>
+  }
+}
+
+// -----
+
+// Two kinds of layers: four ranks by two, and eight ranks by two.
+
+module attributes {nn.mesh = #nn.mesh<tp = 8>} {
+  func.func @forward(%x: tensor<2x4x8xf32>, %wq: tensor<8x16xf32>, %w2: tensor<8x4xf32>, %w4: tensor<8x8xf32>, %wo: tensor<16x8xf32>) -> tensor<2x4x8xf32> {
+    %q = nn.linear %x, %wq in_out : (tensor<2x4x8xf32>, tensor<8x16xf32>) -> tensor<2x4x16xf32>
+    %k2 = nn.linear %x, %w2 in_out : (tensor<2x4x8xf32>, tensor<8x4xf32>) -> tensor<2x4x4xf32>
+    // expected-error @+1 {{'nn.scores' op needs as many heads of keys and values as the rest of the model, 4, to be on 8 ranks along 'tp', but got 2}}
+    %s = nn.scores %q, %k2 heads 8 kv_heads 2 scale 1.0 : (tensor<2x4x16xf32>, tensor<2x4x4xf32>) -> tensor<2x8x4x4xf32>
+    %p = nn.softmax %s : tensor<2x8x4x4xf32>
+    %v = nn.linear %x, %w4 in_out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %c = nn.context %p, %v heads 8 kv_heads 4 scale 1.0 : (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>) -> tensor<2x4x16xf32>
+    %y = nn.linear %c, %wo in_out : (tensor<2x4x16xf32>, tensor<16x8xf32>) -> tensor<2x4x8xf32>
+    return %y : tensor<2x4x8xf32>
+  }
+}
+
+// -----
+
+// One value as keys of four heads and of two.
+
+module attributes {nn.mesh = #nn.mesh<tp = 4>} {
+  func.func @forward(%x: tensor<2x4x8xf32>, %wq: tensor<8x8xf32>, %wk: tensor<8x4xf32>, %wo: tensor<8x8xf32>) -> tensor<2x4x8xf32> {
+    %q = nn.linear %x, %wq in_out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %k = nn.linear %x, %wk in_out : (tensor<2x4x8xf32>, tensor<8x4xf32>) -> tensor<2x4x4xf32>
+    // expected-error @+1 {{'nn.scores' op needs heads that 2 ranks along 'tp' have copies of, but what else reads them needs 1}}
+    %s = nn.scores %q, %k heads 4 kv_heads 2 scale 1.0 : (tensor<2x4x8xf32>, tensor<2x4x4xf32>) -> tensor<2x4x4x4xf32>
+    %p = nn.softmax %s : tensor<2x4x4x4xf32>
+    %c = nn.context %p, %k heads 4 kv_heads 4 scale 1.0 : (tensor<2x4x4x4xf32>, tensor<2x4x4xf32>) -> tensor<2x4x4xf32>
+    %y = nn.linear %c, %wk out_in : (tensor<2x4x4xf32>, tensor<8x4xf32>) -> tensor<2x4x8xf32>
+    return %y : tensor<2x4x8xf32>
   }
 }
 

@@ -106,3 +106,44 @@ func.func @forward(%x: tensor<2x4x8xf32>,
   return %loss : tensor<f32>
 }
 }
+
+// -----
+
+// Two heads of keys and values on four ranks: two neighbours have the same one,
+// each for heads of queries of its own. One head is whole on all of them.
+
+// CHECK: nn.mesh = #nn.mesh<dp = 3, tp = 4, kv = 2 step 2, kv_copies = 2 step 1>
+module attributes {nn.mesh = #nn.mesh<dp = 3, tp = 4>} {
+// CHECK-LABEL: func.func @forward(
+//  CHECK-SAME:   {nn.layout = #nn.layout<tp = S(1)>, nn.parameter = #nn.parameter<name = "wq", init = zeros>},
+//  CHECK-SAME:   {nn.layout = #nn.layout<kv = S(1), kv_copies = R>, nn.parameter = #nn.parameter<name = "wk", init = zeros>},
+//  CHECK-SAME:   {nn.layout = #nn.layout<kv = S(0), kv_copies = R>, nn.parameter = #nn.parameter<name = "bk", init = zeros>},
+//  CHECK-SAME:   {nn.layout = #nn.layout<tp = R>, nn.parameter = #nn.parameter<name = "gk", init = ones>},
+//  CHECK-SAME:   {nn.layout = #nn.layout<tp = R>, nn.parameter = #nn.parameter<name = "wv", init = zeros>},
+//       CHECK:   nn.linear {{.*}} {nn.layout = #nn.layout<tp = S(2)>}
+//       CHECK:   nn.linear {{.*}} {nn.layout = #nn.layout<kv = S(2), kv_copies = R>}
+//       CHECK:   nn.rms_norm {{.*}} {nn.layout = #nn.layout<kv = S(2), kv_copies = R>}
+//       CHECK:   nn.rope {{.*}} {nn.layout = #nn.layout<kv = S(2), kv_copies = R>}
+//       CHECK:   nn.scores {{.*}} {nn.layout = #nn.layout<tp = S(1)>}
+//       CHECK:   nn.linear {{.*}} {nn.layout = #nn.layout<tp = R>}
+//       CHECK:   nn.context {{.*}} {nn.layout = #nn.layout<tp = S(2)>}
+func.func @forward(%x: tensor<2x4x8xf32>,
+                   %wq: tensor<8x24xf32> {nn.parameter = #nn.parameter<name = "wq", init = zeros>},
+                   %wk: tensor<8x12xf32> {nn.parameter = #nn.parameter<name = "wk", init = zeros>},
+                   %bk: tensor<12xf32> {nn.parameter = #nn.parameter<name = "bk", init = zeros>},
+                   %gk: tensor<6xf32> {nn.parameter = #nn.parameter<name = "gk", init = ones>},
+                   %wv: tensor<8x6xf32> {nn.parameter = #nn.parameter<name = "wv", init = zeros>},
+                   %wo: tensor<24x8xf32> {nn.parameter = #nn.parameter<name = "wo", init = zeros>},
+                   %t: tensor<4x6xf32> {nn.rotary = #nn.rotary<theta = 100.0 : f64>}) -> tensor<2x4x8xf32> {
+  %q = nn.linear %x, %wq in_out : (tensor<2x4x8xf32>, tensor<8x24xf32>) -> tensor<2x4x24xf32>
+  %k = nn.linear %x, %wk, %bk in_out : (tensor<2x4x8xf32>, tensor<8x12xf32>, tensor<12xf32>) -> tensor<2x4x12xf32>
+  %n, %rstd = nn.rms_norm %k, %gk eps 1.0e-06 : (tensor<2x4x12xf32>, tensor<6xf32>) -> (tensor<2x4x12xf32>, tensor<2x4x2xf32>)
+  %r = nn.rope %n, %t heads 2 half_split : (tensor<2x4x12xf32>, tensor<4x6xf32>) -> tensor<2x4x12xf32>
+  %s = nn.scores %q, %r heads 4 kv_heads 2 scale 1.0 : (tensor<2x4x24xf32>, tensor<2x4x12xf32>) -> tensor<2x4x4x4xf32>
+  %p = nn.softmax %s : tensor<2x4x4x4xf32>
+  %v = nn.linear %x, %wv in_out : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %c = nn.context %p, %v heads 4 kv_heads 1 scale 1.0 : (tensor<2x4x4x4xf32>, tensor<2x4x6xf32>) -> tensor<2x4x24xf32>
+  %o = nn.linear %c, %wo in_out : (tensor<2x4x24xf32>, tensor<24x8xf32>) -> tensor<2x4x8xf32>
+  return %o : tensor<2x4x8xf32>
+}
+}

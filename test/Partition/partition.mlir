@@ -146,3 +146,38 @@ func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"},
   return %n : tensor<2x4x8xf32>
 }
 }
+
+// -----
+
+// Two heads of keys and values on four ranks: a rank has the one that its heads of
+// queries go with, from a part of the weight that its neighbour has, too. All read
+// one input.
+
+module attributes {nn.mesh = #nn.mesh<tp = 4>} {
+// CHECK-LABEL: func.func @forward(
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x4x8xf32> {{[^)]*}}%[[WQ:[^:]*]]: tensor<8x6xf32>
+//  CHECK-SAME:   %[[WK:[^:]*]]: tensor<8x6xf32> {nn.layout = #nn.layout<kv = S(1), kv_copies = R>
+//  CHECK-NOT:    nn.whole
+//       CHECK:   %[[R:.*]] = nn.replicate %[[X]] over "tp"
+//  CHECK-NEXT:   %[[Q:.*]] = nn.linear %[[R]], %[[WQ]]
+//  CHECK-NEXT:   %[[K:.*]] = nn.linear %[[R]], %[[WK]] in_out : {{.*}} -> tensor<2x4x6xf32>
+//  CHECK-NEXT:   %[[ROT:.*]] = nn.rope %[[K]], %{{.*}} heads 1 half_split : (tensor<2x4x6xf32>
+//  CHECK-NEXT:   %{{.*}}, %{{.*}} = nn.attention %[[Q]], %[[ROT]], %[[K]], %{{.*}} heads 1 kv_heads 1 {{.*}} -> (tensor<2x4x6xf32>, tensor<2x1x4xf32>)
+
+// SP-LABEL: func.func @forward(
+//       SP:   nn.attention %{{.*}} heads 1 kv_heads 1
+//       SP:   nn.reduce_scatter %{{.*}} over "tp" dim 1
+func.func @forward(%x: tensor<2x4x8xf32>, %rng: tensor<4xi32> {nn.input = "rng"},
+                   %wq: tensor<8x24xf32> {nn.parameter = #nn.parameter<name = "wq", init = zeros>},
+                   %wk: tensor<8x12xf32> {nn.parameter = #nn.parameter<name = "wk", init = zeros>},
+                   %wo: tensor<24x8xf32> {nn.parameter = #nn.parameter<name = "wo", init = zeros>},
+                   %t: tensor<4x6xf32> {nn.rotary = #nn.rotary<theta = 100.0 : f64>}) -> tensor<2x4x8xf32> {
+  %q = nn.linear %x, %wq in_out : (tensor<2x4x8xf32>, tensor<8x24xf32>) -> tensor<2x4x24xf32>
+  %k = nn.linear %x, %wk in_out : (tensor<2x4x8xf32>, tensor<8x12xf32>) -> tensor<2x4x12xf32>
+  %r = nn.rope %k, %t heads 2 half_split : (tensor<2x4x12xf32>, tensor<4x6xf32>) -> tensor<2x4x12xf32>
+  %c, %lse = nn.attention %q, %r, %k, %rng heads 4 kv_heads 2 scale 1.0 rate 0.0 stream 0
+    : (tensor<2x4x24xf32>, tensor<2x4x12xf32>, tensor<2x4x12xf32>, tensor<4xi32>) -> (tensor<2x4x24xf32>, tensor<2x4x4xf32>)
+  %o = nn.linear %c, %wo in_out : (tensor<2x4x24xf32>, tensor<24x8xf32>) -> tensor<2x4x8xf32>
+  return %o : tensor<2x4x8xf32>
+}
+}

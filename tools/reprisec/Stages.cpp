@@ -39,14 +39,15 @@ LogicalResult driver::makePipeline(ModuleOp module,
   MLIRContext *context = module.getContext();
   Builder builder(context);
   SmallVector<StringAttr> names = {builder.getStringAttr(nn::kPipeAxis)};
-  SmallVector<int64_t> sizes = {parallel.stages};
+  SmallVector<int64_t> sizes = {parallel.stages}, steps = {0};
   if (auto mesh = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr)) {
     llvm::append_range(names, mesh.getNames());
     llvm::append_range(sizes, mesh.getSizes());
+    llvm::append_range(steps, mesh.getSteps());
   }
-  auto mesh =
-      nn::MeshAttr::getChecked([&] { return module.emitError(); }, context,
-                               ArrayRef(names), ArrayRef(sizes));
+  auto mesh = nn::MeshAttr::getChecked([&] { return module.emitError(); },
+                                       context, ArrayRef(names),
+                                       ArrayRef(sizes), ArrayRef(steps));
   if (!mesh)
     return failure();
   module->setAttr(nn::kMeshAttr, mesh);

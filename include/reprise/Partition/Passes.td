@@ -25,10 +25,14 @@ def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
     * All else is whole, `I`; with `sequence-parallel`, or `nn.sequence_parallel` on the module, the
       values along the residual stream are cut in their second dimension, `S(1)`.
     * A parameter that is whole and has gradients from parts of its uses is `R`.
+    * Fewer heads of keys and values than ranks: neighbours have copies of the same heads, each for
+      heads of queries of its own. What has these heads is `S` along `kv` and `R` along `kv_copies`,
+      two parts of `tp` that the mesh gets; one head for all is `R` along `tp`.
 
-    Without ranks along `tp` nothing is done. Refused: heads, heads of keys, columns or, with
-    `sequence-parallel`, the sequence where the ranks do not divide them; a norm of all heads at
-    once; `sequence-parallel` without ranks along `tp`. Any vocabulary is shared.
+    Without ranks along `tp` nothing is done. Refused: heads, columns or, with `sequence-parallel`,
+    the sequence where the ranks do not divide them; heads of keys that the ranks do not divide, nor
+    they the ranks, or of which layers have different numbers below that of the ranks; a norm of
+    all heads at once; `sequence-parallel` without ranks along `tp`. Any vocabulary is shared.
 
     ```mlir
     module attributes {nn.mesh = #nn.mesh<tp = 2>} {

@@ -22,13 +22,22 @@ using namespace reprise::nn;
 
 Attribute MeshAttr::parse(AsmParser &parser, Type) {
   SmallVector<StringAttr> names;
-  SmallVector<int64_t> sizes;
+  SmallVector<int64_t> sizes, steps;
   auto parseAxis = [&]() -> ParseResult {
     std::string name;
     if (parser.parseKeywordOrString(&name) || parser.parseEqual() ||
         parser.parseInteger(sizes.emplace_back()))
       return failure();
     names.push_back(StringAttr::get(parser.getContext(), name));
+    steps.push_back(0);
+    if (failed(parser.parseOptionalKeyword("step")))
+      return success();
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseInteger(steps.back()))
+      return failure();
+    if (steps.back() < 1)
+      return parser.emitError(loc, "needs a step of at least 1, but got ")
+             << steps.back();
     return success();
   };
   SMLoc loc = parser.getCurrentLocation();
@@ -37,27 +46,48 @@ Attribute MeshAttr::parse(AsmParser &parser, Type) {
     return {};
   return MeshAttr::getChecked([&]() { return parser.emitError(loc); },
                               parser.getContext(), ArrayRef(names),
-                              ArrayRef(sizes));
+                              ArrayRef(sizes), ArrayRef(steps));
 }
 
 void MeshAttr::print(AsmPrinter &printer) const {
   printer << "<";
-  llvm::interleaveComma(llvm::zip_equal(getNames(), getSizes()),
+  llvm::interleaveComma(llvm::zip_equal(getNames(), getSizes(), getSteps()),
                         printer.getStream(), [&](auto axis) {
-                          printer.printKeywordOrString(std::get<0>(axis));
-                          printer << " = " << std::get<1>(axis);
+                          auto [name, size, step] = axis;
+                          printer.printKeywordOrString(name);
+                          printer << " = " << size;
+                          if (step != 0)
+                            printer << " step " << step;
                         });
   printer << ">";
 }
 
+/// Whether `size` ranks at a distance of `step` lie within one of the axes that
+/// add ranks.
+static bool isWithinAxis(ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps,
+                         int64_t size, int64_t step) {
+  int64_t stride = 1;
+  for (auto [ranks, part] : llvm::reverse(llvm::zip_equal(sizes, steps))) {
+    if (part != 0)
+      continue;
+    if (step % stride == 0 && size <= ranks && step / stride <= ranks &&
+        ranks % (step / stride * size) == 0)
+      return true;
+    stride *= ranks;
+  }
+  return false;
+}
+
 LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<StringAttr> names,
-                               ArrayRef<int64_t> sizes) {
+                               ArrayRef<int64_t> sizes,
+                               ArrayRef<int64_t> steps) {
   constexpr int64_t kMostRanks = 1 << 20;
-  if (names.empty())
+  if (names.empty()) // C1
     return emitError() << "needs an axis, but got none";
   int64_t ranks = 1;
-  for (auto [index, name, size] : llvm::enumerate(names, sizes)) {
+  for (auto [index, name, size, step] :
+       llvm::enumerate(names, sizes, steps)) { // C1
     if (!llvm::is_contained(kAxes, name.getValue()))
       return emitError() << "needs axes of "
                          << llvm::join(ArrayRef(kAxes), ", ") << ", but got "
@@ -65,12 +95,18 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (llvm::is_contained(names.take_front(index), name))
       return emitError() << "needs each axis once, but got " << name
                          << " again";
-    if (size < 1 || size > kMostRanks / ranks)
+    if (size < 1 || size > kMostRanks / (step == 0 ? ranks : 1))
       return emitError() << "needs 1 to " << kMostRanks
                          << " ranks in all, but got " << size << " along "
                          << name;
-    ranks *= size;
+    if (step == 0)
+      ranks *= size;
   }
+  for (auto [name, size, step] : llvm::zip_equal(names, sizes, steps))
+    if (step != 0 && !isWithinAxis(sizes, steps, size, step)) // C2
+      return emitError() << "needs " << name << " within an axis without a "
+                         << "step, but got " << size << " ranks at a step of "
+                         << step;
   return success();
 }
 
@@ -81,10 +117,27 @@ int64_t MeshAttr::getSize(StringRef axis) const {
   return 1;
 }
 
+int64_t MeshAttr::getStride(StringRef axis) const {
+  int64_t stride = 1;
+  for (auto [name, size, step] :
+       llvm::reverse(llvm::zip_equal(getNames(), getSizes(), getSteps()))) {
+    if (name == axis)
+      return step != 0 ? step : stride;
+    if (step == 0)
+      stride *= size;
+  }
+  return 0;
+}
+
+int64_t MeshAttr::getCoordinate(int64_t rank, StringRef axis) const {
+  int64_t stride = getStride(axis);
+  return stride == 0 ? 0 : rank / stride % getSize(axis);
+}
+
 int64_t MeshAttr::getNumRanks() const {
   int64_t ranks = 1;
-  for (int64_t size : getSizes())
-    ranks *= size;
+  for (auto [size, step] : llvm::zip_equal(getSizes(), getSteps()))
+    ranks *= step == 0 ? size : 1;
   return ranks;
 }
 

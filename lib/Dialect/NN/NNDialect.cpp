@@ -203,17 +203,20 @@ static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute) {
 }
 
 /// Layers of chunks: those of embeddings or of the loss alone have none. Or
-/// gradients that ranks have, and that they have parts of.
+/// gradients that are whole, and that ranks have parts of along each axis.
 static LogicalResult verifyCounts(Operation *op, NamedAttribute attribute) {
   auto counts = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
-  bool isPair = attribute.getName() == kGradientCountsAttr;
-  if (counts && !counts.empty() && (!isPair || counts.size() == 2) &&
+  size_t wanted =
+      attribute.getName() == kGradientCountsAttr ? 1 + std::size(kPartAxes) : 0;
+  if (counts && !counts.empty() && (!wanted || counts.size() == wanted) &&
       llvm::all_of(counts.asArrayRef(), [](int64_t n) { return n >= 0; }))
     return success();
-  return op->emitOpError("needs ")
-         << (isPair ? "two numbers" : "numbers") << " of at least 0 for '"
-         << attribute.getName().getValue() << "', but got "
-         << attribute.getValue();
+  InFlightDiagnostic error = op->emitOpError("needs ");
+  if (wanted)
+    error << wanted << " ";
+  return error << "numbers of at least 0 for '"
+               << attribute.getName().getValue() << "', but got "
+               << attribute.getValue();
 }
 
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,

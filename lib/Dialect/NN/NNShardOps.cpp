@@ -113,6 +113,14 @@ int64_t LayoutAttr::getShardDim(StringRef axis) const {
   return -1;
 }
 
+int64_t nn::getPartAxis(Operation *module, LayoutAttr layout) {
+  for (auto [index, axis] : llvm::enumerate(kPartAxes))
+    if (layout && layout.getWord(axis) == Word::Shard &&
+        getAxisSize(module, axis) > 1)
+      return index;
+  return -1;
+}
+
 //===----------------------------------------------------------------------===//
 // #nn.part
 //===----------------------------------------------------------------------===//

@@ -60,8 +60,16 @@ Workload nn::getWorkload(Operation *op) {
 
 void nn::setMesh(CostTable &costs, Operation *module) {
   std::vector<std::pair<std::string, int64_t>> axes;
-  if (auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr))
-    for (auto [name, size] : llvm::zip_equal(mesh.getNames(), mesh.getSizes()))
+  auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+  if (!mesh)
+    return costs.setMesh(axes);
+  for (auto [name, size, step] :
+       llvm::zip_equal(mesh.getNames(), mesh.getSizes(), mesh.getSteps()))
+    if (step == 0)
       axes.push_back({name.str(), size});
   costs.setMesh(axes);
+  for (auto [name, size, step] :
+       llvm::zip_equal(mesh.getNames(), mesh.getSizes(), mesh.getSteps()))
+    if (step != 0 && size > 1 && double(step * size) > costs.ranksPerMachine)
+      costs.axesAcross.insert(name.getValue());
 }

@@ -5,7 +5,7 @@ module attributes {nn.mesh = #nn.mesh<>} {}
 
 // -----
 
-// expected-error@below {{needs axes of pp, dp, tp, but got "rows"}}
+// expected-error@below {{needs axes of pp, dp, tp, kv, kv_copies, but got "rows"}}
 module attributes {nn.mesh = #nn.mesh<rows = 2>} {}
 
 // -----
@@ -22,6 +22,28 @@ module attributes {nn.mesh = #nn.mesh<dp = 0>} {}
 
 // expected-error@below {{needs 1 to 1048576 ranks in all, but got 9223372036854775807 along "dp"}}
 module attributes {nn.mesh = #nn.mesh<dp = 9223372036854775807>} {}
+
+// -----
+
+// An axis with a step is part of one without, of ranks that are so far apart.
+
+// expected-error@below {{needs "kv" within an axis without a step, but got 2 ranks at a step of 4}}
+module attributes {nn.mesh = #nn.mesh<dp = 3, tp = 4, kv = 2 step 4>} {}
+
+// -----
+
+// expected-error@below {{needs "kv" within an axis without a step, but got 4 ranks at a step of 2}}
+module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 4, kv = 4 step 2>} {}
+
+// -----
+
+// expected-error@below {{needs "kv" within an axis without a step, but got 2 ranks at a step of 3}}
+module attributes {nn.mesh = #nn.mesh<tp = 4, kv = 2 step 3>} {}
+
+// -----
+
+// expected-error@+1 {{needs a step of at least 1, but got 0}}
+module attributes {nn.mesh = #nn.mesh<tp = 4, kv = 2 step 0>} {}
 
 // -----
 

@@ -78,7 +78,7 @@ const char *const kNoDropout = R"(  embd_pdrop: 0.0
 const char *const kUntied = R"(  tie_word_embeddings: false
 )";
 /// Norms of heads, and fewer heads of keys.
-const char *const kQwen3 = R"(model:
+const std::string kQwen3 = R"(model:
   model_type: qwen3
   vocab_size: 36
   max_position_embeddings: 16
@@ -86,11 +86,14 @@ const char *const kQwen3 = R"(model:
   intermediate_size: 28
   num_hidden_layers: 2
   num_attention_heads: 8
-  num_key_value_heads: 4
   head_dim: 6
 )";
+const std::string kFourKeys = "  num_key_value_heads: 4\n";
+/// Fewer heads of keys than ranks.
+const std::string kTwoKeys = "  num_key_value_heads: 2\n";
+const std::string kOneKey = "  num_key_value_heads: 1\n";
 /// Biases of queries, keys and values alone.
-const char *const kQwen2 = R"(model:
+const std::string kQwen2 = R"(model:
   model_type: qwen2
   vocab_size: 20
   max_position_embeddings: 16
@@ -98,7 +101,6 @@ const char *const kQwen2 = R"(model:
   intermediate_size: 20
   num_hidden_layers: 1
   num_attention_heads: 4
-  num_key_value_heads: 4
 )";
 
 struct Case {
@@ -128,15 +130,21 @@ const Case kCases[] = {
      2, true},
     {"gpt2_data_2_of_2_shares", kGPT2, "flash", 2, 2, true, true},
     {"wide_data_3_shares", kWide, "flash", 3, 1, false, true},
-    {"qwen3_2", kQwen3, "flash", 1, 2, false},
-    {"qwen3_2_sequence", kQwen3, "flash", 1, 2, true},
-    {"qwen3_4", kQwen3, "unfused", 1, 4, false},
-    {"qwen3_4_sequence", kQwen3, "flash", 1, 4, true},
-    {"qwen3_data_2_of_4_sequence", kQwen3, "unfused", 2, 4, true},
-    {"qwen2_2", kQwen2, "flash", 1, 2, false},
-    {"qwen2_tied_4_sequence",
-     std::string(kQwen2) + "  tie_word_embeddings: true\n", "flash", 1, 4,
+    {"qwen3_2", kQwen3 + kFourKeys, "flash", 1, 2, false},
+    {"qwen3_2_sequence", kQwen3 + kFourKeys, "flash", 1, 2, true},
+    {"qwen3_4", kQwen3 + kFourKeys, "unfused", 1, 4, false},
+    {"qwen3_4_sequence", kQwen3 + kFourKeys, "flash", 1, 4, true},
+    {"qwen3_data_2_of_4_sequence", kQwen3 + kFourKeys, "unfused", 2, 4, true},
+    {"qwen3_4_two_keys", kQwen3 + kTwoKeys, "flash", 1, 4, false},
+    {"qwen3_4_two_keys_sequence", kQwen3 + kTwoKeys, "unfused", 1, 4, true},
+    {"qwen3_data_2_of_4_two_keys_sequence", kQwen3 + kTwoKeys, "flash", 2, 4,
      true},
+    {"qwen3_4_one_key", kQwen3 + kOneKey, "unfused", 1, 4, false},
+    {"qwen3_4_one_key_sequence", kQwen3 + kOneKey, "flash", 1, 4, true},
+    {"qwen2_2", kQwen2 + kFourKeys, "flash", 1, 2, false},
+    {"qwen2_4_two_keys_sequence", kQwen2 + kTwoKeys, "flash", 1, 4, true},
+    {"qwen2_tied_4_sequence",
+     kQwen2 + kFourKeys + "  tie_word_embeddings: true\n", "flash", 1, 4, true},
 };
 
 /// What an argument or result is, by the parameter it belongs to.
@@ -321,16 +329,23 @@ std::map<Role, bool> getShares(func::FuncOp step) {
   return shares;
 }
 
-/// By parameter, the dimension that ranks have parts of.
-std::map<std::string, int64_t> getCuts(func::FuncOp step) {
-  std::map<std::string, int64_t> cuts;
+/// The dimension that ranks along an axis have parts of.
+struct Cut {
+  StringRef axis;
+  int64_t dim;
+};
+
+/// By parameter.
+std::map<std::string, Cut> getCuts(func::FuncOp step) {
+  std::map<std::string, Cut> cuts;
   for (unsigned index = 0; index < step.getNumArguments(); ++index) {
     auto parameter =
         step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr);
     auto layout = step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
-    if (parameter && layout)
-      if (int64_t dim = layout.getShardDim(nn::kTensorAxis); dim >= 0)
-        cuts[parameter.getName().str()] = dim;
+    for (StringRef axis : nn::kPartAxes)
+      if (int64_t dim = layout ? layout.getShardDim(axis) : -1;
+          parameter && dim >= 0)
+        cuts[parameter.getName().str()] = {axis, dim};
   }
   return cuts;
 }
@@ -351,17 +366,19 @@ TEST_P(RanksTest, HaveThePartsOfOneRanksStep) {
   EXPECT_EQ(cuts.empty(), test.tensor == 1);
   auto shares = getShares(step);
   EXPECT_EQ(shares.empty(), !test.hasShares);
+  auto mesh = (*shared)->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
   auto take = [&](const Role &role, const Tensor &tensor, int64_t rank) {
     auto cut = cuts.find(role.second);
-    Tensor part = cut == cuts.end() ? tensor
-                                    : getPart(tensor, cut->second,
-                                              rank % test.tensor, test.tensor);
+    Tensor part = tensor;
+    if (cut != cuts.end())
+      part = getPart(tensor, cut->second.dim,
+                     mesh.getCoordinate(rank, cut->second.axis),
+                     mesh.getSize(cut->second.axis));
     auto share = shares.find(role);
     return share == shares.end()
                ? part
                : getShare(part, share->second, rank / test.tensor, test.data);
   };
-  auto mesh = (*shared)->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
   Ranks ranks(mesh, SmallVector<func::FuncOp>(mesh.getNumRanks(), step));
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {
     ranks[rank].setExact();

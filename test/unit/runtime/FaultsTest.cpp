@@ -272,7 +272,7 @@ TEST_F(Faults, KilledAtAnyCallARunGoesOnToTheSameBits) {
 // The same with two ranks, whose calls are counted together, and with the
 // process that watches them: where one dies, all end.
 TEST_F(Faults, WhicheverRankIsKilledARunGoesOnToTheSameBits) {
-  const RepriseAxis axes[] = {{"dp", 2}};
+  const RepriseAxis axes[] = {{"dp", 2, 0}};
   toy.model.axes = axes;
   toy.model.numAxes = 1;
   toy.setMicroBatches(kMicroBatches / 2);

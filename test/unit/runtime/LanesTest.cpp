@@ -133,7 +133,7 @@ TEST(Lanes, AreThoseOfTheProgram) {
 
 // Of many ranks only those have room that send, and nobody has touched it.
 TEST(Lanes, RoomIsThatOfThoseThatSend) {
-  constexpr RepriseAxis kAxes[] = {{"pp", 3}, {"dp", 2}};
+  constexpr RepriseAxis kAxes[] = {{"pp", 3, 0}, {"dp", 2, 0}};
   // Stage 0 sends to 1, and 1 to 2; back come half as many bytes.
   constexpr int32_t kSend = REPRISE_COLLECTIVE_SEND,
                     kReceive = REPRISE_COLLECTIVE_RECEIVE;

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/ModelTensors.h"
 #include "runtime/device/Init.h"
 #include "runtime/transport/Collectives.h"
+#include "runtime/transport/Mesh.h"
 
 #include <functional>
 #include <gtest/gtest.h>
@@ -35,8 +36,9 @@ struct Shape {
 /// Two ranks with samples of their own by three that share a model. Of seven
 /// rows ranks have 3, 3 and 1, of four 2, 2 and none. Of parts of 39,000
 /// elements, or 39,600, those along "dp" have shares of 32,768 and the rest.
-constexpr RepriseAxis kAxes[] = {{"dp", 2}, {"tp", 3}};
-constexpr RepriseAxis kStagedAxes[] = {{"pp", 2}, {"dp", 2}, {"tp", 3}};
+constexpr RepriseAxis kAxes[] = {{"dp", 2, 0}, {"tp", 3, 0}};
+constexpr RepriseAxis kStagedAxes[] = {
+    {"pp", 2, 0}, {"dp", 2, 0}, {"tp", 3, 0}};
 constexpr Shape kShapes[] = {
     {"rows", 7, 5, 0},
     {"few", 4, 3, 0, 0, 1, REPRISE_SHARE_NONE, 0, true},
@@ -184,6 +186,39 @@ static void expectGathered(int numRanks, std::function<Model(int)> modelOf) {
 
 TEST(Parts, AreDrawnAndGatheredAsOneRankHasThem) {
   expectGathered(6, [](int) { return Model(2); });
+}
+
+// Of 2 x 4 ranks each pair of neighbours has the same half: pairs are along the
+// axis 2, and who is in one along the axis 3.
+TEST(Parts, OfPairsOfRanksAreGatheredOnce) {
+  static constexpr RepriseAxis kPairs[] = {
+      {"dp", 2, 0}, {"tp", 4, 0}, {"kv", 2, 2}, {"kv_copies", 2, 1}};
+  Model cut(0);
+  cut.model.axes = kPairs, cut.model.numAxes = 4;
+  RepriseState &state = cut.states[0];
+  state.cutAxis = 2, state.cutDim = 0;
+  state.wholeExtent = state.shape[0];
+  state.shape[0] = (state.wholeExtent + 1) / 2;
+  EXPECT_EQ(countRanks(cut.model), 8);
+  auto gathers = [&](Transport &ranks, Error &error) {
+    std::vector<float> own(20, -1), whole(35, 0);
+    const Part part = partOf(cut.model, state, ranks.rank());
+    const int64_t first = ranks.rank() % 4 < 2 ? 0 : 20;
+    if (part.begin * 5 != first)
+      return error.set("a part from %d on", int(part.begin));
+    const bool isFirst = ranks.rank() == 0 || ranks.rank() == 2;
+    for (size_t e = 0; e < own.size() && isFirst; ++e)
+      own[e] = float(first) + float(e);
+    WholePlace place = {whole.data(), 5, 5};
+    if (!gatherState(cut.model, state, ranks, own.data(), place, {0, 35},
+                     error))
+      return false;
+    for (size_t e = 0; e < whole.size() && ranks.rank() == 0; ++e)
+      if (whole[e] != float(e))
+        return error.set("element %d", int(e));
+    return true;
+  };
+  EXPECT_EQ(run(8, gathers).error, "");
 }
 
 TEST(Parts, ComeFromTheStageWhereTheyAreAtHome) {

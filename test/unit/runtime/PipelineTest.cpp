@@ -230,7 +230,7 @@ TEST_F(Pipeline, DamagedStagesAreRefused) {
 // One stage of its own, whose launches are told of in as many shares as there
 // are micro-batches.
 TEST_F(Pipeline, ALongScheduleShowsLife) {
-  constexpr RepriseAxis kAxes[] = {{"pp", 1}};
+  constexpr RepriseAxis kAxes[] = {{"pp", 1, 0}};
   ToyStage stage(toy, 0, kAxes);
   for (int i = 0; i < 5; ++i)
     stage.addKernel(stage.step, "count",

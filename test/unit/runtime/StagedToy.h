@@ -145,7 +145,7 @@ inline void root(void *const *b, const int64_t *, int64_t, int64_t) {
 /// The toy in two stages, on two ranks.
 class StagedToy {
 public:
-  static constexpr RepriseAxis kAxes[] = {{"pp", 2}};
+  static constexpr RepriseAxis kAxes[] = {{"pp", 2, 0}};
   /// Of the collectives of the second stage.
   static constexpr size_t kReceive = 0, kSum = 2;
 
@@ -246,7 +246,7 @@ private:
 /// those of the first and the last, or of all.
 class SomeStages {
 public:
-  static constexpr RepriseAxis kAxes[] = {{"pp", 3}};
+  static constexpr RepriseAxis kAxes[] = {{"pp", 3, 0}};
 
   SomeStages(const ToyModel &whole, int32_t members)
       : stages{{whole, 0, kAxes}, {whole, 1, kAxes}, {whole, 2, kAxes}} {

@@ -17,15 +17,35 @@ def NN_MeshAttr : NN_Attr<"Mesh", "mesh"> {
     On a module as `nn.mesh`. Ranks are numbered along the last axis first. Every rank runs the
     same functions; along `dp` ranks have samples of their own.
 
-    Example: `#nn.mesh<dp = 2>`
+    An axis with a `step` is part of another one and adds no ranks: from one of its ranks to
+    the next, numbers of ranks differ by the step. So in the second example the ranks 0 to 3
+    along `tp` have the numbers 0, 0, 1, 1 along `kv` and 0, 1, 0, 1 along `kv_copies`.
+
+    * (C1) Axes are those that a mesh can have, each once, with 1 rank or more, and there are at
+      most 2^20 ranks.
+    * (C2) An axis with a step lies within one without: `n` ranks at a step of `k` times that
+      axis' own, where `n * k` divides its ranks.
+
+    Examples: `#nn.mesh<dp = 2>`, `#nn.mesh<tp = 4, kv = 2 step 2, kv_copies = 2 step 1>`
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$names,
-                        ArrayRefParameter<"int64_t">:$sizes);
+                        ArrayRefParameter<"int64_t">:$sizes,
+                        ArrayRefParameter<"int64_t">:$steps);
+  let builders = [
+    /// Of axes that are no part of others.
+    AttrBuilder<(ins "::llvm::ArrayRef<::mlir::StringAttr>":$names,
+                     "::llvm::ArrayRef<int64_t>":$sizes), [{
+      return $_get($_ctxt, names, sizes, ::llvm::SmallVector<int64_t>(sizes.size(), 0));
+    }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The ranks along an axis; 1 for one that the mesh does not have.
     int64_t getSize(::llvm::StringRef axis) const;
+    /// From one rank along an axis to the next; 0 for an axis that the mesh does not have.
+    int64_t getStride(::llvm::StringRef axis) const;
+    /// The number of a rank along an axis.
+    int64_t getCoordinate(int64_t rank, ::llvm::StringRef axis) const;
     int64_t getNumRanks() const;
   }];
 }
