@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/CostModel.h"
@@ -27,13 +28,24 @@ namespace {
 /// A projection with its losses, and what is made of its gradient.
 struct Head {
   LinearOp linear;
-  CrossEntropyOp loss;
-  /// Null in what only goes forward; with it, at least one of these is there.
-  CrossEntropyBackwardOp backward;
+  /// What makes losses of the logits, in order: the first op reads them, and
+  /// the last one makes the losses.
+  SmallVector<Operation *> loss;
+  Value targets;
+  StringAttr axis; ///< along which ranks have parts of the vocabulary, or null
+  IntegerAttr classes;
+  /// Makes the gradient of the logits. Null in what only goes forward; with it,
+  /// at least one of `input` and `weight` is there.
+  Operation *backward = nullptr;
+  /// What it reads and nothing else does, in order.
+  SmallVector<Operation *> between;
   LinearBackwardInputOp input;
   LinearBackwardWeightOp weight;
   ConstantOp dlosses;
+  ConstantOp dhit;         ///< of parts of the vocabulary
   AccumulateOp accumulate; ///< what `weight` is, or is the first term of
+
+  Value getLosses() const { return loss.back()->getResult(0); }
 };
 
 struct ChunkHead : public autodiff::impl::ChunkHeadBase<ChunkHead> {
@@ -41,7 +53,7 @@ struct ChunkHead : public autodiff::impl::ChunkHeadBase<ChunkHead> {
   void runOnOperation() override;
 
   FailureOr<int64_t> getRows();
-  void fuse(Head head, int64_t chunkRows);
+  void fuse(const Head &head, int64_t chunkRows);
 };
 } // namespace
 
@@ -67,12 +79,8 @@ static AccumulateOp getAccumulate(LinearBackwardWeightOp weight) {
 
 /// Fills in what reads the gradient of the logits; whether that is all there
 /// may be.
-static bool matchBackward(Head &head) {
-  head.dlosses = head.backward.getDlosses().getDefiningOp<ConstantOp>();
-  if (!head.dlosses || head.backward.getLogits() != head.linear.getOut() ||
-      head.backward.getTargets() != head.loss.getTargets())
-    return false;
-  Value dlogits = head.backward.getDlogits();
+static bool matchGradients(Head &head) {
+  Value dlogits = head.backward->getResult(0);
   for (Operation *user : dlogits.getUsers()) {
     if (auto input = dyn_cast<LinearBackwardInputOp>(user);
         input && !head.input && input.getDout() == dlogits &&
@@ -92,25 +100,99 @@ static bool matchBackward(Head &head) {
   return head.weight ? bool(head.accumulate) : bool(head.input);
 }
 
+/// Fills in the gradient of `loss`, if it has one; whether that is as it should
+/// be.
+static bool matchBackward(Head &head, CrossEntropyOp loss) {
+  for (Operation *user : loss.getLse().getUsers())
+    if (user != head.backward)
+      return false;
+  if (!head.backward)
+    return true;
+  auto backward = dyn_cast<CrossEntropyBackwardOp>(head.backward);
+  if (!backward || backward.getLogits() != loss.getLogits() ||
+      backward.getLse() != loss.getLse() ||
+      backward.getTargets() != loss.getTargets())
+    return false;
+  head.dlosses = backward.getDlosses().getDefiningOp<ConstantOp>();
+  return head.dlosses && matchGradients(head);
+}
+
+/// The user of `value` that is an `OpTy`, if there is no other besides
+/// `backward` and `further`.
+template <typename OpTy>
+static OpTy getReader(Value value, Operation *backward,
+                      Operation *further = nullptr) {
+  OpTy found;
+  for (Operation *user : value.getUsers()) {
+    if (user == backward || user == further)
+      continue;
+    if (found)
+      return {};
+    found = dyn_cast<OpTy>(user);
+    if (!found)
+      return {};
+  }
+  return found;
+}
+
+/// The same of a part of the vocabulary. What partitioning has made of the loss
+/// is ln(sum over ranks of exp(lse)) - sum over ranks of hit.
+static bool matchBackward(Head &head, CrossEntropyPartOp part) {
+  auto backward =
+      dyn_cast_if_present<CrossEntropyPartBackwardOp>(head.backward);
+  if (head.backward && !backward)
+    return false;
+  auto slice =
+      backward ? backward.getDlse().getDefiningOp<SliceOp>() : SliceOp();
+  auto joined = slice ? slice.getInput().getDefiningOp<JoinLseBackwardOp>()
+                      : JoinLseBackwardOp();
+  auto gather = getReader<AllGatherOp>(part.getLse(), head.backward);
+  auto sum = getReader<AllReduceOp>(part.getHit(), head.backward);
+  if (!gather || !sum || sum.getValues().size() != 1)
+    return false;
+  auto join = getReader<JoinLseOp>(gather.getOut(), joined);
+  auto less = getReader<ScaleOp>(sum.getSums().front(), nullptr);
+  auto losses = join ? getReader<AddOp>(join.getLse(), joined) : AddOp();
+  if (!less || !less.getFactor().isExactlyValue(-1.0) || !losses ||
+      losses.getLhs() != join.getLse() || losses.getRhs() != less.getOut() ||
+      !less->hasOneUse())
+    return false;
+  head.loss = {part, gather, sum, join, less, losses};
+  if (!backward)
+    return true;
+  if (!joined || !joined->hasOneUse() || !slice->hasOneUse() ||
+      joined.getParts() != gather.getOut() ||
+      joined.getLse() != join.getLse() ||
+      backward.getLogits() != part.getLogits() ||
+      backward.getLse() != part.getLse() ||
+      backward.getTargets() != part.getTargets())
+    return false;
+  head.between = {joined, slice};
+  head.dlosses = joined.getDlse().getDefiningOp<ConstantOp>();
+  head.dhit = backward.getDhit().getDefiningOp<ConstantOp>();
+  return head.dlosses && head.dhit &&
+         head.dhit.getValue() == -head.dlosses.getValue() &&
+         matchGradients(head);
+}
+
 /// The head that ends in `loss`, if nothing else reads its logits.
-static std::optional<Head> matchHead(CrossEntropyOp loss) {
+template <typename LossOp>
+static std::optional<Head> matchHead(LossOp loss) {
   Head head;
-  head.loss = loss;
-  head.linear = loss.getLogits().getDefiningOp<LinearOp>();
+  head.loss = {loss};
+  head.targets = loss.getTargets();
+  head.classes = loss.getClassesAttr();
+  head.axis = loss->template getAttrOfType<StringAttr>("axis");
+  head.linear = loss.getLogits().template getDefiningOp<LinearOp>();
   if (!head.linear || head.linear.getBias())
     return std::nullopt;
   for (Operation *user : head.linear->getUsers())
     if (user != loss) {
-      auto backward = dyn_cast<CrossEntropyBackwardOp>(user);
-      if (!backward || head.backward)
+      if (head.backward)
         return std::nullopt;
-      head.backward = backward;
+      head.backward = user;
     }
-  for (Operation *user : loss.getLse().getUsers())
-    if (user != head.backward)
-      return std::nullopt;
-  if (head.backward &&
-      (head.backward.getLse() != loss.getLse() || !matchBackward(head)))
+  if (!matchBackward(head, loss))
     return std::nullopt;
   return head;
 }
@@ -131,18 +213,39 @@ static void moveReadersBehind(Operation *place, Value losses) {
   }
 }
 
-void ChunkHead::fuse(Head head, int64_t chunkRows) {
-  LinearOp linear = head.linear;
-  CrossEntropyOp loss = head.loss;
-  Operation *place = head.backward ? head.backward.getOperation() : loss;
-  if (head.backward)
-    moveReadersBehind(place, loss.getLosses());
+/// Lets the sum of the gradients of the weight be the one that `fused` makes,
+/// and adds to `dead` what made it.
+static void replaceSum(const Head &head, LinearCrossEntropyOp fused,
+                       SmallVectorImpl<Operation *> &dead) {
+  LinearBackwardWeightOp weight = head.weight;
+  AccumulateOp accumulate = head.accumulate;
+  if (accumulate.getTerm() == weight.getDweight()) {
+    accumulate.replaceAllUsesWith(fused.getNewSum());
+    dead.push_back(accumulate);
+  } else {
+    // The other terms are added to what there is with this one.
+    auto add = cast<AddOp>(*weight.getDweight().user_begin());
+    add.replaceAllUsesWith(add.getRhs());
+    accumulate.getSumMutable().assign(fused.getNewSum());
+    dead.push_back(add);
+  }
+  dead.push_back(weight);
+}
 
-  SmallVector<Type> types = {loss.getLosses().getType()};
+void ChunkHead::fuse(const Head &head, int64_t chunkRows) {
+  LinearOp linear = head.linear;
+  Operation *place = head.backward ? head.backward : head.loss.back();
+  if (head.backward)
+    moveReadersBehind(place, head.getLosses());
+
+  AccumulateOp accumulate = head.accumulate;
+  Value sum = head.weight ? accumulate.getSum() : Value();
+  ConstantOp dlosses = head.dlosses;
+  SmallVector<Type> types = {head.getLosses().getType()};
   if (head.input)
     types.push_back(linear.getInput().getType());
-  if (head.weight)
-    types.push_back(head.accumulate.getSum().getType());
+  if (sum)
+    types.push_back(sum.getType());
   int64_t bytes = getTypeBytes(linear.getOut().getType());
   int64_t numRows = cast<ShapedType>(types[0]).getNumElements();
   remark::passed(linear.getLoc(), remark::RemarkOpts::name("Chunked")
@@ -155,40 +258,29 @@ void ChunkHead::fuse(Head head, int64_t chunkRows) {
   OpBuilder builder(place);
   auto fused = LinearCrossEntropyOp::create(
       builder, linear.getLoc(), types, linear.getInput(), linear.getWeight(),
-      loss.getTargets(), head.weight ? head.accumulate.getSum() : Value(),
-      head.backward ? head.dlosses.getValueAttr() : FloatAttr(),
+      head.targets, sum, dlosses ? dlosses.getValueAttr() : FloatAttr(),
       head.input ? builder.getUnitAttr() : UnitAttr(), linear.getLayoutAttr(),
-      builder.getI64IntegerAttr(chunkRows), getScope(loss),
-      loss.getClassesAttr());
+      builder.getI64IntegerAttr(chunkRows), head.axis,
+      getScope(head.loss.front()), head.classes);
   fused->setDiscardableAttrs(linear->getDiscardableAttrDictionary());
-  loss.getLosses().replaceAllUsesWith(fused.getLosses());
-  if (head.input)
-    head.input.getDinput().replaceAllUsesWith(fused.getInputGradient());
+  head.getLosses().replaceAllUsesWith(fused.getLosses());
   SmallVector<Operation *> dead;
-  if (head.weight) {
-    AccumulateOp accumulate = head.accumulate;
-    if (accumulate.getTerm() == head.weight.getDweight()) {
-      accumulate.replaceAllUsesWith(fused.getNewSum());
-      dead.push_back(accumulate);
-    } else {
-      // The other terms are added to what there is with this one.
-      auto add = cast<AddOp>(*head.weight.getDweight().user_begin());
-      add.replaceAllUsesWith(add.getRhs());
-      accumulate.getSumMutable().assign(fused.getNewSum());
-      dead.push_back(add);
-    }
-    dead.push_back(head.weight);
+  if (head.weight)
+    replaceSum(head, fused, dead);
+  if (LinearBackwardInputOp input = head.input) {
+    input.getDinput().replaceAllUsesWith(fused.getInputGradient());
+    dead.push_back(input);
   }
-  if (head.input)
-    dead.push_back(head.input);
   if (head.backward)
     dead.push_back(head.backward);
-  dead.push_back(loss);
+  llvm::append_range(dead, llvm::reverse(head.between));
+  llvm::append_range(dead, llvm::reverse(head.loss));
   dead.push_back(linear);
   for (Operation *op : dead)
     op->erase();
-  if (head.dlosses && head.dlosses->use_empty())
-    head.dlosses->erase();
+  for (ConstantOp constant : {dlosses, head.dhit})
+    if (constant && constant->use_empty())
+      constant->erase();
 }
 
 /// Rows of a chunk: the option's, or those of the model; -1 for neither.
@@ -201,9 +293,10 @@ FailureOr<int64_t> ChunkHead::getRows() {
       wanted = given.getInt();
   int64_t block = LinearCrossEntropyOp::getRowBlock(
       Float32Type::get(getOperation().getContext()));
-  for (auto loss : getOperation().getOps<CrossEntropyOp>())
-    block = std::max(block, LinearCrossEntropyOp::getRowBlock(
-                                loss.getLogits().getType().getElementType()));
+  for (Operation &op : getOperation().getOps())
+    if (isa<CrossEntropyOp, CrossEntropyPartOp>(op))
+      block = std::max(block, LinearCrossEntropyOp::getRowBlock(
+                                  getElementTypeOrSelf(op.getOperand(0))));
   if (wanted >= 0 && wanted % block != 0)
     return getOperation().emitError(
                "needs chunks of the head of a multiple of ")
@@ -227,14 +320,17 @@ void ChunkHead::runOnOperation() {
   if (*given == 0 || getOperation().isExternal() ||
       !getOperation().getBody().hasOneBlock())
     return;
-  SmallVector<CrossEntropyOp> losses(getOperation().getOps<CrossEntropyOp>());
-  for (CrossEntropyOp loss : losses) {
+  auto chunk = [&](auto loss) {
     // Unless told, what the caches hold is left as it is.
     constexpr int64_t kFewBytes = 16 << 20;
     auto logits = loss.getLogits().getType();
     if (*given < 0 && getTypeBytes(logits) < kFewBytes)
-      continue;
+      return;
     if (std::optional<Head> head = matchHead(loss))
       fuse(*head, *given < 0 ? getDefaultRows(logits) : *given);
-  }
+  };
+  auto losses = getOperation().getOps<CrossEntropyOp>();
+  auto parts = getOperation().getOps<CrossEntropyPartOp>();
+  llvm::for_each(SmallVector<CrossEntropyOp>(losses), chunk);
+  llvm::for_each(SmallVector<CrossEntropyPartOp>(parts), chunk);
 }

@@ -45,6 +45,9 @@ llvm::FailureOr<bool> evaluateShardOp(mlir::Operation *op, const Frame &frame);
 /// Evaluates a collective for all ranks along its axis, in their order.
 void evaluateCollective(mlir::Operation *op, llvm::ArrayRef<Frame> frames);
 
+/// The same of a head, for ranks that have parts of the vocabulary, or for one.
+void evaluateHead(nn::LinearCrossEntropyOp op, llvm::ArrayRef<Frame> frames);
+
 /// 0, or 1 / (1 - rate), for one element of a dropout; `rng` is the operand of
 /// that name.
 double getDropoutFactor(const Tensor &rng, double rate, int64_t stream,

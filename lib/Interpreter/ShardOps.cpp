@@ -258,6 +258,8 @@ static double normOfShares(ArrayRef<Frame> frames, unsigned gradients) {
 }
 
 void interpreter::evaluateCollective(Operation *op, ArrayRef<Frame> frames) {
+  if (auto head = dyn_cast<LinearCrossEntropyOp>(op))
+    return evaluateHead(head, frames);
   for (auto [index, frame] : llvm::enumerate(frames)) {
     if (isa<AllReduceOp>(op))
       for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)

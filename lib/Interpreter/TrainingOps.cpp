@@ -11,6 +11,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace reprise;
@@ -54,49 +55,104 @@ static void crossEntropyBackward(CrossEntropyBackwardOp op,
 }
 
 /// Row by row: only the row's own logits are there.
-static void linearCrossEntropy(LinearCrossEntropyOp op, const Frame &frame) {
-  const Tensor &input = frame.in(0), &weight = frame.in(1),
-               &targets = frame.in(2);
-  int64_t width = input.cols();
-  bool isOutIn = op.getLayout() == WeightLayout::OutIn;
-  int64_t vocabulary = weight.size() / width;
-  int64_t classes = op.getClasses().value_or(vocabulary);
-  auto at = [&](int64_t k, int64_t v) {
+namespace {
+/// What one rank does in nn.linear_cross_entropy, row by row.
+class HeadOfRank {
+public:
+  HeadOfRank(LinearCrossEntropyOp op, const Frame &frame)
+      : frame(frame), width(frame.in(0).cols()),
+        vocabulary(frame.in(1).size() / width),
+        isOutIn(op.getLayout() == WeightLayout::OutIn),
+        rounds(!frame.isExact && getElementTypeOrSelf(op.getInput()).isBF16()),
+        factor(op.getFactor() ? op.getFactor()->convertToFloat() : 0),
+        begin(op.getAxis() ? frame.rank * vocabulary : 0),
+        dinput(op.getDinput() ? &frame.out(1) : nullptr),
+        sum(op.getSum() ? &frame.out(dinput ? 2 : 1) : nullptr) {
+    if (sum)
+      sum->values = frame.in(3).values;
+    int64_t all =
+        op.getClasses() ? int64_t(*op.getClasses()) : begin + vocabulary;
+    classes = std::clamp<int64_t>(all - begin, 0, vocabulary);
+  }
+
+  /// The logits that are there, and their gradients, are of the input's type.
+  double stored(double x) const { return rounds ? roundToBF16(x) : x; }
+  void project(int64_t row);
+  /// The logits of the row's classes.
+  ArrayRef<double> getLogits() const {
+    return ArrayRef(logits).take_front(classes);
+  }
+  /// The logit of the row's target, or 0 where that is no column.
+  double getHit(int64_t row) const {
+    int64_t target = getTarget(row);
+    return target >= 0 && target < classes ? logits[target] : 0;
+  }
+  void goBack(int64_t row, double lse);
+
+private:
+  int64_t getTarget(int64_t row) const {
+    return int64_t(frame.in(2).values[row]) - begin;
+  }
+  double getWeight(int64_t k, int64_t v) const {
+    return frame.in(1).values[at(k, v)];
+  }
+  int64_t at(int64_t k, int64_t v) const {
     return isOutIn ? v * width + k : k * vocabulary + v;
-  };
-  double factor = op.getFactor() ? op.getFactor()->convertToFloat() : 0;
-  // The logits that are there, and their gradients, are of the input's type.
-  bool rounds = !frame.isExact && getElementTypeOrSelf(op.getInput()).isBF16();
-  auto stored = [&](double x) { return rounds ? roundToBF16(x) : x; };
-  Tensor *dinput = op.getDinput() ? &frame.out(1) : nullptr;
-  Tensor *sum = op.getSum() ? &frame.out(dinput ? 2 : 1) : nullptr;
-  if (sum)
-    sum->values = frame.in(3).values;
-  std::vector<double> logits(vocabulary);
-  for (int64_t row = 0; row < input.rows(); ++row) {
-    const double *x = &input.values[row * width];
-    for (int64_t v = 0; v < vocabulary; ++v) {
-      logits[v] = 0;
-      for (int64_t k = 0; k < width; ++k)
-        logits[v] += x[k] * weight.values[at(k, v)];
-      logits[v] = stored(logits[v]);
+  }
+
+  const Frame &frame;
+  const int64_t width, vocabulary;
+  const bool isOutIn, rounds;
+  const double factor;
+  const int64_t begin; ///< the rank's first class
+  int64_t classes;
+  Tensor *dinput, *sum; ///< null where they are not asked for
+  std::vector<double> logits;
+};
+} // namespace
+
+void HeadOfRank::project(int64_t row) {
+  logits.assign(vocabulary, 0);
+  for (int64_t v = 0; v < vocabulary; ++v) {
+    for (int64_t k = 0; k < width; ++k)
+      logits[v] += frame.in(0).values[row * width + k] * getWeight(k, v);
+    logits[v] = stored(logits[v]);
+  }
+}
+
+void HeadOfRank::goBack(int64_t row, double lse) {
+  for (int64_t v = 0; factor != 0 && v < classes; ++v) {
+    double dlogit =
+        stored((std::exp(logits[v] - lse) - (v == getTarget(row))) * factor);
+    for (int64_t k = 0; k < width; ++k) {
+      if (dinput)
+        dinput->values[row * width + k] += dlogit * getWeight(k, v);
+      if (sum)
+        sum->values[at(k, v)] += dlogit * frame.in(0).values[row * width + k];
     }
-    double max = *std::max_element(logits.begin(), logits.begin() + classes);
-    double total = 0;
-    for (int64_t v = 0; v < classes; ++v)
-      total += std::exp(logits[v] - max);
+  }
+}
+
+void interpreter::evaluateHead(LinearCrossEntropyOp op,
+                               ArrayRef<Frame> frames) {
+  std::vector<HeadOfRank> ranks;
+  for (const Frame &frame : frames)
+    ranks.emplace_back(op, frame);
+  for (int64_t row = 0; row < frames.front().in(0).rows(); ++row) {
+    double max = -std::numeric_limits<double>::infinity(), total = 0, hit = 0;
+    for (HeadOfRank &rank : ranks) {
+      rank.project(row);
+      hit += rank.getHit(row);
+      for (double logit : rank.getLogits())
+        max = std::max(max, logit);
+    }
+    for (HeadOfRank &rank : ranks)
+      for (double logit : rank.getLogits())
+        total += std::exp(logit - max);
     double lse = max + std::log(total);
-    int64_t target = int64_t(targets.values[row]);
-    frame.out().values[row] = lse - logits[target];
-    for (int64_t v = 0; factor != 0 && v < classes; ++v) {
-      double dlogit =
-          stored((std::exp(logits[v] - lse) - (v == target)) * factor);
-      for (int64_t k = 0; k < width; ++k) {
-        if (dinput)
-          dinput->values[row * width + k] += dlogit * weight.values[at(k, v)];
-        if (sum)
-          sum->values[at(k, v)] += dlogit * x[k];
-      }
+    for (auto [frame, rank] : llvm::zip_equal(frames, ranks)) {
+      frame.out().values[row] = lse - hit;
+      rank.goBack(row, lse);
     }
   }
 }
@@ -144,7 +200,7 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
                                 op.getClasses().value_or(frame.in(1).size() /
                                                          frame.in(0).cols()))))
           return failure();
-        return linearCrossEntropy(op, frame), true;
+        return evaluateHead(op, frame), true;
       })
       .Case([&](MeanOp) {
         for (double x : frame.in(0).values)

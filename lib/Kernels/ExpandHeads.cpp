@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PrepareSchedule.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
@@ -26,6 +27,11 @@ public:
 
 private:
   void addChunk(int64_t first, int64_t rows);
+  /// The losses of `rows` rows, and the gradient of their logits if that is
+  /// asked for.
+  std::pair<Value, Value> addLoss(Value logits, Value targets, int64_t rows);
+  std::pair<Value, Value> addLossOfParts(Value logits, Value targets,
+                                         int64_t rows);
   /// Rows of a value of the op, as a batch of one sequence.
   Value view(Value value, int64_t first, int64_t rows);
   template <typename OpTy, typename... Args>
@@ -40,7 +46,7 @@ private:
   LinearCrossEntropyOp op;
   OpBuilder builder;
   Value sum; ///< of the gradients of the weight, so far
-  SmallVector<Value> losses, dinputs;
+  SmallVector<Value> lossesOfChunks, dinputs;
 };
 } // namespace
 
@@ -53,31 +59,73 @@ Value Expander::view(Value value, int64_t first, int64_t rows) {
                             first * width);
 }
 
+std::pair<Value, Value> Expander::addLoss(Value logits, Value targets,
+                                          int64_t rows) {
+  ScopeAttr scope = op.getLossScopeAttr();
+  auto perRow = RankedTensorType::get({1, rows}, builder.getF32Type());
+  // This comes before the losses: they and the gradient are then one kernel.
+  Value dlosses;
+  if (op.getFactor())
+    dlosses = create<ConstantOp>(scope, perRow, op.getFactorAttr());
+  auto loss = create<CrossEntropyOp>(scope, TypeRange{perRow, perRow}, logits,
+                                     targets, op.getClassesAttr());
+  if (!dlosses)
+    return {loss.getLosses(), Value()};
+  return {loss.getLosses(), create<CrossEntropyBackwardOp>(
+                                scope, logits.getType(), logits, targets,
+                                loss.getLse(), dlosses, op.getClassesAttr())};
+}
+
+/// The same where ranks have parts of the vocabulary: what partitioning makes
+/// of a loss, and differentiation of that.
+std::pair<Value, Value> Expander::addLossOfParts(Value logits, Value targets,
+                                                 int64_t rows) {
+  ScopeAttr scope = op.getLossScopeAttr();
+  auto module = op->getParentOfType<ModuleOp>();
+  StringAttr axis = op.getAxisAttr();
+  auto perRow = RankedTensorType::get({1, rows}, builder.getF32Type());
+  auto part =
+      create<CrossEntropyPartOp>(scope, TypeRange{perRow, perRow}, logits,
+                                 targets, axis, op.getClassesAttr());
+  Value parts = create<AllGatherOp>(
+      scope, perRow.clone({getAxisSize(module, op.getAxis().value()), rows}),
+      part.getLse(), Word::Invariant, op.getAxis().value(), /*dim=*/0);
+  Value hit = create<AllReduceOp>(scope, part.getHit(), axis).getSums().front();
+  Value lse = create<JoinLseOp>(scope, perRow, parts);
+  Value less = create<ScaleOp>(scope, hit, builder.getF32FloatAttr(-1.0f));
+  Value losses = create<AddOp>(scope, lse, less);
+  if (!op.getFactor())
+    return {losses, Value()};
+  Value dlosses = create<ConstantOp>(scope, perRow, op.getFactorAttr());
+  Value dparts =
+      create<JoinLseBackwardOp>(scope, parts.getType(), parts, lse, dlosses);
+  Value dlse = create<SliceOp>(scope, perRow, dparts, axis,
+                               builder.getI64IntegerAttr(0));
+  Value dhit = create<ConstantOp>(
+      scope, perRow,
+      builder.getF32FloatAttr(-op.getFactor()->convertToFloat()));
+  return {losses, create<CrossEntropyPartBackwardOp>(
+                      scope, logits.getType(), logits, targets, part.getLse(),
+                      dlse, dhit, axis, op.getClassesAttr())};
+}
+
 void Expander::addChunk(int64_t first, int64_t rows) {
-  ScopeAttr scope = getScope(op), lossScope = op.getLossScopeAttr();
+  ScopeAttr scope = getScope(op);
   WeightLayout layout = op.getLayout();
   Value weight = op.getWeight();
   auto weightType = cast<RankedTensorType>(weight.getType());
   int64_t vocabulary = weightType.getDimSize(layout == WeightLayout::InOut);
-  auto perRow = RankedTensorType::get({1, rows}, builder.getF32Type());
 
   Value input = view(op.getInput(), first, rows);
   Value targets = view(op.getTargets(), first, rows);
   Value logits =
       create<LinearOp>(scope, weightType.clone({1, rows, vocabulary}), input,
                        weight, /*bias=*/Value(), layout);
-  // This comes before the losses: they and the gradient are then one kernel.
-  Value dlosses;
-  if (op.getFactor())
-    dlosses = create<ConstantOp>(lossScope, perRow, op.getFactorAttr());
-  auto loss = create<CrossEntropyOp>(lossScope, TypeRange{perRow, perRow},
-                                     logits, targets, op.getClassesAttr());
-  losses.push_back(loss.getLosses());
-  if (!dlosses)
+  auto [losses, dlogits] = op.getAxis() ? addLossOfParts(logits, targets, rows)
+                                        : addLoss(logits, targets, rows);
+  lossesOfChunks.push_back(losses);
+  if (!dlogits)
     return;
-  Value dlogits = create<CrossEntropyBackwardOp>(lossScope, logits.getType(),
-                                                 logits, targets, loss.getLse(),
-                                                 dlosses, op.getClassesAttr());
   if (sum) {
     Value term = create<LinearBackwardWeightOp>(scope, sum.getType(), input,
                                                 dlogits, layout);
@@ -98,7 +146,7 @@ void Expander::run() {
     whole.replaceAllUsesWith(
         rt::JoinOp::create(builder, op.getLoc(), whole.getType(), parts));
   };
-  join(op.getLosses(), losses);
+  join(op.getLosses(), lossesOfChunks);
   if (Value dinput = op.getInputGradient())
     join(dinput, dinputs);
   if (Value newSum = op.getNewSum())

@@ -136,7 +136,7 @@ bool Padder::follow(Operation *op, Value value, bool areColumns) {
           add(head.getSum());
           add(head.getNewSum());
         }
-        return head.getLayout() == WeightLayout::OutIn &&
+        return head.getLayout() == WeightLayout::OutIn && !head.getAxis() &&
                value != head.getInput() && value != head.getInputGradient();
       })
       .Default(false);

@@ -152,3 +152,87 @@ func.func @second_term(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w:
   %gw1 = nn.accumulate %gw, %both : tensor<7x8xf32>
   return %gw1 : tensor<7x8xf32>
 }
+
+// -----
+
+// Ranks have parts of the vocabulary, and the weight's gradient is the rank's own.
+// Losses, and what they are made of and lead to, go.
+
+// REMARK: [Passed] Chunked | Category:Autodiff | Function=parts | bytes=4096, chunks=3, rows=256, whole=9600
+// CHECK-LABEL: func.func @parts(
+//  CHECK-SAME:   %[[X:.*]]: tensor<2x300x8xf32>, %[[TARGETS:.*]]: tensor<2x300xi32>, %[[W:.*]]: tensor<4x8xf32>, %[[GW:.*]]: tensor<4x8xf32>)
+//  CHECK-NEXT:   nn.backward
+//  CHECK-NEXT:   %[[L:.*]], %[[G:.*]]:2 = nn.linear_cross_entropy %[[X]], %[[W]], %[[TARGETS]] sum(%[[GW]]) by 1.600000e-03 dinput out_in rows 256 over "tp" classes 7
+//  CHECK-SAME:     {loss_scope = #nn.scope<module = "loss", value = "losses">, nn.scope = #nn.scope<module = "head", value = "logits">}
+//  CHECK-NEXT:   %[[DX:.*]] = nn.all_reduce %[[G]]#0 over "tp"
+//  CHECK-NEXT:   return %[[L]], %[[DX]], %[[G]]#1
+module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+func.func @parts(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<4x8xf32>, %gw: tensor<4x8xf32>)
+    -> (tensor<2x300xf32>, tensor<2x300x8xf32>, tensor<4x8xf32>) {
+  %logits = nn.linear %x, %w out_in {nn.scope = #nn.scope<module = "head", value = "logits">}
+    : (tensor<2x300x8xf32>, tensor<4x8xf32>) -> tensor<2x300x4xf32>
+  %own, %hit = nn.cross_entropy_part %logits, %targets over "tp" classes 7 {nn.scope = #nn.scope<module = "loss", value = "losses">}
+    : (tensor<2x300x4xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  %all = nn.all_gather %own to I over "tp" dim 0 : (tensor<2x300xf32>) -> tensor<4x300xf32>
+  %hits = nn.all_reduce %hit over "tp" : tensor<2x300xf32>
+  %lse = nn.join_lse %all : (tensor<4x300xf32>) -> tensor<2x300xf32>
+  %less = nn.scale %hits by -1.0 : tensor<2x300xf32>
+  %losses = nn.add %lse, %less : tensor<2x300xf32>
+  nn.backward
+  %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+  %dhit = nn.constant -1.6e-03 : tensor<2x300xf32>
+  %dall = nn.join_lse_backward %all, %lse, %dlosses : (tensor<4x300xf32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<4x300xf32>
+  %down = nn.slice %dall over "tp" dim 0 : (tensor<4x300xf32>) -> tensor<2x300xf32>
+  %dlogits = nn.cross_entropy_part_backward %logits, %targets, %own, %down, %dhit over "tp" classes 7
+    : (tensor<2x300x4xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x4xf32>
+  %dw = nn.linear_backward_weight %x, %dlogits out_in : (tensor<2x300x8xf32>, tensor<2x300x4xf32>) -> tensor<4x8xf32>
+  %part = nn.linear_backward_input %dlogits, %w out_in : (tensor<2x300x4xf32>, tensor<4x8xf32>) -> tensor<2x300x8xf32>
+  %dx = nn.all_reduce %part over "tp" : tensor<2x300x8xf32>
+  %gw1 = nn.accumulate %gw, %dw : tensor<4x8xf32>
+  return %losses, %dx, %gw1 : tensor<2x300xf32>, tensor<2x300x8xf32>, tensor<4x8xf32>
+}
+}
+
+// -----
+
+// Another loss than that of partitioning, and one whose gradient of the targets'
+// logits is not that of the losses, stay whole.
+
+// CHECK-LABEL: func.func @twice(
+//   CHECK-NOT:   nn.linear_cross_entropy
+module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+func.func @twice(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<4x8xf32>) -> tensor<2x300xf32> {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<4x8xf32>) -> tensor<2x300x4xf32>
+  %own, %hit = nn.cross_entropy_part %logits, %targets over "tp"
+    : (tensor<2x300x4xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  %all = nn.all_gather %own to I over "tp" dim 0 : (tensor<2x300xf32>) -> tensor<4x300xf32>
+  %hits = nn.all_reduce %hit over "tp" : tensor<2x300xf32>
+  %lse = nn.join_lse %all : (tensor<4x300xf32>) -> tensor<2x300xf32>
+  %less = nn.scale %hits by -2.0 : tensor<2x300xf32>
+  %losses = nn.add %lse, %less : tensor<2x300xf32>
+  return %losses : tensor<2x300xf32>
+}
+
+// CHECK-LABEL: func.func @other_gradient(
+//   CHECK-NOT:   nn.linear_cross_entropy
+//       CHECK:   return
+func.func @other_gradient(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: tensor<4x8xf32>)
+    -> (tensor<2x300xf32>, tensor<2x300x8xf32>) {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<4x8xf32>) -> tensor<2x300x4xf32>
+  %own, %hit = nn.cross_entropy_part %logits, %targets over "tp"
+    : (tensor<2x300x4xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  %all = nn.all_gather %own to I over "tp" dim 0 : (tensor<2x300xf32>) -> tensor<4x300xf32>
+  %hits = nn.all_reduce %hit over "tp" : tensor<2x300xf32>
+  %lse = nn.join_lse %all : (tensor<4x300xf32>) -> tensor<2x300xf32>
+  %less = nn.scale %hits by -1.0 : tensor<2x300xf32>
+  %losses = nn.add %lse, %less : tensor<2x300xf32>
+  nn.backward
+  %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+  %dall = nn.join_lse_backward %all, %lse, %dlosses : (tensor<4x300xf32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<4x300xf32>
+  %down = nn.slice %dall over "tp" dim 0 : (tensor<4x300xf32>) -> tensor<2x300xf32>
+  %dlogits = nn.cross_entropy_part_backward %logits, %targets, %own, %down, %dlosses over "tp"
+    : (tensor<2x300x4xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x4xf32>
+  %dx = nn.linear_backward_input %dlogits, %w out_in : (tensor<2x300x4xf32>, tensor<4x8xf32>) -> tensor<2x300x8xf32>
+  return %losses, %dx : tensor<2x300xf32>, tensor<2x300x8xf32>
+}
+}

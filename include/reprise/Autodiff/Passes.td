@@ -114,6 +114,9 @@ def ChunkHead : Pass<"reprise-chunk-head", "::mlir::func::FuncOp"> {
     `head_chunk_rows` of the module's `nn.train`, and unless that is there, for logits
     of at least 16 MiB, a quarter of the rows, from 1024 to 4096 of them.
 
+    Where ranks have parts of the vocabulary, what `reprise-partition` makes of the loss, and its
+    gradient, are such a pair, too: the op has their axis, and ranks meet in each chunk.
+
     Left alone: a projection with a bias; logits that something else reads; a
     gradient of the losses that is no constant; a gradient of the weight that is not the
     first term of a sum in an argument.

@@ -163,6 +163,8 @@ StringAttr nn::getCoordinateAxis(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 bool nn::isCollective(Operation *op) {
+  if (auto head = dyn_cast<LinearCrossEntropyOp>(op))
+    return bool(head.getAxis());
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReduceSharesOp,
              GatherSharesOp, SharesNormOp>(op);
 }

@@ -67,8 +67,12 @@ LogicalResult LinearCrossEntropyOp::verify() {
                                 {"targets", getTargets(), "BT"},
                                 {"losses", getLosses(), "BT"}}))) // C1
     return failure();
-  if (failed(verifyClasses(*this, getClasses(),
-                           getShape(getWeight())[isOutIn ? 0 : 1]))) // C4
+  int64_t vocabulary = getShape(getWeight())[isOutIn ? 0 : 1];
+  if (getAxis()) // Other ranks have further classes.
+    vocabulary = std::numeric_limits<int64_t>::max();
+  if (failed(verifyClasses(*this, getClasses(), vocabulary))) // C4
+    return failure();
+  if (getAxis() && failed(verifyAxis(*this, getAxisAttr()))) // C5
     return failure();
   int64_t rows = getRows();
   int64_t block = getRowBlock(getInput().getType().getElementType());
@@ -116,6 +120,16 @@ int64_t LinearCrossEntropyOp::getFlops() {
 }
 
 bool LinearCrossEntropyOp::isProduct() { return true; }
+
+/// Ranks that have parts of the vocabulary meet in each chunk.
+void LinearCrossEntropyOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (!getAxis())
+    return;
+  effects.emplace_back(MemoryEffects::Read::get(), NetworkResource::get());
+  effects.emplace_back(MemoryEffects::Write::get(), NetworkResource::get());
+}
 
 Value LinearCrossEntropyOp::getInputGradient() {
   return getDinput() ? getGradients().front() : Value();

@@ -53,7 +53,8 @@ Workload nn::getWorkload(Operation *op) {
                   ? dyn_cast<ShapedType>(op->getOperand(0).getType())
                   : ShapedType();
   load.isBF16 = type && type.getElementType().isBF16();
-  if (isCollective(op))
+  // Beside the products of a head, its two numbers for each row are nothing.
+  if (isCollective(op) && load.work != Work::Product)
     ::setExchange(load, op);
   return load;
 }

@@ -74,7 +74,9 @@ def NN_CrossEntropyBackwardOp : NN_PureOp<"cross_entropy_backward", [
   }];
 }
 
-def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
+def NN_LinearCrossEntropyOp : NN_Op<"linear_cross_entropy", [
+    AlwaysSpeculatable, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    DeclareOpInterfaceMethods<CostModel, ["getFlops", "isProduct"]>,
     AllElementTypesMatch<["input", "weight"]> /* C1 */]> {
   let summary = "Output projection, cross-entropy and their gradients, some rows at a time";
   let description = [{
@@ -89,13 +91,19 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
     for, and then `new_sum`. `loss_scope` is the scope of the losses; that of
     the projection is the op's own.
 
+    With `over`, ranks along that axis have equal parts of the vocabulary, in order, as of
+    `nn.cross_entropy_part`. In each chunk they exchange the log-sum-exp of each row and the
+    logit of its target. `dinput` then is the rank's term of a sum.
+
     * (C1) `input` is `[B, T, K]`, `weight` `[K, V]` (`in_out`) or `[V, K]` (`out_in`), of
       one element type, which the logits have too; `targets` and `losses` are `[B, T]`.
     * (C2) `rows` is a multiple of the block of a product's sums, 256 or in bf16 1024, and
       at least that.
     * (C3) `gradients` are those asked for, of the types of `input` and `sum`, which is f32 of
       the shape of `weight`; without `by`, none can be, and with it, one has to.
-    * (C4) `classes`, as in `nn.cross_entropy`, is from 1 to `V`.
+    * (C4) `classes`, as in `nn.cross_entropy`, is from 1 to `V`; with `over`, as in
+      `nn.cross_entropy_part`, at least 1.
+    * (C5) The axis is one of the `nn.mesh` of the module, if that has one.
 
     Examples:
 
@@ -105,6 +113,8 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
     %l, %dx, %dw = nn.linear_cross_entropy %x, %w, %targets sum(%gw) by 1.6e-03 dinput out_in rows 256
       : (tensor<2x300x24xf32>, tensor<307x24xf32>, tensor<2x300xi32>, tensor<307x24xf32>)
         -> (tensor<2x300xf32>, tensor<2x300x24xf32>, tensor<307x24xf32>)
+    %m = nn.linear_cross_entropy %x, %w, %targets out_in rows 256 over "tp" classes 613
+      : (tensor<2x300x24xf32>, tensor<307x24xf32>, tensor<2x300xi32>) -> tensor<2x300xf32>
     ```
 
     Source: Hsu et al., Liger Kernel, arXiv:2410.10989, section 3.2.
@@ -112,12 +122,15 @@ def NN_LinearCrossEntropyOp : NN_ProductOp<"linear_cross_entropy", [
   let arguments = (ins NN_Tensor:$input, NN_Tensor:$weight, NN_Ids:$targets,
                        Optional<NN_F32Tensor>:$sum, OptionalAttr<F32Attr>:$factor,
                        UnitAttr:$dinput, NN_WeightLayout:$layout, I64Attr:$rows,
+                       OptionalAttr<StrAttr>:$axis,
                        OptionalAttr<NN_ScopeAttr>:$loss_scope, OptionalAttr<I64Attr>:$classes);
   let results = (outs NN_F32Tensor:$losses, Variadic<NN_Tensor>:$gradients);
   let assemblyFormat = [{
     $input `,` $weight `,` $targets (`sum` `(` $sum^ `)`)? (`by` $factor^)? (`dinput` $dinput^)?
-    $layout `rows` $rows (`classes` $classes^)? attr-dict `:` functional-type(operands, results)
+    $layout `rows` $rows (`over` $axis^)? (`classes` $classes^)? attr-dict
+    `:` functional-type(operands, results)
   }];
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Null where they are not asked for.
     ::mlir::Value getInputGradient();
