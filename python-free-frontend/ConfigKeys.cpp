@@ -123,14 +123,6 @@ std::optional<bool> reprise::frontend::isRefused(StringRef key,
   return std::nullopt;
 }
 
-const IgnoredKey *reprise::frontend::findIgnored(StringRef key,
-                                                 const Family &family) {
-  const IgnoredKey *found =
-      llvm::find_if(family.ignored,
-                    [&](const IgnoredKey &known) { return known.name == key; });
-  return found == family.ignored.end() ? nullptr : found;
-}
-
 bool reprise::frontend::isMeaningless(StringRef key) {
   // Ids of special tokens; what begins with an underscore is of the library
   // alone, and a summary is a head for other tasks.

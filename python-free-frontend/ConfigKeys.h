@@ -18,8 +18,6 @@
 #include "llvm/Support/JSON.h"
 
 namespace reprise::frontend {
-struct IgnoredKey;
-
 /// Null, false, empty, or what the text `harmless` says, a number or a word,
 /// alone or all through a list.
 bool isHarmless(const llvm::json::Value &value, llvm::StringRef harmless = "");
@@ -29,9 +27,6 @@ bool isHarmless(const llvm::json::Value &value, llvm::StringRef harmless = "");
 std::optional<bool> isRefused(llvm::StringRef key,
                               const llvm::json::Value &value,
                               const Family &family);
-
-/// What the family knows of a key that changes nothing; null if nothing.
-const IgnoredKey *findIgnored(llvm::StringRef key, const Family &family);
 
 /// Whether nothing that the key says, of a model of any family, has a meaning
 /// for training.

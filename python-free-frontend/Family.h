@@ -154,12 +154,6 @@ struct TensorNames {
 // Families
 //===----------------------------------------------------------------------===//
 
-/// A key of `config.json` that changes nothing here, with what is said if it is
-/// there and not null, false or zero; empty: nothing.
-struct IgnoredKey {
-  llvm::StringLiteral name, warning = "";
-};
-
 struct Family {
   llvm::StringLiteral name = "";      ///< Its `model_type`: `llama`.
   llvm::StringLiteral className = ""; ///< Classes in transformers begin so,
@@ -168,7 +162,8 @@ struct Family {
   llvm::ArrayRef<KeyUse> keys;
   /// Beside those that all families refuse.
   llvm::ArrayRef<RefusedKey> refused;
-  llvm::ArrayRef<IgnoredKey> ignored;
+  /// Keys of `config.json` that change nothing here.
+  llvm::ArrayRef<llvm::StringLiteral> ignored;
   Blocks blocks;
   TensorNames tensors;
   /// Whether a file that does not say what it is for is for this family; null

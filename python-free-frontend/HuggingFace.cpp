@@ -179,12 +179,8 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   if (is_contained(kTokenIds, member.key) && isTokenId(*json))
     return description.tokenIds.emplace_back(member.key, member.value), void();
   description.ignoredKeys.push_back(member.key.str());
-  if (const IgnoredKey *ignored = findIgnored(member.key, family)) {
-    if (!ignored->warning.empty() && !isHarmless(*json, "0"))
-      diagnostics.warning(origin, "'" + member.key + "' " + ignored->warning);
-    return;
-  }
-  if (isMeaningless(member.key) || json->getAsNull())
+  if (is_contained(family.ignored, member.key) || isMeaningless(member.key) ||
+      json->getAsNull())
     return;
   std::string suggestion = suggestModelKey(member.key, family);
   // What is switched off may be misspelt, but not be a key of other families.

@@ -19,20 +19,15 @@ namespace reprise::frontend {
 
 /// Keys of their `config.json` that Hugging Face's classes do not read either,
 /// or that follow from others.
-inline constexpr IgnoredKey kIgnoredOfDeepSeek[] = {
-    {"aux_loss_alpha"},
-    {"ep_size"},
-    {"head_dim"},
-    {"num_mtp_layers",
-     "is left out: the layers that predict further tokens are not built, and "
-     "not in weights that are saved"},
-    {"num_nextn_predict_layers",
-     "is left out: the layers that predict further tokens are not built, and "
-     "not in weights that are saved"},
-    {"output_router_logits"},
-    {"qk_head_dim"},
-    {"seq_aux"},
-};
+inline constexpr llvm::StringLiteral kIgnoredOfDeepSeek[] = {
+    "aux_loss_alpha",
+    "ep_size",
+    "head_dim",
+    "num_mtp_layers",
+    "num_nextn_predict_layers",
+    "output_router_logits",
+    "qk_head_dim",
+    "seq_aux"};
 
 /// Of DeepSeek-V3 and what has its classes.
 inline constexpr KeyUse kKeysOfV3[] = {
