@@ -10,6 +10,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Passes.h"
 
 using namespace mlir;
@@ -133,7 +134,7 @@ BudgetChoice Rivals::run(std::string name, std::unique_ptr<Pass> decider,
   return {std::move(name), found.bytes, found.replaySeconds};
 }
 
-/// What `selective` may recompute; the first ones in any model.
+/// What `selective` may recompute.
 static constexpr StringLiteral kModules[] = {"",
                                              "layernorm",
                                              "core_attn",
@@ -141,27 +142,26 @@ static constexpr StringLiteral kModules[] = {"",
                                              "core_attn,layernorm",
                                              "mlp,layernorm",
                                              "core_attn,mlp",
-                                             "core_attn,mlp,layernorm"};
-static constexpr StringLiteral kModulesOfExperts[] = {
-    "moe_act", "moe", "moe_act,layernorm", "moe,layernorm",
-    "core_attn,moe,layernorm"};
+                                             "core_attn,mlp,layernorm",
+                                             "moe_act",
+                                             "moe",
+                                             "moe_act,layernorm",
+                                             "moe,layernorm",
+                                             "core_attn,moe,layernorm",
+                                             "shared_experts",
+                                             "mla_up_proj",
+                                             "mla_up_proj,moe",
+                                             "mla_up_proj,moe,layernorm"};
 
 /// Of these the ones that this model has a use for.
 SmallVector<StringRef> Rivals::listModules() const {
-  auto hasModule = [&](StringRef module) {
-    return llvm::any_of(ops, [&](Operation *op) {
-      nn::ScopeAttr scope = nn::getScope(op);
-      return scope && scope.getModule() == module;
-    });
-  };
-  bool hasExperts = hasModule("moe");
-  bool isWithoutMLP = hasExperts && !hasModule("mlp");
-  SmallVector<StringRef> list;
-  for (StringRef modules : kModules)
-    if (!isWithoutMLP || !modules.contains("mlp"))
+  SmallVector<StringRef> known = remat::findLabels(step), list;
+  for (StringRef modules : kModules) {
+    SmallVector<StringRef> labels;
+    modules.split(labels, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    if (remat::hasLabels(known, labels))
       list.push_back(modules);
-  if (hasExperts)
-    llvm::append_range(list, kModulesOfExperts);
+  }
   return list;
 }
 

@@ -12,6 +12,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Pipelines/Registration.h"
+#include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Undo.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/StringExtras.h"
@@ -36,7 +37,7 @@ struct Candidate {
 // Which
 //===----------------------------------------------------------------------===//
 
-/// What people choose from.
+/// What people choose from, as far as a model has it.
 static const std::vector<std::vector<std::string>> kSelections = {
     {},
     {"core_attn"},
@@ -47,7 +48,17 @@ static const std::vector<std::vector<std::string>> kSelections = {
     {"mlp", "layernorm"},
     {"core_attn", "mlp", "layernorm"},
     {"core_attn_out", "mlp", "layernorm"},
+    {"core_attn", "moe"},
+    {"layernorm", "moe"},
+    {"core_attn", "layernorm", "moe"},
+    {"moe", "mla_up_proj"},
+    {"core_attn", "mlp", "layernorm", "moe", "mla_up_proj"},
 };
+
+/// Labels of parts that few models have: with each of them alone, or beside
+/// those that are named, it is seen what they buy.
+static constexpr StringLiteral kOfFew[] = {"moe", "moe_act", "shared_experts",
+                                           "mla_up_proj"};
 
 static RecomputeOptions asSelective(RecomputeOptions recompute,
                                     const std::vector<std::string> &labels) {
@@ -87,6 +98,21 @@ static std::string describeChange(ArrayRef<std::string> named,
   return change;
 }
 
+/// The labels of `named` and another one, in the order of their table.
+static std::vector<std::string> with(std::vector<std::string> named,
+                                     StringRef other) {
+  named.push_back(other.str());
+  llvm::sort(named, [](StringRef a, StringRef b) {
+    auto place = [](StringRef name) {
+      return llvm::find_if(kRecomputeLabels, [&](const RecomputeLabel &label) {
+        return label.name == name;
+      });
+    };
+    return place(a) < place(b);
+  });
+  return named;
+}
+
 /// The labels of `named` less one of them.
 static std::vector<std::string> without(std::vector<std::string> named,
                                         size_t index) {
@@ -96,7 +122,10 @@ static std::vector<std::string> without(std::vector<std::string> named,
 
 /// In the order in which they are shown; without `all` only those that differ
 /// by a label or by what is free, none, and full with segments of one layer.
+///
+/// \param known  the labels that the model has a use for.
 static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
+                                            ArrayRef<StringRef> known,
                                             int64_t numLayers, bool all) {
   std::vector<Candidate> candidates;
   llvm::StringSet<> seen = {current.describe()};
@@ -108,6 +137,9 @@ static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
   if (current.granularity == "selective")
     named = current.modules.value_or(std::vector<std::string>{"core_attn"});
   auto addSelection = [&](const std::vector<std::string> &labels) {
+    if (!remat::hasLabels(known,
+                          SmallVector<StringRef>(labels.begin(), labels.end())))
+      return;
     std::string change;
     if (current.granularity.empty() || current.granularity == "selective")
       change = describeChange(named, labels);
@@ -116,6 +148,11 @@ static std::vector<Candidate> getCandidates(const RecomputeOptions &current,
   };
   for (const std::vector<std::string> &labels : kSelections)
     addSelection(labels);
+  for (StringRef label : kOfFew) {
+    addSelection({label.str()});
+    if (!llvm::is_contained(named, label))
+      addSelection(with(named, label));
+  }
   for (size_t index = 0; index < named.size(); ++index)
     addSelection(without(named, index));
   add(asFull(current, "uniform", 1));
@@ -243,8 +280,8 @@ FailureOr<std::string> driver::printUndecided(ModuleOp module, Phase phase) {
 }
 
 std::vector<report::Alternative>
-driver::planAlternatives(StringRef undecided, const report::Plan &current,
-                         const Options &options,
+driver::planAlternatives(StringRef undecided, func::FuncOp step,
+                         const report::Plan &current, const Options &options,
                          const RecomputeOptions &recompute) {
   std::vector<report::Alternative> alternatives;
   // What is behind a semicolon, most of them share: "; 2 stages of 2,2 layers".
@@ -275,8 +312,8 @@ driver::planAlternatives(StringRef undecided, const report::Plan &current,
   // Segments end where a model chunk does.
   if (!recompute.chunks.empty())
     numLayers = *llvm::max_element(recompute.chunks);
-  std::vector<Candidate> candidates =
-      getCandidates(recompute, numLayers, !options.report.empty());
+  std::vector<Candidate> candidates = getCandidates(
+      recompute, remat::findLabels(step), numLayers, !options.report.empty());
   auto planned = planAll(undecided, candidates, current.costs);
   for (auto [candidate, alternative] : llvm::zip(candidates, planned))
     if (alternative)

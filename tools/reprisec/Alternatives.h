@@ -10,6 +10,7 @@
 #define REPRISE_TOOLS_REPRISEC_ALTERNATIVES_H
 
 #include "Options.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Report/Plan.h"
@@ -26,8 +27,9 @@ mlir::FailureOr<std::string> printUndecided(mlir::ModuleOp module, Phase phase);
 /// `recompute`, the options of `plan`, to be filled in by `chooseAlternative`.
 /// Takes a compilation each.
 std::vector<report::Alternative>
-planAlternatives(llvm::StringRef undecided, const report::Plan &plan,
-                 const Options &options, const RecomputeOptions &recompute);
+planAlternatives(llvm::StringRef undecided, mlir::func::FuncOp step,
+                 const report::Plan &plan, const Options &options,
+                 const RecomputeOptions &recompute);
 
 /// Fills in the plan itself, once its schedule is read.
 void chooseAlternative(report::Plan &plan);

@@ -98,7 +98,8 @@ FailureOr<report::Plan> driver::readPlan(ModuleOp module,
       failed(writeDot(*plan, step, options)))
     return failure();
   if (!undecided.empty())
-    plan->alternatives = planAlternatives(undecided, *plan, options, recompute);
+    plan->alternatives =
+        planAlternatives(undecided, step, *plan, options, recompute);
   return plan;
 }
 
