@@ -36,6 +36,7 @@ public:
 
   void checkModel();
   void checkExperts();
+  void checkBalance();
   void checkGroups();
   void checkRotary();
   void checkReductionGroups();
@@ -145,11 +146,7 @@ void Checker::checkModel() {
 void Checker::checkExperts() {
   if (!model.numExperts)
     return;
-  if (model.hasAuxLoss && parallel.stages > 1)
-    error(
-        firstGiven({"output_router_logits", "pipeline_stages"}),
-        "needs one stage, since its term is of all layers together, but got " +
-            Twine(parallel.stages) + "; 'moe_aux_loss_coeff' is of each layer");
+  checkBalance();
   StringRef experts = nameOf<&Model::numExperts>();
   if (model.expertsPerToken > model.numExperts)
     error(firstGiven({"num_experts_per_tok", experts}),
@@ -177,13 +174,46 @@ void Checker::checkExperts() {
     error("norm_topk_prob",
           "needs to be false: DeepSeek's code then leaves "
           "routed_scaling_factor out, and Hugging Face's divides by no sum");
-  if (train.moeAuxLoss > 0 && (family->blocks.router == RouterKind::Sigmoid ||
-                               model.getNumGroups() > 1))
-    error(
-        "moe_aux_loss_coeff",
-        "needs experts that are chosen by a softmax over all of them, which " +
-            model.modelType + " has not");
   checkGroups();
+}
+
+/// What balances experts is there for them, and on one stage, where the loss
+/// and all layers are.
+void Checker::checkBalance() {
+  bool hasBias = family->blocks.router == RouterKind::Sigmoid;
+  bool hasLoss =
+      model.hasAuxLoss || train.getBalanceFactor() > 0 || train.moeZLoss > 0;
+  bool isShown = train.showsLoads || train.getBiasUpdateRate() > 0;
+  if (train.getBiasUpdateRate() > 0 && !hasBias)
+    error(firstGiven(
+              {"moe_router_bias_update_rate", "moe_router_enable_expert_bias"}),
+          "needs a family whose experts are chosen by sigmoids and a bias, "
+          "deepseek_v3, kimi_k2 or glm4_moe, but got " +
+              model.modelType);
+  if (hasBias && isGiven("moe_router_enable_expert_bias") &&
+      !train.updatesBias && train.getBiasUpdateRate() == 0)
+    warning("moe_router_enable_expert_bias",
+            "leaves the bias of " + model.modelType +
+                " as it is, zero or what weights have of it: its experts are "
+                "chosen with one");
+  if (train.balancing == "none" && train.moeAuxLoss > 0)
+    warning("moe_aux_loss_coeff", "has no effect with "
+                                  "moe_router_load_balancing_type none");
+  if (train.padsToCapacity && !train.capacityFactor)
+    error("moe_pad_expert_input_to_capacity",
+          "needs 'moe_expert_capacity_factor', which says how far");
+  if (train.padsToCapacity && train.getBiasUpdateRate() > 0)
+    error("moe_pad_expert_input_to_capacity",
+          "needs a bias that does not change: where all experts have as many "
+          "rows there is nothing to balance");
+  if (parallel.stages > 1 && (hasLoss || isShown))
+    error(firstGiven({"output_router_logits", "moe_aux_loss_coeff",
+                      "moe_z_loss_coeff", "moe_router_bias_update_rate",
+                      "moe_router_enable_expert_bias", "moe_per_layer_logging",
+                      "pipeline_stages"}),
+          "needs one stage, which has the routers of all layers and the loss, "
+          "but got " +
+              Twine(parallel.stages));
 }
 
 /// That the groups of experts are equal, and those of a token have enough.

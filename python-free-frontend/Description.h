@@ -137,9 +137,25 @@ struct Train {
   double adamBeta1, adamBeta2, adamEps, weightDecay;
   double clipGrad;       ///< 0: gradients are not clipped.
   double moeAuxLoss = 0; ///< Of each layer with experts; 0: none.
+  std::string balancing; ///< "aux_loss", "seq_aux_loss" or "none".
+  double moeZLoss = 0;   ///< Of the logits of each layer's router; 0: none.
+  bool updatesBias = false;
+  std::optional<double> biasUpdateRate; ///< Unset: as `updatesBias` says.
+  std::optional<double> capacityFactor; ///< Unset: no token is dropped.
+  std::string dropPolicy;               ///< "probs" or "position".
+  bool padsToCapacity = false, showsLoads = false;
   int64_t seed;
   /// Shell patterns for names of parameters that are not trained.
   std::optional<std::vector<std::string>> frozen;
+
+  /// Of the bias that experts are chosen with; 0: it stays as it is.
+  double getBiasUpdateRate() const {
+    return biasUpdateRate.value_or(updatesBias ? 1e-3 : 0);
+  }
+  /// Of the term for the balance of each layer's experts.
+  double getBalanceFactor() const {
+    return balancing == "none" ? 0 : moeAuxLoss;
+  }
 };
 
 /// The section `recompute`, checked, aliases and shorthands resolved.
@@ -200,6 +216,9 @@ struct Description {
   }
   /// By which scores are multiplied.
   double getScoreScale() const;
+  /// The most rows of a micro-batch that an expert may have, if any token can
+  /// be dropped.
+  std::optional<int64_t> getExpertCapacity() const;
   /// Micro-batches in a step of one rank.
   int64_t getMicroBatchesPerRank() const {
     return getGlobalBatchSize() / train.microBatchSize / parallel.dataParallel;

@@ -55,9 +55,6 @@ static constexpr ForeignKey kForeign[] = {
      "0|1|false", "it belongs to section 'model' of families with experts"},
     {"ep|etp|expert_model_parallel_size|expert_tensor_parallel_size", "1",
      "experts are whole on each rank"},
-    {"moe_expert_capacity_factor|moe_pad_expert_input_to_capacity|"
-     "moe_token_drop_policy",
-     "false|probs|position", "no token is dropped"},
     {"moe_deepep_num_sms|moe_flex_dispatcher_backend|moe_grouped_gemm|"
      "moe_permute_fusion|moe_router_fusion|"
      "moe_router_padding_for_fp8|moe_shared_expert_overlap|"
@@ -72,11 +69,6 @@ static constexpr ForeignKey kForeign[] = {
      "'model_type' says it here: scores are a sigmoid in deepseek_v3, kimi_k2 "
      "and glm4_moe, and else a softmax",
      getScores},
-    {"moe_router_bias_update_rate", "0",
-     "the bias that experts are chosen with is not updated yet"},
-    {"moe_router_enable_expert_bias", "",
-     "'model_type' says it here: deepseek_v3, kimi_k2 and glm4_moe have it, "
-     "frozen"},
     {"moe_router_group_topk|moe_router_num_groups|"
      "moe_router_topk_scaling_factor",
      "0|1|false",
@@ -86,12 +78,12 @@ static constexpr ForeignKey kForeign[] = {
     {"moe_layer_freq", "1",
      "'decoder_sparse_step', 'mlp_only_layers' and 'first_k_dense_replace' say "
      "it here"},
-    {"moe_aux_loss_coeff", "0",
+    {"moe_aux_loss_coeff|moe_expert_capacity_factor|"
+     "moe_pad_expert_input_to_capacity|moe_per_layer_logging|"
+     "moe_router_bias_update_rate|moe_router_enable_expert_bias|"
+     "moe_router_load_balancing_type|moe_token_drop_policy|moe_z_loss_coeff",
+     "0|false|none|aux_loss|probs",
      "it belongs to section 'train' of families with experts"},
-    {"moe_router_load_balancing_type", "aux_loss|none",
-     "'moe_aux_loss_coeff' is of each layer and micro-batch"},
-    {"moe_z_loss_coeff", "0",
-     "logits of routers have no loss of their own yet"},
     {"moe_*", "0|1|false", "this part of experts is not supported yet"},
     {"activations_checkpoint_layers_per_pipeline|"
      "num_micro_batches_with_partial_activation_checkpoints|"

@@ -133,12 +133,20 @@ Value ForwardBuilder::addParameter(const Twine &name, ArrayRef<int64_t> shape,
   return shape.size() < 2 || isExact ? argument : toActivation(argument);
 }
 
-Value ForwardBuilder::addConstant(const Twine &name, int64_t size) {
+Value ForwardBuilder::addConstant(const Twine &name, int64_t size,
+                                  StringRef follows) {
   std::string text = name.str();
   auto parameter = nn::ParameterAttr::get(
       builder.getContext(), text, nn::Init::Zeros, /*std=*/FloatAttr(),
       /*decay=*/false, /*frozen=*/true, /*hub=*/"", /*part=*/0, /*parts=*/1);
-  return addArgument(getType({size}), text, nn::kParameterAttr, parameter);
+  Value argument =
+      addArgument(getType({size}), text, nn::kParameterAttr, parameter);
+  if (!follows.empty()) {
+    NamedAttrList attributes(argumentAttrs.back());
+    attributes.set(nn::kFollowsAttr, builder.getStringAttr(follows));
+    argumentAttrs.back() = attributes.getDictionary(getContext());
+  }
+  return argument;
 }
 
 Value ForwardBuilder::toActivation(Value parameter) {
@@ -224,7 +232,8 @@ Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
                                getF32(1.0), UnitAttr());
 }
 
-void ForwardBuilder::finish(Value hidden, Value table, Value auxiliary) {
+void ForwardBuilder::finish(Value hidden, Value table, ArrayRef<Measure> terms,
+                            ArrayRef<Measure> counts) {
   Value head = table;
   if (!model.tieWordEmbeddings)
     head = addParameter("lm_head.weight", {model.vocabSize, model.width},
@@ -234,13 +243,25 @@ void ForwardBuilder::finish(Value hidden, Value table, Value auxiliary) {
   RankedTensorType perRow = getType({train.microBatchSize, train.seqLength});
   auto losses = create<nn::CrossEntropyOp>(
       "loss", "losses", TypeRange{perRow, perRow}, logits, targets);
-  Value loss = create<nn::MeanOp>("loss", auxiliary ? "lm_loss" : "loss",
+  Value loss = create<nn::MeanOp>("loss", terms.empty() ? "loss" : "lm_loss",
                                   getType({}), losses.getLosses());
-  if (auxiliary)
-    loss = create<nn::AddOp>("loss", "loss", getType({}), loss, auxiliary);
+  SmallVector<Measure> shown;
+  if (!terms.empty())
+    shown.push_back({"lm_loss", loss});
+  llvm::append_range(shown, terms);
+  llvm::append_range(shown, counts);
+  for (const Measure &term : terms)
+    loss = create<nn::AddOp>("loss", &term == &terms.back() ? "loss" : "lm_sum",
+                             getType({}), loss, term.value);
 
-  func::ReturnOp::create(builder, location, loss);
-  function.setType(
-      builder.getFunctionType(body->getArgumentTypes(), loss.getType()));
+  SmallVector<Value> results = {loss};
+  for (const Measure &measure : shown)
+    results.push_back(measure.value);
+  func::ReturnOp::create(builder, location, results);
+  function.setType(builder.getFunctionType(body->getArgumentTypes(),
+                                           ValueRange(results).getTypes()));
   function.setAllArgAttrs(argumentAttrs);
+  for (auto [index, measure] : llvm::enumerate(shown))
+    function.setResultAttr(index + 1, nn::kMeasureAttr,
+                           builder.getStringAttr(measure.name));
 }

@@ -25,6 +25,12 @@ struct Published {
   int64_t part = 0, parts = 1;
 };
 
+/// A value that is shown by its name.
+struct Measure {
+  std::string name;
+  mlir::Value value;
+};
+
 /// Writes a function `@forward` from top to bottom. Inputs and parameters are
 /// arguments in the order in which they are asked for; ops get their scope and
 /// location from the layer that was set last, and from a module and a name.
@@ -46,8 +52,10 @@ public:
                            llvm::ArrayRef<int64_t> shape, nn::Init init,
                            double std = 0, const Published &published = {},
                            bool isExact = false);
-  /// A vector of zeros that is read, saved and never trained.
-  mlir::Value addConstant(const llvm::Twine &name, int64_t size);
+  /// A vector of zeros that is read, saved and never trained; it may follow a
+  /// measure.
+  mlir::Value addConstant(const llvm::Twine &name, int64_t size,
+                          llvm::StringRef follows = "");
 
   /// Ops from here on belong to this layer; -1 is none.
   void setLayer(int64_t index) { layer = index; }
@@ -78,10 +86,12 @@ public:
   /// asks for: from q, k and v to `ctx`.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
                         int64_t stream);
-  /// The mean loss of `hidden` as it comes out of the last norm, plus
-  /// `auxiliary` if there is such, which completes the function. The head is
-  /// `table` if the description ties them, otherwise a parameter of its own.
-  void finish(mlir::Value hidden, mlir::Value table, mlir::Value auxiliary);
+  /// The mean loss of `hidden` as it comes out of the last norm, plus `terms`,
+  /// which completes the function. The head is `table` if the description ties
+  /// them, otherwise a parameter of its own. With terms, they and the mean loss
+  /// are shown beside the sum; `counts` are shown, too.
+  void finish(mlir::Value hidden, mlir::Value table,
+              llvm::ArrayRef<Measure> terms, llvm::ArrayRef<Measure> counts);
 
   mlir::MLIRContext *getContext() { return builder.getContext(); }
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape) {

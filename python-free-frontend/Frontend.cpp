@@ -49,6 +49,8 @@ static DictionaryAttr buildTrainAttr(Builder &builder,
       number("clip_grad", train.clipGrad),
       whole("seed", train.seed),
       whole("vocab_size", description.model.vocabSize)};
+  if (train.getBiasUpdateRate() > 0)
+    entries.push_back(number(nn::kBiasUpdateRate, train.getBiasUpdateRate()));
   if (train.headChunkRows)
     entries.push_back(whole(nn::kHeadChunkRows, *train.headChunkRows));
   return builder.getDictionaryAttr(entries);

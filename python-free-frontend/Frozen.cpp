@@ -76,6 +76,7 @@ reprise::frontend::freezeParameters(func::FuncOp function,
         continue;
       isUsed = true;
       function.setArgAttr(i, nn::kParameterAttr, freeze(parameter));
+      function.removeArgAttr(i, nn::kFollowsAttr);
     }
     if (!isUsed)
       return refuse(context, position,

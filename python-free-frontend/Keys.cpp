@@ -332,6 +332,45 @@ static const Key rows[] = {
      "Where layers have experts, factor of a term of the loss for their "
      "balance, of each layer by itself",
      Bound::NotNegative},
+    {"moe_router_load_balancing_type", "train", train<&Train::balancing>,
+     Need::Defaulted, "aux_loss",
+     "Whether that term is of all tokens of a micro-batch together, or "
+     "`seq_aux_loss` of each sequence by itself; `none`: there is none, "
+     "whatever its factor",
+     Bound::None, "aux_loss|seq_aux_loss|none"},
+    {"moe_z_loss_coeff", "train", train<&Train::moeZLoss>, Need::Defaulted, "0",
+     "Factor of a term of the loss that is small where the exponentials of a "
+     "router's logits add up to 1, of each layer by itself",
+     Bound::NotNegative},
+    {"moe_router_enable_expert_bias", "train", train<&Train::updatesBias>,
+     Need::Defaulted, "false",
+     "In deepseek_v3, kimi_k2 and glm4_moe: the bias that experts are chosen "
+     "with changes with each step, by 1e-3 unless "
+     "`moe_router_bias_update_rate` says otherwise"},
+    {"moe_router_bias_update_rate", "train", train<&Train::biasUpdateRate>,
+     Need::Unset, "unset",
+     "By how much, for each expert upwards if it has had fewer rows than the "
+     "mean of its layer in the step, and downwards if more; 0: it stays as it "
+     "is",
+     Bound::NotNegative},
+    {"moe_expert_capacity_factor", "train", train<&Train::capacityFactor>,
+     Need::Unset, "unset",
+     "An expert has at most this many times the rows of the mean in a "
+     "micro-batch, rounded up, and others are dropped; unset: none is",
+     Bound::Positive},
+    {"moe_token_drop_policy", "train", train<&Train::dropPolicy>,
+     Need::Defaulted, "probs",
+     "With a capacity, an expert's rows are those with the largest weights, or "
+     "`position` the first ones",
+     Bound::None, "probs|position"},
+    {"moe_pad_expert_input_to_capacity", "train", train<&Train::padsToCapacity>,
+     Need::Defaulted, "false",
+     "Needs a capacity; without effect on results, and here on memory, which "
+     "has room for the capacity either way"},
+    {"moe_per_layer_logging", "train", train<&Train::showsLoads>,
+     Need::Defaulted, "false",
+     "The log shows how unevenly rows are spread over the experts of each "
+     "layer; it always does where a bias changes"},
     {"seed", "train", train<&Train::seed>, Need::Defaulted, "1234",
      "Of initial weights, dropout and the order of data", Bound::NotNegative,
      "", "", INT64_MAX},

@@ -38,15 +38,12 @@
 //   gts, us = n2 Wg, n2 Wu        sw = sigmoid(n2 ws)
 //   gs = silu(gts) * us * sw      ys = gs Wd
 //
-// Losses for the balance of experts are means over tokens of how many rows a
-// token's expert has, times experts / tokens, so that they are the number of
-// slots where all experts have as many rows: with those of all layers, and the
-// mean over layers, or of each layer by itself, divided by the slots.
-//
 //===----------------------------------------------------------------------===//
 
+#include "python-free-frontend/BalanceBuilder.h"
 #include "python-free-frontend/Families.h"
 #include "python-free-frontend/Family.h"
+#include "reprise/Support/ExpertRows.h"
 
 #include <cmath>
 
@@ -60,7 +57,7 @@ public:
   ModelBuilder(ModuleOp module, const Description &description)
       : description(description), model(description.model),
         blocks(description.family->blocks), names(description.family->tensors),
-        forward(module, description) {}
+        forward(module, description), balance(forward, description) {}
 
   void build();
 
@@ -89,14 +86,6 @@ private:
   Router buildRouter(Value input);
   Value buildExperts(Value input);
   Value buildSharedExpert(Value input);
-  /// What the losses for balance need of a layer with experts.
-  struct Routing {
-    int64_t layer;
-    Value logits, offsets;
-  };
-  Value buildBalance(ArrayRef<Routing> layers, StringRef name, double factor);
-  /// The sum of the losses for balance; null without any.
-  Value buildAuxiliaryLoss();
   /// The weights of all experts that each expert has one of, [experts, outputs,
   /// inputs].
   Value addExperts(StringRef tensor, int64_t outputs, int64_t inputs,
@@ -134,9 +123,9 @@ private:
   const Blocks &blocks;
   const TensorNames &names;
   ForwardBuilder forward;
+  BalanceBuilder balance;
   Value rotary;
   int64_t layer = 0;
-  SmallVector<Routing> routings;
 };
 } // namespace
 
@@ -372,7 +361,10 @@ ModelBuilder::Router ModelBuilder::buildRouter(Value input) {
       nn::Init::Normal, model.initializerRange, {}, /*isExact=*/true);
   Value bias;
   if (isSigmoid)
-    bias = forward.addConstant(inLayer(names.routerBias), experts);
+    bias = forward.addConstant(inLayer(names.routerBias), experts,
+                               description.train.getBiasUpdateRate() > 0
+                                   ? BalanceBuilder::getCountName(layer)
+                                   : "");
   Value exact = forward.toF32("moe", "n2f", input);
   Value r = forward.create<nn::LinearOp>("moe", "r", forward.getType(shape),
                                          exact, weight, /*bias=*/Value(),
@@ -394,12 +386,17 @@ Value ModelBuilder::buildExperts(Value input) {
   int64_t inner = model.getExpertWidth();
   Router router = buildRouter(input);
   auto perSlot = cast<RankedTensorType>(router.ids.getType());
-  int64_t rows = perSlot.getNumElements();
+  std::optional<int64_t> capacity = description.getExpertCapacity();
+  int64_t rows =
+      getMostRows(perSlot.getNumElements(), model.numExperts, capacity);
   Type i32 = perSlot.getElementType();
   auto perRow = RankedTensorType::get({rows}, i32);
   auto perExpert = RankedTensorType::get({model.numExperts + 1}, i32);
   auto pm = forward.create<nn::SortRowsOp>(
-      "moe", "pm", TypeRange{perRow, perSlot, perExpert}, router.ids);
+      "moe", "pm", TypeRange{perRow, perSlot, perExpert}, router.ids,
+      capacity && description.train.dropPolicy == "probs" ? router.weights
+                                                          : Value(),
+      capacity ? forward.getI64(*capacity) : IntegerAttr());
   Value order = pm.getOrder(), inverse = pm.getInverse();
   Value wr = forward.create<nn::PermuteOp>("moe", "wr", forward.getType({rows}),
                                            router.weights, order, inverse);
@@ -418,7 +415,7 @@ Value ModelBuilder::buildExperts(Value input) {
   Value yr = forward.create<nn::GroupedLinearOp>(
       "moe", "yr", forward.getActivationType({rows, model.width}), g, down,
       pm.getOffsets(), Value(), Value());
-  routings.push_back({layer, router.logits, pm.getOffsets()});
+  balance.add({layer, router.logits, router.ids, pm.getOffsets()});
   bool isShared = blocks.experts != ExpertKind::Routed;
   Value y = forward.create<nn::CombineOp>("moe", isShared ? "yc" : "y",
                                           input.getType(), yr, order, inverse);
@@ -452,59 +449,6 @@ Value ModelBuilder::buildSharedExpert(Value input) {
                                                   forward.getType(shape), gate);
   return finish(forward.create<nn::WeightedSwiGLUOp>(
       "shared_experts", "gs", gt.getType(), gt, u, weight));
-}
-
-//===----------------------------------------------------------------------===//
-// Balance of experts
-//===----------------------------------------------------------------------===//
-
-/// `factor` times the mean over tokens of the rows that the expert of a token
-/// has, of `routings`, added up.
-Value ModelBuilder::buildBalance(ArrayRef<Routing> layers, StringRef name,
-                                 double factor) {
-  SmallVector<Value> offsets = llvm::map_to_vector(
-      layers, [](const Routing &routing) { return routing.offsets; });
-  RankedTensorType perExpert = forward.getType({model.numExperts});
-  Value rows = forward.create<nn::CountRowsOp>("loss", (name + "_rows").str(),
-                                               perExpert, offsets);
-  Value sum;
-  for (const Routing &routing : layers) {
-    ArrayRef<int64_t> shape =
-        cast<RankedTensorType>(routing.logits.getType()).getShape().drop_back();
-    std::string own = (name + Twine(routing.layer)).str();
-    Value expected = forward.create<nn::ExpectedRowsOp>(
-        "loss", own + "_tokens", forward.getType(shape), routing.logits, rows);
-    Value mean =
-        forward.create<nn::MeanOp>("loss", own, forward.getType({}), expected);
-    sum = !sum ? mean
-               : Value(forward.create<nn::AddOp>(
-                     "loss", own + "_sum", forward.getType({}), sum, mean));
-  }
-  return forward.create<nn::ScaleOp>("loss", name, forward.getType({}), sum,
-                                     forward.getF32(factor));
-}
-
-Value ModelBuilder::buildAuxiliaryLoss() {
-  double layers = double(routings.size());
-  double tokens =
-      double(description.train.microBatchSize * description.train.seqLength);
-  double perToken = double(model.numExperts) / tokens;
-  Value sum;
-  auto add = [&](Value term) {
-    sum = !sum ? term
-               : Value(forward.create<nn::AddOp>(
-                     "loss", "aux_sum", forward.getType({}), sum, term));
-  };
-  if (model.hasAuxLoss && !routings.empty())
-    add(buildBalance(routings, "aux",
-                     model.auxLossCoefficient * perToken / (layers * layers)));
-  double factor = description.train.moeAuxLoss * perToken /
-                  double(std::max<int64_t>(model.expertsPerToken, 1));
-  if (factor > 0)
-    for (const Routing &routing : routings)
-      add(buildBalance(routing, ("aux_of" + Twine(routing.layer)).str(),
-                       factor));
-  return sum;
 }
 
 //===----------------------------------------------------------------------===//
@@ -570,7 +514,8 @@ void ModelBuilder::build() {
     hidden = buildLayer(i, hidden);
   forward.setLayer(-1);
   Value last = norm("layernorm", names.finalNorm, "nf", hidden, model.width);
-  forward.finish(last, table, buildAuxiliaryLoss());
+  SmallVector<Measure> terms = balance.buildTerms();
+  forward.finish(last, table, terms, balance.buildCounts());
 }
 
 void reprise::frontend::buildForward(ModuleOp module,

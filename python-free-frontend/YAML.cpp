@@ -34,7 +34,6 @@ public:
 
 private:
   void readSection(StringRef section, yaml::MappingNode &map);
-  void checkBalance();
   /// The members of a map are read if `isMap`, otherwise passed over.
   Value readValue(yaml::Node *node, Origin keyOrigin, bool isMap = false);
   void readMembers(yaml::MappingNode &map, Value &value);
@@ -49,12 +48,8 @@ private:
   Diagnostics &diagnostics;
   StringRef text;
   yaml::Stream stream;
-  /// Where Megatron's key says that experts have no loss for their balance.
-  std::optional<Origin> withoutBalance;
 };
 } // namespace
-
-static constexpr StringLiteral kBalancing = "moe_router_load_balancing_type";
 
 static std::string getText(yaml::ScalarNode *scalar) {
   SmallString<64> storage;
@@ -187,8 +182,6 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
       list.add(*key, std::move(given));
       continue;
     }
-    if (*name == kBalancing && given.value.text == "none")
-      withoutBalance = given.origin;
     std::optional<std::string> foreign =
         checkForeignKey(*name, given.value, findFamily(entries));
     if (foreign && !foreign->empty())
@@ -198,21 +191,6 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
                         "unknown key '" + *name + "' in section '" + section +
                             "'" +
                             suggestKey(*name, section, findFamily(entries)));
-  }
-}
-
-/// With `none` Megatron adds no loss, whatever its coefficient.
-void YAMLReader::checkBalance() {
-  for (const Entry &entry : entries) {
-    double coefficient = 0;
-    if (entry.key->name == "moe_aux_loss_coeff" && withoutBalance &&
-        !StringRef(entry.value.text).getAsDouble(coefficient) &&
-        coefficient != 0)
-      diagnostics.error(*withoutBalance,
-                        "'" + kBalancing +
-                            "' is none, but 'moe_aux_loss_coeff' "
-                            "is " +
-                            entry.value.text + "; leave one of them out");
   }
 }
 
@@ -264,7 +242,6 @@ void YAMLReader::read() {
   }
   if (stream.failed())
     return;
-  checkBalance();
   ++document;
   if (stream.failed() || document == stream.end())
     return;

@@ -185,7 +185,12 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
   FailureOr<SmallVector<Trained>> findTrained(func::FuncOp step);
   void sumOverRanks(OpBuilder &builder, Location loc,
                     SmallVectorImpl<Trained> &trained, Value &loss,
+                    MutableArrayRef<Value> measures,
                     SmallVectorImpl<Value> &results);
+  LogicalResult followMeasures(OpBuilder &builder, Location loc,
+                               Signature &signature,
+                               const llvm::StringMap<Value> &measures,
+                               Value scale);
   Value makeNorm(OpBuilder &builder, Location loc, ArrayRef<Trained> trained);
   Value makeNormOfParts(OpBuilder &builder, Location loc, StringRef axis,
                         const Counted &parts);
@@ -332,6 +337,17 @@ static Value findLoss(func::FuncOp step) {
   return {};
 }
 
+/// What the step returns to show, in its order, and the names of these.
+static void findMeasures(func::FuncOp step, SmallVectorImpl<Value> &values,
+                         SmallVectorImpl<StringRef> &names) {
+  Operation *exit = step.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
+    if (auto name = step.getResultAttrOfType<StringAttr>(index, kMeasureAttr)) {
+      values.push_back(value);
+      names.push_back(name.getValue());
+    }
+}
+
 /// Makes each of `parts` its sum over the ranks along `axis`, or the rank's
 /// share of that, all in one collective, and returns these in the place of the
 /// parts.
@@ -352,16 +368,19 @@ static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
   }
 }
 
-/// Sums the loss and all gradients over the ranks that have samples of their
-/// own; and then the gradients of parameters that ranks along another axis use
-/// each in its own way. In this order sums over samples are the same, whichever
-/// ranks have them. What the step returns are these sums.
+/// Sums the loss, measures and all gradients over the ranks that have samples
+/// of their own; and then the gradients of parameters that ranks along another
+/// axis use each in its own way. In this order sums over samples are the same,
+/// whichever ranks have them. What the step returns are these sums.
 void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
                                 SmallVectorImpl<Trained> &trained, Value &loss,
+                                MutableArrayRef<Value> measures,
                                 SmallVectorImpl<Value> &results) {
   SmallVector<Value *> all, shared;
   if (loss)
     all.push_back(&loss);
+  for (Value &measure : measures)
+    all.push_back(&measure);
   for (Trained &one : trained)
     (one.share ? shared : all).push_back(&one.gradient);
   if (getAxisSize(getOperation(), kDataAxis) > 1) {
@@ -565,6 +584,37 @@ void AddOptimizer::update(OpBuilder &builder, Location loc,
                         kWorkingAttr, name);
 }
 
+/// Changes the biases that follow a measure, behind the last micro-batch: what
+/// ranks have counted is added up by then.
+LogicalResult AddOptimizer::followMeasures(
+    OpBuilder &builder, Location loc, Signature &signature,
+    const llvm::StringMap<Value> &measures, Value scale) {
+  for (BlockArgument argument : signature.block.getArguments()) {
+    DictionaryAttr attributes =
+        signature.argumentAttributes[argument.getArgNumber()];
+    auto measure = attributes.getAs<StringAttr>(kFollowsAttr);
+    if (!measure)
+      continue;
+    auto parameter = attributes.getAs<ParameterAttr>(kParameterAttr);
+    Value rows = measures.lookup(measure.getValue());
+    if (!parameter || !parameter.getFrozen() || !rows ||
+        rows.getType() != argument.getType())
+      return signature.step.emitError("needs '")
+             << kFollowsAttr << "' on a frozen parameter, and a measure "
+             << measure << " of its type, but argument #"
+             << argument.getArgNumber() << " is " << argument.getType();
+    FailureOr<double> rate = getNumber(kBiasUpdateRate);
+    if (failed(rate))
+      return failure();
+    auto balance =
+        BalanceBiasOp::create(builder, loc, argument.getType(), argument, rows,
+                              scale, builder.getF32FloatAttr(*rate));
+    signature.addResult(setScope(balance, parameter.getName()), kParameterAttr,
+                        parameter.getName());
+  }
+  return success();
+}
+
 LogicalResult AddOptimizer::append(func::FuncOp step) {
   FailureOr<SmallVector<Trained>> trained = findTrained(step);
   FailureOr<double> beta1 = getNumber("adam_beta1");
@@ -593,7 +643,13 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   if (step.getOps<UpdateOp>().empty())
     UpdateOp::create(builder, loc);
   Value loss = findLoss(step);
-  sumOverRanks(builder, loc, *trained, loss, signature.results);
+  SmallVector<Value> measured;
+  SmallVector<StringRef> names;
+  findMeasures(step, measured, names);
+  sumOverRanks(builder, loc, *trained, loss, measured, signature.results);
+  llvm::StringMap<Value> measures;
+  for (auto [name, value] : llvm::zip_equal(names, measured))
+    measures[name] = value;
   Value norm = setScope(makeNorm(builder, loc, *trained), "grad_norm");
   signature.addResult(norm, kOutputAttr, "grad_norm");
   adamw.scale =
@@ -603,6 +659,8 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
                "clip_scale");
   for (Trained &one : *trained)
     update(builder, loc, signature, one, copies.lookup(one.value), adamw);
+  if (failed(followMeasures(builder, loc, signature, measures, adamw.scale)))
+    return failure();
   signature.finish();
   return success();
 }

@@ -22,14 +22,21 @@ using namespace reprise;
 using namespace reprise::nn;
 
 namespace {
+/// Values that are made of the tokens text by text.
+struct Texts {
+  DenseSet<Value> values;
+  /// Of first dimensions, with all texts: what they are with one.
+  DenseMap<int64_t, int64_t> lengthOfOne;
+
+  bool contains(Value value) const { return values.contains(value); }
+};
+
 /// A function of those ops of `@forward` that some of its values need, without
 /// dropout. The arguments that they read are its own.
 class Copy {
 public:
-  /// `texts`, whose first dimension goes over `count` texts, become one text,
-  /// and the tokens an input of its own.
-  Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts = {},
-       int64_t count = 1);
+  /// `texts` become one text, and the tokens an input of its own.
+  Copy(func::FuncOp forward, StringRef name, const Texts &texts);
 
   /// Copies what `values` need, and all arguments in the order of `@forward`'s.
   void take(ArrayRef<Value> values);
@@ -56,8 +63,7 @@ private:
   RankedTensorType getTypeOfOne(Type type) const;
 
   func::FuncOp forward;
-  DenseSet<Value> texts;
-  int64_t count; ///< of texts
+  Texts texts;
   OpBuilder builder;
   func::FuncOp function;
   Block *body;
@@ -77,7 +83,7 @@ struct DeriveInference
       return signalPassFailure();
     // Each stands behind @forward, so that the first comes last.
     LinearOp head = findHead(forward);
-    DenseSet<Value> texts = findTexts(forward, head);
+    Texts texts = findTexts(forward, head);
     if (head && texts.contains(head.getInput()))
       deriveSample(forward, head, texts);
     deriveEvaluate(forward);
@@ -85,10 +91,9 @@ struct DeriveInference
 
   LogicalResult check(func::FuncOp forward);
   LinearOp findHead(func::FuncOp forward);
-  DenseSet<Value> findTexts(func::FuncOp forward, LinearOp head);
+  Texts findTexts(func::FuncOp forward, LinearOp head);
   void deriveEvaluate(func::FuncOp forward);
-  void deriveSample(func::FuncOp forward, LinearOp head,
-                    const DenseSet<Value> &texts);
+  void deriveSample(func::FuncOp forward, LinearOp head, const Texts &texts);
 };
 } // namespace
 
@@ -100,14 +105,12 @@ struct DeriveInference
 RankedTensorType Copy::getTypeOfOne(Type type) const {
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape(tensor.getShape());
-  shape[0] /= count;
+  shape[0] = texts.lengthOfOne.lookup(shape[0]);
   return tensor.clone(shape);
 }
 
-Copy::Copy(func::FuncOp forward, StringRef name, DenseSet<Value> texts,
-           int64_t count)
-    : forward(forward), texts(std::move(texts)), count(count),
-      builder(forward.getContext()) {
+Copy::Copy(func::FuncOp forward, StringRef name, const Texts &texts)
+    : forward(forward), texts(texts), builder(forward.getContext()) {
   builder.setInsertionPointAfter(forward);
   function = func::FuncOp::create(builder, forward.getLoc(), name,
                                   builder.getFunctionType({}, {}));
@@ -153,6 +156,12 @@ void Copy::takeOp(Operation *op) {
     return;
   }
   Operation *copy = builder.clone(*op, mapping);
+  // One text has too few tokens for a capacity.
+  if (auto sort = dyn_cast<SortRowsOp>(copy);
+      sort && texts.contains(cast<SortRowsOp>(op).getOrder())) {
+    sort.getWeightsMutable().clear();
+    sort.removeCapacityAttr();
+  }
   if (auto attention = dyn_cast<AttentionOp>(copy)) {
     attention.setRate(APFloat(0.0f));
     attention.removePartAttr();
@@ -187,8 +196,13 @@ LogicalResult DeriveInference::check(func::FuncOp forward) {
            << forward.getBody().getBlocks().size();
   Operation *last = forward.getBody().front().getTerminator();
   auto exit = dyn_cast<func::ReturnOp>(last);
-  if (!exit || exit.getNumOperands() != 1)
-    return last->emitOpError("needs to be the return of the loss alone");
+  unsigned count = exit ? exit.getNumOperands() : 0;
+  auto isMeasure = [&](unsigned index) {
+    return bool(forward.getResultAttr(index, kMeasureAttr));
+  };
+  if (count < 1 || !llvm::all_of(llvm::seq(1u, count), isMeasure))
+    return last->emitOpError(
+        "needs to be the return of the loss, and behind it of measures alone");
   for (Operation &op : forward.getBody().front())
     if (op.getNumRegions() != 0)
       return op.emitOpError("needs to be written out without regions, which "
@@ -222,17 +236,17 @@ LinearOp DeriveInference::findHead(func::FuncOp forward) {
 /// The tokens and all that is made of them in front of `head` text by text,
 /// which ops do with the first dimension of what they read; nothing if one op
 /// does not. Rows that are sorted by their expert are as many for each text.
-DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward,
-                                           LinearOp head) {
-  DenseSet<Value> texts;
-  SmallVector<int64_t> lengths; // Of first dimensions.
+Texts DeriveInference::findTexts(func::FuncOp forward, LinearOp head) {
+  Texts texts;
+  int64_t count = 1;
   for (BlockArgument argument : forward.getArguments()) {
     auto role = forward.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                      kInputAttr);
     if (!role || role != "tokens")
       continue;
-    lengths = {cast<ShapedType>(argument.getType()).getDimSize(0)};
-    texts.insert(argument);
+    count = cast<ShapedType>(argument.getType()).getDimSize(0);
+    texts.lengthOfOne.try_emplace(count, 1);
+    texts.values.insert(argument);
   }
   auto isText = [&](Value value) { return texts.contains(value); };
   for (Operation &op : forward.getBody().front()) {
@@ -241,25 +255,29 @@ DenseSet<Value> DeriveInference::findTexts(func::FuncOp forward,
     if (llvm::none_of(op.getOperands(), isText))
       continue;
     if (auto sort = dyn_cast<SortRowsOp>(op)) {
-      texts.insert_range(ValueRange{sort.getOrder(), sort.getInverse()});
-      lengths.push_back(sort.getOrder().getType().getDimSize(0));
+      texts.values.insert_range(ValueRange{sort.getOrder(), sort.getInverse()});
+      int64_t ofOne = sort.getIds().getType().getNumElements() / count;
+      auto [known, isNew] = texts.lengthOfOne.try_emplace(
+          sort.getOrder().getType().getDimSize(0), ofOne);
+      if (!isNew && known->second != ofOne)
+        return Texts();
       continue;
     }
     if (op.hasTrait<OpTrait::SameOperandsAndResultType>() &&
         !llvm::all_of(op.getOperands(), isText))
-      return {};
+      return Texts();
     for (Value result : op.getResults())
       if (auto type = dyn_cast<RankedTensorType>(result.getType());
           type && type.getRank() > 0 &&
-          llvm::is_contained(lengths, type.getDimSize(0)))
-        texts.insert(result);
+          texts.lengthOfOne.contains(type.getDimSize(0)))
+        texts.values.insert(result);
   }
   return texts;
 }
 
 void DeriveInference::deriveEvaluate(func::FuncOp forward) {
   Value loss = forward.getBody().front().getTerminator()->getOperand(0);
-  Copy copy(forward, kEvaluateFunction);
+  Copy copy(forward, kEvaluateFunction, Texts());
   copy.take(loss);
   copy.finish(copy.get(loss), "eval_loss");
 }
@@ -286,10 +304,10 @@ static ScopeAttr getMoveScope(ScopeAttr scope) {
 }
 
 void DeriveInference::deriveSample(func::FuncOp forward, LinearOp head,
-                                   const DenseSet<Value> &texts) {
+                                   const Texts &texts) {
   auto input = cast<RankedTensorType>(head.getInput().getType());
   auto output = cast<RankedTensorType>(head.getOut().getType());
-  Copy copy(forward, kSampleFunction, texts, input.getDimSize(0));
+  Copy copy(forward, kSampleFunction, texts);
   SmallVector<Value> operands(head->getOperands());
   copy.take(operands);
   Value position =

@@ -37,6 +37,11 @@ private:
   /// Gives what the function returns its cotangent, below `nn.backward`: of the
   /// loss the weight of a micro-batch, of what a chunk passes on an argument.
   void seed();
+  /// The name of what is shown as a result of the forward pass, or null.
+  StringAttr getMeasure(unsigned result);
+  void setLossScope(Operation *op, StringRef name);
+  /// `sum` and the term of this micro-batch, times `weight` if there is one.
+  Value addUp(Value sum, Value term, FloatAttr weight, StringRef name);
   /// Appends to what the function returns.
   void addResult(Value value, StringRef role, StringRef name);
   bool isBorder(unsigned argument);
@@ -183,13 +188,19 @@ LogicalResult Differentiator::differentiate(Operation *op) {
 
 LogicalResult Differentiator::check() {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  auto output = function.getNumResults() != 1
+  auto output = function.getNumResults() < 1
                     ? StringAttr()
                     : function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
   bool passesOn = output && output.getValue() == kBorder;
-  if (exit.getNumOperands() != 1 ||
-      (exit.getOperand(0).getType() != scalar && !passesOn))
+  unsigned count = exit.getNumOperands();
+  if (count < 1 || (exit.getOperand(0).getType() != scalar && !passesOn) ||
+      (count > 1 && passesOn))
     return exit.emitOpError("needs to return the loss alone, a tensor<f32>");
+  for (unsigned index = 1; index < count; ++index)
+    if (!getMeasure(index))
+      return exit.emitOpError("needs to return the loss, a tensor<f32>, and "
+                              "behind it measures, but result #")
+             << index << " has no 'nn.measure'";
   llvm::StringMap<unsigned> names;
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
     if (ParameterAttr parameter = getParameter(function, index)) {
@@ -216,6 +227,28 @@ void Differentiator::addResult(Value value, StringRef role, StringRef name) {
       builder.getNamedAttr(role, builder.getStringAttr(name))));
 }
 
+StringAttr Differentiator::getMeasure(unsigned result) {
+  return function.getResultAttrOfType<StringAttr>(result, kMeasureAttr);
+}
+
+void Differentiator::setLossScope(Operation *op, StringRef name) {
+  op->setAttr(kScopeAttr,
+              ScopeAttr::get(builder.getContext(), -1, "loss", name));
+}
+
+Value Differentiator::addUp(Value sum, Value term, FloatAttr weight,
+                            StringRef name) {
+  Location loc = exit.getLoc();
+  if (weight) {
+    auto scaled = ScaleOp::create(builder, loc, term, weight);
+    setLossScope(scaled, name);
+    term = scaled;
+  }
+  auto total = AccumulateOp::create(builder, loc, sum, term);
+  setLossScope(total, name);
+  return total;
+}
+
 void Differentiator::seed() {
   Value value = exit.getOperand(0);
   Location loc = exit.getLoc();
@@ -236,16 +269,20 @@ void Differentiator::seed() {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   auto weight = builder.getF32FloatAttr(1.0f / float(microBatches));
   Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
-  Value scaled = ScaleOp::create(builder, loc, value, weight);
-  Value total = AccumulateOp::create(builder, loc, lossSum, scaled);
-  auto lossScope = ScopeAttr::get(builder.getContext(), -1, "loss", "total");
-  scaled.getDefiningOp()->setAttr(kScopeAttr, lossScope);
-  total.getDefiningOp()->setAttr(kScopeAttr, lossScope);
-  addResult(total, kOutputAttr, "loss");
+  addResult(addUp(lossSum, value, weight, "total"), kOutputAttr, "loss");
+  for (unsigned index = 1; index < exit.getNumOperands(); ++index) {
+    Value measured = exit.getOperand(index);
+    StringRef name = getMeasure(index).getValue();
+    Value sum = addArgument(measured.getType(), kMeasureAttr, name);
+    // Counts are added up as they are.
+    bool isMean = measured.getType() == scalar;
+    addResult(addUp(sum, measured, isMean ? weight : FloatAttr(), name),
+              kMeasureAttr, name);
+  }
 
   BackwardOp::create(builder, loc);
   auto seed = ConstantOp::create(builder, loc, scalar, weight);
-  seed->setAttr(kScopeAttr, lossScope);
+  setLossScope(seed, "total");
   cotangents[value] = seed;
 }
 

@@ -24,7 +24,7 @@ using namespace reprise::nn;
 namespace {
 /// What each micro-batch adds to.
 struct Sum {
-  std::string name; ///< the parameter's, or "loss"
+  std::string name; ///< the parameter's or measure's, or "loss"
   unsigned result;  ///< of the step
   RankedTensorType type;
   /// Of the argument, and of what replaces it.
@@ -52,7 +52,11 @@ static SmallVector<Sum> findSums(func::FuncOp step) {
     auto type = dyn_cast<RankedTensorType>(step.getResultTypes()[index]);
     auto name = step.getResultAttrOfType<StringAttr>(index, kGradientAttr);
     auto output = step.getResultAttrOfType<StringAttr>(index, kOutputAttr);
-    if (type && name)
+    auto measure = step.getResultAttrOfType<StringAttr>(index, kMeasureAttr);
+    if (type && measure)
+      sums.push_back({measure.str(), index, type, get(kMeasureAttr, measure),
+                      get(kMeasureAttr, measure)});
+    else if (type && name)
       sums.push_back({name.str(), index, type, get(kGradientAttr, name),
                       get(kGradientAttr, name)});
     else if (type && output && output == "loss")

@@ -150,13 +150,34 @@ static void expertWeightsBackward(ExpertWeightsBackwardOp op,
   }
 }
 
-static void sortRows(const Frame &frame) {
-  const Tensor &ids = frame.in(0);
+/// The places of expert `e` that are not dropped.
+static std::vector<int64_t> getPlaces(SortRowsOp op, const Frame &frame,
+                                      int64_t e) {
+  const std::vector<double> &ids = frame.in(0).values;
+  std::vector<int64_t> places;
+  for (int64_t place = 0; place < frame.in(0).size(); ++place)
+    if (int64_t(ids[place]) == e)
+      places.push_back(place);
+  int64_t capacity = op.getCapacity().value_or(places.size());
+  if (int64_t(places.size()) <= capacity)
+    return places;
+  std::vector<double> weights(frame.in(0).size(), 0);
+  for (size_t place = 0; op.getWeights() && place < weights.size(); ++place) {
+    double weight = std::abs(frame.in(1).values[place]);
+    weights[place] = std::isnan(weight)
+                         ? std::numeric_limits<double>::infinity()
+                         : std::min(weight, std::numeric_limits<double>::max());
+  }
+  return takeLargest(places, weights, capacity);
+}
+
+static void sortRows(SortRowsOp op, const Frame &frame) {
   int64_t row = 0, experts = frame.out(2).size() - 1;
+  if (op.getCapacity())
+    std::fill(frame.out(1).values.begin(), frame.out(1).values.end(),
+              double(frame.out(0).size() - 1));
   for (int64_t e = 0; e < experts; ++e) {
-    for (int64_t place = 0; place < ids.size(); ++place) {
-      if (int64_t(ids.values[place]) != e)
-        continue;
+    for (int64_t place : getPlaces(op, frame, e)) {
       frame.out(0).values[row] = double(place);
       frame.out(1).values[place] = double(row++);
     }
@@ -274,16 +295,26 @@ static void weightedSwiGLUBackward(const Frame &frame) {
 // Balance
 //===----------------------------------------------------------------------===//
 
-/// The softmax of the logits of token `t`.
-static std::vector<double> getSoftmax(const Tensor &logits, int64_t t) {
+/// The softmax of the logits of token `t`, or the shares of their sigmoids.
+static std::vector<double> getShares(const Tensor &logits, int64_t t,
+                                     bool isSigmoid) {
   const double *row = &logits.values[t * logits.cols()];
   std::vector<double> p(row, row + logits.cols());
   double greatest = *std::max_element(p.begin(), p.end()), sum = 0;
   for (double &x : p)
-    sum += x = std::exp(x - greatest);
+    sum += x = isSigmoid ? sigmoid(x) : std::exp(x - greatest);
   for (double &x : p)
-    x /= sum;
+    x /= isSigmoid ? sum + 1e-20 : sum;
   return p;
+}
+
+/// The logarithm of the sum of the exponentials of the logits of token `t`.
+static double getLogSumExp(const Tensor &logits, int64_t t) {
+  const double *row = &logits.values[t * logits.cols()];
+  double greatest = *std::max_element(row, row + logits.cols()), sum = 0;
+  for (int64_t e = 0; e < logits.cols(); ++e)
+    sum += std::exp(row[e] - greatest);
+  return greatest + std::log(sum);
 }
 
 static void countRows(const Frame &frame) {
@@ -292,24 +323,92 @@ static void countRows(const Frame &frame) {
       frame.out().values[e] += offsets->values[e + 1] - offsets->values[e];
 }
 
-static void expectedRows(const Frame &frame) {
-  const std::vector<double> &rows = frame.in(1).values;
+/// Of the sequence that each id is of, or of all.
+static void countChoices(const Frame &frame) {
+  const Tensor &ids = frame.in(0);
+  int64_t experts = frame.out().cols();
+  int64_t perCount = ids.size() / (frame.out().size() / experts);
+  for (int64_t place = 0; place < ids.size(); ++place)
+    frame.out()
+        .values[place / perCount * experts + int64_t(ids.values[place])] += 1;
+}
+
+/// The rows of experts as the sequence of token `t` has them.
+static const double *getRowsOf(const Frame &frame, int64_t t) {
+  const Tensor &logits = frame.in(0), &rows = frame.in(1);
+  int64_t perCount = logits.rows() * logits.cols() / rows.size();
+  return &rows.values[t / perCount * logits.cols()];
+}
+
+static void expectedRows(ExpectedRowsOp op, const Frame &frame) {
   for (int64_t t = 0; t < frame.out().size(); ++t) {
-    std::vector<double> p = getSoftmax(frame.in(0), t);
+    std::vector<double> p = getShares(frame.in(0), t, op.getSigmoid());
     frame.out().values[t] =
-        std::inner_product(p.begin(), p.end(), rows.begin(), 0.0);
+        std::inner_product(p.begin(), p.end(), getRowsOf(frame, t), 0.0);
   }
 }
 
-static void expectedRowsBackward(const Frame &frame) {
-  const std::vector<double> &rows = frame.in(1).values;
+static void expectedRowsBackward(ExpectedRowsBackwardOp op,
+                                 const Frame &frame) {
+  const Tensor &logits = frame.in(0);
   for (int64_t t = 0; t < frame.in(2).size(); ++t) {
-    std::vector<double> p = getSoftmax(frame.in(0), t);
-    double out = std::inner_product(p.begin(), p.end(), rows.begin(), 0.0);
-    for (size_t e = 0; e < p.size(); ++e)
-      frame.out().values[t * p.size() + e] =
-          frame.in(2).values[t] * p[e] * (rows[e] - out);
+    const double *rows = getRowsOf(frame, t);
+    std::vector<double> p = getShares(logits, t, op.getSigmoid());
+    double out = std::inner_product(p.begin(), p.end(), rows, 0.0);
+    for (int64_t e = 0; e < logits.cols(); ++e) {
+      int64_t at = t * logits.cols() + e;
+      double slope = op.getSigmoid() ? 1 - sigmoid(logits.values[at]) : 1;
+      frame.out().values[at] =
+          frame.in(2).values[t] * p[e] * (rows[e] - out) * slope;
+    }
   }
+}
+
+static void squaredLogSumExp(const Frame &frame) {
+  for (int64_t t = 0; t < frame.out().size(); ++t)
+    frame.out().values[t] = std::pow(getLogSumExp(frame.in(0), t), 2);
+}
+
+static void squaredLogSumExpBackward(const Frame &frame) {
+  const Tensor &logits = frame.in(0);
+  for (int64_t t = 0; t < frame.in(1).size(); ++t) {
+    std::vector<double> p = getShares(logits, t, /*isSigmoid=*/false);
+    double slope = 2 * frame.in(1).values[t] * getLogSumExp(logits, t);
+    for (int64_t e = 0; e < logits.cols(); ++e)
+      frame.out().values[t * logits.cols() + e] = slope * p[e];
+  }
+}
+
+static void balanceBias(BalanceBiasOp op, const Frame &frame) {
+  const std::vector<double> &rows = frame.in(1).values;
+  double mean = std::accumulate(rows.begin(), rows.end(), 0.0) / rows.size();
+  double rate = op.getRate().convertToDouble();
+  for (size_t e = 0; e < rows.size(); ++e) {
+    double sign = (mean > rows[e]) - (mean < rows[e]);
+    bool stays = std::isnan(frame.in(2).values[0]);
+    frame.out().values[e] = frame.in(0).values[e] + (stays ? 0 : rate * sign);
+  }
+}
+
+/// The ops for the balance of experts; whether `op` is one.
+static FailureOr<bool> evaluateBalance(Operation *op, const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](CountRowsOp) { return countRows(frame), true; })
+      .Case([&](CountChoicesOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(0), frame.out().cols())))
+          return failure();
+        return countChoices(frame), true;
+      })
+      .Case([&](ExpectedRowsOp op) { return expectedRows(op, frame), true; })
+      .Case([&](ExpectedRowsBackwardOp op) {
+        return expectedRowsBackward(op, frame), true;
+      })
+      .Case([&](SquaredLogSumExpOp) { return squaredLogSumExp(frame), true; })
+      .Case([&](SquaredLogSumExpBackwardOp) {
+        return squaredLogSumExpBackward(frame), true;
+      })
+      .Case([&](BalanceBiasOp op) { return balanceBias(op, frame), true; })
+      .Default([](Operation *) { return false; });
 }
 
 FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
@@ -329,7 +428,7 @@ FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
       .Case([&](SortRowsOp op) -> FailureOr<bool> {
         if (failed(check(op, frame.in(0), frame.out(2).size() - 1)))
           return failure();
-        return sortRows(frame), true;
+        return sortRows(op, frame), true;
       })
       .Case([&](PermuteOp op) -> FailureOr<bool> {
         if (failed(check(op, frame.in(1), frame.in(0).size())))
@@ -340,7 +439,7 @@ FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
         return true;
       })
       .Case([&](DispatchOp op) -> FailureOr<bool> {
-        if (failed(check(op, frame.in(1), frame.in(1).size())))
+        if (failed(check(op, frame.in(1), frame.in(2).size())))
           return failure();
         return dispatch(frame), true;
       })
@@ -370,14 +469,9 @@ FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
         }
         return true;
       })
-      .Case([&](CountRowsOp) { return countRows(frame), true; })
-      .Case([&](ExpectedRowsOp) { return expectedRows(frame), true; })
-      .Case([&](ExpectedRowsBackwardOp) {
-        return expectedRowsBackward(frame), true;
-      })
       .Case([&](WeightedSwiGLUOp) { return weightedSwiGLU(frame), true; })
       .Case([&](WeightedSwiGLUBackwardOp) {
         return weightedSwiGLUBackward(frame), true;
       })
-      .Default([](Operation *) { return false; });
+      .Default([&](Operation *op) { return evaluateBalance(op, frame); });
 }

@@ -806,6 +806,8 @@ void ScheduleFormer::formLaunch(unsigned index) {
       putInPlace(push.getSum(), push.getRest());
       putInPlace(push.getPlace(), push.getPushed());
     }
+    if (auto balance = dyn_cast<BalanceBiasOp>(op))
+      putInPlace(balance.getBias(), balance.getNewBias());
     if (auto adamw = dyn_cast<AdamWOp>(op)) {
       putInPlace(adamw.getParameter(), adamw.getNewParameter());
       putInPlace(adamw.getMoment1(), adamw.getNewMoment1());

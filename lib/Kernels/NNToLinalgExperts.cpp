@@ -153,53 +153,186 @@ static Values convert(LoopBuilder &loops, GateWeightBackwardOp op) {
 // Balance
 //===----------------------------------------------------------------------===//
 
-/// The exponentials of logits, and of each row the sum of their products with
-/// `rows`.
-static Value sumExpected(LoopBuilder &loops, const Exponentials &exponentials,
-                         Value rows) {
-  int64_t tokens = getShape(exponentials.all)[0];
-  return loops.reduceRows({{exponentials.all}, {rows, Access::Column}},
-                          loops.filled({tokens}, 0),
-                          [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                            Scalar term = s[0] * s[1];
-                            return {s[2] + term};
-                          });
+namespace {
+/// What probabilities are shares of, and the sums of all of a token.
+struct Terms {
+  Value all, sum;
+};
+} // namespace
+
+/// So that the sum of sigmoids that are all zero can be divided by.
+static constexpr double kLeastOfSum = 1e-20;
+
+/// Exponentials of logits, or their sigmoids.
+static Terms buildTerms(LoopBuilder &loops, Value logits, bool isSigmoid) {
+  if (!isSigmoid) {
+    Exponentials exponentials = buildExponentials(loops, logits);
+    return {exponentials.all, exponentials.sum};
+  }
+  Type f32 = loops.getBuilder().getF32Type();
+  Value all = loops.map(getShape(logits), {{logits}}, f32,
+                        [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                          return {sigmoid(s[0])};
+                        })[0];
+  Value sum =
+      loops.reduceRows({{all}}, loops.filled({getShape(all)[0]}, 0),
+                       [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                         return {s[1] + s[0]};
+                       });
+  sum = loops.map(getShape(sum), {{sum}}, f32,
+                  [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                    return {s[0] + kLeastOfSum};
+                  })[0];
+  return {all, sum};
+}
+
+namespace {
+/// The rows of experts, of which each sequence of tokens may have its own.
+class ExpertRows {
+public:
+  ExpertRows(Value rows, int64_t tokens)
+      : rows(rows), isOfSequence(getShape(rows).size() == 2),
+        length(isOfSequence ? tokens / getShape(rows)[0] : tokens) {}
+
+  /// Appends what a loop reads of them besides.
+  void addTo(SmallVector<LoopOperand> &operands) const {
+    if (!isOfSequence)
+      operands.push_back({rows, Access::Column});
+  }
+  /// Those of the expert at hand, where `scalars` are the operands of the loop
+  /// of which `number` was added.
+  Scalar get(ImplicitLocOpBuilder &builder, Scalars scalars,
+             unsigned number) const {
+    if (!isOfSequence)
+      return scalars[number];
+    Value token = linalg::IndexOp::create(builder, 0);
+    Value size = arith::ConstantIndexOp::create(builder, length);
+    return gather(builder, rows, arith::DivUIOp::create(builder, token, size));
+  }
+
+private:
+  Value rows;
+  bool isOfSequence;
+  int64_t length;
+};
+} // namespace
+
+/// Of each token the sum of the products of terms with rows.
+static Value sumExpected(LoopBuilder &loops, const Terms &terms,
+                         const ExpertRows &rows) {
+  int64_t tokens = getShape(terms.all)[0];
+  SmallVector<LoopOperand> operands = {{terms.all}};
+  rows.addTo(operands);
+  return loops.reduceRows(
+      operands, loops.filled({tokens}, 0),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        Scalar term = s[0] * rows.get(builder, s, 1);
+        return {s.back() + term};
+      });
+}
+
+static Value divide(LoopBuilder &loops, Value value, Value by) {
+  return loops.map(getShape(value), {{value}, {by}},
+                   loops.getBuilder().getF32Type(),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {s[0] / s[1]};
+                   })[0];
 }
 
 static Values convert(LoopBuilder &loops, ExpectedRowsOp op) {
-  Exponentials exponentials =
-      buildExponentials(loops, loops.asMatrix(op.getLogits()));
-  Value sum = sumExpected(loops, exponentials, op.getRows());
-  return loops.map(getShape(sum), {{sum}, {exponentials.sum}},
-                   getElementTypeOrSelf(op.getOut()),
-                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                     return {s[0] / s[1]};
-                   });
+  Value logits = loops.asMatrix(op.getLogits());
+  Terms terms = buildTerms(loops, logits, op.getSigmoid());
+  ExpertRows rows(op.getRows(), getShape(logits)[0]);
+  return {divide(loops, sumExpected(loops, terms, rows), terms.sum)};
 }
 
 static Values convert(LoopBuilder &loops, ExpectedRowsBackwardOp op) {
+  Value logits = loops.asMatrix(op.getLogits());
+  Terms terms = buildTerms(loops, logits, op.getSigmoid());
+  ExpertRows rows(op.getRows(), getShape(logits)[0]);
+  Value expected = divide(loops, sumExpected(loops, terms, rows), terms.sum);
+  Value factor = divide(loops, loops.asVector(op.getDout()), terms.sum);
+  SmallVector<LoopOperand> operands = {
+      {terms.all}, {expected, Access::Row}, {factor, Access::Row}};
+  rows.addTo(operands);
+  bool isSigmoid = op.getSigmoid();
+  return loops.map(getShape(terms.all), operands,
+                   getElementTypeOrSelf(op.getDlogits()),
+                   [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+                     Scalar weight = s[2] * s[0];
+                     Scalar slope = weight * (rows.get(builder, s, 3) - s[1]);
+                     return {isSigmoid ? slope * (1.0 - s[0]) : slope};
+                   });
+}
+
+/// The logarithm of each row's sum of exponentials.
+static Value buildLogSumExp(LoopBuilder &loops,
+                            const Exponentials &exponentials) {
+  return loops.map(getShape(exponentials.sum),
+                   {{exponentials.sum}, {exponentials.greatest}},
+                   loops.getBuilder().getF32Type(),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {log(s[0]) + s[1]};
+                   })[0];
+}
+
+static Values convert(LoopBuilder &loops, SquaredLogSumExpOp op) {
+  Value lse = buildLogSumExp(
+      loops, buildExponentials(loops, loops.asMatrix(op.getLogits())));
+  return loops.map(getShape(lse), {{lse}}, getElementTypeOrSelf(op.getOut()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {s[0] * s[0]};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, SquaredLogSumExpBackwardOp op) {
   Exponentials exponentials =
       buildExponentials(loops, loops.asMatrix(op.getLogits()));
-  Value sum = sumExpected(loops, exponentials, op.getRows());
-  Value dout = loops.asVector(op.getDout());
-  auto divide = [&](Value value) {
-    return loops.map(getShape(sum), {{value}, {exponentials.sum}},
-                     loops.getBuilder().getF32Type(),
-                     [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                       return {s[0] / s[1]};
-                     })[0];
-  };
-  Value expected = divide(sum), factor = divide(dout);
+  Value lse = buildLogSumExp(loops, exponentials);
+  Value slope =
+      loops.map(getShape(lse),
+                {{lse}, {loops.asVector(op.getDout())}, {exponentials.sum}},
+                loops.getBuilder().getF32Type(),
+                [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                  Scalar twice = s[1] + s[1];
+                  return {twice * s[0] / s[2]};
+                })[0];
   return loops.map(getShape(exponentials.all),
-                   {{exponentials.all},
-                    {op.getRows(), Access::Column},
-                    {expected, Access::Row},
-                    {factor, Access::Row}},
+                   {{exponentials.all}, {slope, Access::Row}},
                    getElementTypeOrSelf(op.getDlogits()),
                    [](ImplicitLocOpBuilder &, Scalars s) -> Results {
-                     Scalar weight = s[3] * s[0];
-                     return {weight * (s[1] - s[2])};
+                     return {s[0] * s[1]};
                    });
+}
+
+static Values convert(LoopBuilder &loops, BalanceBiasOp op) {
+  int64_t experts = getShape(op.getBias())[0];
+  Value bias = loops.asMatrix(op.getBias(), experts);
+  Value rows = loops.asMatrix(op.getRows(), experts);
+  double rate = op.getRate().convertToDouble();
+  Value sum =
+      loops.reduceRows({{rows}}, loops.filled({1}, 0),
+                       [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                         return {s[1] + s[0]};
+                       });
+  return loops.map(
+      {1, experts},
+      {{bias}, {rows}, {sum, Access::Row}, {op.getScale(), Access::Scalar}},
+      getElementTypeOrSelf(op.getNewBias()),
+      [&](ImplicitLocOpBuilder &builder, Scalars s) -> Results {
+        Scalar mean = s[2] / double(experts);
+        auto compare = [&](arith::CmpFPredicate predicate, Scalar a, Scalar b) {
+          return arith::CmpFOp::create(builder, predicate, a.get(), b.get())
+              .getResult();
+        };
+        Scalar more = s[0] + s[0].number(rate), less = s[0] - s[0].number(rate);
+        Scalar moved =
+            more.where(compare(arith::CmpFPredicate::OGT, mean, s[1]), s[0]);
+        moved =
+            less.where(compare(arith::CmpFPredicate::OLT, mean, s[1]), moved);
+        return {
+            s[0].where(compare(arith::CmpFPredicate::UNO, s[3], s[3]), moved)};
+      });
 }
 
 //===----------------------------------------------------------------------===//
@@ -223,10 +356,12 @@ static void attach(MLIRContext &context) {
 void kernels::attachExpertBodies(MLIRContext &context) {
   attach<PermuteOp, DispatchOp, CombineOp, WeightedSwiGLUOp,
          WeightedSwiGLUBackwardOp, GateWeightOp, GateWeightBackwardOp,
-         ExpectedRowsOp, ExpectedRowsBackwardOp>(context);
+         ExpectedRowsOp, ExpectedRowsBackwardOp, SquaredLogSumExpOp,
+         SquaredLogSumExpBackwardOp, BalanceBiasOp>(context);
   attachRenamed<ChooseExpertsOp, rt::ChooseExpertsOp>(context);
   attachRenamed<ExpertWeightsOp, rt::ExpertWeightsOp>(context);
   attachRenamed<ExpertWeightsBackwardOp, rt::ExpertWeightsBackwardOp>(context);
   attachRenamed<SortRowsOp, rt::SortRowsOp>(context);
   attachRenamed<CountRowsOp, rt::CountRowsOp>(context);
+  attachRenamed<CountChoicesOp, rt::CountChoicesOp>(context);
 }

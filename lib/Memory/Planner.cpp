@@ -71,7 +71,8 @@ static constexpr std::pair<StringLiteral, rt::StateKind> kStates[] = {
     {nn::kGradientAttr, rt::StateKind::Gradient},
     {nn::kMoment1Attr, rt::StateKind::Moment1},
     {nn::kMoment2Attr, rt::StateKind::Moment2},
-    {nn::kWorkingAttr, rt::StateKind::Working}};
+    {nn::kWorkingAttr, rt::StateKind::Working},
+    {nn::kMeasureAttr, rt::StateKind::Measure}};
 
 /// The state that an argument of the step is, or null, from its attributes.
 static rt::StateAttr getState(func::FuncOp step, unsigned index,
@@ -122,6 +123,8 @@ static Category getCategory(rt::StateAttr state) {
   case rt::StateKind::Moment1:
   case rt::StateKind::Moment2:
     return Category::OptimizerState;
+  case rt::StateKind::Measure:
+    return Category::InputsAndOutputs;
   }
   llvm_unreachable("unknown kind of state");
 }

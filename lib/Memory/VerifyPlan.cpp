@@ -238,6 +238,8 @@ static rt::Category getCategory(rt::BufferOp buffer) {
     case rt::StateKind::Moment1:
     case rt::StateKind::Moment2:
       return rt::Category::OptimizerState;
+    case rt::StateKind::Measure:
+      return rt::Category::InputsAndOutputs;
     }
   StringRef role = getRole(buffer);
   bool outlivesStep =
@@ -555,6 +557,12 @@ LogicalResult Verifier::verifyMade(Operation *op, rt::BufferOp gradient,
   return success();
 }
 
+/// What each micro-batch adds to, besides the loss.
+static bool isSummed(rt::StateAttr state) {
+  return state.getKind() == rt::StateKind::Gradient ||
+         state.getKind() == rt::StateKind::Measure;
+}
+
 /// The update adds those partial sums that wait for the last group, and what
 /// puts sums aside adds all below its level.
 LogicalResult Verifier::verifyPartials() {
@@ -583,9 +591,8 @@ LogicalResult Verifier::verifyPartials() {
 bool Verifier::mayChange(rt::BufferOp settled) const {
   std::optional<unsigned> level = nn::getPushLevel(function);
   if (rt::StateAttr state = getState(settled); level && state)
-    return state.getKind() == rt::StateKind::Gradient ||
-           (state.getKind() == rt::StateKind::Partial &&
-            state.getLevel() == int64_t(*level));
+    return isSummed(state) || (state.getKind() == rt::StateKind::Partial &&
+                               state.getLevel() == int64_t(*level));
   return level && getRole(settled) == "loss";
 }
 
@@ -641,8 +648,7 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
       bool isResult = role == "loss" || role == "grad_norm";
       bool isMadeHere = isResult && !step && root == state;
       bool isWhole = getRange(state) == range;
-      bool isGradient = getState(state) &&
-                        getState(state).getKind() == rt::StateKind::Gradient;
+      bool isGradient = getState(state) && isSummed(getState(state));
       if (step && !mayChange(state))
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "

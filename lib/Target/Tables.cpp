@@ -65,6 +65,7 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   gemm.groups = op.getGroupCount();
   gemm.gather = op.getGather() ? int32_t(*op.getGather()) : 0;
   gemm.slots = op.getSlots().value_or(1);
+  gemm.places = op.getPlaces();
   if (gemm.groups)
     (gemm.transposeA ? gemm.strideC : gemm.strideB)[1] =
         gemm.n * (gemm.transposeA ? gemm.m : gemm.k);

@@ -204,7 +204,8 @@ Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
                           G::packedB(gemm.packedB),
                           G::groups(gemm.groups),
                           G::gather(gemm.gather),
-                          G::slots(gemm.slots)};
+                          G::slots(gemm.slots),
+                          G::places(gemm.places)};
 }
 
 Typed<RepriseCollective>
@@ -608,7 +609,7 @@ TableWriter::write(ModuleOp source, const Tables &tables, const Shared &shared,
 }
 
 /// Where states of a kind are among those of a step: parameters, sums of
-/// gradients, working copies, and both moments of each parameter.
+/// gradients, working copies, both moments of each parameter, and measures.
 static int getPlace(rt::StateKind kind) {
   switch (kind) {
   case rt::StateKind::Parameter:
@@ -621,6 +622,8 @@ static int getPlace(rt::StateKind kind) {
   case rt::StateKind::Moment1:
   case rt::StateKind::Moment2:
     return 3;
+  case rt::StateKind::Measure:
+    return 4;
   }
   llvm_unreachable("unknown kind of state");
 }

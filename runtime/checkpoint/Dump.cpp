@@ -29,6 +29,8 @@ static const char *prefixOf(int kind) {
     return "gradient/";
   case REPRISE_STATE_MOMENT1:
     return "moment1/";
+  case REPRISE_STATE_MEASURE:
+    return "measure/";
   default:
     return "moment2/";
   }

@@ -45,6 +45,7 @@ private:
   const void *getRows(const void *base, int32_t operand, int64_t begin,
                       int64_t rows, int64_t width);
   void setToZero(int64_t group);
+  void clearRest();
 
   const RepriseGemm &shape;
   const GroupedOperands &operands;
@@ -105,7 +106,18 @@ void GroupedProduct::setToZero(int64_t group) {
                    });
 }
 
-/// Which rows are whose is data: it names each row of the operands once.
+/// Rows behind those of the last group are of none.
+void GroupedProduct::clearRest() {
+  const int64_t first = operands.offsets[shape.groups];
+  const int64_t bytes = shape.n * bytesOf(shape.typeC);
+  char *c = static_cast<char *>(operands.c);
+  pool.parallelFor((shape.m - first) * bytes, kLeastBytesOfThread,
+                   [&](int, int64_t begin, int64_t end) {
+                     memset(c + first * bytes + begin, 0, size_t(end - begin));
+                   });
+}
+
+/// Which rows are whose is data: it names rows of the operands once.
 bool GroupedProduct::checkRows(const char *name, Error &error) const {
   const int64_t rows = shape.transposeA ? shape.k : shape.m;
   int64_t end = 0;
@@ -117,15 +129,11 @@ bool GroupedProduct::checkRows(const char *name, Error &error) const {
                        name, rows, group, begin, end);
     end = begin;
   }
-  if (end != rows)
-    return error.set("%s has %" PRId64
-                     " rows, but its groups end at row %" PRId64,
-                     name, rows, end);
   for (int64_t row = 0; shape.gather && row < rows; ++row)
-    if (operands.order[row] < 0 || operands.order[row] >= rows)
-      return error.set("%s has %" PRId64 " rows, but row %" PRId64
-                       " is gathered from row %d",
-                       name, rows, row, operands.order[row]);
+    if (operands.order[row] < 0 || operands.order[row] >= shape.places)
+      return error.set("%s has %" PRId64 " places, but row %" PRId64
+                       " is gathered from place %d",
+                       name, shape.places, row, operands.order[row]);
   return true;
 }
 
@@ -141,6 +149,8 @@ bool GroupedProduct::run(const char *name, Error &error) {
       computePart(group, row, smaller(end - row, REPRISE_GEMM_GROUP_ROWS),
                   row == begin);
   }
+  if (!shape.transposeA && operands.offsets[shape.groups] < shape.m)
+    clearRest();
   return true;
 }
 

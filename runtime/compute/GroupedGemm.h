@@ -15,10 +15,9 @@
 namespace reprise::runtime {
 
 /// The addresses of a product with groups. `offsets` has shape.groups + 1
-/// numbers, of which none is below the one before, from 0 to the number of
-/// rows; `order` one for each row, below that number, or is null without
-/// `gather`. `workspace`
-/// holds repriseGemmWorkspaceBytes(shape) bytes.
+/// numbers, of which none is below the one before, from 0 to at most the number
+/// of rows; `order` one for each row, below shape.places, or is null without
+/// `gather`. `workspace` holds repriseGemmWorkspaceBytes(shape) bytes.
 struct GroupedOperands {
   const void *a, *b;
   const int32_t *offsets, *order;

@@ -44,10 +44,12 @@ static bool checkGroups(const RepriseModel &model, const RepriseLaunch &launch,
   bool gathers = gemm.gather != REPRISE_GATHER_NONE;
   if (gemm.groups < 0 || (gathers && (!gemm.groups || gemm.slots < 1)) ||
       (gathers && gemm.gather != REPRISE_GATHER_A &&
-       gemm.gather != REPRISE_GATHER_B))
+       gemm.gather != REPRISE_GATHER_B) ||
+      (gathers && gemm.places < 1))
     return error.set("damaged model: product %s has %d groups, gathers operand "
-                     "%d and has %d slots",
-                     launch.name, gemm.groups, gemm.gather, gemm.slots);
+                     "%d and has %d slots and %" PRId64 " places",
+                     launch.name, gemm.groups, gemm.gather, gemm.slots,
+                     gemm.places);
   return !gemm.groups ||
          checkRange(launch.name, model.buffers[launch.firstBuffer + 2],
                     4 * (int64_t(gemm.groups) + 1), model.arenaBytes, error);

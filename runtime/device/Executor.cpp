@@ -181,6 +181,12 @@ bool Executor::beginStep(Error &error) {
     return gpu->beginStep(error);
   arena.touch(model.loss);
   *arena.at<float>(model.loss) = 0.0f;
+  for (int i = 0; i < model.numStates; ++i)
+    if (const RepriseState &state = model.states[i];
+        state.kind == REPRISE_STATE_MEASURE && !state.isElsewhere) {
+      arena.touch(state.buffer);
+      memset(arena.at<char>(state.buffer), 0, size_t(state.buffer.bytes));
+    }
   return true;
 }
 

@@ -75,7 +75,7 @@ public:
   };
   void setWatch(const Watch &told) { watch = told; }
 
-  /// Sets the loss back to zero.
+  /// Sets the loss and measures back to zero.
   bool beginStep(Error &error);
 
   /// Runs a turn of the step, in order: forward and backward of micro-batches,

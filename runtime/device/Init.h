@@ -29,7 +29,8 @@ inline bool outlivesStep(const RepriseState &state) {
 /// what is summed within a step.
 inline bool isInFiles(const RepriseState &state) {
   return state.kind != REPRISE_STATE_GRADIENT &&
-         state.kind != REPRISE_STATE_PARTIAL;
+         state.kind != REPRISE_STATE_PARTIAL &&
+         state.kind != REPRISE_STATE_MEASURE;
 }
 
 /// Hands a state over whose elements were written: clears what is behind them.

@@ -8,6 +8,7 @@
 
 #include "Log.h"
 
+#include "Measures.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Program.h"
 #include "runtime/base/Text.h"
@@ -331,6 +332,26 @@ static void printJsonNumber(const char *key, double number) {
     printf(",\"%s\":%.6g", key, number);
 }
 
+/// Members of JSON for what a step shows besides its loss.
+static void printJsonMeasures(const Measures &measures) {
+  for (const NamedNumber &number : measures.numbers())
+    printf(",\"%s\":%.9g", number.name, double(number.value));
+  const char *separator = ",\"loads\":{";
+  for (const Load &load : measures.loads()) {
+    printf("%s\"%s\":[%.6g,%.6g]", separator, load.name, load.least, load.most);
+    separator = ",";
+  }
+  if (measures.loads().size() > 0)
+    printf("}");
+}
+
+static void addMeasures(const Measures &measures, Pieces &line) {
+  for (const NamedNumber &number : measures.numbers())
+    line.add(2, "  %s %.5f", number.name, double(number.value));
+  if (Load load = measures.extremes(); !std::isnan(load.most))
+    line.add(3, "  loads %.2f to %.2f", load.least, load.most);
+}
+
 void Log::printStep(const StepReport &report) const {
   double milliseconds = report.seconds * 1e3;
   double left = double(options.steps - report.step - 1) * secondsPerStep;
@@ -339,6 +360,8 @@ void Log::printStep(const StepReport &report) const {
            "\"lr\":%.9g,\"ms\":%.6g,\"tokens_per_s\":%.6g",
            report.step + 1, double(report.loss), double(report.gradNorm),
            double(report.learningRate), milliseconds, report.tokensPerSecond);
+    if (report.measures)
+      printJsonMeasures(*report.measures);
     printJsonNumber("mfu", report.mfu);
     printJsonNumber("hfu", report.hfu);
     printJsonNumber("loss_z", report.lossZ);
@@ -363,6 +386,8 @@ void Log::printStep(const StepReport &report) const {
   line.add(0, "  loss %.5f", double(report.loss));
   if (!std::isnan(report.lossZ))
     line.add(4, " (%+.1fz)", report.lossZ);
+  if (report.measures)
+    addMeasures(*report.measures, line);
   line.add(1, "  norm %-8.4g", double(report.gradNorm));
   if (!std::isnan(report.gradNormZ))
     line.add(5, "(%+.1fz) ", report.gradNormZ);

@@ -8,6 +8,8 @@
 
 #include "Metrics.h"
 
+#include "Measures.h"
+
 #include <cmath>
 
 using namespace reprise::runtime;
@@ -18,6 +20,24 @@ bool Metrics::open(const Options &options, int64_t stepsDone, Error &error) {
            events.beginSession(stepsDone + 1, error))) &&
          (!options.csv ||
           table.open(options.csv, options.resume, stepsDone, error));
+}
+
+bool Metrics::addMeasures(int64_t step, const Measures &measures,
+                          Error &error) {
+  for (const NamedNumber &number : measures.numbers()) {
+    Scalar scalar = {number.name, number.value};
+    if (!events.add(step, &scalar, 1, error))
+      return false;
+  }
+  for (const Load &load : measures.loads()) {
+    char least[64], most[64];
+    snprintf(least, sizeof(least), "load_least/%s", load.name);
+    snprintf(most, sizeof(most), "load_most/%s", load.name);
+    Scalar scalars[] = {{least, float(load.least)}, {most, float(load.most)}};
+    if (!events.add(step, scalars, 2, error))
+      return false;
+  }
+  return true;
 }
 
 bool Metrics::step(const StepReport &report, Error &error) {
@@ -37,7 +57,8 @@ bool Metrics::step(const StepReport &report, Error &error) {
     int count = sizeof(scalars) / sizeof(Scalar);
     if (std::isnan(report.mfu))
       count -= 2;
-    if (!events.add(number, scalars, count, error))
+    if (!events.add(number, scalars, count, error) ||
+        (report.measures && !addMeasures(number, *report.measures, error)))
       return false;
   }
   return !table.isOpen() || table.step(report, model.arenaBytes, error);

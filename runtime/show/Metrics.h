@@ -18,7 +18,7 @@ namespace reprise::runtime {
 /// Writes every step to the files of --csv and --tensorboard.
 class Metrics {
 public:
-  explicit Metrics(const RepriseModel &model) : model(model) {}
+  explicit Metrics(const RepriseModel &model) : model(model), table(model) {}
 
   /// Opens what the options name, for a run that begins behind `stepsDone`
   /// steps. What files have of later steps does not count any more.
@@ -30,6 +30,8 @@ public:
   bool validation(int64_t stepsDone, float loss, Error &error);
 
 private:
+  bool addMeasures(int64_t step, const Measures &measures, Error &error);
+
   const RepriseModel &model;
   EventFile events;
   StepTable table;

@@ -13,6 +13,8 @@
 
 namespace reprise::runtime {
 
+class Measures;
+
 /// Seconds of a step on a GPU, by its own clock.
 struct DeviceTimes {
   double span;     ///< From its begin to its end, gaps between launches, too.
@@ -39,6 +41,8 @@ struct StepReport {
   /// On a GPU; all 0 elsewhere, and where the host looks between norm and
   /// update.
   DeviceTimes gpu;
+  /// What else the step shows; null: nothing.
+  const Measures *measures;
 };
 
 } // namespace reprise::runtime

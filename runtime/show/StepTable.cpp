@@ -8,6 +8,7 @@
 
 #include "StepTable.h"
 
+#include "Measures.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/MappedFile.h"
 #include "runtime/base/ReplacedFile.h"
@@ -26,7 +27,29 @@ using namespace reprise::runtime;
 
 static constexpr std::string_view kColumns =
     "step,loss,grad_norm,lr,ms,tokens_per_s,mfu,hfu,loss_z,grad_norm_z,skipped,"
-    "high_water_bytes,planned_bytes,val_loss";
+    "high_water_bytes,planned_bytes,";
+static constexpr char kLastColumn[] = "val_loss";
+
+StepTable::StepTable(const RepriseModel &model) {
+  size_t length = size_t(snprintf(columns, sizeof(columns), "%.*s",
+                                  int(kColumns.size()), kColumns.data()));
+  auto add = [&](const char *name, const char *end) {
+    if (length < sizeof(columns))
+      length += size_t(snprintf(columns + length, sizeof(columns) - length,
+                                "%s%s", name, end));
+  };
+  bool hasLoads = false;
+  for (int i = 0; i < model.numStates; ++i)
+    if (const RepriseState &state = model.states[i];
+        state.kind == REPRISE_STATE_MEASURE) {
+      hasLoads |= state.rank > 0;
+      if (state.rank == 0)
+        add(state.name, ",");
+    }
+  if (hasLoads)
+    add("load_least,load_most", ",");
+  add(kLastColumn, "");
+}
 
 StepTable::~StepTable() {
   if (file)
@@ -67,20 +90,21 @@ struct Rows {
 } // namespace
 
 /// Whether the file has a table of ours.
-static bool checkColumns(const MappedFile &file, Error &error) {
+static bool checkColumns(const MappedFile &file, const char *columns,
+                         Error &error) {
   std::string_view text(reinterpret_cast<const char *>(file.data),
                         size_t(file.size));
   std::string_view first = text.substr(0, text.find_first_of("\r\n"));
-  if (first == kColumns)
+  if (first == columns)
     return true;
-  char line[kColumns.size() + 2];
+  char line[256];
   snprintf(line, sizeof(line), "%.*s", int(first.size()), first.data());
   for (char *c = line; *c; ++c)
     if (*c < ' ' || *c == 0x7F)
       *c = '?';
   return error.set("cannot append to '%s': its first line is '%s', but that of "
                    "this table '%s'",
-                   file.path, line, kColumns.data());
+                   file.path, line, columns);
 }
 
 /// Where the rows of the last run begin: its steps only rise.
@@ -95,12 +119,12 @@ static size_t lastRunOf(const MappedFile &file) {
 
 /// Copies rows to `kept`, and those that are superseded to `old`; the number of
 /// the latter.
-static int64_t divideRows(const MappedFile &table, int64_t stepsDone,
-                          FILE *kept, FILE *old) {
+static int64_t divideRows(const MappedFile &table, const char *columns,
+                          int64_t stepsDone, FILE *kept, FILE *old) {
   Rows rows(table);
   size_t begin = lastRunOf(table);
   if (kept)
-    fprintf(kept, "%s\n", kColumns.data());
+    fprintf(kept, "%s\n", columns);
   int64_t count = 0;
   while (rows.next()) {
     bool isOld =
@@ -118,7 +142,7 @@ bool StepTable::supersede(int64_t stepsDone, Error &error) {
   if (!table.map(path, error))
     return false;
   bool good = true;
-  if (divideRows(table, stepsDone, nullptr, nullptr) > 0) {
+  if (divideRows(table, columns, stepsDone, nullptr, nullptr) > 0) {
     // Nothing is lost: they are there once more before they are gone here.
     Path aside("%s.old", path);
     FILE *old = fopen(aside, "abe");
@@ -126,7 +150,7 @@ bool StepTable::supersede(int64_t stepsDone, Error &error) {
     FILE *kept = whole.start(path, error) ? whole.open(error) : nullptr;
     good = old && kept;
     if (good)
-      divideRows(table, stepsDone, kept, old);
+      divideRows(table, columns, stepsDone, kept, old);
     bool hasOld = old && !ferror(old);
     if (old && fclose(old) != 0)
       hasOld = false;
@@ -166,7 +190,7 @@ bool StepTable::open(const char *name, bool goesOn, int64_t stepsDone,
     MappedFile table;
     if (!table.map(path, error))
       return false;
-    bool good = checkColumns(table, error);
+    bool good = checkColumns(table, columns, error);
     table.unmap();
     if (!good || (goesOn && !supersede(stepsDone, error)) ||
         !findLastRow(ends, error))
@@ -181,7 +205,7 @@ bool StepTable::open(const char *name, bool goesOn, int64_t stepsDone,
   if (!ends)
     fputc('\n', file); // Of a run that was stopped while it wrote.
   if (!hasRows)
-    fprintf(file, "%s\n", kColumns.data());
+    fprintf(file, "%s\n", columns);
   return flush(error);
 }
 
@@ -211,6 +235,12 @@ void StepTable::printRow() {
     printCell(file, each);
   fprintf(file, ",%d,%" PRId64 ",%" PRId64 ",", int(last.skipped),
           last.highWaterBytes, planned);
+  if (!last.measures)
+    return;
+  for (const NamedNumber &number : last.measures->numbers())
+    fprintf(file, "%.9g,", double(number.value));
+  if (Load load = last.measures->extremes(); !std::isnan(load.most))
+    fprintf(file, "%.6g,%.6g,", load.least, load.most);
 }
 
 bool StepTable::step(const StepReport &report, int64_t plannedBytes,
@@ -232,8 +262,12 @@ bool StepTable::validation(int64_t stepsDone, double loss, Error &error) {
     fseek(file, lastCell, SEEK_SET);
   else if (isLast && isOwn)
     printRow();
-  else
-    fprintf(file, "%" PRId64 ",,,,,,,,,,,,,", stepsDone);
+  else {
+    fprintf(file, "%" PRId64, stepsDone);
+    for (const char *c = columns; *c; ++c)
+      if (*c == ',')
+        fputc(',', file);
+  }
   fprintf(file, "%.9g\n", loss);
   if (!flush(error))
     return false;

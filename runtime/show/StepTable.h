@@ -12,13 +12,16 @@
 #include "StepReport.h"
 #include "runtime/base/Error.h"
 
+#include "reprise/ABI/Model.h"
+
 namespace reprise::runtime {
 
 /// The table of --csv: names of columns, and then a row for each step, whose
 /// last cell is the loss of the validation behind it, if there is one.
 class StepTable {
 public:
-  StepTable() = default;
+  /// With a column for each number that steps of `model` measure.
+  explicit StepTable(const RepriseModel &model);
   StepTable(const StepTable &) = delete;
   StepTable &operator=(const StepTable &) = delete;
   ~StepTable();
@@ -43,6 +46,8 @@ private:
   void printRow();
   bool flush(Error &error);
 
+  /// The names of columns, as the first line has them.
+  char columns[512];
   const char *path = nullptr;
   FILE *file = nullptr;
   bool isPlain = false; ///< And so can be changed.

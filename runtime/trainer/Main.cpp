@@ -26,6 +26,7 @@
 #include "runtime/show/Costs.h"
 #include "runtime/show/Describe.h"
 #include "runtime/show/Log.h"
+#include "runtime/show/Measures.h"
 #include "runtime/transport/Agreement.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Embedded.h"
@@ -63,8 +64,8 @@ public:
         ranks(ranks), gpu(model, placement.device, arena),
         executor(model, arena, pool, ranks,
                  placement.device.isOpen() ? &gpu : nullptr),
-        log(model, options, ranks.engine()), metrics(model), dump(model),
-        costs(model), tensors(model, ranks.rank()),
+        log(model, options, ranks.engine()), metrics(model), measures(model),
+        dump(model), costs(model), tensors(model, ranks.rank()),
         saves(model, options, tensors, arena, pool, ranks, log),
         inference(model, options, arena, executor, ranks,
                   Interrupts::stopFlag()) {
@@ -122,6 +123,7 @@ private:
   Executor executor;
   Log log;
   Metrics metrics;
+  Measures measures;
   Peak peak;
   Dump dump;
   Costs costs;
@@ -198,7 +200,7 @@ bool Trainer::prepare(Error &error) {
       (options.costs &&
        !Costs::checkSteps(std::max<int64_t>(options.steps - state.step, 0),
                           error)) ||
-      !metrics.open(options, state.step, error))
+      !measures.start(error) || !metrics.open(options, state.step, error))
     return false;
   char machine[256] = "";
   findPeak(machine, sizeof(machine));
@@ -417,6 +419,8 @@ bool Trainer::takeResults(StepReport &report, Error &error) {
   int64_t step = report.step;
   report.loss = *arena.at<float>(model.loss);
   report.gradNorm = *arena.at<float>(model.gradNorm);
+  measures.take(arena);
+  report.measures = &measures;
   if (!std::isfinite(report.loss))
     return error.set("the loss of step %" PRId64 " is %s; parameters are as "
                      "step %" PRId64 " left them. A lower learning rate (now "

@@ -21,7 +21,7 @@ func.func @forward(%loss: tensor<f32>) -> tensor<f32> {
 // -----
 
 func.func @forward(%loss: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
-  // expected-error@below {{'func.return' op needs to be the return of the loss alone}}
+  // expected-error@below {{'func.return' op needs to be the return of the loss, and behind it of measures alone}}
   return %loss, %loss : tensor<f32>, tensor<f32>
 }
 

@@ -43,7 +43,7 @@ func.func @forward(%loss: tensor<2xf32>) -> tensor<2xf32> {
 // -----
 
 func.func @forward(%loss: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
-  // expected-error@below {{needs to return the loss alone, a tensor<f32>}}
+  // expected-error@below {{needs to return the loss, a tensor<f32>, and behind it measures, but result #1 has no 'nn.measure'}}
   return %loss, %loss : tensor<f32>, tensor<f32>
 }
 

@@ -180,8 +180,8 @@ void run(const Shape &shape, bool isBF16, bool isEven, double budget,
       {"one by one", [&] { field.runOneByOne(); }},
       {"whole", [&] { field.runWhole(); }}};
   race(contestants, budget, pool.size(), pool.size() > 1 ? kTurn : 0);
-  double flops = 2.0 * double(shape.rows) * double(shape.inputs) *
-                 double(shape.outputs);
+  double flops =
+      2.0 * double(shape.rows) * double(shape.inputs) * double(shape.outputs);
   auto rate = [&](int which) {
     return flops / contestants[size_t(which)].seconds * 1e-9;
   };
@@ -189,8 +189,7 @@ void run(const Shape &shape, bool isBF16, bool isEven, double budget,
          shape.what, (long long)(shape.rows / shape.groups),
          (long long)shape.inputs, (long long)shape.outputs,
          isEven ? "even" : "uneven", rate(0), rate(1), rate(2),
-         contestants[0].seconds / contestants[1].seconds,
-         rate(0) / rate(2));
+         contestants[0].seconds / contestants[1].seconds, rate(0) / rate(2));
   fflush(stdout);
 }
 
@@ -216,8 +215,8 @@ extern "C" int repriseMain(int argc, char **argv,
     runtime::MicroKernels kernels =
         isBF16 ? runtime::chooseForBF16(model.microKernels,
                                         model.numMicroKernels, cpuLevel(), pool)
-               : runtime::chooseMicroKernels(
-                     model.microKernels, model.numMicroKernels, cpuLevel());
+               : runtime::chooseMicroKernels(model.microKernels,
+                                             model.numMicroKernels, cpuLevel());
     runtime::AmxRooms rooms;
     if (!kernels.full || !rooms.allocate(threads, error)) {
       fprintf(stderr, "bench: %s\n",

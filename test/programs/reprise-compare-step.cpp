@@ -221,6 +221,9 @@ int main(int argc, char **argv) {
     else if (auto name = text(nn::kGradientAttr); !name.empty()) {
       setAll(argument, zero);
       sums["gradient/" + name.str()] = argument;
+    } else if (auto name = text(nn::kMeasureAttr); !name.empty()) {
+      setAll(argument, zero);
+      sums["measure/" + name.str()] = argument;
     } else if (role == "loss_sum") {
       setAll(argument, zero);
       sums["loss"] = argument;
@@ -242,6 +245,9 @@ int main(int argc, char **argv) {
     if (auto name =
             step.getResultAttrOfType<StringAttr>(index, nn::kGradientAttr))
       results["gradient/" + name.getValue().str()] = value;
+    if (auto name =
+            step.getResultAttrOfType<StringAttr>(index, nn::kMeasureAttr))
+      results["measure/" + name.getValue().str()] = value;
     if (auto name =
             step.getResultAttrOfType<StringAttr>(index, nn::kOutputAttr)) {
       if (name == "loss")
@@ -274,14 +280,15 @@ int main(int argc, char **argv) {
 
   Comparison comparison;
   double floor = 1e-3 * machine.get(norm).values[0];
-  unsigned tensors = 0;
+  unsigned gradients = 0;
   for (auto &sum : sums) {
     llvm::StringRef name = sum.first();
     name.consume_front("gradient/");
     Tensor want = getState(*dump, sum.second, sum.first(), name);
     const Tensor &have = dump->get(sum.first(), want.shape);
-    comparison.add(sum.first(), have, want, sum.first() == "loss" ? 0 : floor);
-    ++tensors;
+    bool isGradient = sum.first().starts_with("gradient/");
+    comparison.add(sum.first(), have, want, isGradient ? floor : 0);
+    gradients += isGradient;
   }
   comparison.add("grad_norm", dump->get("grad_norm", {}), machine.get(norm));
   if (!dump->isWhole())
@@ -303,9 +310,9 @@ int main(int argc, char **argv) {
           std::string full = kind + name.getValue().str();
           // Adam turns any gradient into a step of the size of the learning
           // rate, also one that is rounding and nothing else.
-          const Tensor &gradient =
-              machine.get(results["gradient/" + name.getValue().str()]);
-          if (getNorm(gradient) < 1e-6 * machine.get(norm).values[0])
+          Value gradient = results.lookup("gradient/" + name.getValue().str());
+          if (gradient && getNorm(machine.get(gradient)) <
+                              1e-6 * machine.get(norm).values[0])
             continue;
           Tensor want = getState(*next, value, full, name.getValue()),
                  have = next->get(full, want.shape);
@@ -320,7 +327,7 @@ int main(int argc, char **argv) {
       return 1;
     llvm::outs() << "compared " << states << " states after the update\n";
   }
-  llvm::outs() << "compared the loss and " << tensors - 1
+  llvm::outs() << "compared the loss and " << gradients
                << " gradients: largest relative difference "
                << llvm::format("%.3g", comparison.worst) << " in "
                << comparison.where << "\n";

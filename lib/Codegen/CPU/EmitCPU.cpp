@@ -143,7 +143,7 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                })
                .Case<rt::ChooseExpertsOp, rt::ExpertWeightsOp,
                      rt::ExpertWeightsBackwardOp, rt::SortRowsOp,
-                     rt::CountRowsOp>(
+                     rt::CountRowsOp, rt::CountChoicesOp>(
                    [&](auto op) { return emitRouting(code, op, kernel); })
                .Case<rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
                      rt::LatentHeadsBackwardOp>(

@@ -35,6 +35,8 @@ mlir::LogicalResult emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
                                 Kernel &kernel);
 mlir::LogicalResult emitRouting(Code &code, rt::SortRowsOp op, Kernel &kernel);
 mlir::LogicalResult emitRouting(Code &code, rt::CountRowsOp op, Kernel &kernel);
+mlir::LogicalResult emitRouting(Code &code, rt::CountChoicesOp op,
+                                Kernel &kernel);
 
 mlir::LogicalResult emitColumns(Code &code, rt::SplitColumnsOp op,
                                 Kernel &kernel);

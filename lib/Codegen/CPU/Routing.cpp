@@ -389,45 +389,188 @@ LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
 // Sort
 //===----------------------------------------------------------------------===//
 
+namespace {
 /// Counts ids, adds the counts up, and deals rows out in the order of ids,
 /// which makes of each expert's first row, in `offsets`, its last one; so they
 /// stand one place further up until then.
-LogicalResult codegen::emitRouting(Code &code, rt::SortRowsOp op,
-                                   Kernel &kernel) {
-  int64_t count = cast<ShapedType>(op.getIds().getType()).getNumElements();
-  int64_t experts = getLast(op.getOffsets()) - 1;
-  Value ids = addressOf(kernel, op, 0), order = kernel.outputs[0];
-  Value inverse = kernel.outputs[1], offsets = kernel.outputs[2];
-  Type i32 = code.getI32Type();
-  Value zero = code.i64(0), all = code.i64(count), none = code.scalar(i32, 0);
-  Value one = code.scalar(i32, 1);
-  auto getId = [&](Value place) {
-    return code.cast(code.load(i32, ids, place), code.getI64Type());
-  };
-  kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(1));
-  kernel.tasks(code, [&](Value) {
-    code.loop(zero, code.i64(experts + 1), 1,
-              [&](Value e) { code.store(none, offsets, e); });
-    // offsets[e + 1]: ids that are e.
-    code.loop(zero, all, 1, [&](Value place) {
-      Value at = code.add(getId(place), 1);
-      code.store(code.add(code.load(i32, offsets, at), one), offsets, at);
+///
+/// Where experts have a capacity, places are dealt rows whose weight is above
+/// the last that is taken of their expert, and as many of that weight as are
+/// left, in their order. Without weights all are as good as the last.
+class SortEmitter {
+public:
+  SortEmitter(Code &code, rt::SortRowsOp op, Kernel &kernel)
+      : code(code), op(op), i32(code.getI32Type()),
+        experts(getLast(op.getOffsets()) - 1),
+        count(cast<ShapedType>(op.getIds().getType()).getNumElements()),
+        ids(addressOf(kernel, op, 0)), order(kernel.outputs[0]),
+        inverse(kernel.outputs[1]), offsets(kernel.outputs[2]) {
+    if (op.getWeights())
+      weights = addressOf(kernel, op, 1);
+  }
+
+  void emit() {
+    fill(offsets, experts + 1, 0);
+    forEachPlace([&](Value, Value e) { increment(offsets, code.add(e, 1)); });
+    if (op.getCapacity())
+      makeRoom();
+    addUp();
+    forEachPlace([&](Value place, Value e) {
+      if (op.getCapacity())
+        return dealOrDrop(place, e);
+      deal(place, e);
     });
-    // offsets[e + 1]: ids below e, the first row of e.
-    code.loop(zero, code.i64(experts), 1, ValueRange(none),
+  }
+
+private:
+  Value number(int64_t value) { return code.scalar(i32, value); }
+  Value loadI32(Value base, Value index) { return code.load(i32, base, index); }
+  void increment(Value base, Value index) {
+    code.store(code.add(loadI32(base, index), number(1)), base, index);
+  }
+  void fill(Value base, int64_t size, int64_t value) {
+    Value filled = number(value);
+    code.loop(code.i64(0), code.i64(size), 1,
+              [&](Value at) { code.store(filled, base, at); });
+  }
+  /// Calls `body` with each place of `ids` and its expert.
+  void forEachPlace(function_ref<void(Value, Value)> body) {
+    code.loop(code.i64(0), code.i64(count), 1, [&](Value place) {
+      body(place, code.cast(loadI32(ids, place), code.getI64Type()));
+    });
+  }
+  /// The bits of a weight without its sign, which have the order of numbers.
+  Value getBits(Value place) {
+    return arith::AndIOp::create(code, loadI32(weights, place),
+                                 number(std::numeric_limits<int32_t>::max()));
+  }
+
+  void makeRoom() {
+    int64_t rows = cast<ShapedType>(op.getOrder().getType()).getNumElements();
+    fill(order, rows, 0);
+    left = code.scratch(experts);
+    if (weights)
+      findLastWeights();
+    fill(left, experts, *op.getCapacity());
+    if (weights)
+      forEachPlace([&](Value place, Value e) {
+        code.when(compare(code, arith::CmpIPredicate::sgt, getBits(place),
+                          loadI32(last, e)),
+                  [&] {
+                    code.store(code.sub(loadI32(left, e), number(1)), left, e);
+                  });
+      });
+  }
+
+  /// Of each expert with more places than it may have, the bits of the least
+  /// weight that is taken, from the highest on: a bit is set if as many weights
+  /// are at least what it makes. Zero of others.
+  void findLastWeights() {
+    last = code.scratch(experts);
+    fill(last, experts, 0);
+    for (int bit = 30; bit >= 0; --bit) {
+      auto getTried = [&](Value e) {
+        return arith::OrIOp::create(code, loadI32(last, e),
+                                    number(int64_t(1) << bit));
+      };
+      fill(left, experts, 0);
+      forEachPlace([&](Value place, Value e) {
+        code.when(compare(code, arith::CmpIPredicate::sge, getBits(place),
+                          getTried(e)),
+                  [&] { increment(left, e); });
+      });
+      code.loop(code.i64(0), code.i64(experts), 1, [&](Value e) {
+        code.when(compare(code, arith::CmpIPredicate::sge, loadI32(left, e),
+                          number(*op.getCapacity())),
+                  [&] { code.store(getTried(e), last, e); });
+      });
+    }
+  }
+
+  /// offsets[e + 1], where the places of `e` were counted: rows of those before
+  /// `e`, its first row.
+  void addUp() {
+    code.loop(code.i64(0), code.i64(experts), 1, ValueRange(number(0)),
               [&](Value e, ValueRange below) -> SmallVector<Value> {
-                Value at = code.add(e, 1);
-                Value size = code.load(i32, offsets, at);
+                Value at = code.add(e, 1), size = loadI32(offsets, at);
+                if (op.getCapacity())
+                  size = code.min(size, number(*op.getCapacity()));
                 code.store(below[0], offsets, at);
                 return {code.add(below[0], size)};
               });
-    code.loop(zero, all, 1, [&](Value place) {
-      Value at = code.add(getId(place), 1);
-      Value row = code.load(i32, offsets, at);
-      code.store(code.cast(place, i32), order,
-                 code.cast(row, code.getI64Type()));
-      code.store(row, inverse, place);
-      code.store(code.add(row, one), offsets, at);
+  }
+
+  void deal(Value place, Value e) {
+    Value at = code.add(e, 1), row = loadI32(offsets, at);
+    code.store(code.cast(place, i32), order, code.cast(row, code.getI64Type()));
+    code.store(row, inverse, place);
+    increment(offsets, at);
+  }
+
+  void dealOrDrop(Value place, Value e) {
+    int64_t rows = cast<ShapedType>(op.getOrder().getType()).getNumElements();
+    code.store(number(rows - 1), inverse, place);
+    auto dealOneOfLeft = [&] {
+      Value rest = loadI32(left, e);
+      code.when(compare(code, arith::CmpIPredicate::sgt, rest, number(0)), [&] {
+        code.store(code.sub(rest, number(1)), left, e);
+        deal(place, e);
+      });
+    };
+    if (!weights)
+      return dealOneOfLeft();
+    Value bits = getBits(place), least = loadI32(last, e);
+    code.when(
+        compare(code, arith::CmpIPredicate::sgt, bits, least),
+        [&] { deal(place, e); },
+        [&] {
+          code.when(compare(code, arith::CmpIPredicate::eq, bits, least),
+                    dealOneOfLeft);
+        });
+  }
+
+  Code &code;
+  rt::SortRowsOp op;
+  Type i32;
+  const int64_t experts, count;
+  Value ids, order, inverse, offsets, weights;
+  Value left, last; ///< of each expert
+};
+} // namespace
+
+LogicalResult codegen::emitRouting(Code &code, rt::SortRowsOp op,
+                                   Kernel &kernel) {
+  constexpr int64_t kMostExperts = kStackBytes / 8;
+  int64_t experts = getLast(op.getOffsets()) - 1;
+  if (op.getCapacity() && experts > kMostExperts)
+    return op.emitOpError("needs at most ")
+           << kMostExperts << " experts with a capacity, for a task to do with "
+           << kStackBytes << " bytes of stack, but got " << experts;
+  kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(1));
+  kernel.tasks(code, [&](Value) { SortEmitter(code, op, kernel).emit(); });
+  return success();
+}
+
+/// Whole numbers, which f32 has exactly up to 2^24.
+LogicalResult codegen::emitRouting(Code &code, rt::CountChoicesOp op,
+                                   Kernel &kernel) {
+  int64_t experts = getLast(op.getRows());
+  int64_t counts =
+      cast<ShapedType>(op.getRows().getType()).getNumElements() / experts;
+  int64_t ids =
+      cast<ShapedType>(op.getIds().getType()).getNumElements() / counts;
+  Type f32 = code.getF32Type();
+  Value rows = kernel.outputs[0], address = addressOf(kernel, op, 0);
+  kernel.function->setAttr(rt::kTasksAttr, code.getI64IntegerAttr(counts));
+  kernel.tasks(code, [&](Value task) {
+    Value first = code.mul(task, experts), begin = code.mul(task, ids);
+    Value zero = code.f32(0), one = code.f32(1);
+    code.loop(code.i64(0), code.i64(experts), 1,
+              [&](Value e) { code.store(zero, rows, code.add(first, e)); });
+    code.loop(code.i64(0), code.i64(ids), 1, [&](Value place) {
+      Value id = code.load(code.getI32Type(), address, code.add(begin, place));
+      Value at = code.add(first, code.cast(id, code.getI64Type()));
+      code.store(code.add(code.load(f32, rows, at), one), rows, at);
     });
   });
   return success();

@@ -45,8 +45,8 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
     if (isa<rt::AttentionOp, rt::AttentionBackwardOp, rt::ScatterAddOp,
             rt::BlockSumsOp, rt::ChooseExpertsOp, rt::ExpertWeightsOp,
             rt::ExpertWeightsBackwardOp, rt::SortRowsOp, rt::CountRowsOp,
-            rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
-            rt::LatentHeadsBackwardOp>(op)) {
+            rt::CountChoicesOp, rt::SplitColumnsOp, rt::JoinColumnsOp,
+            rt::LatentHeadsOp, rt::LatentHeadsBackwardOp>(op)) {
       if (found)
         other = &op;
       found = &op;

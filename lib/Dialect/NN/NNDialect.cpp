@@ -131,7 +131,8 @@ static LogicalResult verifyTrain(Operation *op, DictionaryAttr train) {
     bool good = true;
     StringRef needs;
     if (name == "lr" || name == "min_lr" || name == "adam_eps" ||
-        name == "weight_decay" || name == "clip_grad") {
+        name == "weight_decay" || name == "clip_grad" ||
+        name == kBiasUpdateRate) {
       auto number = dyn_cast<FloatAttr>(value);
       good = number && number.getValueAsDouble() >= 0;
       needs = "a floating-point number of at least 0";
@@ -404,14 +405,16 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                            "its gradient for '")
            << name << "', but got " << value;
   }
+  if (name == kFollowsAttr && isArgument && isa<StringAttr>(value))
+    return success();
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
   auto word = dyn_cast<StringAttr>(value);
   if (word && name == kInputAttr && isArgument)
     return verifyInput(op, word.getValue(), type);
-  if (word &&
-      (name == kGradientAttr || name == kMoment1Attr || name == kMoment2Attr ||
-       name == kWorkingAttr || (name == kParameterAttr && !isArgument)))
+  if (word && (name == kGradientAttr || name == kMoment1Attr ||
+               name == kMoment2Attr || name == kWorkingAttr ||
+               name == kMeasureAttr || (name == kParameterAttr && !isArgument)))
     return verifyState(op, name, word.getValue(), type);
   if (word && name == kOutputAttr && !isArgument) {
     if (word == "loss" || word == "grad_norm" || word == "eval_loss" ||

@@ -13,6 +13,7 @@
 
 #include "Verify.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Support/ExpertRows.h"
 #include "llvm/ADT/SmallString.h"
 
 using namespace mlir;
@@ -80,10 +81,23 @@ LogicalResult ChooseExpertsOp::verify() {
 /// What a sigmoid takes: a negation, an exponential, an addition, a quotient.
 static constexpr int64_t kSigmoidFlops = 4;
 
-/// Comparisons are no arithmetic, scores are.
+/// What it takes to find one of many: a comparison with the last that was
+/// found, one with the best so far, and a choice for each.
+static constexpr int64_t kSearchFlops = 4;
+
+/// Scores, and the search that goes over all of them for each slot, once more
+/// to write down who was chosen, and for each group that is kept over all
+/// groups.
 int64_t ChooseExpertsOp::getFlops() {
   int64_t perScore = (getSigmoid() ? kSigmoidFlops : 0) + (getBias() ? 1 : 0);
-  return multiply({perScore, countElements(getLogits())});
+  int64_t tokens = countElements(getLogits()) / getShape(getLogits()).back();
+  perScore += kSearchFlops * (getShape(getIds()).back() + 1);
+  int64_t flops = multiply({perScore, countElements(getLogits())});
+  if (!getGroups())
+    return flops;
+  return flops + multiply({2, countElements(getLogits())}) +
+         multiply({kSearchFlops, int64_t(*getKeep()) + 1, int64_t(*getGroups()),
+                   tokens});
 }
 
 static LogicalResult verifyScale(Operation *op, std::optional<APFloat> scale) {
@@ -146,30 +160,56 @@ LogicalResult SortRowsOp::verify() {
                                 {"order", getOrder(), "R"},
                                 {"offsets", getOffsets(), "E"}}))) // C1
     return failure();
-  if (countElements(getOrder()) != countElements(getIds())) // C1
-    return emitOpError("needs 'order' to have a row for each of the ")
-           << countElements(getIds()) << " ids, but got "
-           << getOrder().getType();
   if (countElements(getOffsets()) < 2) // C1
     return emitOpError("needs 'offsets' to be [E + 1] with an expert at least, "
                        "but got ")
            << getOffsets().getType();
-  return success();
+  if (getWeights() &&
+      (!getCapacity() || getShape(getWeights()) != getShape(getIds()))) // C3
+    return emitOpError("needs 'weights' of the shape of 'ids', and a "
+                       "'capacity', but got ")
+           << getWeights().getType()
+           << (getCapacity() ? "" : " and no capacity");
+  if (getCapacity() && *getCapacity() < 1) // C2
+    return emitOpError("needs a 'capacity' of at least 1, but got ")
+           << *getCapacity();
+  int64_t rows = getMostRows(countElements(getIds()),
+                             countElements(getOffsets()) - 1, getCapacity());
+  if (countElements(getOrder()) == rows)
+    return success();
+  if (getCapacity()) // C2
+    return emitOpError("needs 'order' to have ")
+           << rows << " rows for " << countElements(getIds()) << " ids, "
+           << countElements(getOffsets()) - 1 << " experts and a capacity of "
+           << *getCapacity() << ", but got " << getOrder().getType();
+  return emitOpError("needs 'order' to have a row for each of the ") // C1
+         << rows << " ids, but got " << getOrder().getType();
 }
 
-int64_t SortRowsOp::getFlops() { return 0; }
+/// Ids are counted, and dealt out. The weights of an expert's places are halved
+/// by the bits of their numbers, from the highest on.
+int64_t SortRowsOp::getFlops() {
+  constexpr int64_t kBits = 31;
+  int64_t perId = 4 + (getWeights() ? 2 * kBits : 0);
+  return multiply({perId, countElements(getIds())});
+}
 
 //===----------------------------------------------------------------------===//
 // Rows and tokens
 //===----------------------------------------------------------------------===//
 
-/// That `order` is `[R]`, and `inverse` has as many elements.
+/// Whether `order` can be that of places: `[R]`, with one row more at most.
+static bool isOrderOf(Value order, Value inverse) {
+  return getShape(order).size() == 1 &&
+         countElements(order) <= countElements(inverse) + 1;
+}
+
+/// That `order` is `[R]`, and `inverse` has as many elements but one, or more.
 static LogicalResult verifyOrder(Operation *op, Value order, Value inverse) {
-  if (getShape(order).size() == 1 &&
-      countElements(order) == countElements(inverse))
+  if (isOrderOf(order, inverse))
     return success();
-  return op->emitOpError("needs 'order' to be [R] and 'inverse' of as many "
-                         "elements, but got ")
+  return op->emitOpError("needs 'order' to be [R] and 'inverse' of R - 1 "
+                         "elements or more, but got ")
          << order.getType() << " and " << inverse.getType();
 }
 
@@ -179,11 +219,12 @@ LogicalResult PermuteOp::verify() {
     return emitOpError("needs 'out' of the shape of 'order', and 'input' of "
                        "that of 'inverse', but got ")
            << getOut().getType() << " and " << getInput().getType();
-  if (countElements(getOrder()) != countElements(getInverse())) // C1
-    return emitOpError("needs 'order' and 'inverse' of as many elements, but "
-                       "got ")
-           << getOrder().getType() << " and " << getInverse().getType();
-  return success();
+  if (isOrderOf(getOrder(), getInverse()) ||
+      isOrderOf(getInverse(), getOrder())) // C1
+    return success();
+  return emitOpError("needs one of 'order' and 'inverse' to have one dimension "
+                     "and at most one element more than the other, but got ")
+         << getOrder().getType() << " and " << getInverse().getType();
 }
 
 int64_t PermuteOp::getFlops() { return 0; }
@@ -210,7 +251,7 @@ LogicalResult CombineOp::verify() {
 
 /// An addition for each row but the first of each token.
 int64_t CombineOp::getFlops() {
-  return countElements(getInput()) - countElements(getOut());
+  return multiply({getShape(getInverse()).back() - 1, countElements(getOut())});
 }
 
 //===----------------------------------------------------------------------===//
@@ -364,29 +405,98 @@ LogicalResult CountRowsOp::verify() {
 /// Whole numbers.
 int64_t CountRowsOp::getFlops() { return 0; }
 
+/// Of all tokens `[E]`, or of each sequence `[B, E]`.
+static LogicalResult verifyCounts(Operation *op, StringRef name, Value tokens,
+                                  Value counts, SmallVector<Shaped> shapes) {
+  bool bySequence = getShape(counts).size() == 2;
+  shapes.push_back({"rows", counts, bySequence ? "BE" : "E"});
+  Dims dims(op);
+  if (failed(dims.match(shapes))) // C1
+    return failure();
+  ArrayRef<int64_t> shape = getShape(tokens);
+  if (bySequence && (shape.size() != 3 || shape[0] != dims['B'])) // C1
+    return op->emitOpError("needs '")
+           << name << "' of three dimensions, the first " << dims['B']
+           << ", for rows of each sequence, but got " << tokens.getType();
+  return success();
+}
+
+LogicalResult CountChoicesOp::verify() {
+  return verifyCounts(*this, "ids", getIds(), getRows(), {});
+}
+
+/// Whole numbers.
+int64_t CountChoicesOp::getFlops() { return 0; }
+
 LogicalResult ExpectedRowsOp::verify() {
-  return Dims(*this).match({{"logits", getLogits(), ".E"},
-                            {"rows", getRows(), "E"},
-                            {"out", getOut(), "."}}); // C1
+  return verifyCounts(*this, "logits", getLogits(), getRows(),
+                      {{"logits", getLogits(), ".E"}, {"out", getOut(), "."}});
 }
 
 /// An exponential is of a difference (2) and added (1); its product with the
 /// rows is added (2). A quotient for each token.
+template <typename OpTy>
+static int64_t countExpectedFlops(OpTy op, int64_t tokens) {
+  int64_t perLogit = (op.getSigmoid() ? kSigmoidFlops : 2) + 3;
+  return multiply({perLogit, countElements(op.getLogits())}) + tokens;
+}
+
 int64_t ExpectedRowsOp::getFlops() {
-  return multiply({5, countElements(getLogits())}) + countElements(getOut());
+  return countExpectedFlops(*this, countElements(getOut()));
 }
 
 LogicalResult ExpectedRowsBackwardOp::verify() {
-  return Dims(*this).match({{"logits", getLogits(), ".E"},
-                            {"rows", getRows(), "E"},
-                            {"dout", getDout(), "."}}); // C1
+  return verifyCounts(
+      *this, "logits", getLogits(), getRows(),
+      {{"logits", getLogits(), ".E"}, {"dout", getDout(), "."}});
 }
 
-/// As nn.expected_rows; a difference and a product for each element, and for
-/// each token another quotient.
+/// As nn.expected_rows; a difference and a product for each element, of
+/// sigmoids two more, and for each token another quotient.
 int64_t ExpectedRowsBackwardOp::getFlops() {
-  return multiply({7, countElements(getLogits())}) +
-         multiply({2, countElements(getDout())});
+  int64_t tokens = countElements(getDout());
+  return countExpectedFlops(*this, tokens) + tokens +
+         multiply({getSigmoid() ? 4 : 2, countElements(getLogits())});
+}
+
+LogicalResult SquaredLogSumExpOp::verify() {
+  return Dims(*this).match(
+      {{"logits", getLogits(), ".E"}, {"out", getOut(), "."}}); // C1
+}
+
+/// An exponential is of a difference (2) and added (1); of each token the
+/// logarithm, what was taken off, and the square.
+int64_t SquaredLogSumExpOp::getFlops() {
+  return multiply({3, countElements(getLogits())}) +
+         multiply({3, countElements(getOut())});
+}
+
+LogicalResult SquaredLogSumExpBackwardOp::verify() {
+  return Dims(*this).match(
+      {{"logits", getLogits(), ".E"}, {"dout", getDout(), "."}}); // C1
+}
+
+/// The same, and a product for each element; of each token two products and a
+/// quotient in place of the square.
+int64_t SquaredLogSumExpBackwardOp::getFlops() {
+  return multiply({4, countElements(getLogits())}) +
+         multiply({5, countElements(getDout())});
+}
+
+LogicalResult BalanceBiasOp::verify() {
+  if (failed(Dims(*this).match({{"bias", getBias(), "E"}}))) // C1
+    return failure();
+  APFloat rate = getRate();
+  if (rate.isFinite() && !rate.isNegative()) // C2
+    return success();
+  SmallString<16> text;
+  rate.toString(text);
+  return emitOpError("needs a finite 'rate' of at least 0, but got ") << text;
+}
+
+/// Rows are added up; a difference, its sign, a product and an addition.
+int64_t BalanceBiasOp::getFlops() {
+  return multiply({5, countElements(getBias())});
 }
 
 //===----------------------------------------------------------------------===//
@@ -502,8 +612,18 @@ LogicalResult ExpectedRowsOp::buildVjp(OpBuilder &builder,
                                        ArrayRef<bool> needed,
                                        MutableArrayRef<Value> gradients) {
   if (needed[0])
-    gradients[0] =
-        ExpectedRowsBackwardOp::create(builder, getLoc(), getLogits().getType(),
-                                       getLogits(), getRows(), cotangents[0]);
+    gradients[0] = ExpectedRowsBackwardOp::create(
+        builder, getLoc(), getLogits().getType(), getLogits(), getRows(),
+        cotangents[0], getSigmoidAttr());
+  return success();
+}
+
+LogicalResult SquaredLogSumExpOp::buildVjp(OpBuilder &builder,
+                                           ArrayRef<Value> cotangents,
+                                           ArrayRef<bool> needed,
+                                           MutableArrayRef<Value> gradients) {
+  if (needed[0])
+    gradients[0] = SquaredLogSumExpBackwardOp::create(
+        builder, getLoc(), getLogits().getType(), getLogits(), cotangents[0]);
   return success();
 }

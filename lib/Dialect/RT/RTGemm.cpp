@@ -77,6 +77,15 @@ ShapedType GemmOp::getCType() {
                                       : Type(getOutput().getType()));
 }
 
+int64_t GemmOp::getPlaces() {
+  if (!getGather())
+    return 0;
+  bool isA = getGather() == Gather::A;
+  auto type = cast<ShapedType>((isA ? getA() : getB()).getType());
+  int64_t cols = !isA ? getN() : getTransposeA() ? getM() : getK();
+  return type.getNumElements() / cols * getSlots().value_or(1);
+}
+
 int64_t GemmOp::getWorkspaceBytes() {
   if (auto module = (*this)->getParentOfType<ModuleOp>())
     if (auto bytes = module->getAttrOfType<IntegerAttr>(kGemmWorkspaceAttr))
@@ -170,9 +179,8 @@ static LogicalResult verifyGroupOperands(GemmOp op) {
   if (bool(gather) != bool(op.getOrder()) ||
       bool(gather) != bool(op.getSlots())) // C9
     return op.emitOpError("needs gather, order and slots together");
-  if (gather && (slots < 1 || rows % slots != 0)) // C9
-    return op.emitOpError("needs slots that divide the ")
-           << rows << " rows, but got " << slots;
+  if (gather && slots < 1) // C9
+    return op.emitOpError("needs slots of at least 1, but got ") << slots;
   if (gather && failed(verifyIndices(op, "order", op.getOrder(), rows,
                                      /*isLeast=*/false)))
     return failure();
@@ -190,7 +198,7 @@ static LogicalResult verifyGroups(GemmOp op, ShapedType a, ShapedType b,
     return failure();
   int64_t m = op.getM(), n = op.getN(), k = op.getK();
   int64_t groups = op.getGroupCount();
-  int64_t rows = op.getGroupedRows(), slots = op.getSlots().value_or(1);
+  int64_t rows = op.getGroupedRows();
   std::optional<Gather> gather = op.getGather();
   bool isSum = op.getTransposeA();
   if (isSum && !c.getElementType().isF32()) // C9
@@ -201,8 +209,12 @@ static LogicalResult verifyGroups(GemmOp op, ShapedType a, ShapedType b,
   if (rows > kMostRows) // C9
     return op.emitOpError("needs at most ")
            << kMostRows << " rows with groups, but got " << rows;
-  int64_t rowsOfA = gather == Gather::A ? rows / slots : rows;
-  int64_t rowsOfB = gather == Gather::B ? rows / slots : rows;
+  // Of a gathered operand there are as many rows as its buffer has.
+  auto countRows = [&](Gather operand, ShapedType type, int64_t cols) {
+    return gather == operand ? type.getNumElements() / cols : rows;
+  };
+  int64_t rowsOfA = countRows(Gather::A, a, isSum ? m : k);
+  int64_t rowsOfB = countRows(Gather::B, b, n);
   if (isSum)
     return success(
         succeeded(verifyMatrices(op, "a", a, 1, rowsOfA, m, op.getLda())) &&

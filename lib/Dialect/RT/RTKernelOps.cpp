@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Support/ExpertRows.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -222,12 +223,35 @@ LogicalResult SortRowsOp::verify() {
   if (getInverse().getType() != Type(ids)) // C1
     return emitOpError("needs 'inverse' to be ")
            << Type(ids) << ", but got " << getInverse().getType();
-  if (order.getRank() != 1 || order.getNumElements() != ids.getNumElements())
-    return emitOpError("needs 'order' to be of ")
-           << ids.getNumElements() << " elements, but got " << Type(order);
   if (offsets.getRank() != 1 || offsets.getNumElements() < 2) // C1
     return emitOpError("needs 'offsets' of at least 2 elements, but got ")
            << Type(offsets);
+  if (getCapacity() && *getCapacity() < 1) // C2
+    return emitOpError("needs a capacity of at least 1, but got ")
+           << *getCapacity();
+  if (getWeights() &&
+      (!getCapacity() || !getShaped(getWeights()).getElementType().isF32() ||
+       getShaped(getWeights()).getNumElements() != ids.getNumElements())) // C3
+    return emitOpError("needs 'weights' to be f32 with an element for each id, "
+                       "and a capacity, but got ")
+           << getWeights().getType();
+  int64_t rows = getMostRows(ids.getNumElements(), offsets.getNumElements() - 1,
+                             getCapacity());
+  if (order.getRank() != 1 || order.getNumElements() != rows) // C1, C2
+    return emitOpError("needs 'order' to be of ")
+           << rows << " elements, but got " << Type(order);
+  return success();
+}
+
+LogicalResult CountChoicesOp::verify() {
+  ShapedType rows = getShaped(getRows()), ids = getShaped(getIds());
+  int64_t counts = rows.getRank() == 2 ? rows.getDimSize(0) : 1;
+  if (rows.getRank() < 1 || rows.getRank() > 2 ||
+      !rows.getElementType().isF32() || !ids.getElementType().isInteger(32) ||
+      ids.getNumElements() % counts != 0) // C1
+    return emitOpError("needs 'rows' to be f32 [E] or [B, E], where B divides "
+                       "the number of ids, which are i32, but got ")
+           << Type(rows) << " and " << Type(ids);
   return success();
 }
 

@@ -32,6 +32,47 @@ func.func @offsets(%ids: tensor<8x2xi32>) {
 
 // -----
 
+func.func @capacity(%ids: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'order' to have 13 rows for 16 ids, 4 experts and a capacity of 3, but got 'tensor<12xi32>'}}
+  %o, %i, %e = nn.sort_rows %ids capacity 3 : (tensor<8x2xi32>) -> (tensor<12xi32>, tensor<8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+// No more rows than ids, and the one of nobody.
+func.func @large_capacity(%ids: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'order' to have 17 rows for 16 ids, 4 experts and a capacity of 4611686018427387904, but got 'tensor<16xi32>'}}
+  %o, %i, %e = nn.sort_rows %ids capacity 4611686018427387904 : (tensor<8x2xi32>) -> (tensor<16xi32>, tensor<8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+func.func @no_capacity(%ids: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs a 'capacity' of at least 1, but got 0}}
+  %o, %i, %e = nn.sort_rows %ids capacity 0 : (tensor<8x2xi32>) -> (tensor<1xi32>, tensor<8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+func.func @weights_alone(%ids: tensor<8x2xi32>, %w: tensor<8x2xf32>) {
+  // expected-error @+1 {{needs 'weights' of the shape of 'ids', and a 'capacity', but got 'tensor<8x2xf32>' and no capacity}}
+  %o, %i, %e = nn.sort_rows %ids by %w : (tensor<8x2xi32>, tensor<8x2xf32>) -> (tensor<16xi32>, tensor<8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+func.func @permute_further(%w: tensor<8x2xf32>, %order: tensor<18xi32>, %inverse: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs one of 'order' and 'inverse' to have one dimension and at most one element more than the other, but got}}
+  %p = nn.permute %w, %order, %inverse : (tensor<8x2xf32>, tensor<18xi32>, tensor<8x2xi32>) -> tensor<18xf32>
+  return
+}
+
+// -----
+
 func.func @permute(%w: tensor<8x2xf32>, %order: tensor<16xi32>, %inverse: tensor<8x2xi32>) {
   // expected-error @+1 {{needs 'out' of the shape of 'order', and 'input' of that of 'inverse', but got}}
   %p = nn.permute %w, %order, %inverse : (tensor<8x2xf32>, tensor<16xi32>, tensor<8x2xi32>) -> tensor<8x2xf32>
@@ -40,9 +81,9 @@ func.func @permute(%w: tensor<8x2xf32>, %order: tensor<16xi32>, %inverse: tensor
 
 // -----
 
-func.func @dispatch(%x: tensor<8x4xf32>, %order: tensor<15xi32>, %inverse: tensor<8x2xi32>) {
-  // expected-error @+1 {{needs 'order' to be [R] and 'inverse' of as many elements, but got}}
-  %p = nn.dispatch %x, %order, %inverse : (tensor<8x4xf32>, tensor<15xi32>, tensor<8x2xi32>) -> tensor<15x4xf32>
+func.func @dispatch(%x: tensor<8x4xf32>, %order: tensor<18xi32>, %inverse: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'order' to be [R] and 'inverse' of R - 1 elements or more, but got}}
+  %p = nn.dispatch %x, %order, %inverse : (tensor<8x4xf32>, tensor<18xi32>, tensor<8x2xi32>) -> tensor<18x4xf32>
   return
 }
 
@@ -163,5 +204,37 @@ func.func @single(%r: tensor<8x12xf32>) {
 func.func @scale(%r: tensor<8x4xf32>, %ids: tensor<8x2xi32>) {
   // expected-error @+1 {{needs a finite 'scale' above 0, but got -2}}
   %w = nn.expert_weights %r, %ids sigmoid scale -2.0 : (tensor<8x4xf32>, tensor<8x2xi32>) -> tensor<8x2xf32>
+  return
+}
+
+// -----
+
+func.func @rows_of_sequences(%r: tensor<2x8x4xf32>, %n: tensor<3x4xf32>) {
+  // expected-error @+1 {{needs 'logits' of three dimensions, the first 3, for rows of each sequence, but got 'tensor<2x8x4xf32>'}}
+  %l = nn.expected_rows %r, %n : (tensor<2x8x4xf32>, tensor<3x4xf32>) -> tensor<2x8xf32>
+  return
+}
+
+// -----
+
+func.func @choices_of_sequences(%i: tensor<8x2xi32>) {
+  // expected-error @+1 {{needs 'ids' of three dimensions, the first 8, for rows of each sequence, but got 'tensor<8x2xi32>'}}
+  %n = nn.count_choices %i : (tensor<8x2xi32>) -> tensor<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @squares(%r: tensor<2x8x4xf32>) {
+  // expected-error @+1 {{'nn.squared_logsumexp' op}}
+  %z = nn.squared_logsumexp %r : (tensor<2x8x4xf32>) -> tensor<2x7xf32>
+  return
+}
+
+// -----
+
+func.func @rate(%b: tensor<4xf32>, %n: tensor<4xf32>, %s: tensor<f32>) {
+  // expected-error @+1 {{needs a finite 'rate' of at least 0, but got -1}}
+  %c = nn.balance_bias %b, %n, %s rate -1.0 : tensor<4xf32>, tensor<f32>
   return
 }

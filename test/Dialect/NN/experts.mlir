@@ -78,9 +78,32 @@ func.func @shared(%x: tensor<2x8x1xbf16>, %u: tensor<2x8x24xbf16>, %d: tensor<2x
 //  CHECK-NEXT:   nn.count_rows %{{.*}}, %{{.*}} : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
 //  CHECK-NEXT:   nn.expected_rows %{{.*}}, %{{.*}} : (tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>
 //  CHECK-NEXT:   nn.expected_rows_backward %{{.*}}, %{{.*}}, %{{.*}} :
-func.func @balance(%r: tensor<2x8x4xf32>, %o: tensor<5xi32>, %p: tensor<5xi32>) {
+//  CHECK-NEXT:   nn.count_choices %{{.*}} : (tensor<2x8x2xi32>) -> tensor<2x4xf32>
+//  CHECK-NEXT:   nn.expected_rows %{{.*}}, %{{.*}} sigmoid : (tensor<2x8x4xf32>, tensor<2x4xf32>) -> tensor<2x8xf32>
+//  CHECK-NEXT:   nn.expected_rows_backward %{{.*}}, %{{.*}}, %{{.*}} sigmoid :
+//  CHECK-NEXT:   nn.squared_logsumexp %{{.*}} : (tensor<2x8x4xf32>) -> tensor<2x8xf32>
+//  CHECK-NEXT:   nn.squared_logsumexp_backward %{{.*}}, %{{.*}} : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+//  CHECK-NEXT:   nn.balance_bias %{{.*}}, %{{.*}}, %{{.*}} rate 1.000000e-03 : tensor<4xf32>, tensor<f32>
+func.func @balance(%r: tensor<2x8x4xf32>, %o: tensor<5xi32>, %p: tensor<5xi32>, %i: tensor<2x8x2xi32>, %scale: tensor<f32>) {
   %n = nn.count_rows %o, %p : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
   %l = nn.expected_rows %r, %n : (tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>
   %d = nn.expected_rows_backward %r, %n, %l : (tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+  %c = nn.count_choices %i : (tensor<2x8x2xi32>) -> tensor<2x4xf32>
+  %k = nn.expected_rows %r, %c sigmoid : (tensor<2x8x4xf32>, tensor<2x4xf32>) -> tensor<2x8xf32>
+  %e = nn.expected_rows_backward %r, %c, %k sigmoid : (tensor<2x8x4xf32>, tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+  %z = nn.squared_logsumexp %r : (tensor<2x8x4xf32>) -> tensor<2x8xf32>
+  %y = nn.squared_logsumexp_backward %r, %z : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+  %b = nn.balance_bias %n, %n, %scale rate 1.0e-03 : tensor<4xf32>, tensor<f32>
+  return
+}
+
+// CHECK-LABEL: func @capacity(
+//  CHECK-NEXT:   nn.sort_rows %{{.*}} capacity 3 : (tensor<2x8x2xi32>) -> (tensor<13xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+//  CHECK-NEXT:   nn.sort_rows %{{.*}} by %{{.*}} capacity 100 : (tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> (tensor<33xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+//  CHECK-NEXT:   nn.permute %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x8x2xf32>, tensor<13xi32>, tensor<2x8x2xi32>) -> tensor<13xf32>
+func.func @capacity(%i: tensor<2x8x2xi32>, %w: tensor<2x8x2xf32>) {
+  %order, %inverse, %offsets = nn.sort_rows %i capacity 3 : (tensor<2x8x2xi32>) -> (tensor<13xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  %a, %b, %c = nn.sort_rows %i by %w capacity 100 : (tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> (tensor<33xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  %wr = nn.permute %w, %order, %inverse : (tensor<2x8x2xf32>, tensor<13xi32>, tensor<2x8x2xi32>) -> tensor<13xf32>
   return
 }

@@ -28,8 +28,8 @@ func.func @c9_no_groups(%a: tensor<16x24xf32>, %w: tensor<96x24xf32>, %r: tensor
 // -----
 
 func.func @c9_slots(%a: tensor<2x8x24xf32>, %w: tensor<4x96x24xf32>, %o: tensor<5xi32>, %r: tensor<32xi32>) {
-  // expected-error @+1 {{'rt.gemm' op needs slots that divide the 32 rows, but got 3}}
-  %u = rt.gemm %a, %w groups(%o) order(%r) gather a slots 3 transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+  // expected-error @+1 {{'rt.gemm' op needs slots of at least 1, but got 0}}
+  %u = rt.gemm %a, %w groups(%o) order(%r) gather a slots 0 transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
     : (tensor<2x8x24xf32>, tensor<4x96x24xf32>, tensor<5xi32>, tensor<32xi32>) -> tensor<32x96xf32>
   return
 }
@@ -75,6 +75,30 @@ func.func @slots_and_experts(%r: tensor<2x8x4xf32>) {
 func.func @order(%i: tensor<2x8x2xi32>) {
   // expected-error @+1 {{'rt.sort_rows' op needs 'order' to be of 32 elements, but got 'tensor<31xi32>'}}
   %a, %b, %c = rt.sort_rows %i : (tensor<2x8x2xi32>) -> (tensor<31xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+func.func @capacity(%i: tensor<2x8x2xi32>, %w: tensor<2x8x2xf32>) {
+  // expected-error @+1 {{'rt.sort_rows' op needs 'order' to be of 13 elements, but got 'tensor<32xi32>'}}
+  %a, %b, %c = rt.sort_rows %i by %w capacity 3 : (tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+func.func @weights(%i: tensor<2x8x2xi32>, %w: tensor<2x8x1xf32>) {
+  // expected-error @+1 {{'rt.sort_rows' op needs 'weights' to be f32 with an element for each id, and a capacity, but got 'tensor<2x8x1xf32>'}}
+  %a, %b, %c = rt.sort_rows %i by %w capacity 3 : (tensor<2x8x2xi32>, tensor<2x8x1xf32>) -> (tensor<13xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+  return
+}
+
+// -----
+
+func.func @choices(%i: tensor<2x8x2xi32>) {
+  // expected-error @+1 {{'rt.count_choices' op needs 'rows' to be f32 [E] or [B, E], where B divides the number of ids, which are i32, but got 'tensor<3x4xf32>' and 'tensor<2x8x2xi32>'}}
+  %n = rt.count_choices %i : (tensor<2x8x2xi32>) -> tensor<3x4xf32>
   return
 }
 

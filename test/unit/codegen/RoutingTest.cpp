@@ -182,6 +182,77 @@ func.func private @k(%i: tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32
     EXPECT_EQ(inverse[order[row]], row);
 }
 
+// Two rows for each of five experts at most: the first, or those with the
+// largest weights, of equal ones the first. All rows but the last are taken by
+// somebody, or have place 0; what is dropped has the last.
+TEST(Routing, DropsWhatIsAboveTheCapacity) {
+  KernelRunner runner(R"(
+func.func private @first(%i: tensor<2x4x2xi32>) -> (tensor<11xi32>, tensor<2x4x2xi32>, tensor<6xi32>) attributes {rt.kernel} {
+  %a, %b, %c = rt.sort_rows %i capacity 2 : (tensor<2x4x2xi32>) -> (tensor<11xi32>, tensor<2x4x2xi32>, tensor<6xi32>)
+  return %a, %b, %c : tensor<11xi32>, tensor<2x4x2xi32>, tensor<6xi32>
+}
+func.func private @best(%i: tensor<2x4x2xi32>, %w: tensor<2x4x2xf32>) -> (tensor<11xi32>, tensor<2x4x2xi32>, tensor<6xi32>) attributes {rt.kernel} {
+  %a, %b, %c = rt.sort_rows %i by %w capacity 2 : (tensor<2x4x2xi32>, tensor<2x4x2xf32>) -> (tensor<11xi32>, tensor<2x4x2xi32>, tensor<6xi32>)
+  return %a, %b, %c : tensor<11xi32>, tensor<2x4x2xi32>, tensor<6xi32>
+})");
+  Ids ids = {1, 4, 2, 4, 1, 4, 4, 4, 2, 4, 1, 2, 4, 4, 1, 4};
+  Ids order(11, -1), inverse(16, -1), offsets(6, -1);
+  runner.run("first",
+             {ids.data(), order.data(), inverse.data(), offsets.data()});
+  EXPECT_EQ(offsets, (Ids{0, 0, 2, 4, 4, 6}));
+  EXPECT_EQ(order, (Ids{0, 4, 2, 8, 1, 3, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(inverse,
+            (Ids{0, 4, 2, 5, 1, 10, 10, 10, 3, 10, 10, 10, 10, 10, 10, 10}));
+  // Of expert 1 place 10, and of 0, 4 and 14 the first; of 2 all but the least;
+  // of 4 the last two of many that are small.
+  Floats weights = {.5,  .1f, .3f, .1f, .5,  .1f, .1f, 0,
+                    .2f, .1f, .6f, .1f, .1f, .7f, .5,  .8f};
+  runner.run("best", {ids.data(), weights.data(), order.data(), inverse.data(),
+                      offsets.data()});
+  EXPECT_EQ(offsets, (Ids{0, 0, 2, 4, 4, 6}));
+  EXPECT_EQ(order, (Ids{0, 10, 2, 8, 13, 15, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(inverse,
+            (Ids{0, 10, 2, 10, 10, 10, 10, 10, 3, 10, 1, 10, 10, 4, 10, 5}));
+}
+
+// Against a sort of each expert's places, with weights that are often equal.
+TEST(Routing, DropsTheSmallestOfMany) {
+  KernelRunner runner(R"(
+func.func private @k(%i: tensor<200x3xi32>, %w: tensor<200x3xf32>) -> (tensor<281xi32>, tensor<200x3xi32>, tensor<8xi32>) attributes {rt.kernel} {
+  %a, %b, %c = rt.sort_rows %i by %w capacity 40 : (tensor<200x3xi32>, tensor<200x3xf32>) -> (tensor<281xi32>, tensor<200x3xi32>, tensor<8xi32>)
+  return %a, %b, %c : tensor<281xi32>, tensor<200x3xi32>, tensor<8xi32>
+})");
+  Floats drawn = randomFloats(1200, 5), weights;
+  Ids ids, expectedOrder, expectedOffsets = {0};
+  for (int place = 0; place < 600; ++place) {
+    ids.push_back(int(std::pow(std::abs(drawn[place]), 3) * 6.999f));
+    weights.push_back(std::floor(std::abs(drawn[600 + place]) * 8) / 8);
+  }
+  for (int e = 0; e < 7; ++e) {
+    Ids places;
+    for (int place = 0; place < 600; ++place)
+      if (ids[place] == e)
+        places.push_back(place);
+    std::stable_sort(places.begin(), places.end(),
+                     [&](int a, int b) { return weights[a] > weights[b]; });
+    places.resize(std::min<size_t>(places.size(), 40));
+    std::sort(places.begin(), places.end());
+    expectedOrder.insert(expectedOrder.end(), places.begin(), places.end());
+    expectedOffsets.push_back(int(expectedOrder.size()));
+  }
+  ASSERT_LT(expectedOffsets.back(), 280) << "an expert has room left";
+  Ids expectedInverse(600, 280);
+  for (size_t row = 0; row < expectedOrder.size(); ++row)
+    expectedInverse[expectedOrder[row]] = int(row);
+  expectedOrder.resize(281, 0);
+  Ids order(281, -1), inverse(600, -1), offsets(8, -1);
+  runner.run("k", {ids.data(), weights.data(), order.data(), inverse.data(),
+                   offsets.data()});
+  EXPECT_EQ(offsets, expectedOffsets);
+  EXPECT_EQ(order, expectedOrder);
+  EXPECT_EQ(inverse, expectedInverse);
+}
+
 /// The softmax of a token over all experts, or over those that it has.
 static std::vector<double> getProbabilities(const Floats &logits,
                                             const Ids &ids, int t,
@@ -251,6 +322,100 @@ func.func private @k(%o: tensor<4xi32>, %p: tensor<4xi32>) -> tensor<3xf32> attr
   Floats rows(3, NAN);
   runner.run("k", {first.data(), second.data(), rows.data()});
   EXPECT_EQ(rows, (Floats{3, 4, 3}));
+}
+
+TEST(Routing, CountsChoices) {
+  KernelRunner runner(R"(
+func.func private @all(%i: tensor<2x3x2xi32>) -> tensor<4xf32> attributes {rt.kernel} {
+  %n = rt.count_choices %i : (tensor<2x3x2xi32>) -> tensor<4xf32>
+  return %n : tensor<4xf32>
+}
+func.func private @each(%i: tensor<2x3x2xi32>) -> tensor<2x4xf32> attributes {rt.kernel} {
+  %n = rt.count_choices %i : (tensor<2x3x2xi32>) -> tensor<2x4xf32>
+  return %n : tensor<2x4xf32>
+})");
+  Ids ids = {0, 1, 0, 3, 1, 3, 0, 1, 1, 3, 1, 3};
+  Floats all(4, NAN), each(8, NAN);
+  runner.run("all", {ids.data(), all.data()});
+  EXPECT_EQ(all, (Floats{3, 5, 0, 4}));
+  EXPECT_EQ(runner.tasks("each"), 2);
+  runner.run("each", {ids.data(), each.data()});
+  EXPECT_EQ(each, (Floats{2, 2, 0, 2, 1, 3, 0, 2}));
+}
+
+// Each of seven sequences has rows of its own.
+TEST(Routing, WeighsRowsBySigmoidsOfSequences) {
+  KernelRunner runner(asLoops(R"(
+func.func private @expected(%r: tensor<7x10x5xf32>, %n: tensor<7x5xf32>) -> tensor<7x10xf32> attributes {rt.kernel} {
+  %y = nn.expected_rows %r, %n sigmoid : (tensor<7x10x5xf32>, tensor<7x5xf32>) -> tensor<7x10xf32>
+  return %y : tensor<7x10xf32>
+}
+func.func private @backward(%r: tensor<7x10x5xf32>, %n: tensor<7x5xf32>, %d: tensor<7x10xf32>) -> tensor<7x10x5xf32> attributes {rt.kernel} {
+  %y = nn.expected_rows_backward %r, %n, %d sigmoid : (tensor<7x10x5xf32>, tensor<7x5xf32>, tensor<7x10xf32>) -> tensor<7x10x5xf32>
+  return %y : tensor<7x10x5xf32>
+})"));
+  Floats logits = randomFloats(350, 1), dout = randomFloats(70, 2);
+  Floats rows = randomFloats(35, 3), expected(70, NAN), dlogits(350, NAN);
+  runner.run("expected", {logits.data(), rows.data(), expected.data()}, {}, 1,
+             true);
+  runner.run("backward",
+             {logits.data(), rows.data(), dout.data(), dlogits.data()}, {}, 1,
+             true);
+  for (int t = 0; t < 70; ++t) {
+    const float *own = &rows[t / 10 * 5];
+    double s[5], sum = 0, out = 0;
+    for (int e = 0; e < 5; ++e)
+      sum += s[e] = 1 / (1 + std::exp(-double(logits[5 * t + e])));
+    for (int e = 0; e < 5; ++e)
+      out += s[e] * own[e] / sum;
+    EXPECT_NEAR(expected[t], out, 1e-6);
+    for (int e = 0; e < 5; ++e)
+      EXPECT_NEAR(dlogits[5 * t + e],
+                  dout[t] * (own[e] - out) / sum * s[e] * (1 - s[e]), 1e-6);
+  }
+}
+
+TEST(Routing, SquaresLogarithmsOfSums) {
+  KernelRunner runner(asLoops(R"(
+func.func private @squares(%r: tensor<70x5xf32>) -> tensor<70xf32> attributes {rt.kernel} {
+  %y = nn.squared_logsumexp %r : (tensor<70x5xf32>) -> tensor<70xf32>
+  return %y : tensor<70xf32>
+}
+func.func private @backward(%r: tensor<70x5xf32>, %d: tensor<70xf32>) -> tensor<70x5xf32> attributes {rt.kernel} {
+  %y = nn.squared_logsumexp_backward %r, %d : (tensor<70x5xf32>, tensor<70xf32>) -> tensor<70x5xf32>
+  return %y : tensor<70x5xf32>
+})"));
+  Floats logits = randomFloats(350, 1), dout = randomFloats(70, 2);
+  Floats squares(70, NAN), dlogits(350, NAN);
+  runner.run("squares", {logits.data(), squares.data()}, {}, 1, true);
+  runner.run("backward", {logits.data(), dout.data(), dlogits.data()}, {}, 1,
+             true);
+  for (int t = 0; t < 70; ++t) {
+    double sum = 0;
+    for (int e = 0; e < 5; ++e)
+      sum += std::exp(double(logits[5 * t + e]));
+    double lse = std::log(sum);
+    EXPECT_NEAR(squares[t], lse * lse, 1e-5);
+    for (int e = 0; e < 5; ++e)
+      EXPECT_NEAR(dlogits[5 * t + e],
+                  2 * dout[t] * lse * std::exp(logits[5 * t + e] - lse), 1e-5);
+  }
+}
+
+// Up for fewer rows than the mean, down for more, and not at all where they are
+// as many, or the step is none.
+TEST(Routing, BalancesABias) {
+  KernelRunner runner(asLoops(R"(
+func.func private @k(%b: tensor<5xf32> {rt.in_place = 0}, %n: tensor<5xf32>, %s: tensor<f32>) -> tensor<5xf32> attributes {rt.kernel} {
+  %y = nn.balance_bias %b, %n, %s rate 2.5e-01 : tensor<5xf32>, tensor<f32>
+  return %y : tensor<5xf32>
+})"));
+  Floats bias = {1, 2, 3, 4, 5}, rows = {3, 0, 4, 3, 5};
+  float scale = 0.5f, none = NAN;
+  runner.run("k", {bias.data(), rows.data(), &scale, bias.data()});
+  EXPECT_EQ(bias, (Floats{1, 2.25, 2.75, 4, 4.75}));
+  runner.run("k", {bias.data(), rows.data(), &none, bias.data()});
+  EXPECT_EQ(bias, (Floats{1, 2.25, 2.75, 4, 4.75}));
 }
 
 TEST(Routing, WeighsRowsByProbability) {

@@ -268,9 +268,10 @@ const Case kCases[] = {
     {"nn.add_bias %x, %c",
      "(tensor<2x8x24xf32>, tensor<24xf32>) -> tensor<2x8x24xf32>", 384},
     {"nn.choose_experts %choice", "(tensor<2x8x4xf32>) -> tensor<2x8x2xi32>",
-     0},
+     4 * 3 * 64},
     {"nn.choose_experts %choice bias %rows sigmoid groups 2 keep 1 by_two",
-     "(tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8x2xi32>", 5 * 64},
+     "(tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8x2xi32>",
+     (5 + 4 * 3 + 2) * 64 + 4 * 2 * 2 * 16},
     {"nn.expert_weights %choice, %slots sigmoid normalized scale 2.5",
      "(tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>", 7 * 32},
     {"nn.expert_weights_backward %choice, %slots, %dslots sigmoid normalized",
@@ -297,7 +298,15 @@ const Case kCases[] = {
     {"nn.sort_rows %slots",
      "(tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, "
      "tensor<5xi32>)",
-     0},
+     4 * 32},
+    {"nn.sort_rows %slots capacity 6",
+     "(tensor<2x8x2xi32>) -> (tensor<25xi32>, tensor<2x8x2xi32>, "
+     "tensor<5xi32>)",
+     4 * 32},
+    {"nn.sort_rows %slots by %dslots capacity 6",
+     "(tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> (tensor<25xi32>, "
+     "tensor<2x8x2xi32>, tensor<5xi32>)",
+     (4 + 62) * 32},
     {"nn.permute %dslots, %order, %slots",
      "(tensor<2x8x2xf32>, tensor<32xi32>, tensor<2x8x2xi32>) -> tensor<32xf32>",
      0},
@@ -341,6 +350,20 @@ const Case kCases[] = {
      "(tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> "
      "tensor<2x8x4xf32>",
      7 * 64 + 2 * 16},
+    {"nn.count_choices %slots", "(tensor<2x8x2xi32>) -> tensor<2x4xf32>", 0},
+    {"nn.expected_rows %choice, %rows sigmoid",
+     "(tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>", 7 * 64 + 16},
+    {"nn.expected_rows_backward %choice, %rows, %row sigmoid",
+     "(tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> "
+     "tensor<2x8x4xf32>",
+     11 * 64 + 2 * 16},
+    {"nn.squared_logsumexp %choice", "(tensor<2x8x4xf32>) -> tensor<2x8xf32>",
+     3 * 64 + 3 * 16},
+    {"nn.squared_logsumexp_backward %choice, %row",
+     "(tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>",
+     4 * 64 + 5 * 16},
+    {"nn.balance_bias %rows, %rows, %one rate 1.0e-03",
+     "tensor<4xf32>, tensor<f32>", 5 * 4},
 };
 
 class Cost : public testing::Test {

@@ -213,6 +213,30 @@ const Case kCases[] = {
         %rows = nn.count_rows %offsets, %offsets : (tensor<4xi32>, tensor<4xi32>) -> tensor<3xf32>
         %expected = nn.expected_rows %scores, %rows : (tensor<2x3x3xf32>, tensor<3xf32>) -> tensor<2x3xf32>
         %logits = nn.weighted_swiglu %g, %g, %expected : (tensor<2x3x5xf32>, tensor<2x3x5xf32>, tensor<2x3xf32>) -> tensor<2x3x5xf32>)"},
+    {"balance_of_sigmoids_by_sequence",
+     {{"x", "2x3x4"}, {"r", "3x4"}, {"g", "2x3x5"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x3xf32>
+        %ids = nn.choose_experts %scores sigmoid : (tensor<2x3x3xf32>) -> tensor<2x3x2xi32>
+        %rows = nn.count_choices %ids : (tensor<2x3x2xi32>) -> tensor<2x3xf32>
+        %expected = nn.expected_rows %scores, %rows sigmoid : (tensor<2x3x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+        %logits = nn.weighted_swiglu %g, %g, %expected : (tensor<2x3x5xf32>, tensor<2x3x5xf32>, tensor<2x3xf32>) -> tensor<2x3x5xf32>)"},
+    {"squared_logsumexp",
+     {{"x", "2x3x4"}, {"r", "3x4"}, {"g", "2x3x5"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x3xf32>
+        %squares = nn.squared_logsumexp %scores : (tensor<2x3x3xf32>) -> tensor<2x3xf32>
+        %logits = nn.weighted_swiglu %g, %g, %squares : (tensor<2x3x5xf32>, tensor<2x3x5xf32>, tensor<2x3xf32>) -> tensor<2x3x5xf32>)"},
+    // Of six choices of three experts some are dropped: an expert has one row.
+    {"capacity",
+     {{"x", "2x3x4"}, {"r", "3x4"}, {"u", "3x6x4"}, {"d", "3x5x6"}},
+     R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x3xf32>
+        %ids = nn.choose_experts %scores : (tensor<2x3x3xf32>) -> tensor<2x3x1xi32>
+        %w = nn.expert_weights %scores, %ids : (tensor<2x3x3xf32>, tensor<2x3x1xi32>) -> tensor<2x3x1xf32>
+        %order, %inverse, %offsets = nn.sort_rows %ids by %w capacity 1 : (tensor<2x3x1xi32>, tensor<2x3x1xf32>) -> (tensor<4xi32>, tensor<2x3x1xi32>, tensor<4xi32>)
+        %wr = nn.permute %w, %order, %inverse : (tensor<2x3x1xf32>, tensor<4xi32>, tensor<2x3x1xi32>) -> tensor<4xf32>
+        %h = nn.grouped_linear %x, %u, %offsets rows %order, %inverse : (tensor<2x3x4xf32>, tensor<3x6x4xf32>, tensor<4xi32>, tensor<4xi32>, tensor<2x3x1xi32>) -> tensor<4x6xf32>
+        %a = nn.weighted_swiglu %h, %h, %wr : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4xf32>) -> tensor<4x6xf32>
+        %y = nn.grouped_linear %a, %d, %offsets : (tensor<4x6xf32>, tensor<3x5x6xf32>, tensor<4xi32>) -> tensor<4x5xf32>
+        %logits = nn.combine %y, %order, %inverse : (tensor<4x5xf32>, tensor<4xi32>, tensor<2x3x1xi32>) -> tensor<2x3x5xf32>)"},
     {"rms_norm",
      {{"x", "2x3x5"}, {"g", "5"}},
      R"(%logits, %rstd = nn.rms_norm %x, %g eps 1.0e-06 : (tensor<2x3x5xf32>, tensor<5xf32>) -> (tensor<2x3x5xf32>, tensor<2x3xf32>))"},

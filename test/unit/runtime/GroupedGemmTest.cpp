@@ -49,6 +49,7 @@ struct Problem {
     shape.accumulate = flags.accumulate;
     shape.gather = flags.gather;
     shape.slots = flags.gather ? 2 : 1;
+    shape.places = flags.gather ? all : 0;
     shape.typeAB = sizeof(T) == 2 ? REPRISE_BF16 : REPRISE_F32;
     shape.m = flags.isSum ? rows : all, shape.k = flags.isSum ? all : rows;
     shape.n = cols;
@@ -212,8 +213,25 @@ TEST(GroupedGemm, RefusesRowsThatAreNotThere) {
          "gt has 5 rows, but its group 0 begins at row 1 behind row 0");
   refuse([](auto &problem) { problem.offsets[2] = 2; },
          "gt has 5 rows, but its group 2 begins at row 2 behind row 3");
-  refuse([](auto &problem) { problem.offsets[2] = 4; },
-         "gt has 5 rows, but its groups end at row 4");
+  refuse([](auto &problem) { problem.offsets[2] = 6; },
+         "gt has 5 rows, but its group 2 begins at row 6 behind row 3");
   refuse([](auto &problem) { problem.order[3] = 5; },
-         "gt has 5 rows, but row 3 is gathered from row 5");
+         "gt has 5 places, but row 3 is gathered from place 5");
+}
+
+// Rows of no group are zero, whatever is in what they are made of, and have no
+// part in a sum.
+TEST(GroupedGemm, MakesZerosOfRowsOfNoGroup) {
+  const MicroKernels kernels = {&kMicroKernels[0], &kMicroKernels[0]};
+  ThreadPool one;
+  for (bool isSum : {false, true}) {
+    Problem<float> problem({3, 2}, 20, 33, {isSum});
+    std::vector<float> expected = problem.getExpected(kernels);
+    problem.offsets[2] = 3;
+    std::fill(problem.a.begin() + 3 * problem.shape.lda, problem.a.end(), NAN);
+    std::vector<float> result = problem.run(kernels, one);
+    std::fill(expected.begin() + (isSum ? problem.shape.strideC[1] : 3 * 33),
+              expected.end(), 0.0f);
+    EXPECT_TRUE(areSame(result, expected)) << isSum;
+  }
 }

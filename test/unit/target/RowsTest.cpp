@@ -80,17 +80,29 @@ TEST_F(Rows, FieldsAreWhereTheStructHasThem) {
 
 TEST_F(Rows, FieldsHaveTheTypesOfTheStruct) {
   const int64_t batch[] = {2, 3}, strides[] = {-5, 1LL << 40};
-  Row<RepriseGemm> row{constants,         G::groups(0),
-                       G::gather(0),      G::slots(1),
-                       G::packedB(1),     G::epilogue(3),
-                       G::typeC(0),       G::typeAB(1),
-                       G::accumulate(0),  G::bias(1),
-                       G::transposeB(0),  G::transposeA(1),
-                       G::alpha(0.5),     G::strideC(strides),
-                       G::strideB(batch), G::strideA(strides),
-                       G::batch(batch),   G::ldc(13),
-                       G::ldb(12),        G::lda(11),
-                       G::k(3),           G::n(2),
+  Row<RepriseGemm> row{constants,
+                       G::groups(0),
+                       G::gather(0),
+                       G::slots(1),
+                       G::places(0),
+                       G::packedB(1),
+                       G::epilogue(3),
+                       G::typeC(0),
+                       G::typeAB(1),
+                       G::accumulate(0),
+                       G::bias(1),
+                       G::transposeB(0),
+                       G::transposeA(1),
+                       G::alpha(0.5),
+                       G::strideC(strides),
+                       G::strideB(batch),
+                       G::strideA(strides),
+                       G::batch(batch),
+                       G::ldc(13),
+                       G::ldb(12),
+                       G::lda(11),
+                       G::k(3),
+                       G::n(2),
                        G::m(1LL << 33)};
   auto *type = llvm::cast<llvm::StructType>(row.constant->getType());
   EXPECT_EQ(integerAt(row.constant, offsetof(RepriseGemm, m)), 1LL << 33);
@@ -107,7 +119,7 @@ TEST_F(Rows, FieldsHaveTheTypesOfTheStruct) {
   EXPECT_EQ(llvm::cast<llvm::ConstantInt>(strideA->getAggregateElement(0u))
                 ->getSExtValue(),
             -5);
-  EXPECT_EQ(type->getNumElements(), 22u);
+  EXPECT_EQ(type->getNumElements(), 23u);
 }
 
 // A version has all 32 bits of a hash.

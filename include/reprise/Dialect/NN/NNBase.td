@@ -52,8 +52,12 @@ def NN_Dialect : Dialect {
     | `nn.partial = #nn.partial<…>` | a sum of gradients that waits for others |
     | `nn.moment1 = "name"`, `nn.moment2 = "name"` | optimizer state |
     | `nn.working = "name"` | the parameter of that name, rounded to bf16 |
+    | `nn.measure = "name"` | what is shown of the micro-batches so far, zero at first: a number's mean, or the sum of a vector, in which something is counted |
 
-    With `nn.rows = N` beside one of the last six, only the first `N` rows are the parameter's, and what
+    With `nn.follows = "name"` beside a frozen `nn.parameter`, a bias, `nn.balance_bias` changes it as the counts of
+    that measure say, by `moe_router_bias_update_rate` of `nn.train`.
+
+    With `nn.rows = N` beside one of the six above the last, only the first `N` rows are the parameter's, and what
     the world knows of it; further ones are zeros. With `nn.layout = #nn.layout<…>` ranks have parts of it, of
     equal sizes; with `nn.whole = N` beside that, all together have `N` elements in the dimension that is cut.
     With `nn.share_of = array<i64: …>` ranks along `dp` have shares, as of `nn.reduce_shares`, of a tensor of
@@ -62,7 +66,7 @@ def NN_Dialect : Dialect {
     The step of a stage of a pipeline has all micro-batches of a step, one after another as its table says:
     `nn.micro_batch = I` beside `tokens`, `targets` and `rng` says of which of them they are.
 
-    A result with `nn.parameter = "name"`, with one of the last five attributes, or with
+    A result with `nn.parameter = "name"`, with one of the last six attributes, or with
     `nn.output = "loss"` or `"grad_norm"`, is what the argument of the same role becomes in the next step,
     or what is shown.
 
@@ -145,7 +149,8 @@ def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
 def NN_PartialAttr : NN_Attr<"Partial", "partial"> {
   let summary = "A sum of some groups of micro-batches, until it is added to others";
   let description = [{
-    Of the gradient of the parameter `name`, or of the loss, which is called `loss`; of `2^level` groups.
+    Of the gradient of the parameter or of the measure `name`, or of the loss, which is called `loss`; of
+    `2^level` groups.
 
     Example: `#nn.partial<name = "h.0.mlp.c_fc.weight", level = 1>`
   }];

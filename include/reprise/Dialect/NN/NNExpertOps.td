@@ -20,6 +20,10 @@ include "reprise/Dialect/NN/NNBase.td"
 //   order   [R]       of a row, token * S + slot
 //   inverse [..., S]  of a token and slot, the row
 //   offsets [E + 1]   expert e has the rows from offsets[e] to offsets[e + 1]
+//
+// Where experts have a capacity, R is the most rows that they can have together,
+// and one more. Rows from offsets[E] on are of no expert: products make zeros of
+// them, and do not read them. Places that are dropped have the last of them.
 
 //===----------------------------------------------------------------------===//
 // Routing
@@ -140,18 +144,33 @@ def NN_SortRowsOp : NN_PureOp<"sort_rows", [NN_NeverReplayed]> {
     `order` has the places of the rows, `inverse` the rows of the places, and
     `offsets[e]` is the number of ids below `e`. As `nn.choose_experts`, it is done once.
 
+    With `capacity` `C` an expert has `C` rows at most: those of its first places, or with
+    `weights` those of the places with the largest of these (no sign counts, and what is not a number
+    is above all numbers), of equal ones the first. The other places are dropped: their `inverse` is
+    the last row, which is of no expert. Rows of no expert have 0 in `order`.
+
     * (C1) `ids` and `inverse` are `[..., S]`, `order` `[R]`, one for each id, `offsets`
       `[E + 1]` with `E` of at least 1.
+    * (C2) With `capacity`, at least 1, `R` is one more than the smaller of the number of ids and
+      `E * C`.
+    * (C3) `weights` is f32 `[..., S]`, and is there with `capacity` alone.
 
-    Example:
+    Examples:
 
     ```mlir
     %order, %inverse, %offsets = nn.sort_rows %ids : (tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
+    %some, %places, %ends = nn.sort_rows %ids by %w capacity 6
+      : (tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> (tensor<25xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
     ```
+
+    Source: Fedus et al., Switch Transformers, arXiv:2101.03961, section 2.2 (capacity).
   }];
-  let arguments = (ins NN_Ids:$ids);
+  let arguments = (ins NN_Ids:$ids, Optional<NN_F32Tensor>:$weights,
+                       OptionalAttr<I64Attr>:$capacity);
   let results = (outs NN_Ids:$order, NN_Ids:$inverse, NN_Ids:$offsets);
-  let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $ids (`by` $weights^)? (`capacity` $capacity^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -165,8 +184,8 @@ def NN_PermuteOp : NN_PureOp<"permute", [
     `out[i] = input[order[i]]`, of what is seen as flat; `inverse` is the inverse of `order`.
     Its gradient is the same op with the two exchanged.
 
-    * (C1) `input` and `out` have one element type, and all values as many elements; `out` has
-      the shape of `order`, `input` that of `inverse`.
+    * (C1) `input` and `out` have one element type; `out` has the shape of `order`, `input` that of
+      `inverse`. One of these two has one dimension and at most one element more than the other.
 
     Example:
 
@@ -187,7 +206,7 @@ def NN_DispatchOp : NN_PureOp<"dispatch", [
   let description = [{
     `out[r,:] = input[order[r] / S,:]`. Its gradient is `nn.combine`.
 
-    * (C1) `input` is `[..., C]`, `order` `[R]`, `inverse` `[..., S]` of `R` elements, `out`
+    * (C1) `input` is `[..., C]`, `order` `[R]`, `inverse` `[..., S]` of `R - 1` elements or more, `out`
       `[R, C]` of the elements of `input`.
 
     Example:
@@ -211,7 +230,7 @@ def NN_CombineOp : NN_PureOp<"combine", [
     `out[t,:] = sum over j, in order, of input[inverse[t,j],:]`, in f32, rounded once. Its
     gradient is `nn.dispatch`.
 
-    * (C1) `input` is `[R, C]`, `order` `[R]`, `inverse` `[..., S]` of `R` elements, `out`
+    * (C1) `input` is `[R, C]`, `order` `[R]`, `inverse` `[..., S]` of `R - 1` elements or more, `out`
       `[..., C]` of the elements of `input`.
 
     Example:
@@ -239,12 +258,12 @@ def NN_GroupedLinearOp : NN_ProductOp<"grouped_linear", [
   let description = [{
     `out[r,n] = sum over k of x[r,k] * W[e,n,k]` for each row `r` of each expert `e`, where
     `x` is `input`; or, with `rows`, `x[r,:] = input[order[r] / S,:]`, as of `nn.dispatch`,
-    and that value need not exist.
+    and that value need not exist. Rows of no expert are zero.
 
     * (C1) `weight` and `out` have the element type of `input`.
     * (C2) `weight` is `[E, N, K]`, `offsets` `[E + 1]`, `out` `[R, N]`, `input` `[R, K]`, or
       with `rows` `[..., K]`.
-    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R` elements.
+    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R - 1` elements or more.
 
     Example:
 
@@ -272,12 +291,12 @@ def NN_GroupedLinearBackwardInputOp : NN_ProductOp<"grouped_linear_backward_inpu
   let summary = "Gradient of nn.grouped_linear with respect to its rows";
   let description = [{
     `dinput[r,k] = sum over n of d[r,n] * W[e,n,k]` for each row `r` of each expert `e`, where
-    `d` is `dout`; or, with `rows`, `d[r,:] = dout[order[r] / S,:]`.
+    `d` is `dout`; or, with `rows`, `d[r,:] = dout[order[r] / S,:]`. Rows of no expert are zero.
 
     * (C1) `weight` and `dinput` have the element type of `dout`.
     * (C2) `weight` is `[E, N, K]`, `offsets` `[E + 1]`, `dinput` `[R, K]`, `dout` `[R, N]`, or
       with `rows` `[..., N]`.
-    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R` elements.
+    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R - 1` elements or more.
 
     Example:
 
@@ -311,7 +330,7 @@ def NN_GroupedLinearBackwardWeightOp : NN_ProductOp<"grouped_linear_backward_wei
     * (C1) `dout` has the element type of `input`; `dweight` is f32.
     * (C2) `dweight` is `[E, N, K]`, `offsets` `[E + 1]`, `input` `[R, K]` and `dout` `[R, N]`,
       but `[..., K]` or `[..., N]` where its rows are tokens.
-    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R` elements, and are there with `rows`.
+    * (C3) `order` is `[R]` and `inverse` `[..., S]` of `R - 1` elements or more, and are there with `rows`.
 
     Example:
 
@@ -453,26 +472,50 @@ def NN_CountRowsOp : NN_PureOp<"count_rows"> {
   let assemblyFormat = "$offsets attr-dict `:` functional-type(operands, results)";
 }
 
-def NN_ExpectedRowsOp : NN_PureOp<"expected_rows", [NN_Vjp]> {
-  let summary = "How many rows the expert of a token may be expected to have";
+def NN_CountChoicesOp : NN_PureOp<"count_choices"> {
+  let summary = "How often each expert is chosen";
   let description = [{
-    `out[t] = sum over e of p[t,e] * rows[e]`, with `p[t,:]` the softmax of `logits[t,:]`: the
-    larger, the less evenly experts are used. `rows` has no gradient.
+    `rows[e]` is the number of `ids` that are `e`; or `rows[b,e]` that of `ids[b,...]`. It has no gradient.
 
-    * (C1) `logits` is f32 `[..., E]`, `rows` f32 `[E]`, `out` f32 `[...]`.
+    * (C1) `rows` is f32 `[E]`, or f32 `[B, E]` where `ids` is `[B, T, S]`.
 
     Example:
 
     ```mlir
+    %n = nn.count_choices %ids : (tensor<2x8x2xi32>) -> tensor<4xf32>
+    %m = nn.count_choices %ids : (tensor<2x8x2xi32>) -> tensor<2x4xf32>
+    ```
+  }];
+  let arguments = (ins NN_Ids:$ids);
+  let results = (outs NN_F32Tensor:$rows);
+  let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_ExpectedRowsOp : NN_PureOp<"expected_rows", [NN_Vjp]> {
+  let summary = "How many rows the expert of a token may be expected to have";
+  let description = [{
+    `out[t] = sum over e of p[t,e] * rows[e]`, with `p[t,:]` the softmax of `logits[t,:]`, or with
+    `sigmoid` `s[t,e] / (sum over i of s[t,i] + 1e-20)` of `s = 1 / (1 + exp(-logits))`: the
+    larger, the less evenly experts are used. Sequences may each have `rows` of their own. These have
+    no gradient.
+
+    * (C1) `logits` is f32 `[..., E]`, `rows` f32 `[E]`, or f32 `[B, E]` where `logits` is `[B, T, E]`,
+      `out` f32 `[...]`.
+
+    Examples:
+
+    ```mlir
     %l = nn.expected_rows %r, %n : (tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>
+    %k = nn.expected_rows %r, %m sigmoid : (tensor<2x8x4xf32>, tensor<2x4xf32>) -> tensor<2x8xf32>
     ```
 
-    Source: Fedus et al., Switch Transformers, arXiv:2101.03961, section 2.2.
+    Sources: Fedus et al., Switch Transformers, arXiv:2101.03961, section 2.2; DeepSeek-V3,
+    arXiv:2412.19437, section 2.1.2 (of a sequence).
   }];
-  let arguments = (ins NN_F32Tensor:$logits, NN_F32Tensor:$rows);
+  let arguments = (ins NN_F32Tensor:$logits, NN_F32Tensor:$rows, UnitAttr:$sigmoid);
   let results = (outs NN_F32Tensor:$out);
   let assemblyFormat = [{
-    $logits `,` $rows attr-dict `:` functional-type(operands, results)
+    $logits `,` $rows (`sigmoid` $sigmoid^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 
@@ -480,9 +523,11 @@ def NN_ExpectedRowsBackwardOp : NN_PureOp<"expected_rows_backward", [
     AllTypesMatch<["logits", "dlogits"]> /* C1 */]> {
   let summary = "Gradient of nn.expected_rows with respect to its logits";
   let description = [{
-    With `p` and `out` as there, `dlogits[t,e] = dout[t] * p[t,e] * (rows[e] - out[t])`.
+    With `p`, `s` and `out` as there, `dlogits[t,e] = dout[t] * p[t,e] * (rows[e] - out[t])`, and with
+    `sigmoid` this times `1 - s[t,e]`.
 
-    * (C1) `logits` and `dlogits` are f32 `[..., E]`, `rows` f32 `[E]`, `dout` f32 `[...]`.
+    * (C1) `logits` and `dlogits` are f32 `[..., E]`, `rows` f32 `[E]`, or f32 `[B, E]` where `logits`
+      is `[B, T, E]`, `dout` f32 `[...]`.
 
     Example:
 
@@ -491,10 +536,77 @@ def NN_ExpectedRowsBackwardOp : NN_PureOp<"expected_rows_backward", [
       : (tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
     ```
   }];
-  let arguments = (ins NN_F32Tensor:$logits, NN_F32Tensor:$rows, NN_F32Tensor:$dout);
+  let arguments = (ins NN_F32Tensor:$logits, NN_F32Tensor:$rows, NN_F32Tensor:$dout,
+                       UnitAttr:$sigmoid);
   let results = (outs NN_F32Tensor:$dlogits);
   let assemblyFormat = [{
-    $logits `,` $rows `,` $dout attr-dict `:` functional-type(operands, results)
+    $logits `,` $rows `,` $dout (`sigmoid` $sigmoid^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+}
+
+def NN_SquaredLogSumExpOp : NN_PureOp<"squared_logsumexp", [NN_Vjp]> {
+  let summary = "How far the logits of a token are from probabilities";
+  let description = [{
+    `out[t] = ln(sum over e of exp(logits[t,e]))^2`, which is zero where the exponentials add up to 1.
+
+    * (C1) `logits` is f32 `[..., E]`, `out` f32 `[...]`.
+
+    Example:
+
+    ```mlir
+    %z = nn.squared_logsumexp %r : (tensor<2x8x4xf32>) -> tensor<2x8xf32>
+    ```
+
+    Source: Zoph et al., ST-MoE, arXiv:2202.08906, section 3.2.
+  }];
+  let arguments = (ins NN_F32Tensor:$logits);
+  let results = (outs NN_F32Tensor:$out);
+  let assemblyFormat = "$logits attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_SquaredLogSumExpBackwardOp : NN_PureOp<"squared_logsumexp_backward", [
+    AllTypesMatch<["logits", "dlogits"]> /* C1 */]> {
+  let summary = "Gradient of nn.squared_logsumexp";
+  let description = [{
+    With `p[t,:]` the softmax of `logits[t,:]`,
+    `dlogits[t,e] = 2 * dout[t] * ln(sum over i of exp(logits[t,i])) * p[t,e]`.
+
+    * (C1) `logits` and `dlogits` are f32 `[..., E]`, `dout` f32 `[...]`.
+
+    Example:
+
+    ```mlir
+    %dr = nn.squared_logsumexp_backward %r, %dz : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+    ```
+  }];
+  let arguments = (ins NN_F32Tensor:$logits, NN_F32Tensor:$dout);
+  let results = (outs NN_F32Tensor:$dlogits);
+  let assemblyFormat = "$logits `,` $dout attr-dict `:` functional-type(operands, results)";
+}
+
+def NN_BalanceBiasOp : NN_PureOp<"balance_bias", [
+    AllTypesMatch<["bias", "rows", "new_bias"]> /* C1 */]> {
+  let summary = "Favours experts that have few rows";
+  let description = [{
+    `new_bias[e] = bias[e] + rate * sign(mean - rows[e])`, with the mean of all `rows` and zero as the
+    sign of zero. If `scale` is NaN, the bias stays as it is. Works in place.
+
+    * (C1) All tensors are f32 `[E]`.
+    * (C2) `rate` is at least 0 and finite.
+
+    Example:
+
+    ```mlir
+    %b1 = nn.balance_bias %b, %n, %scale rate 1.0e-03 : tensor<4xf32>, tensor<f32>
+    ```
+
+    Source: Wang et al., arXiv:2408.15664, section 3.
+  }];
+  let arguments = (ins NN_F32Tensor:$bias, NN_F32Tensor:$rows, NN_Scalar:$scale, F32Attr:$rate);
+  let results = (outs NN_F32Tensor:$new_bias);
+  let assemblyFormat = [{
+    $bias `,` $rows `,` $scale `rate` $rate attr-dict `:` type($bias) `,` type($scale)
   }];
 }
 

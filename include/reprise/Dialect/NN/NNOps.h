@@ -69,6 +69,11 @@ inline constexpr llvm::StringLiteral kPartialAttr = "nn.partial";
 inline constexpr llvm::StringLiteral kMoment1Attr = "nn.moment1";
 inline constexpr llvm::StringLiteral kMoment2Attr = "nn.moment2";
 inline constexpr llvm::StringLiteral kWorkingAttr = "nn.working";
+/// On an argument and what replaces it, on a result of `@forward` what is
+/// added: the name of numbers that are shown.
+inline constexpr llvm::StringLiteral kMeasureAttr = "nn.measure";
+/// On a bias that is no variable of the optimizer: the measure that it follows.
+inline constexpr llvm::StringLiteral kFollowsAttr = "nn.follows";
 inline constexpr llvm::StringLiteral kRowsAttr = "nn.rows";
 /// On an argument that ranks have parts of: the elements of the whole in the
 /// dimension that is cut, where parts of equal size have more.
@@ -83,6 +88,9 @@ inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
 inline constexpr llvm::StringLiteral kTrainAttr = "nn.train";
 /// In `nn.train`, where the description says so: rows of a chunk of the head.
 inline constexpr llvm::StringLiteral kHeadChunkRows = "head_chunk_rows";
+/// In `nn.train`: by how much a bias changes that follows a measure.
+inline constexpr llvm::StringLiteral kBiasUpdateRate =
+    "moe_router_bias_update_rate";
 /// In `nn.train` of what was planned for a budget of all memory: its bytes.
 inline constexpr llvm::StringLiteral kMemoryBudget = "memory_budget";
 inline constexpr llvm::StringLiteral kHubConfigAttr = "nn.hub_config";

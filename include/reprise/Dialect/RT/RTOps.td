@@ -69,7 +69,8 @@ def RT_Dialect : Dialect {
 def RT_StateKind : I32EnumAttr<"StateKind", "What a tensor that lives from step to step is", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Gradient", 1, "gradient">,
     I32EnumAttrCase<"Moment1", 2, "moment1">, I32EnumAttrCase<"Moment2", 3, "moment2">,
-    I32EnumAttrCase<"Working", 4, "working">, I32EnumAttrCase<"Partial", 5, "partial">]> {
+    I32EnumAttrCase<"Working", 4, "working">, I32EnumAttrCase<"Partial", 5, "partial">,
+    I32EnumAttrCase<"Measure", 6, "measure">]> {
   let cppNamespace = "::reprise::rt";
   let genSpecializedAttr = 0;
 }
@@ -94,6 +95,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     of the `*`, `parts` is 1, and ranks have no parts of it.
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
     `kind = partial` is the sum of gradients of `2^level` groups of micro-batches, or of their losses (`parameter = "loss"`).
+    `kind = measure` is what is shown of a step, zero before it; `parameter` is its name.
     With `rows`, only so many rows of the buffer are the tensor; further ones stay zero.
 
     With `axis`, ranks along it have parts: rank `c` has of dimension `dim` of the whole, which has
@@ -422,8 +424,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     `offsets[e]` on and below `offsets[e + 1]`. With `transpose_a` these are the rows that a sum goes
     over, `k` in all, and there is a `C` for each group, one behind the other: zero, or what is
     added to, for a group without rows. Otherwise these are the rows of `A` and `C`, `m` in all, and
-    there is a `B` for each group. With `gather` row `r` of that operand is row `order[r] / slots` of
-    its buffer.
+    there is a `B` for each group, and zeros in the rows of `C` from `offsets[groups]` on. With `gather`
+    row `r` of that operand is row `order[r] / slots` of its buffer.
 
     The order of summation depends on `m, n, k` alone, in a group on its rows: see `RepriseGemm` in
     `reprise/ABI/Gemm.def`.
@@ -447,8 +449,8 @@ def RT_GemmOp : RT_Op<"gemm", [
       `transpose_b`, both that and the other size are multiples of 32, and there is no `batch`.
     * (C9) With `offsets`, i32 of at least two elements, there are no `batch`, `bias`, `epilogue` and
       `packed_b`, and `alpha` is 1. `gather`, `order` and `slots` are there together and only then;
-      `order` is i32 with an element for each row, and `slots`, at least 1, divides their number. `b` is
-      gathered with `transpose_a` alone.
+      `order` is i32 with an element for each row, and `slots` is at least 1. `b` is gathered with
+      `transpose_a` alone.
 
     Example:
 
@@ -503,6 +505,8 @@ def RT_GemmOp : RT_Op<"gemm", [
     int64_t getGroupCount();
     /// Rows of all groups.
     int64_t getGroupedRows() { return getTransposeA() ? getK() : getM(); }
+    /// What `order` is below: the slots of all rows of what is gathered; 0 without.
+    int64_t getPlaces();
     /// `C` on tensors, or null.
     ::mlir::Value getResult() {
       return getMade().empty() ? ::mlir::Value() : ::mlir::Value(getMade().front());
@@ -676,118 +680,7 @@ def RT_AttentionBackwardOp : RT_KernelOp<"attention_backward"> {
   }];
 }
 
-def RT_ChooseExpertsOp : RT_KernelOp<"choose_experts"> {
-  let summary = "The experts that each token goes to";
-  let description = [{
-    As `nn.choose_experts`.
-
-    * (C1) `logits` is f32 `[..., E]`, `ids` i32 `[..., S]` with `S <= E`, `bias` f32 `[E]`.
-    * (C2) `groups` `G` divides `E`, `keep` `K` is from 1 to `G`, and `S <= K * E/G`; with `by_two`
-      `E/G` is at least 2. All three stand together.
-
-    Example:
-
-    ```mlir
-    %ids = rt.choose_experts %r : (tensor<2x8x4xf32>) -> tensor<2x8x2xi32>
-    %jds = rt.choose_experts %s bias %b sigmoid groups 4 keep 2 by_two
-      : (tensor<2x8x16xf32>, tensor<16xf32>) -> tensor<2x8x3xi32>
-    ```
-  }];
-  let arguments = (ins RT_Buffer:$logits, Optional<RT_Buffer>:$bias, UnitAttr:$sigmoid,
-                       OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$keep,
-                       UnitAttr:$by_two);
-  let results = (outs RT_Buffer:$ids);
-  let assemblyFormat = [{
-    $logits (`bias` $bias^)? (`sigmoid` $sigmoid^)? (`groups` $groups^)? (`keep` $keep^)?
-    (`by_two` $by_two^)? attr-dict `:` functional-type(operands, results)
-  }];
-}
-
-def RT_ExpertWeightsOp : RT_KernelOp<"expert_weights"> {
-  let summary = "The weights of the experts that each token goes to";
-  let description = [{
-    As `nn.expert_weights`.
-
-    * (C1) `logits` is f32 `[..., E]`, `ids` i32 and `weights` f32 `[..., S]` with `S <= E`.
-
-    Example:
-
-    ```mlir
-    %w = rt.expert_weights %r, %ids normalized : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
-    %v = rt.expert_weights %r, %ids sigmoid normalized scale 2.5
-      : (tensor<2x8x4xf32>, tensor<2x8x2xi32>) -> tensor<2x8x2xf32>
-    ```
-  }];
-  let arguments = (ins RT_Buffer:$logits, RT_Buffer:$ids, UnitAttr:$sigmoid, UnitAttr:$normalized,
-                       OptionalAttr<F32Attr>:$scale);
-  let results = (outs RT_Buffer:$weights);
-  let assemblyFormat = [{
-    $logits `,` $ids (`sigmoid` $sigmoid^)? (`normalized` $normalized^)? (`scale` $scale^)?
-    attr-dict `:` functional-type(operands, results)
-  }];
-}
-
-def RT_ExpertWeightsBackwardOp : RT_KernelOp<"expert_weights_backward"> {
-  let summary = "Gradient of rt.expert_weights";
-  let description = [{
-    As `nn.expert_weights_backward`.
-
-    * (C1) `logits` and `dlogits` are f32 `[..., E]`, `ids` i32 and `dweights` f32 `[..., S]`
-      with `S <= E`.
-
-    Example:
-
-    ```mlir
-    %dr = rt.expert_weights_backward %r, %ids, %dw normalized
-      : (tensor<2x8x4xf32>, tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> tensor<2x8x4xf32>
-    ```
-  }];
-  let arguments = (ins RT_Buffer:$logits, RT_Buffer:$ids, RT_Buffer:$dweights,
-                       UnitAttr:$sigmoid, UnitAttr:$normalized, OptionalAttr<F32Attr>:$scale);
-  let results = (outs RT_Buffer:$dlogits);
-  let assemblyFormat = [{
-    $logits `,` $ids `,` $dweights (`sigmoid` $sigmoid^)? (`normalized` $normalized^)?
-    (`scale` $scale^)? attr-dict `:` functional-type(operands, results)
-  }];
-}
-
-def RT_SortRowsOp : RT_KernelOp<"sort_rows"> {
-  let summary = "Sorts rows by their expert";
-  let description = [{
-    As `nn.sort_rows`: a stable sort by counting.
-
-    * (C1) `ids` and `inverse` are i32 of one shape, `order` i32 `[R]` with an element for each,
-      `offsets` i32 of at least two elements.
-
-    Example:
-
-    ```mlir
-    %order, %inverse, %offsets = rt.sort_rows %ids : (tensor<2x8x2xi32>) -> (tensor<32xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
-    ```
-  }];
-  let arguments = (ins RT_Buffer:$ids);
-  let results = (outs RT_Buffer:$order, RT_Buffer:$inverse, RT_Buffer:$offsets);
-  let assemblyFormat = "$ids attr-dict `:` functional-type(operands, results)";
-}
-
-def RT_CountRowsOp : RT_KernelOp<"count_rows"> {
-  let summary = "How many rows each expert has, in all layers";
-  let description = [{
-    As `nn.count_rows`.
-
-    * (C1) `rows` is f32 `[E]`, each of the `offsets`, at least one, i32 `[E + 1]`.
-
-    Example:
-
-    ```mlir
-    %n = rt.count_rows %o, %p : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
-    ```
-  }];
-  let arguments = (ins Variadic<RT_Buffer>:$offsets);
-  let results = (outs RT_Buffer:$rows);
-  let assemblyFormat = "$offsets attr-dict `:` functional-type(operands, results)";
-}
-
+include "reprise/Dialect/RT/RTExpertOps.td"
 include "reprise/Dialect/RT/RTLatentOps.td"
 
 def RT_ScatterAddOp : RT_KernelOp<"scatter_add"> {
