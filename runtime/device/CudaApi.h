@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions, types and values of the driver and of cuBLASLt that training
-// needs, as their headers have them (CUDA 12 and 13). They are written down
-// here so that neither the build nor a program needs a CUDA toolkit: a program
-// opens the libraries where it runs.
+// The functions, types and values of the driver, of cuBLASLt and of NCCL that
+// training needs, as their headers have them (CUDA 12 and 13, NCCL 2.18 and
+// later). They are written down here so that neither the build nor a program
+// needs a CUDA toolkit: a program opens the libraries where it runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ using CudaEvent = struct CudaEventObject *;
 using CudaGraph = struct CudaGraphObject *;
 using CudaGraphExec = struct CudaGraphExecObject *;
 
-constexpr CudaResult kCudaOutOfMemory = 2;
+constexpr CudaResult kCudaOutOfMemory = 2, kCudaNotReady = 600;
 constexpr int kCudaMultiprocessors = 16, kCudaMajor = 75, kCudaMinor = 76;
 constexpr int kCudaMaxDynamicSharedBytes = 8; // Of a function.
 constexpr unsigned kCudaNonBlocking = 1;      // Of a stream.
@@ -96,12 +96,14 @@ inline void *const kCudaLaunchBufferBytes = reinterpret_cast<void *>(2);
   X(streamCreate, cuStreamCreate, (CudaStream *stream, unsigned flags))        \
   X(streamDestroy, cuStreamDestroy_v2, (CudaStream stream))                    \
   X(streamSynchronize, cuStreamSynchronize, (CudaStream stream))               \
+  X(streamQuery, cuStreamQuery, (CudaStream stream))                           \
   X(streamWait, cuStreamWaitEvent,                                             \
     (CudaStream stream, CudaEvent event, unsigned flags))                      \
   X(eventCreate, cuEventCreate, (CudaEvent *event, unsigned flags))            \
   X(eventDestroy, cuEventDestroy_v2, (CudaEvent event))                        \
   X(eventRecord, cuEventRecord, (CudaEvent event, CudaStream stream))          \
   X(eventSynchronize, cuEventSynchronize, (CudaEvent event))                   \
+  X(eventQuery, cuEventQuery, (CudaEvent event))                               \
   X(eventElapsed, cuEventElapsedTime,                                          \
     (float *milliseconds, CudaEvent begin, CudaEvent end))                     \
   X(captureBegin, cuStreamBeginCapture_v2, (CudaStream stream, int mode))      \
@@ -186,6 +188,56 @@ struct BlasChoice {
 // clang-format on
 
 //===----------------------------------------------------------------------===//
+// NCCL
+//===----------------------------------------------------------------------===//
+
+using NcclResult = int;                     ///< 0: good.
+using NcclRanks = struct NcclRanksObject *; ///< ncclComm_t
+
+constexpr NcclResult kNcclInProgress = 7;
+constexpr int kNcclByte = 0;                // ncclDataType_t
+constexpr int kNcclUnset = -2147483647 - 1; // Of a number of a configuration.
+constexpr unsigned kNcclConfigMagic = 0xcafebeef;
+/// The version whose configuration is written down here, as any later library
+/// takes it; and the least that there has to be.
+constexpr int kNcclConfigVersion = 21800, kNcclOldest = 21800;
+
+struct NcclId {
+  char bytes[128];
+};
+
+/// ncclConfig_t of 2.18. What is unset is as the library thinks best.
+struct NcclConfig {
+  size_t size = sizeof(NcclConfig);
+  unsigned magic = kNcclConfigMagic;
+  unsigned version = kNcclConfigVersion;
+  int isBlocking = kNcclUnset, clusterSize = kNcclUnset;
+  int leastBlocks = kNcclUnset, mostBlocks = kNcclUnset;
+  const char *network = nullptr;
+  int splitShare = kNcclUnset;
+};
+
+// clang-format off
+#define REPRISE_NCCL(X)                                                        \
+  X(version, ncclGetVersion, (int *version))                                   \
+  X(makeId, ncclGetUniqueId, (NcclId *id))                                     \
+  X(connect, ncclCommInitRankConfig,                                           \
+    (NcclRanks *ranks, int count, NcclId id, int rank, NcclConfig *config))    \
+  X(state, ncclCommGetAsyncError, (NcclRanks ranks, NcclResult *state))        \
+  X(abort, ncclCommAbort, (NcclRanks ranks))                                   \
+  X(finalize, ncclCommFinalize, (NcclRanks ranks))                             \
+  X(destroy, ncclCommDestroy, (NcclRanks ranks))                               \
+  X(send, ncclSend,                                                            \
+    (const void *bytes, size_t count, int type, int peer, NcclRanks ranks,     \
+     CudaStream stream))                                                       \
+  X(receive, ncclRecv,                                                         \
+    (void *bytes, size_t count, int type, int peer, NcclRanks ranks,           \
+     CudaStream stream))                                                       \
+  X(groupStart, ncclGroupStart, ())                                            \
+  X(groupEnd, ncclGroupEnd, ())
+// clang-format on
+
+//===----------------------------------------------------------------------===//
 // Opened
 //===----------------------------------------------------------------------===//
 
@@ -198,6 +250,11 @@ struct CublasLt {
   REPRISE_CUBLASLT(REPRISE_MEMBER)
   size_t (*version)() = nullptr;                        ///< cublasLtGetVersion
   const char *(*statusName)(BlasResult code) = nullptr; ///< …StatusName
+};
+struct NcclLibrary {
+  REPRISE_NCCL(REPRISE_MEMBER)
+  const char *(*errorText)(NcclResult code) = nullptr; ///< ncclGetErrorString
+  const char *(*lastError)(NcclRanks ranks) = nullptr; ///< ncclGetLastError
 };
 #undef REPRISE_MEMBER
 

@@ -8,7 +8,11 @@
 
 #include "CudaDevice.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <ctime>
 
 using namespace reprise::runtime;
 
@@ -23,7 +27,7 @@ bool CudaDevice::check(CudaResult code, const char *what, Error &error) const {
   return error.set("%s: %s (%d): %s", what, name, code, text);
 }
 
-bool CudaDevice::open(int ordinal, Error &error) {
+bool CudaDevice::open(int first, int localRank, Error &error) {
   if (!libraries.open(error))
     return false;
   if (!check(driver().init(0), "CUDA cannot start", error) ||
@@ -32,8 +36,13 @@ bool CudaDevice::open(int ordinal, Error &error) {
   int count = 0;
   if (!check(driver().deviceCount(&count), "cuDeviceGetCount", error))
     return false;
+  const int ordinal = first + localRank;
   if (ordinal < count)
     return openContext(ordinal, error);
+  if (localRank > 0)
+    return error.set("rank %d of this machine, from 0 on, takes GPU %d, but "
+                     "the driver has %d: each rank needs its own",
+                     localRank, ordinal, count);
   return error.set("--device cuda:%d needs a GPU of that number, but the "
                    "driver has %d, from 0 on",
                    ordinal, count);
@@ -118,8 +127,36 @@ bool CudaDevice::fill(int64_t offset, unsigned char byte, int64_t bytes,
          synchronize("fill of the GPU's memory", error);
 }
 
+/// Pauses of a sixteenth of the time that it has waited, up to a millisecond: a
+/// short wait ends soon, and a long one leaves the processor alone.
+template <typename Query>
+bool CudaDevice::poll(Query query, const char *what, Error &error) const {
+  const double begin = now();
+  for (CudaResult code; (code = query()) != 0;) {
+    if (code != kCudaNotReady)
+      return check(code, what, error);
+    const double waited = now() - begin;
+    if (!watch.look(watch.context, waited, error))
+      return false;
+    const timespec pause = {0, std::min(long(waited * 1e9 / 16), 1'000'000L)};
+    nanosleep(&pause, nullptr);
+  }
+  return true;
+}
+
 bool CudaDevice::synchronize(const char *what, Error &error) const {
+  if (watch.look &&
+      !poll([&] { return driver().streamQuery(mainStream); }, what, error))
+    return false;
   return check(driver().streamSynchronize(mainStream), what, error);
+}
+
+bool CudaDevice::waitFor(CudaEvent event, const char *what,
+                         Error &error) const {
+  if (watch.look &&
+      !poll([&] { return driver().eventQuery(event); }, what, error))
+    return false;
+  return check(driver().eventSynchronize(event), what, error);
 }
 
 CudaDevice::~CudaDevice() {

@@ -24,9 +24,9 @@ public:
   CudaDevice &operator=(const CudaDevice &) = delete;
   ~CudaDevice();
 
-  /// Opens the libraries and the GPU of that number. Fails with what is
-  /// missing.
-  bool open(int ordinal, Error &error);
+  /// Opens the libraries and a GPU: that of number `first` for the first rank
+  /// of this machine, the next one for the next. Fails with what is missing.
+  bool open(int first, int localRank, Error &error);
   bool isOpen() const { return context != nullptr; }
 
   /// Takes memory, aligned to 256 bytes; given back when this ends.
@@ -43,6 +43,19 @@ public:
 
   /// Waits for everything that was begun.
   bool synchronize(const char *what, Error &error) const;
+  /// Waits for what was begun before `event` was recorded.
+  bool waitFor(CudaEvent event, const char *what, Error &error) const;
+
+  /// Who looks, while this waits, whether what it waits for can still come:
+  /// false, and why, ends the wait. Without it nothing looks.
+  struct Watch {
+    bool (*look)(void *context, double waitedSeconds, Error &error) = nullptr;
+    void *context = nullptr;
+  };
+  void setWatch(const Watch &told) { watch = told; }
+
+  /// Opens the library that connects GPUs.
+  bool openNccl(Error &error) { return libraries.openNccl(error); }
 
   /// Whether `code` is good; otherwise an error that begins with what was being
   /// done: "WHAT: CUDA_ERROR_...: text".
@@ -62,12 +75,16 @@ public:
 
   const CudaDriver &driver() const { return libraries.driver; }
   const CublasLt &blas() const { return libraries.blas; }
+  const NcclLibrary &nccl() const { return libraries.nccl; }
   CudaStream stream() const { return mainStream; }
 
 private:
   bool openContext(int ordinal, Error &error);
+  template <typename Query>
+  bool poll(Query query, const char *what, Error &error) const;
 
   CudaLibraries libraries;
+  Watch watch;
   CudaDeviceNumber device = 0;
   CudaContext context = nullptr;
   CudaStream mainStream = nullptr;

@@ -65,10 +65,10 @@ CudaInputs::~CudaInputs() {
 }
 
 bool CudaInputs::begin(Error &error) {
-  return device.check(device.driver().eventSynchronize(sent[numSent % 2]),
-                      "a launch of an earlier micro-batch failed; "
-                      "--cuda-sync names which one",
-                      error);
+  return device.waitFor(sent[numSent % 2],
+                        "a launch of an earlier micro-batch failed; "
+                        "--cuda-sync names which one",
+                        error);
 }
 
 MicroBatch CudaInputs::at(int64_t i) const {

@@ -22,15 +22,21 @@ namespace {
 struct Library {
   const char *const *names;
   const char *what; ///< What it comes with.
+  const char *user; ///< Who needs it.
 };
 } // namespace
 
 static constexpr const char *kDriverNames[] = {"libcuda.so.1", nullptr};
 static constexpr const char *kBlasNames[] = {"libcublasLt.so.13",
                                              "libcublasLt.so.12", nullptr};
-static constexpr Library kDriverLibrary = {kDriverNames, "NVIDIA's driver"};
+static constexpr const char *kNcclNames[] = {"libnccl.so.2", nullptr};
+static constexpr Library kDriverLibrary = {kDriverNames, "NVIDIA's driver",
+                                           "CUDA"};
 static constexpr Library kBlasLibrary = {
-    kBlasNames, "the CUDA toolkit 12 or 13, or Python's nvidia-cublas"};
+    kBlasNames, "the CUDA toolkit 12 or 13, or Python's nvidia-cublas", "CUDA"};
+static constexpr Library kNcclLibrary = {
+    kNcclNames, "NVIDIA's NCCL, or Python's nvidia-nccl-cu12 or -cu13",
+    "a run of several GPUs"};
 
 /// Opens `name` in the folder of `length` characters, or its lib64 or lib.
 static void *openIn(const char *folder, size_t length, const char *name) {
@@ -64,41 +70,45 @@ static void *openLibrary(const Library &library, Error &error) {
     snprintf(names + length, sizeof(names) - length, "%s%s", i ? " or " : "",
              library.names[i]);
   }
-  error.set("CUDA needs %s, which comes with %s, but it cannot be opened: %s; "
+  error.set("%s needs %s, which comes with %s, but it cannot be opened: %s; "
             "%s%s%s",
-            names, library.what, reason ? reason : "not found", kPathVariable,
+            library.user, names, library.what, reason ? reason : "not found",
+            kPathVariable,
             folders ? " is " : " can name the folder where it lies",
             folders ? folders : "");
   return nullptr;
 }
 
-static bool find(void *library, const char *symbol, void **function,
-                 const Library &described, Error &error) {
-  *function = dlsym(library, symbol);
-  return *function || error.set("CUDA needs %s with the function %s; the "
-                                "installed one is too old",
-                                described.names[0], symbol);
+namespace {
+/// A function of a library, and where it goes.
+struct Entry {
+  const char *symbol;
+  void **function;
+};
+} // namespace
+
+/// Opens a library and finds its functions.
+static bool fill(const Library &described, const Entry *entries, size_t count,
+                 Error &error) {
+  void *library = openLibrary(described, error);
+  for (size_t i = 0; library && i < count; ++i) {
+    *entries[i].function = dlsym(library, entries[i].symbol);
+    if (!*entries[i].function)
+      return error.set("%s needs %s with the function %s; the installed one is "
+                       "too old",
+                       described.user, described.names[0], entries[i].symbol);
+  }
+  return library != nullptr;
 }
 
-bool CudaLibraries::open(Error &error) {
 #define REPRISE_FIND(member, symbol, parameters)                               \
   {#symbol, reinterpret_cast<void **>(&table.member)},
-  struct Entry {
-    const char *symbol;
-    void **function;
-  };
-  auto fill = [&](const Library &described, const Entry *entries,
-                  size_t count) {
-    void *library = openLibrary(described, error);
-    for (size_t i = 0; library && i < count; ++i)
-      if (!find(library, entries[i].symbol, entries[i].function, described,
-                error))
-        return false;
-    return library != nullptr;
-  };
+
+bool CudaLibraries::open(Error &error) {
   auto openDriver = [&](CudaDriver &table) {
     const Entry entries[] = {REPRISE_CUDA_DRIVER(REPRISE_FIND)};
-    return fill(kDriverLibrary, entries, sizeof(entries) / sizeof(Entry));
+    return fill(kDriverLibrary, entries, sizeof(entries) / sizeof(Entry),
+                error);
   };
   auto openBlas = [&](CublasLt &table) {
     const Entry entries[] = {
@@ -106,8 +116,17 @@ bool CudaLibraries::open(Error &error) {
             "cublasLtGetVersion", reinterpret_cast<void **>(&table.version)},
         {"cublasLtGetStatusName",
          reinterpret_cast<void **>(&table.statusName)}};
-    return fill(kBlasLibrary, entries, sizeof(entries) / sizeof(Entry));
+    return fill(kBlasLibrary, entries, sizeof(entries) / sizeof(Entry), error);
   };
-#undef REPRISE_FIND
   return openDriver(driver) && openBlas(blas);
 }
+
+bool CudaLibraries::openNccl(Error &error) {
+  NcclLibrary &table = nccl;
+  const Entry entries[] = {
+      REPRISE_NCCL(REPRISE_FIND){"ncclGetErrorString",
+                                 reinterpret_cast<void **>(&table.errorText)},
+      {"ncclGetLastError", reinterpret_cast<void **>(&table.lastError)}};
+  return fill(kNcclLibrary, entries, sizeof(entries) / sizeof(Entry), error);
+}
+#undef REPRISE_FIND

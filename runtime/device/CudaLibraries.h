@@ -14,15 +14,19 @@
 
 namespace reprise::runtime {
 
-/// The driver and cuBLASLt of this machine, found by the linker's rules or in
-/// the folders that REPRISE_CUDA_PATH names (several with colons, as in PATH;
-/// a folder's lib64 and lib are looked at, too). They stay open to the end.
+/// The driver, cuBLASLt and NCCL of this machine, found by the linker's rules
+/// or in the folders that REPRISE_CUDA_PATH names (several with colons, as in
+/// PATH; a folder's lib64 and lib are looked at, too). They stay open to the
+/// end.
 struct CudaLibraries {
   CudaDriver driver;
   CublasLt blas;
+  NcclLibrary nccl;
 
-  /// Says what is missing and where it was looked for.
+  /// Opens the first two. Says what is missing and where it was looked for.
   bool open(Error &error);
+  /// Opens the third, which only several ranks need.
+  bool openNccl(Error &error);
 };
 
 } // namespace reprise::runtime

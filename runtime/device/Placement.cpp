@@ -8,6 +8,8 @@
 
 #include "Placement.h"
 
+#include "runtime/transport/Collectives.h"
+
 #include <cstdlib>
 #include <cstring>
 
@@ -52,8 +54,8 @@ static bool checkOptions(const Options &options, bool isCuda, Error &error) {
 }
 
 int reprise::runtime::place(const RepriseModel *const *models, int numModels,
-                            const Options &options, Placement &placement,
-                            Error &error) {
+                            const Options &options, int localRank,
+                            Placement &placement, Error &error) {
   const RepriseModel *cpu = findModel(models, numModels, REPRISE_TARGET_CPU);
   const RepriseModel *cuda = findModel(models, numModels, REPRISE_TARGET_CUDA);
   const char *wanted = options.device ? options.device : "auto";
@@ -70,7 +72,8 @@ int reprise::runtime::place(const RepriseModel *const *models, int numModels,
     return kNoSuchCode;
   }
   placement.model = isCpu || !cuda ? cpu : cuda;
-  if (placement.model == cuda && !placement.device.open(ordinal, error)) {
+  if (placement.model == cuda &&
+      !placement.device.open(ordinal, localRank, error)) {
     if (!isAuto || !cpu)
       return kNoSuchDevice;
     snprintf(placement.note, sizeof(placement.note), "on the CPU: %.900s",
@@ -79,4 +82,21 @@ int reprise::runtime::place(const RepriseModel *const *models, int numModels,
   }
   return checkOptions(options, placement.model == cuda, error) ? 0
                                                                : kNoSuchCode;
+}
+
+bool reprise::runtime::agreeOnDevice(const Placement &placement,
+                                     Transport &ranks, Error &error) {
+  auto name = [](int target) {
+    return target == REPRISE_TARGET_CUDA ? "a GPU" : "the CPU";
+  };
+  const int own = placement.model->target;
+  int first = own;
+  if (!broadcast(ranks, {0, 1, ranks.size()}, "the device of ranks", &first,
+                 sizeof(first), error))
+    return false;
+  return first == own ||
+         error.set("all ranks need the same kind of device, but rank 0 has %s "
+                   "and rank %d %s%s%.700s",
+                   name(first), ranks.rank(), name(own),
+                   placement.note[0] ? ": " : "", placement.note);
 }

@@ -11,6 +11,7 @@
 
 #include "CudaDevice.h"
 #include "runtime/trainer/Options.h"
+#include "runtime/transport/Transport.h"
 
 namespace reprise::runtime {
 
@@ -23,8 +24,14 @@ struct Placement {
 
 /// Decides; returns 0, or the status that the program ends with after `error`:
 /// 2 if the program does not have what is asked for, 3 if the machine does not.
+/// \param localRank  among the ranks of this machine: each has a GPU of its
+/// own.
 int place(const RepriseModel *const *models, int numModels,
-          const Options &options, Placement &placement, Error &error);
+          const Options &options, int localRank, Placement &placement,
+          Error &error);
+
+/// Whether all ranks compute on the same kind of device.
+bool agreeOnDevice(const Placement &placement, Transport &ranks, Error &error);
 
 } // namespace reprise::runtime
 

@@ -598,9 +598,14 @@ static ExitStatus train(const Program &program, const Options &options,
   List<const RepriseModel *> models;
   if (!findModels(program, ranks.rank(), models, error))
     return ExitStatus::Failed;
-  if (int status =
-          place(models.begin(), int(models.size()), options, placement, error))
+  const bool isLaunched = program.launch.name && options.ranks == 0;
+  const int64_t localRank =
+      isLaunched ? program.launch.localRank : ranks.rank();
+  if (int status = place(models.begin(), int(models.size()), options,
+                         int(localRank), placement, error))
     return ExitStatus(status);
+  if (ranks.size() > 1 && !agreeOnDevice(placement, ranks, error))
+    return ExitStatus::Failed;
   Trainer trainer(placement, options, ranks);
   return trainer.run(error);
 }

@@ -32,6 +32,8 @@ public:
   }
   void abort(const char *reason) override { board.abort(rank(), reason); }
   const char *engine() const override { return "processes of this machine"; }
+  bool hasEnded() const override { return board.isAborted(); }
+  int64_t limitSeconds() const override { return settings.operationSeconds; }
 
 private:
   bool move(const char *what, Patience patience, const Parcel *sends,

@@ -56,6 +56,10 @@ public:
     board.tellWatcher();
   }
   const char *engine() const override { return itsEngine; }
+  bool hasEnded() const override { return board.isAborted(); }
+  int64_t limitSeconds() const override {
+    return board.settings->operationSeconds;
+  }
   void progress() override;
 
   /// Waits until all that was sent on lanes has gone.

@@ -119,6 +119,12 @@ public:
   /// What moves bytes, for the log.
   virtual const char *engine() const { return ""; }
 
+  /// Whether there is a reason to end, of any rank.
+  virtual bool hasEnded() const { return false; }
+
+  /// Seconds after which an operation is given up in which nothing moves.
+  virtual int64_t limitSeconds() const { return 0; }
+
 protected:
   Transport(int rank, int size) : itsRank(rank), numRanks(size) {}
 

@@ -49,17 +49,17 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <unistd.h>
 #include <vector>
 
 using namespace reprise::runtime;
 using namespace reprise::standin;
 
 static constexpr CudaResult kInvalidValue = 1, kInvalidHandle = 400,
-                            kNotReady = 600, kNoDevice = 100,
-                            kInvalidDevice = 101, kInvalidImage = 200,
-                            kNotFound = 500, kIllegalAddress = 700,
-                            kNoResources = 701, kNotInCapture = 900,
-                            kInvalidCapture = 901;
+                            kNoDevice = 100, kInvalidDevice = 101,
+                            kInvalidImage = 200, kNotFound = 500,
+                            kIllegalAddress = 700, kNoResources = 701,
+                            kNotInCapture = 900, kInvalidCapture = 901;
 
 //===----------------------------------------------------------------------===//
 // The machine
@@ -68,7 +68,7 @@ static constexpr CudaResult kInvalidValue = 1, kInvalidHandle = 400,
 namespace {
 struct Task {
   std::string what;
-  Work work;
+  Poll poll;
 };
 
 struct Stream {
@@ -97,6 +97,7 @@ struct Machine {
   std::map<std::string, unsigned> kernels;
   CudaResult failure = 0;
   size_t streams = 0, graphs = 0, graphLaunches = 0, launches = 0;
+  int device = 0; ///< The one whose context there is.
 };
 } // namespace
 
@@ -136,24 +137,34 @@ static void note(const char *format, Args... args) {
 // Work
 //===----------------------------------------------------------------------===//
 
-static void perform(const Task &task) {
+/// Whether it is done.
+static bool perform(const Task &task) {
   if (machine.failure)
-    return;
-  std::string wrong = task.work();
-  if (wrong.empty())
-    return;
-  fprintf(stderr, "stand-in: %s: %s\n", task.what.c_str(), wrong.c_str());
+    return true;
+  std::optional<std::string> wrong = task.poll();
+  if (!wrong || wrong->empty())
+    return wrong.has_value();
+  fprintf(stderr, "stand-in: %s: %s\n", task.what.c_str(), wrong->c_str());
   machine.failure = kIllegalAddress;
+  return true;
 }
 
-/// Does what was begun on `stream` up to `place`.
-static void advance(Stream &stream, size_t place) {
+/// Does what was begun on `stream` up to `place`, as far as it waits for
+/// nobody; whether that is all.
+static bool advanceSome(Stream &stream, size_t place) {
   while (stream.done < place && !stream.tasks.empty()) {
-    Task task = std::move(stream.tasks.front());
+    if (!perform(stream.tasks.front()))
+      return false;
     stream.tasks.pop_front();
     ++stream.done;
-    perform(task);
   }
+  return true;
+}
+
+/// Does all of it.
+static void advance(Stream &stream, size_t place) {
+  while (!advanceSome(stream, place))
+    usleep(50);
 }
 
 static Stream &streamOf(CudaStream stream) {
@@ -173,7 +184,23 @@ static void begin(Stream &stream, Task task) {
 
 void reprise::standin::enqueue(CudaStream stream, const std::string &what,
                                Work work) {
-  begin(streamOf(stream), {what, std::move(work)});
+  begin(streamOf(stream),
+        {what, [work = std::move(work)] { return std::optional(work()); }});
+}
+
+void reprise::standin::enqueuePoll(CudaStream stream, const std::string &what,
+                                   Poll poll) {
+  begin(streamOf(stream), {what, std::move(poll)});
+}
+
+int reprise::standin::deviceNumber() { return machine.device; }
+
+void reprise::standin::takeMemory(long bytes) {
+  machine.used = size_t(long(machine.used) + bytes);
+}
+
+void reprise::standin::note(const std::string &line) {
+  ::note("%s\n", line.c_str());
 }
 
 bool reprise::standin::isAllocated(CudaAddress address, size_t bytes) {
@@ -246,7 +273,7 @@ CudaResult cuGetErrorName(CudaResult code, const char **name) {
       {kNoResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
       {kNotInCapture, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
       {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
-      {kNotReady, "CUDA_ERROR_NOT_READY"},
+      {kCudaNotReady, "CUDA_ERROR_NOT_READY"},
       {kInvalidCapture, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
   auto found = names.find(code);
   *name = found == names.end() ? nullptr : found->second;
@@ -283,7 +310,9 @@ CudaResult cuDeviceGetAttribute(int *value, int attribute, CudaDeviceNumber) {
   return 0;
 }
 
-CudaResult cuDevicePrimaryCtxRetain(CudaContext *context, CudaDeviceNumber) {
+CudaResult cuDevicePrimaryCtxRetain(CudaContext *context,
+                                    CudaDeviceNumber device) {
+  machine.device = device;
   *context = reinterpret_cast<CudaContext>(&machine);
   return 0;
 }
@@ -557,12 +586,25 @@ CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
 
 CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned) {
   Event before = *reinterpret_cast<Event *>(event);
-  enqueue(stream, "wait", [before] {
-    if (before.stream)
-      advance(*before.stream, before.place);
+  enqueuePoll(stream, "wait", [before]() -> std::optional<std::string> {
+    if (before.stream && !advanceSome(*before.stream, before.place))
+      return std::nullopt;
     return std::string();
   });
   return machine.failure;
+}
+
+CudaResult cuStreamQuery(CudaStream stream) {
+  if (spoilCapture(stream))
+    return kNotInCapture;
+  bool isDone = advanceSome(streamOf(stream), streamOf(stream).begun);
+  return isDone || machine.failure ? machine.failure : kCudaNotReady;
+}
+
+CudaResult cuEventQuery(CudaEvent event) {
+  Event before = *reinterpret_cast<Event *>(event);
+  bool isDone = !before.stream || advanceSome(*before.stream, before.place);
+  return isDone || machine.failure ? machine.failure : kCudaNotReady;
 }
 
 CudaResult cuEventSynchronize(CudaEvent event) {
@@ -581,7 +623,7 @@ CudaResult cuEventElapsedTime(float *milliseconds, CudaEvent begin,
   if (!from.milliseconds || !to.milliseconds)
     return kInvalidHandle;
   if (*from.milliseconds < 0 || *to.milliseconds < 0)
-    return kNotReady;
+    return kCudaNotReady;
   *milliseconds = float(*to.milliseconds - *from.milliseconds);
   return 0;
 }

@@ -18,6 +18,11 @@
 #include <cuda.h>
 #include <type_traits>
 
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define REPRISE_HAS_NCCL
+#endif
+
 using namespace reprise::runtime;
 
 /// Whether a caller passes both in the same way.
@@ -98,3 +103,25 @@ static_assert(offsetof(BlasChoice, workspaceBytes) ==
               offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 static_assert(offsetof(BlasChoice, state) ==
               offsetof(cublasLtMatmulHeuristicResult_t, state));
+
+#ifdef REPRISE_HAS_NCCL
+REPRISE_NCCL(REPRISE_COMPARE)
+REPRISE_VALUE(kNcclInProgress, ncclInProgress)
+REPRISE_VALUE(kNcclByte, ncclInt8)
+REPRISE_VALUE(kNcclUnset, NCCL_CONFIG_UNDEF_INT)
+static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
+/// What later versions have is behind what 2.18 has.
+#define REPRISE_PLACE(OURS, THEIRS)                                            \
+  static_assert(offsetof(NcclConfig, OURS) == offsetof(ncclConfig_t, THEIRS));
+REPRISE_PLACE(size, size)
+REPRISE_PLACE(magic, magic)
+REPRISE_PLACE(version, version)
+REPRISE_PLACE(isBlocking, blocking)
+REPRISE_PLACE(clusterSize, cgaClusterSize)
+REPRISE_PLACE(leastBlocks, minCTAs)
+REPRISE_PLACE(mostBlocks, maxCTAs)
+REPRISE_PLACE(network, netName)
+REPRISE_PLACE(splitShare, splitShare)
+static constexpr ncclConfig_t kConfig = NCCL_CONFIG_INITIALIZER;
+REPRISE_VALUE(kNcclConfigMagic, kConfig.magic)
+#endif

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the stand-in for cuBLASLt needs of the one for the driver. Both are
-// libraries that a training program opens in place of NVIDIA's, where there is
-// no GPU: the driver's memory is the host's, and its kernels are run by the
+// What the stand-ins for cuBLASLt and NCCL need of the one for the driver. They
+// are libraries that a training program opens in place of NVIDIA's, where there
+// is no GPU: the driver's memory is the host's, and its kernels are run by the
 // simulator. Tests only.
 //
 // Work that is begun on a stream is done when somebody waits for it, and no
@@ -24,6 +24,7 @@
 #include "runtime/device/CudaApi.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace reprise::standin {
@@ -36,6 +37,21 @@ using Work = std::function<std::string()>;
 
 /// Begins `work`, which an error calls `what`.
 void enqueue(CudaStream stream, const std::string &what, Work work);
+
+/// Looks whether something is done, and says what is wrong; nothing: not yet.
+using Poll = std::function<std::optional<std::string>()>;
+
+/// Begins what waits for others.
+void enqueuePoll(CudaStream stream, const std::string &what, Poll poll);
+
+/// The GPU that this process uses.
+int deviceNumber();
+
+/// Takes memory of the GPU beside allocations, or gives it back.
+void takeMemory(long bytes);
+
+/// Writes a line of REPRISE_STANDIN_LOG.
+void note(const std::string &line);
 
 /// Whether these bytes are within what one call of cuMemAlloc gave.
 bool isAllocated(CudaAddress address, size_t bytes);

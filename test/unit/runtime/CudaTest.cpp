@@ -214,7 +214,7 @@ RepriseGemm makeGemm(bool transposeA, bool transposeB) {
 
 TEST_F(Cuda, ProductsOfEveryForm) {
   CudaDevice device;
-  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error))
+  ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
   for (int form = 0; form < 64; ++form) {
     SCOPED_TRACE(form);
@@ -237,7 +237,7 @@ TEST_F(Cuda, ProductsOfEveryForm) {
 // product of their own, to the same sums.
 TEST_F(Cuda, ProductsWithSums) {
   CudaDevice device;
-  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error))
+  ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
   for (int form = 0; form < 64; ++form) {
     SCOPED_TRACE(form);
@@ -258,7 +258,7 @@ TEST_F(Cuda, ProductsWithSums) {
 
 TEST_F(Cuda, BatchesOfProducts) {
   CudaDevice device;
-  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error))
+  ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
   struct {
     int64_t batch[2], a[2], b[2], c[2];
@@ -279,7 +279,7 @@ TEST_F(Cuda, BatchesOfProducts) {
 
 TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
   CudaDevice device;
-  ASSERT_TRUE(device.open(0, error) && device.allocate(1 << 20, error));
+  ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error));
   RepriseGemm gemm = makeGemm(false, false);
   gemm.typeC = REPRISE_BF16; // Of f32.
   EXPECT_EQ(Product(gemm).difference(device, error), INFINITY);
@@ -304,7 +304,7 @@ TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
 TEST_F(Cuda, MemoryThatIsNotThere) {
   setenv("REPRISE_STANDIN_MEMORY", "1000000", 1);
   CudaDevice device;
-  ASSERT_TRUE(device.open(0, error)) << error.text;
+  ASSERT_TRUE(device.open(0, 0, error)) << error.text;
   EXPECT_FALSE(device.allocate(2'000'000, error));
   EXPECT_STREQ(
       error.text,
@@ -315,7 +315,7 @@ TEST_F(Cuda, MemoryThatIsNotThere) {
 
 TEST_F(Cuda, WaitingSpoilsACapture) {
   CudaDevice device;
-  ASSERT_TRUE(device.open(0, error)) << error.text;
+  ASSERT_TRUE(device.open(0, 0, error)) << error.text;
   const CudaDriver &driver = device.driver();
   ASSERT_EQ(driver.captureBegin(device.stream(), kCudaCaptureRelaxed), 0);
   EXPECT_FALSE(device.synchronize("a wait", error));
@@ -328,7 +328,7 @@ TEST_F(Cuda, WaitingSpoilsACapture) {
 
 TEST_F(Cuda, GPUThatIsNotThere) {
   CudaDevice device;
-  EXPECT_FALSE(device.open(3, error));
+  EXPECT_FALSE(device.open(3, 0, error));
   EXPECT_STREQ(error.text, "--device cuda:3 needs a GPU of that number, but "
                            "the driver has 1, from 0 on");
 }
@@ -337,7 +337,7 @@ TEST_F(Cuda, ArenaIsACopyOfTheDevices) {
   CudaDevice device;
   Arena arena;
   constexpr int64_t kBytes = 100'000;
-  ASSERT_TRUE(device.open(0, error) && device.allocate(kBytes, error) &&
+  ASSERT_TRUE(device.open(0, 0, error) && device.allocate(kBytes, error) &&
               arena.mapFor(device, kBytes, error))
       << error.text;
   RepriseBuffer buffer = {512, 60'000}, neighbour = {60'512, 64};
@@ -359,7 +359,7 @@ TEST_F(Cuda, ArenaIsACopyOfTheDevices) {
 /// In a process of its own: a GPU that went wrong stays so.
 TEST_F(Cuda, CopyBehindThePlan) {
   CudaDevice device;
-  ASSERT_TRUE(device.open(0, error) && device.allocate(1000, error));
+  ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1000, error));
   char bytes[8] = {};
   EXPECT_EXIT(
       {
@@ -381,7 +381,7 @@ TEST_F(Cuda, WhatADeviceNeeds) {
     Placement placement;
     Options options;
     options.device = device;
-    return place(both + first, count, options, placement, error);
+    return place(both + first, count, options, 0, placement, error);
   };
   EXPECT_EQ(status("cpu", 0, 2), 0);
   EXPECT_EQ(status("gpu", 0, 2), 2);
@@ -399,6 +399,6 @@ TEST_F(Cuda, WhatADeviceNeeds) {
   Options options;
   options.tf32 = true;
   options.device = "cpu";
-  EXPECT_EQ(place(both, 2, options, placement, error), 2);
+  EXPECT_EQ(place(both, 2, options, 0, placement, error), 2);
   EXPECT_STREQ(error.text, "--tf32 needs a GPU, but this run is on the CPU");
 }

@@ -1,0 +1,347 @@
+//===- NcclTest.cpp - Bytes between GPUs that are none ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The engine against the stand-ins for NCCL and the driver, as ranks that are
+// processes of this machine.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RanksRun.h"
+
+#include "runtime/device/Nccl.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace reprise::runtime;
+using namespace reprise::runtime::test;
+
+namespace {
+
+class NcclRun : public testing::Test {
+protected:
+  void SetUp() override {
+    setenv("REPRISE_CUDA_PATH", REPRISE_STANDINS, 1);
+    setenv("REPRISE_STANDIN_DEVICES", "8", 1);
+  }
+  void TearDown() override {
+    for (const char *variable :
+         {"REPRISE_STANDIN_DEVICES", "REPRISE_STANDIN_NETWORK",
+          "REPRISE_STANDIN_NCCL", "REPRISE_SIMULATOR_LANDING"})
+      unsetenv(variable);
+  }
+};
+
+/// A rank with its GPU, of which it has some memory, and the others.
+struct Rank {
+  explicit Rank(Transport &transport)
+      : number(transport.rank()), size(transport.size()), nccl(device) {}
+
+  static constexpr int64_t kBytes = 4 << 20;
+
+  bool open(Transport &transport, Error &error) {
+    return device.open(0, number, error) && nccl.connect(transport, error) &&
+           device.allocate(kBytes, error);
+  }
+  char *at(size_t offset) const {
+    return reinterpret_cast<char *>(device.base() + offset);
+  }
+  bool send(int peer, size_t offset, size_t bytes, Error &error) {
+    Parcel parcel = {peer, at(offset), bytes};
+    return nccl.exchange("a send", &parcel, 1, nullptr, 0, error);
+  }
+  bool receive(int peer, size_t offset, size_t bytes, Error &error) {
+    Parcel parcel = {peer, at(offset), bytes};
+    return nccl.exchange("a receive", nullptr, 0, &parcel, 1, error);
+  }
+  bool wait(Error &error) { return device.synchronize("a test", error); }
+
+  int number, size;
+  CudaDevice device;
+  Nccl nccl;
+};
+
+/// A byte of parcel `i` from a rank to another.
+char byteOf(int from, int to, int i) {
+  return char(from * 50 + to * 7 + i + 1);
+}
+
+/// All ranks at once; what ended them.
+Ended runGpus(int numRanks, std::function<bool(Rank &, Error &)> body,
+              int64_t seconds = 600) {
+  RankSettings settings;
+  settings.numRanks = numRanks;
+  settings.operationSeconds = seconds;
+  return run(settings, [&](Transport &transport, Error &error) {
+    Rank rank(transport);
+    return rank.open(transport, error) && body(rank, error) &&
+           rank.nccl.disconnect(error);
+  });
+}
+
+/// Sizes of three parcels between each two ranks: one is empty, one larger than
+/// a ring.
+constexpr size_t kSizes[] = {1, 0, 100'003};
+constexpr size_t kRoom = 100'004;
+
+/// Begins one exchange of all with all. Sends lie first, then what comes.
+bool beginCrossing(Rank &rank, Error &error) {
+  const CudaDriver &driver = rank.device.driver();
+  std::vector<Parcel> sends, receives;
+  for (int peer = 0; peer < rank.size; ++peer)
+    for (int i = 0; i < 3 && peer != rank.number; ++i) {
+      size_t place = size_t(peer * 3 + i) * kRoom;
+      sends.push_back({peer, rank.at(place), kSizes[i]});
+      receives.push_back(
+          {peer, rank.at(place + size_t(rank.size * 3) * kRoom), kSizes[i]});
+      if (driver.fillBytes(
+              rank.device.base() + place,
+              static_cast<unsigned char>(byteOf(rank.number, peer, i)),
+              kSizes[i], rank.device.stream()) != 0)
+        return error.set("a fill failed");
+    }
+  if (!rank.nccl.exchange("a test", sends.data(), int(sends.size()),
+                          receives.data(), int(receives.size()), error))
+    return false;
+  // What is sent may be written over, by work behind it.
+  return driver.fillBytes(rank.device.base(), 0xEE,
+                          size_t(rank.size * 3) * kRoom,
+                          rank.device.stream()) == 0 ||
+         error.set("a fill failed");
+}
+
+bool checkCrossing(Rank &rank, Error &error) {
+  std::vector<char> all(size_t(rank.size * 6) * kRoom);
+  if (!rank.wait(error) ||
+      !rank.device.download(0, all.data(), int64_t(all.size()), error))
+    return false;
+  for (int peer = 0; peer < rank.size; ++peer)
+    for (int i = 0; i < 3 && peer != rank.number; ++i)
+      for (size_t at = 0; at < kSizes[i]; ++at)
+        if (all[size_t((rank.size + peer) * 3 + i) * kRoom + at] !=
+            byteOf(peer, rank.number, i))
+          return error.set("byte %zu of parcel %d from %d differs", at, i,
+                           peer);
+  return true;
+}
+
+} // namespace
+
+TEST_F(NcclRun, ParcelsCross) {
+  for (const char *landing : {"late", "once"})
+    for (int numRanks : {2, 3, 5}) {
+      setenv("REPRISE_SIMULATOR_LANDING", landing, 1);
+      Ended ended = runGpus(numRanks, [](Rank &rank, Error &error) {
+        return beginCrossing(rank, error) && checkCrossing(rank, error) &&
+               beginCrossing(rank, error) && checkCrossing(rank, error);
+      });
+      EXPECT_EQ(ended.status, 0) << ended.error;
+    }
+}
+
+TEST_F(NcclRun, AreCaptured) {
+  Ended ended = runGpus(3, [](Rank &rank, Error &error) {
+    const CudaDriver &driver = rank.device.driver();
+    CudaGraph graph = nullptr;
+    CudaGraphExec ready = nullptr;
+    if (driver.captureBegin(rank.device.stream(), kCudaCaptureRelaxed) != 0 ||
+        !beginCrossing(rank, error) ||
+        driver.captureEnd(rank.device.stream(), &graph) != 0 ||
+        driver.graphInstantiate(&ready, graph, 0) != 0)
+      return error.set("no graph: %s", Error(error).text);
+    for (int i = 0; i < 3; ++i) {
+      std::vector<char> zeros(Rank::kBytes);
+      if (!rank.device.upload(0, zeros.data(), Rank::kBytes, error) ||
+          driver.graphLaunch(ready, rank.device.stream()) != 0 ||
+          !checkCrossing(rank, error))
+        return false;
+    }
+    return true;
+  });
+  EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+// A rank that goes through its list in another order than its peer.
+TEST_F(NcclRun, CrossingSendsApartAreADeadlock) {
+  Ended ended = runGpus(2, [](Rank &rank, Error &error) {
+    int peer = 1 - rank.number;
+    return rank.send(peer, 0, 8, error) && rank.receive(peer, 256, 8, error) &&
+           rank.wait(error);
+  });
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.error.find("wait for each other"), std::string::npos)
+      << ended.error;
+  EXPECT_LT(ended.seconds, 10);
+}
+
+TEST_F(NcclRun, RanksInACircleAreADeadlock) {
+  Ended ended = runGpus(3, [](Rank &rank, Error &error) {
+    int next = (rank.number + 1) % 3, before = (rank.number + 2) % 3;
+    return rank.send(next, 0, 8, error) &&
+           rank.receive(before, 256, 8, error) && rank.wait(error);
+  });
+  EXPECT_NE(ended.error.find("wait for each other"), std::string::npos)
+      << ended.error;
+}
+
+// Neither is late: one computes while the other waits.
+TEST_F(NcclRun, ARankMayBeLate) {
+  Ended ended = runGpus(2, [](Rank &rank, Error &error) {
+    if (rank.number == 0)
+      return rank.send(1, 0, 8, error) && rank.wait(error);
+    sleep(1);
+    return rank.receive(0, 0, 8, error) && rank.wait(error);
+  });
+  EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+TEST_F(NcclRun, SizesThatDifferAreAnError) {
+  Ended ended = runGpus(2, [](Rank &rank, Error &error) {
+    return (rank.number == 0 ? rank.send(1, 0, 8, error)
+                             : rank.receive(0, 0, 12, error)) &&
+           rank.wait(error);
+  });
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.error.find("rank 1 receives 12 of type 0 from rank 0, which "
+                             "sends 8 of type 0"),
+            std::string::npos)
+      << ended.error;
+}
+
+TEST_F(NcclRun, BuffersThatOverlapAreAnError) {
+  Ended ended = runGpus(2, [](Rank &rank, Error &error) {
+    Parcel send = {1 - rank.number, rank.at(0), 8};
+    Parcel receive = {1 - rank.number, rank.at(4), 8};
+    return rank.nccl.exchange("a test", &send, 1, &receive, 1, error) &&
+           rank.wait(error);
+  });
+  EXPECT_NE(ended.error.find("buffers of a group overlap"), std::string::npos)
+      << ended.error;
+}
+
+TEST_F(NcclRun, EachRankNeedsAGpuOfItsOwn) {
+  RankSettings settings;
+  settings.numRanks = 2;
+  Ended ended = run(settings, [&](Transport &transport, Error &error) {
+    CudaDevice device;
+    Nccl nccl(device);
+    return device.open(0, 0, error) && nccl.connect(transport, error);
+  });
+  EXPECT_NE(ended.error.find("connecting GPUs: NCCL: invalid usage: Duplicate "
+                             "GPU detected: rank 1 and rank 0"),
+            std::string::npos)
+      << ended.error;
+  setenv("REPRISE_STANDIN_DEVICES", "2", 1);
+  ended = runGpus(3, [](Rank &, Error &) { return true; });
+  EXPECT_NE(ended.error.find("rank 2 of this machine, from 0 on, takes GPU 2, "
+                             "but the driver has 2: each rank needs its own"),
+            std::string::npos)
+      << ended.error;
+}
+
+TEST_F(NcclRun, LibrariesHaveToFit) {
+  setenv("REPRISE_STANDIN_NCCL", "21705", 1);
+  Ended ended = runGpus(2, [](Rank &, Error &) { return true; });
+  EXPECT_NE(ended.error.find("needs NCCL 2.18.0 or later, but got 2.17.5"),
+            std::string::npos)
+      << ended.error;
+  RankSettings settings;
+  settings.numRanks = 2;
+  ended = run(settings, [&](Transport &transport, Error &error) {
+    setenv("REPRISE_STANDIN_NCCL", transport.rank() ? "22105" : "22304", 1);
+    Rank rank(transport);
+    return rank.open(transport, error);
+  });
+  EXPECT_NE(ended.error.find("all ranks need the same NCCL, but rank 0 has "
+                             "2.23.4 and rank 1 has 2.21.5"),
+            std::string::npos)
+      << ended.error;
+}
+
+// What the library takes shows before anything is sent that counts, and is
+// given back.
+TEST_F(NcclRun, GreetingTakesTheMemory) {
+  Ended ended = runGpus(3, [](Rank &rank, Error &error) {
+    size_t before = 0, greeted = 0, after = 0, total = 0;
+    std::vector<int> peers;
+    for (int peer = 0; peer < 3; ++peer)
+      if (peer != rank.number)
+        peers.push_back(peer);
+    if (!rank.device.memoryInfo(before, total, error) ||
+        !rank.nccl.greet(peers.data(), 2, error) ||
+        !rank.device.memoryInfo(greeted, total, error) ||
+        !beginCrossing(rank, error) || !checkCrossing(rank, error) ||
+        !rank.device.memoryInfo(after, total, error))
+      return false;
+    return (before > greeted && greeted == after) ||
+           error.set("%zu, %zu and %zu bytes were free", before, greeted,
+                     after);
+  });
+  EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+/// Exchanges until something is wrong.
+static bool exchangeForLong(Rank &rank, Error &error) {
+  for (int i = 0; i < 1000; ++i)
+    if (!beginCrossing(rank, error) || !checkCrossing(rank, error))
+      return false;
+  return true;
+}
+
+TEST_F(NcclRun, AnErrorOfTheNetworkEndsAllRanks) {
+  setenv("REPRISE_STANDIN_NETWORK", "error:1:3", 1);
+  Ended ended = runGpus(3, exchangeForLong);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.error.find("what ranks do together on GPUs: NCCL: "
+                             "unhandled system error: rank 1: the network "
+                             "fails, as it is told"),
+            std::string::npos)
+      << ended.error;
+  EXPECT_LT(ended.seconds, 10);
+}
+
+TEST_F(NcclRun, WhatNeverEndsIsGivenUp) {
+  setenv("REPRISE_STANDIN_NETWORK", "hang:1:3", 1);
+  Ended ended = runGpus(3, exchangeForLong, /*seconds=*/1);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.error.find("has not ended what was begun for 1 s"),
+            std::string::npos)
+      << ended.error;
+  EXPECT_LT(ended.seconds, 10);
+}
+
+TEST_F(NcclRun, ARankThatIsKilledEndsAll) {
+  Ended ended = runGpus(3, [](Rank &rank, Error &error) {
+    if (rank.number == 1) {
+      if (!beginCrossing(rank, error) || !checkCrossing(rank, error))
+        return false;
+      kill(getpid(), SIGKILL);
+    }
+    return exchangeForLong(rank, error);
+  });
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.error.find("rank 1"), std::string::npos) << ended.error;
+  EXPECT_NE(ended.error.find("signal 9"), std::string::npos) << ended.error;
+  EXPECT_LT(ended.seconds, 10);
+}
+
+// A rank that has failed elsewhere, behind work that nobody ends with it.
+TEST_F(NcclRun, ARankThatFailsEndsAll) {
+  Ended ended = runGpus(2, [](Rank &rank, Error &error) {
+    if (rank.number == 1)
+      return rank.receive(0, 0, 8, error) && error.set("a full disk");
+    return rank.wait(error) && exchangeForLong(rank, error);
+  });
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.error.find("a full disk"), std::string::npos) << ended.error;
+  EXPECT_LT(ended.seconds, 10);
+}
