@@ -402,9 +402,7 @@ int32_t Tables::addCollective(const RepriseCollective &row) {
 }
 
 static LogicalResult checkAxis(Operation *op, nn::MeshAttr mesh,
-                               StringAttr axis, bool isLibrary) {
-  if (isLibrary)
-    return op->emitOpError("needs the CPU: programs for GPUs are for one rank");
+                               StringAttr axis) {
   if (mesh && llvm::is_contained(mesh.getNames(), axis))
     return success();
   return op->emitOpError("needs an axis ")
@@ -412,7 +410,7 @@ static LogicalResult checkAxis(Operation *op, nn::MeshAttr mesh,
 }
 
 LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
-  if (failed(checkAxis(op, mesh, op.getAxisAttr(), isLibrary)))
+  if (failed(checkAxis(op, mesh, op.getAxisAttr())))
     return failure();
   ArrayRef<int64_t> members = op.getMembers().value_or(ArrayRef<int64_t>());
   int64_t size = mesh.getSize(op.getAxis());
@@ -445,7 +443,9 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
 /// A row for each peer and lane.
 template <typename Op>
 LogicalResult Tables::readTransfer(Op op, Value value, Launch &launch) {
-  if (failed(checkAxis(op, mesh, op.getAxisAttr(), isLibrary)))
+  if (isLibrary)
+    return op->emitOpError("needs the CPU: programs for GPUs have no stages");
+  if (failed(checkAxis(op, mesh, op.getAxisAttr())))
     return failure();
   if (int64_t(op.getPeer()) >= mesh.getSize(op.getAxis()))
     return op.emitOpError("needs a peer of the ")

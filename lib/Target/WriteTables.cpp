@@ -108,6 +108,7 @@ private:
   SmallVector<Typed<RepriseCategory>> writeCategories(rt::ArenaAttr arena);
   SmallVector<Typed<RepriseCudaKernel>>
   writeDeviceKernels(ModuleOp source, const Tables &tables);
+  SmallVector<Typed<RepriseCudaSum>> writeDeviceSums(ModuleOp source);
   Typed<const RepriseCudaModule *>
   writeDevice(ModuleOp source, const Tables &tables, const DeviceImage &image);
 
@@ -421,6 +422,30 @@ TableWriter::writeDeviceKernels(ModuleOp source, const Tables &tables) {
   return kernels;
 }
 
+SmallVector<Typed<RepriseCudaSum>>
+TableWriter::writeDeviceSums(ModuleOp source) {
+  using S = Fields<RepriseCudaSum>;
+  llvm::StringMap<cuda::KernelFacts> facts;
+  for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
+    facts[kernel.name] = kernel;
+  SmallVector<Typed<RepriseCudaSum>> rows;
+  llvm::StringMap<bool> written;
+  source.walk([&](rt::CollectiveOp op) {
+    Type element = getElementTypeOrSelf(op.getInputs().front());
+    std::string name = cuda::getRankSumName(op.getRanks(), element);
+    auto kernel = facts.find(name);
+    if (!op.isSum() || kernel == facts.end() ||
+        !written.insert({name, true}).second)
+      return;
+    rows.push_back(Row<RepriseCudaSum>{
+        constants, S::name(string(name)),
+        S::elementType(element.isF32() ? REPRISE_F32 : REPRISE_BF16),
+        S::numTerms(op.getRanks()), S::threads(kernel->second.block[0]),
+        S::perBlock(cuda::kRankSumElements)});
+  });
+  return rows;
+}
+
 Typed<const RepriseCudaModule *>
 TableWriter::writeDevice(ModuleOp source, const Tables &tables,
                          const DeviceImage &image) {
@@ -428,6 +453,7 @@ TableWriter::writeDevice(ModuleOp source, const Tables &tables,
   using D = Fields<RepriseCudaModule>;
   SmallVector<Typed<RepriseCudaKernel>> kernels =
       writeDeviceKernels(source, tables);
+  SmallVector<Typed<RepriseCudaSum>> sums = writeDeviceSums(source);
   SmallVector<Typed<RepriseCubin>> cubins;
   for (const DeviceImage::Cubin &cubin : image.cubins) {
     StringRef code(cubin.code.data(), cubin.code.size());
@@ -445,7 +471,8 @@ TableWriter::writeDevice(ModuleOp source, const Tables &tables,
                              D::numCubins(cubins.size()),
                              D::ptxMajor(image.major),
                              D::ptxMinor(image.minor),
-                             D::reserved(0),
+                             D::numSums(sums.size()),
+                             D::sums(table(sums, "device_sums")),
                              D::globalBytes(countGlobalBytes(source))};
   return {global(row.constant, "device")};
 }

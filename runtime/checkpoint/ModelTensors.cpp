@@ -208,9 +208,13 @@ bool ModelTensors::gather(const Arena &arena, float *const *places,
                                 width, columns};
       const int64_t first = tensor.firstElement();
       const int64_t count = tensor.elements() / tensor.parts;
-      if (!gatherState(model, state, ranks, arena.at<float>(state.buffer),
+      const bool isHere = !state.isElsewhere;
+      if ((isHere && !arena.download(state.buffer, error)) ||
+          !gatherState(model, state, ranks, arena.at<float>(state.buffer),
                        place, {first, first + count}, error))
         return false;
+      if (isHere)
+        arena.release(state.buffer);
     }
   }
   return true;

@@ -74,14 +74,15 @@ bool SavedStates::start(const SaveRoom &room, const Arena &arena,
   for (int i = 0; i < tensors.size(); ++i)
     bytes += tensors[i].elements() * 4;
   source = &arena;
+  if (tensors.haveParts())
+    ranks = &all;
   if (arena.isOnDevice()) {
     if (room.isCopy && !*room.isCopy)
       return error.set("--save-from arena needs the CPU: what is on a GPU is "
                        "copied to be written");
     return allocate(pool, error);
   }
-  if (tensors.haveParts()) {
-    ranks = &all;
+  if (ranks) {
     if (room.isCopy && !*room.isCopy)
       return error.set("--save-from arena needs ranks that have all of the "
                        "model: what they have parts of is copied to be "

@@ -10,7 +10,6 @@
 
 #include "CheckModel.h"
 #include "runtime/base/List.h"
-#include "runtime/transport/Collectives.h"
 #include "runtime/transport/Lanes.h"
 #include "runtime/transport/Mesh.h"
 
@@ -58,7 +57,8 @@ struct Operation {
   int32_t operation;
   int numBuffers; ///< 0: one or more.
   bool (*check)(const Call &call, Error &error);
-  bool (*run)(const Call &call, Transport &ranks, Error &error);
+  bool (*run)(const Call &call, RankMemory &memory, Transport &ranks,
+              Error &error);
 };
 } // namespace
 
@@ -103,6 +103,9 @@ static bool checkShare(const Call &call, Error &error) {
 /// The buffer has a parcel, and the peer is another rank.
 static bool checkTransfer(const Call &call, Error &error) {
   const RepriseCollective &row = call.row();
+  if (call.model.target != REPRISE_TARGET_CPU)
+    return error.set("damaged model: %s needs the CPU, which lanes are of",
+                     call.launch.name);
   if (!checkLane(call.model, row, call.launch.name, error))
     return false;
   if (call.group().rankOf(row.peer) == call.rank)
@@ -117,36 +120,41 @@ static bool checkTransfer(const Call &call, Error &error) {
 //===----------------------------------------------------------------------===//
 
 /// The buffers before the workspace are summed in place.
-template <bool (*sum)(Transport &, const Group &, const char *, Number,
+template <bool (*sum)(RankMemory &, const Group &, const char *, Number,
                       const Span *, int, Span, Error &)>
-static bool runSum(const Call &call, Transport &ranks, Error &error) {
+static bool runSum(const Call &call, RankMemory &memory, Transport & /*ranks*/,
+                   Error &error) {
   List<Span> spans;
   for (int i = 0; i < call.last(); ++i)
     if (!spans.push(call.span(i)))
       return error.set("no memory left for %d buffers of %s", call.last(),
                        call.launch.name);
-  return sum(ranks, call.group(), call.launch.name, call.number(),
+  return sum(memory, call.group(), call.launch.name, call.number(),
              spans.begin(), call.last(), call.span(call.last()), error);
 }
 
-static bool runAllGather(const Call &call, Transport &ranks, Error &error) {
-  return allGather(ranks, call.group(), call.launch.name, call.number(),
+static bool runAllGather(const Call &call, RankMemory &memory,
+                         Transport & /*ranks*/, Error &error) {
+  return allGather(memory, call.group(), call.launch.name, call.number(),
                    call.blocks(), call.addresses[0], call.addresses[1], error);
 }
 
-static bool runReduceScatter(const Call &call, Transport &ranks, Error &error) {
-  return reduceScatter(ranks, call.group(), call.launch.name, call.number(),
+static bool runReduceScatter(const Call &call, RankMemory &memory,
+                             Transport & /*ranks*/, Error &error) {
+  return reduceScatter(memory, call.group(), call.launch.name, call.number(),
                        call.blocks(), call.addresses[0], call.addresses[1],
                        call.span(2), error);
 }
 
-static bool runGatherShares(const Call &call, Transport &ranks, Error &error) {
-  return gatherShares(ranks, call.group(), call.launch.name, call.number(),
+static bool runGatherShares(const Call &call, RankMemory &memory,
+                            Transport & /*ranks*/, Error &error) {
+  return gatherShares(memory, call.group(), call.launch.name, call.number(),
                       call.addresses[0], call.span(2), error);
 }
 
 template <bool (Transport::*move)(const char *, const LaneParcel &, Error &)>
-static bool runTransfer(const Call &call, Transport &ranks, Error &error) {
+static bool runTransfer(const Call &call, RankMemory & /*memory*/,
+                        Transport &ranks, Error &error) {
   const RepriseCollective &row = call.row();
   const LaneParcel parcel = {call.group().rankOf(row.peer), row.lane,
                              static_cast<char *>(call.addresses[0]),
@@ -220,8 +228,8 @@ bool reprise::runtime::checkCollective(const RepriseModel &model,
 
 bool reprise::runtime::runCollective(const RepriseModel &model,
                                      const RepriseLaunch &launch,
-                                     void *const *addresses, Transport &ranks,
-                                     Error &error) {
+                                     void *const *addresses, RankMemory &memory,
+                                     Transport &ranks, Error &error) {
   const Call call = {model, launch, ranks.rank(), addresses};
-  return findOperation(call.row().operation)->run(call, ranks, error);
+  return findOperation(call.row().operation)->run(call, memory, ranks, error);
 }

@@ -9,7 +9,7 @@
 #ifndef REPRISE_RUNTIME_DEVICE_COLLECTIVELAUNCH_H
 #define REPRISE_RUNTIME_DEVICE_COLLECTIVELAUNCH_H
 
-#include "runtime/transport/Transport.h"
+#include "runtime/transport/Collectives.h"
 
 #include "reprise/ABI/Model.h"
 
@@ -21,9 +21,11 @@ namespace reprise::runtime {
 bool checkCollective(const RepriseModel &model, const RepriseLaunch &launch,
                      int rank, Error &error);
 
-/// Runs it with its buffers at `addresses`.
+/// Runs it with its buffers at `addresses` of `memory`; `ranks` has the lanes
+/// of the host's.
 bool runCollective(const RepriseModel &model, const RepriseLaunch &launch,
-                   void *const *addresses, Transport &ranks, Error &error);
+                   void *const *addresses, RankMemory &memory, Transport &ranks,
+                   Error &error);
 
 } // namespace reprise::runtime
 

@@ -8,9 +8,11 @@
 
 #include "CudaExecutor.h"
 
+#include "CollectiveLaunch.h"
 #include "Init.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Text.h"
+#include "runtime/transport/Mesh.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -24,9 +26,13 @@ using namespace reprise::runtime;
 //===----------------------------------------------------------------------===//
 
 bool CudaExecutor::allocate(Error &error) {
+  const int64_t before = usedBytes();
+  if (ranks.size() > 1 && !memory.connect(ranks, error))
+    return false;
+  taken.network = usedBytes() - before;
   if (!device.allocate(model.arenaBytes, error))
     return false;
-  bytesBefore = usedBytes();
+  taken.before = usedBytes();
   if (!arena.mapFor(device, model.arenaBytes, error))
     return false;
   const CudaDriver &driver = device.driver();
@@ -142,12 +148,12 @@ bool CudaExecutor::takeTables(int numNorm, Error &error) {
   fromNorm.count -= numNorm;
   if (seconds)
     fromNorm.seconds += numNorm;
-  norm = {"norm", {}, toNorm, 0, 0, true, nullptr, false};
-  optimizer = {"optimizer", {}, fromNorm, 0, 0, false, nullptr, false};
+  norm = {"norm", {}, toNorm, 0, 0, true, nullptr, false, 0};
+  optimizer = {"optimizer", {}, fromNorm, 0, 0, false, nullptr, false, 0};
   Part forward = partOf(model.evaluate), text = partOf(model.sample);
   forward.seconds = text.seconds = nullptr;
-  evaluate = {"validation", {}, forward, 0, 0, false, nullptr, false};
-  sample = {"sampling", {}, text, 0, 0, false, nullptr, false};
+  evaluate = {"validation", {}, forward, 0, 0, false, nullptr, false, 0};
+  sample = {"sampling", {}, text, 0, 0, false, nullptr, false, 0};
   int mostParameters = 0;
   for (int i = 0; i < model.numSchedules; ++i)
     if (!checkLaunches(model, model.schedules[i].launches,
@@ -189,7 +195,8 @@ bool CudaExecutor::takeSequence(const Turn &turn, int end, Error &error) {
                        end - hasUpdate - turn.once,
                        hasUpdate,
                        nullptr,
-                       false};
+                       false,
+                       0};
   for (int i = turn.once; i < end - hasUpdate; ++i)
     if (!parts.push(partOf(model.program[i].schedule)))
       return error.set("no memory left for the parts of a step");
@@ -252,11 +259,13 @@ bool CudaExecutor::prepare(const CudaSettings &chosen, int numNorm,
                kernel.name, error))
       return false;
   }
-  bytesOfKernels = usedBytes() - bytesBefore;
+  if (ranks.size() > 1 && !memory.load(module, error))
+    return false;
+  taken.kernels = usedBytes() - taken.before;
   if (!products.prepare(settings.tf32, settings.autotune, error) ||
       !finish(error))
     return false;
-  bytesOfLibrary = usedBytes() - bytesBefore - bytesOfKernels;
+  taken.library = usedBytes() - taken.before - taken.kernels;
   return true;
 }
 
@@ -277,6 +286,11 @@ void CudaExecutor::describe(char *text, size_t size) const {
   if (int count = products.numSeparateSums())
     snprintf(text + length, size - length,
              ", gradients of biases by %d products of their own", count);
+  length = strlen(text);
+  if (memory.isConnected())
+    snprintf(text + length, size - length, ", NCCL %d.%d.%d",
+             memory.version() / 10000, memory.version() / 100 % 100,
+             memory.version() % 100);
 }
 
 /// -1 if the driver does not say.
@@ -291,9 +305,10 @@ bool CudaExecutor::measure(DeviceMemory &memory) const {
   memory = {model.arenaBytes,
             device.allocatedBytes(),
             device.contextBytes(),
-            bytesOfKernels,
-            bytesOfLibrary,
-            used - bytesBefore - bytesOfKernels - bytesOfLibrary};
+            taken.network,
+            taken.kernels,
+            taken.library,
+            used - taken.before - taken.kernels - taken.library};
   return used >= 0;
 }
 
@@ -306,6 +321,7 @@ CudaExecutor::~CudaExecutor() {
   if (!device.isOpen())
     return;
   const CudaDriver &driver = device.driver();
+  memory.giveUp(); // What other ranks no longer take part in has no end.
   driver.streamSynchronize(device.stream());
   for (Sequence *s : {&norm, &optimizer, &evaluate, &sample})
     if (s->graph)
@@ -329,18 +345,34 @@ CudaExecutor::~CudaExecutor() {
 // Launches
 //===----------------------------------------------------------------------===//
 
+/// What ranks do together; it reads no inputs of micro-batches.
+bool CudaExecutor::launchCollective(const RepriseLaunch &launch, Error &error) {
+  addresses.clear();
+  for (int i = 0; i < launch.numBuffers; ++i)
+    if (!addresses.push(reinterpret_cast<void *>(
+            at(model.buffers[launch.firstBuffer + i]))))
+      return error.set("no memory left for the %d buffers of %s",
+                       launch.numBuffers, launch.name);
+  return runCollective(model, launch, addresses.begin(), memory, ranks, error);
+}
+
 bool CudaExecutor::launch(const RepriseLaunch &launch, int64_t microBatch,
                           Error &error) {
   if (launch.kind == REPRISE_LAUNCH_GEMM)
     return products.run(launch, error);
+  if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+    return launchCollective(launch, error);
   const RepriseCudaKernel &kernel = model.cuda->kernels[launch.callee];
   for (int i = 0; i < kernel.numBuffers; ++i)
     parameters[size_t(i)] =
         device.base() + CudaAddress(inputs.offsetOf(
                             model.buffers[launch.firstBuffer + i], microBatch));
-  for (int i = 0; i < kernel.numIds; ++i)
-    parameters[size_t(kernel.numBuffers + i)] =
-        CudaAddress(model.ids[launch.firstId + i]);
+  for (int i = 0; i < kernel.numIds; ++i) {
+    int64_t id = model.ids[launch.firstId + i];
+    if (id < 0) // An axis: the rank's number along it.
+      id = coordinateOf(model, ranks.rank(), int(-1 - id));
+    parameters[size_t(kernel.numBuffers + i)] = CudaAddress(id);
+  }
   size_t bytes =
       size_t(kernel.numBuffers + kernel.numIds) * sizeof(CudaAddress);
   void *extra[] = {kCudaLaunchBuffer, parameters.begin(),
@@ -421,6 +453,8 @@ bool CudaExecutor::waitFor(const RepriseLaunch &launch, Error &error) {
   char what[256];
   if (launch.kind == REPRISE_LAUNCH_GEMM)
     snprintf(what, sizeof(what), "product %s", launch.name);
+  else if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+    snprintf(what, sizeof(what), "%s among ranks", launch.name);
   else
     snprintf(what, sizeof(what), "launch %s of kernel %s", launch.name,
              model.cuda->kernels[launch.callee].name);
@@ -489,12 +523,20 @@ void CudaExecutor::touch(Sequence &sequence) {
 bool CudaExecutor::run(Sequence &sequence, Error &error) {
   if (!sequence.isTouched)
     touch(sequence);
-  if (!settings.graph)
-    return launchAll(sequence, error);
+  const int64_t before = memory.begunBytes();
+  if (!settings.graph) {
+    bool good = launchAll(sequence, error);
+    taken.sent += memory.begunBytes() - before;
+    return good;
+  }
   if (countLaunches(sequence) == 0)
     return true;
-  if (!sequence.graph && !capture(sequence, error))
-    return false;
+  if (!sequence.graph) {
+    if (!capture(sequence, error))
+      return false;
+    sequence.sentBytes = memory.begunBytes() - before;
+  }
+  taken.sent += sequence.sentBytes;
   char what[64];
   snprintf(what, sizeof(what), "graph of %s", sequence.name);
   return check(device.driver().graphLaunch(sequence.graph, device.stream()),

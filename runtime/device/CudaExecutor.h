@@ -12,6 +12,7 @@
 #include "Arena.h"
 #include "CudaInputs.h"
 #include "CudaProducts.h"
+#include "CudaRankMemory.h"
 #include "Nvtx.h"
 #include "runtime/base/Program.h"
 #include "runtime/show/Metrics.h"
@@ -23,6 +24,7 @@ struct DeviceMemory {
   int64_t plan;      ///< What was asked for, at once.
   int64_t allocated; ///< What that took.
   int64_t context;   ///< What there was before, other programs included.
+  int64_t network;   ///< What connecting ranks has taken.
   int64_t kernels;   ///< Since then until they are loaded.
   int64_t library;   ///< Since then until the products are known.
   int64_t other;     ///< Since then: graphs, and what drivers load late.
@@ -44,14 +46,16 @@ struct CudaSettings {
 /// reads: loss and norm, what goes forward alone, and copies of states.
 class CudaExecutor {
 public:
-  CudaExecutor(const RepriseModel &model, CudaDevice &device, Arena &arena)
-      : model(model), device(device), arena(arena), products(model, device),
-        inputs(model, device) {}
+  /// \param ranks  as many as the model is for.
+  CudaExecutor(const RepriseModel &model, CudaDevice &device, Arena &arena,
+               Transport &ranks)
+      : model(model), device(device), arena(arena), ranks(ranks),
+        products(model, device), inputs(model, device), memory(model, device) {}
   CudaExecutor(const CudaExecutor &) = delete;
   CudaExecutor &operator=(const CudaExecutor &) = delete;
   ~CudaExecutor();
 
-  /// Takes the GPU's memory: the plan.
+  /// Connects the GPUs of ranks, and takes this one's memory: the plan.
   bool allocate(Error &error);
   /// Loads kernels and chooses the algorithms of products. `numNorm`: the
   /// launches of the update up to the norm of the gradients.
@@ -72,6 +76,8 @@ public:
   bool runSample(Error &error);
   /// Waits for all of it.
   bool finish(Error &error);
+  /// Behind all that ranks do together; they call it together.
+  bool disconnect(Error &error) { return memory.disconnect(error); }
 
   /// Seconds of each launch, by its number (`forEachLaunch`); null unless
   /// profiling.
@@ -83,6 +89,8 @@ public:
   /// What the GPU's memory holds at the moment. False if the driver does not
   /// say.
   bool measure(DeviceMemory &memory) const;
+  /// To other ranks, so far.
+  int64_t sentBytes() const { return taken.sent; }
   /// Of the step that ended last.
   const DeviceTimes &times() const { return stepTimes; }
 
@@ -102,6 +110,7 @@ private:
     bool hasNorm; ///< `then` reads scalars of the host, and makes some for it.
     CudaGraphExec graph;
     bool isTouched;
+    int64_t sentBytes; ///< To other ranks, each time that the graph runs.
   };
   /// What is read and written once a step, in pinned memory.
   struct Mailbox {
@@ -130,6 +139,7 @@ private:
   bool launchPart(const Sequence &sequence, const Part &part,
                   int64_t microBatch, Error &error);
   bool launch(const RepriseLaunch &launch, int64_t microBatch, Error &error);
+  bool launchCollective(const RepriseLaunch &launch, Error &error);
   bool waitFor(const RepriseLaunch &launch, Error &error);
   bool readTimes(const Sequence &sequence, const Part &part, Error &error);
   bool wait(const Sequence &sequence, Error &error);
@@ -143,14 +153,17 @@ private:
   const RepriseModel &model;
   CudaDevice &device;
   Arena &arena;
+  Transport &ranks;
   CudaProducts products;
   CudaInputs inputs;
+  CudaRankMemory memory;
   Nvtx nvtx;
   CudaSettings settings;
   CudaModule module = nullptr;
   char imageName[64] = "";
   List<CudaFunction> functions; ///< Of `model.kernels`.
   List<CudaAddress> parameters; ///< Of the launch that is being begun.
+  List<void *> addresses;       ///< Of its buffers, if ranks meet in it.
   List<CudaEvent> marks;        ///< Before each launch, and at the end.
   double *seconds = nullptr;
   List<Part> parts;
@@ -161,7 +174,10 @@ private:
   CudaEvent done = nullptr;
   int64_t numBegun = 0;
   DeviceTimes stepTimes = {};
-  int64_t bytesBefore = 0, bytesOfKernels = 0, bytesOfLibrary = 0;
+  /// In use before kernels were loaded; what was taken since; what was sent.
+  struct {
+    int64_t before = 0, kernels = 0, library = 0, network = 0, sent = 0;
+  } taken;
 };
 
 } // namespace reprise::runtime

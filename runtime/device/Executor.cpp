@@ -263,7 +263,7 @@ bool Executor::runLaunch(const RepriseLaunch &launch, Error &error) {
   }
   void **buffers = addresses + launch.firstBuffer;
   if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
-    return runCollective(model, launch, buffers, ranks, error);
+    return runCollective(model, launch, buffers, memory, ranks, error);
   if (launch.kind == REPRISE_LAUNCH_GEMM) {
     const RepriseGemm &shape = model.gemms[launch.callee];
     void **indices = buffers + (shape.bias ? 3 : 2);

@@ -18,7 +18,7 @@
 #include "runtime/base/ThreadPool.h"
 #include "runtime/compute/Cpu.h"
 #include "runtime/compute/GemmAmx.h"
-#include "runtime/transport/Transport.h"
+#include "runtime/transport/Collectives.h"
 
 #include <algorithm>
 
@@ -33,7 +33,8 @@ public:
   /// \param gpu    null: the CPU.
   Executor(const RepriseModel &model, Arena &arena, ThreadPool &pool,
            Transport &ranks, CudaExecutor *gpu = nullptr)
-      : model(model), arena(arena), pool(pool), ranks(ranks), gpu(gpu) {}
+      : model(model), arena(arena), pool(pool), ranks(ranks), memory(ranks),
+        gpu(gpu) {}
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
   ~Executor();
@@ -112,6 +113,8 @@ public:
 
   /// Waits until everything is done that was begun.
   bool finish(Error &error) { return !gpu || gpu->finish(error); }
+  /// Nothing comes behind it that ranks do together in a launch.
+  bool disconnect(Error &error) { return !gpu || gpu->disconnect(error); }
 
   /// What the high-water mark has to be by plan: the arena's end, unless what
   /// ran ends below other schedules.
@@ -169,6 +172,7 @@ private:
   Arena &arena;
   ThreadPool &pool;
   Transport &ranks;
+  HostMemory memory;
   CudaExecutor *gpu;
   MicroKernels chosen, chosenForBF16;
   AmxRooms rooms;

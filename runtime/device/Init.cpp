@@ -162,7 +162,8 @@ static bool roundShare(const RepriseModel &model, const RepriseState &parameter,
   uint16_t *own = static_cast<uint16_t *>(copy.values) + part.first;
   roundInOrder(from + (part.first - part.offset), part.last - part.first, own,
                pool);
-  return gatherShares(ranks, group, "the working copies", Number::BF16, own,
+  HostMemory memory(ranks);
+  return gatherShares(memory, group, "the working copies", Number::BF16, own,
                       copy, error);
 }
 

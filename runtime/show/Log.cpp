@@ -566,6 +566,8 @@ void Log::memory(const Arena &arena, const DeviceMemory *gpu,
              ",\"library_bytes\":%" PRId64 ",\"other_bytes\":%" PRId64,
              gpu->plan, gpu->allocated, gpu->context, gpu->kernels,
              gpu->library, gpu->other);
+    if (gpu && countRanks(model) > 1)
+      printf(",\"network_bytes\":%" PRId64, gpu->network);
     printf("%s}\n", gpu ? "}" : "");
     return;
   }
@@ -573,13 +575,16 @@ void Log::memory(const Arena &arena, const DeviceMemory *gpu,
     const struct {
       const char *name;
       int64_t bytes;
+      bool isThere = true;
     } lines[] = {{"allocated for the plan", gpu->allocated},
                  {"context and others' use", gpu->context},
+                 {"NCCL", gpu->network, countRanks(model) > 1},
                  {"kernels", gpu->kernels},
                  {"cuBLASLt", gpu->library},
                  {"graphs, and what was loaded late", gpu->other}};
-    for (auto [name, bytes] : lines)
-      printf("  %-41s %18s\n", name, grouped(bytes).chars);
+    for (auto [name, bytes, isThere] : lines)
+      if (isThere)
+        printf("  %-41s %18s\n", name, grouped(bytes).chars);
     if (auto steps = double(stepsTimed); steps > 0)
       printf("  a step takes the GPU %.3f ms, gaps between launches included, "
              "begins %.3f ms after the one before, and takes the host %.0f us "

@@ -71,7 +71,7 @@ bool reprise::runtime::gather(Transport &ranks, RankReport own,
                               List<RankReport> &all, Error &error) {
   own.aloneSeconds = ranks.exchangeSeconds(Patience::Endless);
   own.processBytes = double(peakResidentBytes());
-  own.sentBytes = double(ranks.sentBytes());
+  own.sentBytes += double(ranks.sentBytes());
   auto parcel = [](int rank, RankReport &report) {
     return Parcel{rank, reinterpret_cast<char *>(&report), sizeof(report)};
   };
@@ -115,6 +115,10 @@ void Log::ranks(const List<RankReport> &reports) const {
     printf("%-24s %20s %20s %20s\n", "ranks", kPlaces[0], kPlaces[1],
            kPlaces[2]);
   for (const Row &row : kRows) {
+    // GPUs wait for each other, and hosts for their GPU.
+    if (row.number == &RankReport::waitSeconds &&
+        model.target == REPRISE_TARGET_CUDA)
+      continue;
     Spread spread = spreadOf(reports, row.number, order);
     if (options.json)
       printf(",\"%s\":{", row.key);

@@ -20,7 +20,7 @@ struct RankReport {
   double waitSeconds = 0;  ///< Of these, in exchanges.
   double aloneSeconds = 0; ///< For what rank 0 does alone.
   double processBytes = 0; ///< The most that its process had.
-  double sentBytes = 0;
+  double sentBytes = 0;    ///< By a GPU; then by its host, too.
   double plannedBytes = 0, highWaterBytes = 0; ///< Of its arena.
 };
 

@@ -61,7 +61,7 @@ class Trainer {
 public:
   Trainer(Placement &placement, const Options &options, Transport &ranks)
       : model(*placement.model), options(options), placement(placement),
-        ranks(ranks), gpu(model, placement.device, arena),
+        ranks(ranks), gpu(model, placement.device, arena, ranks),
         executor(model, arena, pool, ranks,
                  placement.device.isOpen() ? &gpu : nullptr),
         log(model, options, ranks.engine()), metrics(model), measures(model),
@@ -467,6 +467,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
     return false;
   own.plannedBytes = double(executor.plannedBytes());
   own.highWaterBytes = double(highWater);
+  own.sentBytes = double(gpu.sentBytes());
   List<RankReport> reports;
   if (ranks.size() > 1 && !gather(ranks, own, reports, error))
     return false;
@@ -486,7 +487,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
                      "got a mark of %" PRId64
                      " and bytes written up to %" PRId64,
                      planned, highWater, written);
-  return true;
+  return executor.disconnect(error);
 }
 
 bool Trainer::writeCosts(int64_t stepsDone, Error &error) {

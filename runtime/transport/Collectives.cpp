@@ -78,6 +78,35 @@ void reprise::runtime::sumTree(Number number, void *out,
 }
 
 //===----------------------------------------------------------------------===//
+// The host's memory
+//===----------------------------------------------------------------------===//
+
+bool HostMemory::exchange(const char *what, const Parcel *sends, int numSends,
+                          const Parcel *receives, int numReceives,
+                          Error &error) {
+  return transport.exchange(what, Patience::Limited, sends, numSends, receives,
+                            numReceives, error);
+}
+
+bool HostMemory::sum(Number number, void *out, const void *const *parts,
+                     int numParts, int64_t count, Error & /*error*/) {
+  sumTree(number, out, parts, numParts, count);
+  return true;
+}
+
+bool HostMemory::copy(void *to, const void *from, size_t size,
+                      Error & /*error*/) {
+  if (to != from)
+    memcpy(to, from, size);
+  return true;
+}
+
+bool HostMemory::clear(void *bytes, size_t size, Error & /*error*/) {
+  memset(bytes, 0, size);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
 // Pieces
 //===----------------------------------------------------------------------===//
 
@@ -127,10 +156,10 @@ namespace {
 /// The ranks of a group in one operation.
 class Operation {
 public:
-  Operation(Transport &transport, const Group &group, const char *what,
+  Operation(RankMemory &memory, const Group &group, const char *what,
             Number number, Error &error)
-      : number(number), group(group), self(group.memberOf(transport.rank())),
-        error(error), transport(transport), what(what) {}
+      : number(number), group(group), self(group.memberOf(memory.rank())),
+        error(error), memory(memory), what(what) {}
 
   bool send(int member, const Pieces &pieces) {
     return add(sends, member, pieces);
@@ -139,14 +168,22 @@ public:
     return add(receives, member, pieces);
   }
   bool exchange() {
-    bool good = transport.exchange(what, Patience::Limited, sends.begin(),
-                                   int(sends.size()), receives.begin(),
-                                   int(receives.size()), error);
+    bool good = memory.exchange(what, sends.begin(), int(sends.size()),
+                                receives.begin(), int(receives.size()), error);
     sends.clear();
     receives.clear();
     return good;
   }
   bool fail() { return noMemory(error); }
+  bool copy(void *to, const void *from, int64_t count) {
+    return memory.copy(to, from, size_t(count * sizeOf(number)), error);
+  }
+  bool clear(void *values, int64_t count) {
+    return memory.clear(values, size_t(count * sizeOf(number)), error);
+  }
+  bool sum(void *out, const void *const *parts, int64_t count) {
+    return memory.sum(number, out, parts, group.size, count, error);
+  }
 
   const Number number;
   const Group group;
@@ -162,7 +199,7 @@ private:
     return true;
   }
 
-  Transport &transport;
+  RankMemory &memory;
   const char *what;
   List<Parcel> sends, receives;
 };
@@ -207,7 +244,7 @@ public:
 
   /// The sums of `own` and what was received, one behind the other in `out`; in
   /// place of `own` if that is null.
-  void add(const Pieces &own, void *out) {
+  bool add(const Pieces &own, void *out) {
     int64_t done = 0;
     for (const Span &piece : own) {
       for (int member = 0; member < all.group.size; ++member)
@@ -215,10 +252,12 @@ public:
             member == all.self
                 ? piece.values
                 : at(workspace.values, member * perMember + done, all.number);
-      sumTree(all.number, out ? at(out, done, all.number) : piece.values,
-              parts.begin(), all.group.size, piece.count);
+      if (!all.sum(out ? at(out, done, all.number) : piece.values,
+                   parts.begin(), piece.count))
+        return false;
       done += piece.count;
     }
+    return true;
   }
 
 private:
@@ -246,9 +285,8 @@ static bool reduceSome(Operation &all, Sums &sums, const Span *spans,
   Pieces own, pieces;
   if (!sharesOf(all.self, own))
     return all.fail();
-  if (!sums.exchangeParts(own, sharesOf))
+  if (!sums.exchangeParts(own, sharesOf) || !sums.add(own, nullptr))
     return false;
-  sums.add(own, nullptr);
   for (int member = 0; member < all.group.size; ++member) {
     if (member == all.self)
       continue;
@@ -261,13 +299,13 @@ static bool reduceSome(Operation &all, Sums &sums, const Span *spans,
   return all.exchange();
 }
 
-bool reprise::runtime::allReduce(Transport &transport, const Group &group,
+bool reprise::runtime::allReduce(RankMemory &memory, const Group &group,
                                  const char *what, Number number,
                                  const Span *spans, int numSpans,
                                  Span workspace, Error &error) {
   if (group.size == 1)
     return true;
-  Operation all(transport, group, what, number, error);
+  Operation all(memory, group, what, number, error);
   Sums sums(all, workspace);
   if (!sums.prepare())
     return false;
@@ -282,14 +320,15 @@ bool reprise::runtime::allReduce(Transport &transport, const Group &group,
   return true;
 }
 
-bool reprise::runtime::allGather(Transport &transport, const Group &group,
+bool reprise::runtime::allGather(RankMemory &memory, const Group &group,
                                  const char *what, Number number, Blocks blocks,
                                  const void *part, void *whole, Error &error) {
-  Operation all(transport, group, what, number, error);
+  Operation all(memory, group, what, number, error);
   const int64_t count = blocks.count * blocks.elements;
   Pieces own, pieces;
-  if (!own.push({const_cast<void *>(part), count}))
-    return all.fail();
+  for (int64_t first = 0; first < count; first += blocks.elements)
+    if (!own.push({at(part, first, number), blocks.elements}))
+      return all.fail();
   for (int member = 0; member < group.size; ++member) {
     pieces.clear();
     if (!cutPart(whole, blocks, member, group.size, 0, count, number, pieces))
@@ -301,19 +340,19 @@ bool reprise::runtime::allGather(Transport &transport, const Group &group,
     }
     const char *from = static_cast<const char *>(part);
     for (const Span &piece : pieces) {
-      const int64_t bytes = piece.count * sizeOf(number);
-      memcpy(piece.values, from, size_t(bytes));
-      from += bytes;
+      if (!all.copy(piece.values, from, piece.count))
+        return false;
+      from += piece.count * sizeOf(number);
     }
   }
   return all.exchange();
 }
 
-bool reprise::runtime::reduceScatter(Transport &transport, const Group &group,
+bool reprise::runtime::reduceScatter(RankMemory &memory, const Group &group,
                                      const char *what, Number number,
                                      Blocks blocks, const void *whole,
                                      void *part, Span workspace, Error &error) {
-  Operation all(transport, group, what, number, error);
+  Operation all(memory, group, what, number, error);
   Sums sums(all, workspace);
   if (!sums.prepare())
     return false;
@@ -328,9 +367,9 @@ bool reprise::runtime::reduceScatter(Transport &transport, const Group &group,
     own.clear();
     if (!sharesOf(all.self, own))
       return all.fail();
-    if (!sums.exchangeParts(own, sharesOf))
+    if (!sums.exchangeParts(own, sharesOf) ||
+        !sums.add(own, at(part, first, number)))
       return false;
-    sums.add(own, at(part, first, number));
   }
   return true;
 }
@@ -364,11 +403,11 @@ static bool cutShares(const Span *spans, int numSpans, int member, int size,
   return true;
 }
 
-bool reprise::runtime::reduceShares(Transport &transport, const Group &group,
+bool reprise::runtime::reduceShares(RankMemory &memory, const Group &group,
                                     const char *what, Number number,
                                     const Span *spans, int numSpans,
                                     Span workspace, Error &error) {
-  Operation all(transport, group, what, number, error);
+  Operation all(memory, group, what, number, error);
   Sums sums(all, workspace);
   if (!sums.prepare())
     return false;
@@ -384,25 +423,24 @@ bool reprise::runtime::reduceShares(Transport &transport, const Group &group,
     own.clear();
     if (!sharesOf(all.self, own))
       return all.fail();
-    if (!sums.exchangeParts(own, sharesOf))
+    if (!sums.exchangeParts(own, sharesOf) || !sums.add(own, nullptr))
       return false;
-    sums.add(own, nullptr);
   }
   for (int i = 0; i < numSpans; ++i) {
     const Share share = shareOf(spans[i].count, all.self, group.size);
-    const int64_t bytes = sizeOf(number);
-    memset(spans[i].values, 0, size_t(share.begin * bytes));
-    memset(at(spans[i].values, share.end, number), 0,
-           size_t((spans[i].count - share.end) * bytes));
+    if (!all.clear(spans[i].values, share.begin) ||
+        !all.clear(at(spans[i].values, share.end, number),
+                   spans[i].count - share.end))
+      return false;
   }
   return true;
 }
 
-bool reprise::runtime::gatherShares(Transport &transport, const Group &group,
+bool reprise::runtime::gatherShares(RankMemory &memory, const Group &group,
                                     const char *what, Number number,
                                     const void *share, Span whole,
                                     Error &error) {
-  Operation all(transport, group, what, number, error);
+  Operation all(memory, group, what, number, error);
   auto cutOwn = [&](int member, const void *values, int64_t first,
                     Pieces &pieces) {
     const Share own = shareOf(whole.count, member, group.size);
@@ -417,10 +455,10 @@ bool reprise::runtime::gatherShares(Transport &transport, const Group &group,
     const Share theirs = shareOf(whole.count, member, group.size);
     if (!cutOwn(member, whole.values, theirs.begin, pieces))
       return all.fail();
-    if (member == all.self)
-      memcpy(at(whole.values, theirs.begin, number), share,
-             size_t((theirs.end - theirs.begin) * sizeOf(number)));
-    else if (!all.send(member, own) || !all.receive(member, pieces))
+    if (member == all.self
+            ? !all.copy(at(whole.values, theirs.begin, number), share,
+                        theirs.end - theirs.begin)
+            : !all.send(member, own) || !all.receive(member, pieces))
       return false;
   }
   return all.exchange();

@@ -27,6 +27,50 @@ inline int64_t sizeOf(Number number) { return number == Number::F32 ? 4 : 2; }
 void sumTree(Number number, void *out, const void *const *parts, int numParts,
              int64_t count);
 
+/// The memory that ranks do something together on, seen from one of them: the
+/// host's, or that of a GPU. What is begun comes in order; it may be over
+/// later.
+class RankMemory {
+public:
+  RankMemory() = default;
+  RankMemory(const RankMemory &) = delete;
+  RankMemory &operator=(const RankMemory &) = delete;
+
+  virtual int rank() const = 0;
+  /// As `Transport::exchange`, with limited patience. What is sent to a rank is
+  /// cut in the same parcels there.
+  virtual bool exchange(const char *what, const Parcel *sends, int numSends,
+                        const Parcel *receives, int numReceives,
+                        Error &error) = 0;
+  /// As `sumTree`.
+  virtual bool sum(Number number, void *out, const void *const *parts,
+                   int numParts, int64_t count, Error &error) = 0;
+  /// The places are apart, or the same.
+  virtual bool copy(void *to, const void *from, size_t size, Error &error) = 0;
+  /// Makes them zero.
+  virtual bool clear(void *bytes, size_t size, Error &error) = 0;
+
+protected:
+  ~RankMemory() = default; // Nobody owns one through its base.
+};
+
+/// The host's.
+class HostMemory final : public RankMemory {
+public:
+  explicit HostMemory(Transport &transport) : transport(transport) {}
+
+  int rank() const override { return transport.rank(); }
+  bool exchange(const char *what, const Parcel *sends, int numSends,
+                const Parcel *receives, int numReceives, Error &error) override;
+  bool sum(Number number, void *out, const void *const *parts, int numParts,
+           int64_t count, Error &error) override;
+  bool copy(void *to, const void *from, size_t size, Error &error) override;
+  bool clear(void *bytes, size_t size, Error &error) override;
+
+private:
+  Transport &transport;
+};
+
 /// Ranks that are equally far from each other: those along an axis of a mesh.
 struct Group {
   int first, stride, size;
@@ -58,13 +102,13 @@ struct Blocks {
 /// \param what       names the operation in errors.
 /// \param workspace  what is summed at a time, at least one element for each
 ///                   member, of the same numbers.
-bool allReduce(Transport &transport, const Group &group, const char *what,
+bool allReduce(RankMemory &memory, const Group &group, const char *what,
                Number number, const Span *spans, int numSpans, Span workspace,
                Error &error);
 
 /// `whole` becomes the parts of all members of `group`, in their order. Each
 /// rank sends and receives n - 1 parts.
-bool allGather(Transport &transport, const Group &group, const char *what,
+bool allGather(RankMemory &memory, const Group &group, const char *what,
                Number number, Blocks blocks, const void *part, void *whole,
                Error &error);
 
@@ -72,7 +116,7 @@ bool allGather(Transport &transport, const Group &group, const char *what,
 /// `sumTree` in order of the members. Each rank sends and receives n - 1 parts.
 ///
 /// \param workspace  as of `allReduce`.
-bool reduceScatter(Transport &transport, const Group &group, const char *what,
+bool reduceScatter(RankMemory &memory, const Group &group, const char *what,
                    Number number, Blocks blocks, const void *whole, void *part,
                    Span workspace, Error &error);
 
@@ -86,13 +130,13 @@ Share shareOf(int64_t count, int member, int size);
 /// Of each of `spans` this member's share becomes the sum over all members, as
 /// of `allReduce`, and all else zero. Each rank sends and receives (n-1)/n of
 /// the bytes.
-bool reduceShares(Transport &transport, const Group &group, const char *what,
+bool reduceShares(RankMemory &memory, const Group &group, const char *what,
                   Number number, const Span *spans, int numSpans,
                   Span workspace, Error &error);
 
 /// `whole` becomes the shares of all members, each of which has its own in
 /// `share`. Each rank sends its share n - 1 times.
-bool gatherShares(Transport &transport, const Group &group, const char *what,
+bool gatherShares(RankMemory &memory, const Group &group, const char *what,
                   Number number, const void *share, Span whole, Error &error);
 
 /// Gives every member of `group` the `size` bytes of the first, which they wait

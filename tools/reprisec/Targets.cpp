@@ -154,10 +154,11 @@ FailureOr<Phase> driver::readFrom(const Options &options,
 LogicalResult driver::checkPlanned(ModuleOp module, Phase from,
                                    const Targets &targets) {
   auto mesh = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
-  if (targets.cuda && mesh && mesh.getNumRanks() > 1)
-    return module.emitError("is for ")
-           << mesh.getNumRanks() << " ranks, which compute on the CPU, but "
-           << "--target says " << (targets.cpu ? "cpu,cuda" : "cuda");
+  if (targets.cuda && mesh && mesh.getSize(nn::kPipeAxis) > 1)
+    return module.emitError("has ")
+           << mesh.getSize(nn::kPipeAxis)
+           << " stages of a pipeline, which compute on the CPU, but --target "
+           << "says " << (targets.cpu ? "cpu,cuda" : "cuda");
   bool isForCuda = module->hasAttr(rt::kGemmWorkspaceAttr);
   if (from < Phase::RT || isForCuda == !targets.cpu)
     return success();

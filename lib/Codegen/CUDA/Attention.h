@@ -22,11 +22,12 @@ struct LaunchShape {
 };
 
 /// Where a kernel of attention finds things: its buffers, as the operands and
-/// then the results of the op; the id of its random stream (i64); the beginning
-/// of the dynamic shared memory, in address space 3.
+/// then the results of the op; the id of its random stream (i64); where ranks
+/// have parts of the heads, which part (i64); the beginning of the dynamic
+/// shared memory, in address space 3.
 struct AttentionPlaces {
   llvm::SmallVector<mlir::Value> operands, results;
-  mlir::Value stream, shared;
+  mlir::Value stream, coordinate, shared;
 };
 
 // Each writes the body of a kernel at the insertion point, or fails at the op.

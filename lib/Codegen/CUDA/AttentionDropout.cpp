@@ -63,8 +63,13 @@ Value AttentionTile::word(Value element) {
   return result;
 }
 
-/// The element of key 0.
+/// The element of key 0, among those of all ranks' heads.
 Value AttentionTile::firstElement(Value head, Value query) {
+  if (rank) { // ((entry * ranks) + rank) * heads + head
+    Value entry = code.div(head, shape.queryHeads);
+    Value before = code.add(code.mul(entry, shape.ranks - 1), rank);
+    head = code.add(head, code.mul(before, shape.queryHeads));
+  }
   Value row =
       code.add(code.mul(code.widen(head), shape.length), code.widen(query));
   return code.mul(row, shape.length);

@@ -166,6 +166,8 @@ AttentionTile::AttentionTile(Warp &code, const AttentionShape &shape,
   };
   random = {at(0), at(1), at(2), at(3),
             code.cast(places.stream, code.getI32Type())};
+  if (places.coordinate)
+    rank = code.cast(places.coordinate, code.getI32Type());
 }
 
 int64_t AttentionTile::strideBytes() const { return rowBytes(shape, division); }

@@ -35,8 +35,11 @@ struct AttentionShape {
       : AttentionShape(
             mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
             op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
-            op.getScale().convertToDouble(), op.getRate().convertToDouble()) {}
+            op.getScale().convertToDouble(), op.getRate().convertToDouble()) {
+    ranks = int64_t(op.getRanks().value_or(1));
+  }
 
+  int64_t ranks; ///< that have an equal part of the heads each
   int64_t batch, length, queryHeads, keyHeads, width;
   mlir::Type element; ///< f32 or bf16
   double scale;
@@ -204,6 +207,7 @@ private:
 
   Warp &code;
   codegen::RandomStream random;
+  mlir::Value rank; ///< i32, which part of the heads; null: they are all here
 };
 
 } // namespace reprise::cuda

@@ -19,6 +19,7 @@
 #include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Codegen/Common/Families.h"
 #include "reprise/Codegen/Common/KernelBody.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -35,18 +36,27 @@ namespace reprise::cuda {
 // The function
 //===----------------------------------------------------------------------===//
 
+/// The last id that an op of attention reads.
+template <typename Op>
+static int64_t getLastId(Op attention) {
+  return std::max(int64_t(attention.getStream()),
+                  int64_t(attention.getCoordinate().value_or(0)));
+}
+
 /// How many ids a launch of `source` gives.
 static int64_t countIds(func::FuncOp source) {
   int64_t count = 0;
   source.walk([&](Operation *op) {
-    int64_t stream = -1;
-    if (auto id = dyn_cast<rt::StreamOp>(op))
-      stream = id.getIndex();
-    else if (auto attention = dyn_cast<rt::AttentionOp>(op))
-      stream = attention.getStream();
-    else if (auto attention = dyn_cast<rt::AttentionBackwardOp>(op))
-      stream = attention.getStream();
-    count = std::max(count, stream + 1);
+    int64_t last =
+        TypeSwitch<Operation *, int64_t>(op)
+            .Case([](rt::StreamOp id) { return int64_t(id.getIndex()); })
+            .Case<rt::AttentionOp, rt::AttentionBackwardOp>(
+                [](auto attention) { return getLastId(attention); })
+            .Case([](rt::ScatterAddOp add) {
+              return int64_t(add.getCoordinate().value_or(-1));
+            })
+            .Default([](Operation *) { return int64_t(-1); });
+    count = std::max(count, last + 1);
   });
   return count;
 }
@@ -89,29 +99,34 @@ static int64_t countBytes(func::FuncOp source) {
   return bytes;
 }
 
-/// Opens the function that replaces `source` and loads the addresses of its
-/// buffers.
-static DeviceKernel openKernel(DeviceCode &code, func::FuncOp source,
+namespace {
+/// What a kernel is launched with, and the least that it moves.
+struct KernelShape {
+  int64_t numInputs, numOutputs, numIds, bytes;
+};
+} // namespace
+
+/// Opens a function and loads the addresses of its buffers.
+static DeviceKernel openKernel(DeviceCode &code, StringRef name,
+                               const KernelShape &shape,
                                gpu::GPUModuleOp device) {
   MLIRContext *context = code.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
-  int64_t numInputs = source.getNumArguments();
-  int64_t numBuffers = numInputs + source.getNumResults();
+  int64_t numBuffers = shape.numInputs + shape.numOutputs;
   auto arguments = LLVM::LLVMStructType::getLiteral(
       context, {LLVM::LLVMArrayType::get(pointer, numBuffers),
-                LLVM::LLVMArrayType::get(code.getI64Type(), countIds(source))});
+                LLVM::LLVMArrayType::get(code.getI64Type(), shape.numIds)});
 
   DeviceKernel kernel;
-  kernel.source = source;
   code.setInsertionPointToEnd(device.getBody());
-  kernel.function = gpu::GPUFuncOp::create(code, source.getName(),
-                                           code.getFunctionType({pointer}, {}));
+  kernel.function =
+      gpu::GPUFuncOp::create(code, name, code.getFunctionType({pointer}, {}));
   gpu::GPUFuncOp function = kernel.function;
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                     code.getUnitAttr());
   function->setAttr(rt::kKernelAttr, code.getUnitAttr());
   function->setAttr(rt::kSharedAttr, code.getI64IntegerAttr(0));
-  function->setAttr(rt::kBytesAttr, code.getI64IntegerAttr(countBytes(source)));
+  function->setAttr(rt::kBytesAttr, code.getI64IntegerAttr(shape.bytes));
   function.setArgAttr(0, LLVM::LLVMDialect::getByValAttrName(),
                       TypeAttr::get(arguments));
   function.setArgAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
@@ -123,10 +138,22 @@ static DeviceKernel openKernel(DeviceCode &code, func::FuncOp source,
   code.setInsertionPointToStart(entry);
   kernel.arguments = entry->getArgument(0);
   for (int64_t i = 0; i < numBuffers; ++i)
-    (i < numInputs ? kernel.inputs : kernel.outputs)
+    (i < shape.numInputs ? kernel.inputs : kernel.outputs)
         .push_back(kernel.bufferAt(code, code.i64(i)));
   kernel.ids = LLVM::GEPOp::create(code, pointer, arguments, kernel.arguments,
                                    ArrayRef<LLVM::GEPArg>{0, 1, 0});
+  return kernel;
+}
+
+/// Opens the function that replaces `source`.
+static DeviceKernel openKernel(DeviceCode &code, func::FuncOp source,
+                               gpu::GPUModuleOp device) {
+  int64_t numInputs = source.getNumArguments();
+  DeviceKernel kernel = openKernel(code, source.getName(),
+                                   {numInputs, int64_t(source.getNumResults()),
+                                    countIds(source), countBytes(source)},
+                                   device);
+  kernel.source = source;
   for (int64_t i = 0; i < numInputs; ++i)
     kernel.constant.push_back(!source.getArgAttr(i, rt::kInPlaceAttr) &&
                               !source.getArgAttr(i, rt::kMayAliasAttr));
@@ -189,8 +216,12 @@ emitAttentionKernel(DeviceCode &code, Op op, DeviceKernel &kernel,
     places.operands.push_back(anywhere(kernel.addressOf(op, i)));
   for (Value address : kernel.outputs)
     places.results.push_back(anywhere(address));
-  places.stream =
-      code.load(code.getI64Type(), kernel.ids, code.i64(op.getStream()));
+  auto id = [&](int64_t position) {
+    return code.load(code.getI64Type(), kernel.ids, code.i64(position));
+  };
+  places.stream = id(op.getStream());
+  if (op.getCoordinate())
+    places.coordinate = id(*op.getCoordinate());
   places.shared =
       kernel.takeShared(code, 0, byWarpGroup ? kPanelAlignment : kSharedVector);
   FailureOr<LaunchShape> shape = emit(code, op, places, byWarpGroup);
@@ -259,6 +290,25 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
   return result;
 }
 
+/// A kernel for each kind of sum over ranks.
+static void emitRankSums(ModuleOp module, gpu::GPUModuleOp device) {
+  llvm::SmallSetVector<std::pair<int64_t, Type>, 4> kinds;
+  module.walk([&](rt::CollectiveOp op) {
+    if (op.isSum() && op.getRanks() > 1)
+      kinds.insert({int64_t(op.getRanks()),
+                    getElementTypeOrSelf(op.getInputs().front())});
+  });
+  for (auto [numTerms, element] : kinds) {
+    DeviceCode code(module.getLoc(), module.getContext());
+    int64_t bytes = (numTerms + 1) * element.getIntOrFloatBitWidth() / 8;
+    DeviceKernel kernel = openKernel(
+        code, getRankSumName(numTerms, element),
+        {numTerms, /*numOutputs=*/1, /*numIds=*/1, kRankSumElements * bytes},
+        device);
+    emitRankSum(code, element, kernel);
+  }
+}
+
 namespace {
 struct EmitCUDA : cuda::impl::EmitCUDABase<EmitCUDA> {
   using EmitCUDABase::EmitCUDABase;
@@ -278,6 +328,7 @@ struct EmitCUDA : cuda::impl::EmitCUDABase<EmitCUDA> {
       if (function->hasAttr(rt::kKernelAttr) &&
           failed(emitKernel(function, device)))
         return signalPassFailure();
+    emitRankSums(module, device);
   }
 };
 } // namespace

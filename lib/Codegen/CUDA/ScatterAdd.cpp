@@ -270,6 +270,12 @@ void ScatterEmitter::emitByIds() {
     code.store(code.f32(0), sums, code.add(code.mul(row, kColumns), thread));
   });
   Value groupFirst = code.cast(firstRow, i32);
+  if (op.getCoordinate()) { // Among the rows of all ranks.
+    Value rank = code.load(code.getI64Type(), kernel.ids,
+                           code.i64(int64_t(*op.getCoordinate())));
+    groupFirst =
+        code.add(groupFirst, code.cast(code.mul(rank, tableRows), i32));
+  }
   Value touched = code.loop(
       code.i64(0), code.i64(count), kTile, code.scalar(i32, 0),
       [&](Value first, ValueRange carried) {

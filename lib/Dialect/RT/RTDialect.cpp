@@ -576,15 +576,20 @@ int64_t CollectiveOp::getMadeInPlaceOf(unsigned input) {
 int64_t CollectiveOp::getWorkspaceElements() {
   if (!isSum())
     return 0;
-  // 64 KiB from each rank: large enough for the speed of the memory, and small
-  // enough for L2.
-  constexpr int64_t kMostForARank = 16 << 10;
+  // 64 KiB from each rank: large enough for the speed of a processor's memory,
+  // and small enough for L2. On a GPU 4 MiB, so that what goes over a link at a
+  // time takes longer than to begin it, but no more than 64 MiB from all.
+  constexpr int64_t kLeast = 16 << 10, kMost = 1 << 20, kFromAll = 16 << 20;
   int64_t ranks = getRanks();
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  bool isOnGpu = module && module->hasAttr(kGemmWorkspaceAttr);
+  const int64_t most =
+      isOnGpu ? std::clamp(kFromAll / ranks, kLeast, kMost) : kLeast;
   int64_t shares =
       llvm::divideCeil(countElements(getInputs().getTypes()), ranks);
   int64_t words = llvm::divideCeil(
       shares * getElementBytes(getInputs().front().getType()), 4);
-  return ranks * std::clamp<int64_t>(words, 1, kMostForARank);
+  return ranks * std::clamp<int64_t>(words, 1, most);
 }
 
 /// The part of one rank.

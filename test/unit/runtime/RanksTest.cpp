@@ -136,6 +136,7 @@ static bool sumsAreThoseOfTheTree(Transport &transport, const Group &group,
                                   Number number,
                                   const std::vector<int64_t> &sizes,
                                   int64_t room, Error &error) {
+  HostMemory memory(transport);
   int64_t total = 0;
   for (int64_t size : sizes)
     total += size + 1;
@@ -148,7 +149,7 @@ static bool sumsAreThoseOfTheTree(Transport &transport, const Group &group,
       values.set(at + j, valueOf(transport.rank(), i++));
     at += size + 1;
   }
-  if (!allReduce(transport, group, "a sum", number, spans.data(),
+  if (!allReduce(memory, group, "a sum", number, spans.data(),
                  int(spans.size()), {workspace.at(0), room}, error))
     return false;
   at = i = 0;
@@ -207,13 +208,14 @@ static int64_t placeOf(Blocks blocks, int size, int member, int64_t i) {
 static bool partsArePlaced(Transport &transport, const Group &group,
                            Number number, Blocks blocks, int64_t room,
                            Error &error) {
+  HostMemory memory(transport);
   const int self = group.memberOf(transport.rank());
   const int64_t size = blocks.count * blocks.elements;
   Array part(number, size + 1, 42), whole(number, size * group.size + 1, 43),
       workspace(number, room + 1, 44);
   for (int64_t i = 0; i < size; ++i)
     part.set(i, valueOf(transport.rank(), i));
-  if (!allGather(transport, group, "parts", number, blocks, part.at(0),
+  if (!allGather(memory, group, "parts", number, blocks, part.at(0),
                  whole.at(0), error))
     return false;
   for (int member = 0; member < group.size; ++member)
@@ -223,7 +225,7 @@ static bool partsArePlaced(Transport &transport, const Group &group,
         return error.set("element %d of %d differs", int(i), member);
   for (int64_t i = 0; i < size * group.size; ++i)
     whole.set(i, valueOf(transport.rank(), i));
-  if (!reduceScatter(transport, group, "own sums", number, blocks, whole.at(0),
+  if (!reduceScatter(memory, group, "own sums", number, blocks, whole.at(0),
                      part.at(0), {workspace.at(0), room}, error))
     return false;
   for (int64_t i = 0; i < size; ++i)
@@ -265,6 +267,7 @@ TEST(Ranks, PartsArePlacedInTheWhole) {
 static bool sharesAreOfTheSums(Transport &transport, const Group &group,
                                Number number, const std::vector<int64_t> &sizes,
                                int64_t room, Error &error) {
+  HostMemory memory(transport);
   const int self = group.memberOf(transport.rank());
   std::vector<Array> values;
   std::vector<Span> spans;
@@ -276,7 +279,7 @@ static bool sharesAreOfTheSums(Transport &transport, const Group &group,
   for (size_t s = 0; s < sizes.size(); ++s)
     spans.push_back({values[s].at(0), sizes[s]});
   Array workspace(number, room + 1, 44);
-  if (!reduceShares(transport, group, "shares", number, spans.data(),
+  if (!reduceShares(memory, group, "shares", number, spans.data(),
                     int(spans.size()), {workspace.at(0), room}, error))
     return false;
   for (size_t s = 0; s < sizes.size(); ++s) {
@@ -291,8 +294,8 @@ static bool sharesAreOfTheSums(Transport &transport, const Group &group,
         own.end != std::min(sizes[s], (self + 1) * most))
       return error.set("a share of %d differs", int(s));
     Array whole(number, sizes[s] + 1, 43);
-    if (!gatherShares(transport, group, "shares", number,
-                      values[s].at(own.begin), {whole.at(0), sizes[s]}, error))
+    if (!gatherShares(memory, group, "shares", number, values[s].at(own.begin),
+                      {whole.at(0), sizes[s]}, error))
       return false;
     for (int64_t i = 0; i < sizes[s]; ++i)
       if (whole.get(i) != sumOf(number, group, i))

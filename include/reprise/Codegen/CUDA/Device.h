@@ -109,6 +109,15 @@ struct KernelFacts {
   int64_t bytes;       ///< least that a launch reads and writes
 };
 
+/// Elements that a block of a kernel for sums over ranks adds up.
+constexpr int64_t kRankSumElements = 1024;
+
+/// The kernel that adds up `numTerms` terms of `element`, f32 or bf16. There is
+/// one in `@device` for each kind of sum over ranks in the schedule. Its
+/// buffers are the terms and the sum, which may be one of them; its id is the
+/// number of elements.
+std::string getRankSumName(int64_t numTerms, mlir::Type element);
+
 /// Of all kernels of `@device`, in the phase `gpu` or `nvvm`.
 std::vector<KernelFacts> getKernelFacts(mlir::ModuleOp module);
 

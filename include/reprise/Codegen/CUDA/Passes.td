@@ -19,6 +19,9 @@ def EmitCUDA : Pass<"reprise-emit-cuda", "::mlir::ModuleOp"> {
     inputs first, then the ids of the random streams. `rt.grid`, `rt.block` and `rt.shared`
     say how to launch it, `rt.bytes` what a launch at least reads and writes.
 
+    Each kind of sum over ranks in the schedule gets a kernel `@reprise_sum_NxT` of N terms of
+    type T, which the runtime launches within the `rt.collective`.
+
     Needs: kernels as `reprise-emit-cpu` takes them. Keeps: everything that is no
     kernel; `rt.launch` finds its kernel in `@device` by name.
 
