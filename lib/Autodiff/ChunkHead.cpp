@@ -42,8 +42,8 @@ struct Head {
   LinearBackwardInputOp input;
   LinearBackwardWeightOp weight;
   ConstantOp dlosses;
-  ConstantOp dhit;         ///< of parts of the vocabulary
-  AccumulateOp accumulate; ///< what `weight` is, or is the first term of
+  Operation *dhit = nullptr; ///< of parts of the vocabulary: less `dlosses`
+  AccumulateOp accumulate;   ///< what `weight` is, or is the first term of
 
   Value getLosses() const { return loss.back()->getResult(0); }
 };
@@ -135,6 +135,15 @@ static OpTy getReader(Value value, Operation *backward,
   return found;
 }
 
+/// Whether `op` makes `constant` with the other sign.
+static bool isLess(Operation *op, ConstantOp constant) {
+  if (auto other = dyn_cast_if_present<ConstantOp>(op))
+    return other.getValue() == -constant.getValue();
+  auto scale = dyn_cast_if_present<ScaleOp>(op);
+  return scale && scale.getFactor().isExactlyValue(-1.0) &&
+         scale.getInput() == constant.getResult();
+}
+
 /// The same of a part of the vocabulary. What partitioning has made of the loss
 /// is ln(sum over ranks of exp(lse)) - sum over ranks of hit.
 static bool matchBackward(Head &head, CrossEntropyPartOp part) {
@@ -169,9 +178,8 @@ static bool matchBackward(Head &head, CrossEntropyPartOp part) {
     return false;
   head.between = {joined, slice};
   head.dlosses = joined.getDlse().getDefiningOp<ConstantOp>();
-  head.dhit = backward.getDhit().getDefiningOp<ConstantOp>();
-  return head.dlosses && head.dhit &&
-         head.dhit.getValue() == -head.dlosses.getValue() &&
+  head.dhit = backward.getDhit().getDefiningOp();
+  return head.dlosses && isLess(head.dhit, head.dlosses) &&
          matchGradients(head);
 }
 
@@ -278,9 +286,9 @@ void ChunkHead::fuse(const Head &head, int64_t chunkRows) {
   dead.push_back(linear);
   for (Operation *op : dead)
     op->erase();
-  for (ConstantOp constant : {dlosses, head.dhit})
-    if (constant && constant->use_empty())
-      constant->erase();
+  for (Operation *op : {head.dhit, dlosses.getOperation()})
+    if (op && op->use_empty())
+      op->erase();
 }
 
 /// Rows of a chunk: the option's, or those of the model; -1 for neither.

@@ -38,14 +38,14 @@ void reprise::setExchange(Workload &load, llvm::StringRef axis, int64_t ranks,
   load.sentBytes = rounds * (bytes - llvm::divideCeil(bytes, ranks));
 }
 
-void CostTable::setMesh(llvm::ArrayRef<std::pair<std::string, int64_t>> axes) {
-  axesAcross.clear();
-  double reach = 1; // Of neighbouring ranks that differ along this axis.
-  for (const auto &[name, size] : llvm::reverse(axes)) {
-    reach *= size;
-    if (size > 1 && reach > ranksPerMachine)
-      axesAcross.insert(name);
-  }
+void CostTable::addAxis(llvm::StringRef name, int64_t size, int64_t stride,
+                        int64_t ranks) {
+  double reach = double(size) * stride; // Groups lie within so many ranks.
+  bool fits =
+      reach <= ranksPerMachine &&
+      (ranks <= ranksPerMachine || std::fmod(ranksPerMachine, reach) == 0);
+  if (size > 1 && !fits)
+    axesAcross.insert(name);
 }
 
 double CostTable::getSeconds(int64_t flops, int64_t bytes, Work work,

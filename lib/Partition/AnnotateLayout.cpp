@@ -135,7 +135,7 @@ LogicalResult Annotator::checkHeads(Operation *op, int64_t heads,
     while (auto rope = value.getDefiningOp<RopeOp>())
       value = rope.getInput();
     if (auto norm = value.getDefiningOp<RMSNormOp>();
-        norm && countHeads(norm) == 1)
+        norm && isOfWholeRows(norm))
       return norm.emitOpError("needs to be the norm of each head, since heads "
                               "are on ")
              << ranks << " ranks along 'tp', but it is that of all "
@@ -162,6 +162,8 @@ LogicalResult Annotator::check(Operation *op) {
                                   "columns", op.getOut());
       })
       .Case([&](RopeOp op) {
+        if (!columns.contains(op.getOut()))
+          return success();
         return checkDivides(op, op.getHeads(), "heads", op.getOut());
       })
       .Case([&](RMSNormOp op) -> LogicalResult {

@@ -86,11 +86,30 @@ SmallVector<OpOperand *> partition::getColumnOperands(Operation *op) {
   return operands;
 }
 
+/// Whether attention reads `value`, maybe turned, as keys of one head.
+static bool isOneHead(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto rope = dyn_cast<RopeOp>(user))
+      return isOneHead(rope.getOut());
+    auto attention = dyn_cast<AttentionOp>(user);
+    auto scores = dyn_cast<ScoresOp>(user);
+    return (attention && attention.getKeyHeads() == 1 &&
+            attention.getKey() == use.get()) ||
+           (scores && scores.getKeyHeads() == 1 &&
+            scores.getRhs() == use.get());
+  });
+}
+
+bool partition::isOfWholeRows(RMSNormOp norm) {
+  return countHeads(norm) == 1 && !isOneHead(norm.getOut());
+}
+
 /// The same for whole values, where a norm may be of whole rows.
 static SmallVector<OpOperand *> getKept(Operation *op) {
   auto norm = dyn_cast<RMSNormOp>(op);
-  return norm && countHeads(norm) == 1 ? SmallVector<OpOperand *>()
-                                       : getColumnOperands(op);
+  return norm && isOfWholeRows(norm) ? SmallVector<OpOperand *>()
+                                     : getColumnOperands(op);
 }
 
 namespace {

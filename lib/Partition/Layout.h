@@ -61,6 +61,10 @@ inline int64_t countHeads(nn::RMSNormOp norm) {
 /// nothing.
 bool isOfVocabulary(mlir::Value value);
 
+/// Whether `norm` is not that of each head by itself. Of one head both are the
+/// same.
+bool isOfWholeRows(nn::RMSNormOp norm);
+
 /// The operands of `op` that its first result is cut as, in columns or heads:
 /// none for an op that mixes them. (A norm of whole rows mixes them, too.)
 llvm::SmallVector<mlir::OpOperand *> getColumnOperands(mlir::Operation *op);

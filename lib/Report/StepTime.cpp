@@ -42,6 +42,14 @@ static int64_t getPlace(Operation *op) {
   return scope ? getPlace(scope.getLayer(), scope.getModule()) : kBehindLayers;
 }
 
+/// Of an exchange, what does not depend on its bytes.
+static double getMessageSeconds(const CostTable &costs, Workload load) {
+  if (load.work != Work::Exchange)
+    return 0;
+  load.sentBytes = 0;
+  return costs.getSeconds(load);
+}
+
 //===----------------------------------------------------------------------===//
 // As Megatron
 //===----------------------------------------------------------------------===//
@@ -179,7 +187,7 @@ void MegatronTimer::shareUpdate(double seconds) {
 
 LayerSeconds MegatronTimer::time() {
   enum { Forward, Backward, Update } phase = Forward;
-  double update = 0;
+  double update = 0, messages = 0;
   for (Operation &op : step.getBody().front()) {
     if (isa<nn::BackwardOp>(op))
       phase = Backward;
@@ -191,9 +199,14 @@ LayerSeconds MegatronTimer::time() {
       addForward(&op);
     else if (phase == Backward)
       addBackward(&op);
-    else
-      update += costs.getSeconds(nn::getWorkload(&op));
+    else {
+      Workload load = nn::getWorkload(&op);
+      double latency = getMessageSeconds(costs, load);
+      update += costs.getSeconds(load) - latency;
+      messages += latency;
+    }
   }
+  layers[kEveryStage].update = messages;
   for (const auto &[key, block] : blocks) {
     double exposed = std::max(block.exchanges - block.products, 0.0);
     layers[key.first].backward += exposed;
@@ -232,7 +245,9 @@ LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
   for (const Position &position : profile.getPositions()) {
     double seconds = costs.getSeconds(position.load);
     if (position.phase == Phase::Update) {
-      update += seconds;
+      double latency = getMessageSeconds(costs, position.load);
+      layers[kEveryStage].update += latency;
+      update += seconds - latency;
       continue;
     }
     TaskSeconds &task = layers[getPlace(position.name)];
@@ -245,9 +260,9 @@ LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
       task.exchange += seconds;
   }
   for (const auto &[place, task] : like)
-    all += task.update;
+    all += place == kEveryStage ? 0 : task.update;
   for (const auto &[place, task] : like)
-    if (task.update > 0)
+    if (place != kEveryStage && task.update > 0)
       layers[place].update = update * task.update / all;
   return layers;
 }
@@ -259,12 +274,14 @@ LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
 int64_t report::getBorderBytes(func::FuncOp step) {
   for (Operation &op : step.getBody().front()) {
     nn::ScopeAttr scope = nn::getScope(&op);
-    if (!scope || scope.getLayer() < 1)
+    if (isa<nn::BackwardOp>(op))
+      break;
+    if (!scope)
       continue;
     for (Value operand : op.getOperands()) {
       Operation *maker = operand.getDefiningOp();
       nn::ScopeAttr from = maker ? nn::getScope(maker) : nn::ScopeAttr();
-      if (from && from.getLayer() == scope.getLayer() - 1)
+      if (from && from.getLayer() >= 0 && from.getLayer() != scope.getLayer())
         return getTypeBytes(operand.getType());
     }
   }
@@ -331,6 +348,8 @@ StepTime report::getStepTime(StringRef who, const LayerSeconds &layers,
   time.waiting = std::max(getSpan(chunks, shape) - tasks, 0.0);
   for (const TaskSeconds &stage : stages)
     time.update = std::max(time.update, stage.update);
+  if (auto every = layers.find(kEveryStage); every != layers.end())
+    time.update += every->second.update;
   return time;
 }
 

@@ -57,6 +57,13 @@ LogicalResult MakeSchedule::readModule() {
     chunks.push_back(forward);
   }
   stages = nn::getAxisSize(module, nn::kPipeAxis);
+  if (chunks.size() % stages != 0)
+    return module.emitError("needs as many chunks on each of ")
+           << int64_t(stages) << " stages, but got " << chunks.size() << " of '"
+           << nn::kChunkLayersAttr << "'";
+  if (chunks[0].getNumResults() == 0)
+    return chunks[0].emitOpError("needs to return what crosses the border to "
+                                 "the next chunk, but returns nothing");
   virtualStages = chunks.size() / stages;
   if (auto count = chunks[0]->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     microBatches = count.getInt();

@@ -236,7 +236,8 @@ LogicalResult StageStep::goForward(pipe::ForwardOp task) {
       pass.passedOn = pass.values.lookup(value);
     // With a head in parts it is made in the backward task.
     Operation *maker = value.getDefiningOp();
-    if (getOutput(chunk, index) == "loss" && maker->isBeforeInBlock(end))
+    if (getOutput(chunk, index) == "loss" && maker &&
+        maker->isBeforeInBlock(end))
       loss = pass.values.lookup(value);
   }
   return success();

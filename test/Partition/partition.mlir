@@ -154,7 +154,8 @@ func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"},
 // one input.
 
 module attributes {nn.mesh = #nn.mesh<tp = 4>} {
-// CHECK-LABEL: func.func @forward(
+//       CHECK: nn.mesh = #nn.mesh<tp = 4, kv = 2 step 2, kv_copies = 2 step 1>
+//  CHECK-NEXT: func.func @forward(
 //  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x4x8xf32> {{[^)]*}}%[[WQ:[^:]*]]: tensor<8x6xf32>
 //  CHECK-SAME:   %[[WK:[^:]*]]: tensor<8x6xf32> {nn.layout = #nn.layout<kv = S(1), kv_copies = R>
 //  CHECK-NOT:    nn.whole
@@ -164,7 +165,7 @@ module attributes {nn.mesh = #nn.mesh<tp = 4>} {
 //  CHECK-NEXT:   %[[ROT:.*]] = nn.rope %[[K]], %{{.*}} heads 1 half_split : (tensor<2x4x6xf32>
 //  CHECK-NEXT:   %{{.*}}, %{{.*}} = nn.attention %[[Q]], %[[ROT]], %[[K]], %{{.*}} heads 1 kv_heads 1 {{.*}} -> (tensor<2x4x6xf32>, tensor<2x1x4xf32>)
 
-// SP-LABEL: func.func @forward(
+//       SP: nn.mesh = #nn.mesh<tp = 4, kv = 2 step 2, kv_copies = 2 step 1>
 //       SP:   nn.attention %{{.*}} heads 1 kv_heads 1
 //       SP:   nn.reduce_scatter %{{.*}} over "tp" dim 1
 func.func @forward(%x: tensor<2x4x8xf32>, %rng: tensor<4xi32> {nn.input = "rng"},

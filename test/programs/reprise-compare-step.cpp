@@ -59,9 +59,12 @@ static Tensor getRow(const Tensor &all, int64_t index, Type type) {
 }
 
 namespace {
-/// The dimension that ranks have equal parts of, and its size in the whole.
+/// The dimension that ranks along an axis have equal parts of, and its size in
+/// the whole.
 struct Cut {
   int64_t dim, extent;
+  nn::MeshAttr mesh;
+  StringAttr axis;
 
   SmallVector<int64_t> getWhole(ArrayRef<int64_t> part) const {
     SmallVector<int64_t> whole(part);
@@ -76,17 +79,18 @@ struct Cut {
     for (int64_t length : part.drop_front(dim + 1))
       inner *= length;
     for (int64_t e = 0; e < size; ++e) {
-      int64_t row = rank * part[dim] + e / inner % part[dim];
+      int64_t number = mesh.getCoordinate(rank, axis);
+      int64_t row = number * part[dim] + e / inner % part[dim];
       if (row < extent)
         copy(e, (e / inner / part[dim] * extent + row) * inner + e % inner);
     }
   }
 };
 
-/// How the ranks along `tp` that a step is for share its parameters.
+/// How the ranks of a step share its parameters.
 class Parts {
 public:
-  Parts(func::FuncOp step, int64_t ranks) {
+  Parts(func::FuncOp step, nn::MeshAttr mesh) {
     for (BlockArgument argument : step.getArguments()) {
       unsigned index = argument.getArgNumber();
       auto parameter =
@@ -94,13 +98,17 @@ public:
       auto layout =
           step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
       auto whole = step.getArgAttrOfType<IntegerAttr>(index, nn::kWholeAttr);
-      int64_t dim = layout ? layout.getShardDim(nn::kTensorAxis) : -1;
-      if (parameter && dim >= 0)
-        cuts[parameter.getName()] = {
-            dim,
-            whole
-                ? whole.getInt()
-                : ranks * cast<ShapedType>(argument.getType()).getDimSize(dim)};
+      if (!parameter || !layout)
+        continue;
+      for (StringAttr axis : mesh.getNames())
+        if (int64_t dim = layout.getShardDim(axis); dim >= 0) {
+          auto type = cast<ShapedType>(argument.getType());
+          cuts[parameter.getName()] = {dim,
+                                       whole ? whole.getInt()
+                                             : mesh.getSize(axis) *
+                                                   type.getDimSize(dim),
+                                       mesh, axis};
+        }
     }
   }
 
@@ -159,7 +167,7 @@ int main(int argc, char **argv) {
   }
   interpreter::Ranks ranks(mesh, std::vector<func::FuncOp>(numRanks, step));
   interpreter::Interpreter &machine = ranks[0];
-  Parts parts(step, mesh.getSize(nn::kTensorAxis));
+  Parts parts(step, mesh);
   auto setAll = [&](Value value, const Tensor &tensor) {
     for (int64_t rank = 0; rank < numRanks; ++rank)
       ranks[rank].set(value, tensor);

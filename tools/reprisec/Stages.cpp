@@ -88,6 +88,13 @@ driver::checkStages(const Options &options,
     return failure(fail("option --target: needs cpu alone for the program of a "
                         "pipeline, which computes on processors; without -o, "
                         "--explain shows what its stages need on GPUs"));
+  StringRef schedule = text ? StringRef(text->parallel.schedule) : "";
+  if (hasBudget && !schedule.empty() && schedule != "1f1b" &&
+      schedule != "interleaved")
+    return failure(fail("a budget needs pipeline_schedule to be 1f1b or "
+                        "interleaved, whose micro-batches in flight it counts, "
+                        "but got " +
+                        schedule));
   bool isPlanned =
       hasBudget || !options.getReport().empty() || asksForPlan(options);
   if (isPlanned && !text)
@@ -120,9 +127,10 @@ int driver::compileStages(ModuleOp module, Phase from, Phase to,
                        targets.first())))
     return 1;
   if (int64_t excess = budget ? getExcess(module, *budget) : 0)
-    return fail("needs " + llvm::Twine(excess) +
-                " bytes more on a stage than the budget of " +
-                llvm::Twine(budget->bytes) + " bytes; a smaller one fits");
+    return fail("needs " + llvm::Twine(budget->bytes + excess) +
+                " bytes on a stage, its whole list of micro-batches counted, "
+                "but the budget is " +
+                llvm::Twine(budget->bytes) + " bytes");
   if (!options.quiet)
     printMemory(module);
   if (isFile)

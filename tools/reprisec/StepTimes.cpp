@@ -11,6 +11,7 @@
 #include "Stages.h"
 #include "mlir/IR/Diagnostics.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/WithColor.h"
 
@@ -127,7 +128,7 @@ static LogicalResult addTimes(report::Plan &plan, ModuleOp module,
     return failure();
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   CostTable costs = plan.costs;
-  costs.setMesh(getAxes(parallel));
+  nn::setMesh(costs, module, parallel.stages);
   countLayers(step, parallel.chunks);
   report::StepShape shape = getShape(step, parallel);
   const solver::NamedSchedule *schedule = solver::findSchedule(shape.schedule);

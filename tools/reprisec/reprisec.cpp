@@ -314,38 +314,57 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
   return met;
 }
 
+/// The bytes that stages need above `budget` under a plan for `tried`; nothing
+/// if there is no such plan.
+static std::optional<int64_t>
+tryBudget(ModuleOp module, ModuleOp stages, Phase from,
+          const planning::Budget &budget, const planning::Budget &tried,
+          const Options &options, const RecomputeOptions &recompute) {
+  OwningOpRef<ModuleOp> decided = module.clone(), planned = stages.clone();
+  std::string text;
+  if (failed(decide(*decided, from, Phase::Remat, tried, options, recompute,
+                    "trial", /*isCuda=*/false)) ||
+      failed(writePlan(*decided, text)) ||
+      failed(planStages(text, *planned, recompute)))
+    return std::nullopt;
+  return getExcess(*planned, budget);
+}
+
 /// The plan of a stage is that of its whole list, and may need a little more
 /// than the solver counts for its chunks by themselves: takes off the budget
-/// what a trial has needed above it, as often as that helps.
+/// what trials have needed above it, but no more than leaves a plan.
 static planning::Budget fitBudget(ModuleOp module, ModuleOp stages, Phase from,
                                   const planning::Budget &budget,
                                   Options &options,
                                   const RecomputeOptions &recompute) {
-  constexpr int kMostTrials = 4;
+  constexpr int kMostTrials = 10;
   bool wasQuiet = options.quiet;
   std::string certificate = options.certificate, pareto = options.pareto;
   options.quiet = true; // A trial shows and writes nothing.
   ScopedDiagnosticHandler silent(module.getContext(),
                                  [](Diagnostic &) { return success(); });
   options.certificate = options.pareto = std::string();
-  planning::Budget fitted = budget;
+  planning::Budget tried = budget;
+  // Too little for any plan, and what a plan is known for.
+  int64_t low = 0, high = budget.bytes;
   for (int trial = 0; trial < kMostTrials; ++trial) {
-    OwningOpRef<ModuleOp> decided = module.clone(), planned = stages.clone();
-    std::string text;
-    int64_t excess = 0;
-    if (succeeded(decide(*decided, from, Phase::Remat, fitted, options,
-                         recompute, "trial", /*isCuda=*/false)) &&
-        succeeded(writePlan(*decided, text)) &&
-        succeeded(planStages(text, *planned, recompute)))
-      excess = getExcess(*planned, budget);
-    if (excess == 0 || excess >= fitted.bytes)
+    std::optional<int64_t> excess =
+        tryBudget(module, stages, from, budget, tried, options, recompute);
+    if (excess == 0 || (!excess && trial == 0))
       break;
-    fitted.bytes -= excess;
+    (excess ? high : low) = tried.bytes;
+    tried.bytes = high - excess.value_or(high);
+    if (tried.bytes <= low)
+      tried.bytes = (low + high) / 2;
+    if (tried.bytes == low)
+      break;
   }
+  if (tried.bytes <= low)
+    tried.bytes = high;
   options.quiet = wasQuiet;
   options.certificate = certificate;
   options.pareto = pareto;
-  return fitted;
+  return tried;
 }
 
 static LogicalResult checkInference(const Options &options, Phase from) {

@@ -70,9 +70,11 @@ struct CostTable {
   /// Axes of the mesh along which ranks are on several machines.
   llvm::StringSet<> axesAcross;
 
-  /// Finds `axesAcross` for ranks with coordinates along `axes`, of which the
-  /// last changes from one rank to the next.
-  void setMesh(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
+  /// Adds an axis to `axesAcross` if some of its groups are on several
+  /// machines: of `ranks` ranks, `size` along the axis, of which neighbours
+  /// have numbers that differ by `stride`.
+  void addAxis(llvm::StringRef name, int64_t size, int64_t stride,
+               int64_t ranks);
 
   /// Seconds of one launch, as a roofline: arithmetic and memory go on side by
   /// side, so that the slower of them counts.

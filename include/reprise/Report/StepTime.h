@@ -35,9 +35,11 @@ struct TaskSeconds {
   double getTasks() const { return forward + backward + weight + replay; }
 };
 
-/// Of each layer; of what is before all layers and behind them.
+/// Of each layer; of what is before all layers and behind them; and what each
+/// stage has, whichever its layers: messages of the update.
 using LayerSeconds = std::map<int64_t, TaskSeconds>;
-constexpr int64_t kBeforeLayers = -1, kBehindLayers = INT64_MAX;
+constexpr int64_t kBeforeLayers = -1, kBehindLayers = INT64_MAX,
+                  kEveryStage = INT64_MIN;
 
 /// How the stages of a pipeline run; one stage is a pipeline, too.
 struct StepShape {

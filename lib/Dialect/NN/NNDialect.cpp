@@ -207,7 +207,7 @@ static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute) {
 /// gradients that are whole, and that ranks have parts of along each axis.
 static LogicalResult verifyCounts(Operation *op, NamedAttribute attribute) {
   auto counts = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
-  size_t wanted =
+  int64_t wanted =
       attribute.getName() == kGradientCountsAttr ? 1 + std::size(kPartAxes) : 0;
   if (counts && !counts.empty() && (!wanted || counts.size() == wanted) &&
       llvm::all_of(counts.asArrayRef(), [](int64_t n) { return n >= 0; }))

@@ -59,18 +59,14 @@ Workload nn::getWorkload(Operation *op) {
   return load;
 }
 
-void nn::setMesh(CostTable &costs, Operation *module) {
-  std::vector<std::pair<std::string, int64_t>> axes;
+void nn::setMesh(CostTable &costs, Operation *module, int64_t stages) {
+  costs.axesAcross.clear();
   auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
-  if (!mesh)
-    return costs.setMesh(axes);
-  for (auto [name, size, step] :
-       llvm::zip_equal(mesh.getNames(), mesh.getSizes(), mesh.getSteps()))
-    if (step == 0)
-      axes.push_back({name.str(), size});
-  costs.setMesh(axes);
-  for (auto [name, size, step] :
-       llvm::zip_equal(mesh.getNames(), mesh.getSizes(), mesh.getSteps()))
-    if (step != 0 && size > 1 && double(step * size) > costs.ranksPerMachine)
-      costs.axesAcross.insert(name.getValue());
+  int64_t ranks = mesh ? mesh.getNumRanks() : 1;
+  if (mesh)
+    for (StringAttr name : mesh.getNames())
+      costs.addAxis(name, mesh.getSize(name), mesh.getStride(name),
+                    ranks * stages);
+  if (stages > 1)
+    costs.addAxis(kPipeAxis, stages, ranks, ranks * stages);
 }

@@ -17,8 +17,9 @@ namespace reprise::nn {
 /// of ops without a cost, such as marks.
 Workload getWorkload(mlir::Operation *op);
 
-/// Lets `costs` know the mesh of `module`, if there is one.
-void setMesh(CostTable &costs, mlir::Operation *module);
+/// Lets `costs` know the mesh of `module`, if there is one, of which there are
+/// `stages` along the axis of a pipeline.
+void setMesh(CostTable &costs, mlir::Operation *module, int64_t stages = 1);
 } // namespace reprise::nn
 
 #endif // REPRISE_DIALECT_NN_WORKLOAD_H
