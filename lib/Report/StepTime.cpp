@@ -103,19 +103,12 @@ bool MegatronTimer::isReplayed(nn::ScopeAttr scope) const {
 }
 
 /// Whether `op` is in the kernel that adds to the residual stream: a bias or a
-/// dropout that only the sum reads.
+/// dropout on the way to a sum.
 static bool isInSum(Operation *op) {
-  if (!isa<nn::AddBiasOp, nn::DropoutOp>(op))
-    return false;
-  auto isForward = [&](Operation *user) {
-    nn::ScopeAttr scope = nn::getScope(user);
-    return scope && isa<nn::AddOp, nn::DropoutOp>(user) &&
-           user->getParentOp() == op->getParentOp();
-  };
-  Value out = op->getResult(0);
-  return llvm::any_of(out.getUsers(), [&](Operation *user) {
-    return isForward(user) && (isa<nn::AddOp>(user) || isInSum(user));
-  });
+  return isa<nn::AddBiasOp, nn::DropoutOp>(op) &&
+         llvm::any_of(op->getResult(0).getUsers(), [](Operation *user) {
+           return isa<nn::AddOp>(user) || isInSum(user);
+         });
 }
 
 void MegatronTimer::addForward(Operation *op) {

@@ -22,3 +22,20 @@ pipe.schedule "1f1b" virtual_stages 1 micro_batches 1 {
     pipe.update
   }
 }
+
+// -----
+
+// NAME: error: needs as many chunks on each of 2 stages, but got 3 of 'nn.chunk_layers'
+module attributes {nn.chunk_layers = array<i64: 1, 1, 1>, nn.mesh = #nn.mesh<pp = 2>} {
+  module @chunk0 { func.func @forward(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> } }
+  module @chunk1 { func.func @forward(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> } }
+  module @chunk2 { func.func @forward(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> } }
+}
+
+// -----
+
+// NAME: error: 'func.func' op needs to return what crosses the border to the next chunk, but returns nothing
+module attributes {nn.chunk_layers = array<i64: 1, 1>, nn.mesh = #nn.mesh<pp = 2>} {
+  module @chunk0 { func.func @forward(%x: tensor<2xf32>) { return } }
+  module @chunk1 { func.func @forward(%x: tensor<2xf32>) { return } }
+}

@@ -42,11 +42,8 @@ FailureOr<CostTable> driver::readCosts(const Options &options, bool isCuda) {
   return *costs;
 }
 
-static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
-                                  const Options &options,
-                                  const RecomputeOptions &recompute) {
-  if (options.accounting.empty())
-    return success();
+report::megatron::Options
+driver::getMegatronOptions(const RecomputeOptions &recompute) {
   report::megatron::Options same;
   same.granularity = recompute.granularity;
   same.method = recompute.method;
@@ -54,8 +51,17 @@ static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
   same.sharesSaved = recompute.sharesSaved;
   same.modules =
       recompute.modules.value_or(std::vector<std::string>{"core_attn"});
+  return same;
+}
+
+static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
+                                  const Options &options,
+                                  const RecomputeOptions &recompute) {
+  if (options.accounting.empty())
+    return success();
   FailureOr<report::Reference> reference = report::computeReference(
-      step, same, {recompute.tensorRanks, recompute.sharesPositions});
+      step, getMegatronOptions(recompute),
+      {recompute.tensorRanks, recompute.sharesPositions});
   if (failed(reference))
     return failure();
   report::countRanks(step, plan.decisions.stages, *reference);

@@ -18,6 +18,9 @@ namespace reprise::driver {
 /// The table that --cost-table names or has in a file, or else that of the CPU.
 mlir::FailureOr<CostTable> readCosts(const Options &options, bool isCuda);
 
+/// The recompute options in Megatron's own words.
+report::megatron::Options getMegatronOptions(const RecomputeOptions &recompute);
+
 /// What to report, from the step in nn; memory is still to be planned. Other
 /// plans are those of `undecided`, as `printUndecided` has it; none if empty.
 mlir::FailureOr<report::Plan> readPlan(mlir::ModuleOp module,

@@ -15,6 +15,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Remat/PlanFile.h"
+#include "reprise/Solver/StageSchedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 
@@ -88,13 +89,13 @@ driver::checkStages(const Options &options,
     return failure(fail("option --target: needs cpu alone for the program of a "
                         "pipeline, which computes on processors; without -o, "
                         "--explain shows what its stages need on GPUs"));
-  StringRef schedule = text ? StringRef(text->parallel.schedule) : "";
-  if (hasBudget && !schedule.empty() && schedule != "1f1b" &&
-      schedule != "interleaved")
+  const solver::NamedSchedule *schedule =
+      text ? solver::findSchedule(text->parallel.schedule) : nullptr;
+  if (hasBudget && schedule && !schedule->isSimulated)
     return failure(fail("a budget needs pipeline_schedule to be 1f1b or "
                         "interleaved, whose micro-batches in flight it counts, "
                         "but got " +
-                        schedule));
+                        llvm::StringRef(schedule->name)));
   bool isPlanned =
       hasBudget || !options.getReport().empty() || asksForPlan(options);
   if (isPlanned && !text)

@@ -41,17 +41,6 @@ static std::string formatAxes(const Axes &axes) {
   return std::to_string(ranks) + " ranks: " + llvm::join(words, ", ");
 }
 
-static report::megatron::Options
-getMegatronOptions(const RecomputeOptions &recompute) {
-  report::megatron::Options same;
-  same.granularity = recompute.granularity;
-  same.method = recompute.method;
-  same.numLayers = recompute.numLayers.value_or(0);
-  same.modules =
-      recompute.modules.value_or(std::vector<std::string>{"core_attn"});
-  return same;
-}
-
 /// Seconds to send `bytes` to the next stage.
 static double getSendSeconds(int64_t bytes, const CostTable &costs) {
   Workload send;
